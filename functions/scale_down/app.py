@@ -1,0 +1,15 @@
+"""Every minute, or when a person asks: drain what nothing needs, give up what is drained, repair what leaks."""
+
+from typing import Any
+
+from autoscaler import entry
+from autoscaler.control import passes
+from autoscaler.entry import Context
+from autoscaler.events import read_scale_down
+from autoscaler.telemetry import logger
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: Any, context: Context) -> dict[str, Any]:
+    """Return the plan, and what became of each step (design 6.5)."""
+    return entry.scale("scale_down", event, context, read_scale_down, passes.scale_down)

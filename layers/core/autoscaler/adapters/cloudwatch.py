@@ -1,0 +1,53 @@
+"""The Metrics port on CloudWatch: PutMetricData, so that what alarms see is what a local CloudWatch sees."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from autoscaler.errors import TransientError
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudwatch import CloudWatchClient
+
+    from autoscaler.domain.metrics import Datum
+
+_VALUES_A_DATUM, _DATA_A_CALL = 150, 1000
+
+
+class CloudWatchMetrics:
+    """One namespace. ``client`` makes the client at the first use."""
+
+    def __init__(self, client: Callable[[], CloudWatchClient], namespace: str) -> None:
+        """Keep where metrics go."""
+        self._client = client
+        self._namespace = namespace
+
+    def publish(self, data: Iterable[Datum], at: float) -> int:
+        """Send data in as few calls as CloudWatch allows; return how many metrics were sent."""
+        data = list(data)
+        parts = [part for datum in data for part in _parts(datum, at)]
+        try:
+            for start in range(0, len(parts), _DATA_A_CALL):
+                self._client().put_metric_data(Namespace=self._namespace, MetricData=parts[start : start + _DATA_A_CALL])
+        except (ClientError, BotoCoreError) as error:
+            raise TransientError(f"PutMetricData failed: {error}") from error
+        return len(data)
+
+
+def _parts(datum: Datum, at: float) -> Iterator[Any]:
+    counts = sorted(Counter(datum.values).items())
+    for start in range(0, len(counts), _VALUES_A_DATUM):
+        chunk = counts[start : start + _VALUES_A_DATUM]
+        yield {
+            "MetricName": datum.name,
+            "Dimensions": [{"Name": name, "Value": value} for name, value in datum.dimensions],
+            "Timestamp": datetime.fromtimestamp(at, UTC),
+            "Values": [value for value, _ in chunk],
+            "Counts": [float(count) for _, count in chunk],
+            "Unit": datum.unit,
+        }

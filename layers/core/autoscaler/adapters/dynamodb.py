@@ -1,0 +1,161 @@
+"""Ledger, notebook and lease in one DynamoDB table: partition key ``fleet``, sort key ``item``."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+from pydantic import TypeAdapter
+
+from autoscaler.domain.durations import Learned
+from autoscaler.domain.memory import Memory
+from autoscaler.domain.numbers import KEEP_GONE_SECONDS
+from autoscaler.domain.snapshot import Intent, IntentState, Record, RecordState
+from autoscaler.errors import ConflictError, TransientError, UnansweredError
+from autoscaler.ports import Book
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_RECORD, _INTENT = TypeAdapter(Record), TypeAdapter(Intent)
+_MEMORY, _LEARNED = TypeAdapter(Memory), TypeAdapter(Learned)
+_ITEM_BYTES = 390_000  # DynamoDB takes 400 KB with the keys
+
+T = TypeVar("T")
+
+
+class DynamoState:
+    """The state of one fleet. ``client`` makes the client at the first use; TTL cleans up and never decides."""
+
+    def __init__(self, client: Callable[[], DynamoDBClient], table: str, fleet: str) -> None:
+        """Keep where the state is."""
+        self._client = client
+        self._table = table
+        self._fleet = fleet
+
+    def read(self) -> Book:
+        """Read everything in one consistent query."""
+        records: list[Record] = []
+        intents: list[Intent] = []
+        learned: dict[str, Learned] = {}
+        memory = Memory()
+        for item in self._query():
+            kind, _, name = item["item"]["S"].partition("#")
+            if kind == "record":
+                records.append(_RECORD.validate_json(item["body"]["S"]))
+            elif kind == "intent":
+                intents.append(_INTENT.validate_json(item["body"]["S"]))
+            elif kind == "learned":
+                learned[name] = replace(_LEARNED.validate_json(zlib.decompress(item["body"]["B"])), version=int(item["version"]["N"]))
+            elif kind == "memory":
+                memory = replace(_MEMORY.validate_json(zlib.decompress(item["body"]["B"])), version=int(item["version"]["N"]))
+        return Book(records=tuple(records), intents=tuple(intents), memory=memory, learned=learned)
+
+    def add_record(self, record: Record) -> None:
+        """Write a record for an instance that has none."""
+        self._put(f"record#{record.instance_id}", self._stated(record.state, _RECORD.dump_json(record)), "attribute_not_exists(fleet)", {})
+
+    def change_record(self, record: Record, *, expected: RecordState) -> None:
+        """Replace a record in the expected state."""
+        item = self._stated(record.state, _RECORD.dump_json(record))
+        if record.state is RecordState.GONE:
+            item["expires_at"] = {"N": str(int(record.changed_at + KEEP_GONE_SECONDS))}
+        self._put(f"record#{record.instance_id}", item, "#state = :expected", {":expected": {"S": str(expected)}}, {"#state": "state"})
+
+    def add_intent(self, intent: Intent) -> None:
+        """Write an intent under a new id."""
+        self._put(f"intent#{intent.id}", self._stated(intent.state, _INTENT.dump_json(intent)), "attribute_not_exists(fleet)", {})
+
+    def change_intent(self, intent: Intent, *, expected: IntentState) -> None:
+        """Replace an intent in the expected state."""
+        item = self._stated(intent.state, _INTENT.dump_json(intent))
+        if not intent.open:
+            item["expires_at"] = {"N": str(int(intent.created_at + KEEP_GONE_SECONDS))}
+        self._put(f"intent#{intent.id}", item, "#state = :expected", {":expected": {"S": str(expected)}}, {"#state": "state"})
+
+    def save_memory(self, memory: Memory) -> None:
+        """Replace the memory of this version."""
+        self._save("memory", memory.version, _MEMORY.dump_json(replace(memory, version=0)))
+
+    def save_learned(self, controller: str, learned: Learned) -> None:
+        """Replace what was learned, of this version."""
+        self._save(f"learned#{controller}", learned.version, _LEARNED.dump_json(replace(learned, version=0)))
+
+    def acquire(self, owner: str, *, now: float, until: float) -> bool:
+        """Take the lease by one conditional write."""
+        item = {"owner": {"S": owner}, "until_at": {"N": repr(until)}}
+        values = {":now": {"N": repr(now)}, ":owner": {"S": owner}}
+        try:
+            self._put("lease", item, "attribute_not_exists(fleet) OR until_at < :now OR #owner = :owner", values, {"#owner": "owner"})
+        except ConflictError:
+            return False
+        return True
+
+    def release(self, owner: str) -> None:
+        """Delete the lease if it is still ours."""
+        try:
+            self._call(
+                lambda: self._client().delete_item(
+                    TableName=self._table,
+                    Key={"fleet": {"S": self._fleet}, "item": {"S": "lease"}},
+                    ConditionExpression="#owner = :owner",
+                    ExpressionAttributeNames={"#owner": "owner"},
+                    ExpressionAttributeValues={":owner": {"S": owner}},
+                )
+            )
+        except ConflictError:
+            return
+
+    def _save(self, item: str, version: int, body: bytes) -> None:
+        packed = zlib.compress(body)
+        if len(packed) > _ITEM_BYTES:
+            raise TransientError(f"{item} would take {len(packed)} bytes, more than DynamoDB stores in one item")
+        attributes = {"body": {"B": packed}, "version": {"N": str(version + 1)}}
+        condition, values = "attribute_not_exists(fleet)", {}
+        if version:
+            condition, values = "version = :version", {":version": {"N": str(version)}}
+        self._put(item, attributes, condition, values)
+
+    @staticmethod
+    def _stated(state: str, body: bytes) -> dict[str, Any]:
+        return {"state": {"S": str(state)}, "body": {"S": body.decode()}}
+
+    def _put(
+        self, item: str, attributes: dict[str, Any], condition: str, values: dict[str, Any], names: dict[str, str] | None = None
+    ) -> None:
+        request: dict[str, Any] = {"Item": {"fleet": {"S": self._fleet}, "item": {"S": item}, **attributes}}
+        if values:
+            request["ExpressionAttributeValues"] = values
+        if names:
+            request["ExpressionAttributeNames"] = names
+        self._call(lambda: self._client().put_item(TableName=self._table, ConditionExpression=condition, **request))
+
+    def _query(self) -> list[dict[str, Any]]:
+        pages = self._call(
+            lambda: list(
+                self._client()
+                .get_paginator("query")
+                .paginate(
+                    TableName=self._table,
+                    ConsistentRead=True,
+                    KeyConditionExpression="fleet = :fleet",
+                    ExpressionAttributeValues={":fleet": {"S": self._fleet}},
+                )
+            )
+        )
+        return [dict(item) for page in pages for item in page["Items"]]
+
+    @staticmethod
+    def _call(call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except ClientError as error:
+            code = error.response.get("Error", {}).get("Code", "Unknown")
+            if code == "ConditionalCheckFailedException":
+                raise ConflictError("the state was changed by somebody else meanwhile") from error
+            raise TransientError(f"DynamoDB: {code}") from error
+        except BotoCoreError as error:
+            raise UnansweredError(f"DynamoDB did not answer ({type(error).__name__})") from error

@@ -1,0 +1,155 @@
+"""The Compute port on EC2: CreateFleet of type instant, and instances found by tag only."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from autoscaler.domain.model import Market, Offering
+from autoscaler.domain.snapshot import Instance, InstanceState
+from autoscaler.errors import LaunchRefusedError, MismatchError, TransientError, UnansweredError
+from autoscaler.ports import LaunchAnswer, OfferingError
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2 import EC2Client
+
+    from autoscaler.domain.model import Fleet
+    from autoscaler.domain.plan import Launch
+
+FLEET_TAG, POOL_TAG, CONTROLLER_TAG, LAUNCH_TAG = (f"autoscaler:{word}" for word in ("fleet", "pool", "controller", "launch"))
+_LISTED = ["pending", "running", "stopping", "stopped", "shutting-down"]
+_IDS_A_CALL = 200  # values a filter takes
+_SERVER_ERROR = 500
+
+
+class Ec2Compute:
+    """Agents of one fleet. ``client`` makes the client at the first use."""
+
+    def __init__(self, client: Callable[[], EC2Client], fleet: Fleet) -> None:
+        """Keep whose agents these are."""
+        self._client = client
+        self._fleet = fleet
+
+    def instances(self) -> tuple[Instance, ...]:
+        """List by tag, stopping and stopped ones too: they cost money and leak."""
+        filters = [{"Name": f"tag:{FLEET_TAG}", "Values": [self._fleet.name]}, {"Name": "instance-state-name", "Values": _LISTED}]
+        return tuple(_instance(raw) for raw in self._describe(filters))
+
+    def fates(self, ids: Collection[str]) -> Mapping[str, InstanceState]:
+        """Ask by id with a filter: one unknown id must not fail the whole call."""
+        fates = dict.fromkeys(ids, InstanceState.NOT_FOUND)
+        ordered = sorted(ids)
+        for start in range(0, len(ordered), _IDS_A_CALL):
+            for raw in self._describe([{"Name": "instance-id", "Values": ordered[start : start + _IDS_A_CALL]}]):
+                fates[raw["InstanceId"]] = InstanceState(raw["State"]["Name"])
+        return fates
+
+    def compose(self, launch: Launch, intent_id: str) -> str:
+        """Write the request down; the same launch and intent give the same bytes."""
+        pool = self._fleet.pools[launch.pool]
+        tags = {FLEET_TAG: self._fleet.name, POOL_TAG: pool.name, CONTROLLER_TAG: launch.controller, LAUNCH_TAG: intent_id}
+        template = "LaunchTemplateId" if pool.launch_template.startswith("lt-") else "LaunchTemplateName"
+        spot = launch.market is Market.SPOT
+        strategy = {"AllocationStrategy": "capacity-optimized-prioritized" if spot else "prioritized"}
+        request = {
+            "ClientToken": hashlib.sha256(f"{self._fleet.name}/{intent_id}".encode()).hexdigest(),
+            "Type": "instant",
+            "TargetCapacitySpecification": {
+                "TotalTargetCapacity": launch.count,
+                "DefaultTargetCapacityType": "spot" if spot else "on-demand",
+            },
+            "SpotOptions" if spot else "OnDemandOptions": strategy,
+            "LaunchTemplateConfigs": [
+                {
+                    "LaunchTemplateSpecification": {template: pool.launch_template, "Version": pool.launch_template_version},
+                    "Overrides": [_override(offering, place) for place, offering in enumerate(launch.offerings)],
+                }
+            ],
+            # Volumes and network interfaces are tagged by the launch template: CreateFleet takes only these two.
+            "TagSpecifications": [
+                {"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}
+                for kind in ("fleet", "instance")
+            ],
+        }
+        return json.dumps(request, sort_keys=True)
+
+    def launch(self, request: str) -> LaunchAnswer:
+        """Send a composed request, and sort what comes back by what it means."""
+        try:
+            answer = self._client().create_fleet(**json.loads(request))
+        except ClientError as error:
+            raise _launch_error(error) from error
+        except BotoCoreError as error:
+            raise UnansweredError(f"CreateFleet was not answered ({type(error).__name__})") from error
+        instances = [
+            (instance_id, str(group["InstanceType"]), str(group.get("Lifecycle", "on-demand")))
+            for group in answer.get("Instances", [])
+            for instance_id in group["InstanceIds"]
+        ]
+        return LaunchAnswer(instances=tuple(instances), errors=tuple(_offering_error(raw) for raw in answer.get("Errors", [])))
+
+    def terminate(self, instance_id: str) -> None:
+        """Terminate one: in a batch, one wrong id would fail all."""
+        try:
+            self._client().terminate_instances(InstanceIds=[instance_id])
+        except ClientError as error:
+            if _code(error) != "InvalidInstanceID.NotFound":
+                raise TransientError(f"TerminateInstances: {_code(error)}") from error
+        except BotoCoreError as error:
+            raise UnansweredError(f"TerminateInstances was not answered ({type(error).__name__})") from error
+
+    def _describe(self, filters: list[Any]) -> Iterator[Any]:
+        try:
+            for page in self._client().get_paginator("describe_instances").paginate(Filters=filters):
+                for reservation in page["Reservations"]:
+                    yield from reservation.get("Instances", [])
+        except ClientError as error:
+            raise TransientError(f"DescribeInstances: {_code(error)}") from error
+        except BotoCoreError as error:
+            raise TransientError(f"DescribeInstances was not answered ({type(error).__name__})") from error
+
+
+def _override(offering: Offering, place: int) -> dict[str, Any]:
+    override: dict[str, Any] = {"InstanceType": offering.instance_type, "Priority": float(place)}
+    if offering.subnet:
+        override["SubnetId"] = offering.subnet
+    return override
+
+
+def _instance(raw: Any) -> Instance:
+    tags = {tag["Key"]: tag["Value"] for tag in raw.get("Tags", [])}
+    return Instance(
+        id=raw["InstanceId"],
+        state=InstanceState(raw["State"]["Name"]),
+        pool=tags.get(POOL_TAG, ""),
+        controller=tags.get(CONTROLLER_TAG, ""),
+        launch=tags.get(LAUNCH_TAG, ""),
+        instance_type=raw.get("InstanceType", ""),
+        market=raw.get("InstanceLifecycle", "on-demand"),
+        launched_at=raw["LaunchTime"].timestamp(),
+    )
+
+
+def _offering_error(raw: Any) -> OfferingError:
+    override = raw.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
+    key = ""
+    if override.get("InstanceType"):
+        key = f"{override['InstanceType']}/{override.get('SubnetId', '')}/{raw.get('Lifecycle', 'on-demand')}"
+    return OfferingError(code=raw.get("ErrorCode", "Unknown"), message=raw.get("ErrorMessage", ""), offering_key=key)
+
+
+def _launch_error(error: ClientError) -> TransientError:
+    code, status = _code(error), error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if code == "IdempotentParameterMismatch":
+        return MismatchError("CreateFleet: EC2 knows this token with another request")
+    if status >= _SERVER_ERROR and code != "RequestLimitExceeded":
+        return UnansweredError(f"CreateFleet: {code}")
+    return LaunchRefusedError(code, str(error.response.get("Error", {}).get("Message", "")))
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", "Unknown"))

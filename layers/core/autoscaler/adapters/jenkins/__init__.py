@@ -1,0 +1,1 @@
+"""Jenkins over its REST API, on python-jenkins' session."""

@@ -1,0 +1,157 @@
+"""The Controller port over HTTP: three GETs a look, whatever its size."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+from pydantic import ValidationError
+
+from autoscaler.adapters.jenkins.parse import (
+    COMPUTER_TREE,
+    NODE_FIELDS,
+    QUEUE_TREE,
+    ROOT_TREE,
+    read_computers,
+    read_date,
+    read_node,
+    read_queue,
+)
+from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThereError, RefusedRequestError
+from autoscaler.domain.model import NodeSpec
+from autoscaler.domain.snapshot import ControllerView, Node
+from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, TransientError
+
+# All three GETs together; the rest of an invocation is for acting.
+LOOK_SECONDS = 15.0
+_AGENT_TYPE = "hudson.slaves.DumbSlave$DescriptorImpl"
+
+
+class JenkinsController:
+    """One controller. ``connect`` is called at the first use, so that credentials are read only when needed."""
+
+    def __init__(self, name: str, connect: Callable[[], JenkinsSession], monotonic: Callable[[], float]) -> None:
+        """Keep what is needed to connect."""
+        self._name = name
+        self._connect = connect
+        self._monotonic = monotonic
+        self._connected: JenkinsSession | None = None
+
+    @property
+    def name(self) -> str:
+        """The controller's name in the fleet file."""
+        return self._name
+
+    def look(self) -> ControllerView:
+        """See queue, nodes and state, the state last: a shutdown that began in between is then seen."""
+        began = self._monotonic()
+        try:
+            session = self._session()
+            session.allow_seconds(LOOK_SECONDS)
+            queue = session.get("queue/api/json", QUEUE_TREE)
+            computers = session.get("computer/api/json", COMPUTER_TREE)
+            root = session.get("api/json", ROOT_TREE)
+            view = self._view(queue, computers, root, began)
+        except AutoscalerError as error:
+            view = self._nothing(f"{type(error).__name__}: {error}", began)
+            if isinstance(error, ConfigError):
+                self._connected = None  # the secret may have been rotated: read it again the next time
+        finally:
+            if self._connected is not None:
+                self._connected.allow_seconds(None)
+        return view
+
+    def node(self, name: str) -> Node | None:
+        """Read one node now."""
+        try:
+            answer = self._session().get(f"computer/{quote(name, safe='')}/api/json", NODE_FIELDS)
+        except NotThereError:
+            return None
+        try:
+            return read_node(answer.json(), read_date(answer.headers.get("Date")))
+        except ValidationError as error:
+            raise TransientError(f"node {name}: {error.error_count()} fields not understood") from error
+
+    def set_offline(self, name: str, reason: str) -> None:
+        """Use the call that sets and never toggles."""
+        self._post(name, "changeOfflineCause", {"offlineMessage": reason})
+
+    def toggle_offline(self, name: str) -> None:
+        """Toggle; there is no call that only brings online."""
+        self._post(name, "toggleOffline", {"offlineMessage": ""})
+
+    def create_node(self, spec: NodeSpec) -> None:
+        """Create a node that waits for an inbound agent over WebSocket."""
+        form = {
+            "name": spec.name,
+            "nodeDescription": spec.description,
+            "numExecutors": spec.executors,
+            "remoteFS": spec.remote_dir,
+            "labelString": " ".join(spec.labels),
+            "mode": "EXCLUSIVE" if spec.exclusive else "NORMAL",
+            "type": _AGENT_TYPE,
+            "retentionStrategy": {"stapler-class": "hudson.slaves.RetentionStrategy$Always"},
+            "nodeProperties": {"stapler-class-bag": "true"},
+            "launcher": {"stapler-class": "hudson.slaves.JNLPLauncher", "webSocket": True},
+        }
+        names = {"name": spec.name, "type": _AGENT_TYPE}
+        try:
+            self._session().post("computer/doCreateItem", names, {**names, "json": json.dumps(form)})
+        except RefusedRequestError as error:
+            if "already exists" in str(error):
+                raise ConflictError(f"node {spec.name} exists already") from error
+            raise
+
+    def delete_node(self, name: str) -> None:
+        """Delete a node."""
+        try:
+            self._post(name, "doDelete", {})
+        except NotThereError:
+            return
+
+    def _post(self, name: str, action: str, query: dict[str, str]) -> None:
+        self._session().post(f"computer/{quote(name, safe='')}/{action}", query)
+
+    def _session(self) -> JenkinsSession:
+        if self._connected is None:
+            self._connected = self._connect()
+        return self._connected
+
+    def _view(self, queue: Answer, computers: Answer, root: Answer, began: float) -> ControllerView:
+        sessions = {answer.headers.get("X-Jenkins-Session") for answer in (queue, computers, root)}
+        session = next(iter(sessions))
+        problem = None
+        if session is None or len(sessions) > 1:
+            problem = "the controller restarted while it was being read, or tells no X-Jenkins-Session"
+        nodes, unread = read_computers(computers.json(), read_date(computers.headers.get("Date")))
+        names = frozenset(node.name for node in nodes) | unread.keys()
+        if "" in unread:
+            problem = problem or f"which node is not known: {unread['']}"
+        items, items_aside = read_queue(queue.json(), read_date(queue.headers.get("Date")), names)
+        state: Any = root.json()
+        if not isinstance(state, dict) or not isinstance(state.get("quietingDown"), bool):
+            raise TransientError("Jenkins' answer does not say whether it is quieting down")
+        return ControllerView(
+            name=self._name,
+            problem=problem,
+            session=session or "",
+            quieting_down=state["quietingDown"],
+            items=items,
+            nodes=nodes,
+            unread=frozenset(unread),
+            set_aside=(*unread.values(), *items_aside),
+            response_seconds=self._monotonic() - began,
+        )
+
+    def _nothing(self, problem: str, began: float) -> ControllerView:
+        return ControllerView(
+            name=self._name,
+            problem=problem,
+            session="",
+            quieting_down=False,
+            items=(),
+            nodes=(),
+            unread=frozenset(),
+            set_aside=(),
+            response_seconds=self._monotonic() - began,
+        )

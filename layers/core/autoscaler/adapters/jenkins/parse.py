@@ -1,0 +1,223 @@
+"""From Jenkins' JSON to our words. Never raises on an item or a node: what is not understood is set aside, and said."""
+
+import html
+import json
+import re
+from collections.abc import Collection
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from autoscaler.adapters.jenkins.why import named_nodes, read_why
+from autoscaler.domain.snapshot import Build, Node, OfflineCause, QueueItem, Wait
+from autoscaler.errors import TransientError
+
+QUEUE_TREE = (
+    "items[id,why,blocked,buildable,pending,inQueueSince,buildableStartMilliseconds,task[_class,name,fullName,url,labelExpression]]"
+)
+NODE_FIELDS = (
+    "_class,displayName,description,offline,temporarilyOffline,idle,numExecutors,offlineCauseReason,offlineCause[_class],"
+    "assignedLabels[name],executors[idle,number,currentExecutable[_class,url,timestamp,estimatedDuration]],"
+    "oneOffExecutors[idle,currentExecutable[url]]"
+)
+COMPUTER_TREE = f"computer[{NODE_FIELDS}]"
+ROOT_TREE = "quietingDown,quietDownReason"
+
+_NO_LIST = BeforeValidator(lambda value: value or [])
+_NO_TEXT = BeforeValidator(lambda value: value or "")
+
+
+class _Theirs(BaseModel):
+    """What others send: fields we do not know are none of our business."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class _Task(_Theirs):
+    name: Annotated[str, _NO_TEXT] = ""
+    fullName: Annotated[str, _NO_TEXT] = ""  # noqa: N815 - Jenkins' spelling, here and below
+    url: Annotated[str, _NO_TEXT] = ""
+    labelExpression: str | None = None  # noqa: N815
+
+
+class _Item(_Theirs):
+    id: int
+    why: Annotated[str, _NO_TEXT] = ""
+    buildable: bool = False
+    pending: bool = False
+    inQueueSince: float | None = None  # noqa: N815
+    buildableStartMilliseconds: float | None = None  # noqa: N815
+    task: _Task = _Task()
+
+
+class _Executable(_Theirs):
+    url: Annotated[str, _NO_TEXT] = ""
+    timestamp: float | None = None
+    estimatedDuration: float | None = None  # noqa: N815
+
+
+class _Executor(_Theirs):
+    idle: bool = True
+    number: int = 0
+    currentExecutable: _Executable | None = None  # noqa: N815
+
+
+class _Label(_Theirs):
+    name: str
+
+
+class _Computer(_Theirs):
+    displayName: str  # noqa: N815
+    description: Annotated[str, _NO_TEXT] = ""
+    offline: bool
+    temporarilyOffline: bool = False  # noqa: N815
+    idle: bool
+    numExecutors: int = 0  # noqa: N815
+    offlineCauseReason: Annotated[str, _NO_TEXT] = ""  # noqa: N815
+    offlineCause: dict[str, Any] | None = None  # noqa: N815
+    assignedLabels: Annotated[list[_Label], _NO_LIST] = []  # noqa: N815
+    executors: Annotated[list[_Executor], _NO_LIST] = []
+    oneOffExecutors: Annotated[list[_Executor], _NO_LIST] = []  # noqa: N815
+
+
+def read_queue(body: object, date: datetime, node_names: Collection[str]) -> tuple[tuple[QueueItem, ...], list[str]]:
+    """Read the queue, next item first, and a line for each entry that was not understood."""
+    items: list[QueueItem] = []
+    aside: list[str] = []
+    # The API lists the queue backwards: the last is next.
+    for raw in reversed(_entries(body, "items")):
+        try:
+            item = _Item.model_validate(raw)
+        except ValidationError as error:
+            aside.append(f"queue item {_name_of(raw, 'id')}: {error.error_count()} fields not understood")
+            items.append(_stranger(raw, node_names))
+            continue
+        wait = read_why(item.why)
+        if wait is None and item.buildable and not item.pending:
+            aside.append(f"queue item {item.id}: unknown why {item.why[:200]!r}")
+        items.append(_queue_item(raw, item, wait or _unknown_wait(item.why, node_names), date))
+    return tuple(items), aside
+
+
+def read_computers(body: object, date: datetime) -> tuple[tuple[Node, ...], dict[str, str]]:
+    """Read the nodes, and a line for each that was not understood, by its name ("" when not even that could be read)."""
+    nodes: list[Node] = []
+    aside: dict[str, str] = {}
+    for raw in _entries(body, "computer"):
+        try:
+            nodes.append(read_node(raw, date))
+        except ValidationError as error:
+            name = raw.get("displayName") if isinstance(raw, dict) else None
+            known = name if isinstance(name, str) else ""
+            aside[known] = f"node {known or 'without a name'}: {error.error_count()} fields not understood"
+    return tuple(nodes), aside
+
+
+def read_node(raw: Any, date: datetime) -> Node:
+    """Read one node; pydantic's `ValidationError` when it is none."""
+    computer = _Computer.model_validate(raw)
+    kind = str(raw.get("_class") or "")
+    builtin = kind.endswith("MasterComputer") or computer.displayName in {"master", "Built-In Node"}
+    builds = [b for e in computer.executors if (b := _build(computer.displayName, e, date))]
+    # One-off executors count as work: a flyweight task on the node is a build as any other.
+    builds += [b for e in computer.oneOffExecutors if (b := _build(f"{computer.displayName}/one-off", e, date))]
+    return Node(
+        name=computer.displayName,
+        labels=frozenset(label.name for label in computer.assignedLabels),
+        executors=max(0, computer.numExecutors),
+        offline=computer.offline,
+        temporarily_offline=computer.temporarilyOffline,
+        cause=_cause(computer),
+        reason=html.unescape(computer.offlineCauseReason),
+        description=computer.description,
+        idle=computer.idle,
+        builds=tuple(builds),
+        agent=not builtin,
+    )
+
+
+def read_date(header: str | None) -> datetime:
+    """Read an answer's own time, against which its ages are taken."""
+    try:
+        return parsedate_to_datetime(header or "")
+    except ValueError as error:
+        raise TransientError("Jenkins' answer carries no readable Date header") from error
+
+
+def _entries(body: object, key: str) -> list[Any]:
+    entries = body.get(key) if isinstance(body, dict) else None
+    if not isinstance(entries, list):
+        raise TransientError(f"Jenkins' answer has no list of {key}")
+    return entries
+
+
+def _name_of(raw: Any, key: str) -> str:
+    return repr(raw.get(key))[:100] if isinstance(raw, dict) else type(raw).__name__
+
+
+def _stranger(raw: Any, node_names: Collection[str]) -> QueueItem:
+    """Stand for an entry that was not understood: no demand, but whatever node it mentions may be what it waits for."""
+    wait = _unknown_wait(json.dumps(raw, ensure_ascii=False, default=str), node_names)
+    return QueueItem(id=-1, job="", run="", label=None, labelless=False, wait=wait, buildable=False, waiting_seconds=0.0)
+
+
+def _unknown_wait(why: str, node_names: Collection[str]) -> Wait:
+    return Wait(for_executor=False, nodes=named_nodes(why, node_names))
+
+
+def _queue_item(raw: Any, item: _Item, wait: Wait, date: datetime) -> QueueItem:
+    task = item.task
+    since = item.buildableStartMilliseconds if item.buildableStartMilliseconds is not None else item.inQueueSince
+    placeholder = "PlaceholderTask" in str((raw.get("task") or {}).get("_class") or "")
+    run = _run_of(task.url) if placeholder else ""
+    return QueueItem(
+        id=item.id,
+        job=_job_of(task.url) or task.fullName or task.name,
+        run=run,
+        label=task.labelExpression or None,
+        labelless=not placeholder and "labelExpression" in (raw.get("task") or {}) and not task.labelExpression,
+        wait=wait,
+        buildable=item.buildable and not item.pending,
+        waiting_seconds=max(0.0, date.timestamp() - since / 1000.0) if since is not None else 0.0,
+    )
+
+
+def _build(where: str, executor: _Executor, date: datetime) -> Build | None:
+    executable = executor.currentExecutable
+    if executable is None:
+        # Busy with something that the account may not read (no Job/Read): a build all the same.
+        return None if executor.idle else Build(key=f"{where}/{executor.number}", job="", run="", elapsed_seconds=None, estimate_seconds=None)
+    run = _run_of(executable.url)
+    own_clock = executable.estimatedDuration is not None and executable.estimatedDuration > 0 and executable.timestamp is not None
+    elapsed = date.timestamp() - (executable.timestamp or 0) / 1000.0
+    return Build(
+        key=f"{where}/{executor.number}/{run}",
+        job=_job_of(executable.url),
+        run=run,
+        elapsed_seconds=max(0.0, elapsed) if own_clock else None,
+        estimate_seconds=(executable.estimatedDuration or 0) / 1000.0 if own_clock else None,
+    )
+
+
+def _run_of(url: str) -> str:
+    """The path of a run, the same whether Jenkins gives it relative or absolute."""
+    found = re.search(r"(?:^|/)(job/.*)$", url)
+    return found[1].rstrip("/") if found else url.rstrip("/")
+
+
+def _job_of(url: str) -> str:
+    """The path of the job of a run, without the words between: ``job/a/job/b/7/`` is ``a/b``."""
+    path = re.sub(r"/\d+$", "", _run_of(url))
+    return path.removeprefix("job/").replace("/job/", "/")
+
+
+def _cause(computer: _Computer) -> OfflineCause:
+    if computer.offlineCause is None:
+        return OfflineCause.NONE
+    kind = str(computer.offlineCause.get("_class") or "")
+    person = kind.endswith(("OfflineCause$UserCause", "OfflineCause$ByCLI"))
+    return OfflineCause.PERSON if person else OfflineCause.OTHER
+
+

@@ -1,0 +1,153 @@
+"""python-jenkins' session with the manners we need: no redirects, a cap on size, time-outs, a deadline, typed errors."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import jenkins
+import requests
+from requests.auth import HTTPBasicAuth
+
+from autoscaler.errors import AutoscalerError, ConfigError, TransientError, UnansweredError
+
+CONNECT_SECONDS, READ_SECONDS = 3.05, 8.0
+MAX_BYTES = 64 * 1024 * 1024
+_CHUNK = 256 * 1024
+_NO_CRUMB = "No valid crumb"
+
+
+class StartingError(TransientError):
+    """Jenkins is starting up; nothing it says counts yet."""
+
+
+class NotThereError(TransientError):
+    """Jenkins answered 404."""
+
+
+class RefusedRequestError(TransientError):
+    """Jenkins answered 4xx to a request that was wrong, or wrong by now."""
+
+    def __init__(self, status: int, message: str) -> None:
+        """Keep the status."""
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A 2xx or 3xx answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """Read the body as JSON; `TransientError` when it is none."""
+        try:
+            return json.loads(self.body)
+        except ValueError as error:
+            raise TransientError(f"Jenkins' answer is no JSON ({len(self.body)} bytes)") from error
+
+
+class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
+    """One controller's connection. Not safe for threads, which nothing here uses."""
+
+    def __init__(self, url: str, username: str | None, token: str | None, monotonic: Callable[[], float]) -> None:
+        """Keep the connection open between calls; ``monotonic``: seconds of a clock that never jumps."""
+        super().__init__(url, username, token, timeout=READ_SECONDS)
+        self._monotonic = monotonic
+        self._until: float | None = None
+        self._session.headers["Accept-Language"] = "en"
+        # A given user is always told; python-jenkins would ask around first.
+        if username is not None and token is not None:
+            self._session.auth = HTTPBasicAuth(username.encode(), token.encode())
+        self._auth_resolved = True
+
+    def trust(self, bundle: str) -> None:
+        """Trust the certificate authorities in this file, and only those."""
+        self._session.verify = bundle
+
+    def allow_seconds(self, seconds: float | None) -> None:
+        """Set the deadline of all calls from now on; None: no deadline beyond each call's own time-out."""
+        self._until = None if seconds is None else self._monotonic() + seconds
+
+    def get(self, path: str, tree: str) -> Answer:
+        """GET a part of the API."""
+        return self._call(requests.Request("GET", self._url(path, {"tree": tree})))
+
+    def post(self, path: str, query: Mapping[str, str] | None = None, data: Mapping[str, str] | None = None) -> Answer:
+        """POST without a crumb, as tokens need none; a password needs one, and then the refusal proves that nothing was done."""
+        try:
+            return self._call(requests.Request("POST", self._url(path, query or {}), data=dict(data or {})))
+        except RefusedRequestError as error:
+            if _NO_CRUMB not in str(error):
+                raise
+        request = requests.Request("POST", self._url(path, query or {}), data=dict(data or {}))
+        answer = self._call(requests.Request("GET", self._url("crumbIssuer/api/json", {})))
+        crumb = answer.json()
+        request.headers[crumb["crumbRequestField"]] = crumb["crumb"]
+        return self._call(request)
+
+    def _url(self, path: str, query: Mapping[str, str]) -> str:
+        return f"{self.server}{path}" + (f"?{urlencode(query)}" if query else "")
+
+    def _call(self, request: requests.Request) -> Answer:
+        seconds = READ_SECONDS if self._until is None else min(READ_SECONDS, self._until - self._monotonic())
+        if seconds <= 0:
+            raise TransientError("Jenkins was too slow: no time is left for another request in this pass")
+        prepared = self._session.prepare_request(request)
+        settings = self._session.merge_environment_settings(prepared.url, {}, True, self._session.verify, None)
+        try:
+            response = self._session.send(
+                prepared, **{**settings, "stream": True, "timeout": (CONNECT_SECONDS, seconds), "allow_redirects": False}
+            )
+            with response:
+                return _checked(response, self._read(response))
+        except requests.ConnectTimeout as error:
+            raise TransientError("Jenkins could not be reached in time") from error
+        except requests.RequestException as error:
+            lost = UnansweredError if request.method == "POST" else TransientError
+            raise lost(f"the connection to Jenkins failed ({type(error).__name__})") from error
+
+    def _read(self, response: requests.Response) -> bytes:
+        """Read the body: bounded in size and in time, and of an error no more than its beginning."""
+        # A redirect after a POST and every error page are big, and of no use beyond their first lines.
+        limit = MAX_BYTES if response.status_code == requests.codes.ok else 4096
+        body = bytearray()
+        for chunk in response.iter_content(_CHUNK if limit == MAX_BYTES else limit):
+            body += chunk
+            if len(body) >= limit:
+                if limit == MAX_BYTES:
+                    raise TransientError(f"Jenkins' answer is larger than {MAX_BYTES} bytes")
+                break
+            if self._until is not None and self._monotonic() > self._until:
+                raise TransientError("Jenkins was too slow: the pass's time ran out while reading its answer")
+        return bytes(body)
+
+
+def _checked(response: requests.Response, body: bytes) -> Answer:
+    status = response.status_code
+    if status < requests.codes.bad_request:
+        return Answer(status, response.headers, body)
+    raise _error(status, response.headers, body.decode("utf-8", "replace"))
+
+
+def _error(status: int, headers: Mapping[str, str], text: str) -> AutoscalerError:
+    if status == requests.codes.unauthorized:
+        return ConfigError("Jenkins refused the credentials (401): check the controller's secret")
+    if status == requests.codes.forbidden:
+        if _NO_CRUMB in text:
+            return RefusedRequestError(status, f"Jenkins answered 403: {_NO_CRUMB}")
+        permission = headers.get("X-Required-Permission")
+        wanted = f"the account lacks {permission}" if permission else "no or unknown credentials were sent"
+        return ConfigError(f"Jenkins answered 403: {wanted}")
+    if status == requests.codes.not_found:
+        return NotThereError("Jenkins answered 404")
+    if status == requests.codes.service_unavailable:
+        starting = "getting ready" in text or "Starting" in text
+        return StartingError("Jenkins is starting up (503)") if starting else TransientError("Jenkins answered 503")
+    if status < requests.codes.internal_server_error:
+        return RefusedRequestError(status, f"Jenkins answered {status}: {headers.get('X-Error', 'no reason given')}")
+    return TransientError(f"Jenkins answered {status}")

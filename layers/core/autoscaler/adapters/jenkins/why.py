@@ -1,0 +1,62 @@
+"""Jenkins' ``why``: what a queue item waits for, in the wordings of every version since 1.312."""
+
+import re
+from collections.abc import Collection
+
+from autoscaler.domain.snapshot import Wait
+
+_OPEN, _CLOSE = "[‘'\"“]?", "[’'\"”]?"
+_LABEL = [
+    re.compile(rf"There are no nodes with the label {_OPEN}(.+?){_CLOSE}"),
+    re.compile(rf"All nodes of label {_OPEN}(.+?){_CLOSE} are offline"),
+]
+_NAMED = re.compile(rf"Waiting for next available executor on {_OPEN}(.+?){_CLOSE}")
+_ANY = re.compile(r"Waiting for next available executor")
+_NODE = re.compile(rf"{_OPEN}(.+?){_CLOSE} is (?:offline|not accepting tasks)")
+_RESERVED = re.compile(rf"{_OPEN}(.+?){_CLOSE} is reserved for jobs (?:with matching label expression|tied to it)")
+_MISSING = re.compile(rf"{_OPEN}(.+?){_CLOSE} doesn[’']t have label {_OPEN}(.+?){_CLOSE}")
+# Only the start of a next cause of a node separates; a label may hold anything.
+_SEPARATOR = re.compile(r"; (?=\S)")
+_TIMES = re.compile(r" \(\d+ times\)$")
+_NOT_AN_EXECUTOR = re.compile(
+    r"In the quiet period|Finished waiting|Build .*is (already )?in progress|A build is already in progress|Blocked by "
+    r"|.*is about to shut down|(Up|Down)stream project |No workspace is available|Awaiting build to get a workspace"
+    r"|We need to schedule a new build to get a workspace|Executor slot already in use|Exception evaluating"
+    r"|.* lacks permission to run on |\?\?\?"
+)
+
+
+def read_why(why: str) -> Wait | None:
+    """Read what an item waits for; None when the wording is unknown."""
+    for pattern in _LABEL:
+        if found := pattern.fullmatch(why):
+            return Wait(for_executor=True, label=found[1])
+    if found := _NAMED.fullmatch(why):
+        return Wait(for_executor=True, named=found[1])
+    if _ANY.fullmatch(why):
+        return Wait(for_executor=True)
+    if _NOT_AN_EXECUTOR.match(why):
+        return Wait(for_executor=False)
+    return _read_causes_of_nodes(why)
+
+
+def named_nodes(why: str, node_names: Collection[str]) -> tuple[str, ...]:
+    """Find node names that stand in a text as whole words: whatever it says, it may wait for them."""
+    words = set(re.split(r"[\s‘’“”'\";,:(){}\[\]]+", why))
+    return tuple(sorted(words & set(node_names)))
+
+
+def _read_causes_of_nodes(why: str) -> Wait | None:
+    """Read one or several causes, a node each, as Jenkins joins them when it tried every node."""
+    nodes: list[str] = []
+    label: str | None = None
+    for part in _SEPARATOR.split(why):
+        cause = _TIMES.sub("", part)
+        if found := _MISSING.fullmatch(cause):
+            label = found[2]
+        elif found := _NODE.fullmatch(cause):
+            nodes.append(found[1])
+        elif not _RESERVED.fullmatch(cause):
+            return None
+    # A missing label is what the item asks for; the nodes beside it are those that would do.
+    return Wait(for_executor=True, label=label, nodes=tuple(nodes))

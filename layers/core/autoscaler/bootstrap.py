@@ -1,0 +1,122 @@
+"""The only place that knows every concrete class, the environment and the wall clock; cached per cold start."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.config import Config
+
+from autoscaler.adapters.cloudwatch import CloudWatchMetrics
+from autoscaler.adapters.dynamodb import DynamoState
+from autoscaler.adapters.ec2 import Ec2Compute
+from autoscaler.adapters.jenkins.controller import JenkinsController
+from autoscaler.adapters.jenkins.session import JenkinsSession
+from autoscaler.adapters.secrets import Credentials, read_credentials
+from autoscaler.config import FleetSettings, environment_name, load_settings
+from autoscaler.errors import ConfigError
+from autoscaler.ports import Ports
+from autoscaler.telemetry import log
+
+if TYPE_CHECKING:
+    from autoscaler.config import ControllerSettings
+    from autoscaler.domain.model import Fleet
+    from autoscaler.ports import Clock, Sleep
+
+# One retry by the SDK, with the same bytes and token; everything beyond that is the next pass's business.
+_SDK = Config(connect_timeout=3, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 2})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """A function, wired."""
+
+    ports: Ports
+    fleet: Fleet
+
+
+@dataclass(slots=True)
+class _Time:
+    """Where time comes from: the wall, or what `use_time` was given."""
+
+    clock: Clock = time.time
+    sleep: Sleep = time.sleep
+
+
+_TIME = _Time()
+
+
+def use_time(clock: Clock, sleep: Sleep) -> None:
+    """Run everything on another clock: the real handlers then live a simulated day in seconds."""
+    _TIME.clock, _TIME.sleep = clock, sleep
+
+
+def reset() -> None:
+    """Forget what was wired, as a cold start does, and go back to the wall clock."""
+    _TIME.clock, _TIME.sleep = time.time, time.sleep
+    runtime.cache_clear()
+    _client.cache_clear()
+
+
+@cache
+def runtime() -> Runtime:
+    """Wire everything from the environment (design 6.2); `ConfigError` says in one line what is missing or wrong."""
+    settings = load_settings(Path(os.environ.get("FLEET_CONFIG", "/opt/fleet.yaml")))
+    fleet = settings.domain()
+    state = DynamoState(partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet.name)
+    namespace = os.environ.get("METRIC_NAMESPACE", "JenkinsFleet")
+    ports = Ports(
+        controllers=tuple(_controller(name, settings) for name in settings.controllers),
+        compute=Ec2Compute(partial(_client, "ec2"), fleet),
+        ledger=state,
+        notebook=state,
+        lease=state,
+        metrics=CloudWatchMetrics(partial(_client, "cloudwatch"), namespace),
+        clock=lambda: _TIME.clock(),
+        sleep=lambda seconds: _TIME.sleep(seconds),
+        new_id=lambda: uuid.uuid4().hex,
+        log=log,
+    )
+    return Runtime(ports=ports, fleet=fleet)
+
+
+@cache
+def _client(service: str) -> Any:
+    return boto3.client(service, config=_SDK)  # type: ignore[call-overload]
+
+
+def _controller(name: str, settings: FleetSettings) -> JenkinsController:
+    return JenkinsController(name, partial(_connect, name, settings.controllers[name]), time.monotonic)
+
+
+def _connect(name: str, settings: ControllerSettings) -> JenkinsSession:
+    override = environment_name(name)
+    url = os.environ.get(f"JENKINS_URL_{override}", settings.url)
+    credentials = _credentials(override, settings)
+    username, token = (credentials.username, credentials.token) if credentials else (None, None)
+    session = JenkinsSession(url, username, token, time.monotonic)
+    if bundle := os.environ.get("JENKINS_CA_BUNDLE"):
+        session.trust(bundle)
+    return session
+
+
+def _credentials(override: str, settings: ControllerSettings) -> Credentials | None:
+    user, token = os.environ.get(f"JENKINS_USER_{override}"), os.environ.get(f"JENKINS_TOKEN_{override}")
+    if (user is None) != (token is None):
+        raise ConfigError(f"JENKINS_USER_{override} and JENKINS_TOKEN_{override}: set both or neither")
+    if user is not None and token is not None:
+        return Credentials(username=user, token=token)
+    return read_credentials(partial(_client, "secretsmanager"), settings.secret) if settings.secret else None
+
+
+def _required(name: str) -> str:
+    value = os.environ.get(name)
+    if not value:
+        raise ConfigError(f"environment variable {name}: missing")
+    return value

@@ -1,0 +1,312 @@
+"""fleet.yaml -> checked settings -> domain values. Everything that is wrong is said in one line: key, value, rule."""
+
+import hashlib
+import json
+import re
+import sys
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AnyHttpUrl, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+
+from autoscaler.domain.model import Fleet, Limits, Market, Offering, Platform, Pool
+from autoscaler.errors import ConfigError
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
+Label = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\s\"]+$")]
+Seconds = Annotated[float, Field(ge=0, le=31_536_000, allow_inf_nan=False)]
+Usd = Annotated[float, Field(gt=0, le=10_000_000, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=100_000)]
+
+_REMOTE_DIRS = {Platform.LINUX: "/home/jenkins/agent", Platform.WINDOWS: "C:\\jenkins"}
+
+
+class _Settings(BaseModel):
+    """Unknown keys and other types than written here are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class LimitSettings(_Settings):
+    """The hard ceilings."""
+
+    max_agents: Annotated[int, Field(ge=1, le=100_000)]
+    max_launches_per_hour: Annotated[int, Field(ge=1, le=100_000)]
+    max_usd_per_hour: Usd
+    max_usd_per_month: Usd
+
+
+class ControllerSettings(_Settings):
+    """One controller. ``secret``: a Secrets Manager secret {"username": ..., "token": ...}; omitted: anonymous."""
+
+    url: str
+    secret: Annotated[str, StringConstraints(min_length=1)] | None = None
+    nodes: Literal["dynamic", "slots"] = "dynamic"
+
+    @model_validator(mode="after")
+    def _url_is_http(self) -> Self:
+        try:
+            AnyHttpUrl(self.url)
+        except ValidationError:
+            raise ValueError(f"url ({self.url}) must be an http or https URL") from None
+        return self
+
+
+class Tuning(_Settings):
+    """What ``defaults`` and every pool may set (design 5); None: the default below stands."""
+
+    queue_maturity_seconds: Seconds | None = None
+    max_wait_seconds: Seconds | None = None
+    wait_usd_per_hour: Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)] | None = None
+    boot_seconds: Annotated[float, Field(ge=1, le=86_400)] | None = None
+    boot_timeout_seconds: Annotated[float, Field(ge=60, le=86_400)] | None = None
+    max_idle_seconds: Annotated[float, Field(ge=60, le=31_536_000)] | None = None
+    idle_seconds: Annotated[float, Field(ge=60, le=31_536_000)] | None = None
+    drain_settle_seconds: Annotated[float, Field(ge=1, le=30)] | None = None
+    spot_patience_seconds: Seconds | None = None
+    spot_discount: Annotated[float, Field(ge=0, lt=1)] | None = None
+    max_agent_hours: Annotated[float, Field(gt=0, le=87_600)] | None = None
+    drain_timeout_seconds: Seconds | None = None
+
+
+_DEFAULTS: dict[str, float | None] = {
+    "queue_maturity_seconds": 30.0,
+    "max_wait_seconds": 1800.0,
+    "wait_usd_per_hour": 20.0,
+    "boot_seconds": 180.0,
+    "boot_timeout_seconds": 900.0,
+    "max_idle_seconds": 7200.0,
+    "idle_seconds": None,
+    "drain_settle_seconds": 5.0,
+    "spot_patience_seconds": 180.0,
+    "spot_discount": 0.65,
+}
+
+
+class PoolSettings(Tuning):
+    """One pool as the operator writes it."""
+
+    labels: Annotated[list[Label], Field(min_length=1)] | None = None
+    controllers: Annotated[list[str], Field(min_length=1)] | None = None
+    executors: Annotated[int, Field(ge=1, le=1000)]
+    launch_template: Annotated[str, StringConstraints(min_length=1)]
+    launch_template_version: Annotated[str, StringConstraints(pattern=r"^(\$Default|\$Latest|[1-9][0-9]*)$")] = "$Default"
+    instance_types: Annotated[list[Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+\.[a-z0-9-]+$")]], Field(min_length=1)]
+    subnets: list[Annotated[str, StringConstraints(min_length=1)]] = []
+    platform: Annotated[Platform, Field(strict=False)]
+    market: Literal["on-demand", "spot", "spot-then-on-demand"] = "on-demand"
+    max_agents: Annotated[int, Field(ge=1, le=100_000)]
+    min_agents: Count = 0
+    warm_executors: Count = 0
+    usd_per_hour: Usd | None = None
+    remote_dir: Annotated[str, StringConstraints(min_length=1)] | None = None
+    exclusive: bool = True
+
+    @model_validator(mode="after")
+    def _holds_together(self) -> Self:
+        if self.min_agents > self.max_agents:
+            raise ValueError(f"min_agents ({self.min_agents}) exceeds max_agents ({self.max_agents})")
+        if self.warm_executors > self.max_agents * self.executors:
+            most = self.max_agents * self.executors
+            raise ValueError(f"warm_executors ({self.warm_executors}) exceeds max_agents x executors ({most})")
+        for key in ("labels", "controllers", "instance_types", "subnets"):
+            values = getattr(self, key) or []
+            if len(set(values)) != len(values):
+                raise ValueError(f"{key} ({', '.join(values)}) names something twice")
+        return self
+
+
+class FleetSettings(_Settings):
+    """The whole fleet file (design 6.1)."""
+
+    fleet: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+    limits: LimitSettings
+    controllers: Annotated[dict[Name, ControllerSettings], Field(min_length=1)]
+    defaults: Tuning = Tuning()
+    pools: Annotated[dict[Name, PoolSettings], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _holds_together(self) -> Self:
+        overrides = [environment_name(name) for name in self.controllers]
+        if len(set(overrides)) != len(overrides):
+            raise ValueError(f"controllers ({', '.join(self.controllers)}) must differ when written as environment variables")
+        for name, pool in self.pools.items():
+            for controller in pool.controllers or []:
+                if controller not in self.controllers:
+                    known = ", ".join(self.controllers)
+                    raise ValueError(f"pools.{name}.controllers ({controller}) is not one of the controllers ({known})")
+            if pool.max_agents > self.limits.max_agents:
+                limit = self.limits.max_agents
+                raise ValueError(f"pools.{name}.max_agents ({pool.max_agents}) exceeds limits.max_agents ({limit})")
+        least = sum(pool.min_agents for pool in self.pools.values())
+        if least > self.limits.max_agents:
+            raise ValueError(f"the pools' min_agents ({least}) together exceed limits.max_agents ({self.limits.max_agents})")
+        return self
+
+    def domain(self) -> Fleet:
+        """Translate to the domain's values; prices that are not known are refused."""
+        return Fleet(
+            name=self.fleet,
+            limits=Limits(**self.limits.model_dump()),
+            controllers=tuple(self.controllers),
+            pools={name: self._pool(name, pool) for name, pool in self.pools.items()},
+        )
+
+    def _pool(self, name: str, pool: PoolSettings) -> Pool:
+        tuned = {key: self._tuned(key, pool) for key in _DEFAULTS}
+        discount = tuned.pop("spot_discount") or 0.0
+        idle_seconds = tuned.pop("idle_seconds")
+        if (tuned["boot_timeout_seconds"] or 0) <= (tuned["boot_seconds"] or 0):
+            timeout, boot = tuned["boot_timeout_seconds"], tuned["boot_seconds"]
+            raise ConfigError(f"pools.{name}.boot_timeout_seconds ({timeout:g}) must exceed boot_seconds ({boot:g})")
+        return Pool(
+            name=name,
+            labels=frozenset(pool.labels or [name]),
+            controllers=tuple(pool.controllers or self.controllers),
+            executors=pool.executors,
+            platform=pool.platform,
+            launch_template=pool.launch_template,
+            launch_template_version=pool.launch_template_version,
+            offerings=_offerings(name, pool, discount),
+            max_agents=pool.max_agents,
+            min_agents=pool.min_agents,
+            warm_executors=pool.warm_executors,
+            exclusive=pool.exclusive,
+            remote_dir=pool.remote_dir or _REMOTE_DIRS[pool.platform],
+            idle_seconds=idle_seconds,
+            **{key: float(value or 0.0) for key, value in tuned.items()},
+        )
+
+    def _tuned(self, key: str, pool: PoolSettings) -> float | None:
+        for place in (pool, self.defaults):
+            value: float | None = getattr(place, key)
+            if value is not None:
+                return value
+        return _DEFAULTS[key]
+
+
+def environment_name(controller: str) -> str:
+    """How a controller is spelled in environment variables: upper case, ``-`` as ``_``."""
+    return re.sub(r"[^A-Z0-9]", "_", controller.upper())
+
+
+def load_settings(path: Path) -> FleetSettings:
+    """Read and check a fleet file; a JSON beside it that was checked from the same bytes spares parsing YAML."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from error
+    checked = path.with_suffix(".json")
+    if checked.exists():
+        known = json.loads(checked.read_text(encoding="utf-8"))
+        if known.get("sha256") == hashlib.sha256(raw).hexdigest():
+            return check(known["fleet"], str(path))
+    return check(_parse_yaml(raw, path), str(path))
+
+
+def load_fleet(path: Path) -> Fleet:
+    """Read, check and translate a fleet file."""
+    try:
+        return load_settings(path).domain()
+    except ConfigError as error:
+        raise error if str(error).startswith(str(path)) else ConfigError(f"{path}: {error}") from error
+
+
+def check(raw: object, where: str) -> FleetSettings:
+    """Check what a fleet file holds; `ConfigError` with key, value and rule in one line."""
+    try:
+        return FleetSettings.model_validate(raw)
+    except ValidationError as error:
+        raise ConfigError(f"{where}: {one_line(error)}") from None
+
+
+def one_line(error: ValidationError) -> str:
+    """Say what pydantic found in one line: key (value): rule; ..."""
+    return "; ".join(_problem(dict(problem)) for problem in error.errors())
+
+
+def _problem(problem: dict[str, Any]) -> str:
+    key = ".".join(str(part) for part in problem["loc"] if part != "[key]")
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    if problem["type"] == "value_error":
+        return f"{key}: {message}" if key else message
+    if problem["type"] == "extra_forbidden":
+        return f"{key}: unknown key"
+    if problem["type"] == "missing":
+        return f"{key}: missing"
+    value = problem["input"]
+    shown = repr(value) if len(repr(value)) <= 60 else f"{type(value).__name__}"
+    return f"{key} ({shown}): {message[:1].lower()}{message[1:]}"
+
+
+def _offerings(name: str, pool: PoolSettings, discount: float) -> tuple[Offering, ...]:
+    markets = {"on-demand": [Market.ON_DEMAND], "spot": [Market.SPOT], "spot-then-on-demand": [Market.SPOT, Market.ON_DEMAND]}
+    return tuple(
+        Offering(
+            instance_type=instance_type,
+            subnet=subnet,
+            market=market,
+            usd_per_hour=pool.usd_per_hour or _price(name, pool, instance_type) * (1 - discount if market is Market.SPOT else 1),
+        )
+        for market in markets[pool.market]
+        for instance_type in pool.instance_types
+        for subnet in pool.subnets or [""]
+    )
+
+
+def _price(name: str, pool: PoolSettings, instance_type: str) -> float:
+    prices = carried_prices().get(instance_type)
+    price = prices and prices.get(str(pool.platform))
+    if not price:
+        rule = f"no {pool.platform} price is carried for it; set usd_per_hour"
+        raise ConfigError(f"pools.{name}.instance_types ({instance_type}): {rule}")
+    return price
+
+
+@cache
+def carried_prices() -> dict[str, dict[str, float]]:
+    """On-demand dollars per hour by instance type and platform (``make prices`` made the table)."""
+    text = files("autoscaler").joinpath("prices.json").read_text(encoding="utf-8")
+    prices: dict[str, dict[str, float]] = json.loads(text)["usd_per_hour"]
+    return prices
+
+
+def _parse_yaml(raw: bytes, path: Path) -> object:
+    import yaml  # noqa: PLC0415 - not in the warm path: a checked JSON stands beside the deployed file
+
+    class Loader(yaml.SafeLoader):
+        """Refuses a key written twice; YAML would silently keep the last."""
+
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
+            keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+            for key in keys:
+                if keys.count(key) > 1:
+                    raise ConfigError(f"{path}: line {node.start_mark.line + 1}: {key} is written twice")
+            return super().construct_mapping(node, deep)
+
+    try:
+        return yaml.load(raw, Loader)  # noqa: S506 - a SafeLoader
+    except yaml.YAMLError as error:
+        problem = " ".join(str(error).split())
+        raise ConfigError(f"{path}: is not YAML ({problem})") from None
+
+
+def main() -> int:
+    """Check FILE and write it with its checked JSON to DIRECTORY: what the fleet layer's build does."""
+    source, target = Path(sys.argv[1]), Path(sys.argv[2])
+    try:
+        load_fleet(source)
+    except ConfigError as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return 1
+    raw = source.read_bytes()
+    checked = {"sha256": hashlib.sha256(raw).hexdigest(), "fleet": _parse_yaml(raw, source)}
+    (target / source.name).write_bytes(raw)
+    (target / source.with_suffix(".json").name).write_text(json.dumps(checked), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+"""Apply: take the steps of a plan one by one; a step that fails is the next pass's business, and stops no other."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from autoscaler.control import launches, nodes
+from autoscaler.control.launches import Setback
+from autoscaler.control.report import Outcome, Report, Result
+from autoscaler.domain.memory import Memory
+from autoscaler.domain.model import Fleet
+from autoscaler.domain.numbers import STEP_RESERVE_SECONDS
+from autoscaler.domain.plan import Adopt, Cordon, CreateBeacon, DeleteNode, Forget, Launch, Plan, Step, Terminate, Uncordon
+from autoscaler.domain.setbacks import note_setback
+from autoscaler.domain.snapshot import InstanceState, Record, RecordState, Snapshot
+from autoscaler.errors import AutoscalerError, UnansweredError
+from autoscaler.ports import Controller, Ports
+
+_TERMINABLE = {RecordState.REQUESTED, RecordState.REGISTERED}
+
+
+def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, ends_at: float) -> Report:
+    """Take every step for which there is time, then save what to remember. ``ends_at``: the end of the invocation."""
+    hand = _Hand(ports, fleet, snapshot)
+    results: list[Result] = []
+    for step in plan.steps:
+        if ends_at - ports.clock() < STEP_RESERVE_SECONDS:
+            results.append(Result(step=step, outcome=Outcome.SKIPPED, detail="no time is left in this invocation"))
+        else:
+            results.append(hand.take(step))
+    try:
+        ports.notebook.save_memory(_note(plan.memory, fleet, hand.setbacks, ports.clock()))
+    except AutoscalerError as error:
+        # Forgetting costs a window or a second look, and what was done is done: the report must still go out.
+        ports.log("memory_not_saved", error=f"{type(error).__name__}: {error}")
+    return Report(plan=plan, results=tuple(results), dry_run=False)
+
+
+def _note(memory: Memory, fleet: Fleet, setbacks: list[Setback], now: float) -> Memory:
+    for setback in setbacks:
+        pool = fleet.pools[setback.pool]
+        memory = note_setback(memory, pool, setback.error.code, setback.error.offering_key, now)
+    return memory
+
+
+class _Hand:
+    """Takes steps; knows which controllers stopped answering, to lose no more time on them."""
+
+    def __init__(self, ports: Ports, fleet: Fleet, snapshot: Snapshot) -> None:
+        self._ports = ports
+        self._fleet = fleet
+        self._snapshot = snapshot
+        self._controllers: Mapping[str, Controller] = {controller.name: controller for controller in ports.controllers}
+        self._records = {record.instance_id: record for record in snapshot.records}
+        self._silent: set[str] = set()
+        self.setbacks: list[Setback] = []
+
+    def take(self, step: Step) -> Result:
+        if step.controller in self._silent:
+            return Result(step=step, outcome=Outcome.SKIPPED, detail=f"{step.controller} stopped answering")
+        try:
+            return self._take(step)
+        except AutoscalerError as error:
+            if isinstance(error, UnansweredError):
+                self._silent.add(step.controller)
+            return Result(step=step, outcome=Outcome.FAILED, detail=f"{type(error).__name__}: {error}")
+
+    def _take(self, step: Step) -> Result:  # noqa: PLR0911 - one line a step
+        match step:
+            case CreateBeacon():
+                return nodes.create_beacon(self._controllers[step.controller], step)
+            case Launch():
+                result, setbacks = launches.launch(self._ports, self._fleet.pools[step.pool], step)
+                self.setbacks += setbacks
+                return result
+            case Uncordon():
+                return nodes.uncordon(self._controllers[step.controller], step)
+            case Cordon():
+                return nodes.cordon(self._controllers[step.controller], step)
+            case Terminate():
+                return self._terminate(step)
+            case DeleteNode():
+                return self._delete(step)
+            case Adopt():
+                return self._adopt(step)
+            case Forget():
+                return self._forget(step)
+            case _:
+                assert_never(step)
+
+    def _terminate(self, step: Terminate) -> Result:
+        """Read the node once more, win the record, terminate, delete the node; cut off anywhere, the next pass goes on."""
+        if step.node is not None:
+            keep = nodes.may_terminate(self._controllers[step.controller], step.node, step.mark)
+            if keep:
+                return Result(step=step, outcome=Outcome.SKIPPED, detail=keep)
+        record = self._records[step.instance_id]
+        if record.state in _TERMINABLE:
+            self._change(record, RecordState.CONDEMNED)
+        self._ports.compute.terminate(step.instance_id)
+        if step.node is not None:
+            self._controllers[step.controller].delete_node(step.node)
+        return Result(step=step, outcome=Outcome.DONE)
+
+    def _delete(self, step: DeleteNode) -> Result:
+        """Delete a node once EC2, asked again by id, says that its instance is gone."""
+        record = self._records.get(step.instance_id or "")
+        if step.instance_id is not None:
+            fate = self._ports.compute.fates([step.instance_id])[step.instance_id]
+            if not (fate.ended or fate is InstanceState.NOT_FOUND):
+                return Result(step=step, outcome=Outcome.SKIPPED, detail=f"its instance is {fate}")
+        if record is not None and record.state in _TERMINABLE:
+            self._change(record, RecordState.CONDEMNED)
+        self._controllers[step.controller].delete_node(step.node)
+        return Result(step=step, outcome=Outcome.DONE)
+
+    def _adopt(self, step: Adopt) -> Result:
+        instance = next(i for i in self._snapshot.instances if i.id == step.instance_id)
+        launches.adopt(self._ports, self._fleet.pools[step.pool], instance, step.node)
+        return Result(step=step, outcome=Outcome.DONE)
+
+    def _forget(self, step: Forget) -> Result:
+        self._change(self._records[step.instance_id], RecordState.GONE)
+        return Result(step=step, outcome=Outcome.DONE)
+
+    def _change(self, record: Record, state: RecordState) -> None:
+        """Change a record's state, or lose the race and stop here."""
+        changed = replace(record, state=state, changed_at=self._ports.clock())
+        self._ports.ledger.change_record(changed, expected=record.state)
+        self._records[record.instance_id] = changed
+

@@ -1,0 +1,171 @@
+"""Launching exactly once: written down, sent, settled. Whatever fails or is cut off, the next pass knows what to do.
+
+- written: the call may not have been made; sent: it was, and its answer is not known. Both are looked for by tag first, and
+  sent again, the same bytes, while EC2 still knows the token: it answers with what it did the first time.
+- settled: every instance of it has a record. What was asked for and not got is a new launch with a new token.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from autoscaler.control.report import Outcome, Result
+from autoscaler.domain.model import Pool
+from autoscaler.domain.numbers import RESEND_LAUNCH_SECONDS, SECOND_LOOK_SECONDS
+from autoscaler.domain.plan import Launch
+from autoscaler.domain.snapshot import Instance, Intent, IntentState, Record, RecordState
+from autoscaler.errors import ConflictError, LaunchRefusedError, MismatchError, UnansweredError
+from autoscaler.ports import Book, LaunchAnswer, OfferingError, Ports
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setback:
+    """Why a launch got less than it asked for: what the next passes should leave alone for a while."""
+
+    pool: str
+    error: OfferingError
+
+
+def launch(ports: Ports, pool: Pool, step: Launch) -> tuple[Result, tuple[Setback, ...]]:
+    """Write the intent, send it, settle it by the answer."""
+    intent_id = step.intent_id or ports.new_id()
+    intent = Intent(
+        id=intent_id,
+        state=IntentState.WRITTEN,
+        pool=step.pool,
+        controller=step.controller,
+        count=step.count,
+        usd_per_hour=max(offering.usd_per_hour for offering in step.offerings),
+        request=ports.compute.compose(step, intent_id),
+        created_at=ports.clock(),
+        keep_until=step.keep_until,
+        instances=(),
+        empty_look_at=None,
+    )
+    try:
+        ports.ledger.add_intent(intent)
+    except ConflictError:
+        return Result(step=step, outcome=Outcome.SKIPPED, detail="this request was launched before"), ()
+    sent = _advance(ports, intent, replace(intent, state=IntentState.SENT))
+    try:
+        answer = ports.compute.launch(sent.request)
+    except UnansweredError as error:
+        return Result(step=step, outcome=Outcome.FAILED, detail=f"no answer, looked for in the next pass: {error}"), ()
+    except MismatchError as error:
+        return Result(step=step, outcome=Outcome.FAILED, detail=f"it took effect before, settled by tag: {error}"), ()
+    except LaunchRefusedError as error:
+        _advance(ports, sent, replace(sent, state=IntentState.SETTLED))
+        refused = OfferingError(code=error.code, message=str(error), offering_key="")
+        return Result(step=step, outcome=Outcome.FAILED, detail=str(error)), (Setback(pool=step.pool, error=refused),)
+    settle(ports, pool, sent, answer)
+    setbacks = tuple(Setback(pool=step.pool, error=error) for error in answer.errors)
+    got = len(answer.instances)
+    detail = "" if got >= step.count else f"{got} of {step.count}: {', '.join(sorted({e.code for e in answer.errors})) or 'no reason given'}"
+    return Result(step=step, outcome=Outcome.DONE if got else Outcome.FAILED, detail=detail, count=got), setbacks
+
+
+def settle(ports: Ports, pool: Pool, intent: Intent, answer: LaunchAnswer) -> None:
+    """Give every instance of the answer a record, then close the intent: cut off in between, the next pass does it again."""
+    for instance_id, instance_type, market in answer.instances:
+        record = _record(ports, pool, intent, instance_id, instance_type, market)
+        _add_once(ports, record)
+    ids = tuple(instance_id for instance_id, _, _ in answer.instances)
+    _advance(ports, intent, replace(intent, state=IntentState.SETTLED, instances=ids))
+
+
+def recover(ports: Ports, pools: Mapping[str, Pool], book: Book) -> bool:
+    """Go on with every launch whose outcome is not known; tell whether there was any, so that the book is old now."""
+    open_intents = [intent for intent in book.intents if intent.open and intent.pool in pools]
+    if open_intents:
+        listed = ports.compute.instances()
+        for intent in open_intents:
+            _recover(ports, pools[intent.pool], intent, listed)
+    return bool(open_intents)
+
+
+def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None) -> None:
+    """Write the record that an instance with our tags should have had."""
+    _add_once(
+        ports,
+        Record(
+            instance_id=instance.id,
+            state=RecordState.REGISTERED if node else RecordState.REQUESTED,
+            pool=pool.name,
+            controller=instance.controller,
+            launch=instance.launch,
+            instance_type=instance.instance_type,
+            usd_per_hour=_price(pool, instance.instance_type, instance.market),
+            launched_at=instance.launched_at,
+            node=node,
+            registered_at=instance.launched_at if node else None,
+            keep_until=0.0,
+            changed_at=ports.clock(),
+        ),
+    )
+
+
+def _recover(ports: Ports, pool: Pool, intent: Intent, listed: Iterable[Instance]) -> None:
+    mine = [instance for instance in listed if instance.launch == intent.id]
+    now = ports.clock()
+    young = now - intent.created_at < RESEND_LAUNCH_SECONDS
+    if mine and (len(mine) >= intent.count or not young):
+        settle(ports, pool, intent, _as_answer(mine))
+    elif young:
+        _send_again(ports, pool, intent, mine)
+    elif intent.empty_look_at is None:
+        _advance(ports, intent, replace(intent, empty_look_at=now))
+    elif now - intent.empty_look_at >= SECOND_LOOK_SECONDS:
+        # Never sent again. Should an instance of it turn up late after all, its tags lead to it.
+        _advance(ports, intent, replace(intent, state=IntentState.SETTLED))
+
+
+def _send_again(ports: Ports, pool: Pool, intent: Intent, mine: list[Instance]) -> None:
+    """Ask with the same token: EC2 answers with what it did, or does it now for the first time."""
+    sent = intent if intent.state is IntentState.SENT else _advance(ports, intent, replace(intent, state=IntentState.SENT))
+    try:
+        settle(ports, pool, sent, ports.compute.launch(sent.request))
+    except MismatchError:
+        if mine:
+            settle(ports, pool, sent, _as_answer(mine))
+    except (UnansweredError, LaunchRefusedError) as error:
+        # A refusal now says nothing of the first time. It stays open, and is settled by tag when it is old.
+        ports.log("launch_still_open", intent=intent.id, error=str(error))
+
+
+def _as_answer(instances: Iterable[Instance]) -> LaunchAnswer:
+    return LaunchAnswer(instances=tuple((i.id, i.instance_type, i.market) for i in instances), errors=())
+
+
+def _advance(ports: Ports, old: Intent, new: Intent) -> Intent:
+    ports.ledger.change_intent(new, expected=old.state)
+    return new
+
+
+def _record(ports: Ports, pool: Pool, intent: Intent, instance_id: str, instance_type: str, market: str) -> Record:  # noqa: PLR0913
+    return Record(
+        instance_id=instance_id,
+        state=RecordState.REQUESTED,
+        pool=intent.pool,
+        controller=intent.controller,
+        launch=intent.id,
+        instance_type=instance_type,
+        usd_per_hour=_price(pool, instance_type, market),
+        launched_at=intent.created_at,
+        node=None,
+        registered_at=None,
+        keep_until=intent.keep_until,
+        changed_at=ports.clock(),
+    )
+
+
+def _add_once(ports: Ports, record: Record) -> None:
+    try:
+        ports.ledger.add_record(record)
+    except ConflictError:
+        ports.log("record_exists", instance_id=record.instance_id)
+
+
+def _price(pool: Pool, instance_type: str, market: str) -> float:
+    """What it costs by the fleet file's prices; the dearest offering for a type that is not in it."""
+    prices = [o.usd_per_hour for o in pool.offerings if (o.instance_type, str(o.market)) == (instance_type, market)]
+    return prices[0] if prices else max(offering.usd_per_hour for offering in pool.offerings)
+

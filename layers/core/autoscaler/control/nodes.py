@@ -1,0 +1,68 @@
+"""Acting on a node: read that one node just before, act only if it is as decided, read again after.
+
+Marks overwrite each other without trace in Jenkins, and its toggle turns both ways; these reads are what keeps a person's
+mark a person's, and a build alive.
+"""
+
+from autoscaler.control.report import Outcome, Result
+from autoscaler.domain.marks import Mark, read_mark
+from autoscaler.domain.plan import Cordon, CreateBeacon, Uncordon
+from autoscaler.domain.snapshot import Node, OfflineCause
+from autoscaler.errors import ConflictError
+from autoscaler.ports import Controller
+
+
+def cordon(controller: Controller, step: Cordon) -> Result:
+    """Mark a node offline in the class decided; never over a mark that somebody else set."""
+    before = controller.node(step.node)
+    if before is None:
+        return Result(step=step, outcome=Outcome.SKIPPED, detail="the node is not there any more")
+    if before.temporarily_offline:
+        return Result(step=step, outcome=Outcome.SKIPPED, detail=f"somebody marked it offline first: {before.reason!r}")
+    controller.set_offline(step.node, step.mark.text)
+    after = controller.node(step.node)
+    if after is None or not carries(after, step.mark):
+        return Result(step=step, outcome=Outcome.FAILED, detail="the mark is not there after it was set")
+    return Result(step=step, outcome=Outcome.DONE, detail="idle" if after.idle else f"{len(after.builds)} builds go on")
+
+
+def uncordon(controller: Controller, step: Uncordon) -> Result:
+    """Bring a node back online, if what keeps it offline is exactly the mark that was seen."""
+    before = controller.node(step.node)
+    if before is None or not carries(before, step.mark):
+        return Result(step=step, outcome=Outcome.SKIPPED, detail="it does not carry that mark any more")
+    controller.toggle_offline(step.node)
+    after = controller.node(step.node)
+    if after is not None and after.temporarily_offline and not after.reason:
+        # Somebody brought it online in between, and our toggle marked it offline: take that back at once.
+        controller.toggle_offline(step.node)
+        return Result(step=step, outcome=Outcome.DONE, detail="somebody else brought it online at the same moment")
+    return Result(step=step, outcome=Outcome.DONE)
+
+
+def may_terminate(controller: Controller, node_name: str, mark: Mark | None) -> str | None:
+    """Say why the agent behind this node must be kept; None when it may go: still marked by us, offline, idle."""
+    node = controller.node(node_name)
+    if node is None:
+        return None
+    if not node.offline:
+        return "its node is online"
+    if mark is not None and not carries(node, mark):
+        return f"its node does not carry our mark any more: {node.reason!r}"
+    if not node.idle or node.builds:
+        return "a build slipped in"
+    return None
+
+
+def create_beacon(controller: Controller, step: CreateBeacon) -> Result:
+    """Create the beacon; somebody else having done so is as good."""
+    try:
+        controller.create_node(step.spec)
+    except ConflictError:
+        return Result(step=step, outcome=Outcome.DONE, detail="it is there already")
+    return Result(step=step, outcome=Outcome.DONE)
+
+
+def carries(node: Node, mark: Mark) -> bool:
+    """Tell whether a node is offline by exactly this mark of ours."""
+    return node.offline and node.cause is OfflineCause.PERSON and read_mark(node.reason, mark.fleet) == mark

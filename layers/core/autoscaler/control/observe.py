@@ -1,0 +1,46 @@
+"""Observe: one snapshot from the state, Jenkins and EC2."""
+
+from collections.abc import Iterable
+
+from autoscaler.domain.durations import Learned
+from autoscaler.domain.giveup import instance_in
+from autoscaler.domain.model import Fleet
+from autoscaler.domain.snapshot import ControllerView, Instance, Record, RecordState, Snapshot
+from autoscaler.ports import Book, Ports
+
+
+def observe(ports: Ports, fleet: Fleet, book: Book, pass_id: str, invocation: str) -> Snapshot:
+    """Look at everything once. A controller that cannot be read makes its own view incomplete, nothing else."""
+    views = {controller.name: controller.look() for controller in ports.controllers}
+    instances = ports.compute.instances()
+    unlisted = _unlisted(book, fleet, views.values(), instances)
+    return Snapshot(
+        taken_at=ports.clock(),
+        pass_id=pass_id,
+        invocation=invocation,
+        controllers=views,
+        instances=instances,
+        fates=ports.compute.fates(unlisted) if unlisted else {},
+        records=book.records,
+        intents=book.intents,
+        memory=book.memory,
+        learned={name: book.learned.get(name, Learned()) for name in views},
+    )
+
+
+def _unlisted(book: Book, fleet: Fleet, views: Iterable[ControllerView], instances: tuple[Instance, ...]) -> list[str]:
+    """Ids to ask for one by one: absence from a list is never gone."""
+    listed = {instance.id for instance in instances}
+    recorded = {record.instance_id for record in book.records if _open(record)}
+    named = {record.node for record in book.records if _open(record)}
+    described = {
+        instance_in(node) or ""
+        for view in views
+        for node in view.nodes
+        if fleet.ownership_label in node.labels and node.name not in named
+    }
+    return sorted((recorded | described) - listed - {""})
+
+
+def _open(record: Record) -> bool:
+    return record.state is not RecordState.GONE

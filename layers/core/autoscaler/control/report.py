@@ -1,0 +1,90 @@
+"""What became of a plan: decision and result are two things that meet in one line."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from autoscaler.domain.plan import Adopt, Cordon, CreateBeacon, DeleteNode, Forget, Held, Launch, Plan, Step, Terminate, Uncordon
+
+STEP_NAMES: dict[type[Step], str] = {
+    CreateBeacon: "create-beacon",
+    Launch: "launch",
+    Uncordon: "uncordon",
+    Cordon: "cordon",
+    Terminate: "terminate",
+    DeleteNode: "delete-node",
+    Adopt: "adopt",
+    Forget: "forget",
+}
+
+
+class Outcome(StrEnum):
+    """What became of one step."""
+
+    PLANNED = "planned"  # a dry run
+    DONE = "done"
+    SKIPPED = "skipped"  # the world had changed: acting would have been wrong
+    FAILED = "failed"  # the next pass will try again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One step and what became of it; ``count`` is how many agents a launch got."""
+
+    step: Step
+    outcome: Outcome
+    detail: str = ""
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """One pass: its plan, and what became of it."""
+
+    plan: Plan
+    results: tuple[Result, ...]
+    dry_run: bool
+
+
+def done(results: Iterable[Result], kind: type[Step]) -> int:
+    """Count what was done of one kind; launches count agents."""
+    return sum(r.count for r in results if isinstance(r.step, kind) and r.outcome is Outcome.DONE)
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """Write a pass as the plan of design 6.5."""
+    return {
+        "pass_id": report.plan.pass_id,
+        "taken_at": datetime.fromtimestamp(report.plan.taken_at, UTC).isoformat(),
+        "dry_run": report.dry_run,
+        "steps": [_step_json(result) for result in report.results],
+        "held": [_held_json(held) for held in report.plan.held],
+    }
+
+
+def merged_json(reports: Iterable[Report]) -> dict[str, Any]:
+    """Write several passes of one invocation as one plan, of the last one's time."""
+    parts = [as_json(report) for report in reports]
+    held = {(h["pool"], h["reason"], h["detail"]): h for part in parts for h in part["held"]}
+    return parts[-1] | {"steps": [step for part in parts for step in part["steps"]], "held": list(held.values())}
+
+
+def _step_json(result: Result) -> dict[str, Any]:
+    step = result.step
+    facts: dict[str, Any] = {"step": STEP_NAMES[type(step)], "controller": step.controller}
+    for name in ("pool", "count", "node", "instance_id"):
+        if getattr(step, name, None) is not None:
+            facts[name] = getattr(step, name)
+    facts |= {"reason": str(step.reason), "detail": step.detail, "outcome": str(result.outcome)}
+    if isinstance(step, Launch):
+        facts["market"] = str(step.market)
+        facts["launched"] = result.count if result.outcome is Outcome.DONE else 0
+    if result.detail:
+        facts["result"] = result.detail
+    return facts
+
+
+def _held_json(held: Held) -> dict[str, Any]:
+    return {"controller": held.controller, "pool": held.pool, "reason": str(held.reason), "detail": held.detail}

@@ -1,0 +1,114 @@
+"""Agents: each record joined with its instance and its node, and what state of life that makes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from autoscaler.domain.marks import Mark, MarkClass, read_mark
+from autoscaler.domain.model import Fleet, Pool
+from autoscaler.domain.numbers import NOT_FOUND_IS_GONE_AFTER_SECONDS
+from autoscaler.domain.snapshot import ControllerView, InstanceState, Node, OfflineCause, Record, RecordState, Snapshot
+
+
+class Phase(StrEnum):
+    """Where an agent is in its life."""
+
+    REQUESTED = "requested"  # asked for, not registered yet
+    OVERDUE = "overdue"  # not registered by its boot deadline
+    CONNECTING = "connecting"  # has a node, and time left to connect for the first time
+    READY = "ready"  # takes builds
+    RETIRING = "retiring"  # offline by our retire mark: comes back when needed
+    DRAINING = "draining"  # offline by another mark of ours: never comes back
+    SET_ASIDE = "set-aside"  # offline by a person or a monitor: hands off
+    LOST = "lost"  # its connection is lost
+    NODELESS = "nodeless"  # it was registered, and its node is not there
+    CONDEMNED = "condemned"
+    UNSEEN = "unseen"  # its controller could not be read completely
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """One agent of ours. ``instance`` is None where EC2 was not asked or did not say."""
+
+    record: Record
+    pool: Pool
+    node: Node | None
+    instance: InstanceState | None
+    phase: Phase
+    mark: Mark | None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Controller and pool: whose demand it serves."""
+        return self.record.controller, self.record.pool
+
+    @property
+    def busy_executors(self) -> int:
+        """Executors at work."""
+        return len(self.node.builds) if self.node else 0
+
+    @property
+    def idle(self) -> bool:
+        """Jenkins says so, and no executor contradicts it."""
+        return self.node is not None and self.node.idle and not self.node.builds
+
+    @property
+    def instance_ended(self) -> bool:
+        """EC2 said that it is shutting down or gone."""
+        return self.instance is not None and self.instance.ended
+
+
+def join_agents(snapshot: Snapshot, fleet: Fleet) -> tuple[Agent, ...]:
+    """Join every record that is not closed with what Jenkins and EC2 show of it; unknown pools are left out."""
+    states = dict(snapshot.fates) | {instance.id: instance.state for instance in snapshot.instances}
+    nodes = {(view.name, node.name): node for view in snapshot.controllers.values() for node in view.nodes}
+    return tuple(_join(snapshot, fleet, states, nodes))
+
+
+def _join(
+    snapshot: Snapshot, fleet: Fleet, states: dict[str, InstanceState], nodes: dict[tuple[str, str], Node]
+) -> Iterator[Agent]:
+    for record in snapshot.records:
+        pool = fleet.pools.get(record.pool)
+        if pool is None or record.state is RecordState.GONE:
+            continue
+        node = nodes.get((record.controller, record.node)) if record.node else None
+        mark = read_mark(node.reason, fleet.name) if node and node.cause is OfflineCause.PERSON else None
+        view = snapshot.controllers.get(record.controller)
+        yield Agent(
+            record=record,
+            pool=pool,
+            node=node,
+            instance=_state(record, states.get(record.instance_id), snapshot.taken_at),
+            mark=mark,
+            phase=_phase(record, pool, node, mark, view, snapshot.taken_at),
+        )
+
+
+def _state(record: Record, state: InstanceState | None, now: float) -> InstanceState | None:
+    """NotFound is the end of an old record; of a young one it may be EC2's lag, and says nothing."""
+    if state is not InstanceState.NOT_FOUND:
+        return state
+    old = now - record.launched_at > NOT_FOUND_IS_GONE_AFTER_SECONDS
+    return InstanceState.TERMINATED if old else None
+
+
+def _phase(  # noqa: C901, PLR0911, PLR0913 - a decision table: one line a phase
+    record: Record, pool: Pool, node: Node | None, mark: Mark | None, view: ControllerView | None, now: float
+) -> Phase:
+    in_time = now < record.launched_at + pool.boot_timeout_seconds
+    if record.state is RecordState.CONDEMNED:
+        return Phase.CONDEMNED
+    if record.state is RecordState.REQUESTED:
+        return Phase.REQUESTED if in_time else Phase.OVERDUE
+    if view is None or not view.complete or record.node in view.unread:
+        return Phase.UNSEEN
+    if node is None:
+        return Phase.NODELESS
+    if not node.offline:
+        return Phase.READY
+    if mark:
+        return Phase.RETIRING if mark.kind is MarkClass.RETIRE else Phase.DRAINING
+    if node.temporarily_offline:
+        return Phase.SET_ASIDE
+    return Phase.CONNECTING if in_time else Phase.LOST

@@ -1,0 +1,233 @@
+"""The decision: snapshot and settings in, plan out. Lambda, the simulator and the tests all call these two functions.
+
+An agent is launched by `scale_up`: for the queue where waiting would cost more than the agent, for an item that no
+executor can ever take, for a pool's minimum and its warm executors, or at a person's wish; never beyond a limit.
+
+An agent is given up by `scale_down` in three steps, none of which a build can be killed by:
+1. *cordon* what was not needed at any time inside the break-even window; builds on it go on, demand brings it back;
+2. *look again*: it carries our mark, is idle, was idle in an earlier look, and no queue item waits for that very node;
+3. *terminate* then, after `control` has read that one node once more.
+Where a controller was not read completely, restarted lately or is about to shut down, none of the three happens.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from autoscaler.domain import giveup, looks, retire
+from autoscaler.domain.agents import Agent, Phase
+from autoscaler.domain.launch import LaunchWalk, uncordon
+from autoscaler.domain.limits import Room
+from autoscaler.domain.marks import MarkClass
+from autoscaler.domain.memory import Memory
+from autoscaler.domain.model import Fleet, beacon_spec
+from autoscaler.domain.numbers import REQUESTS_REMEMBERED_SECONDS, SAMPLES_KEPT
+from autoscaler.domain.orders import DrainNodes, DrainSome, LaunchSome
+from autoscaler.domain.plan import CreateBeacon, Held, Plan, Step, Terminate, Uncordon
+from autoscaler.domain.reasons import Reason
+from autoscaler.domain.situation import Situation, assess
+from autoscaler.domain.snapshot import Snapshot
+from autoscaler.domain.supply import Slot, build_supply, ready_slots
+
+Decided = Iterable[Step | Held]
+
+
+def scale_up(snapshot: Snapshot, fleet: Fleet) -> Plan:
+    """Decide what to bring back and what to launch."""
+    situation = assess(snapshot, fleet)
+    room = Room(snapshot, fleet, situation.memory)
+    decided: list[Step | Held] = []
+    for controller in snapshot.controllers:
+        decided += keep_beacon(situation, controller)
+        decided += bring_back_bound(situation, controller)
+        decided += launch_for_queue(situation, controller, room)
+    return _plan(situation, decided, situation.memory)
+
+
+def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
+    """Decide what to cordon, what to give up, and what to repair."""
+    situation = assess(snapshot, fleet)
+    seen = looks.next_looks(situation.memory.looks, giveup.what_is_seen(situation), situation.now, snapshot.invocation)
+    windows = {
+        key: window
+        for controller in snapshot.controllers
+        for key, window in retire.next_windows(situation, controller).items()
+    }
+    memory = replace(situation.memory, looks=seen, windows=windows)
+    decided: list[Step | Held] = []
+    for controller in snapshot.controllers:
+        decided += bring_back_bound(situation, controller)
+        if reason := situation.no_giving_up(controller):
+            problem = snapshot.controllers[controller].problem or "nothing is given up meanwhile"
+            decided.append(Held(pool="", controller=controller, reason=reason, detail=problem))
+            continue
+        for pool in situation.pools_of(controller).values():
+            decided += retire.surplus(situation, pool, windows)
+    decided += giveup.drained(situation, seen)
+    decided += giveup.repairs(situation, seen)
+    decided += giveup.unfinished(situation)
+    return _plan(situation, decided, _note_tails(memory, situation, decided))
+
+
+def launch_some(snapshot: Snapshot, fleet: Fleet, order: LaunchSome) -> Plan:
+    """Decide a person's launch: within the limits, and once per request id."""
+    situation = assess(snapshot, fleet)
+    pool = fleet.pools[order.pool]
+    controller = order.controller or pool.controllers[0]
+    intent_id = f"manual-{order.request_id}" if order.request_id else None
+    if intent_id in {intent.id for intent in snapshot.intents}:
+        held = Held(pool=pool.name, controller=controller, reason=Reason.ALREADY_DONE, detail=f"request {order.request_id}")
+        return _plan(situation, [held], situation.memory)
+    walk = _walk(situation, controller, Room(snapshot, fleet, situation.memory))
+    view = situation.pools[controller, pool.name]
+    planned = walk.order(view, order.count, order.reason)
+    decided: list[Step | Held] = [*walk.steps(keep_until=situation.now + order.keep_seconds, intent_id=intent_id)]
+    decided += walk.held.values()
+    if planned < order.count:
+        detail = f"{planned} of {order.count} asked for"
+        decided.append(Held(pool=pool.name, controller=controller, reason=Reason.FEWER_THAN_ASKED, detail=detail))
+    return _plan(situation, decided, situation.memory)
+
+
+def drain_for_a_person(snapshot: Snapshot, fleet: Fleet, order: DrainSome | DrainNodes) -> Plan:
+    """Decide a person's drain: cordons that demand does not undo; the schedule gives the agents up when they are idle."""
+    situation = assess(snapshot, fleet)
+    if order.request_id in situation.memory.requests:
+        held = Held(pool="", reason=Reason.ALREADY_DONE, detail=f"request {order.request_id}")
+        return _plan(situation, [held], situation.memory)
+    decided: list[Step | Held] = []
+    for agent in _to_drain(situation, order, decided):
+        controller = agent.record.controller
+        if reason := situation.no_giving_up(controller):
+            decided.append(Held(pool=agent.pool.name, controller=controller, reason=reason, detail=str(agent.record.node)))
+        else:
+            decided.append(retire.cordon(situation, agent, MarkClass.OPERATOR, Reason.MANUAL, order.reason))
+    return _plan(situation, decided, _note_request(situation, order.request_id))
+
+
+def keep_beacon(situation: Situation, controller: str) -> Decided:
+    """Put the beacon back where it is missing: without any agent node, the queue names no labels."""
+    view = situation.snapshot.controllers[controller]
+    spec = beacon_spec(situation.fleet)
+    if view.complete and spec.name not in {node.name for node in view.nodes}:
+        yield CreateBeacon(controller=controller, spec=spec, reason=Reason.BEACON, detail=spec.name)
+
+
+def bring_back_bound(situation: Situation, controller: str) -> Iterable[Uncordon]:
+    """Undo our retire mark on what a build may be bound to: a queue item names it, or it was busy before a restart."""
+    for agent in _bound(situation, controller):
+        pinned = agent.record.node in situation.demands[controller].pins
+        if pinned:
+            yield uncordon(agent, Reason.PINNED, f"a queue item waits for {agent.record.node} by name")
+        else:
+            yield uncordon(agent, Reason.BUSY_BEFORE_RESTART, f"{agent.record.node} was busy before {controller} restarted")
+
+
+def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decided:
+    """Walk over the queue: bring back what retires, launch where waiting would cost more."""
+    view = situation.snapshot.controllers[controller]
+    if not view.complete:
+        yield Held(pool="", controller=controller, reason=Reason.INCOMPLETE, detail=view.problem or "")
+        return
+    demand = situation.demands[controller]
+    for unmet in demand.unmet:
+        yield Held(pool="", controller=controller, reason=unmet.reason, detail=f"{unmet.item.job}: {unmet.detail}")
+    if view.quieting_down:
+        yield Held(pool="", controller=controller, reason=Reason.QUIETING_DOWN, detail="the controller takes no new builds")
+        return
+    walk = _walk(situation, controller, room)
+    bound = {agent.record.instance_id for agent in _bound(situation, controller)}
+    retiring = [
+        agent
+        for pool in situation.pools_of(controller).values()
+        for agent in pool.agents
+        if agent.phase is Phase.RETIRING and agent.record.instance_id not in bound and not agent.instance_ended
+    ]
+    walk.run(demand.wants, retiring)
+    for pool in situation.pools_of(controller).values():
+        if controller == pool.pool.controllers[0]:
+            walk.keep_floor(pool)
+    yield from walk.uncordons
+    yield from walk.steps()
+    yield from walk.held.values()
+
+
+def _walk(situation: Situation, controller: str, room: Room) -> LaunchWalk:
+    snapshot = situation.snapshot
+    learned = snapshot.learned[controller]
+    pools = situation.pools_of(controller)
+    runs = situation.queued_runs(controller)
+    supply = build_supply(
+        snapshot.controllers[controller],
+        situation.fleet,
+        pools,
+        situation.expected(controller),
+        learned,
+        situation.now,
+        recovering=situation.recovering(controller),
+    )
+    for agent in _bound(situation, controller):
+        for seconds in ready_slots(agent, learned, situation.now, runs):
+            supply.add(Slot(agent.pool.name, seconds))
+    return LaunchWalk(controller, pools, supply, room, learned, situation.now, runs)
+
+
+def _bound(situation: Situation, controller: str) -> list[Agent]:
+    """Agents that carry our retire mark though a build may be bound to them."""
+    view = situation.snapshot.controllers[controller]
+    return [
+        agent
+        for agent in situation.agents
+        if view.complete
+        and agent.record.controller == controller
+        and agent.phase is Phase.RETIRING
+        and situation.protected(agent)
+    ]
+
+
+def _to_drain(situation: Situation, order: DrainSome | DrainNodes, decided: list[Step | Held]) -> list[Agent]:
+    ready = [agent for agent in situation.agents if agent.phase is Phase.READY]
+    if isinstance(order, DrainNodes):
+        by_name = {agent.node.name: agent for agent in ready if agent.node}
+        for name in order.nodes:
+            if name not in by_name:
+                detail = f"{name} is no agent of this fleet that takes builds now"
+                decided.append(Held(pool="", reason=Reason.NOT_FOUND, detail=detail))
+        return [by_name[name] for name in order.nodes if name in by_name]
+    mine = [a for a in ready if a.pool.name == order.pool and order.controller in {None, a.record.controller}]
+    loose = [agent for agent in mine if not situation.protected(agent)]
+    if len(loose) < order.count:
+        detail = f"{len(loose)} of {order.count} asked for"
+        decided.append(Held(pool=order.pool, reason=Reason.FEWER_THAN_ASKED, detail=detail))
+    return retire.least_missed(situation, loose)[: order.count]
+
+
+def _note_request(situation: Situation, request_id: str | None) -> Memory:
+    known = situation.memory.requests
+    kept = {key: at for key, at in known.items() if situation.now - at < REQUESTS_REMEMBERED_SECONDS}
+    if request_id:
+        kept[request_id] = situation.now
+    return replace(situation.memory, requests=kept)
+
+
+def _note_tails(memory: Memory, situation: Situation, decided: Decided) -> Memory:
+    """Note how long each agent that is given up now was idle: it is what the next one's price includes."""
+    tails = dict(memory.tails)
+    for step in decided:
+        since = situation.memory.idle_since.get(step.instance_id) if isinstance(step, Terminate) else None
+        if isinstance(step, Terminate) and step.reason is Reason.DRAINED and since is not None:
+            tails[step.pool] = (*tails.get(step.pool, ()), situation.now - since)[-SAMPLES_KEPT:]
+    return replace(memory, tails=tails)
+
+
+def _plan(situation: Situation, decided: Decided, memory: Memory) -> Plan:
+    decided = list(decided)
+    return Plan(
+        pass_id=situation.snapshot.pass_id,
+        taken_at=situation.now,
+        steps=tuple(step for step in decided if not isinstance(step, Held)),
+        held=tuple(step for step in decided if isinstance(step, Held)),
+        memory=memory,
+    )
+
+
+Decision = Callable[[Snapshot, Fleet], Plan]

@@ -1,0 +1,169 @@
+"""Who waits for an executor, what could serve it, and which nodes are waited for by name."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
+from autoscaler.domain.model import Fleet, Pool
+from autoscaler.domain.reasons import Reason
+from autoscaler.domain.snapshot import ControllerView, Node, QueueItem, Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Want:
+    """A starved item and what may serve it: pools to launch in, and a test for nodes that are not of a pool."""
+
+    item: QueueItem
+    pools: tuple[Pool, ...]
+    expression: LabelExpression | None  # None: it names a node, or no label at all
+
+    @property
+    def mature(self) -> bool:
+        """It has waited long enough to count; an executor may have become free by itself until then."""
+        return self.item.waiting_seconds >= min(pool.queue_maturity_seconds for pool in self.pools)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unmet:
+    """A starved item that no pool can serve, and why."""
+
+    item: QueueItem
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """The demand on one controller, in queue order."""
+
+    wants: tuple[Want, ...]
+    unmet: tuple[Unmet, ...]
+    pins: frozenset[str]  # nodes that some item waits for by name
+
+
+def read_demand(view: ControllerView, fleet: Fleet, records: Iterable[Record], *, recovering: bool) -> Demand:
+    """Resolve the queue of one controller. ``recovering``: it restarted lately, items that name a node wait for that very node."""
+    resolver = _Resolver(view, fleet, records)
+    wants: list[Want] = []
+    unmet: list[Unmet] = []
+    for item in view.items:
+        if not item.starved or (recovering and resolver.names_a_node(item)):
+            continue
+        resolved = resolver.resolve(item)
+        if isinstance(resolved, Want):
+            wants.append(resolved)
+        else:
+            unmet.append(resolved)
+    return Demand(wants=tuple(wants), unmet=tuple(unmet), pins=resolver.pins())
+
+
+def explain_match(pool: Pool, fleet: Fleet, expression: LabelExpression) -> str | None:
+    """Say why this pool does not serve the expression; None when it does."""
+    labels = pool.labels | {fleet.ownership_label}
+    if expression.matches(labels):
+        return None
+    missing = sorted(expression.atoms - labels)
+    refused = sorted(expression.atoms & labels)
+    if missing:
+        return f"has no label {', '.join(missing)}"
+    return f"has {', '.join(refused)}, which the expression excludes"
+
+
+class _Resolver:
+    """From what an item tells of its label to pools, once per distinct text."""
+
+    def __init__(self, view: ControllerView, fleet: Fleet, records: Iterable[Record]) -> None:
+        self._view = view
+        self._fleet = fleet
+        self._pools = fleet.pools_of(view.name)
+        self._nodes: Mapping[str, Node] = {node.name: node for node in view.nodes}
+        self._pool_of_node = {
+            record.node: fleet.pools[record.pool]
+            for record in records
+            if record.node and record.controller == view.name and record.pool in fleet.pools
+        }
+        self._known_labels = {label for pool in self._pools for label in pool.labels}
+        self._known_labels |= {label for node in view.nodes for label in node.labels}
+        self._by_text: dict[str, tuple[LabelExpression, tuple[Pool, ...]]] = {}
+        self._by_node: dict[str, tuple[Pool, ...]] = {}
+        self._anything = tuple(pool for pool in self._pools if not pool.exclusive)
+
+    def pins(self) -> frozenset[str]:
+        return frozenset(name for item in self._view.items for name in self._named_nodes(item))
+
+    def names_a_node(self, item: QueueItem) -> bool:
+        return item.label is None and bool(self._named_nodes(item))
+
+    def resolve(self, item: QueueItem) -> Want | Unmet:
+        label = item.label if item.label is not None else item.wait.label
+        named = self._named_nodes(item)
+        if label is None and item.wait.named is not None and not named:
+            label = item.wait.named
+        if label is not None and label not in self._nodes:
+            expression, pools = self._expression(label)
+            if pools:
+                return Want(item=item, pools=pools, expression=expression)
+            return Unmet(item=item, reason=Reason.UNSERVABLE, detail=f"no pool of {self._view.name} serves {label}")
+        names = (label,) if label is not None else named
+        if names:
+            return self._by_names(item, names)
+        return self._without_label(item)
+
+    def _by_names(self, item: QueueItem, names: tuple[str, ...]) -> Want | Unmet:
+        found: dict[str, Pool] = {}
+        for name in names:
+            found |= {pool.name: pool for pool in self._pools_of_node(name)}
+        if found:
+            return Want(item=item, pools=tuple(found.values()), expression=None)
+        if self._fleet.beacon in names:
+            detail = "it waits for what only the beacon satisfies: a label expression that excludes, which Jenkins does not show"
+            return Unmet(item=item, reason=Reason.LABEL_UNKNOWN, detail=detail)
+        return Unmet(item=item, reason=Reason.UNSERVABLE, detail=f"it waits for {', '.join(names)}, which no pool is like")
+
+    def _without_label(self, item: QueueItem) -> Want | Unmet:
+        if not item.labelless and self._fleet.beacon not in self._nodes:
+            detail = "Jenkins names no label while it has no agent node; the beacon will make it"
+            return Unmet(item=item, reason=Reason.LABEL_UNKNOWN, detail=detail)
+        if self._anything:
+            return Want(item=item, pools=self._anything, expression=None)
+        detail = "it asks for no label, and every pool takes only jobs that ask for one (exclusive)"
+        return Unmet(item=item, reason=Reason.UNSERVABLE, detail=detail)
+
+    def _expression(self, text: str) -> tuple[LabelExpression, tuple[Pool, ...]]:
+        if text not in self._by_text:
+            expression = _read(text, self._known_labels)
+            pools = tuple(
+                pool for pool in self._pools if expression.matches(pool.labels | {self._fleet.ownership_label})
+            )
+            self._by_text[text] = expression, pools
+        return self._by_text[text]
+
+    def _pools_of_node(self, name: str) -> tuple[Pool, ...]:
+        if name not in self._by_node:
+            self._by_node[name] = self._look_up_node(name)
+        return self._by_node[name]
+
+    def _look_up_node(self, name: str) -> tuple[Pool, ...]:
+        if name in self._pool_of_node:
+            return (self._pool_of_node[name],)
+        node = self._nodes.get(name)
+        if node is None or not node.agent:
+            return ()
+        # Not ours: the item's own label is hidden behind the node's name, so serve it as the pools most like that node do.
+        likeness = {pool.name: len(pool.labels & node.labels) for pool in self._pools}
+        most = max(likeness.values(), default=0)
+        return tuple(pool for pool in self._pools if most and likeness[pool.name] == most)
+
+    def _named_nodes(self, item: QueueItem) -> tuple[str, ...]:
+        named = item.wait.named
+        return (*item.wait.nodes, *((named,) if named is not None and named in self._nodes else ()))
+
+
+def _read(text: str, known_labels: set[str]) -> LabelExpression:
+    """Read a label as Jenkins tells it: a lone label stands there bare, whatever signs it contains."""
+    if text in known_labels:
+        return one_label(text)
+    try:
+        return parse(text)
+    except LabelSyntaxError:
+        return one_label(text)

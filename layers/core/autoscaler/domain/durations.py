@@ -1,0 +1,75 @@
+"""How long builds take, learned from what was seen on executors, and when an executor will be free."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import ceil, inf
+
+from autoscaler.domain.numbers import ASSUMED_DURATION_SECONDS, NEVER_FREE_FACTOR
+
+
+@dataclass(frozen=True, slots=True)
+class Quantiles:
+    """Median and eightieth percentile, seconds."""
+
+    p50_seconds: float
+    p80_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """A build on an executor, or an item in the queue, since when we see it."""
+
+    job: str
+    pool: str
+    since_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What was learned on one controller: the last durations per job and pool, what runs and what waits now."""
+
+    samples: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    running: Mapping[str, Sighting] = field(default_factory=dict)
+    waiting: Mapping[str, float] = field(default_factory=dict)  # item -> seconds it had waited when last seen
+    seen_at: float = 0.0
+    version: int = 0
+
+    def quantiles(self, job: str, pool: str) -> Quantiles:
+        """The best guess: this job in this pool, else the pool's, else what is assumed of any build."""
+        for key in (job_key(job, pool), pool_key(pool)):
+            if key in self.samples:
+                return quantiles(self.samples[key])
+        return Quantiles(ASSUMED_DURATION_SECONDS, ASSUMED_DURATION_SECONDS)
+
+    def knows(self, job: str, pool: str) -> bool:
+        """Whether this very job was seen to end in this pool."""
+        return job_key(job, pool) in self.samples
+
+
+def job_key(job: str, pool: str) -> str:
+    """The name under which a job's durations are kept."""
+    return f"{pool}\n{job}"
+
+
+def pool_key(pool: str) -> str:
+    """The name under which all durations of a pool are kept."""
+    return f"{pool}\n"
+
+
+def quantiles(samples: tuple[float, ...]) -> Quantiles:
+    """Nearest-rank p50 and p80 of at least one sample."""
+    ordered = sorted(samples)
+    return Quantiles(*(ordered[max(0, ceil(share * len(ordered)) - 1)] for share in (0.5, 0.8)))
+
+
+def remaining_seconds(elapsed_seconds: float, job_p80_seconds: float | None, pool_p80_seconds: float) -> float:
+    """Expect the end of a build; `inf`: do not count on it.
+
+    Unknown jobs and those beyond their p80 are given as much again as they have run, at least the pool's p80.
+    """
+    if job_p80_seconds is not None:
+        if elapsed_seconds > NEVER_FREE_FACTOR * job_p80_seconds:
+            return inf
+        if elapsed_seconds <= job_p80_seconds:
+            return job_p80_seconds - elapsed_seconds
+    return max(elapsed_seconds, pool_p80_seconds)

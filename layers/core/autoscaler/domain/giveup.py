@@ -1,0 +1,242 @@
+"""Giving up: when an agent, its node or its record may go. Two looks before anything that cannot be undone."""
+
+from collections.abc import Iterator, Mapping
+from math import ceil
+
+from autoscaler.domain import looks
+from autoscaler.domain.agents import Agent, Phase
+from autoscaler.domain.looks import Seen
+from autoscaler.domain.marks import MarkClass
+from autoscaler.domain.memory import Look
+from autoscaler.domain.numbers import (
+    DISCONNECT_GRACE_SECONDS,
+    NOT_FOUND_IS_GONE_AFTER_SECONDS,
+    SWEEP_AT_LEAST,
+    SWEEP_SHARE,
+)
+from autoscaler.domain.plan import Adopt, Cordon, DeleteNode, Forget, Held, Terminate
+from autoscaler.domain.reasons import Reason
+from autoscaler.domain.retire import cordon, starved_by_pool
+from autoscaler.domain.situation import Situation
+from autoscaler.domain.snapshot import Instance, InstanceState, Node, RecordState
+
+_OVERDUE = "overdue"
+_NODELESS = "nodeless"
+_LOST = "lost"
+_STOPPED = "stopped"
+_ENDED = "ended"
+_STRAY = "stray"
+_ORPHAN = "orphan"
+
+
+def what_is_seen(situation: Situation) -> dict[str, Seen]:
+    """Name the condition of every agent, instance and node that may have to go; what cannot be believed is not named."""
+    seen: dict[str, Seen] = {}
+    for agent in situation.agents:
+        condition = _condition(situation, agent)
+        if condition:
+            seen[agent.record.instance_id] = condition
+    for instance in _strays(situation):
+        seen[instance.id] = Seen(_STRAY)
+    for controller, node in _orphans(situation):
+        seen[f"{controller}/{node.name}"] = Seen(_ORPHAN)
+    return seen
+
+
+def drained(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminate | Held]:
+    """Give up agents that carry our mark, are idle and were idle in an earlier look, and that nothing is bound to."""
+    starved = {view.name: starved_by_pool(situation, view.name) for view in situation.views()}
+    for agent in situation.agents:
+        if agent.phase not in {Phase.RETIRING, Phase.DRAINING} or agent.node is None:
+            continue
+        if situation.no_giving_up(agent.record.controller) or situation.protected(agent):
+            continue
+        if agent.phase is Phase.RETIRING and starved.get(agent.record.controller, {}).get(agent.pool.name):
+            yield _held(agent, Reason.DEMAND_IS_BACK, f"{agent.node.name} is kept: items wait for its pool")
+        elif not agent.idle:
+            yield _held(agent, Reason.STILL_BUSY, f"{agent.node.name}: {agent.busy_executors} builds are not done")
+        elif looks.is_settled(
+            seen[agent.record.instance_id],
+            agent.pool.drain_settle_seconds,
+            situation.now,
+            situation.snapshot.invocation,
+        ):
+            detail = f"{agent.node.name} is cordoned and was seen idle twice"
+            yield _terminate(agent, Reason.DRAINED, detail)
+        else:
+            yield _held(agent, Reason.SECOND_LOOK, f"{agent.node.name} is idle, waits for a second look")
+
+
+def repairs(situation: Situation, seen: Mapping[str, Look]) -> list[Terminate | DeleteNode | Adopt | Cordon | Held]:
+    """Repair what is not whole; a sweep over more than its share of a pool stops there."""
+    kept: list[Terminate | DeleteNode | Adopt | Cordon | Held] = []
+    swept: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    for agent in situation.agents:
+        sizes[agent.pool.name] = sizes.get(agent.pool.name, 0) + 1
+    for step in _repairs(situation, seen):
+        if isinstance(step, Terminate | DeleteNode):
+            swept[step.pool] = swept.get(step.pool, 0) + 1
+            if swept[step.pool] > max(SWEEP_AT_LEAST, ceil(SWEEP_SHARE * sizes.get(step.pool, 0))):
+                kept.append(Held(pool=step.pool, controller=step.controller, reason=Reason.SWEEP_LIMIT, detail=step.detail))
+                continue
+        kept.append(step)
+    return kept
+
+
+def unfinished(situation: Situation) -> Iterator[Terminate | DeleteNode | Forget]:
+    """Go on with what was condemned: terminate again what still runs, delete its node, close its record."""
+    for agent in situation.agents:
+        record = agent.record
+        view = situation.snapshot.controllers.get(record.controller)
+        node_gone = record.node is None or (
+            view is not None and view.complete and agent.node is None and record.node not in view.unread
+        )
+        if agent.instance_ended and agent.phase is Phase.CONDEMNED and agent.node is not None:
+            yield _delete(agent, agent.node.name, Reason.CONDEMNED)
+        elif agent.instance_ended and node_gone:
+            yield Forget(
+                controller=record.controller,
+                pool=record.pool,
+                instance_id=record.instance_id,
+                reason=Reason.INSTANCE_GONE,
+                detail=f"{record.instance_id} and its node are gone",
+            )
+        elif agent.phase is Phase.CONDEMNED and agent.instance is not None and not agent.instance_ended:
+            yield _terminate(agent, Reason.CONDEMNED, f"{record.instance_id} was given up and still runs")
+
+
+def _condition(situation: Situation, agent: Agent) -> Seen | None:  # noqa: C901, PLR0911 - a table, a line each
+    if agent.phase is Phase.CONDEMNED or situation.no_giving_up(agent.record.controller):
+        return None
+    session = situation.snapshot.controllers[agent.record.controller].session
+    if agent.instance_ended:
+        return Seen(_ENDED) if agent.node is not None else None
+    if agent.instance in {InstanceState.STOPPING, InstanceState.STOPPED}:
+        return Seen(_STOPPED, session)
+    match agent.phase:
+        case Phase.OVERDUE if not _described(situation, agent.record.controller, agent.record.instance_id):
+            return Seen(_OVERDUE)
+        case Phase.READY if agent.idle:
+            return Seen(looks.IDLE, session)
+        case Phase.RETIRING | Phase.DRAINING if agent.idle:
+            return Seen(looks.DRAINED, session)
+        case Phase.NODELESS:
+            return Seen(_NODELESS, session)
+        case Phase.LOST:
+            return Seen(_LOST, session)
+        case _:
+            return None
+
+
+def _repairs(  # noqa: C901 - one branch a kind of leak
+    situation: Situation, seen: Mapping[str, Look]
+) -> Iterator[Terminate | DeleteNode | Adopt | Cordon]:
+    now, invocation = situation.now, situation.snapshot.invocation
+    facts = {subject: look for subject, look in seen.items() if looks.is_fact(look, now, invocation)}
+    for agent in situation.agents:
+        fact = facts.get(agent.record.instance_id)
+        match fact.condition if fact else None:
+            case "overdue":
+                yield _terminate(agent, Reason.BOOT_TIMEOUT, f"not registered within {agent.pool.boot_timeout_seconds:g} s")
+            case "nodeless":
+                yield _terminate(agent, Reason.NODE_GONE, f"its node {agent.record.node} is not there any more")
+            case "stopped" if agent.node is None or (agent.idle and not situation.protected(agent)):
+                yield _terminate(agent, Reason.INSTANCE_STOPPED, "it was stopped, an agent of ours never comes back from that")
+            case "ended" if agent.node is not None and not situation.protected(agent):
+                dead_long = fact is not None and now - fact.first_at >= DISCONNECT_GRACE_SECONDS
+                if agent.idle or dead_long:
+                    yield _delete(agent, agent.node.name, Reason.INSTANCE_GONE)
+            case "lost" if fact and now - fact.first_at >= DISCONNECT_GRACE_SECONDS and not situation.protected(agent):
+                detail = f"disconnected for {(now - fact.first_at) / 60:.0f} min"
+                # Quarantine, not retire: demand must not count on an agent that is not connected.
+                yield cordon(situation, agent, MarkClass.QUARANTINE, Reason.DISCONNECTED, detail)
+    for instance in _strays(situation):
+        if instance.id in facts:
+            yield _adopt(situation, instance)
+    for controller, node in _orphans(situation):
+        fact = facts.get(f"{controller}/{node.name}")
+        instance_id = instance_in(node)
+        found = situation.snapshot.fates.get(instance_id or "") is not InstanceState.NOT_FOUND
+        if fact and (found or now - fact.first_at >= NOT_FOUND_IS_GONE_AFTER_SECONDS):
+            detail = f"EC2 says that its instance {instance_id} is gone"
+            yield DeleteNode(
+                controller=controller, pool="", node=node.name, instance_id=None, reason=Reason.INSTANCE_GONE, detail=detail
+            )
+
+
+def _strays(situation: Situation) -> Iterator[Instance]:
+    """Instances with our tags and no record, on a controller that could be read: whether they have a node is known."""
+    known = {record.instance_id for record in situation.snapshot.records}
+    for instance in situation.snapshot.instances:
+        if instance.id in known or instance.state.ended or situation.no_giving_up(instance.controller):
+            continue
+        if instance.pool in situation.fleet.pools:
+            yield instance
+
+
+def _adopt(situation: Situation, instance: Instance) -> Adopt:
+    node = _described(situation, instance.controller, instance.id)
+    return Adopt(
+        controller=instance.controller,
+        pool=instance.pool,
+        instance_id=instance.id,
+        node=node,
+        reason=Reason.UNKNOWN_INSTANCE,
+        detail=f"{instance.id} carries our tags and has no record; {f'its node is {node}' if node else 'it has no node'}",
+    )
+
+
+def _described(situation: Situation, controller: str, instance_id: str) -> str | None:
+    """Find the node of ours whose description names this instance."""
+    for node in situation.snapshot.controllers[controller].nodes:
+        if situation.fleet.ownership_label in node.labels and instance_in(node) == instance_id:
+            return node.name
+    return None
+
+
+def _orphans(situation: Situation) -> Iterator[tuple[str, Node]]:
+    """Nodes with our ownership label, no record, idle, not waited for, whose instance EC2 says is gone."""
+    recorded = {(record.controller, record.node) for record in situation.snapshot.records if record.state is not RecordState.GONE}
+    for view in situation.views():
+        if situation.no_giving_up(view.name):
+            continue
+        for node in view.nodes:
+            ours = situation.fleet.ownership_label in node.labels and (view.name, node.name) not in recorded
+            fate = situation.snapshot.fates.get(instance_in(node) or "")
+            gone = fate is not None and (fate.ended or fate is InstanceState.NOT_FOUND)
+            if ours and gone and node.idle and node.offline and node.name not in situation.demands[view.name].pins:
+                yield view.name, node
+
+
+def instance_in(node: Node) -> str | None:
+    """Find the instance id in the description that we gave a node."""
+    words = (word.strip(".,") for word in node.description.split())
+    return next((word for word in words if word.startswith("i-")), None)
+
+
+def _terminate(agent: Agent, reason: Reason, detail: str) -> Terminate:
+    return Terminate(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        instance_id=agent.record.instance_id,
+        node=agent.record.node,
+        mark=agent.mark,
+        reason=reason,
+        detail=detail,
+    )
+
+
+def _delete(agent: Agent, node: str, reason: Reason) -> DeleteNode:
+    return DeleteNode(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        node=node,
+        instance_id=agent.record.instance_id,
+        reason=reason,
+        detail=f"EC2 says that its instance {agent.record.instance_id} is gone",
+    )
+
+
+def _held(agent: Agent, reason: Reason, detail: str) -> Held:
+    return Held(pool=agent.pool.name, controller=agent.record.controller, reason=reason, detail=detail)

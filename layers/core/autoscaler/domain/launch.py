@@ -1,0 +1,244 @@
+"""Launch: one walk over the queue gives each item the executor it would get, and buys agents where waiting costs more."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import inf
+
+from autoscaler.domain.agents import Agent, Phase
+from autoscaler.domain.demand import Want
+from autoscaler.domain.durations import Learned
+from autoscaler.domain.limits import Room
+from autoscaler.domain.model import Market, Offering
+from autoscaler.domain.plan import Held, Launch, Uncordon
+from autoscaler.domain.pools import PoolView
+from autoscaler.domain.reasons import Reason
+from autoscaler.domain.supply import Slot, Supply, ready_slots
+
+HOUR_SECONDS = 3600.0
+
+
+@dataclass(slots=True)
+class _Account:
+    """What the items booked to one pool would wait longer than for a new agent there."""
+
+    booked: list[tuple[Want, Slot, float]] = field(default_factory=list)  # want, slot, seconds of work
+    work_seconds: float = 0.0
+    excess_seconds: float = 0.0
+
+    def book(self, want: Want, slot: Slot, work_seconds: float, excess_seconds: float) -> None:
+        self.booked.append((want, slot, work_seconds))
+        self.work_seconds += work_seconds
+        self.excess_seconds += excess_seconds
+
+    def usd(self, pool: PoolView) -> float:
+        return pool.pool.wait_usd_per_hour * self.excess_seconds / HOUR_SECONDS
+
+    def agent_usd(self, pool: PoolView) -> float:
+        return pool.agent_usd(self.work_seconds / len(self.booked), len(self.booked))
+
+    def text(self, pool: PoolView, relation: str) -> str:
+        hours, usd, price = self.excess_seconds / HOUR_SECONDS, self.usd(pool), self.agent_usd(pool)
+        items = f"{len(self.booked)} item{'s' * (len(self.booked) > 1)}"
+        return f"{items} would wait {hours:.2g} h together, ${usd:.2f}, {relation} an agent of ${price:.2f}"
+
+
+@dataclass(slots=True)
+class _Order:
+    """Agents planned for one pool, for the weightiest of their reasons."""
+
+    count: int = 0
+    reason: Reason = Reason.STARVED_QUEUE
+    detail: str = ""
+
+
+class LaunchWalk:
+    """The walk over one controller's queue. Use once: `run`, `keep_floor`, then read `steps`, `uncordons`, `held`."""
+
+    def __init__(  # noqa: PLR0913 - the parts of one controller's situation
+        self,
+        controller: str,
+        pools: dict[str, PoolView],
+        supply: Supply,
+        room: Room,
+        learned: Learned,
+        now: float,
+        queued_runs: frozenset[str],
+    ) -> None:
+        """Take the parts; ``supply`` is used up."""
+        self._controller = controller
+        self._pools = pools
+        self._supply = supply
+        self._room = room
+        self._learned = learned
+        self._now = now
+        self._runs = queued_runs
+        self._accounts = {name: _Account() for name in pools}
+        self._orders: dict[str, _Order] = {}
+        self._oldest: dict[str, float] = {}
+        self._items_for: dict[str, int] = {}
+        self._retiring: dict[str, list[Agent]] = {}
+        self._servers: dict[str, tuple[str, ...]] = {}
+        self.uncordons: list[Uncordon] = []
+        self.held: dict[tuple[str, Reason], Held] = {}
+
+    def run(self, wants: Iterable[Want], retiring: Iterable[Agent]) -> None:
+        """Walk over the items in the order in which Jenkins will take them."""
+        mature = [want for want in wants if want.mature]
+        for want in mature:
+            for pool in want.pools:
+                self._items_for[pool.name] = self._items_for.get(pool.name, 0) + 1
+                self._oldest[pool.name] = max(self._oldest.get(pool.name, 0.0), want.item.waiting_seconds)
+        for agent in retiring:
+            self._retiring.setdefault(agent.pool.name, []).append(agent)
+        for want in mature:
+            self._place(want)
+        for name, account in self._accounts.items():
+            if account.booked and account.usd(self._pools[name]) > 0:
+                self._hold(name, Reason.WORTH_WAITING, account.text(self._pools[name], "against"))
+
+    def keep_floor(self, pool: PoolView) -> None:
+        """Add what the pool's minimum and its warm executors ask for, beyond what the queue does."""
+        name = pool.pool.name
+        while self._room.agents_in(name) < pool.pool.min_agents:
+            if not self._buy(pool, Reason.MIN_AGENTS, f"{self._room.agents_in(name)} of {pool.pool.min_agents} agents"):
+                return
+        warm = pool.pool.warm_executors
+        while (spare := self._supply.spare(name, pool.boot_seconds)) < warm:
+            if not self._buy(pool, Reason.WARM_EXECUTORS, f"{spare} of {warm} executors are free or on their way"):
+                return
+
+    def order(self, pool: PoolView, count: int, detail: str) -> int:
+        """Plan ``count`` agents at a person's wish, within the limits; return how many."""
+        return sum(self._buy(pool, Reason.MANUAL, detail) for _ in range(count))
+
+    def steps(self, *, keep_until: float = 0.0, intent_id: str | None = None) -> list[Launch]:
+        """One launch per pool that agents were planned for."""
+        launches = []
+        for name, order in self._orders.items():
+            market, offerings = self._offered(self._pools[name]) or (Market.ON_DEMAND, ())
+            launches.append(
+                Launch(
+                    controller=self._controller,
+                    pool=name,
+                    count=order.count,
+                    market=market,
+                    offerings=offerings,
+                    keep_until=keep_until,
+                    intent_id=intent_id,
+                    reason=order.reason,
+                    detail=order.detail,
+                )
+            )
+        return launches
+
+    def _place(self, want: Want) -> None:
+        slot = self._supply.soonest(self._servers_of(want))
+        if (slot is None or slot.free_seconds > 0) and self._bring_back(want):
+            slot = self._supply.soonest(self._servers_of(want))
+        pool = self._best_pool(want)
+        start = slot.free_seconds if slot else inf
+        if slot is None:
+            detail = f"{want.item.job or 'a job'} waits, and no executor can ever take it"
+            if not self._buy(pool, Reason.NOBODY_CAN_SERVE, detail):
+                return
+            slot = self._supply.soonest(self._servers_of(want))
+        elif start > pool.boot_seconds and want.item.waiting_seconds + start > pool.pool.max_wait_seconds:
+            if self._buy(pool, Reason.MAX_WAIT, f"{want.item.job} would wait longer than {pool.pool.max_wait_seconds:g} s"):
+                slot = self._supply.soonest(self._servers_of(want))
+        if slot is not None:
+            self._book(want, slot, pool)
+            self._settle_account(pool)
+
+    def _book(self, want: Want, slot: Slot, pool: PoolView) -> None:
+        excess = slot.free_seconds - pool.boot_seconds
+        work = self._learned.quantiles(want.item.job, slot.server if slot.server in self._pools else pool.pool.name)
+        if excess > 0:
+            self._accounts[pool.pool.name].book(want, slot, work.p50_seconds, excess)
+        self._supply.occupy(slot, work.p50_seconds)
+
+    def _settle_account(self, pool: PoolView) -> None:
+        """Buy an agent for each time that the account is full, and let those items choose again."""
+        name = pool.pool.name
+        while (account := self._accounts[name]).booked and account.usd(pool) >= account.agent_usd(pool):
+            if not self._buy(pool, Reason.STARVED_QUEUE, account.text(pool, "for")):
+                return
+            self._accounts[name] = _Account()
+            for _, slot, seconds in account.booked:
+                self._supply.occupy(slot, -seconds)
+            for want, _, _ in account.booked:
+                moved_to = self._supply.soonest(self._servers_of(want))
+                if moved_to is not None:
+                    self._book(want, moved_to, pool)
+
+    def _buy(self, pool: PoolView, reason: Reason, detail: str) -> bool:
+        """Plan one agent, if no limit and no cool-off forbids it."""
+        name = pool.pool.name
+        offered = self._offered(pool)
+        if pool.paused:
+            return self._hold(name, pool.paused, pool.paused_detail)
+        if offered is None:
+            return self._hold(name, Reason.NO_OFFERING, "every offering of the pool is cooled off after capacity errors")
+        refusal = self._room.refusal(pool.pool, offered[1])
+        if refusal:
+            return self._hold(name, *refusal)
+        self._room.take(pool.pool, offered[1])
+        order = self._orders.setdefault(name, _Order(reason=reason, detail=detail))
+        order.count += 1
+        for _ in range(pool.pool.executors):
+            self._supply.add(Slot(name, pool.boot_seconds))
+        return True
+
+    def _hold(self, pool: str, reason: Reason, detail: str) -> bool:
+        self.held.setdefault((pool, reason), Held(pool=pool, controller=self._controller, reason=reason, detail=detail))
+        return False
+
+    def _offered(self, pool: PoolView) -> tuple[Market, tuple[Offering, ...]] | None:
+        return pool.market_offerings(self._oldest.get(pool.pool.name, 0.0))
+
+    def _best_pool(self, want: Want) -> PoolView:
+        def score(pool: PoolView) -> tuple[float, int, str]:
+            seconds = self._learned.quantiles(want.item.job, pool.pool.name).p50_seconds
+            return pool.score(seconds, pool.boot_seconds, self._items_for.get(pool.pool.name, 1))
+
+        pools = [self._pools[pool.name] for pool in want.pools]
+        open_pools = [pool for pool in pools if self._may_buy(pool)]
+        return min(open_pools or pools, key=score)
+
+    def _may_buy(self, pool: PoolView) -> bool:
+        offered = self._offered(pool)
+        return not pool.paused and offered is not None and self._room.refusal(pool.pool, offered[1]) is None
+
+    def _servers_of(self, want: Want) -> tuple[str, ...]:
+        names = tuple(pool.name for pool in want.pools)
+        if want.expression is None:
+            return names
+        if want.expression.name not in self._servers:
+            matching = (s for s, labels in self._supply.labels.items() if s not in self._pools and want.expression.matches(labels))
+            self._servers[want.expression.name] = (*names, *matching)
+        return self._servers[want.expression.name]
+
+    def _bring_back(self, want: Want) -> bool:
+        """Uncordon one retiring agent for this item: it is up and costs nothing to get."""
+        for pool in want.pools:
+            for agent in self._retiring.get(pool.name, []):
+                if agent.node and agent.mark and agent.busy_executors < agent.node.executors:
+                    self._retiring[pool.name].remove(agent)
+                    self.uncordons.append(uncordon(agent, Reason.DEMAND_IS_BACK, f"{want.item.job} waits for it"))
+                    for seconds in ready_slots(agent, self._learned, self._now, self._runs):
+                        self._supply.add(Slot(pool.name, seconds))
+                    return True
+        return False
+
+
+def uncordon(agent: Agent, reason: Reason, detail: str) -> Uncordon:
+    """Undo the retire mark of an agent that carries one."""
+    if agent.phase is not Phase.RETIRING or agent.node is None or agent.mark is None:
+        raise ValueError(f"{agent.record.instance_id} carries no retire mark")
+    return Uncordon(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        node=agent.node.name,
+        mark=agent.mark,
+        reason=reason,
+        detail=detail,
+    )

@@ -1,0 +1,73 @@
+"""Learning from one look to the next: how long builds took, and how long jobs waited for their executor."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from autoscaler.domain.durations import Learned, Sighting, job_key, pool_key
+from autoscaler.domain.situation import Situation
+
+_PER_JOB = 20
+_PER_POOL = 200
+_JOBS_KEPT = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """What one look taught."""
+
+    learned: Learned
+    job_waits: Mapping[str, tuple[float, ...]]  # seconds, by pool
+
+
+def learn(situation: Situation, controller: str) -> Lesson:
+    """Compare this look with the last one; an incomplete view teaches nothing."""
+    before = situation.snapshot.learned[controller]
+    view = situation.snapshot.controllers[controller]
+    if not view.complete:
+        return Lesson(learned=before, job_waits={})
+    now = situation.now
+    seen = {
+        build.key: Sighting(job=build.job, pool=agent.pool.name, since_at=now - (build.elapsed_seconds or 0.0))
+        for pool in situation.pools_of(controller).values()
+        for agent in pool.agents
+        for build in (agent.node.builds if agent.node else ())
+    }
+    running = {key: before.running.get(key, sighting) for key, sighting in seen.items()}
+    ended = [sighting for key, sighting in before.running.items() if key not in running]
+    samples = dict(before.samples)
+    # A build ended somewhere between the two looks; the middle is the best guess.
+    ended_at = (before.seen_at + now) / 2
+    for sighting in ended:
+        _add_sample(samples, sighting, max(ended_at - sighting.since_at, 1.0))
+    learned = Learned(
+        samples=dict(list(samples.items())[-_JOBS_KEPT:]),
+        running=running,
+        waiting={f"{want.item.id}\n{want.item.job}": want.item.waiting_seconds for want in situation.demands[controller].wants},
+        seen_at=now,
+        version=before.version,
+    )
+    begun = [sighting for key, sighting in seen.items() if key not in before.running]
+    return Lesson(learned=learned, job_waits=_job_waits(before, learned, begun) if before.seen_at else {})
+
+
+def _add_sample(samples: dict[str, tuple[float, ...]], sighting: Sighting, seconds: float) -> None:
+    for key, kept in ((job_key(sighting.job, sighting.pool), _PER_JOB), (pool_key(sighting.pool), _PER_POOL)):
+        # Popped and put back: the jobs seen last stand last, and are kept.
+        samples[key] = (*samples.pop(key, ()), round(seconds, 1))[-kept:]
+
+
+def _job_waits(before: Learned, now: Learned, begun: list[Sighting]) -> dict[str, tuple[float, ...]]:
+    """Match each build that began to an item of its job that left the queue; one never seen waiting came and went between looks."""
+    half_gap = (now.seen_at - before.seen_at) / 2
+    left: dict[str, list[float]] = {}
+    for item, waited in before.waiting.items():
+        if item not in now.waiting:
+            left.setdefault(item.split("\n", 1)[1], []).append(waited)
+    for waits in left.values():
+        waits.sort()
+    found: dict[str, list[float]] = {}
+    for sighting in begun:
+        waits = left.get(sighting.job, [])
+        found.setdefault(sighting.pool, []).append((waits.pop() + half_gap) if waits else half_gap)
+    return {pool: tuple(waits) for pool, waits in found.items()}
+

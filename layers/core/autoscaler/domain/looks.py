@@ -1,0 +1,49 @@
+"""Two looks make a fact: conditions seen on agents, since when without a gap."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from autoscaler.domain.memory import Look
+from autoscaler.domain.numbers import LOOK_GAP_SECONDS, SECOND_LOOK_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What this pass sees on one subject; ``session`` is the controller's, "" where Jenkins is no witness."""
+
+    condition: str
+    session: str = ""
+
+
+IDLE = "idle"  # ready, connected and idle
+DRAINED = "drained"  # carries our mark, and idle
+
+
+def next_looks(looks: Mapping[str, Look], seen: Mapping[str, Seen], now: float, invocation: str) -> dict[str, Look]:
+    """Carry looks on; a condition that was not seen this time, or in another life of the controller, starts again."""
+    return {subject: _next(looks.get(subject), now_seen, now, invocation) for subject, now_seen in seen.items()}
+
+
+def is_settled(look: Look, settle_seconds: float, now: float, invocation: str) -> bool:
+    """Tell whether a drained agent may go: idle both when it was cordoned and after it, or drained in two invocations."""
+    if look.condition != DRAINED:
+        return False
+    if look.idle_before_at is not None and now - look.idle_before_at >= settle_seconds:
+        return True
+    return is_fact(look, now, invocation)
+
+
+def is_fact(look: Look, now: float, invocation: str) -> bool:
+    """Tell whether a condition was seen in two invocations, far enough apart."""
+    return look.invocation != invocation and now - look.first_at >= SECOND_LOOK_SECONDS
+
+
+def _next(look: Look | None, seen: Seen, now: float, invocation: str) -> Look:
+    fresh = Look(condition=seen.condition, first_at=now, last_at=now, invocation=invocation, session=seen.session)
+    if look is None or look.session != seen.session or now - look.last_at > LOOK_GAP_SECONDS:
+        return fresh
+    if look.condition == seen.condition:
+        return replace(look, last_at=now)
+    if look.condition == IDLE and seen.condition == DRAINED:
+        return replace(fresh, idle_before_at=look.last_at)
+    return fresh

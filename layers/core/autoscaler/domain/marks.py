@@ -1,0 +1,37 @@
+"""The token in an offline reason that says: this node was taken offline by us, and in which class."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class MarkClass(StrEnum):
+    """Only `RETIRE` is ever undone by demand."""
+
+    RETIRE = "retire"
+    INTERRUPTED = "interrupted"
+    REBALANCE = "rebalance"
+    OPERATOR = "operator"
+    QUARANTINE = "quarantine"
+    OUTDATED = "outdated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """``autoscaler:<fleet>:<class>:<pass>``: what stands in front of an offline reason of ours."""
+
+    fleet: str
+    kind: MarkClass
+    pass_id: str
+
+    @property
+    def text(self) -> str:
+        """The offline reason to set."""
+        return f"autoscaler:{self.fleet}:{self.kind}:{self.pass_id}"
+
+
+def read_mark(reason: str, fleet: str) -> Mark | None:
+    """Find our mark at the start of an (unescaped) offline reason; None when it is not this fleet's."""
+    parts = reason.split(":")
+    if len(parts) != 4 or parts[0] != "autoscaler" or parts[1] != fleet or parts[2] not in set(MarkClass):
+        return None
+    return Mark(fleet=fleet, kind=MarkClass(parts[2]), pass_id=parts[3])

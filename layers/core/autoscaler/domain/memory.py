@@ -1,0 +1,77 @@
+"""What passes remember from one to the next: on the way in part of the snapshot, on the way out part of the plan."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """One life of a controller: its session, since when we know it, who was busy when the last one ended."""
+
+    session: str
+    since_at: float
+    restarted: bool = False  # it followed another life that we saw
+    busy: tuple[str, ...] = ()  # nodes busy when last seen: they become suspects if the controller restarts
+    suspects: tuple[str, ...] = ()  # busy before the restart, not yet seen connected and idle since
+    cleared_once: tuple[str, ...] = ()  # suspects seen connected and idle with no pin in one pass so far
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The most agents that were needed lately. ``peaks`` is falling in need and rising in time: later and smaller ones only."""
+
+    opened_at: float
+    seen_at: float
+    peaks: tuple[tuple[float, int], ...]  # (at, agents needed)
+
+    @property
+    def most(self) -> int:
+        """The most that was needed at once inside the window."""
+        return self.peaks[0][1] if self.peaks else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A condition seen on an agent, since when without a gap; two looks make a fact."""
+
+    condition: str
+    first_at: float
+    last_at: float
+    invocation: str  # of the first look
+    session: str
+    idle_before_at: float | None = None  # the look before showed it ready and idle: cordoned while idle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoolOff:
+    """Something not to be asked for until then, and how often in a row it failed."""
+
+    until_at: float
+    times: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Month:
+    """Dollars metered in a calendar month (UTC)."""
+
+    name: str = ""
+    usd: float = 0.0
+    metered_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Everything remembered under the lease. Losing it costs a break-even window and a second look, never a build."""
+
+    version: int = 0
+    lives: Mapping[str, Life] = field(default_factory=dict)  # by controller
+    windows: Mapping[str, Window] = field(default_factory=dict)  # by controller/pool
+    looks: Mapping[str, Look] = field(default_factory=dict)  # by instance id or node
+    idle_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
+    cool_offs: Mapping[str, CoolOff] = field(default_factory=dict)  # by pool/offering, pool, or "account"
+    booted: frozenset[str] = frozenset()  # instances whose boot was noted
+    boots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds, by pool
+    tails: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds idle before retirement, by pool
+    month: Month = field(default_factory=Month)
+    requests: Mapping[str, float] = field(default_factory=dict)  # manual request ids done, and when

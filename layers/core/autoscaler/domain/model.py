@@ -1,0 +1,133 @@
+"""What an operator wrote, in our words: fleet, pools, offerings, limits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Platform(StrEnum):
+    """Decides price, bootstrap and the default remote directory."""
+
+    LINUX = "linux"
+    WINDOWS = "windows"
+
+
+class Market(StrEnum):
+    """How capacity is bought."""
+
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offering:
+    """Instance type x subnet (one per zone; "" is the launch template's own) x market, and what it costs."""
+
+    instance_type: str
+    subnet: str
+    market: Market
+    usd_per_hour: float
+
+    @property
+    def key(self) -> str:
+        """The name under which it is cooled off."""
+        return f"{self.instance_type}/{self.subnet}/{self.market}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """One kind of agent. Spans are seconds; ``idle_seconds`` overrides the computed break-even window."""
+
+    name: str
+    labels: frozenset[str]
+    controllers: tuple[str, ...]
+    executors: int
+    platform: Platform
+    launch_template: str
+    launch_template_version: str
+    offerings: tuple[Offering, ...]  # in order of preference, spot before the on-demand it falls back to
+    max_agents: int
+    min_agents: int
+    warm_executors: int
+    exclusive: bool
+    remote_dir: str
+    queue_maturity_seconds: float
+    max_wait_seconds: float
+    wait_usd_per_hour: float
+    boot_seconds: float
+    boot_timeout_seconds: float
+    max_idle_seconds: float
+    idle_seconds: float | None
+    drain_settle_seconds: float
+    spot_patience_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The hard ceilings of the fleet."""
+
+    max_agents: int
+    max_launches_per_hour: int
+    max_usd_per_hour: float
+    max_usd_per_month: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """Everything one deployment manages."""
+
+    name: str
+    limits: Limits
+    controllers: tuple[str, ...]
+    pools: Mapping[str, Pool]
+
+    @property
+    def ownership_label(self) -> str:
+        """The label that every node of ours carries."""
+        return f"autoscaler-fleet-{self.name}"
+
+    @property
+    def beacon(self) -> str:
+        """The node that merely exists, so that the queue names labels (see `NodeSpec` in naming)."""
+        return f"autoscaler-beacon-{self.name}"
+
+    def pools_of(self, controller: str) -> tuple[Pool, ...]:
+        """The pools that may serve this controller, in the order they were written."""
+        return tuple(pool for pool in self.pools.values() if controller in pool.controllers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSpec:
+    """A Jenkins node to be created."""
+
+    name: str
+    labels: tuple[str, ...]
+    executors: int
+    exclusive: bool
+    remote_dir: str
+    description: str
+
+
+def beacon_spec(fleet: Fleet) -> NodeSpec:
+    """Describe the beacon: without one agent node, Jenkins' queue does not name the labels it waits for."""
+    return NodeSpec(
+        name=fleet.beacon,
+        labels=(fleet.beacon,),
+        executors=1,
+        exclusive=True,
+        remote_dir="/nonexistent",
+        description=f"Kept by the autoscaler of fleet {fleet.name}. It never connects; while it exists, Jenkins' queue "
+        "tells which labels it waits for, even when no agent is there. Put back when deleted.",
+    )
+
+
+def agent_spec(fleet: Fleet, pool: Pool, instance_id: str) -> NodeSpec:
+    """Describe the node of an instance. The name is never used again: an agent's secret is a function of the name alone."""
+    return NodeSpec(
+        name=f"{pool.name}-{instance_id.removeprefix('i-')}",
+        labels=(*sorted(pool.labels), fleet.ownership_label),
+        executors=pool.executors,
+        exclusive=pool.exclusive,
+        remote_dir=pool.remote_dir,
+        description=f"Agent of pool {pool.name} of fleet {fleet.name}, launched by the autoscaler on instance {instance_id}.",
+    )

@@ -1,0 +1,48 @@
+"""The numbers nobody has needed otherwise yet, each with its reason."""
+
+# After a controller restart every agent looks offline and idle for some seconds, and resumed builds are invisible (recorded: f21).
+RESTART_GRACE_SECONDS = 120.0
+# A WebSocket agent is back within seconds of a lost connection; a rebooting one within a few minutes.
+DISCONNECT_GRACE_SECONDS = 300.0
+# Repairs act on what two invocations saw, this far apart: DescribeInstances lags by up to 30 s.
+SECOND_LOOK_SECONDS = 60.0
+# A look is worth nothing when passes were missing since: what happened in between is unknown.
+LOOK_GAP_SECONDS = 180.0
+# NotFound for a younger record may be EC2's listing lag; CreateFleet's own answer is the better witness.
+NOT_FOUND_IS_GONE_AFTER_SECONDS = 600.0
+# EC2 honours a client token for longer than this; after it a launch is never sent again.
+RESEND_LAUNCH_SECONDS = 600.0
+# A sweep over a larger share of a pool is more likely our own mistake than the world's.
+SWEEP_SHARE = 0.3
+SWEEP_AT_LEAST = 2
+# Capacity comes back in minutes; asking for it each minute only burns the small CreateFleet bucket.
+COOL_OFF_SECONDS = (180.0, 360.0, 600.0)
+UNSUPPORTED_COOL_OFF_SECONDS = 86_400.0
+# A bad template or an exhausted vCPU quota needs a person; try again at this pace meanwhile.
+POOL_PAUSE_SECONDS = 300.0
+ACCOUNT_THROTTLE_SECONDS = 60.0
+# p50 of the boots seen is used once there are this many; the observed idle tail likewise.
+BOOTS_TO_TRUST = 10
+TAILS_TO_TRUST = 20
+SAMPLES_KEPT = 50
+# Beyond p80 a build is overdue; beyond three times p80 it is taken to hold its executor for good.
+NEVER_FREE_FACTOR = 3.0
+# Before a pool has seen one build end: ten minutes, the middle of the CI jobs we have traces of.
+ASSUMED_DURATION_SECONDS = 600.0
+# EC2 bills a Linux instance by the second, for a minute at least.
+MINIMUM_BILLED_SECONDS = 60.0
+# With less time left in the invocation than this, no step is begun.
+STEP_RESERVE_SECONDS = 10.0
+# Lease > function time-out (55 s), so that a holder that is cut off cannot be overlapped by its own late call.
+LEASE_SECONDS = 70.0
+LEASE_WAIT_SECONDS = 25.0
+LEASE_WAIT_OF_A_PERSON_SECONDS = 45.0
+# A schedule tick older than this tells of a world that is gone; the next one is on its way.
+STALE_TICK_SECONDS = 90.0
+# A break-even is computed with this much for the pass that notices.
+PASS_SECONDS = 60.0
+# State that only serves to look back at is cleaned up by DynamoDB after this; nothing is decided by it.
+KEEP_GONE_SECONDS = 7200.0
+# Within the month's limit an agent is reserved for this long: a build that has begun is never cut short to save money.
+MONTH_RESERVE_SECONDS = 3600.0
+REQUESTS_REMEMBERED_SECONDS = 86_400.0

@@ -1,0 +1,35 @@
+"""What a person asked for."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSome:
+    """Launch ``count`` more agents of a pool, kept for ``keep_seconds``."""
+
+    pool: str
+    count: int
+    controller: str | None
+    keep_seconds: float
+    reason: str
+    request_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainSome:
+    """Drain ``count`` agents of a pool, least work left first."""
+
+    pool: str
+    count: int
+    controller: str | None
+    reason: str
+    request_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainNodes:
+    """Drain these nodes."""
+
+    nodes: tuple[str, ...]
+    reason: str
+    request_id: str | None

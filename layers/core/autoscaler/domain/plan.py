@@ -1,0 +1,130 @@
+"""A plan is data: small steps, each safe to repeat, each with a reason; and what was wanted and not done."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from autoscaler.domain.marks import Mark
+from autoscaler.domain.memory import Memory
+from autoscaler.domain.model import Market, NodeSpec, Offering
+from autoscaler.domain.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateBeacon:
+    """Put the beacon on a controller."""
+
+    controller: str
+    spec: NodeSpec
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """Ask EC2 once for ``count`` agents, on these offerings of one market in this order."""
+
+    controller: str
+    pool: str
+    count: int
+    market: Market
+    offerings: tuple[Offering, ...]
+    keep_until: float
+    intent_id: str | None  # given: made from a person's request id, so that the same request launches once
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uncordon:
+    """Undo our own retire mark: bring a node back online, if it still carries exactly that mark."""
+
+    controller: str
+    pool: str
+    node: str
+    mark: Mark
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cordon:
+    """Mark a node offline with our token. No build on it is touched; it takes no new one."""
+
+    controller: str
+    pool: str
+    node: str
+    mark: Mark
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terminate:
+    """Give an agent up. With ``mark``: only while its node still carries that mark and is idle; without: it has no node."""
+
+    controller: str
+    pool: str
+    instance_id: str
+    node: str | None
+    mark: Mark | None
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteNode:
+    """Delete a node of ours whose instance EC2 says is gone."""
+
+    controller: str
+    pool: str
+    node: str
+    instance_id: str | None
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopt:
+    """Write a record for an instance that carries our tags and has none: an answer was lost, or the state was."""
+
+    controller: str
+    pool: str
+    instance_id: str
+    node: str | None
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forget:
+    """Close the record of an instance that is gone and whose node is gone."""
+
+    controller: str
+    pool: str
+    instance_id: str
+    reason: Reason
+    detail: str
+
+
+Step: TypeAlias = CreateBeacon | Launch | Uncordon | Cordon | Terminate | DeleteNode | Adopt | Forget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Something wanted and not done, and why."""
+
+    pool: str
+    reason: Reason
+    detail: str
+    controller: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What one pass decided, and what the next one should remember."""
+
+    pass_id: str
+    taken_at: float
+    steps: tuple[Step, ...]
+    held: tuple[Held, ...]
+    memory: Memory

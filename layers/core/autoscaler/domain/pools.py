@@ -1,0 +1,99 @@
+"""A pool as it stands on one controller: its agents, what one more would cost, how soon it would be there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from autoscaler.domain.agents import Agent
+from autoscaler.domain.durations import Learned
+from autoscaler.domain.memory import Memory
+from autoscaler.domain.model import Market, Offering, Pool
+from autoscaler.domain.numbers import BOOTS_TO_TRUST, PASS_SECONDS, TAILS_TO_TRUST
+from autoscaler.domain.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolView:
+    """One pool on one controller, with what planning takes for its price and its boot."""
+
+    controller: str
+    pool: Pool
+    agents: tuple[Agent, ...]
+    boot_seconds: float
+    break_even_seconds: float  # an idle agent is kept this long: waiting for another would cost more
+    tail_seconds: float
+    usd_per_hour: float  # the first offering that may be asked for
+    p50_seconds: float
+    offerings: tuple[Offering, ...]  # not cooled off, in order of preference
+    paused: Reason | None
+    paused_detail: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Controller and pool name."""
+        return self.controller, self.pool.name
+
+    def agent_usd(self, work_seconds: float, items: int) -> float:
+        """What one more agent costs: boot, its share of the work packed on the executors it fills, and its idle tail."""
+        filled = max(1, min(items, self.pool.executors))
+        return self.usd_per_hour * (self.boot_seconds + work_seconds / filled + self.tail_seconds) / 3600.0
+
+    def score(self, duration_seconds: float, start_seconds: float, items: int) -> tuple[float, int, str]:
+        """Order pools for an item: dollars of waiting and of running there; ties go to fewer labels, then to the name."""
+        wait_usd = self.pool.wait_usd_per_hour * start_seconds / 3600.0
+        return wait_usd + self.agent_usd(duration_seconds, items), len(self.pool.labels), self.pool.name
+
+    def market_offerings(self, oldest_seconds: float) -> tuple[Market, tuple[Offering, ...]] | None:
+        """Choose one market to ask on: spot while patience lasts, else on-demand; None when everything is cooled off."""
+        spot = tuple(o for o in self.offerings if o.market is Market.SPOT)
+        firm = tuple(o for o in self.offerings if o.market is Market.ON_DEMAND)
+        if spot and (not firm or oldest_seconds < self.pool.spot_patience_seconds + self.pool.queue_maturity_seconds):
+            return Market.SPOT, spot
+        if firm:
+            return Market.ON_DEMAND, firm
+        return None
+
+
+def view_pool(
+    controller: str, pool: Pool, agents: tuple[Agent, ...], memory: Memory, learned: Mapping[str, Learned], now: float
+) -> PoolView:
+    """Put together what is known of one pool on one controller."""
+    boots = memory.boots.get(pool.name, ())
+    boot = median(boots) if len(boots) >= BOOTS_TO_TRUST else pool.boot_seconds
+    offerings = tuple(o for o in pool.offerings if not _cooled(memory, f"{pool.name}/{o.key}", now))
+    usd_per_hour = (offerings or pool.offerings)[0].usd_per_hour
+    window = _break_even_seconds(pool, boot, usd_per_hour)
+    tails = memory.tails.get(pool.name, ())
+    paused, detail = _pause(pool, memory, now)
+    return PoolView(
+        controller=controller,
+        pool=pool,
+        agents=agents,
+        boot_seconds=boot,
+        break_even_seconds=window,
+        tail_seconds=sum(tails) / len(tails) if len(tails) >= TAILS_TO_TRUST else window / 2,
+        usd_per_hour=usd_per_hour,
+        p50_seconds=learned[controller].quantiles("", pool.name).p50_seconds,
+        offerings=offerings,
+        paused=paused,
+        paused_detail=detail,
+    )
+
+
+def _break_even_seconds(pool: Pool, boot_seconds: float, usd_per_hour: float) -> float:
+    if pool.idle_seconds is not None:
+        return pool.idle_seconds
+    pause = boot_seconds + pool.queue_maturity_seconds + PASS_SECONDS
+    return min(max(boot_seconds + pool.wait_usd_per_hour / usd_per_hour * pause, 60.0), pool.max_idle_seconds)
+
+
+def _cooled(memory: Memory, key: str, now: float) -> bool:
+    cool_off = memory.cool_offs.get(key)
+    return cool_off is not None and now < cool_off.until_at
+
+
+def _pause(pool: Pool, memory: Memory, now: float) -> tuple[Reason | None, str]:
+    for key, reason in ((pool.name, Reason.POOL_PAUSED), ("account", Reason.ACCOUNT_THROTTLED)):
+        if _cooled(memory, key, now):
+            return reason, f"{memory.cool_offs[key].why}; {memory.cool_offs[key].until_at - now:.0f} s to go"
+    return None, ""

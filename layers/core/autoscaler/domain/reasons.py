@@ -1,0 +1,53 @@
+"""Why a step is taken, or is not: the same word in the plan, the log and the metric."""
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Reasons of steps, and reasons for holding back."""
+
+    # Why something is done.
+    STARVED_QUEUE = "starved-queue"
+    NOBODY_CAN_SERVE = "nobody-can-serve"
+    MAX_WAIT = "max-wait"
+    MIN_AGENTS = "min-agents"
+    WARM_EXECUTORS = "warm-executors"
+    MANUAL = "manual"
+    PINNED = "pinned"
+    DEMAND_IS_BACK = "demand-is-back"
+    BUSY_BEFORE_RESTART = "busy-before-restart"
+    SURPLUS = "surplus"
+    DRAINED = "drained"
+    BEACON = "beacon-missing"
+    # Repairs.
+    BOOT_TIMEOUT = "boot-timeout"
+    DISCONNECTED = "disconnected"
+    INSTANCE_GONE = "instance-gone"
+    NODE_GONE = "node-gone"
+    INSTANCE_STOPPED = "instance-stopped"
+    UNKNOWN_INSTANCE = "unknown-instance"
+    CONDEMNED = "condemned"
+    # Why something is not done.
+    MAX_AGENTS = "max-agents"
+    FLEET_MAX_AGENTS = "fleet-max-agents"
+    LAUNCH_RATE = "max-launches-per-hour"
+    USD_PER_HOUR = "max-usd-per-hour"
+    USD_PER_MONTH = "max-usd-per-month"
+    NO_OFFERING = "no-offering"
+    POOL_PAUSED = "pool-paused"
+    ACCOUNT_THROTTLED = "account-throttled"
+    UNSERVABLE = "unservable"
+    LABEL_UNKNOWN = "label-unknown"
+    WORTH_WAITING = "worth-waiting"
+    INCOMPLETE = "incomplete-snapshot"
+    QUIETING_DOWN = "quieting-down"
+    RESTART_GRACE = "restart-grace"
+    WINDOW_OPEN = "window-not-full"
+    SECOND_LOOK = "second-look"
+    STILL_BUSY = "still-busy"
+    SWEEP_LIMIT = "sweep-limit"
+    NOT_FOUND = "not-found"
+    NOT_OURS = "not-ours"
+    ALREADY_DONE = "already-done"
+    FEWER_THAN_ASKED = "fewer-than-asked"
+    UNSETTLED_LAUNCH = "unsettled-launch"

@@ -1,0 +1,123 @@
+"""Retire: cordon what was not needed at any time inside the break-even window. Reversible, and free."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import ceil
+
+from autoscaler.domain.agents import Agent, Phase
+from autoscaler.domain.demand import Want
+from autoscaler.domain.marks import Mark, MarkClass
+from autoscaler.domain.memory import Window
+from autoscaler.domain.numbers import LOOK_GAP_SECONDS
+from autoscaler.domain.plan import Cordon, Held
+from autoscaler.domain.pools import PoolView
+from autoscaler.domain.reasons import Reason
+from autoscaler.domain.situation import Situation
+from autoscaler.domain.supply import agent_remaining_seconds
+
+
+def next_window(window: Window | None, needed: int, now: float, length_seconds: float) -> Window:
+    """Record what is needed now; a gap between passes starts the window again, since nobody knows what was needed meanwhile."""
+    if window is None or now - window.seen_at > LOOK_GAP_SECONDS:
+        return Window(opened_at=now, seen_at=now, peaks=((now, needed),))
+    kept = [peak for peak in window.peaks if peak[0] >= now - length_seconds]
+    while kept and kept[-1][1] <= needed:
+        kept.pop()
+    return replace(window, seen_at=now, peaks=(*kept, (now, needed)))
+
+
+def agents_needed(pool: PoolView, starved: int) -> int:
+    """Count the agents that busy executors, starved items and warm executors would fill if packed."""
+    busy = sum(agent.busy_executors for agent in pool.agents)
+    return ceil((busy + starved + pool.pool.warm_executors) / pool.pool.executors)
+
+
+def starved_by_pool(situation: Situation, controller: str) -> dict[str, int]:
+    """Count starved items, ripe or not, each in the account of one pool."""
+    counts: dict[str, int] = {}
+    for want in situation.demands[controller].wants:
+        home = _home_pool(want)
+        counts[home] = counts.get(home, 0) + 1
+    return counts
+
+
+def next_windows(situation: Situation, controller: str) -> dict[str, Window]:
+    """Record what each pool of one controller needs now; a view that cannot be believed records nothing."""
+    if situation.no_giving_up(controller):
+        return {}
+    starved = starved_by_pool(situation, controller)
+    return {
+        _key(pool): next_window(
+            situation.memory.windows.get(_key(pool)),
+            agents_needed(pool, starved.get(name, 0)),
+            situation.now,
+            pool.break_even_seconds,
+        )
+        for name, pool in situation.pools_of(controller).items()
+    }
+
+
+def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window]) -> list[Cordon | Held]:
+    """Choose which ready agents of a pool to cordon, idle longest first, then least work left."""
+    ready = [agent for agent in pool.agents if agent.phase is Phase.READY]
+    window = windows[_key(pool)]
+    most = max(window.most, _floor(situation, pool))
+    extra = len(ready) - most
+    if extra <= 0:
+        return []
+    minutes = (situation.now - window.opened_at) / 60
+    if situation.now - window.opened_at < pool.break_even_seconds:
+        detail = f"{extra} agents seem too many, seen for {minutes:.0f} of {pool.break_even_seconds / 60:.0f} min"
+        return [Held(pool=pool.pool.name, controller=pool.controller, reason=Reason.WINDOW_OPEN, detail=detail)]
+    free_to_go = [a for a in ready if not situation.protected(a) and situation.now >= a.record.keep_until]
+    detail = f"no more than {most} of {len(ready)} agents were needed at once for {pool.break_even_seconds / 60:.0f} min"
+    chosen = least_missed(situation, free_to_go)[:extra]
+    return [cordon(situation, agent, MarkClass.RETIRE, Reason.SURPLUS, detail) for agent in chosen]
+
+
+def least_missed(situation: Situation, agents: list[Agent]) -> list[Agent]:
+    """Order agents by how little is lost with them: idle longest first, then the smallest sum of remaining durations."""
+
+    def loss(agent: Agent) -> tuple[float, float, str]:
+        instance_id, controller = agent.record.instance_id, agent.record.controller
+        if agent.idle:
+            return 0.0, situation.memory.idle_since.get(instance_id, situation.now), instance_id
+        learned = situation.snapshot.learned[controller]
+        left = agent_remaining_seconds(agent, learned, situation.now, situation.queued_runs(controller))
+        return 1.0, sum(left), instance_id
+
+    return sorted(agents, key=loss)
+
+
+def cordon(situation: Situation, agent: Agent, kind: MarkClass, reason: Reason, detail: str) -> Cordon:
+    """Cordon an agent in the name of this pass."""
+    if agent.node is None:
+        raise ValueError(f"{agent.record.instance_id} has no node to cordon")
+    mark = Mark(fleet=situation.fleet.name, kind=kind, pass_id=situation.snapshot.pass_id)
+    return Cordon(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        node=agent.node.name,
+        mark=mark,
+        reason=reason,
+        detail=detail,
+    )
+
+
+def _floor(situation: Situation, pool: PoolView) -> int:
+    """The pool's minimum, less what other controllers have of it."""
+    elsewhere = sum(
+        agent.phase is Phase.READY
+        for agent in situation.agents
+        if agent.pool.name == pool.pool.name and agent.record.controller != pool.controller
+    )
+    return max(0, pool.pool.min_agents - elsewhere)
+
+
+def _home_pool(want: Want) -> str:
+    return min(want.pools, key=lambda pool: (len(pool.labels), pool.name)).name
+
+
+def _key(pool: PoolView) -> str:
+    return f"{pool.controller}/{pool.pool.name}"
+

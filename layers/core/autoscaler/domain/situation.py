@@ -1,0 +1,132 @@
+"""One pass's snapshot, joined and resolved: what every rule looks at."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from autoscaler.domain.agents import Agent, join_agents
+from autoscaler.domain.demand import Demand, read_demand
+from autoscaler.domain.lives import in_grace, is_recovering, next_lives
+from autoscaler.domain.limits import living_records, meter, missing_of
+from autoscaler.domain.memory import Memory
+from autoscaler.domain.model import Fleet
+from autoscaler.domain.numbers import SAMPLES_KEPT
+from autoscaler.domain.pools import PoolView, view_pool
+from autoscaler.domain.reasons import Reason
+from autoscaler.domain.snapshot import ControllerView, Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """Everything a rule may look at, with the memory as it will be passed on so far."""
+
+    snapshot: Snapshot
+    fleet: Fleet
+    agents: tuple[Agent, ...]
+    demands: Mapping[str, Demand]
+    pools: Mapping[tuple[str, str], PoolView]
+    memory: Memory
+
+    @property
+    def now(self) -> float:
+        """When the snapshot was taken."""
+        return self.snapshot.taken_at
+
+    def views(self) -> Iterable[ControllerView]:
+        """The controllers that were looked at."""
+        return self.snapshot.controllers.values()
+
+    def recovering(self, controller: str) -> bool:
+        """Tell whether this controller restarted so lately that missing agents are not to be replaced."""
+        return is_recovering(self.memory.lives.get(controller), self.now)
+
+    def no_giving_up(self, controller: str) -> Reason | None:
+        """Say why nothing may be cordoned, terminated or deleted on this controller now; None when it may."""
+        view = self.snapshot.controllers.get(controller)
+        if view is None or not view.complete:
+            return Reason.INCOMPLETE
+        if in_grace(self.memory.lives.get(controller), self.now):
+            return Reason.RESTART_GRACE
+        return Reason.QUIETING_DOWN if view.quieting_down else None
+
+    def protected(self, agent: Agent) -> bool:
+        """Tell whether a build may be bound to this agent's node though it reads idle: pinned, or busy before a restart."""
+        life = self.memory.lives.get(agent.record.controller)
+        name = agent.record.node or ""
+        demand = self.demands.get(agent.record.controller)
+        return demand is None or name in demand.pins or bool(life and name in life.suspects)
+
+    def pools_of(self, controller: str) -> dict[str, PoolView]:
+        """The pools that may serve one controller, by name."""
+        return {name: pool for (served_by, name), pool in self.pools.items() if served_by == controller}
+
+    def queued_runs(self, controller: str) -> frozenset[str]:
+        """Runs of which some part waits in the queue."""
+        return frozenset(item.run for item in self.snapshot.controllers[controller].items if item.run)
+
+    def expected(self, controller: str) -> list[tuple[str, float, int]]:
+        """Launches whose answer is not known: pool, when, and how many agents they may still bring."""
+        return [
+            (intent.pool, intent.created_at, missing_of(intent))
+            for intent in self.snapshot.intents
+            if intent.controller == controller and missing_of(intent) and (controller, intent.pool) in self.pools
+        ]
+
+
+def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
+    """Join, resolve and carry the memory on to this pass."""
+    now = snapshot.taken_at
+    agents = join_agents(snapshot, fleet)
+    memory = snapshot.memory
+    recovering = {
+        view.name: is_recovering(memory.lives.get(view.name), now) or _restarted(memory, view)
+        for view in snapshot.controllers.values()
+    }
+    demands = {
+        view.name: read_demand(view, fleet, snapshot.records, recovering=recovering[view.name])
+        for view in snapshot.controllers.values()
+    }
+    pins = {name: demand.pins for name, demand in demands.items()}
+    boots, booted = _boots(memory, agents)
+    memory = replace(
+        memory,
+        lives=next_lives(memory.lives, snapshot.controllers.values(), pins, now),
+        idle_since=_idle_since(memory, agents, now),
+        boots=boots,
+        booted=booted,
+        month=meter(memory.month, living_records(snapshot), now),
+        cool_offs={key: c for key, c in memory.cool_offs.items() if now - c.until_at < 3600.0},
+    )
+    by_key: dict[tuple[str, str], list[Agent]] = {}
+    for agent in agents:
+        by_key.setdefault(agent.key, []).append(agent)
+    pools = {
+        (view.name, pool.name): view_pool(
+            view.name, pool, tuple(by_key.get((view.name, pool.name), ())), memory, snapshot.learned, now
+        )
+        for view in snapshot.controllers.values()
+        for pool in fleet.pools_of(view.name)
+    }
+    return Situation(snapshot=snapshot, fleet=fleet, agents=agents, demands=demands, pools=pools, memory=memory)
+
+
+def _restarted(memory: Memory, view: ControllerView) -> bool:
+    life = memory.lives.get(view.name)
+    return view.complete and life is not None and life.session != view.session
+
+
+def _idle_since(memory: Memory, agents: Iterable[Agent], now: float) -> dict[str, float]:
+    resting = (agent.record.instance_id for agent in agents if agent.idle)
+    return {instance_id: memory.idle_since.get(instance_id, now) for instance_id in resting}
+
+
+def _boots(memory: Memory, agents: Iterable[Agent]) -> tuple[dict[str, tuple[float, ...]], frozenset[str]]:
+    """Note once how long each agent took from its launch to its registration."""
+    boots, booted = dict(memory.boots), set[str]()
+    for agent in agents:
+        record = agent.record
+        if record.registered_at is None:
+            continue
+        booted.add(record.instance_id)
+        if record.instance_id not in memory.booted:
+            boots[record.pool] = (*boots.get(record.pool, ()), record.registered_at - record.launched_at)[-SAMPLES_KEPT:]
+    return boots, frozenset(booted)

@@ -1,0 +1,197 @@
+"""What one pass saw of Jenkins, EC2 and our own state; immutable."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from autoscaler.domain.durations import Learned
+from autoscaler.domain.memory import Memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """What Jenkins says an item waits for. All empty and ``for_executor``: any executor, or a label it did not name."""
+
+    for_executor: bool
+    label: str | None = None  # Jenkins' normalised text
+    named: str | None = None  # a label or the only node that has it: Jenkins does not say which
+    nodes: tuple[str, ...] = ()  # nodes that it would take if they were online
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueItem:
+    """One entry of the queue. ``waiting_seconds``: since it became buildable, by the controller's own clock."""
+
+    id: int
+    job: str
+    run: str
+    label: str | None  # as the job has it; None: not told (pipelines), or no label
+    labelless: bool  # the job is of a kind that tells its label, and has none
+    wait: Wait
+    buildable: bool
+    waiting_seconds: float
+
+    @property
+    def starved(self) -> bool:
+        """It waits for an executor and for nothing else."""
+        return self.buildable and self.wait.for_executor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """What one executor is running. ``elapsed_seconds`` and the estimate are Jenkins' own, where they can be believed."""
+
+    key: str  # names this run on this executor
+    job: str
+    run: str
+    elapsed_seconds: float | None
+    estimate_seconds: float | None
+
+
+class OfflineCause(StrEnum):
+    """Who or what took a node offline."""
+
+    NONE = "none"
+    PERSON = "person"  # any user, us included: the mark tells
+    OTHER = "other"  # a monitor, a lost channel, a failed launch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One Jenkins node. ``idle`` counts one-off executors too."""
+
+    name: str
+    labels: frozenset[str]
+    executors: int
+    offline: bool
+    temporarily_offline: bool
+    cause: OfflineCause
+    reason: str
+    description: str
+    idle: bool
+    builds: tuple[Build, ...]
+    agent: bool  # False: the controller's built-in node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerView:
+    """One controller as three GETs showed it. Incomplete: nothing destructive may follow from it."""
+
+    name: str
+    problem: str | None
+    session: str
+    quieting_down: bool
+    items: tuple[QueueItem, ...]  # in the order in which Jenkins will take them
+    nodes: tuple[Node, ...]
+    unread: frozenset[str]  # names of nodes that are there and were not understood
+    set_aside: tuple[str, ...]  # what could not be understood, a line each
+    response_seconds: float
+
+    @property
+    def complete(self) -> bool:
+        """Every part was read, in one and the same life of the controller."""
+        return self.problem is None
+
+
+class InstanceState(StrEnum):
+    """EC2's states, and what an unknown id means."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    SHUTTING_DOWN = "shutting-down"
+    TERMINATED = "terminated"
+    NOT_FOUND = "not-found"
+
+    @property
+    def ended(self) -> bool:
+        """It will never run again, and EC2 said so."""
+        return self in {InstanceState.SHUTTING_DOWN, InstanceState.TERMINATED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """One EC2 instance that carries our fleet tag."""
+
+    id: str
+    state: InstanceState
+    pool: str
+    controller: str
+    launch: str  # id of the intent
+    instance_type: str
+    market: str
+    launched_at: float
+
+
+class RecordState(StrEnum):
+    """``requested -> registered -> condemned -> gone``; each change is a conditional write on the old state."""
+
+    REQUESTED = "requested"
+    REGISTERED = "registered"
+    CONDEMNED = "condemned"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What we know of one instance of ours."""
+
+    instance_id: str
+    state: RecordState
+    pool: str
+    controller: str
+    launch: str
+    instance_type: str
+    usd_per_hour: float
+    launched_at: float
+    node: str | None
+    registered_at: float | None
+    keep_until: float
+    changed_at: float
+
+
+class IntentState(StrEnum):
+    """``written -> sent -> settled``."""
+
+    WRITTEN = "written"
+    SENT = "sent"
+    SETTLED = "settled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """A launch, written down before the call: the exact request with its client token."""
+
+    id: str
+    state: IntentState
+    pool: str
+    controller: str
+    count: int
+    usd_per_hour: float  # the dearest offering asked for, per agent: reserved
+    request: str  # what is sent, byte for byte
+    created_at: float
+    keep_until: float
+    instances: tuple[str, ...]
+    empty_look_at: float | None
+
+    @property
+    def open(self) -> bool:
+        """Its outcome is not known yet."""
+        return self.state is not IntentState.SETTLED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Everything one pass decides from."""
+
+    taken_at: float
+    pass_id: str
+    invocation: str  # one run of a function; it may hold two passes
+    controllers: Mapping[str, ControllerView]
+    instances: tuple[Instance, ...]
+    fates: Mapping[str, InstanceState]  # by id, of what records or nodes name and the listing does not show
+    records: tuple[Record, ...]
+    intents: tuple[Intent, ...]
+    memory: Memory
+    learned: Mapping[str, Learned]  # by controller

@@ -1,0 +1,150 @@
+"""Executors over time: which can take a build now, which will, and when."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+from math import inf
+
+from autoscaler.domain.agents import Agent, Phase
+from autoscaler.domain.durations import Learned, remaining_seconds
+from autoscaler.domain.model import Fleet
+from autoscaler.domain.pools import PoolView
+from autoscaler.domain.snapshot import Build, ControllerView, Node
+
+# An agent past its expected boot may be there any moment; this keeps it from looking free already.
+_ANY_MOMENT_SECONDS = 15.0
+# After a controller's restart its agents are back within this (recorded: 6-7 s).
+_RECONNECT_SECONDS = 30.0
+
+
+@dataclass(eq=False, slots=True)
+class Slot:
+    """One executor in planning: when it is free next. The only thing that planning changes."""
+
+    server: str
+    free_seconds: float
+    spare: bool = True  # nothing runs on it, and nothing was planned on it
+
+
+@dataclass(slots=True)
+class Supply:
+    """Executors by server (a pool, or a set of labels of nodes that are nobody's), soonest first."""
+
+    labels: dict[str, frozenset[str]] = field(default_factory=dict)
+    _heaps: dict[str, list[tuple[float, int, Slot]]] = field(default_factory=dict)
+    _order: Iterator[int] = field(default_factory=count)
+
+    def add(self, slot: Slot) -> Slot:
+        """Take a slot in, or in again after its time was changed."""
+        heappush(self._heaps.setdefault(slot.server, []), (slot.free_seconds, next(self._order), slot))
+        return slot
+
+    def soonest(self, servers: Iterable[str]) -> Slot | None:
+        """Find the slot that is free first among these servers; None where there is none that ever will be."""
+        found: Slot | None = None
+        for server in servers:
+            heap = self._heaps.get(server, [])
+            # Entries whose slot was moved since are stale; the slot has a newer one.
+            while heap and heap[0][0] != heap[0][2].free_seconds:
+                heappop(heap)
+            if heap and heap[0][0] < inf and (found is None or heap[0][0] < found.free_seconds):
+                found = heap[0][2]
+        return found
+
+    def occupy(self, slot: Slot, seconds: float) -> None:
+        """Plan ``seconds`` of work on a slot; negative: take planned work back."""
+        slot.free_seconds += seconds
+        slot.spare = False
+        self.add(slot)
+
+    def spare(self, server: str, within_seconds: float) -> int:
+        """Count executors that nothing was planned on and that are there within that time."""
+        slots = {id(entry[2]): entry[2] for entry in self._heaps.get(server, [])}
+        return sum(slot.spare and slot.free_seconds <= within_seconds for slot in slots.values())
+
+
+def build_remaining_seconds(build: Build, pool: str, learned: Learned, now: float, queued_runs: frozenset[str]) -> float:
+    """Expect the end of one build; `inf` when its own run still waits in the queue, so that it cannot end before that item ran."""
+    if build.run and build.run in queued_runs:
+        return inf
+    elapsed = build.elapsed_seconds
+    if elapsed is None:
+        seen = learned.running.get(build.key)
+        elapsed = now - seen.since_at if seen else 0.0
+    known = learned.knows(build.job, pool)
+    job_p80 = learned.quantiles(build.job, pool).p80_seconds if known else build.estimate_seconds
+    return remaining_seconds(elapsed, job_p80, learned.quantiles("", pool).p80_seconds)
+
+
+def agent_remaining_seconds(agent: Agent, learned: Learned, now: float, queued_runs: frozenset[str]) -> tuple[float, ...]:
+    """Expect the end of every build on an agent."""
+    builds = agent.node.builds if agent.node else ()
+    return tuple(build_remaining_seconds(b, agent.pool.name, learned, now, queued_runs) for b in builds)
+
+
+def build_supply(  # noqa: PLR0913 - each is a part of the snapshot
+    view: ControllerView,
+    fleet: Fleet,
+    pools: Mapping[str, PoolView],
+    expected: Iterable[tuple[str, float, int]],
+    learned: Learned,
+    now: float,
+    *,
+    recovering: bool,
+) -> Supply:
+    """Gather the executors of one controller. ``expected``: (pool, launched at, agents) of launches without a record."""
+    supply = Supply()
+    runs = frozenset(item.run for item in view.items if item.run)
+    ours = {agent.node.name for pool in pools.values() for agent in pool.agents if agent.node}
+    for pool in pools.values():
+        supply.labels[pool.pool.name] = pool.pool.labels | {fleet.ownership_label}
+        for agent in pool.agents:
+            for seconds in _agent_slots(agent, pool, learned, now, runs, recovering=recovering):
+                supply.add(Slot(pool.pool.name, seconds, spare=seconds <= pool.boot_seconds and not agent.busy_executors))
+    for name, launched_at, agents in expected:
+        for _ in range(agents * pools[name].pool.executors):
+            supply.add(Slot(name, _boots_in(launched_at, pools[name], now)))
+    for node in view.nodes:
+        if node.name not in ours and not node.offline and node.executors and node.name != fleet.beacon:
+            _add_strangers(supply, fleet, node, learned, now, runs)
+    return supply
+
+
+def ready_slots(agent: Agent, learned: Learned, now: float, queued_runs: frozenset[str]) -> Iterator[float]:
+    """When each executor of a connected agent is free: now, or at the expected end of its build."""
+    yield from agent_remaining_seconds(agent, learned, now, queued_runs)
+    executors = agent.node.executors if agent.node else 0
+    yield from (0.0 for _ in range(executors - agent.busy_executors))
+
+
+def _agent_slots(  # noqa: PLR0913
+    agent: Agent, pool: PoolView, learned: Learned, now: float, runs: frozenset[str], *, recovering: bool
+) -> Iterator[float]:
+    match agent.phase:
+        case Phase.READY:
+            yield from ready_slots(agent, learned, now, runs)
+        case Phase.REQUESTED | Phase.CONNECTING if not agent.instance_ended:
+            yield from (_boots_in(agent.record.launched_at, pool, now) for _ in range(pool.pool.executors))
+        case Phase.LOST if recovering:
+            yield from (_RECONNECT_SECONDS for _ in range(pool.pool.executors))
+        case _:
+            return
+
+
+def _boots_in(launched_at: float, pool: PoolView, now: float) -> float:
+    return max(launched_at + pool.boot_seconds - now, _ANY_MOMENT_SECONDS)
+
+
+def _add_strangers(  # noqa: PLR0913
+    supply: Supply, fleet: Fleet, node: Node, learned: Learned, now: float, runs: frozenset[str]
+) -> None:
+    labels = node.labels - {node.name}
+    if fleet.ownership_label in labels:  # ours without a record: it may be given up any moment
+        return
+    server = "\n".join(sorted(labels))
+    supply.labels[server] = labels
+    for build in node.builds:
+        supply.add(Slot(server, build_remaining_seconds(build, "", learned, now, runs), spare=False))
+    for _ in range(node.executors - len(node.builds)):
+        supply.add(Slot(server, 0.0))

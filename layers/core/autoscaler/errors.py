@@ -1,0 +1,42 @@
+"""Errors, named by what the loop should do about them."""
+
+
+class AutoscalerError(Exception):
+    """Base of every error that is ours; its text is one line that a person can act on."""
+
+
+class ConfigError(AutoscalerError):
+    """A human must act: a setting, an event or a credential is wrong. Nothing was done."""
+
+
+class TransientError(AutoscalerError):
+    """The next pass will try again; nothing else retries."""
+
+
+class UnansweredError(TransientError):
+    """The call may or may not have taken effect: read before doing it again."""
+
+
+class ConflictError(TransientError):
+    """Somebody else changed it first: re-read, and do nothing now."""
+
+
+class LeaseHeldError(TransientError):
+    """Another pass is acting on this fleet."""
+
+
+class DeadlineError(TransientError):
+    """No time is left to begin another step."""
+
+
+class LaunchRefusedError(TransientError):
+    """EC2 refused the launch request as a whole; nothing was launched. ``code`` is EC2's own word for it."""
+
+    def __init__(self, code: str, message: str) -> None:
+        """Keep the code: it decides what is slowed down or paused."""
+        super().__init__(f"{code}: {message}")
+        self.code = code
+
+
+class MismatchError(TransientError):
+    """EC2 knows the token with another request: the launch took effect once, settle it by tag."""

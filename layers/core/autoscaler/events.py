@@ -1,0 +1,156 @@
+"""What triggers a function: a tick of the schedule, or what a person asked for. Anything else is refused, and does nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+
+from autoscaler.config import one_line
+from autoscaler.domain.model import Fleet
+from autoscaler.domain.numbers import STALE_TICK_SECONDS
+from autoscaler.domain.orders import DrainNodes, DrainSome, LaunchSome
+from autoscaler.errors import ConfigError
+
+RequestId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+Order = LaunchSome | DrainSome | DrainNodes
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class _Manual(BaseModel):
+    """What every manual event accepts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    dry_run: bool = False
+    request_id: RequestId | None = None
+    reason: Text = "asked for by a person"
+
+
+class _Now(_Manual):
+    """A pass, now."""
+
+
+class _Launch(_Manual):
+    pool: Text
+    count: Annotated[int, Field(ge=1, le=1000)]
+    controller: Text | None = None
+    keep_minutes: Annotated[float, Field(ge=0, le=10_080)] = 0.0
+
+
+class _DrainSome(_Manual):
+    pool: Text
+    count: Annotated[int, Field(ge=1, le=1000)]
+    controller: Text | None = None
+
+
+class _DrainNodes(_Manual):
+    nodes: Annotated[list[Text], Field(min_length=1, max_length=1000)]
+
+
+class _Tick(BaseModel):
+    """EventBridge's scheduled event."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    time: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A checked event. ``order`` None: one ordinary pass. ``tick_at``: when the schedule meant it; None: by a person."""
+
+    order: Order | None
+    dry_run: bool
+    tick_at: float | None
+
+    @property
+    def by_a_person(self) -> bool:
+        """Somebody waits for the answer."""
+        return self.tick_at is None
+
+    def stale(self, now: float) -> bool:
+        """Tell whether this tick comes from a past that is gone."""
+        return self.tick_at is not None and now - self.tick_at > STALE_TICK_SECONDS
+
+
+def read_tick(event: Any, _fleet: Fleet) -> Command:
+    """Read an event of a function that knows no manual events but a pass now."""
+    return _scheduled(event) or _plain(_check(_Now, event))
+
+
+def read_scale_up(event: Any, fleet: Fleet) -> Command:
+    """Read an event of ``scale_up``."""
+    if tick := _scheduled(event):
+        return tick
+    if not _has(event, "pool", "count"):
+        return _plain(_check(_Now, event))
+    asked = _check(_Launch, event)
+    order = LaunchSome(
+        pool=_known_pool(fleet, asked.pool),
+        count=asked.count,
+        controller=_known_controller(fleet, asked.pool, asked.controller, required=True),
+        keep_seconds=asked.keep_minutes * 60.0,
+        reason=asked.reason,
+        request_id=asked.request_id,
+    )
+    return Command(order=order, dry_run=asked.dry_run, tick_at=None)
+
+
+def read_scale_down(event: Any, fleet: Fleet) -> Command:
+    """Read an event of ``scale_down``."""
+    if tick := _scheduled(event):
+        return tick
+    if _has(event, "nodes"):
+        nodes = _check(_DrainNodes, event)
+        order: Order = DrainNodes(nodes=tuple(nodes.nodes), reason=nodes.reason, request_id=nodes.request_id)
+        return Command(order=order, dry_run=nodes.dry_run, tick_at=None)
+    if not _has(event, "pool", "count"):
+        return _plain(_check(_Now, event))
+    some = _check(_DrainSome, event)
+    order = DrainSome(
+        pool=_known_pool(fleet, some.pool),
+        count=some.count,
+        controller=_known_controller(fleet, some.pool, some.controller, required=False),
+        reason=some.reason,
+        request_id=some.request_id,
+    )
+    return Command(order=order, dry_run=some.dry_run, tick_at=None)
+
+
+def _scheduled(event: Any) -> Command | None:
+    if not _has(event, "detail-type") or event["detail-type"] != "Scheduled Event":
+        return None
+    return Command(order=None, dry_run=False, tick_at=_check(_Tick, event).time.timestamp())
+
+
+def _plain(now: _Manual) -> Command:
+    return Command(order=None, dry_run=now.dry_run, tick_at=None)
+
+
+def _has(event: Any, *keys: str) -> bool:
+    return isinstance(event, Mapping) and any(key in event for key in keys)
+
+
+def _check(model: type[Model], event: Any) -> Model:
+    try:
+        return TypeAdapter(model).validate_python({} if event is None else event)
+    except ValidationError as error:
+        raise ConfigError(f"event refused: {one_line(error)}") from None
+
+
+def _known_pool(fleet: Fleet, pool: str) -> str:
+    if pool not in fleet.pools:
+        raise ConfigError(f"event refused: pool ({pool}): is not one of the pools ({', '.join(fleet.pools)})")
+    return pool
+
+
+def _known_controller(fleet: Fleet, pool: str, controller: str | None, *, required: bool) -> str | None:
+    serves = fleet.pools[pool].controllers
+    if controller is not None and controller not in serves:
+        raise ConfigError(f"event refused: controller ({controller}): pool {pool} serves {', '.join(serves)}")
+    if controller is None and required and len(serves) > 1:
+        raise ConfigError(f"event refused: controller: missing, and pool {pool} serves {', '.join(serves)}")
+    return controller

@@ -1,0 +1,153 @@
+"""The outside world in our own words; adapters and the simulated world keep the same promises."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from autoscaler.domain.durations import Learned
+from autoscaler.domain.memory import Memory
+from autoscaler.domain.metrics import Datum
+from autoscaler.domain.model import NodeSpec
+from autoscaler.domain.plan import Launch
+from autoscaler.domain.snapshot import ControllerView, Instance, InstanceState, Intent, IntentState, Node, Record, RecordState
+
+
+class Controller(Protocol):
+    """One Jenkins controller. Calls raise `TransientError` (or `ConfigError` for refused credentials)."""
+
+    @property
+    def name(self) -> str:
+        """The controller's name in the fleet file."""
+
+    def look(self) -> ControllerView:
+        """See queue, nodes and state, each once. Never raises for what Jenkins does: a problem makes the view incomplete."""
+
+    def node(self, name: str) -> Node | None:
+        """Read one node now; None when it does not exist."""
+
+    def set_offline(self, name: str, reason: str) -> None:
+        """Mark a node offline with this reason, replacing whatever reason it has."""
+
+    def toggle_offline(self, name: str) -> None:
+        """Bring a temporarily offline node online, and an online one offline. Never send it again without a read."""
+
+    def create_node(self, spec: NodeSpec) -> None:
+        """Create a node for an inbound agent; `ConflictError` when the name is taken."""
+
+    def delete_node(self, name: str) -> None:
+        """Delete a node; a no-op if it is already gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferingError:
+    """One offering could not be had; ``code`` is EC2's."""
+
+    code: str
+    message: str
+    offering_key: str  # "" when EC2 did not say which
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchAnswer:
+    """What EC2 answered to one launch: instances, errors, or both."""
+
+    instances: tuple[tuple[str, str, str], ...]  # id, instance type, market
+    errors: tuple[OfferingError, ...]
+
+
+class Compute(Protocol):
+    """EC2, as far as agents of this fleet are concerned; found by tag only."""
+
+    def instances(self) -> tuple[Instance, ...]:
+        """List what carries our fleet tag and has not ended. May lag by 30 s: absence proves nothing."""
+
+    def fates(self, ids: Collection[str]) -> Mapping[str, InstanceState]:
+        """Ask for instances by id; ids unknown to EC2 are `NOT_FOUND`."""
+
+    def compose(self, launch: Launch, intent_id: str) -> str:
+        """Write down the exact request, with its client token made from the intent id. Calls nothing."""
+
+    def launch(self, request: str) -> LaunchAnswer:
+        """Send a composed request.
+
+        Raises `UnansweredError` (it may have taken effect), `MismatchError` (it has, once), `LaunchRefusedError` (it has not).
+        """
+
+    def terminate(self, instance_id: str) -> None:
+        """Terminate one instance; a no-op if it is already gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Book:
+    """Everything the state holds of one fleet."""
+
+    records: tuple[Record, ...] = ()
+    intents: tuple[Intent, ...] = ()
+    memory: Memory = field(default_factory=Memory)
+    learned: Mapping[str, Learned] = field(default_factory=dict)
+
+
+class Ledger(Protocol):
+    """Records and intents. A write that loses a race raises `ConflictError` and changes nothing."""
+
+    def read(self) -> Book:
+        """Read everything, consistently enough that what this pass wrote is there."""
+
+    def add_record(self, record: Record) -> None:
+        """Write a new record; `ConflictError` if there is one for this instance."""
+
+    def change_record(self, record: Record, *, expected: RecordState) -> None:
+        """Replace a record whose state is still ``expected``."""
+
+    def add_intent(self, intent: Intent) -> None:
+        """Write a new intent; `ConflictError` if there is one with this id."""
+
+    def change_intent(self, intent: Intent, *, expected: IntentState) -> None:
+        """Replace an intent whose state is still ``expected``."""
+
+
+class Notebook(Protocol):
+    """What passes remember and learn; losing it costs time, never a build."""
+
+    def save_memory(self, memory: Memory) -> None:
+        """Replace the memory that had this version; `ConflictError` if it was replaced meanwhile."""
+
+    def save_learned(self, controller: str, learned: Learned) -> None:
+        """Replace what was learned on a controller, likewise."""
+
+
+class Lease(Protocol):
+    """The right to act on the fleet."""
+
+    def acquire(self, owner: str, *, now: float, until: float) -> bool:
+        """Take it if it is free, ours, or expired by our clock."""
+
+    def release(self, owner: str) -> None:
+        """Give it up; a no-op if somebody else has it by now."""
+
+
+class Metrics(Protocol):
+    """CloudWatch."""
+
+    def publish(self, data: Iterable[Datum], at: float) -> int:
+        """Send all data of one instant; return how many."""
+
+
+Clock = Callable[[], float]
+Sleep = Callable[[float], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Everything a pass may touch. ``clock``: epoch seconds; ``new_id``: a name never used before."""
+
+    controllers: tuple[Controller, ...]
+    compute: Compute
+    ledger: Ledger
+    notebook: Notebook
+    lease: Lease
+    metrics: Metrics
+    clock: Clock
+    sleep: Sleep
+    new_id: Callable[[], str]
+    log: Callable[..., None]

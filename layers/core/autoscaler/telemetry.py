@@ -1,0 +1,33 @@
+"""Logs: constant snake_case events with keyed facts, on Powertools' logger."""
+
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from autoscaler.control.report import Report, as_json
+
+# Powertools reads its service name and level from its own environment variables.
+logger = Logger()
+
+
+def log(event: str, **facts: Any) -> None:
+    """Log one event."""
+    logger.info(event, extra=facts)
+
+
+def log_reports(function: str, reports: list[Report]) -> None:
+    """Log each pass, each step with what became of it, and each thing that was held back."""
+    for report in reports:
+        plan = as_json(report)
+        log(
+            "pass",
+            function=function,
+            pass_id=plan["pass_id"],
+            dry_run=plan["dry_run"],
+            steps=len(plan["steps"]),
+            held=len(plan["held"]),
+        )
+        for step in plan["steps"]:
+            log("step", pass_id=plan["pass_id"], **step)
+        for held in plan["held"]:
+            log("held", pass_id=plan["pass_id"], **held)
