@@ -97,13 +97,16 @@ class Ledger(Protocol):
         """Write a new record; `ConflictError` if there is one for this instance."""
 
     def change_record(self, record: Record, *, expected: RecordState) -> None:
-        """Replace a record whose state is still ``expected``."""
+        """Replace a record whose state is still ``expected``; one that is gone is removed."""
 
     def add_intent(self, intent: Intent) -> None:
         """Write a new intent; `ConflictError` if there is one with this id."""
 
     def change_intent(self, intent: Intent, *, expected: IntentState) -> None:
         """Replace an intent whose state is still ``expected``."""
+
+    def remove_intent(self, intent: Intent) -> None:
+        """Remove a settled intent; a no-op if it is already gone."""
 
 
 class Notebook(Protocol):

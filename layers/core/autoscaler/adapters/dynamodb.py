@@ -12,7 +12,6 @@ from pydantic import TypeAdapter
 
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.memory import Memory
-from autoscaler.domain.numbers import KEEP_GONE_SECONDS
 from autoscaler.domain.snapshot import Intent, IntentState, Record, RecordState
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler.ports import Book
@@ -28,7 +27,7 @@ T = TypeVar("T")
 
 
 class DynamoState:
-    """The state of one fleet. ``client`` makes the client at the first use; TTL cleans up and never decides."""
+    """The state of one fleet. ``client`` makes the client at the first use."""
 
     def __init__(self, client: Callable[[], DynamoDBClient], table: str, fleet: str) -> None:
         """Keep where the state is."""
@@ -59,11 +58,12 @@ class DynamoState:
         self._put(f"record#{record.instance_id}", self._stated(record.state, _RECORD.dump_json(record)), "attribute_not_exists(fleet)", {})
 
     def change_record(self, record: Record, *, expected: RecordState) -> None:
-        """Replace a record in the expected state."""
-        item = self._stated(record.state, _RECORD.dump_json(record))
+        """Replace a record in the expected state; one that is gone leaves no item, so that reads stay small."""
+        condition = ("#state = :expected", {":expected": {"S": str(expected)}}, {"#state": "state"})
         if record.state is RecordState.GONE:
-            item["expires_at"] = {"N": str(int(record.changed_at + KEEP_GONE_SECONDS))}
-        self._put(f"record#{record.instance_id}", item, "#state = :expected", {":expected": {"S": str(expected)}}, {"#state": "state"})
+            self._delete(f"record#{record.instance_id}", *condition)
+        else:
+            self._put(f"record#{record.instance_id}", self._stated(record.state, _RECORD.dump_json(record)), *condition)
 
     def add_intent(self, intent: Intent) -> None:
         """Write an intent under a new id."""
@@ -72,9 +72,12 @@ class DynamoState:
     def change_intent(self, intent: Intent, *, expected: IntentState) -> None:
         """Replace an intent in the expected state."""
         item = self._stated(intent.state, _INTENT.dump_json(intent))
-        if not intent.open:
-            item["expires_at"] = {"N": str(int(intent.created_at + KEEP_GONE_SECONDS))}
         self._put(f"intent#{intent.id}", item, "#state = :expected", {":expected": {"S": str(expected)}}, {"#state": "state"})
+
+    def remove_intent(self, intent: Intent) -> None:
+        """Delete an intent that is settled."""
+        settled = {":settled": {"S": str(IntentState.SETTLED)}}
+        self._delete(f"intent#{intent.id}", "attribute_not_exists(fleet) OR #state = :settled", settled, {"#state": "state"})
 
     def save_memory(self, memory: Memory) -> None:
         """Replace the memory of this version."""
@@ -97,17 +100,20 @@ class DynamoState:
     def release(self, owner: str) -> None:
         """Delete the lease if it is still ours."""
         try:
-            self._call(
-                lambda: self._client().delete_item(
-                    TableName=self._table,
-                    Key={"fleet": {"S": self._fleet}, "item": {"S": "lease"}},
-                    ConditionExpression="#owner = :owner",
-                    ExpressionAttributeNames={"#owner": "owner"},
-                    ExpressionAttributeValues={":owner": {"S": owner}},
-                )
-            )
+            self._delete("lease", "#owner = :owner", {":owner": {"S": owner}}, {"#owner": "owner"})
         except ConflictError:
             return
+
+    def _delete(self, item: str, condition: str, values: dict[str, Any], names: dict[str, str]) -> None:
+        self._call(
+            lambda: self._client().delete_item(
+                TableName=self._table,
+                Key={"fleet": {"S": self._fleet}, "item": {"S": item}},
+                ConditionExpression=condition,
+                ExpressionAttributeNames=names,
+                ExpressionAttributeValues=values,
+            )
+        )
 
     def _save(self, item: str, version: int, body: bytes) -> None:
         packed = zlib.compress(body)
@@ -142,6 +148,8 @@ class DynamoState:
                     TableName=self._table,
                     ConsistentRead=True,
                     KeyConditionExpression="fleet = :fleet",
+                    ProjectionExpression="#item, body, version",
+                    ExpressionAttributeNames={"#item": "item"},
                     ExpressionAttributeValues={":fleet": {"S": self._fleet}},
                 )
             )

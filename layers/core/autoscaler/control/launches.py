@@ -10,7 +10,13 @@ from dataclasses import dataclass, replace
 
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.model import Pool
-from autoscaler.domain.numbers import RESEND_LAUNCH_SECONDS, SECOND_LOOK_SECONDS
+from autoscaler.domain.numbers import (
+    KEEP_LAUNCH_SECONDS,
+    REQUESTS_REMEMBERED_SECONDS,
+    RESEND_LAUNCH_SECONDS,
+    SECOND_LOOK_SECONDS,
+)
+from autoscaler.domain.orders import MANUAL_PREFIX
 from autoscaler.domain.plan import Launch
 from autoscaler.domain.snapshot import Instance, Intent, IntentState, Record, RecordState
 from autoscaler.errors import ConflictError, LaunchRefusedError, MismatchError, UnansweredError
@@ -69,7 +75,7 @@ def settle(ports: Ports, pool: Pool, intent: Intent, answer: LaunchAnswer) -> No
         record = _record(ports, pool, intent, instance_id, instance_type, market)
         _add_once(ports, record)
     ids = tuple(instance_id for instance_id, _, _ in answer.instances)
-    _advance(ports, intent, replace(intent, state=IntentState.SETTLED, instances=ids))
+    _advance(ports, intent, replace(intent, state=IntentState.SETTLED, instances=ids, request=""))
 
 
 def recover(ports: Ports, pools: Mapping[str, Pool], book: Book) -> bool:
@@ -79,7 +85,15 @@ def recover(ports: Ports, pools: Mapping[str, Pool], book: Book) -> bool:
         listed = ports.compute.instances()
         for intent in open_intents:
             _recover(ports, pools[intent.pool], intent, listed)
+    for intent in book.intents:
+        if not intent.open and ports.clock() - intent.created_at > _kept_seconds(intent):
+            ports.ledger.remove_intent(intent)
     return bool(open_intents)
+
+
+def _kept_seconds(intent: Intent) -> float:
+    """How long a settled launch still counts: in the hour's launch rate, or as a person's request that may be repeated."""
+    return REQUESTS_REMEMBERED_SECONDS if intent.id.startswith(MANUAL_PREFIX) else KEEP_LAUNCH_SECONDS
 
 
 def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None) -> None:

@@ -21,7 +21,7 @@ from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.model import Fleet, beacon_spec
 from autoscaler.domain.numbers import REQUESTS_REMEMBERED_SECONDS, SAMPLES_KEPT
-from autoscaler.domain.orders import DrainNodes, DrainSome, LaunchSome
+from autoscaler.domain.orders import MANUAL_PREFIX, DrainNodes, DrainSome, LaunchSome
 from autoscaler.domain.plan import CreateBeacon, Held, Plan, Step, Terminate, Uncordon
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.situation import Situation, assess
@@ -73,7 +73,7 @@ def launch_some(snapshot: Snapshot, fleet: Fleet, order: LaunchSome) -> Plan:
     situation = assess(snapshot, fleet)
     pool = fleet.pools[order.pool]
     controller = order.controller or pool.controllers[0]
-    intent_id = f"manual-{order.request_id}" if order.request_id else None
+    intent_id = f"{MANUAL_PREFIX}{order.request_id}" if order.request_id else None
     if intent_id in {intent.id for intent in snapshot.intents}:
         held = Held(pool=pool.name, controller=controller, reason=Reason.ALREADY_DONE, detail=f"request {order.request_id}")
         return _plan(situation, [held], situation.memory)

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+# A person's launch is named after the request, so that the same request launches once.
+MANUAL_PREFIX = "manual-"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSome:

@@ -131,10 +131,11 @@ def _checked(response: requests.Response, body: bytes) -> Answer:
     status = response.status_code
     if status < requests.codes.bad_request:
         return Answer(status, response.headers, body)
-    raise _error(status, response.headers, body.decode("utf-8", "replace"))
+    raise error_of(status, response.headers, body.decode("utf-8", "replace"))
 
 
-def _error(status: int, headers: Mapping[str, str], text: str) -> AutoscalerError:
+def error_of(status: int, headers: Mapping[str, str], text: str) -> AutoscalerError:
+    """Name what an error status means for the loop."""
     if status == requests.codes.unauthorized:
         return ConfigError("Jenkins refused the credentials (401): check the controller's secret")
     if status == requests.codes.forbidden:

@@ -1,0 +1,143 @@
+"""Drive a world minute by minute: the three functions on their schedule, until the fleet has come to rest."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Protocol
+
+from autoscaler.adapters.ec2 import Ec2Compute
+from autoscaler.adapters.jenkins.controller import JenkinsController
+from autoscaler.control import passes
+from autoscaler.control.passes import Turn
+from autoscaler.control.report import Outcome, Report
+from autoscaler.domain.model import Fleet
+from autoscaler.errors import AutoscalerError
+from autoscaler.ports import Controller, Ports
+from workbench.faces.ec2_face import Ec2Face
+from workbench.faces.jenkins_face import JenkinsFace
+from workbench.faces.local import LocalEc2Client, LocalSession
+from workbench.memory import MemoryMetrics, MemoryState
+from workbench.replay import Replay
+from workbench.truth import is_at_rest
+from workbench.world.faults import Faults
+from workbench.world.world import World, let_agents_register
+
+MINUTE = 60.0
+_FUNCTION_SECONDS = 55.0
+# The longest idle window, a few boots, and the passes of an hour: a fleet that is not at rest by then never will be.
+_PATIENCE_SECONDS = 6 * 3600.0
+
+
+class Functions(Protocol):
+    """The three functions, however they are run. Each returns how many of its steps failed; an exception is one error too."""
+
+    def publish_metrics(self) -> int:
+        """Run one tick of it."""
+
+    def scale_up(self) -> int:
+        """Run one tick of it."""
+
+    def scale_down(self) -> int:
+        """Run one tick of it."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a run has come."""
+
+    world: World
+    passes: int = 0
+    errors: int = 0
+    error_texts: list[str] = field(default_factory=list)
+
+
+def drive(world: World, replay: Replay, functions: Functions, *, hours: float) -> Iterator[Progress]:
+    """Run every minute of the trace, then on until the fleet has come to rest; yield after each minute."""
+    progress = Progress(world)
+    start_at = world.timeline.now
+    trace_end = start_at + hours * 3600
+    last_change_at = start_at
+    for minute in count():
+        world.move_to(start_at + minute * MINUTE)
+        _tick(functions, progress)
+        yield progress
+        over = world.timeline.now >= trace_end
+        if any(build.ended is None and build.started_at is not None for build in replay.builds) or not over:
+            last_change_at = world.timeline.now
+        if over and (is_at_rest(world, replay.builds) or world.timeline.now - last_change_at > _PATIENCE_SECONDS):
+            return
+
+
+def _tick(functions: Functions, progress: Progress) -> None:
+    progress.passes += 1
+    for function in (functions.publish_metrics, functions.scale_up, functions.scale_down):
+        try:
+            progress.errors += function()
+        except AutoscalerError as error:
+            progress.errors += 1
+            progress.error_texts.append(f"{type(error).__name__}: {error}")
+
+
+@dataclass(slots=True)
+class InMemory:
+    """The real passes on the world's faces in memory, with state and metrics in memory."""
+
+    world: World
+    fleet: Fleet
+    faults: Faults = field(default_factory=Faults)
+    state: MemoryState = field(default_factory=MemoryState)
+    metrics: MemoryMetrics = field(default_factory=MemoryMetrics)
+    reports: list[Report] = field(default_factory=list)
+    logged: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    faces: dict[str, JenkinsFace] = field(default_factory=dict)
+    ports: Ports = field(init=False)
+    _ids: Iterator[int] = field(default_factory=count)
+
+    def __post_init__(self) -> None:
+        """Wire the ports, and let agents register through the same state."""
+        self.state.faults = self.faults
+        self.faces = {
+            name: JenkinsFace(controller, f"http://{name}/", self.faults) for name, controller in self.world.controllers.items()
+        }
+        ec2_face = Ec2Face(self.world.ec2, self.faults)
+        client: Any = LocalEc2Client(ec2_face)
+        self.ports = Ports(
+            controllers=tuple(self._controller(name, face) for name, face in self.faces.items()),
+            compute=Ec2Compute(lambda: client, self.fleet),
+            ledger=self.state,
+            notebook=self.state,
+            lease=self.state,
+            metrics=self.metrics,
+            clock=lambda: self.world.timeline.now,
+            sleep=self.world.timeline.sleep,
+            new_id=lambda: f"launch-{next(self._ids)}",
+            log=lambda event, **facts: self.logged.append((event, facts)),
+        )
+        let_agents_register(self.world, self.state)
+
+    def publish_metrics(self) -> int:
+        """Run one tick."""
+        self.ports.metrics.publish(passes.publish(self.ports, self.fleet, self.turn()), self.ports.clock())
+        return 0
+
+    def scale_up(self) -> int:
+        """Run one tick."""
+        return self._note(passes.scale_up)
+
+    def scale_down(self) -> int:
+        """Run one tick."""
+        return self._note(passes.scale_down)
+
+    def turn(self, *, dry_run: bool = False) -> Turn:
+        """Begin an invocation now."""
+        now = self.world.timeline.now
+        return Turn(invocation=f"turn-{next(self._ids)}", ends_at=now + _FUNCTION_SECONDS, dry_run=dry_run)
+
+    def _note(self, run: Callable[[Ports, Fleet, Turn], list[Report]]) -> int:
+        reports = run(self.ports, self.fleet, self.turn())
+        self.reports += reports
+        return sum(result.outcome is Outcome.FAILED for report in reports for result in report.results)
+
+    def _controller(self, name: str, face: JenkinsFace) -> Controller:
+        session: Any = LocalSession(face)
+        return JenkinsController(name, lambda: session, lambda: self.world.timeline.now)

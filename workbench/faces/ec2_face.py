@@ -1,0 +1,135 @@
+"""The EC2 face: the few actions and fields we use of its query API, in and out; no sockets here."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from xml.sax.saxutils import escape
+
+from workbench.world.ec2 import Ec2, Ec2Error, Instance
+from workbench.world.faults import Faults
+
+# How the query protocol spells lists, and how boto3 does.
+_SPELLED = {"TagSpecification": "TagSpecifications", "Tag": "Tags", "Filter": "Filters", "Value": "Values", "InstanceId": "InstanceIds"}
+
+
+@dataclass(slots=True)
+class Ec2Face:
+    """One region's face."""
+
+    ec2: Ec2
+    faults: Faults = field(default_factory=Faults)
+
+    def call(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Answer one call in boto3's words."""
+        with self.faults.around(f"ec2 {action}"):
+            match action:
+                case "CreateFleet":
+                    return self.ec2.create_fleet(request)
+                case "DescribeInstances":
+                    filters = {f["Name"]: list(f["Values"]) for f in request.get("Filters", [])}
+                    return {"Reservations": [{"Instances": [_instance(i) for i in self.ec2.describe(filters)]}]}
+                case "TerminateInstances":
+                    for instance_id in request["InstanceIds"]:
+                        self.ec2.terminate(instance_id)
+                    return {"TerminatingInstances": []}
+                case _:
+                    raise Ec2Error("InvalidAction", f"The action {action} is not valid for this web service.")
+
+    def query(self, form: Mapping[str, str]) -> tuple[int, bytes]:
+        """Answer one call of the query protocol: status and XML."""
+        action = form.get("Action", "")
+        try:
+            answer = self.call(action, unflatten(form))
+        except Ec2Error as error:
+            return error.status, error_xml(error.code, str(error))
+        root = f"{action}Response"
+        body = _XML_OF[action](answer)
+        return 200, f'<{root} xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>r</requestId>{body}</{root}>'.encode()
+
+
+def error_xml(code: str, message: str) -> bytes:
+    """EC2's error document."""
+    error = f"<Error><Code>{escape(code)}</Code><Message>{escape(message)}</Message></Error>"
+    return f"<Response><Errors>{error}</Errors><RequestID>r</RequestID></Response>".encode()
+
+
+def unflatten(form: Mapping[str, str]) -> dict[str, Any]:
+    """Turn ``Filter.1.Name=...`` into nested dictionaries and lists, under boto3's names."""
+    root: dict[str, Any] = {}
+    for key, value in form.items():
+        if key in {"Action", "Version"}:
+            continue
+        parts = key.split(".")
+        place = root
+        for part in parts[:-1]:
+            place = place.setdefault(_SPELLED.get(part, part), {})
+        place[_SPELLED.get(parts[-1], parts[-1])] = value
+    nested = _lists(root)
+    assert isinstance(nested, dict)  # noqa: S101 - the root of a form is never a list
+    return nested
+
+
+def _lists(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if value and all(re.fullmatch(r"\d+", key) for key in value):
+        return [_lists(value[key]) for key in sorted(value, key=int)]
+    return {key: _lists(below) for key, below in value.items()}
+
+
+def _instance(instance: Instance) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "InstanceId": instance.id,
+        "InstanceType": instance.instance_type,
+        "State": {"Code": instance.state_code, "Name": instance.state},
+        "LaunchTime": datetime.fromtimestamp(instance.launched_at, UTC),
+        "Tags": [{"Key": key, "Value": value} for key, value in instance.tags.items()],
+    }
+    if instance.market == "spot":
+        shown["InstanceLifecycle"] = "spot"
+    return shown
+
+
+def _instances_xml(answer: dict[str, Any]) -> str:
+    items = "".join(_instance_xml(i) for reservation in answer["Reservations"] for i in reservation["Instances"])
+    return f"<reservationSet><item><reservationId>r-1</reservationId><instancesSet>{items}</instancesSet></item></reservationSet>"
+
+
+def _instance_xml(shown: dict[str, Any]) -> str:
+    tags = "".join(f"<item><key>{escape(t['Key'])}</key><value>{escape(t['Value'])}</value></item>" for t in shown["Tags"])
+    lifecycle = f"<instanceLifecycle>{shown['InstanceLifecycle']}</instanceLifecycle>" if "InstanceLifecycle" in shown else ""
+    state = shown["State"]
+    return (
+        f"<item><instanceId>{shown['InstanceId']}</instanceId><instanceType>{shown['InstanceType']}</instanceType>"
+        f"<instanceState><code>{state['Code']}</code><name>{state['Name']}</name></instanceState>{lifecycle}"
+        f"<launchTime>{shown['LaunchTime'].strftime('%Y-%m-%dT%H:%M:%S.000Z')}</launchTime><tagSet>{tags}</tagSet></item>"
+    )
+
+
+def _fleet_xml(answer: dict[str, Any]) -> str:
+    errors = "".join(_error_item(error) for error in answer["Errors"])
+    groups = "".join(
+        f"<item><instanceIds>{''.join(f'<item>{i}</item>' for i in group['InstanceIds'])}</instanceIds>"
+        f"<instanceType>{group['InstanceType']}</instanceType><lifecycle>{group['Lifecycle']}</lifecycle></item>"
+        for group in answer["Instances"]
+    )
+    return f"<fleetId>{answer['FleetId']}</fleetId><errorSet>{errors}</errorSet><fleetInstanceSet>{groups}</fleetInstanceSet>"
+
+
+def _error_item(error: dict[str, Any]) -> str:
+    place = error["LaunchTemplateAndOverrides"]["Overrides"]
+    subnet = f"<subnetId>{place['SubnetId']}</subnetId>" if "SubnetId" in place else ""
+    overrides = f"<overrides><instanceType>{place['InstanceType']}</instanceType>{subnet}</overrides>"
+    return (
+        f"<item><launchTemplateAndOverrides>{overrides}</launchTemplateAndOverrides><lifecycle>{error['Lifecycle']}</lifecycle>"
+        f"<errorCode>{error['ErrorCode']}</errorCode><errorMessage>{escape(error['ErrorMessage'])}</errorMessage></item>"
+    )
+
+
+def _terminating_xml(_answer: dict[str, Any]) -> str:
+    return "<instancesSet/>"
+
+
+_XML_OF = {"CreateFleet": _fleet_xml, "DescribeInstances": _instances_xml, "TerminateInstances": _terminating_xml}

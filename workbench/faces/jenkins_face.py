@@ -1,0 +1,173 @@
+"""The Jenkins face: requests in, answers out, with the status codes and headers of the recordings; no sockets here."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from typing import Any
+from urllib.parse import unquote
+
+from workbench.faces.jenkins_json import builtin_json, computers_json, node_json, queue_json, root_json
+from workbench.faces.tree import TreeSyntaxError, parse_tree, prune
+from workbench.world.faults import Faults
+from workbench.world.jenkins import Controller, Node
+
+CRUMB = "0faafd05f3cf51c429d61c10d061a61d649649d1b14a01e64e3d26630eccefdc"
+_STARTING = "<!DOCTYPE html><html><head><title>Starting Jenkins</title></head><body>Jenkins is getting ready to work</body></html>"
+_PERMISSIONS = {
+    "doCreateItem": "hudson.model.Computer.Create",
+    "doDelete": "hudson.model.Computer.Delete",
+    "toggleOffline": "hudson.model.Computer.Disconnect",
+    "changeOfflineCause": "hudson.model.Computer.Disconnect",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One HTTP request. ``user`` None: anonymous; ``password``: it may be a token or a password."""
+
+    method: str
+    path: str  # without the query, still percent-encoded
+    query: Mapping[str, str] = field(default_factory=dict)
+    form: Mapping[str, str] = field(default_factory=dict)
+    user: str | None = None
+    password: str | None = None
+    crumb: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One HTTP answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(slots=True)
+class JenkinsFace:
+    """One controller's face. ``accounts``: user -> token; empty: everybody may do everything. ``passwords`` need a crumb."""
+
+    controller: Controller
+    base: str
+    faults: Faults = field(default_factory=Faults)
+    accounts: dict[str, str] = field(default_factory=dict)
+    passwords: dict[str, str] = field(default_factory=dict)
+    lacks: set[str] = field(default_factory=set)  # permissions that every account lacks
+
+    def handle(self, request: Request) -> Response:
+        """Answer one request."""
+        name = f"{request.method} {request.path.strip('/').split('/')[-1] or 'root'}"
+        part = request.path.strip("/").split("/")[0]
+        call = f"jenkins {part if request.method == 'GET' else name.split()[-1]}"
+        with self.faults.around(call):
+            return self._answer(request)
+
+    def _answer(self, request: Request) -> Response:
+        if self.controller.up == "starting":
+            return self._html(503, _STARTING, mark=False)
+        refused = self._refused(request)
+        if refused:
+            return refused
+        parts = [unquote(part) for part in request.path.strip("/").split("/")]
+        if request.method == "GET":
+            return self._get(parts, request)
+        return self._post(parts, request)
+
+    def _refused(self, request: Request) -> Response | None:
+        if not self.accounts and not self.passwords:
+            return None
+        if request.user is None:
+            return self._html(403, "<html><head><meta http-equiv='refresh' content='1;url=/login'/></head></html>")
+        known = {self.accounts.get(request.user), self.passwords.get(request.user)} - {None}
+        if request.password not in known:
+            return self._html(401, "<html><body><h2>HTTP ERROR 401 Unauthorized</h2></body></html>", mark=False)
+        by_password = request.password == self.passwords.get(request.user)
+        if request.method == "POST" and by_password and request.crumb != CRUMB:
+            return self._html(403, "<html><title>Error 403 No valid crumb was included in the request</title></html>", mark=False)
+        return None
+
+    def _get(self, parts: list[str], request: Request) -> Response:
+        match parts:
+            case ["api", "json"]:
+                return self._json(root_json(self.controller, self.base), request)
+            case ["queue", "api", "json"]:
+                return self._json(queue_json(self.controller, self.base), request)
+            case ["computer", "api", "json"]:
+                return self._json(computers_json(self.controller, self.base), request)
+            case ["computer", "(built-in)" | "(master)", "api", "json"]:
+                return self._json(builtin_json(), request)
+            case ["computer", name, "api", "json"] if name in self.controller.nodes:
+                return self._json(node_json(self.controller.nodes[name], self.base), request)
+            case ["crumbIssuer", "api", "json"]:
+                return self._json({"crumb": CRUMB, "crumbRequestField": "Jenkins-Crumb"}, request)
+            case ["computer", _, "toggleOffline" | "changeOfflineCause" | "doDelete"]:
+                return self._html(405, "<html>Method Not Allowed</html>")
+            case _:
+                return self._html(404, "<html><title>Not Found - Jenkins</title>" + " " * 70_000 + "</html>")
+
+    def _post(self, parts: list[str], request: Request) -> Response:
+        action = parts[-1]
+        if _PERMISSIONS.get(action) in self.lacks:
+            return self._html(403, "<html>no permission</html>", {"X-Required-Permission": _PERMISSIONS[action]})
+        match parts:
+            case ["computer", "doCreateItem"]:
+                return self._create(request)
+            case ["computer", name, "changeOfflineCause"] if name in self.controller.nodes:
+                self.controller.set_offline(name, request.query.get("offlineMessage", ""), request.user or "anonymous")
+                return self._redirect(f"/computer/{name}/")
+            case ["computer", name, "toggleOffline"] if name in self.controller.nodes:
+                self.controller.toggle(name, request.query.get("offlineMessage", ""), request.user or "anonymous")
+                return self._redirect(f"/computer/{name}/")
+            case ["computer", name, "doDelete"] if name in self.controller.nodes:
+                self.controller.delete_node(name)
+                return self._redirect("/computer/")
+            case ["computer", "(built-in)", "doDelete"]:
+                return Response(400, self._headers(), b"")
+            case _:
+                return self._html(404, "<html><title>Not Found - Jenkins</title>" + " " * 70_000 + "</html>")
+
+    def _create(self, request: Request) -> Response:
+        name = request.query.get("name", "")
+        try:
+            form = json.loads(request.form.get("json", ""))
+        except ValueError:
+            return self._html(500, "<html>" + " " * 70_000 + "</html>")
+        if name in self.controller.nodes:
+            return self._html(400, "<html></html>", {"X-Error": f"Agent called  {name}  already exists"})
+        if set(name) & set("?*/\\%!@#$^&|<>[]:;"):
+            return self._html(400, "<html></html>", {"X-Error": "is an unsafe character"})
+        node = Node(
+            name=name,
+            labels=tuple(str(form.get("labelString", "")).split()),
+            executors=int(form.get("numExecutors", 1)),
+            exclusive=form.get("mode") == "EXCLUSIVE",
+            description=str(form.get("nodeDescription", "")),
+            remote_dir=str(form.get("remoteFS", "")),
+        )
+        self.controller.add_node(node)
+        return self._redirect("/computer/")
+
+    def _json(self, body: dict[str, Any], request: Request) -> Response:
+        if "tree" in request.query:
+            try:
+                body = prune(body, parse_tree(request.query["tree"]))
+            except TreeSyntaxError:
+                return self._html(500, "<html>" + " " * 70_000 + "</html>")
+        headers = self._headers() | {"Content-Type": "application/json;charset=utf-8"} | self._marks()
+        return Response(200, headers, json.dumps(body, ensure_ascii=False).encode())
+
+    def _html(self, status: int, text: str, headers: Mapping[str, str] | None = None, *, mark: bool = True) -> Response:
+        marks = self._marks() if mark else {}
+        return Response(status, self._headers() | {"Content-Type": "text/html;charset=utf-8"} | marks | dict(headers or {}), text.encode())
+
+    def _redirect(self, location: str) -> Response:
+        return Response(302, self._headers() | {"Location": location}, b"")
+
+    def _headers(self) -> dict[str, str]:
+        now = datetime.fromtimestamp(self.controller.timeline.now, UTC)
+        return {"Server": "Jetty(12.0.17)", "Date": format_datetime(now, usegmt=True), "X-Content-Type-Options": "nosniff"}
+
+    def _marks(self) -> dict[str, str]:
+        return {"X-Jenkins": "2.504.3", "X-Jenkins-Session": self.controller.session}

@@ -1,0 +1,90 @@
+"""The faces in memory: the same adapters on top, without sockets, so that days pass in seconds."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from botocore.exceptions import ClientError, ReadTimeoutError
+
+from autoscaler.adapters.jenkins.session import Answer, error_of
+from autoscaler.errors import TransientError, UnansweredError
+from workbench.faces.ec2_face import Ec2Face
+from workbench.faces.jenkins_face import JenkinsFace, Request
+from workbench.world.ec2 import Ec2Error
+from workbench.world.faults import ConnectionLostError, StatusError
+
+_BAD_REQUEST = 400
+
+
+class LocalSession:
+    """What `JenkinsController` needs of a session, straight to the face."""
+
+    def __init__(self, face: JenkinsFace, user: str | None = None, token: str | None = None) -> None:
+        """Speak as this user."""
+        self._face = face
+        self._user = user
+        self._token = token
+
+    def allow_seconds(self, seconds: float | None) -> None:
+        """Nothing takes time here."""
+
+    def get(self, path: str, tree: str) -> Answer:
+        """GET a part of the API."""
+        return self._call("GET", path, {"tree": tree}, {})
+
+    def post(self, path: str, query: Mapping[str, str] | None = None, data: Mapping[str, str] | None = None) -> Answer:
+        """POST."""
+        return self._call("POST", path, query or {}, data or {})
+
+    def _call(self, method: str, path: str, query: Mapping[str, str], form: Mapping[str, str]) -> Answer:
+        if self._face.controller.up == "down":
+            raise TransientError("Jenkins could not be reached in time")
+        request = Request(method, quote(path, safe="/%()"), query, form, self._user, self._token)
+        try:
+            response = self._face.handle(request)
+        except ConnectionLostError as error:
+            lost = UnansweredError if method == "POST" else TransientError
+            raise lost("the connection to Jenkins failed") from error
+        except StatusError as error:
+            raise error_of(error.fault.status, {}, "planned") from error
+        if response.status >= _BAD_REQUEST:
+            raise error_of(response.status, response.headers, response.body.decode())
+        return Answer(response.status, response.headers, response.body)
+
+
+class LocalEc2Client:
+    """What `Ec2Compute` needs of a boto3 client, straight to the face."""
+
+    def __init__(self, face: Ec2Face) -> None:
+        """Speak to this region."""
+        self._face = face
+
+    def create_fleet(self, **request: Any) -> dict[str, Any]:
+        """Launch."""
+        return self._call("CreateFleet", request)
+
+    def terminate_instances(self, **request: Any) -> dict[str, Any]:
+        """Terminate."""
+        return self._call("TerminateInstances", request)
+
+    def get_paginator(self, _name: str) -> "LocalEc2Client":
+        """Only describe_instances is paged."""
+        return self
+
+    def paginate(self, **request: Any) -> Iterator[dict[str, Any]]:
+        """All in one page."""
+        yield self._call("DescribeInstances", request)
+
+    def _call(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return self._face.call(action, request)
+        except ConnectionLostError as error:
+            raise ReadTimeoutError(endpoint_url="https://ec2") from error
+        except StatusError as error:
+            raise _client_error(error.fault.code or "InternalError", "planned", error.fault.status, action) from error
+        except Ec2Error as error:
+            raise _client_error(error.code, str(error), error.status, action) from error
+
+
+def _client_error(code: str, message: str, status: int, action: str) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": status}}, action)  # type: ignore[typeddict-item]

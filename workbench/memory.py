@@ -1,0 +1,129 @@
+"""State and metrics in memory, with the promises of the ports."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from autoscaler.domain.durations import Learned
+from autoscaler.domain.memory import Memory
+from autoscaler.domain.metrics import Datum
+from autoscaler.domain.snapshot import Intent, IntentState, Record, RecordState
+from autoscaler.errors import ConflictError, UnansweredError
+from autoscaler.ports import Book
+from workbench.world.faults import ConnectionLostError, Faults
+
+
+@dataclass(slots=True)
+class MemoryState:
+    """Ledger, notebook and lease of one fleet. ``faults`` may fail any write, before or after it took effect."""
+
+    records: dict[str, Record] = field(default_factory=dict)
+    intents: dict[str, Intent] = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
+    learned: dict[str, Learned] = field(default_factory=dict)
+    holder: tuple[str, float] | None = None
+    faults: Faults = field(default_factory=Faults)
+
+    def read(self) -> Book:
+        """Read everything."""
+        return Book(
+            records=tuple(self.records.values()),
+            intents=tuple(self.intents.values()),
+            memory=self.memory,
+            learned=dict(self.learned),
+        )
+
+    def add_record(self, record: Record) -> None:
+        """Write a new record."""
+        with self._write("add_record"):
+            if record.instance_id in self.records:
+                raise ConflictError("the record exists")
+            self.records[record.instance_id] = record
+
+    def change_record(self, record: Record, *, expected: RecordState) -> None:
+        """Replace a record in the expected state."""
+        with self._write("change_record"):
+            known = self.records.get(record.instance_id)
+            if known is None or known.state is not expected:
+                raise ConflictError("the record was changed meanwhile")
+            if record.state is RecordState.GONE:
+                del self.records[record.instance_id]
+            else:
+                self.records[record.instance_id] = record
+
+    def add_intent(self, intent: Intent) -> None:
+        """Write a new intent."""
+        with self._write("add_intent"):
+            if intent.id in self.intents:
+                raise ConflictError("the intent exists")
+            self.intents[intent.id] = intent
+
+    def change_intent(self, intent: Intent, *, expected: IntentState) -> None:
+        """Replace an intent in the expected state."""
+        with self._write("change_intent"):
+            known = self.intents.get(intent.id)
+            if known is None or known.state is not expected:
+                raise ConflictError("the intent was changed meanwhile")
+            self.intents[intent.id] = intent
+
+    def remove_intent(self, intent: Intent) -> None:
+        """Remove a settled intent."""
+        with self._write("remove_intent"):
+            known = self.intents.get(intent.id)
+            if known is not None and known.open:
+                raise ConflictError("the intent is open")
+            self.intents.pop(intent.id, None)
+
+    def save_memory(self, memory: Memory) -> None:
+        """Replace the memory of this version."""
+        with self._write("save_memory"):
+            if memory.version != self.memory.version:
+                raise ConflictError("the memory was replaced meanwhile")
+            self.memory = replace(memory, version=memory.version + 1)
+
+    def save_learned(self, controller: str, learned: Learned) -> None:
+        """Replace what was learned, of this version."""
+        with self._write("save_learned"):
+            known = self.learned.get(controller)
+            if learned.version != (known.version if known else 0):
+                raise ConflictError("it was replaced meanwhile")
+            self.learned[controller] = replace(learned, version=learned.version + 1)
+
+    def acquire(self, owner: str, *, now: float, until: float) -> bool:
+        """Take the lease if it is free, ours, or expired."""
+        if self.holder is not None and self.holder[0] != owner and self.holder[1] >= now:
+            return False
+        self.holder = owner, until
+        return True
+
+    def release(self, owner: str) -> None:
+        """Give the lease up."""
+        if self.holder is not None and self.holder[0] == owner:
+            self.holder = None
+
+    @contextmanager
+    def _write(self, call: str) -> Iterator[None]:
+        """One write: a planned fault becomes what the adapter raises when DynamoDB does not answer."""
+        try:
+            with self.faults.around(f"state {call}"):
+                yield
+        except ConnectionLostError as error:
+            raise UnansweredError("the state did not answer") from error
+
+
+@dataclass(slots=True)
+class MemoryMetrics:
+    """Keeps what was published, newest last."""
+
+    published: list[tuple[float, Datum]] = field(default_factory=list)
+
+    def publish(self, data: Iterable[Datum], at: float) -> int:
+        """Keep the data."""
+        data = list(data)
+        self.published += [(at, datum) for datum in data]
+        return len(data)
+
+    def values(self, name: str, **dimensions: str) -> list[float]:
+        """Every value of one metric."""
+        wanted = set(dimensions.items())
+        return [v for _, d in self.published if d.name == name and wanted <= set(d.dimensions) for v in d.values]

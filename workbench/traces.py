@@ -1,0 +1,109 @@
+"""Workload traces (design 6.9): read, checked, and cut to a window."""
+
+import csv
+import gzip
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from autoscaler.errors import ConfigError
+
+MXNET = Path(__file__).parent / "data" / "mxnet_stages.csv.gz"
+MXNET_DAY = datetime(2018, 9, 4, tzinfo=UTC).timestamp()
+_REQUIRED = ("queued_at", "duration_s", "label", "job")
+_GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One allocation of an executor. ``label`` None: any node that takes jobs without a label."""
+
+    queued_at: float
+    duration_seconds: float
+    label: str | None
+    job: str
+    run: str
+    stage: str
+    depends_on: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """Rows in the order in which they were queued; ``dropped``: rows without a duration."""
+
+    name: str
+    start_at: float
+    rows: tuple[Row, ...]
+    dropped: int
+
+
+def load_trace(path: Path, *, hours: float, start_at: float | None = None) -> Trace:
+    """Read the rows of ``hours`` hours from ``start_at`` (epoch seconds; None: the first row's hour).
+
+    A run counts as a whole when it began inside. `ConfigError` in one line for what is malformed.
+    """
+    rows: list[Row] = []
+    dropped = 0
+    for row in _rows(path):
+        if row is None:
+            dropped += 1
+        else:
+            rows.append(row)
+    if not rows:
+        raise ConfigError(f"{path}: has no row with a duration")
+    begin = start_at if start_at is not None else math.floor(min(row.queued_at for row in rows) / 3600) * 3600.0
+    kept = sorted(_window(rows, begin, begin + hours * 3600), key=lambda row: row.queued_at)
+    if not kept:
+        raise ConfigError(f"{path}: has no row within {hours:g} hours from {datetime.fromtimestamp(begin, UTC):%Y-%m-%d %H:%M} UTC")
+    return Trace(name=path.name, start_at=begin, rows=tuple(kept), dropped=dropped)
+
+
+def _window(rows: list[Row], begin: float, end: float) -> Iterator[Row]:
+    began: dict[str, float] = {}
+    for row in rows:
+        if row.run:
+            began[row.run] = min(began.get(row.run, row.queued_at), row.queued_at)
+    for row in rows:
+        if begin <= began.get(row.run, row.queued_at) < end:
+            yield row
+
+
+def _rows(path: Path) -> Iterator[Row | None]:
+    try:
+        raw = path.read_bytes()
+        text = (gzip.decompress(raw) if raw.startswith(_GZIP) else raw).decode("utf-8-sig")
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})") from error
+    reader = csv.DictReader(text.splitlines())
+    missing = [name for name in _REQUIRED if name not in (reader.fieldnames or [])]
+    if missing:
+        raise ConfigError(f"{path}: line 1: column {missing[0]} is missing")
+    for raw_row in reader:
+        where = f"{path}: line {reader.line_num}"
+        cells = {key: (value or "").strip() for key, value in raw_row.items() if isinstance(key, str)}
+        if not cells["duration_s"]:
+            yield None
+            continue
+        if not cells["job"]:
+            raise ConfigError(f"{where}: job (''): must not be empty")
+        yield Row(
+            queued_at=_number(cells["queued_at"], "queued_at", where),
+            duration_seconds=_number(cells["duration_s"], "duration_s", where),
+            label=cells["label"] or None,
+            job=cells["job"],
+            run=cells.get("run", ""),
+            stage=cells.get("stage", ""),
+            depends_on=cells.get("depends_on", ""),
+        )
+
+
+def _number(text: str, column: str, where: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number) or number < 0:
+        raise ConfigError(f"{where}: {column} ({text!r}): must be a number of seconds, 0 or more")
+    return number

@@ -1,0 +1,195 @@
+"""EC2 as it behaves where it counts for us: tokens, partial fulfilment, order of offerings, lag, pending first."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from workbench.world.timeline import Timeline
+
+_CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
+_SHUTTING_DOWN_SECONDS = 20.0
+_FORGOTTEN_AFTER_SECONDS = 3600.0
+
+
+class Ec2Error(Exception):
+    """EC2 answers with an error: its code, its HTTP status."""
+
+    def __init__(self, code: str, message: str, status: int = 400) -> None:
+        """Keep what EC2 says."""
+        super().__init__(message)
+        self.code = code
+        self.status = status
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Instance:
+    """One instance, from its launch to its end."""
+
+    id: str
+    instance_type: str
+    subnet: str
+    market: str
+    template: str
+    tags: dict[str, str]
+    launched_at: float
+    visible_at: float
+    state: str = "pending"
+    ended_at: float | None = None
+    protected: bool = False
+
+    @property
+    def state_code(self) -> int:
+        """EC2's number for its state."""
+        return _CODES[self.state]
+
+    def alive(self) -> bool:
+        """It may still cost money."""
+        return self.state not in {"shutting-down", "terminated"}
+
+
+@dataclass(slots=True)
+class Ec2:
+    """One region. ``capacity``: how many more of an instance type/subnet/market can be had; unlisted: any number."""
+
+    timeline: Timeline
+    chance: Random
+    boot_seconds: Callable[[str], float]  # by launch template
+    on_running: Callable[[Instance], None] = lambda _instance: None
+    on_end: Callable[[Instance], None] = lambda _instance: None
+    capacity: dict[str, int] = field(default_factory=dict)
+    lag_seconds: float = 0.0
+    refuse: tuple[str, str] | None = None  # code and message of every CreateFleet
+    instances: dict[str, Instance] = field(default_factory=dict)
+    _tokens: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+
+    def create_fleet(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Launch at once what can be had, in the order of priority; the same token gets the same answer."""
+        spelled = json.dumps(request, sort_keys=True)
+        token = request["ClientToken"]
+        if token in self._tokens:
+            known, answer = self._tokens[token]
+            if known != spelled:
+                raise Ec2Error("IdempotentParameterMismatch", "The client token was used with other parameters")
+            return answer
+        if self.refuse:
+            raise Ec2Error(*self.refuse)
+        answer = self._fulfil(request)
+        self._tokens[token] = spelled, answer
+        return answer
+
+    def describe(self, filters: dict[str, list[str]]) -> list[Instance]:
+        """List instances; new ones turn up a little late, tags with them."""
+        return [i for i in self.instances.values() if self._shown(i) and self._passes(i, filters)]
+
+    def terminate(self, instance_id: str) -> None:
+        """Begin the end of an instance."""
+        instance = self.instances.get(instance_id)
+        if instance is None:
+            raise Ec2Error("InvalidInstanceID.NotFound", f"The instance ID '{instance_id}' does not exist")
+        if instance.protected:
+            raise Ec2Error("OperationNotPermitted", "The instance may not be terminated: modify its disableApiTermination")
+        self.end(instance)
+
+    def end(self, instance: Instance) -> None:
+        """Let an instance end, whoever wished it."""
+        if not instance.alive():
+            return
+        instance.state, instance.ended_at = "shutting-down", self.timeline.now
+        self.timeline.after(_SHUTTING_DOWN_SECONDS, lambda: setattr(instance, "state", "terminated"))
+        self.on_end(instance)
+
+    def stop(self, instance: Instance) -> None:
+        """Let an instance be stopped by somebody."""
+        instance.state = "stopped"
+        self.on_end(instance)
+
+    def _fulfil(self, request: dict[str, Any]) -> dict[str, Any]:
+        target = request["TargetCapacitySpecification"]
+        wanted, market = int(target["TotalTargetCapacity"]), target["DefaultTargetCapacityType"]
+        config = request["LaunchTemplateConfigs"][0]
+        specification = config["LaunchTemplateSpecification"]
+        template = specification.get("LaunchTemplateName") or specification["LaunchTemplateId"]
+        tags: list[dict[str, str]] = next((t["Tags"] for t in request["TagSpecifications"] if t["ResourceType"] == "instance"), [])
+        launched: list[Instance] = []
+        errors: list[dict[str, Any]] = []
+        overrides = sorted(config["Overrides"], key=lambda override: float(override.get("Priority", 0)))
+        self._check_zones(overrides)
+        for override in overrides:
+            key = f"{override['InstanceType']}/{override.get('SubnetId', '')}/{market}"
+            got = min(wanted - len(launched), self.capacity.get(key, wanted))
+            if key in self.capacity:
+                self.capacity[key] -= got
+            launched += [self._launch(override, market, template, {t["Key"]: t["Value"] for t in tags}) for _ in range(got)]
+            if len(launched) < wanted:
+                errors.append(_no_capacity(override, market))
+        groups: dict[str, list[str]] = {}
+        for instance in launched:
+            groups.setdefault(instance.instance_type, []).append(instance.id)
+        return {
+            "FleetId": f"fleet-{self.chance.getrandbits(64):016x}",
+            "Errors": errors,
+            "Instances": [{"InstanceIds": ids, "InstanceType": kind, "Lifecycle": market} for kind, ids in groups.items()],
+        }
+
+    def _launch(self, override: dict[str, Any], market: str, template: str, tags: dict[str, str]) -> Instance:
+        now = self.timeline.now
+        instance = Instance(
+            id=f"i-{self.chance.getrandbits(68):017x}",
+            instance_type=override["InstanceType"],
+            subnet=override.get("SubnetId", ""),
+            market=market,
+            template=template,
+            tags=dict(tags),
+            launched_at=now,
+            visible_at=now + self.lag_seconds,
+        )
+        self.instances[instance.id] = instance
+        self.timeline.after(self.chance.uniform(4.0, 18.0), lambda: self._run(instance))
+        return instance
+
+    def _run(self, instance: Instance) -> None:
+        if instance.state != "pending":
+            return
+        instance.state = "running"
+        self.timeline.after(self.boot_seconds(instance.template), lambda: self._booted(instance))
+
+    def _booted(self, instance: Instance) -> None:
+        if instance.state == "running":
+            self.on_running(instance)
+
+    @staticmethod
+    def _check_zones(overrides: list[dict[str, Any]]) -> None:
+        pairs = [(override["InstanceType"], override.get("SubnetId", "")) for override in overrides]
+        if len(set(pairs)) != len(pairs):
+            raise Ec2Error("InvalidFleetConfig", "Duplicate override")
+
+    def _shown(self, instance: Instance) -> bool:
+        forgotten = instance.ended_at is not None and self.timeline.now > instance.ended_at + _FORGOTTEN_AFTER_SECONDS
+        return instance.visible_at <= self.timeline.now and not forgotten
+
+    @staticmethod
+    def _passes(instance: Instance, filters: dict[str, list[str]]) -> bool:
+        for name, values in filters.items():
+            if name == "instance-id":
+                actual = instance.id
+            elif name == "instance-state-name":
+                actual = instance.state
+            elif name.startswith("tag:"):
+                actual = instance.tags.get(name.removeprefix("tag:"), "")
+            else:
+                raise Ec2Error("InvalidParameterValue", f"The filter '{name}' is invalid")
+            if actual not in values:
+                return False
+        return True
+
+
+def _no_capacity(override: dict[str, Any], market: str) -> dict[str, Any]:
+    place = {key: override[key] for key in ("InstanceType", "SubnetId") if key in override}
+    return {
+        "LaunchTemplateAndOverrides": {"Overrides": place},
+        "Lifecycle": market,
+        "ErrorCode": "InsufficientInstanceCapacity",
+        "ErrorMessage": f"We currently do not have sufficient {override['InstanceType']} capacity",
+    }

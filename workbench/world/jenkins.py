@@ -1,0 +1,349 @@
+"""Jenkins as it behaves where it counts for us: labels, executors, exclusive mode, offline nodes, restarts, quiet-down."""
+
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
+from workbench.world.timeline import Timeline
+
+# Measured on 2.504.3: a restart answers 503 for some seconds, then 200 with agents offline, which return after 6-7 s.
+_DOWN_SECONDS, _STARTING_SECONDS, _RECONNECT_SECONDS = 3.0, 2.5, 6.5
+# A pipeline whose node is deleted under it goes on for this long, then it is aborted.
+_ABORT_AFTER_DELETE_SECONDS = 300.0
+_RESUMES_AFTER_SECONDS = 1.0
+
+
+class Kind(StrEnum):
+    """What asks for an executor."""
+
+    FREESTYLE = "freestyle"
+    PIPELINE = "pipeline"
+
+
+class Ended(StrEnum):
+    """How a build ended."""
+
+    FINISHED = "finished"
+    KILLED = "killed"  # its agent was taken from under it
+    RESTARTED = "restarted"  # a freestyle build that the controller's own restart ended
+    CANCELLED = "cancelled"
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Build:
+    """One allocation of an executor, from the queue to its end."""
+
+    id: int
+    kind: Kind
+    job: str  # folder/job
+    number: int
+    label: str | None
+    seconds: float
+    queued_at: float
+    buildable_at: float
+    on_end: Callable[["Build"], None] | None = None
+    expression: LabelExpression | None = None
+    blocked: bool = False
+    started_at: float | None = None
+    ended_at: float | None = None
+    ended: Ended | None = None
+    node: str | None = None
+    executor: int = 0
+    resumes_on: str | None = None  # after a restart: it waits for this very node
+    killed_by: str = ""
+
+    @property
+    def run_path(self) -> str:
+        """The path of its run."""
+        return "job/" + "/job/".join(self.job.split("/")) + f"/{self.number}/"
+
+    @property
+    def job_path(self) -> str:
+        """The path of its job."""
+        return "job/" + "/job/".join(self.job.split("/")) + "/"
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Node:
+    """One node; ``builds`` by executor."""
+
+    name: str
+    labels: tuple[str, ...]
+    executors: int
+    exclusive: bool
+    description: str
+    remote_dir: str
+    connected: bool = False
+    temporarily_offline: bool = False
+    cause: str | None = None  # class of the offline cause
+    reason: str = ""
+    user: str = ""
+    builds: dict[int, Build] = field(default_factory=dict)
+
+    @property
+    def offline(self) -> bool:
+        """It takes no builds."""
+        return self.temporarily_offline or not self.connected
+
+    @property
+    def all_labels(self) -> frozenset[str]:
+        """Its labels, its own name among them."""
+        return frozenset((self.name, *self.labels))
+
+
+class Controller:
+    """One controller's life."""
+
+    def __init__(self, name: str, timeline: Timeline) -> None:
+        """Begin without nodes or jobs."""
+        self.name = name
+        self.timeline = timeline
+        self.nodes: dict[str, Node] = {}
+        self.queue: list[Build] = []  # next first
+        self.builds: list[Build] = []
+        self.quieting_down = False
+        self.quiet_reason: str | None = None
+        self.up = "up"  # up, starting, down
+        self._lives = 1
+        self._last_id = 0
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def session(self) -> str:
+        """The X-Jenkins-Session of this life."""
+        return f"{zlib.crc32(f'{self.name}/{self._lives}'.encode()):08x}"
+
+    # Jobs
+
+    def submit(  # noqa: PLR0913 - what a job has
+        self,
+        job: str,
+        label: str | None,
+        seconds: float,
+        *,
+        kind: Kind = Kind.FREESTYLE,
+        number: int | None = None,
+        quiet_seconds: float = 0.0,
+        on_end: Callable[[Build], None] | None = None,
+    ) -> Build:
+        """Queue one build. ``number``: of the run it is a part of; else the job's next."""
+        self._last_id += 1
+        if number is None:
+            number = self._numbers[job] = self._numbers.get(job, 0) + 1
+        now = self.timeline.now
+        build = Build(
+            id=self._last_id,
+            kind=kind,
+            job=job,
+            number=number,
+            label=label,
+            seconds=seconds,
+            queued_at=now,
+            buildable_at=now + quiet_seconds,
+            on_end=on_end,
+            expression=_expression(label),
+        )
+        self.builds.append(build)
+        self.queue.append(build)
+        self.timeline.after(quiet_seconds, self.schedule)
+        return build
+
+    def cancel(self, build: Build) -> None:
+        """Take a build out of the queue."""
+        self.queue.remove(build)
+        self._end(build, Ended.CANCELLED)
+
+    def schedule(self) -> None:
+        """Hand out executors, in queue order."""
+        if self.up != "up":
+            return
+        for build in list(self.queue):
+            if build.resumes_on is not None:
+                self._resume(build)
+            elif not self.quieting_down and not build.blocked and build.buildable_at <= self.timeline.now:
+                node = next(self._takers(build), None)
+                if node is not None:
+                    self._start(build, node)
+
+    def matching(self, build: Build) -> list[Node]:
+        """The nodes whose labels satisfy a build, whatever their state."""
+        if build.resumes_on is not None:
+            return [self.nodes[build.resumes_on]] if build.resumes_on in self.nodes else []
+        if build.expression is None:
+            return [node for node in self.nodes.values() if not node.exclusive]
+        return [node for node in self.nodes.values() if build.expression.matches(node.all_labels)]
+
+    # Nodes
+
+    def add_node(self, node: Node) -> None:
+        """Create a node; it waits for its agent."""
+        self.nodes[node.name] = node
+
+    def connect(self, name: str) -> None:
+        """Let a node's agent connect."""
+        node = self.nodes.get(name)
+        if node is None or self.up != "up":
+            return
+        node.connected = True
+        if not node.temporarily_offline:
+            node.cause, node.reason = None, ""
+        self.schedule()
+
+    def disconnect(self, name: str, *, killed_by: str = "") -> None:
+        """Lose a node's agent: freestyle builds end at once, a pipeline's stay on their executor and wait for it."""
+        node = self.nodes.get(name)
+        if node is None:
+            return
+        node.connected = False
+        if not node.temporarily_offline:
+            node.cause, node.reason = "hudson.slaves.OfflineCause$ChannelTermination", "Connection was broken"
+        for build in list(node.builds.values()):
+            if killed_by:
+                build.killed_by = killed_by
+            if build.kind is Kind.FREESTYLE:
+                self._end(build, Ended.KILLED)
+        if killed_by:
+            for build in self.queue:
+                if build.resumes_on == name:
+                    build.killed_by = killed_by
+
+    def set_offline(self, name: str, reason: str, user: str) -> None:
+        """Mark a node temporarily offline, over whatever mark there is."""
+        node = self.nodes[name]
+        node.temporarily_offline, node.reason, node.user = True, reason, user
+        node.cause = "hudson.slaves.OfflineCause$UserCause"
+
+    def toggle(self, name: str, reason: str, user: str) -> None:
+        """Turn a node's mark around."""
+        node = self.nodes[name]
+        if not node.temporarily_offline:
+            self.set_offline(name, reason, user)
+            return
+        node.temporarily_offline, node.reason, node.cause = False, "", None
+        self.schedule()
+
+    def delete_node(self, name: str) -> None:
+        """Delete a node: freestyle builds on it end at once, pipelines five minutes later."""
+        node = self.nodes.pop(name)
+        for build in list(node.builds.values()):
+            build.killed_by = build.killed_by or "its node was deleted"
+            if build.kind is Kind.FREESTYLE:
+                self._end(build, Ended.KILLED)
+            else:
+                self.timeline.after(_ABORT_AFTER_DELETE_SECONDS, lambda build=build: self._abort(build))  # type: ignore[misc]
+        for build in [b for b in self.queue if b.resumes_on == name]:
+            build.killed_by = "its node was deleted"
+            self.timeline.after(_ABORT_AFTER_DELETE_SECONDS, lambda build=build: self._abort(build))  # type: ignore[misc]
+
+    # The controller itself
+
+    def quiet_down(self, reason: str | None = None) -> None:
+        """Take no new builds."""
+        self.quieting_down, self.quiet_reason = True, reason
+
+    def cancel_quiet_down(self) -> None:
+        """Take builds again."""
+        self.quieting_down, self.quiet_reason = False, None
+        self.schedule()
+
+    def restart(self) -> None:
+        """Go down and come back as recorded: freestyle builds end, pipelines wait as queue items for their own nodes."""
+        connected = [node.name for node in self.nodes.values() if node.connected]
+        resuming: list[Build] = []
+        for node in self.nodes.values():
+            for build in list(node.builds.values()):
+                if build.kind is Kind.FREESTYLE:
+                    self._end(build, Ended.RESTARTED)
+                else:
+                    resuming.append(build)
+            node.builds.clear()
+            node.connected = False
+            if not node.temporarily_offline:
+                node.cause, node.reason = None, ""
+        self.up = "down"
+        self.timeline.after(_DOWN_SECONDS, lambda: self._set_up("starting"))
+        self.timeline.after(_DOWN_SECONDS + _STARTING_SECONDS, lambda: self._come_back(connected, resuming))
+
+    # How it goes
+
+    def _set_up(self, state: str) -> None:
+        self.up = state
+
+    def _come_back(self, connected: list[str], resuming: list[Build]) -> None:
+        self.up, self.quieting_down, self.quiet_reason = "up", False, None
+        self._lives += 1
+
+        def requeue() -> None:
+            for build in resuming:
+                build.resumes_on = build.node
+                build.buildable_at = self.timeline.now
+                self.queue.insert(0, build)
+
+        self.timeline.after(_RESUMES_AFTER_SECONDS, requeue)
+        for name in connected:
+            self.timeline.after(_RECONNECT_SECONDS, lambda name=name: self._reconnect(name))  # type: ignore[misc]
+
+    def _reconnect(self, name: str) -> None:
+        self.connect(name)
+
+    def _resume(self, build: Build) -> None:
+        node = self.nodes.get(build.resumes_on or "")
+        if node is None or node.offline:
+            return
+        self.queue.remove(build)
+        build.resumes_on = None
+        self._place(build, node)
+        if build.started_at is not None and self.timeline.now >= build.started_at + build.seconds:
+            self._end(build, Ended.FINISHED)
+
+    def _takers(self, build: Build) -> Iterator[Node]:
+        takers = [n for n in self.matching(build) if not n.offline and len(n.builds) < n.executors]
+        # Consistent hashing by job, roughly as Jenkins' load balancer: the same job tends to the same node.
+        return iter(sorted(takers, key=lambda node: zlib.crc32(f"{build.job}/{node.name}".encode())))
+
+    def _start(self, build: Build, node: Node) -> None:
+        self.queue.remove(build)
+        build.started_at = self.timeline.now
+        self._place(build, node)
+        self.timeline.after(build.seconds, lambda: self._finish(build))
+
+    @staticmethod
+    def _place(build: Build, node: Node) -> None:
+        build.executor = next(number for number in range(node.executors + 1) if number not in node.builds)
+        build.node = node.name
+        node.builds[build.executor] = build
+
+    def _finish(self, build: Build) -> None:
+        node = self.nodes.get(build.node or "")
+        attached = node is not None and node.builds.get(build.executor) is build
+        if build.ended is None and attached and node is not None and node.connected:
+            self._end(build, Ended.FINISHED)
+        elif build.ended is None and build.resumes_on is None and node is not None and attached:
+            # The agent is not connected; the pipeline learns of the end when it is back.
+            self.timeline.after(30.0, lambda: self._finish(build))
+
+    def _abort(self, build: Build) -> None:
+        if build.ended is None:
+            if build in self.queue:
+                self.queue.remove(build)
+            self._end(build, Ended.KILLED)
+
+    def _end(self, build: Build, how: Ended) -> None:
+        build.ended, build.ended_at = how, self.timeline.now
+        node = self.nodes.get(build.node or "")
+        if node is not None and node.builds.get(build.executor) is build:
+            del node.builds[build.executor]
+        if build.on_end:
+            build.on_end(build)
+        self.schedule()
+
+
+def _expression(label: str | None) -> LabelExpression | None:
+    if label is None:
+        return None
+    try:
+        return parse(label)
+    except LabelSyntaxError:
+        return one_label(label)
