@@ -55,8 +55,6 @@ def load_trace(path: Path, *, hours: float, start_at: float | None = None) -> Tr
         raise ConfigError(f"{path}: has no row with a duration")
     begin = start_at if start_at is not None else math.floor(min(row.queued_at for row in rows) / 3600) * 3600.0
     kept = sorted(_window(rows, begin, begin + hours * 3600), key=lambda row: row.queued_at)
-    if not kept:
-        raise ConfigError(f"{path}: has no row within {hours:g} hours from {datetime.fromtimestamp(begin, UTC):%Y-%m-%d %H:%M} UTC")
     return Trace(name=path.name, start_at=begin, rows=tuple(kept), dropped=dropped)
 
 

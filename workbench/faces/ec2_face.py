@@ -64,8 +64,8 @@ def unflatten(form: Mapping[str, str]) -> dict[str, Any]:
         parts = key.split(".")
         place = root
         for part in parts[:-1]:
-            place = place.setdefault(_SPELLED.get(part, part), {})
-        place[_SPELLED.get(parts[-1], parts[-1])] = value
+            place = place.setdefault(part, {})
+        place[parts[-1]] = value
     nested = _lists(root)
     assert isinstance(nested, dict)  # noqa: S101 - the root of a form is never a list
     return nested
@@ -76,7 +76,8 @@ def _lists(value: Any) -> Any:
         return value
     if value and all(re.fullmatch(r"\d+", key) for key in value):
         return [_lists(value[key]) for key in sorted(value, key=int)]
-    return {key: _lists(below) for key, below in value.items()}
+    nested = {key: _lists(below) for key, below in value.items()}
+    return {_SPELLED.get(key, key) if isinstance(below, list) else key: below for key, below in nested.items()}
 
 
 def _instance(instance: Instance) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -19,11 +19,23 @@ from autoscaler.ports import Book
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_RECORD, _INTENT = TypeAdapter(Record), TypeAdapter(Intent)
-_MEMORY, _LEARNED = TypeAdapter(Memory), TypeAdapter(Learned)
 _ITEM_BYTES = 390_000  # DynamoDB takes 400 KB with the keys
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What one item holds: exactly one of these. ``name``: whose, for what was learned."""
+
+    record: Record | None = None
+    intent: Intent | None = None
+    memory: Memory | None = None
+    learned: Learned | None = None
+    name: str = ""
+
+
+_ENTRY = TypeAdapter(_Entry)
 
 
 class DynamoState:
@@ -37,25 +49,17 @@ class DynamoState:
 
     def read(self) -> Book:
         """Read everything in one consistent query."""
-        records: list[Record] = []
-        intents: list[Intent] = []
-        learned: dict[str, Learned] = {}
-        memory = Memory()
-        for item in self._query():
-            kind, _, name = item["item"]["S"].partition("#")
-            if kind == "record":
-                records.append(_RECORD.validate_json(item["body"]["S"]))
-            elif kind == "intent":
-                intents.append(_INTENT.validate_json(item["body"]["S"]))
-            elif kind == "learned":
-                learned[name] = replace(_LEARNED.validate_json(zlib.decompress(item["body"]["B"])), version=int(item["version"]["N"]))
-            elif kind == "memory":
-                memory = replace(_MEMORY.validate_json(zlib.decompress(item["body"]["B"])), version=int(item["version"]["N"]))
-        return Book(records=tuple(records), intents=tuple(intents), memory=memory, learned=learned)
+        entries = [_ENTRY.validate_json(body) for body in self._bodies()]
+        return Book(
+            records=tuple(entry.record for entry in entries if entry.record),
+            intents=tuple(entry.intent for entry in entries if entry.intent),
+            memory=next((entry.memory for entry in entries if entry.memory), Memory()),
+            learned={entry.name: entry.learned for entry in entries if entry.learned},
+        )
 
     def add_record(self, record: Record) -> None:
         """Write a record for an instance that has none."""
-        self._put(f"record#{record.instance_id}", self._stated(record.state, _RECORD.dump_json(record)), "attribute_not_exists(fleet)", {})
+        self._put(f"record#{record.instance_id}", self._stated(record.state, _Entry(record=record)), "attribute_not_exists(fleet)", {})
 
     def change_record(self, record: Record, *, expected: RecordState) -> None:
         """Replace a record in the expected state; one that is gone leaves no item, so that reads stay small."""
@@ -63,15 +67,15 @@ class DynamoState:
         if record.state is RecordState.GONE:
             self._delete(f"record#{record.instance_id}", *condition)
         else:
-            self._put(f"record#{record.instance_id}", self._stated(record.state, _RECORD.dump_json(record)), *condition)
+            self._put(f"record#{record.instance_id}", self._stated(record.state, _Entry(record=record)), *condition)
 
     def add_intent(self, intent: Intent) -> None:
         """Write an intent under a new id."""
-        self._put(f"intent#{intent.id}", self._stated(intent.state, _INTENT.dump_json(intent)), "attribute_not_exists(fleet)", {})
+        self._put(f"intent#{intent.id}", self._stated(intent.state, _Entry(intent=intent)), "attribute_not_exists(fleet)", {})
 
     def change_intent(self, intent: Intent, *, expected: IntentState) -> None:
         """Replace an intent in the expected state."""
-        item = self._stated(intent.state, _INTENT.dump_json(intent))
+        item = self._stated(intent.state, _Entry(intent=intent))
         self._put(f"intent#{intent.id}", item, "#state = :expected", {":expected": {"S": str(expected)}}, {"#state": "state"})
 
     def remove_intent(self, intent: Intent) -> None:
@@ -81,11 +85,12 @@ class DynamoState:
 
     def save_memory(self, memory: Memory) -> None:
         """Replace the memory of this version."""
-        self._save("memory", memory.version, _MEMORY.dump_json(replace(memory, version=0)))
+        self._save("memory", memory.version, _Entry(memory=replace(memory, version=memory.version + 1)))
 
     def save_learned(self, controller: str, learned: Learned) -> None:
         """Replace what was learned, of this version."""
-        self._save(f"learned#{controller}", learned.version, _LEARNED.dump_json(replace(learned, version=0)))
+        entry = _Entry(learned=replace(learned, version=learned.version + 1), name=controller)
+        self._save(f"learned#{controller}", learned.version, entry)
 
     def acquire(self, owner: str, *, now: float, until: float) -> bool:
         """Take the lease by one conditional write."""
@@ -115,8 +120,8 @@ class DynamoState:
             )
         )
 
-    def _save(self, item: str, version: int, body: bytes) -> None:
-        packed = zlib.compress(body)
+    def _save(self, item: str, version: int, entry: _Entry) -> None:
+        packed = zlib.compress(_ENTRY.dump_json(entry))
         if len(packed) > _ITEM_BYTES:
             raise TransientError(f"{item} would take {len(packed)} bytes, more than DynamoDB stores in one item")
         attributes = {"body": {"B": packed}, "version": {"N": str(version + 1)}}
@@ -126,8 +131,8 @@ class DynamoState:
         self._put(item, attributes, condition, values)
 
     @staticmethod
-    def _stated(state: str, body: bytes) -> dict[str, Any]:
-        return {"state": {"S": str(state)}, "body": {"S": body.decode()}}
+    def _stated(state: str, entry: _Entry) -> dict[str, Any]:
+        return {"state": {"S": str(state)}, "body": {"S": _ENTRY.dump_json(entry, exclude_defaults=True).decode()}}
 
     def _put(
         self, item: str, attributes: dict[str, Any], condition: str, values: dict[str, Any], names: dict[str, str] | None = None
@@ -139,7 +144,7 @@ class DynamoState:
             request["ExpressionAttributeNames"] = names
         self._call(lambda: self._client().put_item(TableName=self._table, ConditionExpression=condition, **request))
 
-    def _query(self) -> list[dict[str, Any]]:
+    def _bodies(self) -> list[bytes]:
         pages = self._call(
             lambda: list(
                 self._client()
@@ -148,13 +153,13 @@ class DynamoState:
                     TableName=self._table,
                     ConsistentRead=True,
                     KeyConditionExpression="fleet = :fleet",
-                    ProjectionExpression="#item, body, version",
-                    ExpressionAttributeNames={"#item": "item"},
+                    ProjectionExpression="body",
                     ExpressionAttributeValues={":fleet": {"S": self._fleet}},
                 )
             )
         )
-        return [dict(item) for page in pages for item in page["Items"]]
+        bodies = [item["body"] for page in pages for item in page["Items"] if "body" in item]
+        return [zlib.decompress(body["B"]) if "B" in body else body["S"].encode() for body in bodies]
 
     @staticmethod
     def _call(call: Callable[[], T]) -> T:

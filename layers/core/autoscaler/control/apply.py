@@ -28,12 +28,17 @@ def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, ends_at: f
             results.append(Result(step=step, outcome=Outcome.SKIPPED, detail="no time is left in this invocation"))
         else:
             results.append(hand.take(step))
+    if plan.remember or hand.setbacks:
+        _remember(ports, _note(plan.memory, fleet, hand.setbacks, ports.clock()))
+    return Report(plan=plan, results=tuple(results), dry_run=False)
+
+
+def _remember(ports: Ports, memory: Memory) -> None:
     try:
-        ports.notebook.save_memory(_note(plan.memory, fleet, hand.setbacks, ports.clock()))
+        ports.notebook.save_memory(memory)
     except AutoscalerError as error:
         # Forgetting costs a window or a second look, and what was done is done: the report must still go out.
         ports.log("memory_not_saved", error=f"{type(error).__name__}: {error}")
-    return Report(plan=plan, results=tuple(results), dry_run=False)
 
 
 def _note(memory: Memory, fleet: Fleet, setbacks: list[Setback], now: float) -> Memory:

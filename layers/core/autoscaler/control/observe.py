@@ -1,6 +1,7 @@
 """Observe: one snapshot from the state, Jenkins and EC2."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.giveup import instance_in
@@ -11,16 +12,31 @@ from autoscaler.ports import Book, Ports
 
 def observe(ports: Ports, fleet: Fleet, book: Book, pass_id: str, invocation: str) -> Snapshot:
     """Look at everything once. A controller that cannot be read makes its own view incomplete, nothing else."""
-    views = {controller.name: controller.look() for controller in ports.controllers}
+    views = look_at_controllers(ports)
     instances = ports.compute.instances()
     unlisted = _unlisted(book, fleet, views.values(), instances)
+    fates = ports.compute.fates(unlisted) if unlisted else {}
+    return replace(_snapshot(ports, book, views, pass_id, invocation), instances=instances, fates=fates)
+
+
+def observe_without_instances(ports: Ports, book: Book, invocation: str) -> Snapshot:
+    """Look at state and Jenkins only: enough to measure, where nothing will be decided."""
+    return _snapshot(ports, book, look_at_controllers(ports), invocation, invocation)
+
+
+def look_at_controllers(ports: Ports) -> dict[str, ControllerView]:
+    """Look at every controller."""
+    return {controller.name: controller.look() for controller in ports.controllers}
+
+
+def _snapshot(ports: Ports, book: Book, views: dict[str, ControllerView], pass_id: str, invocation: str) -> Snapshot:
     return Snapshot(
         taken_at=ports.clock(),
         pass_id=pass_id,
         invocation=invocation,
         controllers=views,
-        instances=instances,
-        fates=ports.compute.fates(unlisted) if unlisted else {},
+        instances=(),
+        fates={},
         records=book.records,
         intents=book.intents,
         memory=book.memory,

@@ -1,26 +1,29 @@
 """The whole idea: hold the lease, observe, decide, apply."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from autoscaler.control import launches
 from autoscaler.control.apply import apply
-from autoscaler.control.observe import observe
+from autoscaler.control.observe import observe, observe_without_instances
 from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.domain import decide
 from autoscaler.domain.learning import learn
 from autoscaler.domain.metrics import Datum, measure
-from autoscaler.domain.model import Fleet
+from autoscaler.domain.model import Fleet, Pool
 from autoscaler.domain.numbers import LEASE_SECONDS, LEASE_WAIT_OF_A_PERSON_SECONDS, LEASE_WAIT_SECONDS, STEP_RESERVE_SECONDS
 from autoscaler.domain.orders import DrainNodes, DrainSome, LaunchSome
-from autoscaler.domain.plan import Plan
+from autoscaler.domain.plan import Cordon, Plan
+from autoscaler.domain.reasons import Reason
 from autoscaler.domain.situation import assess
 from autoscaler.domain.snapshot import Snapshot
 from autoscaler.errors import ConflictError, DeadlineError, LeaseHeldError
-from autoscaler.ports import Ports
+from autoscaler.ports import Book, Ports
 
 Decision = Callable[[Snapshot, Fleet], Plan]
+Settling = Callable[[Ports, Mapping[str, Pool], Book], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +38,13 @@ class Turn:
 
 def scale_up(ports: Ports, fleet: Fleet, turn: Turn) -> list[Report]:
     """Bring back and launch what the queue needs."""
-    return [_one_pass(ports, fleet, turn, decide.scale_up, turn.invocation)]
+    return [_one_pass(ports, fleet, turn, decide.scale_up, turn.invocation, settle_first=launches.recover)]
 
 
 def scale_down(ports: Ports, fleet: Fleet, turn: Turn) -> list[Report]:
     """Cordon what nothing needs, let it settle without holding the lease, look again, and give up what stayed idle."""
     first = _one_pass(ports, fleet, turn, decide.scale_down, turn.invocation)
-    if turn.dry_run:
+    if turn.dry_run or not _waits_for_second_look(first):
         return [first]
     settle = max(pool.drain_settle_seconds for pool in fleet.pools.values())
     if turn.ends_at - ports.clock() < settle + 2 * STEP_RESERVE_SECONDS:
@@ -53,23 +56,21 @@ def scale_down(ports: Ports, fleet: Fleet, turn: Turn) -> list[Report]:
 def carry_out(ports: Ports, fleet: Fleet, turn: Turn, order: LaunchSome | DrainSome | DrainNodes) -> list[Report]:
     """Do what a person asked for, within the limits."""
 
-    def decision(snapshot: Snapshot, fleet: Fleet) -> Plan:
-        if isinstance(order, LaunchSome):
-            return decide.launch_some(snapshot, fleet, order)
-        return decide.drain_for_a_person(snapshot, fleet, order)
-
-    return [_one_pass(ports, fleet, turn, decision, turn.invocation)]
+    if isinstance(order, LaunchSome):
+        launch_some = partial(decide.launch_some, order=order)
+        return [_one_pass(ports, fleet, turn, launch_some, turn.invocation, settle_first=launches.recover)]
+    return [_one_pass(ports, fleet, turn, partial(decide.drain_for_a_person, order=order), turn.invocation)]
 
 
 def publish(ports: Ports, fleet: Fleet, turn: Turn) -> list[Datum]:
     """Measure what is there, and learn from what changed since the last look. Decides nothing, needs no lease."""
-    snapshot = observe(ports, fleet, ports.ledger.read(), turn.invocation, turn.invocation)
+    snapshot = observe_without_instances(ports, ports.ledger.read(), turn.invocation)
     situation = assess(snapshot, fleet)
     waits: dict[tuple[str, str], tuple[float, ...]] = {}
     for controller in snapshot.controllers:
         lesson = learn(situation, controller)
         waits |= {(controller, pool): seconds for pool, seconds in lesson.job_waits.items()}
-        if lesson.learned is not snapshot.learned[controller]:
+        if not lesson.learned.tells_what(snapshot.learned[controller]):
             try:
                 ports.notebook.save_learned(controller, lesson.learned)
             except ConflictError:
@@ -80,14 +81,27 @@ def publish(ports: Ports, fleet: Fleet, turn: Turn) -> list[Datum]:
     return measure(situation, waits)
 
 
-def _one_pass(ports: Ports, fleet: Fleet, turn: Turn, decision: Decision, pass_id: str) -> Report:
+def _waits_for_second_look(report: Report) -> bool:
+    """Tell whether anything was cordoned, or was drained already: otherwise a second look could change nothing."""
+    cordoned = any(isinstance(r.step, Cordon) and r.outcome is Outcome.DONE for r in report.results)
+    return cordoned or any(held.reason is Reason.SECOND_LOOK for held in report.plan.held)
+
+
+def _nothing_to_settle(_ports: Ports, _pools: Mapping[str, Pool], _book: Book) -> bool:
+    return False
+
+
+def _one_pass(  # noqa: PLR0913
+    ports: Ports, fleet: Fleet, turn: Turn, decision: Decision, pass_id: str, *, settle_first: Settling = _nothing_to_settle
+) -> Report:
+    """Take one pass. ``settle_first``: only what may launch goes on with launches whose outcome is not known."""
     if turn.dry_run:
         plan = decision(observe(ports, fleet, ports.ledger.read(), pass_id, turn.invocation), fleet)
         planned = tuple(Result(step=step, outcome=Outcome.PLANNED) for step in plan.steps)
         return Report(plan=plan, results=planned, dry_run=True)
     with _lease(ports, pass_id, turn):
         book = ports.ledger.read()
-        if launches.recover(ports, fleet.pools, book):
+        if settle_first(ports, fleet.pools, book):
             book = ports.ledger.read()
         snapshot = observe(ports, fleet, book, pass_id, turn.invocation)
         for view in snapshot.controllers.values():

@@ -32,7 +32,7 @@ Decided = Iterable[Step | Held]
 
 
 def scale_up(snapshot: Snapshot, fleet: Fleet) -> Plan:
-    """Decide what to bring back and what to launch."""
+    """Decide what to bring back and what to launch. What it sees of the world, `scale_down` sees too, and remembers."""
     situation = assess(snapshot, fleet)
     room = Room(snapshot, fleet, situation.memory)
     decided: list[Step | Held] = []
@@ -40,7 +40,7 @@ def scale_up(snapshot: Snapshot, fleet: Fleet) -> Plan:
         decided += keep_beacon(situation, controller)
         decided += bring_back_bound(situation, controller)
         decided += launch_for_queue(situation, controller, room)
-    return _plan(situation, decided, situation.memory)
+    return replace(_plan(situation, decided, situation.memory), remember=False)
 
 
 def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
@@ -227,6 +227,7 @@ def _plan(situation: Situation, decided: Decided, memory: Memory) -> Plan:
         steps=tuple(step for step in decided if not isinstance(step, Held)),
         held=tuple(step for step in decided if isinstance(step, Held)),
         memory=memory,
+        remember=True,
     )
 
 

@@ -1,7 +1,7 @@
 """How long builds take, learned from what was seen on executors, and when an executor will be free."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, inf
 
 from autoscaler.domain.numbers import ASSUMED_DURATION_SECONDS, NEVER_FREE_FACTOR
@@ -40,6 +40,10 @@ class Learned:
             if key in self.samples:
                 return quantiles(self.samples[key])
         return Quantiles(ASSUMED_DURATION_SECONDS, ASSUMED_DURATION_SECONDS)
+
+    def tells_what(self, other: "Learned") -> bool:
+        """Tell whether nothing but time has passed: nothing ran or waited, then or now."""
+        return replace(self, seen_at=0.0) == replace(other, seen_at=0.0) and not self.running and not self.waiting
 
     def knows(self, job: str, pool: str) -> bool:
         """Whether this very job was seen to end in this pool."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autoscaler.domain.durations import Learned, Sighting, job_key, pool_key
+from autoscaler.domain.numbers import PASS_SECONDS
 from autoscaler.domain.situation import Situation
 
 _PER_JOB = 20
@@ -58,7 +59,7 @@ def _add_sample(samples: dict[str, tuple[float, ...]], sighting: Sighting, secon
 
 def _job_waits(before: Learned, now: Learned, begun: list[Sighting]) -> dict[str, tuple[float, ...]]:
     """Match each build that began to an item of its job that left the queue; one never seen waiting came and went between looks."""
-    half_gap = (now.seen_at - before.seen_at) / 2
+    half_gap = min(now.seen_at - before.seen_at, PASS_SECONDS) / 2
     left: dict[str, list[float]] = {}
     for item, waited in before.waiting.items():
         if item not in now.waiting:

@@ -32,7 +32,8 @@ def measure(situation: Situation, job_waits: Mapping[tuple[str, str], tuple[floa
     of_pools: list[Datum] = []
     for pool in situation.pools.values():
         of_pools += _pool_data(situation, pool, job_waits.get(pool.key, ()))
-    data = [*of_pools, *_fleet_totals(situation.fleet, of_pools), *_fleet_data(situation)]
+    nothing = [_one(name, 0, COUNT, ()) for name in _COUNTED]
+    data = [*of_pools, *_fleet_totals(situation.fleet, [*nothing, *of_pools]), *_fleet_data(situation)]
     for view in situation.views():
         dimensions = (("Fleet", situation.fleet.name), ("Controller", view.name))
         data.append(_one("ControllerResponseSeconds", view.response_seconds, SECONDS, dimensions))
@@ -70,8 +71,12 @@ def _pool_data(situation: Situation, pool: PoolView, job_waits: tuple[float, ...
     busy = sum(agent.busy_executors for agent in pool.agents)
     free = total - sum(agent.busy_executors for agent in ready)
     yield _one("QueueStarved", starved_by_pool(situation, controller).get(name, 0), COUNT, dimensions)
-    yield Datum(name="QueueWait", values=waits or (0.0,), unit=SECONDS, dimensions=dimensions)
     yield _one("ExecutorsTotal", total, COUNT, dimensions)
+    yield _one("AgentsOnline", len(ready), COUNT, dimensions)
+    yield Datum(name="QueueWait", values=waits, unit=SECONDS, dimensions=dimensions)
+    if not pool.agents:
+        # Each metric costs money by the hour it is sent in; an empty pool has told all there is to tell.
+        return
     yield _one("ExecutorsBusy", busy, COUNT, dimensions)
     yield _one("ExecutorsFree", free, COUNT, dimensions)
     for metric, phases in _AGENT_METRICS.items():
@@ -84,7 +89,6 @@ def _pool_data(situation: Situation, pool: PoolView, job_waits: tuple[float, ...
 
 
 _AGENT_METRICS = {
-    "AgentsOnline": {Phase.READY},
     "AgentsBooting": {Phase.REQUESTED, Phase.CONNECTING},
     "AgentsRequested": {Phase.REQUESTED},
     "AgentsDraining": {Phase.RETIRING, Phase.DRAINING},
@@ -110,6 +114,12 @@ def _build_data(situation: Situation, pool: PoolView, dimensions: tuple[tuple[st
     yield Datum(name="RemainingSeconds", values=tuple(remaining), unit=SECONDS, dimensions=dimensions)
     yield Datum(name="RemainingPercent", values=tuple(percent), unit=PERCENT, dimensions=dimensions)
     yield _one("BuildsOverdue", overdue, COUNT, dimensions)
+
+
+_COUNTED = (
+    *("QueueStarved", "ExecutorsTotal", "ExecutorsBusy", "ExecutorsFree", "BuildsOverdue", "AgentsOnline"),
+    *_AGENT_METRICS,
+)
 
 
 def _fleet_data(situation: Situation) -> Iterator[Datum]:

@@ -128,3 +128,4 @@ class Plan:
     steps: tuple[Step, ...]
     held: tuple[Held, ...]
     memory: Memory
+    remember: bool  # False: the memory holds nothing that the next pass does not see by itself

@@ -59,6 +59,7 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
         super().__init__(url, username, token, timeout=READ_SECONDS)
         self._monotonic = monotonic
         self._until: float | None = None
+        self._settings: dict[str, Any] | None = None
         self._session.headers["Accept-Language"] = "en"
         # A given user is always told; python-jenkins would ask around first.
         if username is not None and token is not None:
@@ -98,11 +99,11 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
         if seconds <= 0:
             raise TransientError("Jenkins was too slow: no time is left for another request in this pass")
         prepared = self._session.prepare_request(request)
-        settings = self._session.merge_environment_settings(prepared.url, {}, True, self._session.verify, None)
+        if self._settings is None:  # proxies and certificates; looking through the environment once is enough
+            self._settings = self._session.merge_environment_settings(prepared.url, {}, True, self._session.verify, None)
+        manners = {"stream": True, "timeout": (CONNECT_SECONDS, seconds), "allow_redirects": False}
         try:
-            response = self._session.send(
-                prepared, **{**settings, "stream": True, "timeout": (CONNECT_SECONDS, seconds), "allow_redirects": False}
-            )
+            response = self._session.send(prepared, **{**self._settings, **manners})
             with response:
                 return _checked(response, self._read(response))
         except requests.ConnectTimeout as error:

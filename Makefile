@@ -1,0 +1,64 @@
+# make is the table of contents: `make help` prints it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SAM_VENV := .venv-sam
+SAM := $(SAM_VENV)/bin/sam
+JOBS ?= 2
+export SAM_CLI_TELEMETRY := 0
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format build smoke validate prices lock clean
+
+help:   ## Show this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.ready  ## Create .venv with the package, the command line and the tools
+
+demo: $(VENV)/.ready  ## Watch a fleet follow a real day of the MXNet CI
+	@$(BIN)/autoscaler demo
+
+test: $(VENV)/.ready $(SAM_VENV)/.ready  ## All tests
+	$(BIN)/pytest -n $(JOBS)
+
+check: $(VENV)/.ready  ## Format, lint, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	PYTHONPATH=layers/core:. $(BIN)/lint-imports
+
+format: $(VENV)/.ready  ## Format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+build: $(VENV)/.ready $(SAM_VENV)/.ready  ## sam validate --lint and sam build, into .aws-sam
+	$(SAM) validate --lint
+	PATH="$(abspath $(BIN)):$$PATH" AUTOSCALER_PYTHON="$(abspath $(BIN)/python)" $(SAM) build
+
+prices: $(VENV)/.ready  ## Make the carried price table from a wider one: make prices SOURCE=prices.json
+	$(BIN)/python -m workbench.prices "$(SOURCE)"
+
+lock: $(VENV)/.ready  ## Pin what the layer carries, and what the tools are
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header layers/core/requirements.in -o layers/core/requirements.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --extra dev --no-emit-package jenkins-autoscaler \
+		pyproject.toml -o requirements-dev.txt
+
+clean:  ## Remove everything that can be made again
+	rm -rf $(VENV) $(SAM_VENV) .aws-sam .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+# A bare Debian has python3 without venv; virtualenv from PyPI does the same.
+define make_venv
+	$(PYTHON) -m venv $(1) 2>/dev/null || { rm -rf $(1); \
+		$(PYTHON) -m pip install --quiet --user --break-system-packages virtualenv && $(PYTHON) -m virtualenv --quiet $(1); } || { \
+		echo "cannot make a virtual environment: apt-get install python3-venv python3-pip" >&2; exit 1; }
+endef
+
+$(VENV)/.ready: pyproject.toml layers/core/pyproject.toml layers/core/requirements.in requirements-dev.txt
+	$(call make_venv,$(VENV))
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements-dev.txt -e 'layers/core[aws-sdk]' -e '.[dev]'
+	@touch $@
+
+$(SAM_VENV)/.ready:
+	$(call make_venv,$(SAM_VENV))
+	$(SAM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check 'aws-sam-cli>=1.140,<2'
+	@touch $@

@@ -1,0 +1,235 @@
+"""The demo: the real handlers, minute by minute, against the world over HTTP and a local AWS."""
+
+import gc
+import importlib.util
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from time import perf_counter
+from types import ModuleType
+from typing import Any
+
+import boto3
+from moto import mock_aws
+
+from autoscaler import bootstrap
+from autoscaler.config import environment_name, load_fleet
+from autoscaler.domain.model import Fleet
+from autoscaler.telemetry import logger
+from workbench.drive import Progress, drive
+from workbench.faces.ec2_face import Ec2Face
+from workbench.faces.jenkins_face import JenkinsFace
+from workbench.faces.server import FaceServer
+from workbench.replay import Replay
+from workbench.traces import Trace
+from workbench.truth import as_json, count_truth
+from workbench.world.world import World, build_world, let_agents_register
+
+FUNCTIONS = Path(__file__).parents[1] / "functions"
+TABLE = "autoscaler-demo"
+_REGION = "us-west-2"
+_FUNCTION_MILLISECONDS = 55_000
+_USER, _TOKEN = "autoscaler", "demo-token"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A demo under way: what the live view looks at."""
+
+    world: World
+    replay: Replay
+    fleet: Fleet
+    trace: Trace
+    hours: float
+
+
+@dataclass(slots=True)
+class Show:
+    """One demo, from its input to its result."""
+
+    trace: Trace
+    fleet_file: Path
+    hours: float
+    seed: int
+    log_file: Path
+    stage: Stage | None = None
+    _began: float = field(default_factory=perf_counter)
+
+    def run(self) -> Iterator[tuple[Stage, Progress]]:
+        """Run it, yielding after each simulated minute."""
+        fleet = load_fleet(self.fleet_file)
+        world = build_world(fleet, start_at=self.trace.start_at, seed=self.seed)
+        with ExitStack() as stack:
+            # A day allocates much and forms few cycles; collecting seldom makes it a tenth shorter.
+            stack.callback(gc.set_threshold, *gc.get_threshold())
+            gc.set_threshold(200_000, 50, 50)
+            server = stack.enter_context(FaceServer())
+            _serve(server, world)
+            stack.enter_context(_environment(server, fleet, self.fleet_file))
+            stack.enter_context(_logs_to(self.log_file))
+            stack.enter_context(mock_aws(config={"core": {"mock_credentials": True, "passthrough": {"services": ["ec2"]}}}))
+            _create_table()
+            bootstrap.reset()
+            stack.callback(bootstrap.reset)
+            bootstrap.use_time(lambda: world.timeline.now, _sleeper(server, world))
+            let_agents_register(world, bootstrap.runtime().ports.ledger)
+            # Each distinct job falls to the first controller: a trace is the queue of one Jenkins.
+            replay = Replay(self.trace, world.controllers[fleet.controllers[0]])
+            self.stage = Stage(world, replay, fleet, self.trace, self.hours)
+            handlers = Handlers(world, Random(self.seed))  # noqa: S311 - names of simulated invocations
+            for progress in drive(world, replay, handlers, hours=self.hours):
+                yield self.stage, progress
+
+    def result(self, progress: Progress) -> dict[str, Any]:
+        """The one JSON object, counted from the world's truth."""
+        if self.stage is None:
+            raise RuntimeError("run the show first")
+        truth = count_truth(self.stage.world, self.stage.replay.builds)
+        return {
+            "trace": self.trace.name,
+            "pools": len(self.stage.fleet.pools),
+            "passes": progress.passes,
+            **as_json(truth),
+            "errors": progress.errors,
+            "took_s": round(perf_counter() - self._began, 1),
+        }
+
+
+class Handlers:
+    """The real handlers, as Lambda calls them: with a scheduled event and a context."""
+
+    def __init__(self, world: World, chance: Random) -> None:
+        """Load the three functions."""
+        self._world = world
+        self._chance = chance
+        self._apps = {path.parent.name: _load(path) for path in sorted(FUNCTIONS.glob("*/app.py"))}
+
+    def publish_metrics(self) -> int:
+        """Run one tick of it."""
+        self._call("publish_metrics")
+        return 0
+
+    def scale_up(self) -> int:
+        """Run one tick of it; failed steps are errors."""
+        return _failed(self._call("scale_up"))
+
+    def scale_down(self) -> int:
+        """Run one tick of it; failed steps are errors."""
+        return _failed(self._call("scale_down"))
+
+    def _call(self, function: str) -> dict[str, Any]:
+        now = datetime.fromtimestamp(self._world.timeline.now, UTC)
+        tick = {
+            "version": "0",
+            "id": self._new_id(),
+            "detail-type": "Scheduled Event",
+            "source": "aws.events",
+            "time": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "region": _REGION,
+            "resources": [],
+            "detail": {},
+        }
+        answer: dict[str, Any] = self._apps[function].handler(tick, Context(function, self._new_id()))
+        return answer
+
+    def _new_id(self) -> str:
+        return f"{self._chance.getrandbits(64):016x}"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What Lambda hands to a handler beside the event."""
+
+    function_name: str
+    aws_request_id: str
+    memory_limit_in_mb: int = 512
+    invoked_function_arn: str = "arn:aws:lambda:us-west-2:123456789012:function:demo"
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Simulated time stands still while a handler runs; it never runs out."""
+        return _FUNCTION_MILLISECONDS
+
+
+def _failed(plan: dict[str, Any]) -> int:
+    return sum(step["outcome"] == "failed" for step in plan.get("steps", []))
+
+
+def _load(path: Path) -> ModuleType:
+    name = f"functions.{path.parent.name}.app"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise RuntimeError(f"{path} cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _serve(server: FaceServer, world: World) -> None:
+    server.ec2 = Ec2Face(world.ec2)
+    for name, controller in world.controllers.items():
+        base = f"{server.url}/jenkins/{name}/"
+        server.jenkins[name] = JenkinsFace(controller, base, accounts={_USER: _TOKEN})
+
+
+def _sleeper(server: FaceServer, world: World) -> Callable[[float], None]:
+    def sleep(seconds: float) -> None:
+        with server.lock:
+            world.timeline.sleep(seconds)
+
+    return sleep
+
+
+@contextmanager
+def _environment(server: FaceServer, fleet: Fleet, fleet_file: Path) -> Iterator[None]:
+    """Set what the handlers read, and put everything back afterwards."""
+    before = dict(os.environ)
+    os.environ |= {
+        "FLEET_CONFIG": str(fleet_file),
+        "STATE_TABLE": TABLE,
+        "METRIC_NAMESPACE": "JenkinsFleet",
+        "AWS_DEFAULT_REGION": _REGION,
+        "AWS_ACCESS_KEY_ID": "demo",
+        "AWS_SECRET_ACCESS_KEY": "demo",
+        "AWS_ENDPOINT_URL_EC2": f"{server.url}/ec2/",
+        "POWERTOOLS_SERVICE_NAME": "autoscaler",
+    }
+    for name in fleet.controllers:
+        override = environment_name(name)
+        os.environ[f"JENKINS_URL_{override}"] = f"{server.url}/jenkins/{name}/"
+        os.environ[f"JENKINS_USER_{override}"] = _USER
+        os.environ[f"JENKINS_TOKEN_{override}"] = _TOKEN
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ |= before
+
+
+@contextmanager
+def _logs_to(path: Path) -> Iterator[None]:
+    """Send the functions' log lines to a file: the screen belongs to the live view."""
+    handler = logger.registered_handler
+    if not isinstance(handler, logging.StreamHandler):
+        raise RuntimeError("Powertools' logger writes to something that cannot be redirected")
+    with path.open("w", encoding="utf-8") as stream:
+        before = handler.setStream(stream)
+        try:
+            yield
+        finally:
+            handler.setStream(before or sys.stdout)
+
+
+def _create_table() -> None:
+    boto3.client("dynamodb").create_table(
+        TableName=TABLE,
+        KeySchema=[{"AttributeName": "fleet", "KeyType": "HASH"}, {"AttributeName": "item", "KeyType": "RANGE"}],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("fleet", "item")],
+        BillingMode="PAY_PER_REQUEST",
+    )
+
