@@ -1,0 +1,1 @@
+"""Builders: they take only what a test talks about."""

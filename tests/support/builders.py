@@ -1,0 +1,211 @@
+"""Builders of domain values with defaults that no test depends on."""
+
+from dataclasses import replace
+from typing import Any
+
+from autoscaler.domain.durations import Learned
+from autoscaler.domain.marks import Mark, MarkClass
+from autoscaler.domain.memory import Life, Look, Memory, Window
+from autoscaler.domain.model import Fleet, Limits, Market, Offering, Platform, Pool
+from autoscaler.domain.snapshot import (
+    Build,
+    ControllerView,
+    Instance,
+    InstanceState,
+    Intent,
+    IntentState,
+    Node,
+    OfflineCause,
+    QueueItem,
+    Record,
+    RecordState,
+    Snapshot,
+    Wait,
+)
+
+NOW = 1_800_000_000.0
+LONG_AGO = NOW - 100_000.0
+
+
+def an_offering(instance_type: str = "c5.18xlarge", **facts: Any) -> Offering:
+    given: dict[str, Any] = {"subnet": "", "market": Market.ON_DEMAND, "usd_per_hour": 3.0}
+    return Offering(instance_type=instance_type, **(given | facts))
+
+
+def a_pool(name: str = "cpu", **facts: Any) -> Pool:
+    given: dict[str, Any] = {
+        "labels": frozenset({name}),
+        "controllers": ("main",),
+        "executors": 1,
+        "platform": Platform.LINUX,
+        "launch_template": name,
+        "launch_template_version": "$Default",
+        "offerings": (an_offering(),),
+        "max_agents": 10,
+        "min_agents": 0,
+        "warm_executors": 0,
+        "exclusive": True,
+        "remote_dir": "/home/jenkins",
+        "queue_maturity_seconds": 30.0,
+        "max_wait_seconds": 1800.0,
+        "wait_usd_per_hour": 20.0,
+        "boot_seconds": 180.0,
+        "boot_timeout_seconds": 900.0,
+        "max_idle_seconds": 7200.0,
+        "idle_seconds": None,
+        "drain_settle_seconds": 5.0,
+        "spot_patience_seconds": 180.0,
+    }
+    return Pool(name=name, **(given | facts))
+
+
+def a_fleet(*pools: Pool, **limits: Any) -> Fleet:
+    pools = pools or (a_pool(),)
+    given: dict[str, Any] = {"max_agents": 100, "max_launches_per_hour": 100, "max_usd_per_hour": 1e6, "max_usd_per_month": 1e9}
+    controllers = tuple(dict.fromkeys(c for pool in pools for c in pool.controllers))
+    return Fleet(name="f", limits=Limits(**(given | limits)), controllers=controllers, pools={pool.name: pool for pool in pools})
+
+
+def an_item(item_id: int = 1, *, label: str | None = None, why: Wait | None = None, **facts: Any) -> QueueItem:
+    """A starved item; ``label`` alone: a freestyle job that asks for it."""
+    given: dict[str, Any] = {
+        "job": f"job-{item_id}",
+        "run": "",
+        "label": label,
+        "labelless": False,
+        "wait": why or Wait(for_executor=True, label=label),
+        "buildable": True,
+        "waiting_seconds": 120.0,
+    }
+    return QueueItem(id=item_id, **(given | facts))
+
+
+def a_build(job: str = "job", **facts: Any) -> Build:
+    given: dict[str, Any] = {"key": f"{job}/0", "run": f"job/{job}/1", "elapsed_seconds": None, "estimate_seconds": None}
+    return Build(job=job, **(given | facts))
+
+
+def a_node(name: str, *labels: str, builds: tuple[Build, ...] = (), **facts: Any) -> Node:
+    given: dict[str, Any] = {
+        "labels": frozenset((name, *labels)),
+        "executors": 1,
+        "offline": False,
+        "temporarily_offline": False,
+        "cause": OfflineCause.NONE,
+        "reason": "",
+        "description": "",
+        "idle": not builds,
+        "builds": builds,
+        "agent": True,
+    }
+    return Node(name=name, **(given | facts))
+
+
+def a_mark(kind: MarkClass = MarkClass.RETIRE, pass_id: str = "p") -> Mark:
+    return Mark(fleet="f", kind=kind, pass_id=pass_id)
+
+
+def cordoned(node: Node, mark: Mark | None = None) -> Node:
+    text = (mark or a_mark()).text
+    return replace(node, offline=True, temporarily_offline=True, cause=OfflineCause.PERSON, reason=text)
+
+
+def a_view(*nodes: Node, items: tuple[QueueItem, ...] = (), **facts: Any) -> ControllerView:
+    """A complete view; ``items`` next first. The beacon is there."""
+    beacon = a_node("autoscaler-beacon-f", offline=True)
+    given: dict[str, Any] = {
+        "name": "main",
+        "problem": None,
+        "session": "s1",
+        "quieting_down": False,
+        "items": items,
+        "nodes": (beacon, *nodes),
+        "unread": frozenset(),
+        "set_aside": (),
+        "response_seconds": 0.1,
+    }
+    return ControllerView(**(given | facts))
+
+
+def a_record(instance_id: str = "i-1", *, pool: str = "cpu", node: str | None = None, **facts: Any) -> Record:
+    """A registered record with a node, a requested one without."""
+    given: dict[str, Any] = {
+        "state": RecordState.REGISTERED if node else RecordState.REQUESTED,
+        "controller": "main",
+        "launch": "l-1",
+        "instance_type": "c5.18xlarge",
+        "usd_per_hour": 3.0,
+        "launched_at": LONG_AGO if node else NOW - 10.0,
+        "registered_at": LONG_AGO + 60.0 if node else None,
+        "keep_until": 0.0,
+        "changed_at": LONG_AGO,
+    }
+    return Record(instance_id=instance_id, pool=pool, node=node, **(given | facts))
+
+
+def an_instance(instance_id: str = "i-1", *, pool: str = "cpu", **facts: Any) -> Instance:
+    given: dict[str, Any] = {
+        "state": InstanceState.RUNNING,
+        "controller": "main",
+        "launch": "l-1",
+        "instance_type": "c5.18xlarge",
+        "market": "on-demand",
+        "launched_at": LONG_AGO,
+    }
+    return Instance(id=instance_id, pool=pool, **(given | facts))
+
+
+def an_intent(intent_id: str = "l-9", *, pool: str = "cpu", count: int = 1, **facts: Any) -> Intent:
+    given: dict[str, Any] = {
+        "state": IntentState.SENT,
+        "controller": "main",
+        "usd_per_hour": 3.0,
+        "request": "{}",
+        "created_at": NOW - 30.0,
+        "keep_until": 0.0,
+        "instances": (),
+        "empty_look_at": None,
+    }
+    return Intent(id=intent_id, pool=pool, count=count, **(given | facts))
+
+
+def a_memory(**facts: Any) -> Memory:
+    """A memory of a controller long known, and windows that nothing was needed in."""
+    given: dict[str, Any] = {"lives": {"main": Life(session="s1", since_at=LONG_AGO)}}
+    return Memory(**(given | facts))
+
+
+def an_empty_window(*, most: int = 0, pool: str = "cpu") -> dict[str, Window]:
+    """A window that has been open for long, in which ``most`` agents were needed at once."""
+    return {f"main/{pool}": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 60, most),))}
+
+
+def a_look(condition: str, *, seconds_ago: float = 120.0, **facts: Any) -> Look:
+    given: dict[str, Any] = {"last_at": NOW - 60.0, "invocation": "earlier", "session": "s1"}
+    return Look(condition=condition, first_at=NOW - seconds_ago, **(given | facts))
+
+
+def a_snapshot(*views: ControllerView, **facts: Any) -> Snapshot:
+    """A snapshot; the instances of all records run unless told otherwise."""
+    views = views or (a_view(),)
+    records: tuple[Record, ...] = facts.get("records", ())
+    given: dict[str, Any] = {
+        "taken_at": NOW,
+        "pass_id": "p",
+        "invocation": "now",
+        "controllers": {view.name: view for view in views},
+        "instances": tuple(an_instance(r.instance_id, pool=r.pool, controller=r.controller) for r in records),
+        "fates": {},
+        "records": records,
+        "intents": (),
+        "memory": a_memory(),
+        "learned": {view.name: Learned() for view in views},
+    }
+    return Snapshot(**(given | facts))
+
+
+def an_agent(number: int = 1, *, pool: str = "cpu", builds: tuple[Build, ...] = (), executors: int = 1) -> tuple[Record, Node]:
+    """A ready agent: its record and its node."""
+    name = f"{pool}-{number}"
+    node = a_node(name, pool, "autoscaler-fleet-f", builds=builds, executors=executors)
+    return a_record(f"i-{number}", pool=pool, node=name), node

@@ -1,0 +1,117 @@
+"""The fleet file: what is accepted, and the one line in which the rest is refused."""
+
+import hashlib
+import json
+
+import pytest
+
+from autoscaler.config import load_fleet, load_settings
+from autoscaler.domain.model import Market
+from autoscaler.errors import ConfigError
+
+GOOD = """
+fleet: f
+limits: {max_agents: 10, max_launches_per_hour: 10, max_usd_per_hour: 100, max_usd_per_month: 1000}
+controllers:
+  main: {url: https://jenkins.example.org/}
+pools:
+  cpu:
+    executors: 4
+    launch_template: cpu
+    instance_types: [c5.18xlarge]
+    platform: linux
+    max_agents: 5
+"""
+
+
+def load(tmp_path, text):
+    path = tmp_path / "fleet.yaml"
+    path.write_text(text, encoding="utf-8")
+    return load_fleet(path)
+
+
+def test_the_defaults_are_those_of_the_design(tmp_path):
+    pool = load(tmp_path, GOOD).pools["cpu"]
+    assert (pool.labels, pool.controllers, pool.launch_template_version) == (frozenset({"cpu"}), ("main",), "$Default")
+    assert (pool.queue_maturity_seconds, pool.max_wait_seconds, pool.wait_usd_per_hour) == (30.0, 1800.0, 20.0)
+    assert (pool.boot_seconds, pool.boot_timeout_seconds, pool.max_idle_seconds) == (180.0, 900.0, 7200.0)
+    assert (pool.drain_settle_seconds, pool.spot_patience_seconds, pool.idle_seconds) == (5.0, 180.0, None)
+    assert (pool.exclusive, pool.remote_dir, pool.offerings[0].usd_per_hour) == (True, "/home/jenkins/agent", 3.06)
+
+
+def test_a_pool_overrides_the_defaults(tmp_path):
+    pool = load(tmp_path, GOOD.replace("pools:", "defaults: {boot_seconds: 60, max_wait_seconds: 7}\npools:") + "    boot_seconds: 90\n").pools["cpu"]
+    assert (pool.boot_seconds, pool.max_wait_seconds) == (90.0, 7.0)
+
+
+def test_offerings_are_types_by_subnets_and_spot_comes_first(tmp_path):
+    extra = "    market: spot-then-on-demand\n    subnets: [subnet-a, subnet-b]\n    spot_discount: 0.5\n"
+    offerings = load(tmp_path, GOOD + extra).pools["cpu"].offerings
+    assert [(o.subnet, o.market) for o in offerings] == [
+        ("subnet-a", Market.SPOT),
+        ("subnet-b", Market.SPOT),
+        ("subnet-a", Market.ON_DEMAND),
+        ("subnet-b", Market.ON_DEMAND),
+    ]
+    assert [round(o.usd_per_hour, 2) for o in offerings] == [1.53, 1.53, 3.06, 3.06]
+
+
+def test_a_windows_pool_has_windows_prices_and_folders(tmp_path):
+    pool = load(tmp_path, GOOD.replace("platform: linux", "platform: windows")).pools["cpu"]
+    assert (pool.offerings[0].usd_per_hour, pool.remote_dir) == (6.372, "C:\\jenkins")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("fleet: f\n", "fleet: f\nspeed: fast\n", "speed: unknown key"),
+        ("fleet: f\n", "", "fleet: missing"),
+        ("fleet: f\n", "fleet: F_1\n", "fleet ('F_1'): "),
+        ("executors: 4", "executors: 0", "pools.cpu.executors (0): input should be greater than or equal to 1"),
+        ("executors: 4", "executors: four", "pools.cpu.executors ('four'): input should be a valid integer"),
+        ("executors: 4", "executors: true", "pools.cpu.executors (True): input should be a valid integer"),
+        ("executors: 4", "executors: 4\n    executors: 5", "line 8: executors is written twice"),
+        ("max_agents: 5", "max_agents: 5\n    min_agents: 6", "min_agents (6) exceeds max_agents (5)"),
+        ("max_agents: 5", "max_agents: 50", "pools.cpu.max_agents (50) exceeds limits.max_agents (10)"),
+        ("max_agents: 5", "max_agents: 5\n    warm_executors: 21", "warm_executors (21) exceeds max_agents x executors (20)"),
+        ("max_agents: 5", "max_agents: 5\n    controllers: [other]", "pools.cpu.controllers (other) is not one of the controllers (main)"),
+        ("max_agents: 5", "max_agents: 5\n    boot_seconds: 900", "pools.cpu.boot_timeout_seconds (900) must exceed boot_seconds (900)"),
+        ("max_agents: 5", "max_agents: 5\n    labels: [a, a]", "labels (a, a) names something twice"),
+        ("[c5.18xlarge]", "[c99.huge]", "pools.cpu.instance_types (c99.huge): no linux price is carried for it; set usd_per_hour"),
+        ("[c5.18xlarge]", "[]", "pools.cpu.instance_types ([]): list should have at least 1 item"),
+        ("https://jenkins.example.org/", "jenkins", "url (jenkins) must be an http or https URL"),
+        ("max_usd_per_hour: 100", "max_usd_per_hour: .nan", "limits.max_usd_per_hour (nan): "),
+        ("pools:", "pools: [", "is not YAML ("),
+    ],
+    ids=lambda value: str(value).strip()[:30],
+)
+def test_what_is_wrong_is_said_in_one_line(tmp_path, old, new, line):
+    with pytest.raises(ConfigError) as refused:
+        load(tmp_path, GOOD.replace(old, new))
+    assert line in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_empty_file_and_a_missing_one_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"fleet.yaml"):
+        load(tmp_path, "")
+    with pytest.raises(ConfigError, match=r"cannot be read \(No such file"):
+        load_fleet(tmp_path / "none.yaml")
+
+
+def test_an_own_price_needs_no_table(tmp_path):
+    text = GOOD.replace("[c5.18xlarge]", "[c99.huge]") + "    usd_per_hour: 12.5\n"
+    assert load(tmp_path, text).pools["cpu"].offerings[0].usd_per_hour == 12.5
+
+
+def test_a_checked_json_is_believed_only_for_the_same_bytes(tmp_path):
+    path = tmp_path / "fleet.yaml"
+    path.write_text(GOOD, encoding="utf-8")
+    other = json.loads(json.dumps({"fleet": "from-json", "limits": load_settings(path).limits.model_dump()}))
+    other |= {"controllers": {"main": {"url": "http://j/"}}, "pools": {"p": {"executors": 1, "launch_template": "t"}}}
+    other["pools"]["p"] |= {"instance_types": ["c5.large"], "platform": "linux", "max_agents": 1}
+    checked = tmp_path / "fleet.json"
+    checked.write_text(json.dumps({"sha256": "0" * 64, "fleet": other}), encoding="utf-8")
+    assert load_fleet(path).name == "f"
+    checked.write_text(json.dumps({"sha256": hashlib.sha256(GOOD.encode()).hexdigest(), "fleet": other}), encoding="utf-8")
+    assert load_fleet(path).name == "from-json"

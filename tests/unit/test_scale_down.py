@@ -1,0 +1,292 @@
+"""When an agent is cordoned, when it is given up, and what keeps it."""
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.domain import decide, looks
+from autoscaler.domain.marks import MarkClass
+from autoscaler.domain.memory import Life, Window
+from autoscaler.domain.orders import DrainNodes, DrainSome
+from autoscaler.domain.plan import Adopt, Cordon, DeleteNode, Forget, Terminate, Uncordon
+from autoscaler.domain.reasons import Reason
+from autoscaler.domain.snapshot import InstanceState, OfflineCause, RecordState, Wait
+from support.builders import (
+    NOW,
+    a_build,
+    a_fleet,
+    a_look,
+    a_mark,
+    a_memory,
+    a_node,
+    a_pool,
+    a_record,
+    a_snapshot,
+    a_view,
+    an_agent,
+    an_empty_window,
+    an_instance,
+    an_item,
+    cordoned,
+)
+
+FLEET = a_fleet()
+
+
+def decide_down(*agents, fleet=FLEET, items=(), view=None, memory=None, **facts):
+    """Decide with these agents, given as (record, node) or (record, None)."""
+    nodes = [node for _, node in agents if node]
+    given = {"records": tuple(record for record, _ in agents), "memory": memory or a_memory(windows=an_empty_window())}
+    return decide.scale_down(a_snapshot(a_view(*nodes, items=items, **(view or {})), **(given | facts)), fleet)
+
+
+def kinds(plan):
+    return [type(step) for step in plan.steps]
+
+
+def held(plan):
+    return {h.reason for h in plan.held}
+
+
+def drained_memory(instance_id="i-1", **look):
+    return a_memory(windows=an_empty_window(), looks={instance_id: a_look(looks.DRAINED, **look)})
+
+
+def a_drained_agent(mark=None):
+    record, node = an_agent()
+    return record, cordoned(node, mark)
+
+
+def test_cordons_what_was_not_needed_inside_the_window():
+    [step] = decide_down(an_agent()).steps
+    assert (type(step), step.mark.kind, step.reason) == (Cordon, MarkClass.RETIRE, Reason.SURPLUS)
+    assert "no more than 0 of 1 agents" in step.detail
+
+
+def test_keeps_as_many_as_were_needed_at_once():
+    memory = a_memory(windows=an_empty_window(most=2))
+    plan = decide_down(an_agent(1), an_agent(2), an_agent(3), memory=memory)
+    assert len(plan.steps) == 1
+
+
+def test_a_window_that_is_not_full_retires_nothing():
+    memory = a_memory(windows={"main/cpu": Window(opened_at=NOW - 120, seen_at=NOW - 60, peaks=((NOW - 60, 0),))})
+    plan = decide_down(an_agent(), memory=memory)
+    assert (plan.steps, held(plan)) == ((), {Reason.WINDOW_OPEN})
+
+
+def test_a_gap_between_passes_starts_the_window_again():
+    memory = a_memory(windows={"main/cpu": Window(opened_at=NOW - 9e4, seen_at=NOW - 181, peaks=((NOW - 181, 0),))})
+    assert held(decide_down(an_agent(), memory=memory)) == {Reason.WINDOW_OPEN}
+
+
+def test_starved_items_count_as_needed_before_they_are_mature():
+    items = (an_item(1, label="cpu", waiting_seconds=1.0),)
+    assert decide_down(an_agent(), items=items).steps == ()
+
+
+def test_the_agent_that_was_idle_longest_goes_first():
+    memory = a_memory(windows=an_empty_window(most=1), idle_since={"i-1": NOW - 60, "i-2": NOW - 600})
+    [step] = decide_down(an_agent(1), an_agent(2), memory=memory).steps
+    assert step.node == "cpu-2"
+
+
+def test_among_busy_agents_the_one_with_least_work_left_empties_first():
+    fleet = a_fleet(a_pool("cpu", executors=2))
+    long_one = an_agent(1, executors=2, builds=(a_build("a", elapsed_seconds=10.0, estimate_seconds=7200.0),))
+    short_one = an_agent(2, executors=2, builds=(a_build("b", elapsed_seconds=10.0, estimate_seconds=60.0),))
+    [step] = decide_down(long_one, short_one, fleet=fleet, memory=a_memory(windows=an_empty_window(most=1))).steps
+    assert step.node == "cpu-2"
+
+
+@pytest.mark.parametrize(
+    ("pool", "agents"), [({"min_agents": 1}, 1), ({"warm_executors": 1}, 1)], ids=["minimum", "warm"]
+)
+def test_keeps_the_minimum_and_the_warm_executors(pool, agents):
+    assert decide_down(*(an_agent(n + 1) for n in range(agents)), fleet=a_fleet(a_pool("cpu", **pool))).steps == ()
+
+
+def test_keeps_what_a_person_asked_to_keep():
+    record, node = an_agent()
+    assert decide_down((replace(record, keep_until=NOW + 60), node)).steps == ()
+
+
+def test_gives_up_an_agent_that_was_idle_before_and_after_the_cordon():
+    memory = drained_memory(seconds_ago=0.0, idle_before_at=NOW - 5.0, invocation="now")
+    [step] = decide_down(a_drained_agent(), memory=memory).steps
+    assert (type(step), step.reason, step.mark) == (Terminate, Reason.DRAINED, a_mark())
+
+
+def test_settles_for_as_long_as_the_pool_says():
+    memory = drained_memory(seconds_ago=0.0, idle_before_at=NOW - 4.9, invocation="now")
+    assert held(decide_down(a_drained_agent(), memory=memory)) == {Reason.SECOND_LOOK}
+
+
+@pytest.mark.parametrize(
+    "look",
+    [{"invocation": "now"}, {"seconds_ago": 59.0}, {"session": "s0"}, {"last_at": NOW - 200.0}],
+    ids=["same invocation", "too soon", "another life", "a gap"],
+)
+def test_one_that_was_busy_needs_a_later_invocation_of_the_same_life(look):
+    plan = decide_down(a_drained_agent(), memory=drained_memory(**look))
+    assert (plan.steps, held(plan)) == ((), {Reason.SECOND_LOOK})
+
+
+def test_a_build_that_slipped_in_keeps_the_agent():
+    record, node = an_agent(builds=(a_build(),))
+    plan = decide_down((record, cordoned(node)), memory=drained_memory())
+    assert (plan.steps, held(plan)) == ((), {Reason.STILL_BUSY})
+
+
+def test_an_agent_whose_idle_flag_is_contradicted_by_an_executor_is_kept():
+    record, node = an_agent(builds=(a_build(),))
+    assert decide_down((record, replace(cordoned(node), idle=True)), memory=drained_memory()).steps == ()
+
+
+def test_a_one_off_executor_keeps_the_agent():
+    record, node = an_agent()
+    assert decide_down((record, replace(cordoned(node), idle=False)), memory=drained_memory()).steps == ()
+
+
+def test_a_pinned_agent_is_not_given_up_and_comes_back():
+    record, node = a_drained_agent()
+    items = (an_item(why=Wait(for_executor=True, nodes=(node.name,))),)
+    assert kinds(decide_down((record, node), items=items, memory=drained_memory())) == [Uncordon]
+
+
+def test_what_was_busy_before_a_restart_is_not_given_up_and_comes_back():
+    life = Life(session="s1", since_at=NOW - 600, restarted=True, suspects=("cpu-1",))
+    memory = replace(drained_memory(), lives={"main": life})
+    [step] = decide_down(a_drained_agent(), memory=memory).steps
+    assert (type(step), step.reason) == (Uncordon, Reason.BUSY_BEFORE_RESTART)
+
+
+@pytest.mark.parametrize(
+    ("view", "lives", "reason"),
+    [
+        ({"problem": "503"}, {}, Reason.INCOMPLETE),
+        ({"quieting_down": True}, {}, Reason.QUIETING_DOWN),
+        ({"session": "s2"}, {}, Reason.RESTART_GRACE),
+        ({}, {"lives": {"main": Life(session="s1", since_at=NOW - 119)}}, Reason.RESTART_GRACE),
+        ({}, {"lives": {}}, Reason.RESTART_GRACE),
+    ],
+    ids=["incomplete", "quieting down", "restarted now", "restarted lately", "never seen before"],
+)
+def test_nothing_is_given_up_where_jenkins_cannot_be_believed(view, lives, reason):
+    memory = replace(drained_memory(), **lives)
+    plan = decide_down(a_drained_agent(), an_agent(2), view=view, memory=memory)
+    assert plan.steps == ()
+    assert reason in held(plan)
+
+
+def test_a_retiring_agent_is_kept_while_its_pool_starves():
+    items = (an_item(1, label="cpu", waiting_seconds=1.0),)
+    plan = decide_down(a_drained_agent(), items=items, memory=drained_memory())
+    assert (plan.steps, held(plan)) == ((), {Reason.DEMAND_IS_BACK})
+
+
+def test_an_agent_that_a_person_took_offline_is_left_alone():
+    record, node = an_agent()
+    theirs = replace(cordoned(node), reason="autoscaler:other-fleet:retire:p")
+    assert decide_down((record, theirs), memory=drained_memory()).steps == ()
+
+
+def test_an_instance_that_never_registered_is_given_up_after_two_looks():
+    record = a_record("i-1", launched_at=NOW - 1000)
+    assert decide_down((record, None)).steps == ()
+    memory = a_memory(looks={"i-1": a_look("overdue", session="")})
+    [step] = decide_down((record, None), memory=memory).steps
+    assert (type(step), step.reason) == (Terminate, Reason.BOOT_TIMEOUT)
+
+
+def test_an_instance_that_is_booting_is_left_alone():
+    assert decide_down((a_record("i-1", launched_at=NOW - 800), None)).steps == ()
+
+
+def test_a_node_whose_instance_is_gone_is_deleted_after_two_looks():
+    record, node = an_agent()
+    dead = (record, replace(node, offline=True, cause=OfflineCause.OTHER))
+    gone = {"instances": (), "fates": {"i-1": InstanceState.TERMINATED}}
+    assert decide_down(dead, **gone).steps == ()
+    [step] = decide_down(dead, **gone, memory=a_memory(looks={"i-1": a_look("ended", session="")})).steps
+    assert (type(step), step.reason) == (DeleteNode, Reason.INSTANCE_GONE)
+
+
+def test_absence_from_the_list_is_not_gone():
+    record, node = an_agent()
+    young = replace(record, launched_at=NOW - 300, registered_at=NOW - 100)
+    looked = a_memory(looks={"i-1": a_look("ended", session="")})
+    plan = decide_down((young, replace(node, offline=True)), instances=(), fates={"i-1": InstanceState.NOT_FOUND}, memory=looked)
+    assert DeleteNode not in kinds(plan)
+
+
+def test_a_dead_agent_that_is_still_busy_waits_for_the_disconnect_grace():
+    record, node = an_agent(builds=(a_build(),))
+    dead = (record, replace(node, offline=True))
+    gone = {"instances": (), "fates": {"i-1": InstanceState.TERMINATED}}
+    early = a_memory(looks={"i-1": a_look("ended", seconds_ago=200.0, session="")})
+    late = a_memory(looks={"i-1": a_look("ended", seconds_ago=300.0, session="")})
+    assert decide_down(dead, **gone, memory=early).steps == ()
+    assert kinds(decide_down(dead, **gone, memory=late)) == [DeleteNode]
+
+
+def test_a_lost_agent_is_quarantined_not_retired():
+    record, node = an_agent()
+    lost = (record, replace(node, offline=True, cause=OfflineCause.OTHER))
+    memory = a_memory(looks={"i-1": a_look("lost", seconds_ago=300.0)})
+    [step] = decide_down(lost, memory=memory).steps
+    assert (type(step), step.mark.kind) == (Cordon, MarkClass.QUARANTINE)
+
+
+def test_an_instance_without_its_node_is_given_up_after_two_looks():
+    record, _ = an_agent()
+    memory = a_memory(looks={"i-1": a_look("nodeless")})
+    [step] = decide_down((record, None), memory=memory).steps
+    assert (type(step), step.reason, step.node) == (Terminate, Reason.NODE_GONE, "cpu-1")
+
+
+def test_a_node_that_could_not_be_read_is_not_missing():
+    record, _ = an_agent()
+    memory = a_memory(looks={"i-1": a_look("nodeless")})
+    assert decide_down((record, None), view={"unread": frozenset({"cpu-1"})}, memory=memory).steps == ()
+
+
+def test_an_unknown_instance_with_our_tags_is_adopted_with_its_node():
+    node = a_node("cpu-7", "cpu", "autoscaler-fleet-f", description="Agent of pool cpu on instance i-7.")
+    memory = a_memory(looks={"i-7": a_look("stray", session="")}, windows=an_empty_window())
+    [step] = decide_down(view={"nodes": (node,)}, memory=memory, instances=(an_instance("i-7"),)).steps
+    assert (type(step), step.instance_id, step.node) == (Adopt, "i-7", "cpu-7")
+
+
+def test_what_was_condemned_is_gone_on_with():
+    record = replace(an_agent()[0], state=RecordState.CONDEMNED)
+    assert kinds(decide_down((record, None))) == [Terminate]
+    gone = {"instances": (), "fates": {"i-1": InstanceState.SHUTTING_DOWN}}
+    assert kinds(decide_down((record, None), **gone)) == [Forget]
+    assert kinds(decide_down((record, an_agent()[1]), **gone)) == [DeleteNode]
+
+
+def test_a_sweep_over_its_share_of_a_pool_stops():
+    records = [a_record(f"i-{n}", launched_at=NOW - 1000) for n in range(10)]
+    memory = a_memory(looks={r.instance_id: a_look("overdue", session="") for r in records})
+    plan = decide_down(*((record, None) for record in records), memory=memory)
+    assert len(plan.steps) == 3
+    assert Reason.SWEEP_LIMIT in held(plan)
+
+
+def test_a_person_drains_named_nodes_for_good():
+    snapshot = a_snapshot(a_view(an_agent()[1]), records=(an_agent()[0],))
+    plan = decide.drain_for_a_person(snapshot, FLEET, DrainNodes(nodes=("cpu-1", "nope"), reason="disk", request_id=None))
+    [step] = plan.steps
+    assert (step.node, step.mark.kind, step.detail) == ("cpu-1", MarkClass.OPERATOR, "disk")
+    assert held(plan) == {Reason.NOT_FOUND}
+
+
+def test_a_person_drains_some_and_the_same_request_only_once():
+    agents = [an_agent(1), an_agent(2), an_agent(3)]
+    snapshot = a_snapshot(a_view(*(node for _, node in agents)), records=tuple(record for record, _ in agents))
+    order = DrainSome(pool="cpu", count=2, controller=None, reason="r", request_id="r1")
+    plan = decide.drain_for_a_person(snapshot, FLEET, order)
+    assert kinds(plan) == [Cordon, Cordon]
+    again = decide.drain_for_a_person(replace(snapshot, memory=plan.memory), FLEET, order)
+    assert (again.steps, held(again)) == ((), {Reason.ALREADY_DONE})

@@ -1,0 +1,266 @@
+"""When an agent is launched, when one comes back, and what holds it."""
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.domain import decide
+from autoscaler.domain.durations import Learned, job_key, pool_key
+from autoscaler.domain.memory import CoolOff, Life, Month
+from autoscaler.domain.model import Market
+from autoscaler.domain.orders import LaunchSome
+from autoscaler.domain.plan import CreateBeacon, Launch, Uncordon
+from autoscaler.domain.reasons import Reason
+from autoscaler.domain.snapshot import InstanceState, Wait
+from support.builders import (
+    NOW,
+    a_build,
+    a_fleet,
+    a_memory,
+    a_node,
+    a_pool,
+    a_record,
+    a_snapshot,
+    a_view,
+    an_agent,
+    an_intent,
+    an_item,
+    an_offering,
+    cordoned,
+)
+
+
+def launches(plan):
+    return [(step.pool, step.count, step.reason) for step in plan.steps if isinstance(step, Launch)]
+
+
+def held(plan):
+    return {h.reason for h in plan.held}
+
+
+def items(count, label="cpu", **facts):
+    return tuple(an_item(number, label=label, **facts) for number in range(1, count + 1))
+
+
+def learned_minutes(pool, minutes):
+    return {"main": Learned(samples={pool_key(pool): (minutes * 60.0,) * 5})}
+
+
+def test_launches_at_once_for_an_item_that_no_executor_can_ever_take():
+    plan = decide.scale_up(a_snapshot(a_view(items=items(1))), a_fleet())
+    assert launches(plan) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
+
+
+def test_an_item_counts_once_it_is_mature():
+    plan = decide.scale_up(a_snapshot(a_view(items=items(1, waiting_seconds=29.0))), a_fleet())
+    assert plan.steps == ()
+
+
+def test_four_items_fill_one_agent_of_four_executors():
+    fleet = a_fleet(a_pool("cpu", executors=4))
+    assert launches(decide.scale_up(a_snapshot(a_view(items=items(4))), fleet))[0][1] == 1
+
+
+def test_does_not_launch_again_for_what_is_on_its_way():
+    snapshot = a_snapshot(a_view(items=items(1)), records=(a_record("i-1"),))
+    assert launches(decide.scale_up(snapshot, a_fleet())) == []
+
+
+def test_a_launch_without_answer_counts_as_on_its_way():
+    snapshot = a_snapshot(a_view(items=items(2)), intents=(an_intent(count=2),))
+    assert launches(decide.scale_up(snapshot, a_fleet())) == []
+
+
+def test_an_agent_past_its_boot_deadline_is_no_longer_counted_on():
+    snapshot = a_snapshot(a_view(items=items(1)), records=(a_record("i-1", launched_at=NOW - 901),))
+    assert launches(decide.scale_up(snapshot, a_fleet())) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
+
+
+def test_waits_for_a_busy_executor_when_that_is_cheaper_than_an_agent():
+    record, node = an_agent(builds=(a_build(elapsed_seconds=None),))
+    fleet = a_fleet(a_pool("cpu", wait_usd_per_hour=1.0))
+    snapshot = a_snapshot(a_view(node, items=items(1)), records=(record,), learned=learned_minutes("cpu", 6))
+    plan = decide.scale_up(snapshot, fleet)
+    assert launches(plan) == []
+    assert Reason.WORTH_WAITING in held(plan)
+
+
+def test_launches_when_the_items_together_would_wait_for_more_than_an_agent_costs():
+    record, node = an_agent(builds=(a_build(),))
+    fleet = a_fleet(a_pool("cpu", wait_usd_per_hour=5.0, max_wait_seconds=1e5))
+    snapshot = a_snapshot(a_view(node, items=items(6)), records=(record,), learned=learned_minutes("cpu", 30))
+    [(pool, count, reason)] = launches(decide.scale_up(snapshot, fleet))
+    assert (pool, reason) == ("cpu", Reason.STARVED_QUEUE)
+    assert 1 <= count <= 6
+
+
+def test_the_reason_tells_both_sides_in_dollars():
+    record, node = an_agent(builds=(a_build(),))
+    snapshot = a_snapshot(a_view(node, items=items(6)), records=(record,), learned=learned_minutes("cpu", 30))
+    fleet = a_fleet(a_pool("cpu", max_wait_seconds=1e5))
+    [step] = [s for s in decide.scale_up(snapshot, fleet).steps if isinstance(s, Launch)]
+    assert "would wait" in step.detail
+    assert "for an agent of $" in step.detail
+
+
+def test_short_jobs_share_the_executor_that_is_free():
+    record, node = an_agent()
+    snapshot = a_snapshot(a_view(node, items=items(3)), records=(record,), learned=learned_minutes("cpu", 0.5))
+    assert launches(decide.scale_up(snapshot, a_fleet())) == []
+
+
+def test_nobody_waits_beyond_max_wait_while_limits_allow():
+    record, node = an_agent(builds=(a_build(),))
+    fleet = a_fleet(a_pool("cpu", wait_usd_per_hour=0.0, max_wait_seconds=600.0))
+    snapshot = a_snapshot(a_view(node, items=items(1)), records=(record,), learned=learned_minutes("cpu", 30))
+    assert launches(decide.scale_up(snapshot, fleet)) == [("cpu", 1, Reason.MAX_WAIT)]
+
+
+def test_an_executor_whose_own_run_waits_in_the_queue_is_not_counted_on():
+    record, node = an_agent(builds=(a_build(run="job/p/1"),))
+    inner = an_item(1, label=None, why=Wait(for_executor=True, label="cpu"), run="job/p/1")
+    snapshot = a_snapshot(a_view(node, items=(inner,)), records=(record,), learned=learned_minutes("cpu", 1))
+    assert launches(decide.scale_up(snapshot, a_fleet())) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
+
+
+def test_takes_the_cheaper_of_two_pools_that_could_serve():
+    dear = a_pool("dear", labels=frozenset({"linux"}), offerings=(an_offering(usd_per_hour=9.0),))
+    cheap = a_pool("cheap", labels=frozenset({"linux"}), offerings=(an_offering(usd_per_hour=1.0),))
+    plan = decide.scale_up(a_snapshot(a_view(items=items(1, "linux"))), a_fleet(dear, cheap))
+    assert launches(plan) == [("cheap", 1, Reason.NOBODY_CAN_SERVE)]
+
+
+def test_a_retiring_agent_comes_back_before_one_is_launched():
+    record, node = an_agent()
+    snapshot = a_snapshot(a_view(cordoned(node), items=items(1)), records=(record,))
+    plan = decide.scale_up(snapshot, a_fleet())
+    assert [type(step) for step in plan.steps] == [Uncordon]
+    assert plan.steps[0].reason is Reason.DEMAND_IS_BACK
+
+
+def test_a_pinned_agent_comes_back_at_once_even_before_the_item_is_mature():
+    record, node = an_agent()
+    item = an_item(why=Wait(for_executor=True, nodes=(node.name,)), waiting_seconds=0.0)
+    [step] = decide.scale_up(a_snapshot(a_view(cordoned(node), items=(item,)), records=(record,)), a_fleet()).steps
+    assert (type(step), step.reason) == (Uncordon, Reason.PINNED)
+
+
+def test_an_agent_that_a_person_took_offline_is_not_counted_and_not_touched():
+    record, node = an_agent()
+    theirs = replace(cordoned(node), reason="disk swap")
+    plan = decide.scale_up(a_snapshot(a_view(theirs, items=items(1)), records=(record,)), a_fleet())
+    assert [type(step) for step in plan.steps] == [Launch]
+
+
+def test_a_node_of_somebody_else_that_can_serve_is_used_first():
+    plan = decide.scale_up(a_snapshot(a_view(a_node("static", "cpu"), items=items(1))), a_fleet())
+    assert plan.steps == ()
+
+
+def test_puts_the_beacon_back():
+    view = replace(a_view(), nodes=())
+    [step] = decide.scale_up(a_snapshot(view), a_fleet()).steps
+    assert isinstance(step, CreateBeacon)
+    assert (step.spec.name, step.spec.executors, step.spec.exclusive) == ("autoscaler-beacon-f", 1, True)
+
+
+@pytest.mark.parametrize("view", [a_view(items=items(3), problem="503"), a_view(items=items(3), quieting_down=True)], ids=["incomplete", "quieting"])
+def test_launches_nothing_for_a_controller_that_cannot_be_believed_or_takes_nothing(view):
+    plan = decide.scale_up(a_snapshot(view), a_fleet())
+    assert launches(plan) == []
+    assert held(plan) & {Reason.INCOMPLETE, Reason.QUIETING_DOWN}
+
+
+def test_a_controller_that_is_down_does_not_stop_work_on_another():
+    fleet = a_fleet(a_pool("cpu", controllers=("main", "other")))
+    down = a_view(name="main", problem="ConnectTimeout")
+    plan = decide.scale_up(a_snapshot(down, a_view(name="other", items=items(1))), fleet)
+    assert [(s.controller, s.pool) for s in plan.steps if isinstance(s, Launch)] == [("other", "cpu")]
+
+
+def test_agents_that_are_missing_right_after_a_restart_are_not_replaced():
+    record, node = an_agent()
+    view = a_view(replace(node, offline=True), items=items(1), session="s2")
+    memory = a_memory(lives={"main": Life(session="s2", since_at=NOW - 10, restarted=True)})
+    assert launches(decide.scale_up(a_snapshot(view, records=(record,), memory=memory), a_fleet())) == []
+
+
+@pytest.mark.parametrize(
+    ("pool", "limits", "reason"),
+    [
+        ({"max_agents": 2}, {}, Reason.MAX_AGENTS),
+        ({}, {"max_agents": 2}, Reason.FLEET_MAX_AGENTS),
+        ({}, {"max_launches_per_hour": 2}, Reason.LAUNCH_RATE),
+        ({}, {"max_usd_per_hour": 7.0}, Reason.USD_PER_HOUR),
+        ({}, {"max_usd_per_month": 7.0}, Reason.USD_PER_MONTH),
+    ],
+    ids=lambda value: str(value),
+)
+def test_no_limit_is_exceeded_and_the_one_that_is_hit_is_named(pool, limits, reason):
+    plan = decide.scale_up(a_snapshot(a_view(items=items(5))), a_fleet(a_pool("cpu", **pool), **limits))
+    assert sum(count for _, count, _ in launches(plan)) == 2
+    assert reason in held(plan)
+
+
+def test_limits_count_the_dearest_offering_that_is_asked_for():
+    pool = a_pool("cpu", offerings=(an_offering(usd_per_hour=1.0), an_offering("c6i.16xlarge", usd_per_hour=5.0)))
+    plan = decide.scale_up(a_snapshot(a_view(items=items(5))), a_fleet(pool, max_usd_per_hour=10.0))
+    assert sum(count for _, count, _ in launches(plan)) == 2
+
+
+def test_the_month_already_spent_counts():
+    memory = a_memory(month=Month(name="2027-01", usd=98.0, metered_at=NOW))
+    plan = decide.scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet(max_usd_per_month=100.0))
+    assert Reason.USD_PER_MONTH in held(plan)
+
+
+def test_keeps_the_minimum_and_the_warm_executors():
+    fleet = a_fleet(a_pool("cpu", min_agents=2), a_pool("gpu", warm_executors=3, executors=2))
+    assert launches(decide.scale_up(a_snapshot(), fleet)) == [("cpu", 2, Reason.MIN_AGENTS), ("gpu", 2, Reason.WARM_EXECUTORS)]
+
+
+def test_an_offering_without_capacity_gives_the_next_one_its_turn():
+    first, second = an_offering(), an_offering("c6i.16xlarge")
+    memory = a_memory(cool_offs={f"cpu/{first.key}": CoolOff(until_at=NOW + 60, times=1, why="none left")})
+    plan = decide.scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet(a_pool("cpu", offerings=(first, second))))
+    assert [step.offerings for step in plan.steps] == [(second,)]
+
+
+def test_when_every_offering_is_cooled_off_nothing_is_asked_for():
+    memory = a_memory(cool_offs={f"cpu/{an_offering().key}": CoolOff(until_at=NOW + 60, times=1, why="none left")})
+    plan = decide.scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet())
+    assert (plan.steps, held(plan)) == ((), {Reason.NO_OFFERING})
+
+
+@pytest.mark.parametrize(("waiting", "market"), [(60.0, Market.SPOT), (300.0, Market.ON_DEMAND)])
+def test_spot_then_on_demand_asks_for_on_demand_when_patience_is_over(waiting, market):
+    offerings = (an_offering(market=Market.SPOT, usd_per_hour=1.0), an_offering())
+    plan = decide.scale_up(a_snapshot(a_view(items=items(1, waiting_seconds=waiting))), a_fleet(a_pool("cpu", offerings=offerings)))
+    assert [(step.market, {o.market for o in step.offerings}) for step in plan.steps] == [(market, {market})]
+
+
+def test_known_jobs_are_planned_with_their_own_duration():
+    record, node = an_agent()
+    known = Learned(samples={job_key("job-1", "cpu"): (5.0,), pool_key("cpu"): (7200.0,)})
+    one, two = an_item(1, label="cpu"), an_item(2, label="cpu", job="job-1")
+    snapshot = a_snapshot(a_view(node, items=(one, two)), records=(record,), learned={"main": known})
+    assert launches(decide.scale_up(snapshot, a_fleet())) == []
+
+
+def test_a_dead_instance_is_not_counted_on():
+    snapshot = a_snapshot(a_view(items=items(1)), records=(a_record("i-1"),), instances=(), fates={"i-1": InstanceState.TERMINATED})
+    assert launches(decide.scale_up(snapshot, a_fleet())) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
+
+
+def test_a_person_gets_what_the_limits_allow_and_is_told():
+    order = LaunchSome(pool="cpu", count=5, controller=None, keep_seconds=600.0, reason="release", request_id="r1")
+    plan = decide.launch_some(a_snapshot(), a_fleet(a_pool("cpu", max_agents=3)), order)
+    [step] = plan.steps
+    assert (step.count, step.reason, step.intent_id, step.keep_until) == (3, Reason.MANUAL, "manual-r1", NOW + 600)
+    assert held(plan) == {Reason.MAX_AGENTS, Reason.FEWER_THAN_ASKED}
+
+
+def test_the_same_request_launches_once():
+    order = LaunchSome(pool="cpu", count=1, controller=None, keep_seconds=0.0, reason="r", request_id="r1")
+    plan = decide.launch_some(a_snapshot(intents=(an_intent("manual-r1"),)), a_fleet(), order)
+    assert (plan.steps, held(plan)) == ((), {Reason.ALREADY_DONE})
