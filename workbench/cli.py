@@ -72,7 +72,9 @@ def match(
 
 @app.command()
 def demo(
-    trace: Annotated[Path | None, typer.Option(help="A workload trace (CSV, may be gzipped).", show_default="2018-09-04 of the MXNet CI")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="A workload trace (CSV, may be gzipped).", show_default="2018-09-04 of the MXNet CI")
+    ] = None,
     fleet: FleetFile = EXAMPLE_FLEET,
     hours: Annotated[float, typer.Option(min=0.02, max=24 * 62, help="How many hours of it.")] = 24.0,
     seed: Annotated[int, typer.Option(help="Of the world's chance: boot times and the like.")] = 1,
@@ -85,8 +87,8 @@ def demo(
     show = Show(loaded, fleet, hours, seed, log_file)
     if as_json:
         last = None
-        for _, last in show.run():
-            pass
+        for _, progress in show.run():
+            last = progress
         if last is not None:
             print(json.dumps(show.result(last)))  # noqa: T201
         return

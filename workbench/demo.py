@@ -74,7 +74,7 @@ class Show:
             stack.enter_context(_environment(server, fleet, self.fleet_file))
             stack.enter_context(_logs_to(self.log_file))
             stack.enter_context(mock_aws(config={"core": {"mock_credentials": True, "passthrough": {"services": ["ec2"]}}}))
-            _create_table()
+            create_table()
             bootstrap.reset()
             stack.callback(bootstrap.reset)
             bootstrap.use_time(lambda: world.timeline.now, _sleeper(server, world))
@@ -216,7 +216,7 @@ def _logs_to(path: Path) -> Iterator[None]:
     """Send the functions' log lines to a file: the screen belongs to the live view."""
     handler = logger.registered_handler
     if not isinstance(handler, logging.StreamHandler):
-        raise RuntimeError("Powertools' logger writes to something that cannot be redirected")
+        raise TypeError("Powertools' logger writes to something that cannot be redirected")
     with path.open("w", encoding="utf-8") as stream:
         before = handler.setStream(stream)
         try:
@@ -225,11 +225,11 @@ def _logs_to(path: Path) -> Iterator[None]:
             handler.setStream(before or sys.stdout)
 
 
-def _create_table() -> None:
+def create_table() -> None:
+    """Make the state table as the template does."""
     boto3.client("dynamodb").create_table(
         TableName=TABLE,
         KeySchema=[{"AttributeName": "fleet", "KeyType": "HASH"}, {"AttributeName": "item", "KeyType": "RANGE"}],
         AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("fleet", "item")],
         BillingMode="PAY_PER_REQUEST",
     )
-

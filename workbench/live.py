@@ -48,7 +48,10 @@ def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
         ("jobs finished", f"{result['finished']} of {result['jobs']}"),
         ("builds killed", str(result["killed"])),
         ("jobs that no pool can serve", str(result["unservable"])),
-        ("wait for an executor: p50, p95, longest", f"{result['wait_p50_s']:.0f} s, {result['wait_p95_s']:.0f} s, {result['wait_max_s']:.0f} s"),
+        (
+            "wait for an executor: p50, p95, longest",
+            f"{result['wait_p50_s']:.0f} s, {result['wait_p95_s']:.0f} s, {result['wait_max_s']:.0f} s",
+        ),
         ("agent hours", f"{result['agent_hours']:.1f}"),
         ("bill", f"${result['usd']:,.2f}"),
         ("agents launched, terminated", f"{result['launches']}, {result['terminations']}"),
@@ -68,7 +71,10 @@ def _pools(stage: Stage) -> Table:
     for pool in stage.fleet.pools.values():
         counts = _states(stage, pool.name)
         bar = Text.assemble(
-            ("█" * counts["busy"], "green"), ("█" * counts["idle"], "yellow"), ("░" * counts["draining"], "red"), ("·" * counts["booting"], "blue")
+            ("█" * counts["busy"], "green"),
+            ("█" * counts["idle"], "yellow"),
+            ("░" * counts["draining"], "red"),
+            ("·" * counts["booting"], "blue"),
         )
         cells = [str(waiting[pool.name] or ""), *(str(counts[name] or "") for name in _COLUMNS), str(pool.max_agents)]
         table.add_row(pool.name, *cells, bar)

@@ -15,7 +15,10 @@ from workbench.world.world import World
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """The measures of one run, once it has come to rest: what is then beyond the pools' minimum is leaked. Waits: from buildable to running, of every build that got an executor."""
+    """The measures of one run, once it has come to rest: what is then beyond the pools' minimum is leaked.
+
+    Waits are from buildable to running, in seconds, of every build that got an executor.
+    """
 
     jobs: int
     finished: int

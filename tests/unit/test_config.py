@@ -40,7 +40,9 @@ def test_the_defaults_are_those_of_the_design(tmp_path):
 
 
 def test_a_pool_overrides_the_defaults(tmp_path):
-    pool = load(tmp_path, GOOD.replace("pools:", "defaults: {boot_seconds: 60, max_wait_seconds: 7}\npools:") + "    boot_seconds: 90\n").pools["cpu"]
+    pool = load(
+        tmp_path, GOOD.replace("pools:", "defaults: {boot_seconds: 60, max_wait_seconds: 7}\npools:") + "    boot_seconds: 90\n"
+    ).pools["cpu"]
     assert (pool.boot_seconds, pool.max_wait_seconds) == (90.0, 7.0)
 
 

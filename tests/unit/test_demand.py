@@ -33,7 +33,9 @@ def test_a_text_that_jenkins_would_refuse_is_one_label():
     assert pools_of(demand_of(an_item(label="a&b"), fleet=fleet)) == ["odd"]
 
 
-@pytest.mark.parametrize("facts", [{"buildable": False}, {"why": Wait(for_executor=False)}], ids=["not buildable", "waits for something else"])
+@pytest.mark.parametrize(
+    "facts", [{"buildable": False}, {"why": Wait(for_executor=False)}], ids=["not buildable", "waits for something else"]
+)
 def test_what_waits_for_something_else_is_no_demand(facts):
     demand = demand_of(an_item(label="cpu", **facts))
     assert demand.wants == demand.unmet == ()

@@ -99,9 +99,7 @@ def test_among_busy_agents_the_one_with_least_work_left_empties_first():
     assert step.node == "cpu-2"
 
 
-@pytest.mark.parametrize(
-    ("pool", "agents"), [({"min_agents": 1}, 1), ({"warm_executors": 1}, 1)], ids=["minimum", "warm"]
-)
+@pytest.mark.parametrize(("pool", "agents"), [({"min_agents": 1}, 1), ({"warm_executors": 1}, 1)], ids=["minimum", "warm"])
 def test_keeps_the_minimum_and_the_warm_executors(pool, agents):
     assert decide_down(*(an_agent(n + 1) for n in range(agents)), fleet=a_fleet(a_pool("cpu", **pool))).steps == ()
 

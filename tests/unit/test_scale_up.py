@@ -164,7 +164,9 @@ def test_puts_the_beacon_back():
     assert (step.spec.name, step.spec.executors, step.spec.exclusive) == ("autoscaler-beacon-f", 1, True)
 
 
-@pytest.mark.parametrize("view", [a_view(items=items(3), problem="503"), a_view(items=items(3), quieting_down=True)], ids=["incomplete", "quieting"])
+@pytest.mark.parametrize(
+    "view", [a_view(items=items(3), problem="503"), a_view(items=items(3), quieting_down=True)], ids=["incomplete", "quieting"]
+)
 def test_launches_nothing_for_a_controller_that_cannot_be_believed_or_takes_nothing(view):
     plan = decide.scale_up(a_snapshot(view), a_fleet())
     assert launches(plan) == []
@@ -194,7 +196,7 @@ def test_agents_that_are_missing_right_after_a_restart_are_not_replaced():
         ({}, {"max_usd_per_hour": 7.0}, Reason.USD_PER_HOUR),
         ({}, {"max_usd_per_month": 7.0}, Reason.USD_PER_MONTH),
     ],
-    ids=lambda value: str(value),
+    ids=str,
 )
 def test_no_limit_is_exceeded_and_the_one_that_is_hit_is_named(pool, limits, reason):
     plan = decide.scale_up(a_snapshot(a_view(items=items(5))), a_fleet(a_pool("cpu", **pool), **limits))

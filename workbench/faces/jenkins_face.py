@@ -60,7 +60,7 @@ class JenkinsFace:
         """Answer one request."""
         name = f"{request.method} {request.path.strip('/').split('/')[-1] or 'root'}"
         part = request.path.strip("/").split("/")[0]
-        call = f"jenkins {part if request.method == 'GET' else name.split()[-1]}"
+        call = f"jenkins {part if request.method == 'GET' else name.rsplit(maxsplit=1)[-1]}"
         with self.faults.around(call):
             return self._answer(request)
 

@@ -5,7 +5,7 @@ import gzip
 import threading
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from workbench.faces.ec2_face import Ec2Face, error_xml
@@ -33,7 +33,7 @@ class FaceServer:
         """Where it listens."""
         return f"http://127.0.0.1:{self._server.server_port}"
 
-    def __enter__(self) -> "FaceServer":
+    def __enter__(self) -> Self:
         """Begin to serve."""
         self._thread.start()
         return self
@@ -60,7 +60,7 @@ class FaceServer:
             user, password = _basic(headers.get("Authorization"))
             return face.handle(Request(method, path, query, form, user, password, headers.get("Jenkins-Crumb")))
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
+    def _handler(self) -> type[BaseHTTPRequestHandler]:  # noqa: C901 - a class, whose methods are counted together
         owner = self
 
         class Handler(BaseHTTPRequestHandler):

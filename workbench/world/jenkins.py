@@ -199,15 +199,12 @@ class Controller:
         node.connected = False
         if not node.temporarily_offline:
             node.cause, node.reason = "hudson.slaves.OfflineCause$ChannelTermination", "Connection was broken"
+        bound = [*node.builds.values(), *(build for build in self.queue if build.resumes_on == name)]
+        for build in bound:
+            build.killed_by = killed_by or build.killed_by
         for build in list(node.builds.values()):
-            if killed_by:
-                build.killed_by = killed_by
             if build.kind is Kind.FREESTYLE:
                 self._end(build, Ended.KILLED)
-        if killed_by:
-            for build in self.queue:
-                if build.resumes_on == name:
-                    build.killed_by = killed_by
 
     def set_offline(self, name: str, reason: str, user: str) -> None:
         """Mark a node temporarily offline, over whatever mark there is."""

@@ -86,8 +86,8 @@ def runtime() -> Runtime:
         notebook=state,
         lease=state,
         metrics=CloudWatchMetrics(partial(_client, "cloudwatch"), namespace),
-        clock=lambda: _TIME.clock(),
-        sleep=lambda seconds: _TIME.sleep(seconds),
+        clock=lambda: _TIME.clock(),  # noqa: PLW0108 - `use_time` may come after the wiring
+        sleep=lambda seconds: _TIME.sleep(seconds),  # noqa: PLW0108
         new_id=lambda: uuid.uuid4().hex,
         log=log,
     )

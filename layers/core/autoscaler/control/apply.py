@@ -70,7 +70,7 @@ class _Hand:
                 self._silent.add(step.controller)
             return Result(step=step, outcome=Outcome.FAILED, detail=f"{type(error).__name__}: {error}")
 
-    def _take(self, step: Step) -> Result:  # noqa: PLR0911 - one line a step
+    def _take(self, step: Step) -> Result:  # noqa: C901 - one line a step
         match step:
             case CreateBeacon():
                 return nodes.create_beacon(self._controllers[step.controller], step)
@@ -133,4 +133,3 @@ class _Hand:
         changed = replace(record, state=state, changed_at=self._ports.clock())
         self._ports.ledger.change_record(changed, expected=record.state)
         self._records[record.instance_id] = changed
-

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.model import Pool
 from autoscaler.domain.numbers import (
-    KEEP_LAUNCH_SECONDS,
     REQUESTS_REMEMBERED_SECONDS,
     RESEND_LAUNCH_SECONDS,
     SECOND_LOOK_SECONDS,
@@ -65,7 +64,9 @@ def launch(ports: Ports, pool: Pool, step: Launch) -> tuple[Result, tuple[Setbac
     settle(ports, pool, sent, answer)
     setbacks = tuple(Setback(pool=step.pool, error=error) for error in answer.errors)
     got = len(answer.instances)
-    detail = "" if got >= step.count else f"{got} of {step.count}: {', '.join(sorted({e.code for e in answer.errors})) or 'no reason given'}"
+    detail = (
+        "" if got >= step.count else f"{got} of {step.count}: {', '.join(sorted({e.code for e in answer.errors})) or 'no reason given'}"
+    )
     return Result(step=step, outcome=Outcome.DONE if got else Outcome.FAILED, detail=detail, count=got), setbacks
 
 
@@ -86,14 +87,11 @@ def recover(ports: Ports, pools: Mapping[str, Pool], book: Book) -> bool:
         for intent in open_intents:
             _recover(ports, pools[intent.pool], intent, listed)
     for intent in book.intents:
-        if not intent.open and ports.clock() - intent.created_at > _kept_seconds(intent):
+        # A settled launch lives on in its records; a person's is kept, since the same request may be repeated.
+        repeatable = intent.id.startswith(MANUAL_PREFIX) and ports.clock() - intent.created_at < REQUESTS_REMEMBERED_SECONDS
+        if not intent.open and not repeatable:
             ports.ledger.remove_intent(intent)
     return bool(open_intents)
-
-
-def _kept_seconds(intent: Intent) -> float:
-    """How long a settled launch still counts: in the hour's launch rate, or as a person's request that may be repeated."""
-    return REQUESTS_REMEMBERED_SECONDS if intent.id.startswith(MANUAL_PREFIX) else KEEP_LAUNCH_SECONDS
 
 
 def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None) -> None:
@@ -154,7 +152,7 @@ def _advance(ports: Ports, old: Intent, new: Intent) -> Intent:
     return new
 
 
-def _record(ports: Ports, pool: Pool, intent: Intent, instance_id: str, instance_type: str, market: str) -> Record:  # noqa: PLR0913
+def _record(ports: Ports, pool: Pool, intent: Intent, instance_id: str, instance_type: str, market: str) -> Record:
     return Record(
         instance_id=instance_id,
         state=RecordState.REQUESTED,
@@ -182,4 +180,3 @@ def _price(pool: Pool, instance_type: str, market: str) -> float:
     """What it costs by the fleet file's prices; the dearest offering for a type that is not in it."""
     prices = [o.usd_per_hour for o in pool.offerings if (o.instance_type, str(o.market)) == (instance_type, market)]
     return prices[0] if prices else max(offering.usd_per_hour for offering in pool.offerings)
-

@@ -50,10 +50,7 @@ def _unlisted(book: Book, fleet: Fleet, views: Iterable[ControllerView], instanc
     recorded = {record.instance_id for record in book.records if _open(record)}
     named = {record.node for record in book.records if _open(record)}
     described = {
-        instance_in(node) or ""
-        for view in views
-        for node in view.nodes
-        if fleet.ownership_label in node.labels and node.name not in named
+        instance_in(node) or "" for view in views for node in view.nodes if fleet.ownership_label in node.labels and node.name not in named
     }
     return sorted((recorded | described) - listed - {""})
 

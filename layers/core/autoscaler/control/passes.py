@@ -55,7 +55,6 @@ def scale_down(ports: Ports, fleet: Fleet, turn: Turn) -> list[Report]:
 
 def carry_out(ports: Ports, fleet: Fleet, turn: Turn, order: LaunchSome | DrainSome | DrainNodes) -> list[Report]:
     """Do what a person asked for, within the limits."""
-
     if isinstance(order, LaunchSome):
         launch_some = partial(decide.launch_some, order=order)
         return [_one_pass(ports, fleet, turn, launch_some, turn.invocation, settle_first=launches.recover)]
@@ -91,7 +90,7 @@ def _nothing_to_settle(_ports: Ports, _pools: Mapping[str, Pool], _book: Book) -
     return False
 
 
-def _one_pass(  # noqa: PLR0913
+def _one_pass(
     ports: Ports, fleet: Fleet, turn: Turn, decision: Decision, pass_id: str, *, settle_first: Settling = _nothing_to_settle
 ) -> Report:
     """Take one pass. ``settle_first``: only what may launch goes on with launches whose outcome is not known."""

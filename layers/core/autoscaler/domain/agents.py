@@ -65,9 +65,7 @@ def join_agents(snapshot: Snapshot, fleet: Fleet) -> tuple[Agent, ...]:
     return tuple(_join(snapshot, fleet, states, nodes))
 
 
-def _join(
-    snapshot: Snapshot, fleet: Fleet, states: dict[str, InstanceState], nodes: dict[tuple[str, str], Node]
-) -> Iterator[Agent]:
+def _join(snapshot: Snapshot, fleet: Fleet, states: dict[str, InstanceState], nodes: dict[tuple[str, str], Node]) -> Iterator[Agent]:
     for record in snapshot.records:
         pool = fleet.pools.get(record.pool)
         if pool is None or record.state is RecordState.GONE:
@@ -93,7 +91,7 @@ def _state(record: Record, state: InstanceState | None, now: float) -> InstanceS
     return InstanceState.TERMINATED if old else None
 
 
-def _phase(  # noqa: C901, PLR0911, PLR0913 - a decision table: one line a phase
+def _phase(  # noqa: PLR0911 - a decision table: one line a phase
     record: Record, pool: Pool, node: Node | None, mark: Mark | None, view: ControllerView | None, now: float
 ) -> Phase:
     in_time = now < record.launched_at + pool.boot_timeout_seconds

@@ -11,18 +11,18 @@ Where a controller was not read completely, restarted lately or is about to shut
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from autoscaler.domain import giveup, looks, retire
 from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.launch import LaunchWalk, uncordon
-from autoscaler.domain.limits import Room
+from autoscaler.domain.limits import HOUR_SECONDS, Room
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.model import Fleet, beacon_spec
 from autoscaler.domain.numbers import REQUESTS_REMEMBERED_SECONDS, SAMPLES_KEPT
 from autoscaler.domain.orders import MANUAL_PREFIX, DrainNodes, DrainSome, LaunchSome
-from autoscaler.domain.plan import CreateBeacon, Held, Plan, Step, Terminate, Uncordon
+from autoscaler.domain.plan import CreateBeacon, Forget, Held, Plan, Step, Terminate, Uncordon
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.situation import Situation, assess
 from autoscaler.domain.snapshot import Snapshot
@@ -47,11 +47,7 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
     """Decide what to cordon, what to give up, and what to repair."""
     situation = assess(snapshot, fleet)
     seen = looks.next_looks(situation.memory.looks, giveup.what_is_seen(situation), situation.now, snapshot.invocation)
-    windows = {
-        key: window
-        for controller in snapshot.controllers
-        for key, window in retire.next_windows(situation, controller).items()
-    }
+    windows = {key: window for controller in snapshot.controllers for key, window in retire.next_windows(situation, controller).items()}
     memory = replace(situation.memory, looks=seen, windows=windows)
     decided: list[Step | Held] = []
     for controller in snapshot.controllers:
@@ -65,7 +61,8 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
     decided += giveup.drained(situation, seen)
     decided += giveup.repairs(situation, seen)
     decided += giveup.unfinished(situation)
-    return _plan(situation, decided, _note_tails(memory, situation, decided))
+    memory = _note_tails(memory, situation, decided)
+    return _plan(situation, decided, _note_gone(memory, situation, decided))
 
 
 def launch_some(snapshot: Snapshot, fleet: Fleet, order: LaunchSome) -> Plan:
@@ -177,10 +174,7 @@ def _bound(situation: Situation, controller: str) -> list[Agent]:
     return [
         agent
         for agent in situation.agents
-        if view.complete
-        and agent.record.controller == controller
-        and agent.phase is Phase.RETIRING
-        and situation.protected(agent)
+        if view.complete and agent.record.controller == controller and agent.phase is Phase.RETIRING and situation.protected(agent)
     ]
 
 
@@ -217,6 +211,14 @@ def _note_tails(memory: Memory, situation: Situation, decided: Decided) -> Memor
         if isinstance(step, Terminate) and step.reason is Reason.DRAINED and since is not None:
             tails[step.pool] = (*tails.get(step.pool, ()), situation.now - since)[-SAMPLES_KEPT:]
     return replace(memory, tails=tails)
+
+
+def _note_gone(memory: Memory, situation: Situation, decided: Decided) -> Memory:
+    """Note when agents were launched whose records are closed now, as long as they count in the hour's launch rate."""
+    forgotten = {step.instance_id for step in decided if isinstance(step, Forget)}
+    gone = [record.launched_at for record in situation.snapshot.records if record.instance_id in forgotten]
+    lately = tuple(at for at in (*memory.launches_gone, *gone) if situation.now - at < HOUR_SECONDS)
+    return replace(memory, launches_gone=lately)
 
 
 def _plan(situation: Situation, decided: Decided, memory: Memory) -> Plan:

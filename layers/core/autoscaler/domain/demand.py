@@ -132,9 +132,7 @@ class _Resolver:
     def _expression(self, text: str) -> tuple[LabelExpression, tuple[Pool, ...]]:
         if text not in self._by_text:
             expression = _read(text, self._known_labels)
-            pools = tuple(
-                pool for pool in self._pools if expression.matches(pool.labels | {self._fleet.ownership_label})
-            )
+            pools = tuple(pool for pool in self._pools if expression.matches(pool.labels | {self._fleet.ownership_label}))
             self._by_text[text] = expression, pools
         return self._by_text[text]
 

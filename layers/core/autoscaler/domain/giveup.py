@@ -89,9 +89,7 @@ def unfinished(situation: Situation) -> Iterator[Terminate | DeleteNode | Forget
     for agent in situation.agents:
         record = agent.record
         view = situation.snapshot.controllers.get(record.controller)
-        node_gone = record.node is None or (
-            view is not None and view.complete and agent.node is None and record.node not in view.unread
-        )
+        node_gone = record.node is None or (view is not None and view.complete and agent.node is None and record.node not in view.unread)
         if agent.instance_ended and agent.phase is Phase.CONDEMNED and agent.node is not None:
             yield _delete(agent, agent.node.name, Reason.CONDEMNED)
         elif agent.instance_ended and node_gone:
@@ -160,9 +158,7 @@ def _repairs(  # noqa: C901 - one branch a kind of leak
         found = situation.snapshot.fates.get(instance_id or "") is not InstanceState.NOT_FOUND
         if fact and (found or now - fact.first_at >= NOT_FOUND_IS_GONE_AFTER_SECONDS):
             detail = f"EC2 says that its instance {instance_id} is gone"
-            yield DeleteNode(
-                controller=controller, pool="", node=node.name, instance_id=None, reason=Reason.INSTANCE_GONE, detail=detail
-            )
+            yield DeleteNode(controller=controller, pool="", node=node.name, instance_id=None, reason=Reason.INSTANCE_GONE, detail=detail)
 
 
 def _strays(situation: Situation) -> Iterator[Instance]:

@@ -143,8 +143,8 @@ class LaunchWalk:
                 return
             slot = self._supply.soonest(self._servers_of(want))
         elif start > pool.boot_seconds and want.item.waiting_seconds + start > pool.pool.max_wait_seconds:
-            if self._buy(pool, Reason.MAX_WAIT, f"{want.item.job} would wait longer than {pool.pool.max_wait_seconds:g} s"):
-                slot = self._supply.soonest(self._servers_of(want))
+            self._buy(pool, Reason.MAX_WAIT, f"{want.item.job} would wait longer than {pool.pool.max_wait_seconds:g} s")
+            slot = self._supply.soonest(self._servers_of(want))
         if slot is not None:
             self._book(want, slot, pool)
             self._settle_account(pool)

@@ -71,4 +71,3 @@ def _job_waits(before: Learned, now: Learned, begun: list[Sighting]) -> dict[str
         waits = left.get(sighting.job, [])
         found.setdefault(sighting.pool, []).append((waits.pop() + half_gap) if waits else half_gap)
     return {pool: tuple(waits) for pool, waits in found.items()}
-

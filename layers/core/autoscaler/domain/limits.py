@@ -27,6 +27,14 @@ def missing_of(intent: Intent) -> int:
     return max(0, intent.count - len(intent.instances)) if intent.open else 0
 
 
+def launched_lately(snapshot: Snapshot, memory: Memory) -> int:
+    """Count the launches of the last hour: agents that have a record, those that had one, and those still asked for."""
+    since = snapshot.taken_at - HOUR_SECONDS
+    recorded = sum(record.launched_at > since for record in snapshot.records)
+    gone = sum(launched_at > since for launched_at in memory.launches_gone)
+    return recorded + gone + sum(missing_of(intent) for intent in snapshot.intents)
+
+
 def month_name(at: float) -> str:
     """The calendar month (UTC) of an instant."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m")
@@ -54,11 +62,7 @@ class Room:
             of_records = sum(record.pool == name for record in records)
             self._in_pool[name] = of_records + sum(missing_of(i) for i in open_intents if i.pool == name)
         self.agents = len(records) + sum(missing_of(intent) for intent in open_intents)
-        self.launched = sum(
-            max(intent.count if intent.open else 0, len(intent.instances))
-            for intent in snapshot.intents
-            if snapshot.taken_at - intent.created_at < HOUR_SECONDS
-        )
+        self.launched = launched_lately(snapshot, memory)
         self._rate = sum(record.usd_per_hour for record in records)
         self._rate += sum(missing_of(intent) * intent.usd_per_hour for intent in open_intents)
         self._month = memory.month.usd + self._rate * MONTH_RESERVE_SECONDS / HOUR_SECONDS

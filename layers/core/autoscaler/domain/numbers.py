@@ -41,8 +41,6 @@ LEASE_WAIT_OF_A_PERSON_SECONDS = 45.0
 STALE_TICK_SECONDS = 90.0
 # A break-even is computed with this much for the pass that notices.
 PASS_SECONDS = 60.0
-# Settled launches are kept for the launch rate of an hour, a person's for as long as the request may be repeated.
-KEEP_LAUNCH_SECONDS = 3600.0
 # Within the month's limit an agent is reserved for this long: a build that has begun is never cut short to save money.
 MONTH_RESERVE_SECONDS = 3600.0
 REQUESTS_REMEMBERED_SECONDS = 86_400.0

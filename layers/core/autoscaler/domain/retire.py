@@ -120,4 +120,3 @@ def _home_pool(want: Want) -> str:
 
 def _key(pool: PoolView) -> str:
     return f"{pool.controller}/{pool.pool.name}"
-

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from autoscaler.domain.agents import Agent, join_agents
 from autoscaler.domain.demand import Demand, read_demand
-from autoscaler.domain.lives import in_grace, is_recovering, next_lives
 from autoscaler.domain.limits import living_records, meter, missing_of
+from autoscaler.domain.lives import in_grace, is_recovering, next_lives
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.numbers import SAMPLES_KEPT
@@ -78,12 +78,10 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
     agents = join_agents(snapshot, fleet)
     memory = snapshot.memory
     recovering = {
-        view.name: is_recovering(memory.lives.get(view.name), now) or _restarted(memory, view)
-        for view in snapshot.controllers.values()
+        view.name: is_recovering(memory.lives.get(view.name), now) or _restarted(memory, view) for view in snapshot.controllers.values()
     }
     demands = {
-        view.name: read_demand(view, fleet, snapshot.records, recovering=recovering[view.name])
-        for view in snapshot.controllers.values()
+        view.name: read_demand(view, fleet, snapshot.records, recovering=recovering[view.name]) for view in snapshot.controllers.values()
     }
     pins = {name: demand.pins for name, demand in demands.items()}
     boots, booted = _boots(memory, agents)
@@ -100,9 +98,7 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
     for agent in agents:
         by_key.setdefault(agent.key, []).append(agent)
     pools = {
-        (view.name, pool.name): view_pool(
-            view.name, pool, tuple(by_key.get((view.name, pool.name), ())), memory, snapshot.learned, now
-        )
+        (view.name, pool.name): view_pool(view.name, pool, tuple(by_key.get((view.name, pool.name), ())), memory, snapshot.learned, now)
         for view in snapshot.controllers.values()
         for pool in fleet.pools_of(view.name)
     }

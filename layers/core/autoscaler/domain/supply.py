@@ -118,9 +118,7 @@ def ready_slots(agent: Agent, learned: Learned, now: float, queued_runs: frozens
     yield from (0.0 for _ in range(executors - agent.busy_executors))
 
 
-def _agent_slots(  # noqa: PLR0913
-    agent: Agent, pool: PoolView, learned: Learned, now: float, runs: frozenset[str], *, recovering: bool
-) -> Iterator[float]:
+def _agent_slots(agent: Agent, pool: PoolView, learned: Learned, now: float, runs: frozenset[str], *, recovering: bool) -> Iterator[float]:
     match agent.phase:
         case Phase.READY:
             yield from ready_slots(agent, learned, now, runs)
@@ -136,9 +134,7 @@ def _boots_in(launched_at: float, pool: PoolView, now: float) -> float:
     return max(launched_at + pool.boot_seconds - now, _ANY_MOMENT_SECONDS)
 
 
-def _add_strangers(  # noqa: PLR0913
-    supply: Supply, fleet: Fleet, node: Node, learned: Learned, now: float, runs: frozenset[str]
-) -> None:
+def _add_strangers(supply: Supply, fleet: Fleet, node: Node, learned: Learned, now: float, runs: frozenset[str]) -> None:
     labels = node.labels - {node.name}
     if fleet.ownership_label in labels:  # ours without a record: it may be given up any moment
         return

@@ -188,7 +188,9 @@ def _build(where: str, executor: _Executor, date: datetime) -> Build | None:
     executable = executor.currentExecutable
     if executable is None:
         # Busy with something that the account may not read (no Job/Read): a build all the same.
-        return None if executor.idle else Build(key=f"{where}/{executor.number}", job="", run="", elapsed_seconds=None, estimate_seconds=None)
+        return (
+            None if executor.idle else Build(key=f"{where}/{executor.number}", job="", run="", elapsed_seconds=None, estimate_seconds=None)
+        )
     run = _run_of(executable.url)
     own_clock = executable.estimatedDuration is not None and executable.estimatedDuration > 0 and executable.timestamp is not None
     elapsed = date.timestamp() - (executable.timestamp or 0) / 1000.0
@@ -219,5 +221,3 @@ def _cause(computer: _Computer) -> OfflineCause:
     kind = str(computer.offlineCause.get("_class") or "")
     person = kind.endswith(("OfflineCause$UserCause", "OfflineCause$ByCLI"))
     return OfflineCause.PERSON if person else OfflineCause.OTHER
-
-

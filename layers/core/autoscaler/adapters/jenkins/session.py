@@ -100,7 +100,7 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
             raise TransientError("Jenkins was too slow: no time is left for another request in this pass")
         prepared = self._session.prepare_request(request)
         if self._settings is None:  # proxies and certificates; looking through the environment once is enough
-            self._settings = self._session.merge_environment_settings(prepared.url, {}, True, self._session.verify, None)
+            self._settings = self._session.merge_environment_settings(prepared.url, {}, stream=True, verify=self._session.verify, cert=None)
         manners = {"stream": True, "timeout": (CONNECT_SECONDS, seconds), "allow_redirects": False}
         try:
             response = self._session.send(prepared, **{**self._settings, **manners})

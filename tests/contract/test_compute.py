@@ -1,0 +1,168 @@
+"""The Compute port, with real boto3 over HTTP and in memory."""
+
+import pytest
+
+from autoscaler.domain.model import Market
+from autoscaler.domain.plan import Launch
+from autoscaler.domain.reasons import Reason
+from autoscaler.domain.snapshot import InstanceState
+from autoscaler.errors import LaunchRefusedError, MismatchError, TransientError, UnansweredError
+from support.builders import a_fleet, a_pool, an_offering
+from support.worlds import stand
+from workbench.world.faults import Fault
+
+FIRST, SECOND = an_offering(subnet="subnet-a"), an_offering("c6i.16xlarge", subnet="subnet-b", usd_per_hour=2.0)
+FLEET = a_fleet(a_pool("cpu", offerings=(FIRST, SECOND)))
+
+
+@pytest.fixture(params=["memory", "http"])
+def here(request):
+    with stand(request.param, FLEET) as stood:
+        yield stood
+
+
+def a_launch(count=1, *, market=Market.ON_DEMAND, offerings=(FIRST, SECOND)):
+    return Launch(
+        controller="main",
+        pool="cpu",
+        count=count,
+        market=market,
+        offerings=offerings,
+        keep_until=0.0,
+        intent_id=None,
+        reason=Reason.MANUAL,
+        detail="",
+    )
+
+
+def send(here, count=1, intent_id="l-1", **facts):
+    return here.compute.launch(here.compute.compose(a_launch(count, **facts), intent_id))
+
+
+def test_a_launch_answers_with_its_instances_pending_first_and_tagged(here):
+    answer = send(here, 2)
+    assert [(kind, market) for _, kind, market in answer.instances] == [("c5.18xlarge", "on-demand")] * 2
+    assert answer.errors == ()
+    listed = here.compute.instances()
+    assert {i.id for i in listed} == {instance_id for instance_id, _, _ in answer.instances}
+    assert {(i.state, i.pool, i.controller, i.launch, i.instance_type) for i in listed} == {
+        (InstanceState.PENDING, "cpu", "main", "l-1", "c5.18xlarge")
+    }
+    assert listed[0].launched_at == here.world.timeline.now
+    here.world.move_to(here.world.timeline.now + 30)
+    assert {i.state for i in here.compute.instances()} == {InstanceState.RUNNING}
+
+
+def test_the_same_launch_composes_to_the_same_bytes(here):
+    assert here.compute.compose(a_launch(), "l-1") == here.compute.compose(a_launch(), "l-1")
+    assert here.compute.compose(a_launch(), "l-1") != here.compute.compose(a_launch(), "l-2")
+
+
+def test_sending_the_same_bytes_again_launches_nothing_more(here):
+    assert send(here, 3) == send(here, 3)
+    assert len(here.compute.instances()) == 3
+
+
+def test_the_same_token_with_another_request_is_a_mismatch(here):
+    send(here, 1)
+    with pytest.raises(MismatchError):
+        send(here, 2)
+    assert len(here.compute.instances()) == 1
+
+
+def test_what_one_offering_lacks_the_next_one_gives_and_both_are_told(here):
+    here.world.ec2.capacity[FIRST.key] = 1
+    answer = send(here, 3)
+    assert [kind for _, kind, _ in answer.instances] == ["c5.18xlarge", "c6i.16xlarge", "c6i.16xlarge"]
+    assert [(e.code, e.offering_key) for e in answer.errors] == [("InsufficientInstanceCapacity", FIRST.key)]
+
+
+def test_no_capacity_at_all_is_an_answer_and_kept_under_its_token(here):
+    here.world.ec2.capacity |= {FIRST.key: 0, SECOND.key: 0}
+    assert send(here).instances == ()
+    here.world.ec2.capacity.clear()
+    assert send(here).instances == ()
+    assert len(send(here, intent_id="l-2").instances) == 1
+
+
+def test_spot_is_asked_for_as_spot(here):
+    spot = an_offering(market=Market.SPOT)
+    [(_, _, market)] = send(here, market=Market.SPOT, offerings=(spot,)).instances
+    assert market == "spot"
+    assert [i.market for i in here.compute.instances()] == ["spot"]
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_launch_without_answer_may_have_taken_effect(here, after):
+    here.faults.plan(Fault("ec2 CreateFleet", after=after))
+    with pytest.raises(UnansweredError):
+        send(here)
+    assert len(here.compute.instances()) == int(after)
+
+
+def test_a_server_error_may_have_taken_effect(here):
+    here.faults.plan(Fault("ec2 CreateFleet", status=500, code="InternalError"))
+    with pytest.raises(UnansweredError):
+        send(here)
+
+
+@pytest.mark.parametrize("code", ["RequestLimitExceeded", "InvalidLaunchTemplateName.NotFoundException", "VcpuLimitExceeded"])
+def test_a_refused_launch_says_with_which_code(here, code):
+    here.world.ec2.refuse = (code, "no")
+    with pytest.raises(LaunchRefusedError) as refused:
+        send(here)
+    assert refused.value.code == code
+
+
+def test_only_what_carries_our_tag_is_listed(here):
+    send(here)
+    next(iter(here.world.ec2.instances.values())).tags["autoscaler:fleet"] = "somebody-else"
+    assert here.compute.instances() == ()
+
+
+def test_fates_are_asked_by_id_and_an_unknown_id_fails_nothing(here):
+    [(instance_id, _, _)] = send(here).instances
+    here.compute.terminate(instance_id)
+    assert here.compute.fates([instance_id, "i-0123456789abcdef0"]) == {
+        instance_id: InstanceState.SHUTTING_DOWN,
+        "i-0123456789abcdef0": InstanceState.NOT_FOUND,
+    }
+    here.world.move_to(here.world.timeline.now + 60)
+    assert here.compute.fates([instance_id])[instance_id] is InstanceState.TERMINATED
+    assert here.compute.instances() == ()
+
+
+def test_a_new_instance_may_be_missing_from_the_list(here):
+    here.world.ec2.lag_seconds = 30.0
+    send(here)
+    assert here.compute.instances() == ()
+    here.world.move_to(here.world.timeline.now + 31)
+    assert len(here.compute.instances()) == 1
+
+
+def test_stopped_instances_are_listed(here):
+    send(here)
+    here.world.ec2.stop(next(iter(here.world.ec2.instances.values())))
+    assert [i.state for i in here.compute.instances()] == [InstanceState.STOPPED]
+
+
+def test_terminating_twice_and_the_unknown_is_harmless(here):
+    [(instance_id, _, _)] = send(here).instances
+    here.compute.terminate(instance_id)
+    here.compute.terminate(instance_id)
+    here.compute.terminate("i-0123456789abcdef0")
+
+
+def test_a_protected_instance_stays_and_says_so(here):
+    [(instance_id, _, _)] = send(here).instances
+    here.world.ec2.instances[instance_id].protected = True
+    with pytest.raises(TransientError, match="OperationNotPermitted"):
+        here.compute.terminate(instance_id)
+
+
+@pytest.mark.parametrize("call", ["DescribeInstances", "TerminateInstances"])
+def test_other_calls_that_fail_are_the_next_passes_business(here, call):
+    send(here)
+    here.faults.plan(Fault(f"ec2 {call}", status=503, code="Unavailable"))
+    with pytest.raises(TransientError):
+        here.compute.instances() if call == "DescribeInstances" else here.compute.terminate("i-1")

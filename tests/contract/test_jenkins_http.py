@@ -1,0 +1,141 @@
+"""Manners of the Jenkins session that only sockets can show."""
+
+import gzip
+import socket
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from autoscaler.adapters.jenkins.controller import JenkinsController
+from autoscaler.adapters.jenkins.session import JenkinsSession
+from autoscaler.errors import TransientError
+from support.worlds import a_world_node, stand
+from workbench.faces.jenkins_face import JenkinsFace
+from workbench.faces.server import FaceServer
+
+
+@contextmanager
+def answering(*answers: bytes):
+    """A server that gives these raw answers, one a connection, and keeps what it was asked."""
+    asked: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve():
+            for answer in answers:
+                connection, _ = listener.accept()
+                with connection:
+                    asked.append(connection.recv(65536))
+                    connection.sendall(answer)
+            listener.close()  # whoever comes now is refused at once
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/", asked
+        thread.join(timeout=5)
+
+
+def controller_at(url, monotonic=lambda: 0.0):
+    session = JenkinsSession(url, "u", "t", monotonic)
+    return JenkinsController("main", lambda: session, monotonic)
+
+
+def http(status, body=b"", *headers):
+    lines = [f"HTTP/1.1 {status}".encode(), b"Connection: close", b"Content-Length: %d" % len(body), *headers]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+def test_a_look_is_three_requests_whatever_the_size():
+    with stand("http") as here, FaceServer() as server:
+        server.jenkins["main"] = here.face
+        for number in range(200):
+            here.jenkins.add_node(a_world_node(f"cpu-{number}", "cpu"))
+            here.jenkins.submit(f"job-{number}", "gpu", 1.0)
+        view = controller_at(f"{server.url}/jenkins/main/").look()
+        assert (len(view.nodes), len(view.items)) == (201, 200)
+        assert [path.split("?")[0].removeprefix("/jenkins/main/") for path, _ in server.requests] == [
+            "queue/api/json",
+            "computer/api/json",
+            "api/json",
+        ]
+
+
+def test_asks_in_english_for_gzip_and_without_crumb():
+    with answering(http("200 OK", b"{}")) as (url, asked):
+        controller_at(url).look()
+    assert b"Accept-Language: en\r\n" in asked[0]
+    assert b"gzip" in asked[0]
+    assert b"Crumb" not in asked[0]
+    assert asked[0].startswith(b"GET /queue/api/json?tree=")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b'HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"items": [',
+        b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"ite\r\n',
+        http("200 OK", gzip.compress(b"{}")[:-6], b"Content-Encoding: gzip"),
+        http("200 OK", b"<html>login</html>"),
+        http("200 OK", b"[]"),
+        http("302 Found", b"", b"Location: /login"),
+        http("500 Server Error", b"x" * 80_000),
+    ],
+    ids=["no answer", "half a body", "half a chunk", "half a gzip", "html", "no object", "redirect", "error page"],
+)
+def test_an_answer_that_cannot_be_read_makes_an_incomplete_view(answer):
+    with answering(answer) as (url, _):
+        view = controller_at(url).look()
+    assert view.problem is not None
+    assert (view.items, view.nodes) == ((), ())
+
+
+def test_nobody_there_makes_an_incomplete_view():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    assert controller_at(f"http://127.0.0.1:{port}/").look().problem is not None
+
+
+def test_a_look_has_a_deadline():
+    seconds = iter(range(0, 1000, 6))
+    with stand("http") as here, FaceServer() as server:
+        server.jenkins["main"] = here.face
+        view = controller_at(f"{server.url}/jenkins/main/", lambda: float(next(seconds))).look()
+    assert "too slow" in view.problem
+
+
+def test_a_password_gets_its_crumb_only_after_jenkins_asked_for_it():
+    with stand("http", passwords={"u": "pw"}) as here, FaceServer() as server:
+        face = JenkinsFace(here.jenkins, f"{server.url}/jenkins/main/", passwords={"u": "pw"})
+        server.jenkins["main"] = face
+        here.jenkins.add_node(a_world_node("cpu-1"))
+        session = JenkinsSession(f"{server.url}/jenkins/main/", "u", "pw", lambda: 0.0)
+        JenkinsController("main", lambda: session, lambda: 0.0).set_offline("cpu-1", "x")
+        assert here.jenkins.nodes["cpu-1"].temporarily_offline
+        assert [path.split("?")[0].rsplit("/", 1)[-1] for path, _ in server.requests] == [
+            "changeOfflineCause",
+            "json",
+            "changeOfflineCause",
+        ]
+
+
+def test_credentials_are_read_again_after_they_were_refused():
+    connected = []
+    with stand("http", accounts={"u": "new"}) as here, FaceServer() as server:
+        server.jenkins["main"] = here.face
+
+        def connect():
+            connected.append(1)
+            return JenkinsSession(f"{server.url}/jenkins/main/", "u", "old" if len(connected) == 1 else "new", lambda: 0.0)
+
+        controller = JenkinsController("main", connect, lambda: 0.0)
+        assert "401" in controller.look().problem
+        assert controller.look().problem is None
+
+
+def test_errors_never_carry_a_page():
+    with answering(http("500 Server Error", b"secret page" * 8000)) as (url, _):
+        controller = controller_at(url)
+        with pytest.raises(TransientError) as failed:
+            controller.node("x")
+    assert len(str(failed.value)) < 200

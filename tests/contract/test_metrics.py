@@ -1,0 +1,91 @@
+"""The Metrics port on CloudWatch (moto), and secrets."""
+
+import json
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from autoscaler.adapters.cloudwatch import CloudWatchMetrics
+from autoscaler.adapters.secrets import read_credentials
+from autoscaler.domain.metrics import Datum
+from autoscaler.errors import ConfigError, TransientError
+from support.worlds import AWS
+
+
+@pytest.fixture
+def aws(monkeypatch):
+    for name, value in AWS.items():
+        monkeypatch.setenv(name, value)
+    with mock_aws():
+        yield
+
+
+def a_datum(name="QueueWait", values=(1.0,)):
+    return Datum(name=name, values=values, unit="Seconds", dimensions=(("Fleet", "f"), ("Pool", "cpu")))
+
+
+@pytest.mark.usefixtures("aws")
+def test_a_distribution_arrives_with_every_value():
+    client = boto3.client("cloudwatch")
+    values = tuple(float(n % 400) for n in range(1000))
+    assert CloudWatchMetrics(lambda: client, "JenkinsFleet").publish([a_datum(values=values)], at=1_800_000_000.0) == 1
+    [statistics] = client.get_metric_statistics(
+        Namespace="JenkinsFleet",
+        MetricName="QueueWait",
+        Dimensions=[{"Name": "Fleet", "Value": "f"}, {"Name": "Pool", "Value": "cpu"}],
+        StartTime=1_799_999_940,
+        EndTime=1_800_000_060,
+        Period=120,
+        Statistics=["Sum", "Maximum", "SampleCount"],
+    )["Datapoints"]
+    assert (statistics["Sum"], statistics["Maximum"], statistics["SampleCount"]) == (sum(values), 399.0, 1000.0)
+
+
+def test_no_call_is_larger_than_cloudwatch_takes():
+    calls = []
+
+    class Client:
+        def put_metric_data(self, **request):
+            calls.append(request["MetricData"])
+
+    client = Client()
+    CloudWatchMetrics(lambda: client, "n").publish([a_datum(values=tuple(map(float, range(150 * 1500))))], at=0.0)
+    assert [len(data) for data in calls] == [1000, 500]
+    assert max(len(datum["Values"]) for data in calls for datum in data) == 150
+
+
+def test_a_failed_call_is_transient(monkeypatch):
+    for name, value in AWS.items():
+        monkeypatch.setenv(name, value)
+    client = boto3.client("cloudwatch")
+    with Stubber(client) as stubber:
+        stubber.add_client_error("put_metric_data", "InternalServiceFault", http_status_code=500)
+        with pytest.raises(TransientError):
+            CloudWatchMetrics(lambda: client, "n").publish([a_datum()], at=0.0)
+
+
+@pytest.mark.usefixtures("aws")
+def test_credentials_come_from_the_secret():
+    client = boto3.client("secretsmanager")
+    client.create_secret(Name="jenkins/main", SecretString=json.dumps({"username": "u", "token": "t", "note": "x"}))
+    credentials = read_credentials(lambda: client, "jenkins/main")
+    assert (credentials.username, credentials.token) == ("u", "t")
+
+
+@pytest.mark.usefixtures("aws")
+@pytest.mark.parametrize("value", ["hush", '{"username": "hush"}', "[]"])
+def test_a_secret_of_another_form_is_refused_without_telling_it(value):
+    client = boto3.client("secretsmanager")
+    client.create_secret(Name="jenkins/main", SecretString=value)
+    with pytest.raises(ConfigError, match="must be JSON of the form") as refused:
+        read_credentials(lambda: client, "jenkins/main")
+    assert "hush" not in str(refused.value)
+
+
+@pytest.mark.usefixtures("aws")
+def test_a_missing_secret_is_for_a_person_to_mend():
+    client = boto3.client("secretsmanager")
+    with pytest.raises(ConfigError, match="ResourceNotFoundException"):
+        read_credentials(lambda: client, "jenkins/none")

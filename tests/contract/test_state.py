@@ -1,0 +1,167 @@
+"""Ledger, notebook and lease, on DynamoDB (moto) and in memory."""
+
+import threading
+from dataclasses import replace
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from autoscaler.adapters.dynamodb import DynamoState
+from autoscaler.domain.durations import Learned, Sighting
+from autoscaler.domain.memory import CoolOff, Life, Look, Memory, Month, Window
+from autoscaler.domain.snapshot import IntentState, RecordState
+from autoscaler.errors import ConflictError
+from autoscaler.ports import Book
+from support.builders import a_record, an_intent
+from workbench.demo import TABLE, create_table
+from workbench.memory import MemoryState
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def state(request, monkeypatch):
+    if request.param == "memory":
+        yield MemoryState()
+        return
+    for name, value in {"AWS_DEFAULT_REGION": "us-west-2", "AWS_ACCESS_KEY_ID": "t", "AWS_SECRET_ACCESS_KEY": "t"}.items():
+        monkeypatch.setenv(name, value)
+    with mock_aws():
+        create_table()
+        client = boto3.client("dynamodb")
+        DynamoState(lambda: client, TABLE, "another-fleet").add_record(a_record("i-other"))
+        yield DynamoState(lambda: client, TABLE, "f")
+
+
+MEMORY = Memory(
+    lives={"main": Life(session="s1", since_at=1.5, restarted=True, busy=("a",), suspects=("b",), cleared_once=("c",))},
+    windows={"main/cpu": Window(opened_at=1.0, seen_at=2.0, peaks=((1.0, 3), (2.0, 1)))},
+    looks={"i-1": Look(condition="idle", first_at=1.0, last_at=2.0, invocation="x", session="s", idle_before_at=0.5)},
+    idle_since={"i-1": 7.0},
+    cool_offs={"cpu": CoolOff(until_at=9.0, times=2, why="ü")},
+    booted=frozenset({"i-1"}),
+    boots={"cpu": (1.0, 2.0)},
+    month=Month(name="2027-01", usd=1.25, metered_at=3.0),
+    launches_gone=(1.0,),
+    requests={"r": 1.0},
+)
+
+
+def test_a_new_fleet_has_an_empty_book(state):
+    assert state.read() == Book()
+
+
+def test_what_is_written_is_read(state):
+    record, intent = a_record("i-1", node="cpu-1"), an_intent("l-1", count=3)
+    state.add_record(record)
+    state.add_intent(intent)
+    book = state.read()
+    assert (book.records, book.intents) == ((record,), (intent,))
+
+
+def test_an_instance_has_one_record(state):
+    state.add_record(a_record("i-1"))
+    with pytest.raises(ConflictError):
+        state.add_record(a_record("i-1", pool="other"))
+    assert state.read().records[0].pool == "cpu"
+
+
+def test_only_the_expected_state_is_changed(state):
+    record = a_record("i-1")
+    state.add_record(record)
+    state.change_record(replace(record, state=RecordState.CONDEMNED), expected=RecordState.REQUESTED)
+    with pytest.raises(ConflictError):
+        state.change_record(replace(record, state=RecordState.REGISTERED), expected=RecordState.REQUESTED)
+    assert state.read().records[0].state is RecordState.CONDEMNED
+
+
+def test_a_record_that_is_not_there_cannot_be_changed(state):
+    with pytest.raises(ConflictError):
+        state.change_record(a_record("i-1"), expected=RecordState.REQUESTED)
+
+
+def test_a_record_that_is_gone_leaves_nothing(state):
+    record = a_record("i-1", state=RecordState.CONDEMNED)
+    state.add_record(record)
+    state.change_record(replace(record, state=RecordState.GONE), expected=RecordState.CONDEMNED)
+    assert state.read().records == ()
+
+
+def test_registration_and_repair_cannot_both_win(state):
+    record = a_record("i-1")
+    state.add_record(record)
+    won, barrier = [], threading.Barrier(2)
+
+    def change(to):
+        barrier.wait()
+        try:
+            state.change_record(replace(record, state=to), expected=RecordState.REQUESTED)
+            won.append(to)
+        except ConflictError:
+            return
+
+    threads = [threading.Thread(target=change, args=(to,)) for to in (RecordState.REGISTERED, RecordState.CONDEMNED)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+    assert state.read().records[0].state is won[0]
+
+
+def test_an_intent_goes_forward_only_and_is_removed_when_settled(state):
+    intent = an_intent("l-1", state=IntentState.WRITTEN)
+    state.add_intent(intent)
+    with pytest.raises(ConflictError):
+        state.add_intent(intent)
+    with pytest.raises(ConflictError):
+        state.remove_intent(intent)
+    state.change_intent(replace(intent, state=IntentState.SETTLED), expected=IntentState.WRITTEN)
+    with pytest.raises(ConflictError):
+        state.change_intent(replace(intent, state=IntentState.SENT), expected=IntentState.WRITTEN)
+    state.remove_intent(intent)
+    state.remove_intent(intent)
+    assert state.read().intents == ()
+
+
+def test_memory_comes_back_as_it_was_and_is_replaced_only_by_who_read_it(state):
+    state.save_memory(MEMORY)
+    read = state.read().memory
+    assert replace(read, version=0) == MEMORY
+    state.save_memory(replace(read, requests={}))
+    with pytest.raises(ConflictError):
+        state.save_memory(read)
+    assert state.read().memory.requests == {}
+
+
+def test_what_was_learned_is_kept_by_controller(state):
+    learned = Learned(
+        samples={"cpu\njob": (1.0, 2.0)}, running={"k": Sighting(job="ü", pool="cpu", since_at=1.0)}, waiting={"1\nj": 2.0}, seen_at=3.0
+    )
+    state.save_learned("main", learned)
+    state.save_learned("other-one", Learned())
+    book = state.read()
+    assert replace(book.learned["main"], version=0) == learned
+    with pytest.raises(ConflictError):
+        state.save_learned("main", learned)
+
+
+def test_the_lease_is_held_by_one_until_it_is_given_up_or_expires(state):
+    assert state.acquire("a", now=0.0, until=70.0)
+    assert not state.acquire("b", now=69.0, until=139.0)
+    assert state.acquire("a", now=69.0, until=139.0)
+    state.release("b")
+    assert not state.acquire("b", now=138.0, until=200.0)
+    assert state.acquire("b", now=140.0, until=210.0)
+    state.release("b")
+    assert state.acquire("c", now=141.0, until=211.0)
+
+
+def test_the_lease_is_no_part_of_the_book(state):
+    state.acquire("a", now=0.0, until=70.0)
+    assert state.read() == Book()
+
+
+def test_many_entries_are_read_whole(state):
+    for number in range(120):
+        state.add_record(a_record(f"i-{number}", launch="x" * 9000))
+    assert len(state.read().records) == 120

@@ -1,0 +1,95 @@
+"""Worlds for tests: a fleet from a few words, and the faces in memory or over HTTP."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from autoscaler.adapters.ec2 import Ec2Compute
+from autoscaler.adapters.jenkins.controller import JenkinsController
+from autoscaler.adapters.jenkins.session import JenkinsSession
+from autoscaler.domain.model import Fleet
+from autoscaler.ports import Controller
+from support.builders import a_fleet, a_pool
+from workbench.drive import InMemory
+from workbench.faces.ec2_face import Ec2Face
+from workbench.faces.jenkins_face import JenkinsFace
+from workbench.faces.local import LocalEc2Client, LocalSession
+from workbench.faces.server import FaceServer
+from workbench.world.faults import Faults
+from workbench.world.jenkins import Node
+from workbench.world.world import World, build_world
+
+START = 1_800_000_000.0
+AWS = {"AWS_DEFAULT_REGION": "us-west-2", "AWS_ACCESS_KEY_ID": "t", "AWS_SECRET_ACCESS_KEY": "t"}
+
+
+@dataclass(slots=True)
+class Stand:
+    """One controller of the world behind the Controller port, and EC2 behind the Compute port."""
+
+    world: World
+    fleet: Fleet
+    faults: Faults
+    face: JenkinsFace
+    controller: Controller
+    compute: Ec2Compute
+    ec2_face: Ec2Face
+
+    @property
+    def jenkins(self):
+        return self.world.controllers["main"]
+
+
+def a_world(fleet: Fleet | None = None, seed: int = 1) -> World:
+    return build_world(fleet or a_fleet(), start_at=START, seed=seed)
+
+
+def a_world_node(name: str, *labels: str, connected: bool = True, **facts: Any) -> Node:
+    given: dict[str, Any] = {"executors": 1, "exclusive": True, "description": "", "remote_dir": "/tmp"}  # noqa: S108
+    return Node(name=name, labels=labels, connected=connected, **(given | facts))
+
+
+@contextmanager
+def stand(kind: str, fleet: Fleet | None = None, **accounts: Any) -> Iterator[Stand]:
+    """``memory``: the adapters on the faces directly; ``http``: over sockets, with real requests and real boto3."""
+    fleet = fleet or a_fleet(a_pool("cpu"), a_pool("gpu", controllers=("main",)))
+    world, faults = a_world(fleet), Faults()
+    with FaceServer() as server:
+        face = JenkinsFace(world.controllers["main"], f"{server.url}/jenkins/main/", faults, **accounts)
+        ec2_face = Ec2Face(world.ec2, faults)
+        server.jenkins["main"], server.ec2 = face, ec2_face
+        session: Any = LocalSession(face, "u", "t")
+        client: Any = LocalEc2Client(ec2_face)
+        if kind == "http":
+            session = JenkinsSession(f"{server.url}/jenkins/main/", "u", "t", lambda: 0.0)
+            client = ec2_over_http(f"{server.url}/ec2/")
+        controller = JenkinsController("main", lambda: session, lambda: 0.0)
+        yield Stand(world, fleet, faults, face, controller, Ec2Compute(lambda: client, fleet), ec2_face)
+
+
+def ec2_over_http(url: str) -> Any:
+    config = Config(retries={"total_max_attempts": 1}, connect_timeout=2, read_timeout=5)
+    keys = {"aws_access_key_id": "t", "aws_secret_access_key": "t"}
+    return boto3.client("ec2", region_name="us-west-2", endpoint_url=url, config=config, **keys)
+
+
+def in_memory(*pools: Any, seed: int = 1, **limits: Any) -> InMemory:
+    """A whole fleet in memory: the real passes on the world."""
+    fleet = a_fleet(*(pools or (a_pool(),)), **limits)
+    return InMemory(a_world(fleet, seed), fleet)
+
+
+@contextmanager
+def environment(**values: str) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
