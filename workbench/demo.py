@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from random import Random
 from time import perf_counter
-from types import ModuleType
 from typing import Any
 
 import boto3
@@ -70,14 +70,14 @@ class Show:
             stack.callback(gc.set_threshold, *gc.get_threshold())
             gc.set_threshold(200_000, 50, 50)
             server = stack.enter_context(FaceServer())
-            _serve(server, world)
-            stack.enter_context(_environment(server, fleet, self.fleet_file))
+            serve(server, world)
+            stack.enter_context(environment(server, fleet, self.fleet_file))
             stack.enter_context(_logs_to(self.log_file))
             stack.enter_context(mock_aws(config={"core": {"mock_credentials": True, "passthrough": {"services": ["ec2"]}}}))
             create_table()
             bootstrap.reset()
             stack.callback(bootstrap.reset)
-            bootstrap.use_time(lambda: world.timeline.now, _sleeper(server, world))
+            bootstrap.use_time(lambda: world.timeline.now, sleeper(server, world))
             let_agents_register(world, bootstrap.runtime().ports.ledger)
             # Each distinct job falls to the first controller: a trace is the queue of one Jenkins.
             replay = Replay(self.trace, world.controllers[fleet.controllers[0]])
@@ -108,7 +108,7 @@ class Handlers:
         """Load the three functions."""
         self._world = world
         self._chance = chance
-        self._apps = {path.parent.name: _load(path) for path in sorted(FUNCTIONS.glob("*/app.py"))}
+        self._handlers = {path.parent.name: load_handler(path) for path in sorted(FUNCTIONS.glob("*/app.py"))}
 
     def publish_metrics(self) -> int:
         """Run one tick of it."""
@@ -135,7 +135,7 @@ class Handlers:
             "resources": [],
             "detail": {},
         }
-        answer: dict[str, Any] = self._apps[function].handler(tick, Context(function, self._new_id()))
+        answer: dict[str, Any] = self._handlers[function](tick, Context(function, self._new_id()))
         return answer
 
     def _new_id(self) -> str:
@@ -160,24 +160,30 @@ def _failed(plan: dict[str, Any]) -> int:
     return sum(step["outcome"] == "failed" for step in plan.get("steps", []))
 
 
-def _load(path: Path) -> ModuleType:
+@cache
+def load_handler(path: Path) -> Callable[[Any, Any], dict[str, Any]]:
+    """Load a function's handler from its file, as Lambda does."""
     name = f"functions.{path.parent.name}.app"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise RuntimeError(f"{path} cannot be loaded")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module
+    handler: Callable[[Any, Any], dict[str, Any]] = module.handler
+    return handler
 
 
-def _serve(server: FaceServer, world: World) -> None:
+def serve(server: FaceServer, world: World) -> None:
+    """Put the world's faces on the server."""
     server.ec2 = Ec2Face(world.ec2)
     for name, controller in world.controllers.items():
         base = f"{server.url}/jenkins/{name}/"
         server.jenkins[name] = JenkinsFace(controller, base, accounts={_USER: _TOKEN})
 
 
-def _sleeper(server: FaceServer, world: World) -> Callable[[float], None]:
+def sleeper(server: FaceServer, world: World) -> Callable[[float], None]:
+    """Make the sleep that lets the world's time pass."""
+
     def sleep(seconds: float) -> None:
         with server.lock:
             world.timeline.sleep(seconds)
@@ -186,7 +192,7 @@ def _sleeper(server: FaceServer, world: World) -> Callable[[float], None]:
 
 
 @contextmanager
-def _environment(server: FaceServer, fleet: Fleet, fleet_file: Path) -> Iterator[None]:
+def environment(server: FaceServer, fleet: Fleet, fleet_file: Path) -> Iterator[None]:
     """Set what the handlers read, and put everything back afterwards."""
     before = dict(os.environ)
     os.environ |= {

@@ -1,0 +1,17 @@
+"""What every test may use."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from autoscaler.config import load_fleet
+
+# Worlds are slow to make and machines are noisy: time is no property of ours.
+settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=60)
+settings.load_profile("here")
+
+
+@pytest.fixture(scope="session")
+def example_fleet():
+    return load_fleet(Path(__file__).parents[1] / "layers" / "fleet" / "fleet.yaml")

@@ -1,0 +1,135 @@
+"""Every file of ``events/`` through the real handlers, and what they refuse."""
+
+import pytest
+
+from autoscaler import bootstrap
+from autoscaler.errors import ConfigError
+from support.deployed import NOON, ROOT, deployed, event
+
+
+@pytest.fixture
+def here():
+    with deployed() as stood:
+        yield stood
+
+
+def steps(plan):
+    return [(step["step"], step.get("pool"), step["reason"], step["outcome"]) for step in plan["steps"]]
+
+
+FUNCTION_OF = {
+    "tick": "scale_up",
+    "now": "scale_down",
+    "dry_run": "scale_up",
+    "scale_up": "scale_up",
+    "scale_up_once": "scale_up",
+    "scale_up_dry_run": "scale_up",
+    "scale_down_count": "scale_down",
+    "scale_down_nodes": "scale_down",
+}
+
+
+def test_every_sample_event_is_tested_here():
+    assert {path.stem for path in (ROOT / "events").glob("*.json")} == FUNCTION_OF.keys()
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTION_OF))
+def test_every_sample_event_is_understood_and_answers_with_a_plan(here, name):
+    plan = here.call(FUNCTION_OF[name], event(name))
+    assert plan.keys() >= {"pass_id", "taken_at", "dry_run", "steps", "held"}
+    assert plan["dry_run"] is bool(event(name).get("dry_run", False))
+
+
+@pytest.mark.parametrize("function", ["publish_metrics", "scale_up", "scale_down"])
+def test_a_stale_tick_does_nothing(here, function):
+    here.world.move_to(NOON + 91)
+    assert here.call(function, event("tick"))["skipped"] == "stale-tick"
+    assert here.world.controllers["main"].nodes == {}
+
+
+def test_the_first_pass_puts_the_beacon_and_the_minimum(here):
+    assert steps(here.call("scale_up", event("tick"))) == [
+        ("create-beacon", None, "beacon-missing", "done"),
+        ("launch", "utility", "min-agents", "done"),
+    ]
+    assert list(here.world.controllers["main"].nodes) == ["autoscaler-beacon-mxnet-ci"]
+
+
+def test_a_dry_run_tells_and_does_nothing(here):
+    plan = here.call("scale_up", event("scale_up_dry_run"))
+    assert steps(plan) == [("launch", "mxnetlinux-gpu", "manual", "planned")]
+    assert here.world.ec2.instances == {}
+    assert bootstrap.runtime().ports.ledger.read().intents == ()
+
+
+def test_three_more_twice_means_six_but_the_same_request_only_three(here):
+    for _ in range(2):
+        here.call("scale_up", event("scale_up"))
+    assert len(here.world.ec2.instances) == 6
+    for _ in range(2):
+        plan = here.call("scale_up", event("scale_up_once"))
+    assert len(here.world.ec2.instances) == 9
+    assert [held["reason"] for held in plan["held"]] == ["already-done"]
+
+
+def test_a_person_drains_what_runs_and_the_schedule_gives_it_up(here):
+    here.call("scale_up", event("scale_up") | {"keep_minutes": 600})
+    here.pass_minutes(8)
+    plan = here.call("scale_down", event("scale_down_count"))
+    assert [step[0] for step in steps(plan)] == ["cordon", "cordon"]
+    here.pass_minutes(3)
+    gpu = [i for i in here.world.alive() if i.tags["autoscaler:pool"] == "mxnetlinux-gpu"]
+    assert len(gpu) == 1
+
+
+@pytest.mark.parametrize(
+    ("function", "asked", "line"),
+    [
+        ("scale_up", {"pool": "gpu", "count": 1}, "pool (gpu): is not one of the pools (mxnetlinux-cpu, "),
+        ("scale_up", {"pool": "utility"}, "count: missing"),
+        ("scale_up", {"pool": "utility", "count": 0}, "count (0): input should be greater than or equal to 1"),
+        ("scale_up", {"pool": "utility", "count": "3"}, "count ('3'): input should be a valid integer"),
+        ("scale_up", {"pool": "utility", "count": 1, "minutes": 3}, "minutes: unknown key"),
+        ("scale_up", {"pool": "utility", "count": 1, "controller": "x"}, "controller (x): pool utility serves main"),
+        ("scale_up", {"pool": "utility", "count": 1, "request_id": "a b"}, "request_id ('a b'): "),
+        ("scale_up", [1], "event refused"),
+        ("scale_up", "now", "event refused"),
+        ("scale_down", {"nodes": []}, "nodes ([]): list should have at least 1 item"),
+        ("scale_down", {"nodes": "a"}, "nodes ('a'): input should be a valid list"),
+        ("scale_down", {"pool": "utility", "count": 1, "keep_minutes": 1}, "keep_minutes: unknown key"),
+        ("publish_metrics", {"pool": "utility"}, "pool: unknown key"),
+        ("scale_up", {"detail-type": "Scheduled Event"}, "time: missing"),
+        ("scale_up", {"dry_run": "yes"}, "dry_run ('yes'): input should be a valid boolean"),
+    ],
+    ids=str,
+)
+def test_a_malformed_event_is_refused_in_one_line_and_does_nothing(here, function, asked, line):
+    with pytest.raises(ConfigError) as refused:
+        here.call(function, asked)
+    assert line in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert here.server.requests == []
+
+
+def test_a_missing_variable_is_named(here, monkeypatch):
+    bootstrap.reset()
+    monkeypatch.delenv("STATE_TABLE")
+    with pytest.raises(ConfigError, match="environment variable STATE_TABLE: missing"):
+        here.call("scale_up", event("tick"))
+
+
+def test_half_a_credential_is_refused(here, monkeypatch):
+    bootstrap.reset()
+    bootstrap.use_time(lambda: here.world.timeline.now, here.world.timeline.sleep)
+    monkeypatch.delenv("JENKINS_TOKEN_MAIN")
+    plan = here.call("scale_up", event("tick"))
+    assert "JENKINS_USER_MAIN and JENKINS_TOKEN_MAIN: set both or neither" in plan["held"][0]["detail"]
+
+
+def test_a_tick_that_meets_the_lease_says_so_and_a_person_is_told(here):
+    ports = bootstrap.runtime().ports
+    ports.lease.acquire("somebody", now=NOON, until=NOON + 1000)
+    assert here.call("scale_up", event("tick")) == {"skipped": "lease-held"}
+    assert here.world.timeline.now == NOON + 25
+    with pytest.raises(Exception, match="another pass held the lease for 45 s"):
+        here.call("scale_up", event("scale_up"))

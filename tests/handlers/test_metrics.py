@@ -1,0 +1,79 @@
+"""What CloudWatch hears of a pass."""
+
+import boto3
+import pytest
+
+from support.deployed import NOON, deployed, event
+
+
+@pytest.fixture
+def here():
+    with deployed() as stood:
+        yield stood
+
+
+def published():
+    listed = boto3.client("cloudwatch").list_metrics(Namespace="JenkinsFleet")["Metrics"]
+    return {(m["MetricName"], tuple(sorted((d["Name"], d["Value"]) for d in m["Dimensions"]))) for m in listed}
+
+
+def value_of(name, **dimensions):
+    [point] = boto3.client("cloudwatch").get_metric_statistics(
+        Namespace="JenkinsFleet",
+        MetricName=name,
+        Dimensions=[{"Name": key, "Value": value} for key, value in dimensions.items()],
+        StartTime=NOON - 3600,
+        EndTime=NOON + 36000,
+        Period=86400,
+        Statistics=["Maximum", "Sum"],
+    )["Datapoints"]
+    return point["Maximum"]
+
+
+def test_a_waiting_queue_is_published_by_pool_and_for_the_fleet(here):
+    here.call("scale_up", event("tick"))
+    for number in range(3):
+        here.world.controllers["main"].submit(f"job-{number}", "mxnetlinux-gpu", 60.0)
+    here.world.controllers["main"].submit("odd", "sparc", 60.0)
+    here.world.move_to(NOON + 45)
+    answer = here.call("publish_metrics", event("tick"))
+    pool = {"Fleet": "mxnet-ci", "Controller": "main", "Pool": "mxnetlinux-gpu"}
+    assert answer["metrics"] > 20
+    assert value_of("QueueStarved", **pool) == 3
+    assert value_of("QueueWait", **pool) == 45
+    assert value_of("QueueStarved", Fleet="mxnet-ci") == 3
+    assert value_of("QueueLength", Fleet="mxnet-ci", Controller="main") == 4
+    assert value_of("QueueUnservable", Fleet="mxnet-ci") == 1
+    assert value_of("AgentsRequested", Fleet="mxnet-ci") == 1
+    assert value_of("Heartbeat", Fleet="mxnet-ci", Function="publish_metrics") == 1
+
+
+def test_a_day_at_work_publishes_what_the_design_lists(here):
+    jenkins = here.world.controllers["main"]
+    for number in range(6):
+        jenkins.submit(f"job-{number}", "mxnetlinux-gpu", 400.0)
+    here.pass_minutes(14)
+    names = {name for name, _ in published()}
+    assert names >= {
+        *("QueueLength", "QueueStarved", "QueueUnservable", "QueueWait", "JobWaitSeconds"),
+        *("ExecutorsTotal", "ExecutorsBusy", "ExecutorsFree", "AgentsOnline", "AgentsBooting", "AgentsDraining"),
+        *("AgentsOffline", "AgentsRequested", "RemainingSeconds", "RemainingPercent", "BuildsOverdue"),
+        *("ControllerResponseSeconds", "Launches", "LaunchesHeld", "Terminations", "BootSeconds", "BootFailures"),
+        *("UsdPerHour", "AgentsLimitUsedPercent", "LaunchRateUsedPercent", "LeaseHeld", "Heartbeat"),
+    }
+
+
+def test_the_heartbeat_beats_only_when_a_pass_was_completed(here):
+    here.world.move_to(NOON + 200)
+    here.call("scale_down", event("tick"))
+    assert "Heartbeat" not in {name for name, _ in published()}
+    here.call("scale_down", {})
+    assert "Heartbeat" in {name for name, _ in published()}
+
+
+def test_a_controller_that_is_down_still_lets_the_rest_be_measured(here):
+    here.world.controllers["main"].up = "starting"
+    here.call("publish_metrics", event("tick"))
+    names = {name for name, _ in published()}
+    assert "QueueLength" not in names
+    assert {"Heartbeat", "UsdPerHour", "ControllerResponseSeconds"} <= names

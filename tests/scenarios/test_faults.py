@@ -1,0 +1,245 @@
+"""Time-lines in which something fails: nothing is killed, nothing leaks, the next passes repair it."""
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.control.passes import Turn
+from autoscaler.control import passes
+from autoscaler.domain.memory import Memory
+from autoscaler.domain.plan import Launch, Terminate
+from autoscaler.errors import LeaseHeldError
+from support.builders import a_pool
+from support.timeline import Day
+from support.worlds import in_memory
+from workbench.truth import leaked_instances, leaked_nodes
+from workbench.world.faults import Fault
+from workbench.world.jenkins import Ended, Kind
+
+
+def a_day(**facts):
+    return Day(in_memory(a_pool("cpu", idle_seconds=600.0, **facts)))
+
+
+def assert_whole(day):
+    assert leaked_instances(day.world) == []
+    assert leaked_nodes(day.world) == []
+    assert [build for build in day.jenkins.builds if build.killed_by] == []
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before it took effect", "after it took effect"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "ec2 CreateFleet",
+        "ec2 DescribeInstances",
+        "ec2 TerminateInstances",
+        "jenkins changeOfflineCause",
+        "jenkins toggleOffline",
+        "jenkins doDelete",
+        "jenkins doCreateItem",
+        "jenkins computer",
+        "jenkins queue",
+        "state add_intent",
+        "state change_intent",
+        "state add_record",
+        "state change_record",
+        "state remove_intent",
+        "state save_memory",
+        "state save_learned",
+    ],
+)
+def test_any_call_may_fail_twice(call, after):
+    day = a_day()
+    day.fleet.faults.plan(Fault(call, after=after, times=2))
+    tolerate(day, 2)
+    builds = day.queue(3, seconds=300.0)
+    tolerate(day, 70)
+    assert [build.ended for build in builds] == [Ended.FINISHED] * 3
+    assert (day.agents(), day.nodes(), dict(day.fleet.state.records), day.fleet.state.intents) == (0, [], {}, {})
+    assert_whole(day)
+
+
+def tolerate(day, minutes):
+    """Run functions as Lambda does: one that fails is an error in the log, and the next tick comes all the same."""
+    for _ in range(minutes):
+        day.world.move_to(day.world.timeline.now + 60)
+        for function in (day.fleet.publish_metrics, day.fleet.scale_up, day.fleet.scale_down):
+            try:
+                function()
+            except Exception:  # noqa: BLE001, PERF203 - Lambda's own boundary
+                day.failed += 1
+
+
+def test_a_lost_launch_is_found_by_its_tag_and_not_repeated():
+    day = a_day()
+    day.minutes(2).queue(1)
+    day.fleet.faults.plan(Fault("ec2 CreateFleet", after=True))
+    day.minutes(6)
+    assert len(day.world.ec2.instances) == 1
+    assert day.fleet.state.intents == {}
+
+
+def test_a_launch_that_never_took_effect_is_sent_again_with_the_same_token():
+    day = a_day()
+    day.minutes(2).queue(1)
+    day.fleet.faults.plan(Fault("ec2 CreateFleet", times=3))
+    day.minutes(10)
+    assert len(day.world.ec2.instances) == 1
+
+
+def test_a_launch_that_stays_without_answer_is_given_up_and_its_room_comes_back():
+    day = a_day(max_agents=1)
+    day.minutes(2).queue(1)
+    day.fleet.faults.plan(Fault("ec2 CreateFleet", times=12))
+    day.minutes(30)
+    assert len(day.world.ec2.instances) == 1
+    assert day.agents() == 1
+
+
+def test_capacity_that_is_missing_gives_the_next_type_its_turn():
+    day = Day(in_memory(a_pool("cpu")))
+    pool = day.fleet.fleet.pools["cpu"]
+    day.world.ec2.capacity[pool.offerings[0].key] = 0
+    [build] = day.minutes(2).queue(1)
+    day.minutes(5)
+    assert day.agents() == 0
+    held = {held.reason for report in day.fleet.reports for held in report.plan.held}
+    assert "no-offering" in held
+    day.world.ec2.capacity.clear()
+    day.minutes(25)
+    assert build.started_at is not None
+
+
+def test_an_account_without_quota_is_not_asked_again_and_again():
+    day = Day(in_memory())
+    day.world.ec2.refuse = ("VcpuLimitExceeded", "no")
+    day.minutes(2).queue(1)
+    day.minutes(10)
+    tried = [r for report in day.fleet.reports for r in report.results if isinstance(r.step, Launch)]
+    assert len(tried) in {2, 3}
+
+
+def test_a_drained_agent_whose_pipeline_goes_on_survives_a_restart_of_the_controller():
+    """The trap recorded in f21: after the restart it reads idle, offline by us, without executable."""
+    day = a_day(executors=1, min_agents=0)
+    [build] = day.minutes(2).queue(1, seconds=3600.0, kind=Kind.PIPELINE)
+    day.minutes(8)
+    node = build.node
+    day.jenkins.set_offline(node, "autoscaler:f:retire:some-pass", "autoscaler")
+    day.minutes(2)
+    day.jenkins.restart()
+    day.minutes(10)
+    assert not day.jenkins.nodes[node].offline
+    day.minutes(80)
+    assert build.ended is Ended.FINISHED
+    assert_whole(day)
+
+
+@pytest.mark.parametrize("kind", [Kind.PIPELINE, Kind.FREESTYLE])
+def test_a_restart_in_the_middle_of_everything_kills_nothing_that_it_did_not_kill_itself(kind):
+    day = a_day(executors=2)
+    builds = day.minutes(2).queue(9, seconds=1500.0, kind=kind)
+    day.minutes(12)
+    day.jenkins.restart()
+    day.minutes(120)
+    allowed = {Ended.FINISHED} if kind is Kind.PIPELINE else {Ended.FINISHED, Ended.RESTARTED}
+    assert {build.ended for build in builds} <= allowed
+    assert (day.agents(), day.nodes()) == (0, [])
+    assert_whole(day)
+
+
+def test_quieting_down_launches_nothing_and_gives_nothing_up():
+    day = a_day()
+    day.minutes(2).queue(2, seconds=300.0)
+    day.minutes(10)
+    day.jenkins.quiet_down("upgrade")
+    agents = day.agents()
+    day.queue(5)
+    day.minutes(30)
+    assert day.agents() == agents
+    day.jenkins.cancel_quiet_down()
+    day.minutes(60)
+    assert (day.agents(), day.nodes()) == (0, [])
+
+
+def test_a_person_s_mark_is_never_overwritten_and_their_agent_never_touched():
+    day = a_day()
+    day.minutes(2).queue(1, seconds=60.0)
+    day.minutes(6)
+    [node] = day.nodes()
+    day.jenkins.set_offline(node, "looking at a core dump", "anna")
+    day.minutes(60)
+    assert day.jenkins.nodes[node].reason == "looking at a core dump"
+    assert day.agents() == 1
+
+
+def test_an_instance_that_somebody_terminates_is_cleaned_up_in_jenkins():
+    day = a_day()
+    [build] = day.minutes(2).queue(1, seconds=1200.0)
+    day.minutes(8)
+    [instance] = day.world.alive()
+    day.world.ec2.end(instance)
+    day.minutes(12)
+    assert instance.tags["autoscaler:node"] not in day.jenkins.nodes
+    assert build.killed_by == f"{instance.id} was terminated"
+
+
+def test_an_instance_that_never_boots_is_given_up_at_its_deadline():
+    day = a_day()
+    day.world.ec2.boot_seconds = lambda _template: 1e9
+    day.minutes(2).queue(1)
+    day.minutes(25)
+    assert len(day.done(Terminate)) >= 1
+    assert leaked_instances(day.world) == []
+
+
+def test_a_lost_state_table_costs_no_build_and_leaks_nothing():
+    day = a_day()
+    builds = day.minutes(2).queue(3, seconds=2400.0)
+    day.minutes(10)
+    day.fleet.state.records.clear()
+    day.fleet.state.intents.clear()
+    day.fleet.state.memory = Memory(version=day.fleet.state.memory.version)
+    day.minutes(120)
+    assert [build.ended for build in builds] == [Ended.FINISHED] * 3
+    assert (day.agents(), day.nodes()) == (0, [])
+    assert_whole(day)
+
+
+def test_a_beacon_that_somebody_deletes_is_put_back():
+    day = a_day()
+    day.minutes(1)
+    day.jenkins.delete_node("autoscaler-beacon-f")
+    day.minutes(1)
+    assert "autoscaler-beacon-f" in day.jenkins.nodes
+
+
+def test_two_passes_never_act_at_once():
+    day = a_day()
+    day.fleet.state.holder = ("somebody", day.world.timeline.now + 1000)
+    with pytest.raises(LeaseHeldError):
+        day.fleet.scale_up()
+    assert day.jenkins.nodes == {}
+
+
+def test_a_lease_whose_holder_was_cut_off_is_taken_over():
+    day = a_day()
+    day.fleet.state.holder = ("cut off", day.world.timeline.now + 70)
+    day.minutes(2)
+    assert "autoscaler-beacon-f" in day.jenkins.nodes
+
+
+def test_with_no_time_left_no_step_is_begun():
+    day = a_day()
+    now = day.world.timeline.now
+    turn = Turn(invocation="late", ends_at=now + 10.8)
+    [report] = passes.scale_up(replace_clock(day), day.fleet.fleet, turn)
+    assert [result.outcome for result in report.results] == ["skipped"]
+
+
+def replace_clock(day):
+    """A clock on which every look at it takes 0.15 s."""
+    began = day.world.timeline.now
+    ticks = iter(range(1000))
+    return replace(day.fleet.ports, clock=lambda: began + next(ticks) * 0.15)

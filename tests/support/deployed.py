@@ -1,0 +1,61 @@
+"""The real handlers on a small world over HTTP and a local AWS, as the demo runs them."""
+
+import json
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from moto import mock_aws
+
+from autoscaler import bootstrap
+from autoscaler.config import load_fleet
+from autoscaler.domain.model import Fleet
+from workbench import demo
+from workbench.faces.server import FaceServer
+from workbench.world.world import World, build_world, let_agents_register
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "layers" / "fleet" / "fleet.yaml"
+NOON = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC, as in events/tick.json
+
+
+@dataclass(slots=True)
+class Deployed:
+    """Handlers and the world they act on."""
+
+    world: World
+    fleet: Fleet
+    server: FaceServer
+
+    def call(self, function: str, event: Any, **context: Any) -> dict[str, Any]:
+        handler = demo.load_handler(demo.FUNCTIONS / function / "app.py")
+        answer: dict[str, Any] = handler(event, demo.Context(function, context.get("request_id", f"r-{self.world.timeline.now}")))
+        return answer
+
+    def pass_minutes(self, minutes: int) -> None:
+        for _ in range(minutes):
+            self.world.move_to(self.world.timeline.now + 60)
+            for function in ("publish_metrics", "scale_up", "scale_down"):
+                self.call(function, {})
+
+
+@contextmanager
+def deployed(fleet_file: Path = EXAMPLE):
+    fleet = load_fleet(fleet_file)
+    world = build_world(fleet, start_at=NOON, seed=1)
+    with ExitStack() as stack:
+        server = stack.enter_context(FaceServer())
+        demo.serve(server, world)
+        stack.enter_context(demo.environment(server, fleet, fleet_file))
+        stack.enter_context(mock_aws())
+        demo.create_table()
+        bootstrap.reset()
+        stack.callback(bootstrap.reset)
+        bootstrap.use_time(lambda: world.timeline.now, demo.sleeper(server, world))
+        let_agents_register(world, bootstrap.runtime().ports.ledger)
+        yield Deployed(world, fleet, server)
+
+
+def event(name: str) -> Any:
+    return json.loads((ROOT / "events" / f"{name}.json").read_text(encoding="utf-8"))

@@ -1,0 +1,36 @@
+"""Time-lines: a fleet in memory, minute by minute."""
+
+from workbench.drive import InMemory
+from workbench.world.jenkins import Build
+
+MINUTE = 60.0
+
+
+class Day:
+    """A fleet in memory whose functions run once a minute."""
+
+    def __init__(self, fleet: InMemory) -> None:
+        self.fleet = fleet
+        self.world = fleet.world
+        self.jenkins = fleet.world.controllers["main"]
+        self.failed = 0
+
+    def minutes(self, count: int) -> "Day":
+        for _ in range(count):
+            self.world.move_to(self.world.timeline.now + MINUTE)
+            self.fleet.publish_metrics()
+            self.failed += self.fleet.scale_up() + self.fleet.scale_down()
+        return self
+
+    def queue(self, count: int, label: str = "cpu", seconds: float = 600.0, **facts) -> list[Build]:
+        return [self.jenkins.submit(f"job-{n}", label, seconds, **facts) for n in range(count)]
+
+    def agents(self, pool: str | None = None) -> int:
+        return sum(pool in {None, instance.tags["autoscaler:pool"]} for instance in self.world.alive())
+
+    def nodes(self) -> list[str]:
+        return [name for name in self.jenkins.nodes if not name.startswith("autoscaler-beacon")]
+
+    def done(self, kind: type) -> list:
+        results = (result for report in self.fleet.reports for result in report.results)
+        return [result.step for result in results if isinstance(result.step, kind) and result.outcome == "done"]
