@@ -86,12 +86,22 @@ def recover(ports: Ports, pools: Mapping[str, Pool], book: Book) -> bool:
         listed = ports.compute.instances()
         for intent in open_intents:
             _recover(ports, pools[intent.pool], intent, listed)
-    for intent in book.intents:
-        # A settled launch lives on in its records; a person's is kept, since the same request may be repeated.
-        repeatable = intent.id.startswith(MANUAL_PREFIX) and ports.clock() - intent.created_at < REQUESTS_REMEMBERED_SECONDS
-        if not intent.open and not repeatable:
+    for intent in unfinished(ports, book):
+        if not intent.open:
             ports.ledger.remove_intent(intent)
     return bool(open_intents)
+
+
+def unfinished(ports: Ports, book: Book) -> list[Intent]:
+    """List the launches that are open or may be removed.
+
+    A settled launch lives on in its records; a person's is kept, since the same request may be repeated.
+    """
+
+    def repeatable(intent: Intent) -> bool:
+        return intent.id.startswith(MANUAL_PREFIX) and ports.clock() - intent.created_at < REQUESTS_REMEMBERED_SECONDS
+
+    return [intent for intent in book.intents if intent.open or not repeatable(intent)]
 
 
 def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None) -> None:

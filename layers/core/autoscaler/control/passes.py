@@ -37,7 +37,11 @@ class Turn:
 
 
 def scale_up(ports: Ports, fleet: Fleet, turn: Turn) -> list[Report]:
-    """Bring back and launch what the queue needs."""
+    """Bring back and launch what the queue needs. A first look without the lease tells whether there is anything to do."""
+    book = ports.ledger.read()
+    glance = _plan_only(ports, fleet, turn, decide.scale_up, book)
+    if turn.dry_run or not (glance.plan.steps or launches.unfinished(ports, book)):
+        return [glance]
     return [_one_pass(ports, fleet, turn, decide.scale_up, turn.invocation, settle_first=launches.recover)]
 
 
@@ -75,9 +79,17 @@ def publish(ports: Ports, fleet: Fleet, turn: Turn) -> list[Datum]:
             except ConflictError:
                 # An invocation that overlapped this one learned the same first: its samples count, ours would be twice.
                 ports.log("learned_elsewhere", controller=controller)
-    for view in snapshot.controllers.values():
-        _log_view_notes(ports, view.name, view.problem, view.set_aside)
+    _log_notes(ports, snapshot)
     return measure(situation, waits)
+
+
+def _plan_only(ports: Ports, fleet: Fleet, turn: Turn, decision: Decision, book: Book) -> Report:
+    """Observe and decide, and leave it at that."""
+    snapshot = observe(ports, fleet, book, turn.invocation, turn.invocation)
+    _log_notes(ports, snapshot)
+    plan = decision(snapshot, fleet)
+    planned = tuple(Result(step=step, outcome=Outcome.PLANNED) for step in plan.steps)
+    return Report(plan=plan, results=planned, dry_run=turn.dry_run)
 
 
 def _waits_for_second_look(report: Report) -> bool:
@@ -95,16 +107,13 @@ def _one_pass(
 ) -> Report:
     """Take one pass. ``settle_first``: only what may launch goes on with launches whose outcome is not known."""
     if turn.dry_run:
-        plan = decision(observe(ports, fleet, ports.ledger.read(), pass_id, turn.invocation), fleet)
-        planned = tuple(Result(step=step, outcome=Outcome.PLANNED) for step in plan.steps)
-        return Report(plan=plan, results=planned, dry_run=True)
+        return _plan_only(ports, fleet, turn, decision, ports.ledger.read())
     with _lease(ports, pass_id, turn):
         book = ports.ledger.read()
         if settle_first(ports, fleet.pools, book):
             book = ports.ledger.read()
         snapshot = observe(ports, fleet, book, pass_id, turn.invocation)
-        for view in snapshot.controllers.values():
-            _log_view_notes(ports, view.name, view.problem, view.set_aside)
+        _log_notes(ports, snapshot)
         return apply(ports, fleet, snapshot, decision(snapshot, fleet), turn.ends_at)
 
 
@@ -125,8 +134,9 @@ def _lease(ports: Ports, owner: str, turn: Turn) -> Iterator[None]:
         ports.lease.release(owner)
 
 
-def _log_view_notes(ports: Ports, controller: str, problem: str | None, set_aside: tuple[str, ...]) -> None:
-    if problem:
-        ports.log("controller_incomplete", controller=controller, problem=problem)
-    if set_aside:
-        ports.log("set_aside", controller=controller, count=len(set_aside), first=set_aside[0])
+def _log_notes(ports: Ports, snapshot: Snapshot) -> None:
+    for view in snapshot.controllers.values():
+        if view.problem:
+            ports.log("controller_incomplete", controller=view.name, problem=view.problem)
+        if view.set_aside:
+            ports.log("set_aside", controller=view.name, count=len(view.set_aside), first=view.set_aside[0])

@@ -91,9 +91,7 @@ def _state(record: Record, state: InstanceState | None, now: float) -> InstanceS
     return InstanceState.TERMINATED if old else None
 
 
-def _phase(  # noqa: PLR0911 - a decision table: one line a phase
-    record: Record, pool: Pool, node: Node | None, mark: Mark | None, view: ControllerView | None, now: float
-) -> Phase:
+def _phase(record: Record, pool: Pool, node: Node | None, mark: Mark | None, view: ControllerView | None, now: float) -> Phase:
     in_time = now < record.launched_at + pool.boot_timeout_seconds
     if record.state is RecordState.CONDEMNED:
         return Phase.CONDEMNED
