@@ -247,6 +247,7 @@ class Controller:
 
     def restart(self) -> None:
         """Go down and come back as recorded: freestyle builds end, pipelines wait as queue items for their own nodes."""
+        self.up = "down"  # first of all: what ends below must not make room for a build that begins
         connected = [node.name for node in self.nodes.values() if node.connected]
         resuming: list[Build] = []
         for node in self.nodes.values():
@@ -259,7 +260,6 @@ class Controller:
             node.connected = False
             if not node.temporarily_offline:
                 node.cause, node.reason = None, ""
-        self.up = "down"
         self.timeline.after(_DOWN_SECONDS, lambda: self._set_up("starting"))
         self.timeline.after(_DOWN_SECONDS + _STARTING_SECONDS, lambda: self._come_back(connected, resuming))
 

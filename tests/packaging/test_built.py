@@ -1,0 +1,113 @@
+"""The built artefact: what is deployed imports and runs with nothing else on the path but boto3."""
+
+import json
+import logging
+import subprocess
+import time
+from pathlib import Path
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from autoscaler.config import load_fleet
+from packaging_root import ROOT
+from support.worlds import AWS
+from workbench import demo
+from workbench.faces.server import FaceServer
+from workbench.world.world import build_world
+
+SMOKE = Path(__file__).parent / "smoke.py"
+
+
+def test_the_template_is_valid(sam):
+    done = subprocess.run(
+        [sam, "validate", "--lint", "--region", "us-west-2"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_each_function_is_its_own_file_only(built):
+    for name in ("PublishMetricsFunction", "ScaleUpFunction", "ScaleDownFunction"):
+        assert [path.name for path in (built.functions / name).iterdir()] == ["app.py"]
+
+
+def test_the_arm64_layer_is_for_arm64_and_carries_no_sdk(built):
+    python = built.functions / "CoreLayer" / "python"
+    assert list(python.glob("pydantic_core/*aarch64*.so"))
+    assert (python / "autoscaler" / "prices.json").exists()
+    assert not (python / "boto3").exists()
+    assert not list(python.rglob("tests/unit"))
+    assert sum(path.stat().st_size for path in python.rglob("*") if path.is_file()) < 60_000_000
+
+
+def test_the_fleet_layer_carries_the_file_and_its_checked_twin(built):
+    assert {path.name for path in built.fleet.iterdir()} == {"fleet.yaml", "fleet.json"}
+    assert load_fleet(built.fleet / "fleet.yaml").name == "mxnet-ci"
+
+
+def test_a_fleet_file_that_is_wrong_is_not_built(tmp_path):
+    bad = (ROOT / "layers/fleet/fleet.yaml").read_text(encoding="utf-8").replace("executors: 30", "executors: 0")
+    (tmp_path / "fleet.yaml").write_text(bad, encoding="utf-8")
+    (tmp_path / "Makefile").write_text((ROOT / "layers/fleet/Makefile").read_text(encoding="utf-8"), encoding="utf-8")
+    import sys
+
+    done = subprocess.run(
+        ["make", "build-FleetLayer", f"ARTIFACTS_DIR={tmp_path}/out", f"AUTOSCALER_PYTHON={sys.executable}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "pools.utility.executors (0): input should be greater than or equal to 1" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def clouds():
+    """A world over HTTP and a local AWS over HTTP, on the wall clock."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    fleet = load_fleet(ROOT / "layers/fleet/fleet.yaml")
+    world = build_world(fleet, start_at=time.time(), seed=1)
+    aws = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    aws.start()
+    host, port = aws.get_host_and_port()
+    with FaceServer() as server, pytest.MonkeyPatch.context() as patch:
+        demo.serve(server, world)
+        for name, value in {**AWS, "AWS_ENDPOINT_URL": f"http://{host}:{port}"}.items():
+            patch.setenv(name, value)
+        boto3.setup_default_session()
+        demo.create_table()
+        environment = {
+            **AWS,
+            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+            "AWS_ENDPOINT_URL_EC2": f"{server.url}/ec2/",
+            "STATE_TABLE": demo.TABLE,
+            "JENKINS_URL_MAIN": f"{server.url}/jenkins/main/",
+            "JENKINS_USER_MAIN": "autoscaler",
+            "JENKINS_TOKEN_MAIN": "demo-token",
+        }
+        yield world, environment
+    aws.stop()
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"), [("PublishMetricsFunction", "metrics"), ("ScaleUpFunction", "steps"), ("ScaleDownFunction", "steps")]
+)
+def test_every_built_handler_runs_a_pass_in_a_bare_interpreter(built, clouds, function, expected):
+    world, environment = clouds
+    done = subprocess.run(
+        [built.python, "-I", SMOKE, built.functions / function, built.core, "2"],
+        env={**environment, "FLEET_CONFIG": str(built.fleet / "fleet.yaml"), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    answers = [json.loads(line.removeprefix("answer ")) for line in done.stdout.splitlines() if line.startswith("answer ")]
+    assert len(answers) == 2
+    assert all(expected in answer for answer in answers)
+    if function == "ScaleUpFunction":
+        assert [step["outcome"] for step in answers[0]["steps"]] == ["done", "done"]
+        assert len(world.ec2.instances) == 1

@@ -1,0 +1,114 @@
+"""Facts of template.yaml that safety depends on."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from autoscaler.domain.numbers import LEASE_SECONDS
+from packaging_root import ROOT
+
+
+class Loader(yaml.SafeLoader):
+    """Reads CloudFormation's short tags as plain values."""
+
+
+def _tagged(loader: Loader, suffix: str, node: yaml.Node) -> Any:
+    if isinstance(node, yaml.ScalarNode):
+        return {suffix: loader.construct_scalar(node)}
+    if isinstance(node, yaml.SequenceNode):
+        return {suffix: loader.construct_sequence(node, deep=True)}
+    return {suffix: loader.construct_mapping(node, deep=True)}
+
+
+Loader.add_multi_constructor("!", _tagged)
+TEMPLATE = yaml.load((ROOT / "template.yaml").read_text(encoding="utf-8"), Loader)  # noqa: S506 - a SafeLoader
+RESOURCES = TEMPLATE["Resources"]
+FUNCTIONS = {name: r["Properties"] for name, r in RESOURCES.items() if r["Type"] == "AWS::Serverless::Function"}
+SHARED = TEMPLATE["Globals"]["Function"]
+
+
+def statements(name):
+    return [statement for policy in FUNCTIONS[name]["Policies"] for statement in policy["Statement"]]
+
+
+def actions(statement):
+    return [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
+
+
+def allowing(action):
+    return [s for name in FUNCTIONS for s in statements(name) if action in actions(s)]
+
+
+def test_every_function_on_disk_is_deployed_and_the_other_way_round():
+    on_disk = {f"functions/{path.parent.name}" for path in (ROOT / "functions").glob("*/app.py")}
+    assert {properties["CodeUri"] for properties in FUNCTIONS.values()} == on_disk
+
+
+def test_functions_carry_no_copies_of_the_shared_code():
+    assert [path.name for path in (ROOT / "functions").glob("*/*") if path.name not in {"app.py", "__pycache__"}] == []
+
+
+def test_every_parameter_is_described():
+    assert [name for name, parameter in TEMPLATE["Parameters"].items() if not parameter.get("Description")] == []
+
+
+def test_a_function_that_is_cut_off_cannot_act_beside_the_next_holder_of_the_lease():
+    assert SHARED["Timeout"] == 55 < LEASE_SECONDS
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_each_function_runs_every_minute_and_nothing_is_retried(name):
+    [event] = FUNCTIONS[name]["Events"].values()
+    assert event["Properties"]["Schedule"] == "rate(1 minute)"
+    assert event["Properties"]["RetryPolicy"] == {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
+    assert SHARED["EventInvokeConfig"] == {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
+    assert "ReservedConcurrentExecutions" not in FUNCTIONS[name] | SHARED
+
+
+def test_the_state_outlives_the_stack_and_can_be_restored():
+    table = RESOURCES["StateTable"]
+    assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    assert table["Properties"]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+    assert table["Properties"]["BillingMode"] == "PAY_PER_REQUEST"
+    assert [key["AttributeName"] for key in table["Properties"]["KeySchema"]] == ["fleet", "item"]
+
+
+def test_only_what_knows_no_resources_is_allowed_on_everything():
+    on_everything = {action for name in FUNCTIONS for s in statements(name) if s["Resource"] == "*" for action in actions(s)}
+    assert on_everything == {"ec2:DescribeInstances", "cloudwatch:PutMetricData"}
+    assert all("Condition" in s for s in allowing("cloudwatch:PutMetricData"))
+
+
+def test_no_wildcard_actions():
+    assert [a for name in FUNCTIONS for s in statements(name) for a in actions(s) if "*" in a] == []
+
+
+def test_instances_are_launched_only_with_our_tag_and_terminated_only_by_it():
+    ours = {"Ref": "FleetName"}
+    on_instances = [s for s in allowing("ec2:RunInstances") if any("instance/*" in str(r) for r in s["Resource"])]
+    assert [s["Condition"] for s in on_instances] == [{"StringEquals": {"aws:RequestTag/autoscaler:fleet": ours}}]
+    assert [s["Condition"] for s in allowing("ec2:TerminateInstances")] == [{"StringEquals": {"aws:ResourceTag/autoscaler:fleet": ours}}]
+    assert [s["Condition"] for s in allowing("ec2:CreateTags")] == [{"StringEquals": {"ec2:CreateAction": ["CreateFleet", "RunInstances"]}}]
+    assert [s["Condition"] for s in allowing("iam:PassRole")] == [{"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}]
+
+
+def test_each_function_may_do_only_its_own_part():
+    def may(name):
+        return {action for s in statements(name) for action in actions(s)}
+
+    assert not any(action.startswith("ec2:") for action in may("PublishMetricsFunction"))
+    assert "ec2:TerminateInstances" not in may("ScaleUpFunction")
+    assert "ec2:CreateFleet" not in may("ScaleDownFunction")
+
+
+def test_the_state_is_reached_only_for_this_fleet():
+    for statement in allowing("dynamodb:PutItem"):
+        assert statement["Condition"] == {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [{"Ref": "FleetName"}]}}
+
+
+def test_both_layers_are_built_by_their_makefiles():
+    for name in ("CoreLayer", "FleetLayer"):
+        assert RESOURCES[name]["Metadata"]["BuildMethod"] == "makefile"
+        makefile = ROOT / RESOURCES[name]["Properties"]["ContentUri"] / "Makefile"
+        assert f"build-{name}:" in makefile.read_text(encoding="utf-8")
