@@ -38,7 +38,10 @@ def validate(
         pools = {p.name: {"usd_per_hour": p.offerings[0].usd_per_hour, "max_agents": p.max_agents} for p in checked.pools.values()}
         print(json.dumps({"fleet": checked.name, "controllers": list(checked.controllers), "pools": pools}))  # noqa: T201
         return
-    table = Table("pool", "labels", "executors", "first offering", "$/h", "max", title=f"fleet {checked.name}: valid", title_justify="left")
+    table = Table(title=f"fleet {checked.name}: valid", title_justify="left")
+    table.add_column("pool", no_wrap=True)
+    for name in ("labels", "executors", "first offering", "$/h", "max"):
+        table.add_column(name, overflow="fold")
     for pool in checked.pools.values():
         offering = pool.offerings[0]
         price = f"{offering.usd_per_hour:.3f}"

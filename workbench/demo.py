@@ -96,6 +96,7 @@ class Show:
             "pools": len(self.stage.fleet.pools),
             "passes": progress.passes,
             **as_json(truth),
+            "jobs": self.stage.replay.rows,  # also those whose turn never came
             "errors": progress.errors,
             "took_s": round(perf_counter() - self._began, 1),
         }

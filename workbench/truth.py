@@ -59,7 +59,7 @@ def count_truth(world: World, builds: Iterable[Build]) -> Truth:
 
 def is_servable(fleet: Fleet, build: Build) -> bool:
     """Tell whether any pool could ever run this build."""
-    return any(_serves(fleet, pool.labels, pool.exclusive, build.expression) for pool in fleet.pools.values())
+    return any(_serves(fleet, pool.labels, pool.exclusive, build.expression) for pool in fleet.pools_of(build.controller))
 
 
 def is_at_rest(world: World, builds: Iterable[Build]) -> bool:

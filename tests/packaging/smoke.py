@@ -12,8 +12,9 @@ function, core, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
 sys.path[:0] = [function, core]
 
 import app  # noqa: E402 - after the path is set, as in Lambda
-import autoscaler  # noqa: E402
 import pydantic  # noqa: E402
+
+import autoscaler  # noqa: E402
 
 assert app.__file__.startswith(function), app.__file__
 assert autoscaler.__file__.startswith(core), autoscaler.__file__
@@ -28,4 +29,4 @@ for number in range(times):
         get_remaining_time_in_millis=lambda: 55_000,
     )
     tick = {"detail-type": "Scheduled Event", "time": datetime.now(UTC).isoformat()}
-    print("answer", json.dumps(app.handler(tick, context)))
+    sys.stdout.write(f"answer {json.dumps(app.handler(tick, context))}\n")

@@ -3,6 +3,7 @@
 import json
 import logging
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -50,8 +51,6 @@ def test_a_fleet_file_that_is_wrong_is_not_built(tmp_path):
     bad = (ROOT / "layers/fleet/fleet.yaml").read_text(encoding="utf-8").replace("executors: 30", "executors: 0")
     (tmp_path / "fleet.yaml").write_text(bad, encoding="utf-8")
     (tmp_path / "Makefile").write_text((ROOT / "layers/fleet/Makefile").read_text(encoding="utf-8"), encoding="utf-8")
-    import sys
-
     done = subprocess.run(
         ["make", "build-FleetLayer", f"ARTIFACTS_DIR={tmp_path}/out", f"AUTOSCALER_PYTHON={sys.executable}"],
         cwd=tmp_path,

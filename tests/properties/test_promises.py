@@ -145,7 +145,9 @@ def snapshots(draw):
         records=tuple(record for record, _, _, _ in drawn),
         instances=listed,
         fates={i: s for i, s in known.items() if s in {InstanceState.NOT_FOUND, InstanceState.TERMINATED}},
-        intents=tuple(an_intent(f"l-{n}", pool=draw(st.sampled_from(POOLS)), count=draw(st.integers(1, 3))) for n in range(draw(st.integers(0, 2)))),
+        intents=tuple(
+            an_intent(f"l-{n}", pool=draw(st.sampled_from(POOLS)), count=draw(st.integers(1, 3))) for n in range(draw(st.integers(0, 2)))
+        ),
         memory=memory,
         learned={"main": Learned(samples={pool_key("cpu"): (draw(st.floats(1.0, 9000.0)),)})},
     )
@@ -194,7 +196,12 @@ def test_a_node_that_is_not_ours_or_that_a_person_marked_is_never_touched(snapsh
     for plan in (decide.scale_down(snapshot, fleet), decide.scale_up(snapshot, fleet)):
         for step in plan.steps:
             node = nodes.get(getattr(step, "node", None) or "")
-            if isinstance(step, Cordon | Uncordon | Terminate) and node is not None and node.temporarily_offline and step.reason != "condemned":
+            if (
+                isinstance(step, Cordon | Uncordon | Terminate)
+                and node is not None
+                and node.temporarily_offline
+                and step.reason != "condemned"
+            ):
                 assert node.reason.startswith("autoscaler:f:")
 
 

@@ -34,7 +34,9 @@ def test_nothing_is_killed_and_nothing_leaks(seed, share, restarts, people):
         fleet.faults.dice = None if quiet else lambda call: _fault(chance, call, share)
         if not quiet and chance.random() < 0.3:
             label = chance.choice(["cpu", "gpu", "linux", "linux&&!gpu"])
-            jenkins.submit(f"job-{chance.randrange(6)}", label, chance.uniform(20, 1500), kind=chance.choice([Kind.PIPELINE, Kind.FREESTYLE]))
+            jenkins.submit(
+                f"job-{chance.randrange(6)}", label, chance.uniform(20, 1500), kind=chance.choice([Kind.PIPELINE, Kind.FREESTYLE])
+            )
         if minute in restart_at and jenkins.up == "up":
             jenkins.restart()
         if people and minute == 50 and len(jenkins.nodes) > 1:
@@ -55,7 +57,9 @@ def test_nothing_is_killed_and_nothing_leaks(seed, share, restarts, people):
 def _fault(chance: Random, call: str, share: float) -> Fault | None:
     if chance.random() >= share:
         return None
-    return Fault(call, after=chance.random() < 0.5, status=0 if call.startswith("state") else chance.choice([0, 0, 503]), code="Unavailable")
+    return Fault(
+        call, after=chance.random() < 0.5, status=0 if call.startswith("state") else chance.choice([0, 0, 503]), code="Unavailable"
+    )
 
 
 def _give_back(jenkins, name):
@@ -70,5 +74,3 @@ def _minute(fleet):
             function()
         except Exception as error:  # noqa: BLE001 - Lambda's own boundary: an error in the log, and the next tick comes
             assert type(error).__module__.startswith("autoscaler."), repr(error)
-
-

@@ -36,6 +36,7 @@ class Build:
     """One allocation of an executor, from the queue to its end."""
 
     id: int
+    controller: str
     kind: Kind
     job: str  # folder/job
     number: int
@@ -135,6 +136,7 @@ class Controller:
         now = self.timeline.now
         build = Build(
             id=self._last_id,
+            controller=self.name,
             kind=kind,
             job=job,
             number=number,

@@ -106,6 +106,8 @@ def _controller(name: str, settings: FleetSettings) -> JenkinsController:
 def _connect(name: str, settings: ControllerSettings) -> JenkinsSession:
     override = environment_name(name)
     url = os.environ.get(f"JENKINS_URL_{override}", settings.url)
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError(f"environment variable JENKINS_URL_{override} ({url}): must be an http or https URL")
     credentials = _credentials(override, settings)
     username, token = (credentials.username, credentials.token) if credentials else (None, None)
     session = JenkinsSession(url, username, token, time.monotonic)

@@ -7,7 +7,7 @@ from autoscaler.domain.durations import Learned
 from autoscaler.domain.giveup import instance_in
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.snapshot import ControllerView, Instance, Record, RecordState, Snapshot
-from autoscaler.ports import Book, Ports
+from autoscaler.ports import Book, Controller, Ports
 
 
 def observe(ports: Ports, fleet: Fleet, book: Book, pass_id: str, invocation: str) -> Snapshot:
@@ -26,7 +26,16 @@ def observe_without_instances(ports: Ports, book: Book, invocation: str) -> Snap
 
 def look_at_controllers(ports: Ports) -> dict[str, ControllerView]:
     """Look at every controller."""
-    return {controller.name: controller.look() for controller in ports.controllers}
+    return {controller.name: _look(ports, controller) for controller in ports.controllers}
+
+
+def _look(ports: Ports, controller: Controller) -> ControllerView:
+    """Look at one controller; a look that breaks in a way nobody thought of must not stop work on the others."""
+    try:
+        return controller.look()
+    except Exception as error:  # noqa: BLE001 - the one place: the view says what happened, and nothing follows from it
+        ports.log("look_broke", controller=controller.name, error=f"{type(error).__name__}: {error}")
+        return ControllerView.of_nothing(controller.name, f"{type(error).__name__}: {error}", 0.0)
 
 
 def _snapshot(ports: Ports, book: Book, views: dict[str, ControllerView], pass_id: str, invocation: str) -> Snapshot:

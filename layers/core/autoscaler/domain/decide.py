@@ -58,6 +58,7 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
             continue
         for pool in situation.pools_of(controller).values():
             decided += retire.surplus(situation, pool, windows)
+    decided += strangers(situation)
     decided += giveup.drained(situation, seen)
     decided += giveup.repairs(situation, seen)
     decided += giveup.unfinished(situation)
@@ -99,6 +100,15 @@ def drain_for_a_person(snapshot: Snapshot, fleet: Fleet, order: DrainSome | Drai
         else:
             decided.append(retire.cordon(situation, agent, MarkClass.OPERATOR, Reason.MANUAL, order.reason))
     return _plan(situation, decided, _note_request(situation, order.request_id))
+
+
+def strangers(situation: Situation) -> Iterable[Held]:
+    """Name agents whose pool or controller is not in the fleet file any more: their builds go on, and nobody drains them."""
+    fleet = situation.fleet
+    for record in situation.snapshot.records:
+        if record.pool not in fleet.pools or record.controller not in fleet.controllers:
+            detail = f"{record.instance_id} is of a pool or controller that left the fleet file: put it back to drain it"
+            yield Held(pool=record.pool, controller=record.controller, reason=Reason.NOT_OURS, detail=detail)
 
 
 def keep_beacon(situation: Situation, controller: str) -> Decided:

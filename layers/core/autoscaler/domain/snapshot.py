@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.memory import Memory
@@ -91,6 +92,21 @@ class ControllerView:
     def complete(self) -> bool:
         """Every part was read, in one and the same life of the controller."""
         return self.problem is None
+
+    @classmethod
+    def of_nothing(cls, name: str, problem: str, response_seconds: float) -> Self:
+        """Say why nothing could be seen."""
+        return cls(
+            name=name,
+            problem=problem,
+            session="",
+            quieting_down=False,
+            items=(),
+            nodes=(),
+            unread=frozenset(),
+            set_aside=(),
+            response_seconds=response_seconds,
+        )
 
 
 class InstanceState(StrEnum):

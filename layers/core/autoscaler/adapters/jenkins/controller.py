@@ -53,7 +53,7 @@ class JenkinsController:
             root = session.get("api/json", ROOT_TREE)
             view = self._view(queue, computers, root, began)
         except AutoscalerError as error:
-            view = self._nothing(f"{type(error).__name__}: {error}", began)
+            view = ControllerView.of_nothing(self._name, f"{type(error).__name__}: {error}", self._monotonic() - began)
             if isinstance(error, ConfigError):
                 self._connected = None  # the secret may have been rotated: read it again the next time
         finally:
@@ -140,18 +140,5 @@ class JenkinsController:
             nodes=nodes,
             unread=frozenset(unread),
             set_aside=(*unread.values(), *items_aside),
-            response_seconds=self._monotonic() - began,
-        )
-
-    def _nothing(self, problem: str, began: float) -> ControllerView:
-        return ControllerView(
-            name=self._name,
-            problem=problem,
-            session="",
-            quieting_down=False,
-            items=(),
-            nodes=(),
-            unread=frozenset(),
-            set_aside=(),
             response_seconds=self._monotonic() - began,
         )

@@ -1,0 +1,76 @@
+"""Traces: what is read, what is dropped, and the one line in which the rest is refused."""
+
+import gzip
+
+import pytest
+
+from autoscaler.errors import ConfigError
+from support.worlds import a_world, a_world_node
+from workbench.replay import Replay
+from workbench.traces import MXNET, MXNET_DAY, load_trace
+from workbench.world.jenkins import Kind
+
+HEADER = "queued_at,duration_s,label,job,run,stage,depends_on,colour\n"
+
+
+def a_trace(tmp_path, *lines, header=HEADER, hours=24.0):
+    path = tmp_path / "trace.csv"
+    path.write_text(header + "\n".join(lines) + "\n", encoding="utf-8")
+    return load_trace(path, hours=hours)
+
+
+def test_the_mxnet_day_is_whole():
+    trace = load_trace(MXNET, hours=24, start_at=MXNET_DAY)
+    assert (len(trace.rows), len({row.run for row in trace.rows}), trace.dropped) == (1280, 30, 0)
+
+
+def test_rows_without_duration_are_dropped_and_counted(tmp_path):
+    trace = a_trace(tmp_path, "7200,60,cpu,a", "7300,,cpu,b")
+    assert (len(trace.rows), trace.dropped, trace.start_at) == (1, 1, 7200.0)
+
+
+def test_a_gzipped_trace_is_read_whatever_its_name(tmp_path):
+    path = tmp_path / "trace.dat"
+    path.write_bytes(gzip.compress((HEADER + "0,1,,job\n").encode()))
+    assert load_trace(path, hours=1).rows[0].label is None
+
+
+def test_a_run_that_began_inside_counts_as_a_whole(tmp_path):
+    trace = a_trace(tmp_path, "0,1,cpu,a,r#1,One,", "5000,1,cpu,b,r#1,Two,One", "5000,1,cpu,c,r#2,One,", hours=1.0)
+    assert [row.job for row in trace.rows] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("header", "line", "said"),
+    [
+        (HEADER, "soon,1,cpu,a", "line 2: queued_at ('soon'): must be a number of seconds, 0 or more"),
+        (HEADER, "0,-1,cpu,a", "line 2: duration_s ('-1'): must be a number of seconds, 0 or more"),
+        (HEADER, "0,nan,cpu,a", "line 2: duration_s ('nan'): must be a number of seconds, 0 or more"),
+        (HEADER, "0,1,cpu,", "line 2: job (''): must not be empty"),
+        (HEADER, "0,,cpu,a", "has no row with a duration"),
+        ("queued_at,label,job\n", "0,cpu,a", "line 1: column duration_s is missing"),
+    ],
+)
+def test_a_malformed_trace_is_refused_in_one_line(tmp_path, header, line, said):
+    with pytest.raises(ConfigError) as refused:
+        a_trace(tmp_path, line, header=header)
+    assert said in str(refused.value)
+
+
+def test_a_trace_that_is_no_text_is_refused(tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_bytes(b"\x1f\x8bnot really gzip")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_trace(path, hours=1)
+
+
+def test_a_stage_waits_for_every_row_of_the_one_before(tmp_path):
+    trace = a_trace(tmp_path, "0,10,cpu,m a,PR-1#4,One,", "0,50,cpu,m b,PR-1#4,One,", "1,5,cpu,m c,PR-1#4,Two,One")
+    controller = a_world().controllers["main"]
+    controller.add_node(a_world_node("n", "cpu", executors=3))
+    replay = Replay(trace, controller)
+    began = controller.timeline.now
+    controller.timeline.move_to(began + 49)
+    assert len(replay.builds) == 2
+    controller.timeline.move_to(began + 51)
+    assert [(b.job, b.number, b.kind, b.queued_at - began) for b in replay.builds][2] == ("m/PR-1", 4, Kind.PIPELINE, 50.0)
