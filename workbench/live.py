@@ -15,6 +15,8 @@ from workbench.truth import dollars, is_servable
 from workbench.world.jenkins import Ended, Node
 
 _COLUMNS = ("booting", "busy", "idle", "draining")
+_COLOURS = {"booting": "blue", "busy": "green", "idle": "yellow", "draining": "red"}
+_SIGNS = {"busy": "█", "idle": "█", "draining": "░", "booting": "·"}
 
 
 def screen(stage: Stage, progress: Progress) -> RenderableType:
@@ -65,17 +67,12 @@ def _pools(stage: Stage) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("pool", style="cyan", no_wrap=True)
     for name in ("queue", *_COLUMNS, "limit"):
-        table.add_column(name, justify="right")
+        table.add_column(Text(name, style=_COLOURS.get(name, "")), justify="right")
     table.add_column("", no_wrap=True)
     waiting = _waiting(stage)
     for pool in stage.fleet.pools.values():
         counts = _states(stage, pool.name)
-        bar = Text.assemble(
-            ("█" * counts["busy"], "green"),
-            ("█" * counts["idle"], "yellow"),
-            ("░" * counts["draining"], "red"),
-            ("·" * counts["booting"], "blue"),
-        )
+        bar = Text.assemble(*((sign * counts[name], _COLOURS[name]) for name, sign in _SIGNS.items()))
         cells = [str(waiting[pool.name] or ""), *(str(counts[name] or "") for name in _COLUMNS), str(pool.max_agents)]
         table.add_row(pool.name, *cells, bar)
     return table

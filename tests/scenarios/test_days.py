@@ -57,12 +57,12 @@ def test_no_flapping_once_demand_has_stopped():
     assert (day.agents(), len(day.done(Launch))) == (0, launched)
 
 
-def test_a_morning_of_the_mxnet_ci_is_served_whole(example_fleet):
-    trace = load_trace(MXNET, hours=8, start_at=MXNET_DAY)
+def test_a_day_of_the_mxnet_ci_is_served_whole(example_fleet):
+    trace = load_trace(MXNET, hours=24, start_at=MXNET_DAY)
     world = build_world(example_fleet, start_at=trace.start_at, seed=3)
     replay = Replay(trace, world.controllers["main"])
     fleet = InMemory(world, example_fleet)
-    for progress in drive(world, replay, fleet, hours=8):
+    for progress in drive(world, replay, fleet, hours=24):
         assert progress.errors == 0
     truth = count_truth(world, replay.builds)
     assert is_at_rest(world, replay.builds)

@@ -115,7 +115,7 @@ class Ec2:
         launched: list[Instance] = []
         errors: list[dict[str, Any]] = []
         overrides = sorted(config["Overrides"], key=lambda override: float(override.get("Priority", 0)))
-        self._check_zones(overrides)
+        self._check_overrides(overrides)
         for override in overrides:
             key = f"{override['InstanceType']}/{override.get('SubnetId', '')}/{market}"
             got = min(wanted - len(launched), self.capacity.get(key, wanted))
@@ -160,7 +160,7 @@ class Ec2:
             self.on_running(instance)
 
     @staticmethod
-    def _check_zones(overrides: list[dict[str, Any]]) -> None:
+    def _check_overrides(overrides: list[dict[str, Any]]) -> None:
         pairs = [(override["InstanceType"], override.get("SubnetId", "")) for override in overrides]
         if len(set(pairs)) != len(pairs):
             raise Ec2Error("InvalidFleetConfig", "Duplicate override")

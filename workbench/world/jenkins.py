@@ -164,6 +164,8 @@ class Controller:
         for build in list(self.queue):
             if build.resumes_on is not None:
                 self._resume(build)
+            elif build.started_at is not None:
+                continue  # it began while an earlier one of this round ended
             elif not self.quieting_down and not build.blocked and build.buildable_at <= self.timeline.now:
                 node = next(self._takers(build), None)
                 if node is not None:

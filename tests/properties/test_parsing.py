@@ -1,0 +1,70 @@
+"""Whatever JSON comes instead of Jenkins': parsing sets aside what it does not understand, and never breaks."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler.adapters.jenkins.parse import read_computers, read_queue
+from autoscaler.adapters.jenkins.why import read_why
+from autoscaler.domain.snapshot import Wait
+from autoscaler.errors import TransientError
+
+HERE = Path(__file__).parents[1] / "recordings"
+DATE = datetime(2026, 11, 20, 21, 0, tzinfo=UTC)
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20)),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=12), inner, max_size=4)),
+    max_leaves=12,
+)
+ITEMS = json.loads((HERE / "b04_queue_tree_task_all.json").read_text(encoding="utf-8"))["body"]["items"]
+COMPUTERS = json.loads((HERE / "c03_computer_tree.json").read_text(encoding="utf-8"))["body"]["computer"]
+
+
+@st.composite
+def spoilt(draw, entries):
+    """A recorded entry in which some fields hold something else, or are missing."""
+    entry = json.loads(json.dumps(draw(st.sampled_from(entries))))
+    for key in draw(st.lists(st.sampled_from(sorted(entry)), max_size=3, unique=True)):
+        if draw(st.booleans()):
+            entry[key] = draw(JSON)
+        else:
+            del entry[key]
+    return entry
+
+
+@given(st.lists(st.one_of(spoilt(ITEMS), JSON), max_size=5))
+def test_every_queue_entry_is_read_or_set_aside(entries):
+    items, aside = read_queue({"items": entries}, DATE, {"n-1"})
+    assert len(items) == len(entries)
+    assert len(aside) <= len(entries)
+
+
+@given(st.lists(st.one_of(spoilt(COMPUTERS), JSON), max_size=5))
+def test_every_node_is_read_or_set_aside(entries):
+    nodes, aside = read_computers({"computer": entries}, DATE)
+    assert len(nodes) <= len(entries)
+    assert len(nodes) == len(entries) or aside
+
+
+@given(JSON)
+def test_a_body_of_another_form_is_an_answer_that_cannot_be_read(body):
+    for read in (lambda: read_queue(body, DATE, ()), lambda: read_computers(body, DATE)):
+        try:
+            read()
+        except TransientError:
+            continue
+
+
+@given(st.text(max_size=80))
+def test_any_why_is_read_or_unknown(why):
+    assert isinstance(read_why(why), Wait | None)
+
+
+@given(st.text(min_size=1, max_size=30).filter(lambda label: "’" not in label and "\n" not in label))
+def test_a_label_in_curly_quotes_is_read_whole(label):
+    assert read_why(f"There are no nodes with the label ‘{label}’").label == label
+    assert read_why(f"All nodes of label ‘{label}’ are offline").label == label
+    assert read_why(f"Waiting for next available executor on ‘{label}’").named == label
