@@ -2,6 +2,7 @@
 
 import gc
 import importlib.util
+import json
 import logging
 import os
 import sys
@@ -19,7 +20,7 @@ import boto3
 from moto import mock_aws
 
 from autoscaler import bootstrap
-from autoscaler.config import environment_name, load_fleet
+from autoscaler.config import FleetSettings, environment_name, load_settings
 from autoscaler.domain.model import Fleet
 from autoscaler.telemetry import logger
 from workbench.drive import Progress, drive
@@ -63,7 +64,8 @@ class Show:
 
     def run(self) -> Iterator[tuple[Stage, Progress]]:
         """Run it, yielding after each simulated minute."""
-        fleet = load_fleet(self.fleet_file)
+        settings = load_settings(self.fleet_file)
+        fleet = settings.domain()
         world = build_world(fleet, start_at=self.trace.start_at, seed=self.seed)
         with ExitStack() as stack:
             # A day allocates much and forms few cycles; collecting seldom makes it a tenth shorter.
@@ -71,10 +73,11 @@ class Show:
             gc.set_threshold(200_000, 50, 50)
             server = stack.enter_context(FaceServer())
             serve(server, world)
-            stack.enter_context(environment(server, fleet, self.fleet_file))
+            stack.enter_context(environment(server, settings, self.fleet_file))
             stack.enter_context(_logs_to(self.log_file))
             stack.enter_context(mock_aws(config={"core": {"mock_credentials": True, "passthrough": {"services": ["ec2"]}}}))
             create_table()
+            create_secrets(settings)
             bootstrap.reset()
             stack.callback(bootstrap.reset)
             bootstrap.use_time(lambda: world.timeline.now, sleeper(server, world))
@@ -193,7 +196,7 @@ def sleeper(server: FaceServer, world: World) -> Callable[[float], None]:
 
 
 @contextmanager
-def environment(server: FaceServer, fleet: Fleet, fleet_file: Path) -> Iterator[None]:
+def environment(server: FaceServer, settings: FleetSettings, fleet_file: Path) -> Iterator[None]:
     """Set what the handlers read, and put everything back afterwards."""
     before = dict(os.environ)
     os.environ |= {
@@ -206,11 +209,12 @@ def environment(server: FaceServer, fleet: Fleet, fleet_file: Path) -> Iterator[
         "AWS_ENDPOINT_URL_EC2": f"{server.url}/ec2/",
         "POWERTOOLS_SERVICE_NAME": "autoscaler",
     }
-    for name in fleet.controllers:
+    for name, controller in settings.controllers.items():
         override = environment_name(name)
         os.environ[f"JENKINS_URL_{override}"] = f"{server.url}/jenkins/{name}/"
-        os.environ[f"JENKINS_USER_{override}"] = _USER
-        os.environ[f"JENKINS_TOKEN_{override}"] = _TOKEN
+        if controller.secret is None:
+            os.environ[f"JENKINS_USER_{override}"] = _USER
+            os.environ[f"JENKINS_TOKEN_{override}"] = _TOKEN
     try:
         yield
     finally:
@@ -230,6 +234,13 @@ def _logs_to(path: Path) -> Iterator[None]:
             yield
         finally:
             handler.setStream(before or sys.stdout)
+
+
+def create_secrets(settings: FleetSettings) -> None:
+    """Keep each controller's credentials where the fleet file says."""
+    for secret in {controller.secret for controller in settings.controllers.values() if controller.secret}:
+        value = json.dumps({"username": _USER, "token": _TOKEN})
+        boto3.client("secretsmanager").create_secret(Name=secret, SecretString=value)
 
 
 def create_table() -> None:

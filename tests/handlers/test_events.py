@@ -1,5 +1,6 @@
 """Every file of ``events/`` through the real handlers, and what they refuse."""
 
+import boto3
 import pytest
 
 from autoscaler import bootstrap
@@ -121,9 +122,22 @@ def test_a_missing_variable_is_named(here, monkeypatch):
 def test_half_a_credential_is_refused(here, monkeypatch):
     bootstrap.reset()
     bootstrap.use_time(lambda: here.world.timeline.now, here.world.timeline.sleep)
-    monkeypatch.delenv("JENKINS_TOKEN_MAIN")
+    monkeypatch.setenv("JENKINS_USER_MAIN", "somebody")
     plan = here.call("scale_up", event("tick"))
     assert "JENKINS_USER_MAIN and JENKINS_TOKEN_MAIN: set both or neither" in plan["held"][0]["detail"]
+
+
+def test_a_url_that_is_none_is_named(here, monkeypatch):
+    monkeypatch.setenv("JENKINS_URL_MAIN", "jenkins.example.org")
+    plan = here.call("scale_up", event("tick"))
+    assert "environment variable JENKINS_URL_MAIN (jenkins.example.org): must be an http or https URL" in plan["held"][0]["detail"]
+
+
+def test_a_secret_that_is_not_there_is_named_and_nothing_is_done(here):
+    boto3.client("secretsmanager").delete_secret(SecretId="jenkins/main", ForceDeleteWithoutRecovery=True)
+    plan = here.call("scale_up", event("tick"))
+    assert "secret jenkins/main: ResourceNotFoundException" in plan["held"][0]["detail"]
+    assert (plan["steps"], here.world.controllers["main"].nodes) == ([], {})
 
 
 def test_a_tick_that_meets_the_lease_says_so_and_a_person_is_told(here):

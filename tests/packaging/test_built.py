@@ -11,7 +11,7 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from autoscaler.config import load_fleet
+from autoscaler.config import load_fleet, load_settings
 from packaging_root import ROOT
 from support.worlds import AWS
 from workbench import demo
@@ -66,8 +66,8 @@ def test_a_fleet_file_that_is_wrong_is_not_built(tmp_path):
 def clouds():
     """A world over HTTP and a local AWS over HTTP, on the wall clock."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    fleet = load_fleet(ROOT / "layers/fleet/fleet.yaml")
-    world = build_world(fleet, start_at=time.time(), seed=1)
+    settings = load_settings(ROOT / "layers/fleet/fleet.yaml")
+    world = build_world(settings.domain(), start_at=time.time(), seed=1)
     aws = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     aws.start()
     host, port = aws.get_host_and_port()
@@ -77,14 +77,13 @@ def clouds():
             patch.setenv(name, value)
         boto3.setup_default_session()
         demo.create_table()
+        demo.create_secrets(settings)
         environment = {
             **AWS,
             "AWS_ENDPOINT_URL": f"http://{host}:{port}",
             "AWS_ENDPOINT_URL_EC2": f"{server.url}/ec2/",
             "STATE_TABLE": demo.TABLE,
             "JENKINS_URL_MAIN": f"{server.url}/jenkins/main/",
-            "JENKINS_USER_MAIN": "autoscaler",
-            "JENKINS_TOKEN_MAIN": "demo-token",
         }
         yield world, environment
     aws.stop()

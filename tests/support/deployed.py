@@ -9,7 +9,7 @@ from typing import Any
 from moto import mock_aws
 
 from autoscaler import bootstrap
-from autoscaler.config import load_fleet
+from autoscaler.config import load_settings
 from autoscaler.domain.model import Fleet
 from workbench import demo
 from workbench.faces.server import FaceServer
@@ -42,14 +42,16 @@ class Deployed:
 
 @contextmanager
 def deployed(fleet_file: Path = EXAMPLE):
-    fleet = load_fleet(fleet_file)
+    settings = load_settings(fleet_file)
+    fleet = settings.domain()
     world = build_world(fleet, start_at=NOON, seed=1)
     with ExitStack() as stack:
         server = stack.enter_context(FaceServer())
         demo.serve(server, world)
-        stack.enter_context(demo.environment(server, fleet, fleet_file))
+        stack.enter_context(demo.environment(server, settings, fleet_file))
         stack.enter_context(mock_aws())
         demo.create_table()
+        demo.create_secrets(settings)
         bootstrap.reset()
         stack.callback(bootstrap.reset)
         bootstrap.use_time(lambda: world.timeline.now, demo.sleeper(server, world))
