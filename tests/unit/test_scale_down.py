@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain import decide, looks
+from autoscaler.domain import decide
+from autoscaler.domain.looks import Condition
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Life, Window
 from autoscaler.domain.orders import DrainNodes, DrainSome
@@ -49,7 +50,7 @@ def held(plan):
 
 
 def drained_memory(instance_id="i-1", **look):
-    return a_memory(windows=an_empty_window(), looks={instance_id: a_look(looks.DRAINED, **look)})
+    return a_memory(windows=an_empty_window(), looks={instance_id: a_look(Condition.DRAINED, **look)})
 
 
 def a_drained_agent(mark=None):

@@ -5,7 +5,7 @@ from math import ceil
 
 from autoscaler.domain import looks
 from autoscaler.domain.agents import Agent, Phase
-from autoscaler.domain.looks import Seen
+from autoscaler.domain.looks import Condition, Seen
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Look
 from autoscaler.domain.numbers import (
@@ -20,14 +20,6 @@ from autoscaler.domain.retire import cordon, starved_by_pool
 from autoscaler.domain.situation import Situation
 from autoscaler.domain.snapshot import Instance, InstanceState, Node, RecordState
 
-_OVERDUE = "overdue"
-_NODELESS = "nodeless"
-_LOST = "lost"
-_STOPPED = "stopped"
-_ENDED = "ended"
-_STRAY = "stray"
-_ORPHAN = "orphan"
-
 
 def what_is_seen(situation: Situation) -> dict[str, Seen]:
     """Name the condition of every agent, instance and node that may have to go; what cannot be believed is not named."""
@@ -37,9 +29,9 @@ def what_is_seen(situation: Situation) -> dict[str, Seen]:
         if condition:
             seen[agent.record.instance_id] = condition
     for instance in _strays(situation):
-        seen[instance.id] = Seen(_STRAY)
+        seen[instance.id] = Seen(Condition.STRAY)
     for controller, node in _orphans(situation):
-        seen[f"{controller}/{node.name}"] = Seen(_ORPHAN)
+        seen[f"{controller}/{node.name}"] = Seen(Condition.ORPHAN)
     return seen
 
 
@@ -90,6 +82,8 @@ def unfinished(situation: Situation) -> Iterator[Terminate | DeleteNode | Forget
         record = agent.record
         view = situation.snapshot.controllers.get(record.controller)
         node_gone = record.node is None or (view is not None and view.complete and agent.node is None and record.node not in view.unread)
+        if not node_gone and (situation.no_giving_up(record.controller) or situation.protected(agent)):
+            continue
         if agent.instance_ended and agent.phase is Phase.CONDEMNED and agent.node is not None:
             yield _delete(agent, agent.node.name, Reason.CONDEMNED)
         elif agent.instance_ended and node_gone:
@@ -100,7 +94,7 @@ def unfinished(situation: Situation) -> Iterator[Terminate | DeleteNode | Forget
                 reason=Reason.INSTANCE_GONE,
                 detail=f"{record.instance_id} and its node are gone",
             )
-        elif agent.phase is Phase.CONDEMNED and agent.instance is not None and not agent.instance_ended:
+        elif agent.phase is Phase.CONDEMNED and agent.instance is not None and not agent.instance_ended and (node_gone or agent.idle):
             yield _terminate(agent, Reason.CONDEMNED, f"{record.instance_id} was given up and still runs")
 
 
@@ -109,20 +103,20 @@ def _condition(situation: Situation, agent: Agent) -> Seen | None:  # noqa: C901
         return None
     session = situation.snapshot.controllers[agent.record.controller].session
     if agent.instance_ended:
-        return Seen(_ENDED) if agent.node is not None else None
+        return Seen(Condition.ENDED) if agent.node is not None else None
     if agent.instance in {InstanceState.STOPPING, InstanceState.STOPPED}:
-        return Seen(_STOPPED, session)
+        return Seen(Condition.STOPPED, session)
     match agent.phase:
         case Phase.OVERDUE if not _described(situation, agent.record.controller, agent.record.instance_id):
-            return Seen(_OVERDUE)
+            return Seen(Condition.OVERDUE)
         case Phase.READY if agent.idle:
-            return Seen(looks.IDLE, session)
+            return Seen(Condition.IDLE, session)
         case Phase.RETIRING | Phase.DRAINING if agent.idle:
-            return Seen(looks.DRAINED, session)
+            return Seen(Condition.DRAINED, session)
         case Phase.NODELESS:
-            return Seen(_NODELESS, session)
+            return Seen(Condition.NODELESS, session)
         case Phase.LOST:
-            return Seen(_LOST, session)
+            return Seen(Condition.LOST, session)
         case _:
             return None
 
@@ -135,17 +129,17 @@ def _repairs(  # noqa: C901 - one branch a kind of leak
     for agent in situation.agents:
         fact = facts.get(agent.record.instance_id)
         match fact.condition if fact else None:
-            case "overdue":
+            case Condition.OVERDUE:
                 yield _terminate(agent, Reason.BOOT_TIMEOUT, f"not registered within {agent.pool.boot_timeout_seconds:g} s")
-            case "nodeless":
+            case Condition.NODELESS:
                 yield _terminate(agent, Reason.NODE_GONE, f"its node {agent.record.node} is not there any more")
-            case "stopped" if agent.node is None or (agent.idle and not situation.protected(agent)):
+            case Condition.STOPPED if agent.node is None or (agent.idle and not situation.protected(agent)):
                 yield _terminate(agent, Reason.INSTANCE_STOPPED, "it was stopped, an agent of ours never comes back from that")
-            case "ended" if agent.node is not None and not situation.protected(agent):
+            case Condition.ENDED if agent.node is not None and not situation.protected(agent):
                 dead_long = fact is not None and now - fact.first_at >= DISCONNECT_GRACE_SECONDS
                 if agent.idle or dead_long:
                     yield _delete(agent, agent.node.name, Reason.INSTANCE_GONE)
-            case "lost" if fact and now - fact.first_at >= DISCONNECT_GRACE_SECONDS and not situation.protected(agent):
+            case Condition.LOST if fact and now - fact.first_at >= DISCONNECT_GRACE_SECONDS and not situation.protected(agent):
                 detail = f"disconnected for {(now - fact.first_at) / 60:.0f} min"
                 # Quarantine, not retire: demand must not count on an agent that is not connected.
                 yield cordon(situation, agent, MarkClass.QUARANTINE, Reason.DISCONNECTED, detail)

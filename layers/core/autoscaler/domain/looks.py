@@ -2,21 +2,32 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from autoscaler.domain.memory import Look
 from autoscaler.domain.numbers import LOOK_GAP_SECONDS, SECOND_LOOK_SECONDS
+
+
+class Condition(StrEnum):
+    """What can be seen of an agent, an instance or a node that may have to go."""
+
+    IDLE = "idle"  # ready, connected and idle
+    DRAINED = "drained"  # carries our mark, and idle
+    OVERDUE = "overdue"  # not registered by its boot deadline
+    NODELESS = "nodeless"  # registered, and its node is not there
+    LOST = "lost"  # disconnected
+    STOPPED = "stopped"  # its instance was stopped
+    ENDED = "ended"  # its instance is gone, its node is not
+    STRAY = "stray"  # an instance of ours without a record
+    ORPHAN = "orphan"  # a node of ours without a record, whose instance is gone
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What this pass sees on one subject; ``session`` is the controller's, "" where Jenkins is no witness."""
 
-    condition: str
+    condition: Condition
     session: str = ""
-
-
-IDLE = "idle"  # ready, connected and idle
-DRAINED = "drained"  # carries our mark, and idle
 
 
 def next_looks(looks: Mapping[str, Look], seen: Mapping[str, Seen], now: float, invocation: str) -> dict[str, Look]:
@@ -26,7 +37,7 @@ def next_looks(looks: Mapping[str, Look], seen: Mapping[str, Seen], now: float, 
 
 def is_settled(look: Look, settle_seconds: float, now: float, invocation: str) -> bool:
     """Tell whether a drained agent may go: idle both when it was cordoned and after it, or drained in two invocations."""
-    if look.condition != DRAINED:
+    if look.condition != Condition.DRAINED:
         return False
     if look.idle_before_at is not None and now - look.idle_before_at >= settle_seconds:
         return True
@@ -44,6 +55,6 @@ def _next(look: Look | None, seen: Seen, now: float, invocation: str) -> Look:
         return fresh
     if look.condition == seen.condition:
         return replace(look, last_at=now)
-    if look.condition == IDLE and seen.condition == DRAINED:
+    if look.condition == Condition.IDLE and seen.condition is Condition.DRAINED:
         return replace(fresh, idle_before_at=look.last_at)
     return fresh
