@@ -28,7 +28,6 @@ class Ended(StrEnum):
     FINISHED = "finished"
     KILLED = "killed"  # its agent was taken from under it
     RESTARTED = "restarted"  # a freestyle build that the controller's own restart ended
-    CANCELLED = "cancelled"
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -151,11 +150,6 @@ class Controller:
         self.queue.append(build)
         self.timeline.after(quiet_seconds, self.schedule)
         return build
-
-    def cancel(self, build: Build) -> None:
-        """Take a build out of the queue."""
-        self.queue.remove(build)
-        self._end(build, Ended.CANCELLED)
 
     def schedule(self) -> None:
         """Hand out executors, in queue order."""

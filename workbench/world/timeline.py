@@ -33,8 +33,3 @@ class Timeline:
     def sleep(self, seconds: float) -> None:
         """Let time pass."""
         self.move_to(self.now + seconds)
-
-    @property
-    def next_at(self) -> float | None:
-        """When the next thing happens."""
-        return self._due[0][0] if self._due else None

@@ -10,7 +10,7 @@ An agent is given up by `scale_down` in three steps, none of which a build can b
 Where a controller was not read completely, restarted lately or is about to shut down, none of the three happens.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from autoscaler.domain import giveup, looks, retire
@@ -241,6 +241,3 @@ def _plan(situation: Situation, decided: Decided, memory: Memory) -> Plan:
         memory=memory,
         remember=True,
     )
-
-
-Decision = Callable[[Snapshot, Fleet], Plan]

@@ -50,4 +50,3 @@ class Reason(StrEnum):
     NOT_OURS = "not-ours"
     ALREADY_DONE = "already-done"
     FEWER_THAN_ASKED = "fewer-than-asked"
-    UNSETTLED_LAUNCH = "unsettled-launch"
