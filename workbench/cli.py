@@ -1,4 +1,4 @@
-"""``autoscaler``: the command line. Exit codes: 0 done, 1 refused or failed with one clear line, 2 wrong usage."""
+"""Launches and drains EC2 agents of Jenkins. Exit codes: 0 done, 1 refused or failed with one clear line, 2 wrong usage."""
 
 import json
 import sys
@@ -40,12 +40,13 @@ def validate(
         return
     table = Table(title=f"fleet {checked.name}: valid", title_justify="left")
     table.add_column("pool", no_wrap=True)
-    for name in ("labels", "executors", "first offering", "$/h", "max"):
-        table.add_column(name, overflow="fold")
+    for name in ("executors", "first offering", "$/h", "max"):
+        table.add_column(name, justify="right", no_wrap=True)
     for pool in checked.pools.values():
         offering = pool.offerings[0]
         price = f"{offering.usd_per_hour:.3f}"
-        table.add_row(pool.name, " ".join(sorted(pool.labels)), str(pool.executors), offering.instance_type, price, str(pool.max_agents))
+        labels = "" if pool.labels == {pool.name} else f"\n  {' '.join(sorted(pool.labels))}"
+        table.add_row(pool.name + labels, str(pool.executors), offering.instance_type, price, str(pool.max_agents))
     Console().print(table)
 
 

@@ -30,8 +30,10 @@ def test_match_says_who_serves_and_why_the_others_do_not():
     done = autoscaler("match", "mxnetlinux-cpu || utility", "--json")
     said = json.loads(done.stdout)
     assert (said["expression"], said["pools"]) == ("mxnetlinux-cpu||utility", ["mxnetlinux-cpu", "utility"])
-    assert said["others"]["mxnetlinux-gpu"] == "has no label mxnetlinux-cpu, utility"
-    assert "excludes" in autoscaler("match", "!utility").stdout
+    assert said["others"]["mxnetlinux-gpu"] == "has no label mxnetlinux-cpu"
+    said = json.loads(autoscaler("match", "linux && !mxnetlinux-gpu", "--json").stdout)
+    assert said["others"]["mxnetlinux-gpu"] == "has no label linux, has the label mxnetlinux-gpu"
+    assert said["others"]["utility"] == "has no label linux"
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
 from autoscaler.domain.model import Fleet, Pool
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.snapshot import ControllerView, Node, QueueItem, Record
+
+# More labels than this to change is no explanation that anybody would read.
+_FLIPS_TRIED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +62,17 @@ def read_demand(view: ControllerView, fleet: Fleet, records: Iterable[Record], *
 
 
 def explain_match(pool: Pool, fleet: Fleet, expression: LabelExpression) -> str | None:
-    """Say why this pool does not serve the expression; None when it does."""
+    """Say what keeps this pool from serving the expression: the fewest labels to add or to take away; None when it serves it."""
     labels = pool.labels | {fleet.ownership_label}
     if expression.matches(labels):
         return None
-    missing = sorted(expression.atoms - labels)
-    refused = sorted(expression.atoms & labels)
-    if missing:
-        return f"has no label {', '.join(missing)}"
-    return f"has {', '.join(refused)}, which the expression excludes"
+    for size in range(1, _FLIPS_TRIED + 1):
+        for flipped in combinations(sorted(expression.atoms), size):
+            if expression.matches(labels ^ set(flipped)):
+                lacks = [f"has no label {label}" for label in flipped if label not in labels]
+                excluded = [f"has the label {label}" for label in flipped if label in labels]
+                return ", ".join(lacks + excluded)
+    return "has other labels than the expression asks for"
 
 
 class _Resolver:
