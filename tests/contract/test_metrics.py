@@ -12,6 +12,7 @@ from autoscaler.adapters.secrets import read_credentials
 from autoscaler.domain.metrics import Datum
 from autoscaler.errors import ConfigError, TransientError
 from support.worlds import AWS
+from workbench.memory import MemoryMetrics
 
 
 @pytest.fixture
@@ -24,6 +25,39 @@ def aws(monkeypatch):
 
 def a_datum(name="QueueWait", values=(1.0,)):
     return Datum(name=name, values=values, unit="Seconds", dimensions=(("Fleet", "f"), ("Pool", "cpu")))
+
+
+@pytest.fixture(params=["cloudwatch", "memory"])
+def sink(request, aws):
+    """The port, and how to read back the sum of what it was given of one metric."""
+    if request.param == "memory":
+        metrics = MemoryMetrics()
+        return metrics, lambda name: sum(metrics.values(name, Fleet="f"))
+    client = boto3.client("cloudwatch")
+
+    def total(name):
+        found = client.get_metric_statistics(
+            Namespace="JenkinsFleet",
+            MetricName=name,
+            Dimensions=[{"Name": "Fleet", "Value": "f"}, {"Name": "Pool", "Value": "cpu"}],
+            StartTime=1_799_999_940,
+            EndTime=1_800_000_060,
+            Period=120,
+            Statistics=["Sum"],
+        )["Datapoints"]
+        return sum(point["Sum"] for point in found)
+
+    return CloudWatchMetrics(lambda: client, "JenkinsFleet"), total
+
+
+def test_what_is_published_can_be_read_back(sink):
+    metrics, total = sink
+    assert metrics.publish([a_datum("Launches", (2.0,)), a_datum("QueueWait", (1.0, 1.0, 5.0))], at=1_800_000_000.0) == 2
+    assert (total("Launches"), total("QueueWait"), total("Terminations")) == (2.0, 7.0, 0)
+
+
+def test_nothing_to_publish_is_nothing_published(sink):
+    assert sink[0].publish([], at=1_800_000_000.0) == 0
 
 
 @pytest.mark.usefixtures("aws")

@@ -50,6 +50,30 @@ def test_pipelines_and_folders():
     }
 
 
+def test_matrix_configurations_and_branches_of_any_name():
+    def entry(number, kind, url, why, **task):
+        task = {"_class": kind, "name": "x", "url": url, **task}
+        return {"id": number, "why": why, "buildable": True, "pending": False, "task": task}
+
+    body = {
+        "items": [
+            entry(
+                2,
+                "hudson.matrix.MatrixConfiguration",
+                "http://j/job/tests/hosts=linux,os=a b/",
+                "Waiting for next available executor on ‘linux’",
+            ),
+            entry(1, "org…$PlaceholderTask", "job/app/job/feature%252Fgröße/12/", "There are no nodes with the label ‘gpu&&!p3’"),
+        ]
+    }
+    items, aside = read_queue(body, read_date("Fri, 20 Nov 2026 21:28:40 GMT"), ())
+    assert aside == []
+    assert [(item.job, item.run, item.wait.label or item.wait.named) for item in items] == [
+        ("app/feature%252Fgröße", "job/app/job/feature%252Fgröße/12", "gpu&&!p3"),
+        ("tests/hosts=linux,os=a b", "", "linux"),
+    ]
+
+
 @pytest.mark.parametrize("name", ["b01_queue_quiet_period", "b08_queue_blocked_by_running", "b11_queue_quietdown", "e17_noread_queue"])
 def test_what_waits_for_something_else_is_not_starved(name):
     assert not any(item.starved for item in queue_of(name)[0])
