@@ -1,6 +1,7 @@
 """The world put together: controllers, EC2, and agents that boot, register and connect."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -81,16 +82,14 @@ class Registrar:
         if self._world.timeline.now > instance.launched_at + pool.boot_timeout_seconds:
             self._world.ec2.end(instance)  # it powers itself off, which terminates it
             return
-        try:
+        # Where the state does not answer, it asks again, as after any answer but "no".
+        with suppress(TransientError):
             record = self._find(self._ledger.read().records, instance.id)
             if record is not None and record.state is RecordState.CONDEMNED:
                 self._world.ec2.end(instance)
                 return
             if record is not None and controller.up == "up" and self._register(record, instance, controller):
                 return
-        except TransientError:
-            # The state did not answer: the instance asks again, as it would after any answer but "no".
-            pass
         self._world.timeline.after(_ASKS_AGAIN_SECONDS, lambda: self.booted(instance))
 
     def ended(self, instance: Instance) -> None:
