@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from random import Random
 
 import boto3
 import pytest
@@ -143,6 +144,28 @@ def test_what_was_learned_is_kept_by_controller(state):
     assert replace(book.learned["main"], version=0) == learned
     with pytest.raises(ConflictError):
         state.save_learned("main", learned)
+
+
+def test_what_is_too_large_for_one_item_is_kept_whole_and_leaves_nothing_behind(state):
+    chance = Random(1)
+    running = {f"{chance.getrandbits(400):0100x}": Sighting(job="j", pool="cpu", since_at=1.0) for _ in range(9000)}
+    large = Learned(running=running)
+    state.save_learned("main", large)
+    if isinstance(state, DynamoState):
+        assert boto3.client("dynamodb").scan(TableName=TABLE, Select="COUNT")["Count"] > 3  # cut up
+    once = state.read().learned["main"]
+    assert once.running == running
+    state.save_learned("main", replace(once, waiting={"1\nj": 2.0}))
+    twice = state.read().learned["main"]
+    assert (twice.running, twice.waiting) == (running, {"1\nj": 2.0})
+    with pytest.raises(ConflictError):
+        state.save_learned("main", once)
+    assert state.read().learned["main"] == twice
+    state.save_learned("main", replace(twice, running={}))
+    assert state.read().learned["main"].running == {}
+    if isinstance(state, DynamoState):
+        kept = boto3.client("dynamodb").scan(TableName=TABLE)["Items"]
+        assert [item["item"]["S"] for item in kept if item["fleet"]["S"] == "f"] == ["learned#main"]
 
 
 def test_the_lease_is_held_by_one_until_it_is_given_up_or_expires(state):

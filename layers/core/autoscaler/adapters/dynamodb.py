@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,20 +20,21 @@ from autoscaler.ports import Book
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_ITEM_BYTES = 390_000  # DynamoDB takes 400 KB with the keys
+_PIECE_BYTES = 350_000  # DynamoDB takes 400 KB an item, keys and all
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What one item holds: exactly one of these. ``name``: whose, for what was learned."""
+    """What one item holds: exactly one of these. ``name``: whose, for what was learned; ``pieces``: it was too large for one item."""
 
     record: Record | None = None
     intent: Intent | None = None
     memory: Memory | None = None
     learned: Learned | None = None
     name: str = ""
+    pieces: tuple[str, ...] = ()
 
 
 _ENTRY = TypeAdapter(_Entry)
@@ -46,10 +48,11 @@ class DynamoState:
         self._client = client
         self._table = table
         self._fleet = fleet
+        self._pieces: set[str] = set()  # seen in the last read
 
     def read(self) -> Book:
         """Read everything in one consistent query."""
-        entries = [_ENTRY.validate_json(body) for body in self._bodies()]
+        entries = self._entries()
         return Book(
             records=tuple(entry.record for entry in entries if entry.record),
             intents=tuple(entry.intent for entry in entries if entry.intent),
@@ -110,25 +113,35 @@ class DynamoState:
             return
 
     def _delete(self, item: str, condition: str, values: dict[str, Any], names: dict[str, str]) -> None:
-        self._call(
-            lambda: self._client().delete_item(
-                TableName=self._table,
-                Key={"fleet": {"S": self._fleet}, "item": {"S": item}},
-                ConditionExpression=condition,
-                ExpressionAttributeNames=names,
-                ExpressionAttributeValues=values,
-            )
-        )
+        request: dict[str, Any] = {"Key": {"fleet": {"S": self._fleet}, "item": {"S": item}}, "ConditionExpression": condition}
+        if values:
+            request["ExpressionAttributeValues"] = values
+        if names:
+            request["ExpressionAttributeNames"] = names
+        self._call(lambda: self._client().delete_item(TableName=self._table, **request))
 
     def _save(self, item: str, version: int, entry: _Entry) -> None:
+        """Replace an item of this version. What is too large is cut up: pieces first, under names of their own, then what names them."""
         packed = zlib.compress(_ENTRY.dump_json(entry))
-        if len(packed) > _ITEM_BYTES:
-            raise TransientError(f"{item} would take {len(packed)} bytes, more than DynamoDB stores in one item")
+        pieces: dict[str, bytes] = {}
+        if len(packed) > _PIECE_BYTES:
+            digest = hashlib.sha256(packed).hexdigest()[:16]  # two writers at once must not mix their pieces
+            starts = range(0, len(packed), _PIECE_BYTES)
+            pieces = {f"{item}~{digest}~{n}": packed[start : start + _PIECE_BYTES] for n, start in enumerate(starts)}
+            packed = zlib.compress(_ENTRY.dump_json(_Entry(pieces=tuple(pieces))))
+        for name, piece in pieces.items():
+            self._put(
+                name, {"piece": {"B": piece}, "piece_name": {"S": name}}, "attribute_not_exists(fleet) OR attribute_exists(piece)", {}
+            )
         attributes = {"body": {"B": packed}, "version": {"N": str(version + 1)}}
         condition, values = "attribute_not_exists(fleet)", {}
         if version:
             condition, values = "version = :version", {":version": {"N": str(version)}}
         self._put(item, attributes, condition, values)
+        # Only now does nothing name the old pieces any more.
+        for name in sorted(old for old in self._pieces if old.startswith(f"{item}~") and old not in pieces):
+            self._delete(name, "attribute_exists(piece) OR attribute_not_exists(fleet)", {}, {})
+        self._pieces |= pieces.keys()
 
     @staticmethod
     def _stated(state: str, entry: _Entry) -> dict[str, Any]:
@@ -144,7 +157,7 @@ class DynamoState:
             request["ExpressionAttributeNames"] = names
         self._call(lambda: self._client().put_item(TableName=self._table, ConditionExpression=condition, **request))
 
-    def _bodies(self) -> list[bytes]:
+    def _entries(self) -> list[_Entry]:
         pages = self._call(
             lambda: list(
                 self._client()
@@ -153,13 +166,17 @@ class DynamoState:
                     TableName=self._table,
                     ConsistentRead=True,
                     KeyConditionExpression="fleet = :fleet",
-                    ProjectionExpression="body",
+                    ProjectionExpression="body, piece, piece_name",
                     ExpressionAttributeValues={":fleet": {"S": self._fleet}},
                 )
             )
         )
-        bodies = [item["body"] for page in pages for item in page["Items"] if "body" in item]
-        return [zlib.decompress(body["B"]) if "B" in body else body["S"].encode() for body in bodies]
+        items = [item for page in pages for item in page["Items"]]
+        pieces = {item["piece_name"]["S"]: item["piece"]["B"] for item in items if "piece" in item}
+        self._pieces = set(pieces)
+        bodies = [item["body"] for item in items if "body" in item]
+        entries = [_ENTRY.validate_json(zlib.decompress(body["B"]) if "B" in body else body["S"]) for body in bodies]
+        return [_joined(entry, pieces) if entry.pieces else entry for entry in entries]
 
     @staticmethod
     def _call(call: Callable[[], T]) -> T:
@@ -172,3 +189,10 @@ class DynamoState:
             raise TransientError(f"DynamoDB: {code}") from error
         except BotoCoreError as error:
             raise UnansweredError(f"DynamoDB did not answer ({type(error).__name__})") from error
+
+
+def _joined(entry: _Entry, pieces: dict[str, bytes]) -> _Entry:
+    """Put an entry together again; a piece that is missing was replaced while the pages were read."""
+    if not all(name in pieces for name in entry.pieces):
+        raise TransientError("the state was replaced while it was being read")
+    return _ENTRY.validate_json(zlib.decompress(b"".join(pieces[name] for name in entry.pieces)))
