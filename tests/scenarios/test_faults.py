@@ -7,7 +7,7 @@ import pytest
 from autoscaler.control import passes
 from autoscaler.control.passes import Turn
 from autoscaler.domain.memory import Memory
-from autoscaler.domain.plan import Launch, Terminate
+from autoscaler.domain.plan import Cordon, Launch, Terminate
 from autoscaler.errors import LeaseHeldError
 from support.builders import a_pool
 from support.timeline import Day
@@ -228,6 +228,25 @@ def test_a_lease_whose_holder_was_cut_off_is_taken_over():
     day.fleet.state.holder = ("cut off", day.world.timeline.now + 70)
     day.minutes(2)
     assert "autoscaler-beacon-f" in day.jenkins.nodes
+
+
+def test_a_second_look_that_fails_does_not_hide_what_the_first_one_did():
+    day = a_day()
+    day.minutes(2).queue(1, seconds=60.0)
+    day.minutes(14)
+    day.world.move_to(day.world.timeline.now + 60)
+    while day.agents():
+        # Whatever is given up now: somebody else takes the lease while the first half settles.
+        now = day.world.timeline.now
+        day.world.timeline.at(now + 2, lambda: setattr(day.fleet.state, "holder", ("somebody", now + 1000)))
+        reports = passes.scale_down(day.fleet.ports, day.fleet.fleet, day.fleet.turn())
+        day.fleet.state.holder = None
+        if reports[0].results:
+            break
+        day.world.move_to(now + 60)
+    assert [type(result.step) for result in reports[0].results] == [Cordon]
+    assert len(reports) == 1
+    assert "second_look_failed" in [event for event, _ in day.fleet.logged]
 
 
 def test_with_no_time_left_no_step_is_begun():
