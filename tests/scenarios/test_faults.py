@@ -238,7 +238,7 @@ def test_a_second_look_that_fails_does_not_hide_what_the_first_one_did():
     while day.agents():
         # Whatever is given up now: somebody else takes the lease while the first half settles.
         now = day.world.timeline.now
-        day.world.timeline.at(now + 2, lambda: setattr(day.fleet.state, "holder", ("somebody", now + 1000)))
+        day.world.timeline.at(now + 2, lambda: setattr(day.fleet.state, "holder", ("somebody", 2e9)))
         reports = passes.scale_down(day.fleet.ports, day.fleet.fleet, day.fleet.turn())
         day.fleet.state.holder = None
         if reports[0].results:

@@ -19,7 +19,7 @@ from autoscaler.domain.plan import Cordon, Plan
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.situation import assess
 from autoscaler.domain.snapshot import Snapshot
-from autoscaler.errors import ConflictError, DeadlineError, LeaseHeldError
+from autoscaler.errors import ConflictError, DeadlineError, LeaseHeldError, TransientError
 from autoscaler.ports import Book, Ports
 
 Decision = Callable[[Snapshot, Fleet], Plan]
@@ -54,7 +54,12 @@ def scale_down(ports: Ports, fleet: Fleet, turn: Turn) -> list[Report]:
     if turn.ends_at - ports.clock() < settle + 2 * STEP_RESERVE_SECONDS:
         return [first]
     ports.sleep(settle)
-    return [first, _one_pass(ports, fleet, turn, decide.scale_down, f"{turn.invocation}-2")]
+    try:
+        return [first, _one_pass(ports, fleet, turn, decide.scale_down, f"{turn.invocation}-2")]
+    except TransientError as error:
+        # The next tick looks again; what the first half did is done, and its report must go out.
+        ports.log("second_look_failed", error=f"{type(error).__name__}: {error}")
+        return [first]
 
 
 def carry_out(ports: Ports, fleet: Fleet, turn: Turn, order: LaunchSome | DrainSome | DrainNodes) -> list[Report]:
