@@ -15,7 +15,7 @@ help:   ## Show this list
 
 setup: $(VENV)/.ready  ## Create .venv with the package, the command line and the tools
 
-demo: $(VENV)/.ready  ## Watch a fleet follow a real day of the MXNet CI
+demo: $(VENV)/.ready  ## Watch a fleet follow a real day of the MXNet CI; pictures of it go to out/demo
 	@$(BIN)/autoscaler demo
 
 test: $(VENV)/.ready $(SAM_VENV)/.ready  ## All tests
@@ -40,8 +40,8 @@ prices: $(VENV)/.ready  ## Make the carried price table from a wider one: make p
 
 lock: $(VENV)/.ready  ## Pin what the layer carries, and what the tools are
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header layers/core/requirements.in -o layers/core/requirements.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --extra dev --no-emit-package jenkins-autoscaler \
-		pyproject.toml -o requirements-dev.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --extra dev \
+		--no-emit-package jenkins-autoscaler --no-emit-package jenkins-autoscaler-workbench pyproject.toml -o requirements-dev.txt
 
 clean:  ## Remove everything that can be made again
 	rm -rf $(VENV) $(SAM_VENV) .aws-sam .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -8,29 +8,25 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from random import Random
-from time import perf_counter
 from typing import Any
 
 import boto3
 from moto import mock_aws
 
 from autoscaler import bootstrap
-from autoscaler.config import FleetSettings, environment_name, load_settings
-from autoscaler.domain.model import Fleet
+from autoscaler.config import FleetSettings, environment_name
 from autoscaler.telemetry import logger
-from workbench.drive import Progress, drive
+from workbench.drive import Progress
 from workbench.faces.ec2_face import Ec2Face
 from workbench.faces.jenkins_face import JenkinsFace
 from workbench.faces.server import FaceServer
-from workbench.replay import Replay
-from workbench.traces import Trace
-from workbench.truth import as_json, count_truth
-from workbench.world.world import World, build_world, let_agents_register
+from workbench.run import Run
+from workbench.world.world import World, let_agents_register
 
 FUNCTIONS = Path(__file__).parents[1] / "functions"
 TABLE = "autoscaler-demo"
@@ -40,69 +36,33 @@ _USER, _TOKEN = "autoscaler", "demo-token"
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """A demo under way: what the live view looks at."""
-
-    world: World
-    replay: Replay
-    fleet: Fleet
-    trace: Trace
-    hours: float
-
-
-@dataclass(slots=True)
 class Show:
-    """One demo, from its input to its result."""
+    """One demo: a run whose functions are the real handlers. ``log_file`` takes what they log."""
 
-    trace: Trace
+    run: Run
+    settings: FleetSettings
     fleet_file: Path
-    hours: float
-    seed: int
     log_file: Path
-    stage: Stage | None = None
-    _began: float = field(default_factory=perf_counter)
 
-    def run(self) -> Iterator[tuple[Stage, Progress]]:
+    def play(self) -> Iterator[Progress]:
         """Run it, yielding after each simulated minute."""
-        settings = load_settings(self.fleet_file)
-        fleet = settings.domain()
-        world = build_world(fleet, start_at=self.trace.start_at, seed=self.seed)
+        world = self.run.world
         with ExitStack() as stack:
             # A day allocates much and forms few cycles; collecting seldom makes it a tenth shorter.
             stack.callback(gc.set_threshold, *gc.get_threshold())
             gc.set_threshold(200_000, 50, 50)
             server = stack.enter_context(FaceServer())
             serve(server, world)
-            stack.enter_context(environment(server, settings, self.fleet_file))
+            stack.enter_context(environment(server, self.settings, self.fleet_file))
             stack.enter_context(_logs_to(self.log_file))
             stack.enter_context(mock_aws(config={"core": {"mock_credentials": True, "passthrough": {"services": ["ec2"]}}}))
             create_table()
-            create_secrets(settings)
+            create_secrets(self.settings)
             bootstrap.reset()
             stack.callback(bootstrap.reset)
             bootstrap.use_time(lambda: world.timeline.now, sleeper(server, world))
             let_agents_register(world, bootstrap.runtime().ports.ledger)
-            # Each distinct job falls to the first controller: a trace is the queue of one Jenkins.
-            replay = Replay(self.trace, world.controllers[fleet.controllers[0]])
-            self.stage = Stage(world, replay, fleet, self.trace, self.hours)
-            handlers = Handlers(world, Random(self.seed))  # noqa: S311 - names of simulated invocations
-            for progress in drive(world, replay, handlers, hours=self.hours):
-                yield self.stage, progress
-
-    def result(self, progress: Progress) -> dict[str, Any]:
-        """The one JSON object, counted from the world's truth."""
-        if self.stage is None:
-            raise RuntimeError("run the show first")
-        truth = count_truth(self.stage.world, self.stage.replay.builds)
-        return {
-            "trace": self.trace.name,
-            "pools": len(self.stage.fleet.pools),
-            "passes": progress.passes,
-            **as_json(truth),
-            "jobs": self.stage.replay.rows,  # also those whose turn never came
-            "errors": progress.errors,
-            "took_s": round(perf_counter() - self._began, 1),
-        }
+            yield from self.run.drive(Handlers(world, Random(self.run.seed)))  # noqa: S311 - names of simulated invocations
 
 
 class Handlers:
@@ -114,18 +74,17 @@ class Handlers:
         self._chance = chance
         self._handlers = {path.parent.name: load_handler(path) for path in sorted(FUNCTIONS.glob("*/app.py"))}
 
-    def publish_metrics(self) -> int:
+    def publish_metrics(self) -> None:
         """Run one tick of it."""
         self._call("publish_metrics")
-        return 0
 
-    def scale_up(self) -> int:
-        """Run one tick of it; failed steps are errors."""
-        return _failed(self._call("scale_up"))
+    def scale_up(self) -> dict[str, Any]:
+        """Run one tick of it."""
+        return self._call("scale_up")
 
-    def scale_down(self) -> int:
-        """Run one tick of it; failed steps are errors."""
-        return _failed(self._call("scale_down"))
+    def scale_down(self) -> dict[str, Any]:
+        """Run one tick of it."""
+        return self._call("scale_down")
 
     def _call(self, function: str) -> dict[str, Any]:
         now = datetime.fromtimestamp(self._world.timeline.now, UTC)
@@ -158,10 +117,6 @@ class Context:
     def get_remaining_time_in_millis(self) -> int:
         """Simulated time stands still while a handler runs; it never runs out."""
         return _FUNCTION_MILLISECONDS
-
-
-def _failed(plan: dict[str, Any]) -> int:
-    return sum(step["outcome"] == "failed" for step in plan.get("steps", []))
 
 
 @cache

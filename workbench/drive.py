@@ -9,7 +9,7 @@ from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.control import passes
 from autoscaler.control.passes import Turn
-from autoscaler.control.report import Outcome, Report
+from autoscaler.control.report import Outcome, Report, merged_json
 from autoscaler.domain.model import Fleet
 from autoscaler.errors import AutoscalerError
 from autoscaler.ports import Controller, Ports
@@ -29,36 +29,36 @@ _PATIENCE_SECONDS = 6 * 3600.0
 
 
 class Functions(Protocol):
-    """The three functions, however they are run. Each returns how many of its steps failed; an exception is one error too."""
+    """The three functions, however they are run. The scaling ones return their plan (design 6.5)."""
 
-    def publish_metrics(self) -> int:
+    def publish_metrics(self) -> None:
         """Run one tick of it."""
 
-    def scale_up(self) -> int:
+    def scale_up(self) -> dict[str, Any]:
         """Run one tick of it."""
 
-    def scale_down(self) -> int:
+    def scale_down(self) -> dict[str, Any]:
         """Run one tick of it."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far a run has come."""
+    """How far a run has come. ``plans``: of the last tick; a failed step is an error, as is an exception."""
 
-    world: World
     passes: int = 0
     errors: int = 0
     error_texts: list[str] = field(default_factory=list)
+    plans: list[dict[str, Any]] = field(default_factory=list)
 
 
-def drive(world: World, replay: Replay, functions: Functions, *, hours: float) -> Iterator[Progress]:
-    """Run every minute of the trace, then on until the fleet has come to rest; yield after each minute."""
-    progress = Progress(world)
+def drive(world: World, replay: Replay, functions: Functions, *, hours: float, every: float = MINUTE) -> Iterator[Progress]:
+    """Run a tick ``every`` seconds of the trace, then on until the fleet has come to rest; yield after each."""
+    progress = Progress()
     start_at = world.timeline.now
     trace_end = start_at + hours * 3600
     last_change_at = start_at
-    for minute in count():
-        world.move_to(start_at + minute * MINUTE)
+    for tick in count():
+        world.move_to(start_at + tick * every)
         _tick(functions, progress)
         yield progress
         over = world.timeline.now >= trace_end
@@ -70,12 +70,22 @@ def drive(world: World, replay: Replay, functions: Functions, *, hours: float) -
 
 def _tick(functions: Functions, progress: Progress) -> None:
     progress.passes += 1
+    progress.plans = []
     for function in (functions.publish_metrics, functions.scale_up, functions.scale_down):
         try:
-            progress.errors += function()
+            plan = function()
         except AutoscalerError as error:
             progress.errors += 1
             progress.error_texts.append(f"{type(error).__name__}: {error}")
+        else:
+            if plan is not None:
+                progress.plans.append(plan)
+                progress.errors += failed_steps(plan)
+
+
+def failed_steps(plan: dict[str, Any]) -> int:
+    """Count the steps of a plan that failed."""
+    return sum(step["outcome"] == Outcome.FAILED for step in plan.get("steps", []))
 
 
 @dataclass(slots=True)
@@ -113,16 +123,15 @@ class InMemory:
         )
         let_agents_register(self.world, self.state)
 
-    def publish_metrics(self) -> int:
+    def publish_metrics(self) -> None:
         """Run one tick."""
         self.ports.metrics.publish(passes.publish(self.ports, self.fleet, self.turn()), self.ports.clock())
-        return 0
 
-    def scale_up(self) -> int:
+    def scale_up(self) -> dict[str, Any]:
         """Run one tick."""
         return self._note(passes.scale_up)
 
-    def scale_down(self) -> int:
+    def scale_down(self) -> dict[str, Any]:
         """Run one tick."""
         return self._note(passes.scale_down)
 
@@ -131,10 +140,10 @@ class InMemory:
         now = self.world.timeline.now
         return Turn(invocation=f"turn-{next(self._ids)}", ends_at=now + _FUNCTION_SECONDS, dry_run=dry_run)
 
-    def _note(self, run: Callable[[Ports, Fleet, Turn], list[Report]]) -> int:
+    def _note(self, run: Callable[[Ports, Fleet, Turn], list[Report]]) -> dict[str, Any]:
         reports = run(self.ports, self.fleet, self.turn())
         self.reports += reports
-        return sum(result.outcome is Outcome.FAILED for report in reports for result in report.results)
+        return merged_json(reports)
 
     def _controller(self, name: str, face: JenkinsFace) -> Controller:
         session: Any = LocalSession(face)

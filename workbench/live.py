@@ -1,6 +1,5 @@
 """The demo's screen: progress, queue, agents per pool, dollars so far; then a summary."""
 
-from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,30 +8,30 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from workbench.demo import Stage
+from workbench.census import AgentState
 from workbench.drive import Progress
-from workbench.truth import dollars, is_servable
-from workbench.world.jenkins import Ended, Node
+from workbench.run import Run
+from workbench.truth import dollars
+from workbench.world.jenkins import Ended
 
-_COLUMNS = ("booting", "busy", "idle", "draining")
-_COLOURS = {"booting": "blue", "busy": "green", "idle": "yellow", "draining": "red"}
-_SIGNS = {"busy": "█", "idle": "█", "draining": "░", "booting": "·"}
+_COLOURS = {AgentState.BOOTING: "blue", AgentState.BUSY: "green", AgentState.IDLE: "yellow", AgentState.DRAINING: "red"}
+_SIGNS = {AgentState.BUSY: "█", AgentState.IDLE: "█", AgentState.DRAINING: "░", AgentState.BOOTING: "·"}
 
 
-def screen(stage: Stage, progress: Progress) -> RenderableType:
+def screen(run: Run, progress: Progress) -> RenderableType:
     """Draw one moment of the day."""
-    world = stage.world
+    world = run.world
     now = datetime.fromtimestamp(world.timeline.now, UTC)
-    finished = sum(build.ended is Ended.FINISHED for build in stage.replay.builds)
-    killed = sum(build.ended is Ended.KILLED for build in stage.replay.builds)
+    finished = sum(build.ended is Ended.FINISHED for build in run.replay.builds)
+    killed = sum(build.ended is Ended.KILLED for build in run.replay.builds)
     line = Text.assemble(
         (f"{now:%Y-%m-%d %H:%M} UTC", "bold"),
-        f"   {finished} of {stage.replay.rows} jobs finished   ",
+        f"   {finished} of {run.replay.rows} jobs finished   ",
         (f"{killed} killed", "bold red" if killed else "green"),
         f"   ${dollars(world):,.2f} so far   {progress.errors} errors",
     )
-    hours = (world.timeline.now - stage.trace.start_at) / 3600
-    return Group(line, ProgressBar(total=stage.hours, completed=min(hours, stage.hours), width=70), _pools(stage))
+    hours = (world.timeline.now - run.trace.start_at) / 3600
+    return Group(line, ProgressBar(total=run.hours, completed=min(hours, run.hours), width=70), _pools(run))
 
 
 def summary(result: dict[str, Any]) -> RenderableType:
@@ -63,42 +62,18 @@ def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _pools(stage: Stage) -> Table:
+def _pools(run: Run) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("pool", style="cyan", no_wrap=True)
-    for name in ("queue", *_COLUMNS, "limit"):
-        table.add_column(Text(name, style=_COLOURS.get(name, "")), justify="right")
+    table.add_column("queue", justify="right")
+    for state in AgentState:
+        table.add_column(Text(state, style=_COLOURS[state]), justify="right")
+    table.add_column("limit", justify="right")
     table.add_column("", no_wrap=True)
-    waiting = _waiting(stage)
-    for pool in stage.fleet.pools.values():
-        counts = _states(stage, pool.name)
-        bar = Text.assemble(*((sign * counts[name], _COLOURS[name]) for name, sign in _SIGNS.items()))
-        cells = [str(waiting[pool.name] or ""), *(str(counts[name] or "") for name in _COLUMNS), str(pool.max_agents)]
+    waiting, agents = run.census.waiting(), run.census.agents()
+    for pool in run.world.fleet.pools.values():
+        counts = agents[pool.name]
+        bar = Text.assemble(*((sign * counts[state], _COLOURS[state]) for state, sign in _SIGNS.items()))
+        cells = [str(waiting[pool.name] or ""), *(str(counts[state] or "") for state in AgentState), str(pool.max_agents)]
         table.add_row(pool.name, *cells, bar)
     return table
-
-
-def _waiting(stage: Stage) -> Counter[str]:
-    waiting: Counter[str] = Counter()
-    for controller in stage.world.controllers.values():
-        for build in controller.queue:
-            if is_servable(stage.fleet, build):
-                pools = [p.name for p in stage.fleet.pools.values() if build.expression and build.expression.matches(p.labels)]
-                waiting[pools[0] if pools else ""] += 1
-    return waiting
-
-
-def _states(stage: Stage, pool: str) -> Counter[str]:
-    states: Counter[str] = Counter()
-    for instance in stage.world.alive():
-        if instance.tags.get("autoscaler:pool") == pool:
-            states[_state(stage.world.node_of(instance))] += 1
-    return states
-
-
-def _state(node: Node | None) -> str:
-    if node is None or (not node.connected and not node.temporarily_offline):
-        return "booting"
-    if node.temporarily_offline:
-        return "draining"
-    return "busy" if node.builds else "idle"

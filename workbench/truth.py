@@ -1,12 +1,12 @@
 """What is true in the end: counted from the world, not from what the autoscaler believes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
 from autoscaler.domain.labels import LabelExpression
-from autoscaler.domain.model import Fleet, Market
+from autoscaler.domain.model import Fleet, Market, Pool
 from autoscaler.domain.numbers import MINIMUM_BILLED_SECONDS
 from workbench.world.ec2 import Instance
 from workbench.world.jenkins import Build, Ended
@@ -17,7 +17,8 @@ from workbench.world.world import World
 class Truth:
     """The measures of one run, once it has come to rest: what is then beyond the pools' minimum is leaked.
 
-    Waits are from buildable to running, in seconds, of every build that got an executor.
+    Waits are from buildable to running, in seconds, of every build that got an executor. ``total_usd``: the bill, and what the
+    fleet file says that this waiting was worth. ``utilisation``: the share of the paid executor time in which builds ran.
     """
 
     jobs: int
@@ -27,8 +28,13 @@ class Truth:
     wait_p50_s: float
     wait_p95_s: float
     wait_max_s: float
+    wait_p99_s: float
+    wait_mean_s: float
+    wait_hours: float
     agent_hours: float
+    utilisation: float
     usd: float
+    total_usd: float
     launches: int
     terminations: int
     leaked_instances: int
@@ -38,8 +44,9 @@ class Truth:
 def count_truth(world: World, builds: Iterable[Build]) -> Truth:
     """Count everything now."""
     builds = list(builds)
-    waits = sorted(build.started_at - build.buildable_at for build in builds if build.started_at is not None)
+    waits = sorted(wait_of(build) for build in builds if build.started_at is not None)
     instances = list(world.ec2.instances.values())
+    executor_seconds = sum(seconds_of(world, i) * pool_of(world, i).executors for i in instances)
     return Truth(
         jobs=len(builds),
         finished=sum(build.ended is Ended.FINISHED for build in builds),
@@ -48,8 +55,13 @@ def count_truth(world: World, builds: Iterable[Build]) -> Truth:
         wait_p50_s=quantile(waits, 0.5),
         wait_p95_s=quantile(waits, 0.95),
         wait_max_s=quantile(waits, 1.0),
-        agent_hours=round(sum(_seconds(world, instance) for instance in instances) / 3600, 3),
+        wait_p99_s=quantile(waits, 0.99),
+        wait_mean_s=round(sum(waits) / len(waits), 1) if waits else 0.0,
+        wait_hours=round(sum(waits) / 3600, 3),
+        agent_hours=round(sum(seconds_of(world, instance) for instance in instances) / 3600, 3),
+        utilisation=round(sum(run_seconds(world, build) for build in builds) / executor_seconds, 4) if executor_seconds else 0.0,
         usd=round(dollars(world), 2),
+        total_usd=round(dollars(world) + _waiting_dollars(world, builds), 2),
         launches=len(instances),
         terminations=sum(not instance.alive() for instance in instances),
         leaked_instances=len({i.id for i in (*leaked_instances(world), *beyond_floor(world))}),
@@ -59,7 +71,14 @@ def count_truth(world: World, builds: Iterable[Build]) -> Truth:
 
 def is_servable(fleet: Fleet, build: Build) -> bool:
     """Tell whether any pool could ever run this build."""
-    return any(_serves(fleet, pool.labels, pool.exclusive, build.expression) for pool in fleet.pools_of(build.controller))
+    return any(serving_pools(fleet, build))
+
+
+def serving_pools(fleet: Fleet, build: Build) -> Iterator[str]:
+    """Name the pools that could run a build, as the fleet file lists them."""
+    for pool in fleet.pools_of(build.controller):
+        if _serves(fleet, pool.labels, pool.exclusive, build.expression):
+            yield pool.name
 
 
 def is_at_rest(world: World, builds: Iterable[Build]) -> bool:
@@ -95,8 +114,34 @@ def leaked_nodes(world: World) -> list[str]:
 
 
 def dollars(world: World) -> float:
-    """The bill so far: each instance by the second, for a minute at least, at its own type's price."""
-    return sum(_rate(world, i) * max(_seconds(world, i), MINIMUM_BILLED_SECONDS) / 3600 for i in world.ec2.instances.values())
+    """The bill so far."""
+    return sum(dollars_of(world, instance) for instance in world.ec2.instances.values())
+
+
+def dollars_of(world: World, instance: Instance) -> float:
+    """What an instance cost so far: by the second, for a minute at least, at its own type's price."""
+    return rate_of(world, instance) * max(seconds_of(world, instance), MINIMUM_BILLED_SECONDS) / 3600
+
+
+def rate_of(world: World, instance: Instance) -> float:
+    """Dollars an hour of what really runs."""
+    kind = (instance.instance_type, Market(instance.market))
+    return next(o.usd_per_hour for o in pool_of(world, instance).offerings if (o.instance_type, o.market) == kind)
+
+
+def seconds_of(world: World, instance: Instance) -> float:
+    """How long an instance has run, from its launch."""
+    return (instance.ended_at if instance.ended_at is not None else world.timeline.now) - instance.launched_at
+
+
+def pool_of(world: World, instance: Instance) -> Pool:
+    """The pool that an instance was launched for."""
+    return world.fleet.pools[instance.tags["autoscaler:pool"]]
+
+
+def wait_of(build: Build) -> float:
+    """Seconds that a build which has started waited for its executor."""
+    return (build.started_at or build.buildable_at) - build.buildable_at
 
 
 def quantile(ordered: list[float], share: float) -> float:
@@ -120,11 +165,21 @@ def _serves(fleet: Fleet, labels: frozenset[str], exclusive: bool, expression: L
     return expression.matches(labels | {fleet.ownership_label}) if expression else not exclusive
 
 
-def _seconds(world: World, instance: Instance) -> float:
-    return (instance.ended_at if instance.ended_at is not None else world.timeline.now) - instance.launched_at
+def run_seconds(world: World, build: Build) -> float:
+    """How long a build has had its executor."""
+    if build.started_at is None:
+        return 0.0
+    return (build.ended_at if build.ended_at is not None else world.timeline.now) - build.started_at
 
 
-def _rate(world: World, instance: Instance) -> float:
-    pool = world.fleet.pools[instance.tags["autoscaler:pool"]]
-    kind = (instance.instance_type, Market(instance.market))
-    return next(o.usd_per_hour for o in pool.offerings if (o.instance_type, o.market) == kind)
+def _waiting_dollars(world: World, builds: Iterable[Build]) -> float:
+    """What the waiting of builds that got their executor was worth, by the price of the first pool that serves them."""
+    prices: dict[tuple[str, str | None], float] = {}
+    total = 0.0
+    for build in builds:
+        asked = build.controller, build.label
+        if asked not in prices:
+            pool = next(serving_pools(world.fleet, build), None)
+            prices[asked] = world.fleet.pools[pool].wait_usd_per_hour if pool else 0.0
+        total += wait_of(build) / 3600 * prices[asked]
+    return total

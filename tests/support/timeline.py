@@ -1,6 +1,6 @@
 """Time-lines: a fleet in memory, minute by minute."""
 
-from workbench.drive import InMemory
+from workbench.drive import InMemory, failed_steps
 from workbench.world.jenkins import Build
 
 MINUTE = 60.0
@@ -19,7 +19,7 @@ class Day:
         for _ in range(count):
             self.world.move_to(self.world.timeline.now + MINUTE)
             self.fleet.publish_metrics()
-            self.failed += self.fleet.scale_up() + self.fleet.scale_down()
+            self.failed += failed_steps(self.fleet.scale_up()) + failed_steps(self.fleet.scale_down())
         return self
 
     def queue(self, count: int, label: str = "cpu", seconds: float = 600.0, **facts) -> list[Build]:

@@ -8,10 +8,31 @@ import pytest
 
 from packaging_root import ROOT
 
-KEYS = (
-    "trace pools passes jobs finished killed unservable wait_p50_s wait_p95_s wait_max_s agent_hours usd launches terminations "
-    "leaked_instances leaked_nodes errors took_s"
-).split()
+DEMO = """
+    trace pools passes jobs finished killed unservable wait_p50_s wait_p95_s wait_max_s agent_hours usd launches terminations
+    leaked_instances leaked_nodes errors took_s
+"""
+SIMULATE = """
+    trace policy setting seed jobs finished killed usd wait_hours total_usd wait_mean_s wait_p50_s wait_p95_s wait_p99_s agent_hours
+    utilisation launches took_s
+"""
+FLEET = """
+fleet: small
+limits: {max_agents: 5, max_launches_per_hour: 20, max_usd_per_hour: 50, max_usd_per_month: 500}
+controllers: {main: {url: "http://jenkins.invalid/"}}
+pools:
+  cpu: {executors: 2, launch_template: cpu, instance_types: [c5.large], platform: linux, max_agents: 3, idle_seconds: 120}
+"""
+
+
+@pytest.fixture
+def small(tmp_path):
+    """Options of a run of twelve minutes: four jobs on one pool, and one that nothing can serve."""
+    fleet, trace = tmp_path / "fleet.yaml", tmp_path / "trace.csv"
+    fleet.write_text(FLEET, encoding="utf-8")
+    rows = [f"{100 + n * 20},60,{'cpu' if n else 'sparc'},job {n}" for n in range(5)]
+    trace.write_text("queued_at,duration_s,label,job\n" + "\n".join(rows), encoding="utf-8")
+    return ["--trace", trace, "--fleet", fleet, "--hours", "0.2", "--seed", "3"]
 
 
 def autoscaler(*arguments):
@@ -43,6 +64,11 @@ def test_match_says_who_serves_and_why_the_others_do_not():
         (["match", "a->b->c"], 1, "expression (a->b->c): column 5: '->' cannot be chained; use parentheses"),
         (["match", "!!a"], 1, "expression (!!a): column 2: '!' cannot follow '!'"),
         (["demo", "--trace", "/nonexistent.csv"], 1, "/nonexistent.csv: cannot be read"),
+        (["simulate", "--policy", "magic"], 1, "--policy (magic): must be autoscaler"),
+        (["simulate", "--set", "idle"], 1, "--set idle: must be KEY=VALUE or POOL.KEY=VALUE"),
+        (["simulate", "--set", "nope.min_agents=1"], 1, "--set nope.min_agents=1: nope is not one of the pools (mxnetlinux-cpu"),
+        (["simulate", "--set", "wait_usd_per_hour=-1"], 1, "defaults.wait_usd_per_hour (-1): input should be greater than or equal to 0"),
+        (["simulate", "--hours", "0.05", "--out", "/proc/nowhere"], 1, "--out (/proc/nowhere): No such file or directory"),
         (["match"], 2, "Missing argument"),
         (["demo", "--hours", "-1"], 2, "--hours"),
         (["fly"], 2, "No such command"),
@@ -58,27 +84,40 @@ def test_what_is_refused_is_said_in_one_line(arguments, code, said):
         assert done.stdout == ""
 
 
-def test_the_demo_prints_one_object_counted_from_the_worlds_truth(tmp_path):
-    fleet = tmp_path / "fleet.yaml"
-    fleet.write_text(
-        """
-fleet: small
-limits: {max_agents: 5, max_launches_per_hour: 20, max_usd_per_hour: 50, max_usd_per_month: 500}
-controllers: {main: {url: "http://jenkins.invalid/"}}
-pools:
-  cpu: {executors: 2, launch_template: cpu, instance_types: [c5.large], platform: linux, max_agents: 3, idle_seconds: 120}
-""",
-        encoding="utf-8",
-    )
-    trace = tmp_path / "trace.csv"
-    rows = [f"{100 + n * 20},60,{'cpu' if n else 'sparc'},job {n}" for n in range(5)]
-    trace.write_text("queued_at,duration_s,label,job\n" + "\n".join(rows), encoding="utf-8")
-    done = autoscaler("demo", "--json", "--trace", trace, "--fleet", fleet, "--hours", "0.2", "--seed", "3")
+def measured(*arguments):
+    done = autoscaler(*arguments)
     assert done.returncode == 0, done.stderr
     [line] = done.stdout.splitlines()
-    result = json.loads(line)
-    assert list(result) == KEYS
+    return json.loads(line)
+
+
+def test_the_demo_prints_one_object_counted_from_the_worlds_truth(small):
+    result = measured("demo", "--json", *small)
+    assert set(DEMO.split()) <= set(result)
     assert (result["trace"], result["pools"], result["jobs"], result["finished"], result["unservable"]) == ("trace.csv", 1, 5, 4, 1)
     assert (result["killed"], result["leaked_instances"], result["leaked_nodes"], result["errors"]) == (0, 0, 0, 0)
     assert result["launches"] == result["terminations"] >= 1
     assert 0 < result["usd"] < 1
+
+
+def test_a_simulation_measures_what_the_demos_handlers_do(small):
+    demo, simulated = measured("demo", "--json", *small), measured("simulate", "--json", *small)
+    assert set(SIMULATE.split()) <= set(simulated)
+    assert {key: value for key, value in demo.items() if key != "took_s"}.items() <= simulated.items()
+    assert simulated["total_usd"] == pytest.approx(simulated["usd"] + 20 * simulated["wait_hours"], abs=0.01)
+
+
+def test_a_setting_changes_the_run(small):
+    kept = measured("simulate", "--json", *small, "--set", "cpu.min_agents=2")
+    assert (kept["setting"], kept["launches"] - kept["terminations"]) == ("cpu.min_agents=2", 2)
+
+
+def test_looking_more_often_waits_less(small):
+    seldom, often = (measured("simulate", "--json", *small, "--every", seconds) for seconds in ("120", "15"))
+    assert often["wait_mean_s"] < seldom["wait_mean_s"]
+    assert often["passes"] > 4 * seldom["passes"]
+
+
+def test_a_run_leaves_its_report_where_it_was_told(small, tmp_path):
+    measured("simulate", "--json", *small, "--out", tmp_path / "here")
+    assert {path.name for path in (tmp_path / "here").iterdir()} == {"report.html", "report.png", "report.svg"}

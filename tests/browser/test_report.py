@@ -1,0 +1,73 @@
+"""The report in a real browser, without a network."""
+
+import re
+import struct
+
+CHARTS = {"queue", "waits", "dollars", "steps", "agents-0", "agents-1"}
+
+
+def test_nothing_is_complained_about(page):
+    assert page.console() == []
+
+
+def test_nothing_is_loaded_from_anywhere(page):
+    assert page.run("performance.getEntriesByType('resource').map(entry => entry.name)") == []
+
+
+def test_every_chart_is_drawn_and_has_data(page):
+    assert set(page.run("Object.keys(window.views)")) == CHARTS
+    for name in CHARTS:
+        marks = page.run(
+            f"document.querySelectorAll('#{name} svg .mark-area path, #{name} svg .mark-symbol path, #{name} svg .mark-rect path').length"
+        )
+        assert marks > 0, name
+
+
+def test_each_job_is_a_dot_and_each_state_an_area(page):
+    assert page.run("document.querySelectorAll('#waits .mark-symbol path').length") == 38
+    assert page.run("document.querySelectorAll('#agents-0 .mark-area path').length") >= 3
+
+
+def test_pointing_at_a_step_tells_its_reason(page):
+    labels = page.run("[...document.querySelectorAll('#steps [aria-label]')].map(mark => mark.getAttribute('aria-label')).join('\\n')")
+    assert "reason: nobody-can-serve" in labels
+    assert "detail: no more than" in labels
+
+
+def test_every_step_is_listed_and_the_list_can_be_filtered(page):
+    rows = "[...document.querySelectorAll('#log tbody tr')].filter(row => !row.hidden)"
+    every = page.run(f"{rows}.length")
+    page.driver.find_element("id", "filter").send_keys("TERMINATE")
+    shown = page.run(f"{rows}.map(row => row.textContent)")
+    assert 0 < len(shown) < every
+    assert all("terminate" in text for text in shown)
+
+
+def test_the_figures_are_those_of_the_run(page):
+    text = page.run("document.querySelector('.cards').textContent")
+    assert "38 of 38" in text
+    assert "0builds killed" in text
+
+
+def test_a_jobs_name_is_text_and_never_markup(page):
+    assert page.run("document.querySelectorAll('body b').length") == page.run("document.querySelectorAll('.card b, p.quiet b').length")
+
+
+def test_a_narrow_screen_needs_no_sideways_scrolling(page):
+    wide = page.run("document.querySelector('#queue svg').getBoundingClientRect().width")
+    page.resize(360, 740)
+    assert page.run("document.documentElement.scrollWidth") <= 360
+    for name in CHARTS:
+        width = page.run(f"document.querySelector('#{name} svg').getBoundingClientRect().width")
+        assert 200 < width <= 360, name
+        assert width < wide
+
+
+def test_the_pictures_are_whole(report):
+    png = (report.parent / "report.png").read_bytes()
+    width, height = struct.unpack(">II", png[16:24])
+    assert png.startswith(b"\x89PNG")
+    assert (width > 1000, height > 1000) == (True, True)
+    svg = (report.parent / "report.svg").read_text(encoding="utf-8")
+    assert svg.startswith("<svg")
+    assert {"Jobs waiting for an executor", "Agents of cpu", "limit: 3"} <= set(re.findall(r">([^<>]+)</text>", svg))

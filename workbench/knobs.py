@@ -1,0 +1,29 @@
+"""``--set KEY=VALUE``: a fleet file with some settings changed, checked as if they stood there."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from autoscaler.config import FleetSettings, check, load_settings
+from autoscaler.errors import ConfigError
+
+
+def load_with(path: Path, assignments: Iterable[str]) -> FleetSettings:
+    """Read a fleet file; ``KEY=VALUE`` changes ``defaults.KEY``, ``POOL.KEY=VALUE`` that pool's. `ConfigError` names what is wrong."""
+    settings = load_settings(path)
+    raw: dict[str, Any] = settings.model_dump(mode="json", exclude_unset=True)
+    for assignment in assignments:
+        name, sign, text = assignment.partition("=")
+        if not sign:
+            raise ConfigError(f"--set {assignment}: must be KEY=VALUE or POOL.KEY=VALUE")
+        pool, _, key = name.rpartition(".")
+        if pool and pool not in settings.pools:
+            raise ConfigError(f"--set {assignment}: {pool} is not one of the pools ({', '.join(settings.pools)})")
+        place = raw["pools"][pool] if pool else raw.setdefault("defaults", {})
+        try:
+            place[key] = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"--set {assignment}: {' '.join(str(error).split())}") from error
+    return check(raw, "--set" if assignments else str(path))
