@@ -111,12 +111,13 @@ class Context:
 
     function_name: str
     aws_request_id: str
+    remaining_milliseconds: int = _FUNCTION_MILLISECONDS
     memory_limit_in_mb: int = 512
     invoked_function_arn: str = "arn:aws:lambda:us-west-2:123456789012:function:demo"
 
     def get_remaining_time_in_millis(self) -> int:
         """Simulated time stands still while a handler runs; it never runs out."""
-        return _FUNCTION_MILLISECONDS
+        return self.remaining_milliseconds
 
 
 @cache

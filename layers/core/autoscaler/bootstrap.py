@@ -43,10 +43,11 @@ _SDK = Config(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """A function, wired."""
+    """A function, wired. ``look_every_seconds``: how often it looks within one invocation of the schedule; 60: once."""
 
     ports: Ports
     fleet: Fleet
+    look_every_seconds: float
 
 
 @dataclass(slots=True)
@@ -91,7 +92,7 @@ def runtime() -> Runtime:
         new_id=lambda: uuid.uuid4().hex,
         log=log,
     )
-    return Runtime(ports=ports, fleet=fleet)
+    return Runtime(ports=ports, fleet=fleet, look_every_seconds=_look_every_seconds())
 
 
 @cache
@@ -123,6 +124,13 @@ def _credentials(override: str, settings: ControllerSettings) -> Credentials | N
     if user is not None and token is not None:
         return Credentials(username=user, token=token)
     return read_credentials(partial(_client, "secretsmanager"), settings.secret) if settings.secret else None
+
+
+def _look_every_seconds() -> float:
+    text = os.environ.get("LOOK_EVERY_SECONDS", "60")
+    if text not in {"15", "20", "30", "60"}:
+        raise ConfigError(f"environment variable LOOK_EVERY_SECONDS ({text}): must be 15, 20, 30 or 60")
+    return float(text)
 
 
 def _required(name: str) -> str:

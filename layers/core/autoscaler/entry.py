@@ -1,6 +1,7 @@
 """What every function does around its pass: read the event, take a turn, report."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from math import ceil
 from typing import Any, Protocol
 
 from autoscaler import bootstrap
@@ -10,6 +11,7 @@ from autoscaler.control.passes import Turn
 from autoscaler.control.report import Report, done, merged_json
 from autoscaler.domain.metrics import Datum, heartbeat, scaling
 from autoscaler.domain.model import Fleet
+from autoscaler.domain.numbers import LAST_LOOK_SECONDS, MINUTE_SECONDS
 from autoscaler.domain.plan import Launch, Terminate
 from autoscaler.domain.reasons import Reason
 from autoscaler.errors import LeaseHeldError, TransientError
@@ -39,7 +41,35 @@ def scale(function: str, event: Any, context: Context, read: Reader, ordinary: P
     if command.stale(wired.ports.clock()):
         log("stale_tick", function=function)
         return {"skipped": "stale-tick"}
-    turn = _turn(wired, context, command)
+    reports: list[Report] = []
+    _each_look(wired, context, command, lambda turn: reports.extend(_scale_once(function, wired, turn, command, ordinary)))
+    return merged_json(reports) if reports else {"skipped": "lease-held"}
+
+
+def measure(function: str, event: Any, context: Context) -> dict[str, Any]:
+    """Take the turn of ``publish_metrics``; return how many metrics there were."""
+    wired = bootstrap.runtime()
+    command = read_tick(event, wired.fleet)
+    if command.stale(wired.ports.clock()):
+        log("stale_tick", function=function)
+        return {"metrics": 0, "skipped": "stale-tick"}
+    counts: list[int] = []
+    _each_look(wired, context, command, lambda turn: counts.append(_measure_once(function, wired, turn)))
+    return {"metrics": sum(counts)} | ({"dry_run": True} if command.dry_run else {})
+
+
+def _measure_once(function: str, wired: Runtime, turn: Turn) -> int:
+    """Take one look and publish what it saw; return how many metrics there were."""
+    data = passes.publish(wired.ports, wired.fleet, turn)
+    if turn.dry_run:
+        return len(data)
+    sent = wired.ports.metrics.publish([*data, heartbeat(wired.fleet.name, function)], wired.ports.clock())
+    log("measured", function=function, metrics=sent)
+    return sent
+
+
+def _scale_once(function: str, wired: Runtime, turn: Turn, command: Command, ordinary: Pass) -> list[Report]:
+    """Take one look and act on it; nothing to report where another pass held the lease."""
     try:
         if command.order is None:
             reports = ordinary(wired.ports, wired.fleet, turn)
@@ -50,36 +80,47 @@ def scale(function: str, event: Any, context: Context, read: Reader, ordinary: P
             raise
         log("lease_held", function=function)
         _publish(wired, scaling(wired.fleet.name, {"LeaseHeld": 1}))
-        return {"skipped": "lease-held"}
+        return []
     log_reports(function, reports)
     if not command.dry_run:
         _publish(wired, _scaling_data(wired.fleet.name, function, reports))
-    return merged_json(reports)
+    return reports
 
 
-def measure(function: str, event: Any, context: Context) -> dict[str, Any]:
-    """Take the turn of ``publish_metrics``; return how many metrics there were."""
-    wired = bootstrap.runtime()
-    command = read_tick(event, wired.fleet)
-    if command.stale(wired.ports.clock()):
-        log("stale_tick", function=function)
-        return {"metrics": 0, "skipped": "stale-tick"}
-    turn = _turn(wired, context, command)
-    data = passes.publish(wired.ports, wired.fleet, turn)
-    if command.dry_run:
-        return {"metrics": len(data), "dry_run": True}
-    sent = wired.ports.metrics.publish([*data, heartbeat(wired.fleet.name, function)], wired.ports.clock())
-    log("measured", function=function, metrics=sent)
-    return {"metrics": sent}
+def _each_look(wired: Runtime, context: Context, command: Command, look: Callable[[Turn], None]) -> None:
+    """Take every look of this invocation. One that fails is made good by the next; the last one's failure is the invocation's."""
+    failure = None
+    for turn in _turns(wired, context, command):
+        try:
+            look(turn)
+            failure = None
+        except TransientError as error:
+            log("look_failed", pass_id=turn.pass_id, error=f"{type(error).__name__}: {error}")
+            failure = error
+    if failure:
+        raise failure
 
 
-def _turn(wired: Runtime, context: Context, command: Command) -> Turn:
-    return Turn(
-        invocation=context.aws_request_id,
-        ends_at=wired.ports.clock() + context.get_remaining_time_in_millis() / 1000.0,
-        dry_run=command.dry_run,
-        by_a_person=command.by_a_person,
-    )
+def _turns(wired: Runtime, context: Context, command: Command) -> Iterator[Turn]:
+    """One look; on a schedule that looks several times a minute, the others too while there is time to act on what they see."""
+    clock, every = wired.ports.clock, wired.look_every_seconds
+    began_at = clock()
+    ends_at = began_at + context.get_remaining_time_in_millis() / 1000.0
+    number = 0
+    while True:
+        yield Turn(
+            invocation=context.aws_request_id,
+            ends_at=ends_at,
+            look=number + 1,
+            dry_run=command.dry_run,
+            by_a_person=command.by_a_person,
+        )
+        # A look that took longer than the interval costs the next one its turn, not its distance.
+        number = max(number + 1, ceil((clock() - began_at) / every))
+        next_at = began_at + number * every
+        if command.by_a_person or next_at >= began_at + MINUTE_SECONDS or next_at + LAST_LOOK_SECONDS > ends_at:
+            return
+        wired.ports.sleep(next_at - clock())
 
 
 def _scaling_data(fleet: str, function: str, reports: list[Report]) -> list[Datum]:

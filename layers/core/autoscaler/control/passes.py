@@ -28,12 +28,18 @@ Settling = Callable[[Ports, Mapping[str, Pool], Book], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One invocation: its id, when it must have ended, and whether it may act."""
+    """One look of an invocation: which, when the invocation must have ended, and whether it may act."""
 
     invocation: str
     ends_at: float
+    look: int = 1
     dry_run: bool = False
     by_a_person: bool = False
+
+    @property
+    def pass_id(self) -> str:
+        """The name of its pass: the invocation's, and of a later look a name of its own."""
+        return self.invocation if self.look == 1 else f"{self.invocation}.{self.look}"
 
 
 def scale_up(ports: Ports, fleet: Fleet, turn: Turn) -> list[Report]:
@@ -42,12 +48,12 @@ def scale_up(ports: Ports, fleet: Fleet, turn: Turn) -> list[Report]:
     glance = _plan_only(ports, fleet, turn, decide.scale_up, book)
     if turn.dry_run or not (glance.plan.steps or launches.unfinished(ports, book)):
         return [glance]
-    return [_one_pass(ports, fleet, turn, decide.scale_up, turn.invocation, settle_first=launches.recover)]
+    return [_one_pass(ports, fleet, turn, decide.scale_up, turn.pass_id, settle_first=launches.recover)]
 
 
 def scale_down(ports: Ports, fleet: Fleet, turn: Turn) -> list[Report]:
     """Cordon what nothing needs, let it settle without holding the lease, look again, and give up what stayed idle."""
-    first = _one_pass(ports, fleet, turn, decide.scale_down, turn.invocation)
+    first = _one_pass(ports, fleet, turn, decide.scale_down, turn.pass_id)
     if turn.dry_run or not _waits_for_second_look(first):
         return [first]
     settle = max(pool.drain_settle_seconds for pool in fleet.pools.values())
@@ -55,7 +61,7 @@ def scale_down(ports: Ports, fleet: Fleet, turn: Turn) -> list[Report]:
         return [first]
     ports.sleep(settle)
     try:
-        return [first, _one_pass(ports, fleet, turn, decide.scale_down, f"{turn.invocation}-2")]
+        return [first, _one_pass(ports, fleet, turn, decide.scale_down, f"{turn.pass_id}-2")]
     except TransientError as error:
         # The next tick looks again; what the first half did is done, and its report must go out.
         ports.log("second_look_failed", error=f"{type(error).__name__}: {error}")
@@ -66,8 +72,8 @@ def carry_out(ports: Ports, fleet: Fleet, turn: Turn, order: LaunchSome | DrainS
     """Do what a person asked for, within the limits."""
     if isinstance(order, LaunchSome):
         launch_some = partial(decide.launch_some, order=order)
-        return [_one_pass(ports, fleet, turn, launch_some, turn.invocation, settle_first=launches.recover)]
-    return [_one_pass(ports, fleet, turn, partial(decide.drain_for_a_person, order=order), turn.invocation)]
+        return [_one_pass(ports, fleet, turn, launch_some, turn.pass_id, settle_first=launches.recover)]
+    return [_one_pass(ports, fleet, turn, partial(decide.drain_for_a_person, order=order), turn.pass_id)]
 
 
 def publish(ports: Ports, fleet: Fleet, turn: Turn) -> list[Datum]:
@@ -90,7 +96,7 @@ def publish(ports: Ports, fleet: Fleet, turn: Turn) -> list[Datum]:
 
 def _plan_only(ports: Ports, fleet: Fleet, turn: Turn, decision: Decision, book: Book) -> Report:
     """Observe and decide, and leave it at that."""
-    snapshot = observe(ports, fleet, book, turn.invocation, turn.invocation)
+    snapshot = observe(ports, fleet, book, turn.pass_id, turn.invocation)
     _log_notes(ports, snapshot)
     plan = decision(snapshot, fleet)
     planned = tuple(Result(step=step, outcome=Outcome.PLANNED) for step in plan.steps)

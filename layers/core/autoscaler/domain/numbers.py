@@ -33,7 +33,12 @@ ASSUMED_DURATION_SECONDS = 600.0
 MINIMUM_BILLED_SECONDS = 60.0
 # With less time left in the invocation than this, no step is begun.
 STEP_RESERVE_SECONDS = 10.0
-# Lease > function time-out (55 s), so that a holder that is cut off cannot be overlapped by its own late call.
+# The schedule's interval.
+MINUTE_SECONDS = 60.0
+# Looking several times a minute, no look is begun with less time left than this: it could not act any more.
+LAST_LOOK_SECONDS = 15.0
+# Lease > function time-out (55 s; 65 s where it looks several times a minute), so that a holder that is cut off cannot be overlapped by
+# its own late call.
 LEASE_SECONDS = 70.0
 LEASE_WAIT_SECONDS = 25.0
 LEASE_WAIT_OF_A_PERSON_SECONDS = 45.0
