@@ -42,6 +42,11 @@ def test_the_arm64_layer_is_for_arm64_and_carries_no_sdk(built):
     assert sum(path.stat().st_size for path in python.rglob("*") if path.is_file()) < 60_000_000
 
 
+def test_a_layer_built_beside_lambdas_python_carries_bytecode(built):
+    for package in ("autoscaler/domain", "pydantic", "requests"):
+        assert list((built.core / package / "__pycache__").glob("*.pyc")), package
+
+
 def test_the_fleet_layer_carries_the_file_and_its_checked_twin(built):
     assert {path.name for path in built.fleet.iterdir()} == {"fleet.yaml", "fleet.json"}
     assert load_fleet(built.fleet / "fleet.yaml").name == "mxnet-ci"

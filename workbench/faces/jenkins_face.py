@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from workbench.faces.jenkins_json import builtin_json, computers_json, node_json, queue_json, root_json
-from workbench.faces.tree import TreeSyntaxError, parse_tree, prune
+from workbench.faces.tree import TreeSyntaxError, parse_tree, prune, without_executors
 from workbench.world.faults import Faults
 from workbench.world.jenkins import Controller, Node
 
@@ -155,6 +155,8 @@ class JenkinsFace:
                 body = prune(body, parse_tree(request.query["tree"]))
             except TreeSyntaxError:
                 return self._html(500, "<html>" + " " * 70_000 + "</html>")
+        elif request.query.get("depth", "0") == "0":
+            body = without_executors(body)
         headers = self._headers() | {"Content-Type": "application/json;charset=utf-8"} | self._marks()
         return Response(200, headers, json.dumps(body, ensure_ascii=False).encode())
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from autoscaler.domain.labels import LabelExpression
 from workbench.world.jenkins import Build, Controller, Kind, Node
 
 _BUILTIN_LABELS = frozenset({"built-in"})
@@ -10,7 +11,8 @@ _PLACEHOLDER = "org.jenkinsci.plugins.workflow.support.steps.ExecutorStepExecuti
 
 def queue_json(controller: Controller, base: str) -> dict[str, Any]:
     """``/queue/api/json``: listed backwards, the last is next."""
-    items = [_item(controller, build, base) for build in reversed(controller.queue)]
+    said: dict[str, str] = {}
+    items = [_item(controller, build, base, said) for build in reversed(controller.queue)]
     return {"_class": "hudson.model.Queue", "discoverableItems": [], "items": items}
 
 
@@ -82,8 +84,8 @@ def node_json(node: Node, base: str) -> dict[str, Any]:
     }
 
 
-def why(controller: Controller, build: Build) -> str:
-    """What Jenkins says a build waits for."""
+def _why(controller: Controller, build: Build, said: dict[str, str]) -> str:
+    """What Jenkins says a build waits for. ``said``: of a label, in this same answer."""
     if build.buildable_at > controller.timeline.now:
         return f"In the quiet period. Expires in {build.buildable_at - controller.timeline.now:.1f} sec"
     if build.blocked:
@@ -95,9 +97,16 @@ def why(controller: Controller, build: Build) -> str:
     # With no agent node at all, Jenkins leaves the label out: the reason for the beacon.
     if build.expression is None or not controller.nodes:
         return _why_without_label(controller, build)
-    nodes = controller.matching(build)
-    builtin = build.expression.matches(_BUILTIN_LABELS)
     name = build.expression.name
+    if name not in said:
+        said[name] = _why_with_label(controller, build, build.expression)
+    return said[name]
+
+
+def _why_with_label(controller: Controller, build: Build, expression: LabelExpression) -> str:
+    nodes = controller.matching(build)
+    builtin = expression.matches(_BUILTIN_LABELS)
+    name = expression.name
     if all(node.offline for node in nodes) and not builtin:
         if len(nodes) == 1:
             return f"‘{nodes[0].name}’ is offline"
@@ -115,7 +124,7 @@ def _why_without_label(controller: Controller, build: Build) -> str:
     return "Waiting for next available executor"
 
 
-def _item(controller: Controller, build: Build, base: str) -> dict[str, Any]:
+def _item(controller: Controller, build: Build, base: str, said: dict[str, str]) -> dict[str, Any]:
     waiting = build.buildable_at > controller.timeline.now
     quieted = controller.quieting_down and build.kind is Kind.PIPELINE and build.resumes_on is None
     blocked = build.blocked or (quieted and not waiting)
@@ -131,7 +140,7 @@ def _item(controller: Controller, build: Build, base: str) -> dict[str, Any]:
         "stuck": False,
         "task": _task(build, base),
         "url": f"queue/item/{build.id}/",
-        "why": why(controller, build),
+        "why": _why(controller, build, said),
     }
     if kind == "BuildableItem":
         item |= {"buildableStartMilliseconds": int(build.buildable_at * 1000), "pending": False}

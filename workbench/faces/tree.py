@@ -33,6 +33,13 @@ def prune(body: Any, tree: Tree) -> Any:
     return kept
 
 
+def without_executors(body: dict[str, Any]) -> dict[str, Any]:
+    """What ``depth=0`` shows: that there are executors, not what they do. Deeper than this the world has nothing more to show."""
+    computers = [without_executors(computer) for computer in body.get("computer", [])]
+    emptied: dict[str, list[Any]] = {key: [{}] * len(body[key]) for key in ("executors", "oneOffExecutors") if key in body}
+    return body | emptied | ({"computer": computers} if computers else {})
+
+
 def _shallow(value: Any) -> Any:
     """What stands there when nothing below is asked for: empty objects, with their class."""
     if isinstance(value, list):

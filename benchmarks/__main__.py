@@ -1,0 +1,43 @@
+"""Measure everything, or what is named, print it, and write it down where that is asked for."""
+
+import argparse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks import cold, often, size
+from benchmarks.figures import Figures, machine
+
+SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {"size": size.measure, "cold": cold.measure, "often": often.measure}
+_HEAD = """# Benchmarks
+
+Made by `make bench OUT=docs/benchmarks.md`, and by nothing else; `make bench` prints the same. Measured on {machine}. Machines are noisy:
+figures are medians, and what counts are ratios.
+"""
+
+
+def main() -> None:
+    """Run the sections."""
+    arguments = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    arguments.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; default: all")
+    arguments.add_argument("--out", type=Path, help="write everything to this file as Markdown, too")
+    asked = arguments.parse_args()
+    unknown = [name for name in asked.sections if name not in SECTIONS]
+    if unknown:
+        arguments.error(f"SECTION ({unknown[0]}): must be one of {', '.join(SECTIONS)}")
+    console = Console()
+    console.print(f"measured on {machine()}")
+    written = [_HEAD.format(machine=machine())]
+    for name in asked.sections or SECTIONS:
+        with console.status(f"measuring: {name}"):
+            figures = list(SECTIONS[name]())
+        for figure in figures:
+            figure.show(console)
+            written.append(figure.markdown())
+    if asked.out:
+        asked.out.write_text("\n".join(written), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

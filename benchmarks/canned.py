@@ -1,0 +1,128 @@
+"""The outside world as it answered once: the real adapters on top, nothing to wait for below."""
+
+import importlib
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from autoscaler.adapters.dynamodb import DynamoState
+from autoscaler.adapters.ec2 import Ec2Compute
+from autoscaler.adapters.jenkins.controller import JenkinsController
+from autoscaler.adapters.jenkins.session import Answer
+from autoscaler.control import passes
+from autoscaler.control.passes import Turn
+from autoscaler.domain.metrics import Datum
+from autoscaler.domain.model import Fleet
+from autoscaler.ports import Ports
+
+
+@dataclass(frozen=True, slots=True)
+class Cans:
+    """Everything that one pass is answered."""
+
+    fleet: Fleet
+    now: float
+    answers: dict[str, Answer]  # by path
+    instances: dict[str, Any]  # DescribeInstances, as boto3 gives it
+    items: list[dict[str, Any]]  # the state table
+
+
+@dataclass(slots=True)
+class Session:
+    """What `JenkinsController` needs of a session."""
+
+    answers: Mapping[str, Answer]
+
+    def allow_seconds(self, seconds: float | None) -> None:
+        """Nothing takes time here."""
+
+    def get(self, path: str, _tree: str) -> Answer:
+        """Answer as recorded."""
+        return self.answers[path]
+
+
+@dataclass(slots=True)
+class Client:
+    """What the adapters need of boto3's clients: one page of everything; what is written is taken and forgotten."""
+
+    page: dict[str, Any]
+    written: list[dict[str, Any]] = field(default_factory=list)
+
+    def get_paginator(self, _name: str) -> "Client":
+        """Only the page that there is."""
+        return self
+
+    def paginate(self, **_request: Any) -> Iterator[dict[str, Any]]:
+        """All in one page."""
+        yield self.page
+
+    def put_item(self, **request: Any) -> None:
+        """Take it."""
+        self.written.append(request["Item"])
+
+    def delete_item(self, **_request: Any) -> None:
+        """Take it."""
+
+
+class Silence:
+    """Metrics that nobody hears."""
+
+    def publish(self, data: Iterator[Datum], at: float) -> int:  # noqa: ARG002
+        """Count them."""
+        return len(list(data))
+
+
+def open_cans(cans: Cans) -> Ports:
+    """Wire the real adapters to what was recorded."""
+    session: Any = Session(cans.answers)
+    ec2: Any = Client(cans.instances)
+    dynamodb: Any = Client({"Items": cans.items})
+    state = DynamoState(lambda: dynamodb, "table", cans.fleet.name)
+    silence: Any = Silence()
+    return Ports(
+        controllers=(JenkinsController("main", lambda: session, monotonic),),
+        compute=Ec2Compute(lambda: ec2, cans.fleet),
+        ledger=state,
+        notebook=state,
+        lease=state,
+        metrics=silence,
+        clock=lambda: cans.now,
+        sleep=lambda _seconds: None,
+        new_id=lambda: "id",
+        log=lambda *_args, **_facts: None,
+    )
+
+
+def passes_of(ports: Ports, fleet: Fleet) -> dict[str, Callable[[], object]]:
+    """The three functions' passes. ``scale_up`` decides and does not act: what it wants to launch is EC2's time, not ours."""
+    turn = Turn(invocation="i", ends_at=ports.clock() + 55.0)
+    dry = Turn(invocation="i", ends_at=ports.clock() + 55.0, dry_run=True)
+    return {
+        "publish_metrics": lambda: passes.publish(ports, fleet, turn),
+        "scale_up": lambda: passes.scale_up(ports, fleet, dry),
+        "scale_down": lambda: passes.scale_down(ports, fleet, turn),
+    }
+
+
+def main() -> None:
+    """Run one function's pass over pickled cans, and print the peak of this process' memory in bytes, before and after."""
+    path, function = Path(sys.argv[1]), sys.argv[2]
+    importlib.import_module("autoscaler.entry")  # all that a handler imports
+    before = _peak_bytes()
+    cans: Cans = pickle.loads(path.read_bytes())  # noqa: S301 - written by the benchmark a moment ago
+    passes_of(open_cans(cans), cans.fleet)[function]()
+    print(before, _peak_bytes())  # noqa: T201
+
+
+def _peak_bytes() -> int:
+    """The peak of this program; `getrusage` would count what its parent had, too."""
+    [line] = [line for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1]) * 1024
+
+
+if __name__ == "__main__":
+    main()
