@@ -24,7 +24,7 @@ class Figures:
         """Print it."""
         table = Table(title=self.title, title_justify="left", caption=self.text, caption_justify="left")
         for place, column in enumerate(self.columns):
-            table.add_column(column, justify="right" if place else "left")
+            table.add_column(column, justify="right" if place else "left", overflow="fold")
         for row in self.rows:
             table.add_row(*row)
         console.print(table)
