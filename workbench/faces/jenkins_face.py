@@ -8,7 +8,9 @@ from email.utils import format_datetime
 from typing import Any
 from urllib.parse import unquote
 
+from workbench.faces import inbound
 from workbench.faces.jenkins_json import builtin_json, computers_json, node_json, queue_json, root_json
+from workbench.faces.jobs import JobRefusedError, Jobs, full_name_of
 from workbench.faces.tree import TreeSyntaxError, parse_tree, prune, without_executors
 from workbench.world.faults import Faults
 from workbench.world.jenkins import Controller, Node
@@ -34,6 +36,7 @@ class Request:
     user: str | None = None
     password: str | None = None
     crumb: str | None = None
+    body: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,11 @@ class JenkinsFace:
     accounts: dict[str, str] = field(default_factory=dict)
     passwords: dict[str, str] = field(default_factory=dict)
     lacks: set[str] = field(default_factory=set)  # permissions that every account lacks
+    jobs: Jobs = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin without jobs."""
+        self.jobs = Jobs(self.controller)
 
     def handle(self, request: Request) -> Response:
         """Answer one request."""
@@ -90,22 +98,36 @@ class JenkinsFace:
 
     def _get(self, parts: list[str], request: Request) -> Response:
         match parts:
-            case ["api", "json"]:
-                return self._json(root_json(self.controller, self.base), request)
-            case ["queue", "api", "json"]:
-                return self._json(queue_json(self.controller, self.base), request)
-            case ["computer", "api", "json"]:
-                return self._json(computers_json(self.controller, self.base), request)
-            case ["computer", "(built-in)" | "(master)", "api", "json"]:
-                return self._json(builtin_json(), request)
-            case ["computer", name, "api", "json"] if name in self.controller.nodes:
-                return self._json(node_json(self.controller.nodes[name], self.base), request)
-            case ["crumbIssuer", "api", "json"]:
-                return self._json({"crumb": CRUMB, "crumbRequestField": "Jenkins-Crumb"}, request)
+            case ["jnlpJars", "agent.jar"]:
+                return Response(200, self._headers(), inbound.AGENT_JAR)
+            case ["computer", name, "jenkins-agent.jnlp"] if name in self.controller.nodes:
+                return Response(200, self._headers() | {"Content-Type": "application/x-java-jnlp-file"}, inbound.jnlp(name))
             case ["computer", _, "toggleOffline" | "changeOfflineCause" | "doDelete"]:
                 return self._html(405, "<html>Method Not Allowed</html>")
+            case [*place, "api", "json"]:
+                body = self._body(place)
+                return self._not_found() if body is None else self._json(body, request)
             case _:
-                return self._html(404, "<html><title>Not Found - Jenkins</title>" + " " * 70_000 + "</html>")
+                return self._not_found()
+
+    def _body(self, place: list[str]) -> dict[str, Any] | None:
+        match place:
+            case []:
+                return root_json(self.controller, self.base) | {"jobs": self.jobs.at_the_top()}
+            case ["job", *_]:
+                return self.jobs.shown(full_name_of(place))
+            case ["queue"]:
+                return queue_json(self.controller, self.base)
+            case ["computer"]:
+                return computers_json(self.controller, self.base)
+            case ["computer", "(built-in)" | "(master)"]:
+                return builtin_json()
+            case ["computer", name] if name in self.controller.nodes:
+                return node_json(self.controller.nodes[name], self.base)
+            case ["crumbIssuer"]:
+                return {"crumb": CRUMB, "crumbRequestField": "Jenkins-Crumb"}
+            case _:
+                return None
 
     def _post(self, parts: list[str], request: Request) -> Response:
         action = parts[-1]
@@ -114,19 +136,69 @@ class JenkinsFace:
         match parts:
             case ["computer", "doCreateItem"]:
                 return self._create(request)
-            case ["computer", name, "changeOfflineCause"] if name in self.controller.nodes:
-                self.controller.set_offline(name, request.query.get("offlineMessage", ""), request.user or "anonymous")
-                return self._redirect(f"/computer/{name}/")
-            case ["computer", name, "toggleOffline"] if name in self.controller.nodes:
-                self.controller.toggle(name, request.query.get("offlineMessage", ""), request.user or "anonymous")
-                return self._redirect(f"/computer/{name}/")
-            case ["computer", name, "doDelete"] if name in self.controller.nodes:
-                self.controller.delete_node(name)
-                return self._redirect("/computer/")
             case ["computer", "(built-in)", "doDelete"]:
                 return Response(400, self._headers(), b"")
+            case ["computer", name, _] if name in self.controller.nodes:
+                return self._change_node(name, action, request)
+            case ["queue", "cancelItem"]:
+                return self._cancel(request.query.get("id", ""))
+            case ["stand-in", "connect" | "disconnect"]:
+                return self._agent(action, request)
+            case ["job", *_] | ["createItem"]:
+                return self._job(action, full_name_of(parts[:-1]), request)
             case _:
-                return self._html(404, "<html><title>Not Found - Jenkins</title>" + " " * 70_000 + "</html>")
+                return self._not_found()
+
+    def _change_node(self, name: str, action: str, request: Request) -> Response:
+        message, user = request.query.get("offlineMessage", ""), request.user or "anonymous"
+        match action:
+            case "changeOfflineCause":
+                self.controller.set_offline(name, message, user)
+            case "toggleOffline":
+                self.controller.toggle(name, message, user)
+            case "doDelete":
+                self.controller.delete_node(name)
+                return self._redirect("/computer/")
+            case _:
+                return self._not_found()
+        return self._redirect(f"/computer/{name}/")
+
+    def _job(self, action: str, full_name: str, request: Request) -> Response:
+        known = full_name in self.jobs.jobs or full_name in self.jobs.folders or not full_name
+        if not known:
+            return self._not_found()
+        if action == "build":
+            build = self.jobs.build(full_name)
+            return Response(201, self._headers() | {"Location": f"{self.base}queue/item/{build.id}/"}, b"")
+        if action == "doDelete":
+            self.jobs.delete(full_name)
+            return self._redirect("/")
+        if action != "createItem":
+            return self._not_found()
+        try:
+            self.jobs.create(full_name, request.query.get("name", ""), request.body)
+        except JobRefusedError as error:
+            return self._html(400, "<html></html>", {"X-Error": str(error)})
+        return Response(200, self._headers(), b"")
+
+    def _cancel(self, item: str) -> Response:
+        build = next((build for build in self.controller.queue if str(build.id) == item), None)
+        if build is None:
+            return self._not_found()
+        self.controller.abort(build)
+        return Response(204, self._headers(), b"")
+
+    def _agent(self, action: str, request: Request) -> Response:
+        """Not of Jenkins: what a stand-in for agent.jar calls, where the real one opens a WebSocket."""
+        name = request.query.get("name", "")
+        if action == "disconnect":
+            self.controller.disconnect(name)
+        elif not inbound.connect(self.controller, name, request.query.get("secret", "")):
+            return self._html(403, "<html>no such agent</html>")
+        return Response(200, self._headers(), b"")
+
+    def _not_found(self) -> Response:
+        return self._html(404, "<html><title>Not Found - Jenkins</title>" + " " * 70_000 + "</html>")
 
     def _create(self, request: Request) -> Response:
         name = request.query.get("name", "")

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
 from socketserver import StreamRequestHandler, ThreadingTCPServer
@@ -31,6 +32,7 @@ class FaceServer:
         self.jenkins: dict[str, JenkinsFace] = {}
         self.ec2: Ec2Face | None = None
         self.requests: list[tuple[str, int]] = []  # path, bytes sent
+        self.before_answer: Callable[[], None] = lambda: None  # such as letting the world's time catch up with the wall clock
         self.lock = threading.RLock()
         self._server = _Server(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
@@ -55,8 +57,10 @@ class FaceServer:
         """Answer one request, one at a time: the world is not made for threads."""
         url = urlsplit(target)
         query = dict(parse_qsl(url.query, keep_blank_values=True))
-        form = dict(parse_qsl(body.decode(), keep_blank_values=True)) if body else {}
+        is_form = headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
+        form = dict(parse_qsl(body.decode(), keep_blank_values=True)) if body and is_form else {}
         with self.lock:
+            self.before_answer()
             if url.path.startswith("/ec2") and self.ec2 is not None:
                 status, xml = self.ec2.query(form)
                 return Response(status, {"Content-Type": "text/xml;charset=UTF-8"}, xml)
@@ -65,7 +69,7 @@ class FaceServer:
             if face is None:
                 return Response(404, {}, b"")
             user, password = _basic(headers.get("authorization"))
-            return face.handle(Request(method, path, query, form, user, password, headers.get("jenkins-crumb")))
+            return face.handle(Request(method, path, query, form, user, password, headers.get("jenkins-crumb"), body))
 
     def _handler(self) -> type[StreamRequestHandler]:  # noqa: C901 - a class, whose methods are counted together
         owner = self

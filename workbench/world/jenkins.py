@@ -27,6 +27,7 @@ class Ended(StrEnum):
 
     FINISHED = "finished"
     KILLED = "killed"  # its agent was taken from under it
+    ABORTED = "aborted"  # a person stopped it
     RESTARTED = "restarted"  # a freestyle build that the controller's own restart ended
 
 
@@ -150,6 +151,13 @@ class Controller:
         self.queue.append(build)
         self.timeline.after(quiet_seconds, self.schedule)
         return build
+
+    def abort(self, build: Build) -> None:
+        """Stop a build, or take it from the queue, as a person does it."""
+        if build in self.queue:
+            self.queue.remove(build)
+        if build.ended is None:
+            self._end(build, Ended.ABORTED)
 
     def schedule(self) -> None:
         """Hand out executors, in queue order."""

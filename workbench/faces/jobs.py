@@ -1,0 +1,108 @@
+"""Folders, jobs and builds of the Jenkins face: as much of them as it takes to run a build on a label."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from workbench.world.jenkins import Build, Controller, Ended, Kind
+
+_PIPELINE = re.compile(r"node\('(?P<label>.*)'\)\s*\{\s*sleep (?P<seconds>[\d.]+)\s*\}")
+_SLEEP = re.compile(r"sleep (?P<seconds>[\d.]+)")
+_RESULTS = {Ended.FINISHED: "SUCCESS", Ended.KILLED: "FAILURE", Ended.RESTARTED: "FAILURE", Ended.ABORTED: "ABORTED"}
+# Names that Jenkins refuses.
+_UNSAFE = set("?*/\\%!@#$^&|<>[]:;")
+
+
+class JobRefusedError(Exception):
+    """Jenkins answers 400, with this in X-Error."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    kind: Kind
+    label: str | None
+    seconds: float
+
+
+@dataclass(slots=True)
+class Jobs:
+    """The jobs of one controller, by their full name; a folder is a name without a job."""
+
+    controller: Controller
+    folders: set[str] = field(default_factory=set)
+    jobs: dict[str, _Job] = field(default_factory=dict)
+
+    def create(self, folder: str, name: str, config: bytes) -> None:
+        """Create a folder, a freestyle job that sleeps in a shell, or a pipeline ``node('LABEL') { sleep N }``."""
+        if not name or set(name) & _UNSAFE:
+            raise JobRefusedError("is an unsafe character")
+        full = f"{folder}/{name}" if folder else name
+        if full in self.folders or full in self.jobs:
+            raise JobRefusedError(f"A job already exists with the name  {name} ")
+        root = ET.fromstring(config)  # noqa: S314 - what our own tests wrote
+        if root.tag == "com.cloudbees.hudson.plugins.folder.Folder":
+            self.folders.add(full)
+        else:
+            self.jobs[full] = _read_job(root)
+
+    def build(self, full_name: str) -> Build:
+        """Queue one build; a job that waits in the queue is not queued twice."""
+        job = self.jobs[full_name]
+        waiting = next((build for build in self.controller.queue if build.job == full_name), None)
+        return waiting or self.controller.submit(full_name, job.label, job.seconds, kind=job.kind)
+
+    def delete(self, full_name: str) -> None:
+        """Delete a job or a folder with all that is in it; its builds are stopped."""
+        for build in list(self.controller.builds):
+            if build.job == full_name or build.job.startswith(f"{full_name}/"):
+                self.controller.abort(build)
+        self.folders = {name for name in self.folders if name != full_name and not name.startswith(f"{full_name}/")}
+        self.jobs = {name: job for name, job in self.jobs.items() if name != full_name and not name.startswith(f"{full_name}/")}
+
+    def shown(self, full_name: str) -> dict[str, Any] | None:
+        """What the API shows of a job or a folder; None: there is none."""
+        if full_name in self.folders:
+            inside = [name for name in (*self.folders, *self.jobs) if name.rpartition("/")[0] == full_name]
+            return {"_class": "com.cloudbees.hudson.plugins.folder.Folder", "fullName": full_name, "jobs": _names(inside)}
+        if full_name not in self.jobs:
+            return None
+        # A freestyle build exists once it runs; a pipeline's run begins at once, and waits for its node.
+        kind = self.jobs[full_name].kind
+        builds = [b for b in self.controller.builds if b.job == full_name and (b.started_at is not None or kind is Kind.PIPELINE)]
+        ordered = [_build_json(build) for build in sorted(builds, key=lambda build: -build.number)]
+        return {"_class": "hudson.model.FreeStyleProject", "fullName": full_name, "builds": ordered, "lastBuild": next(iter(ordered), None)}
+
+    def at_the_top(self) -> list[dict[str, str]]:
+        """Jobs and folders that stand in no folder."""
+        return _names(name for name in (*self.folders, *self.jobs) if "/" not in name)
+
+
+def full_name_of(parts: list[str]) -> str:
+    """``job/a/job/b`` -> ``a/b``."""
+    return "/".join(parts[1::2])
+
+
+def _names(names: Any) -> list[dict[str, str]]:
+    return [{"_class": "hudson.model.Job", "name": name.rpartition("/")[2]} for name in sorted(names)]
+
+
+def _build_json(build: Build) -> Mapping[str, Any]:
+    return {
+        "_class": "hudson.model.FreeStyleBuild",
+        "building": build.ended is None,
+        "builtOn": build.node or "",
+        "number": build.number,
+        "result": _RESULTS[build.ended] if build.ended else None,
+    }
+
+
+def _read_job(root: ET.Element) -> _Job:
+    if root.tag == "flow-definition":
+        found = _PIPELINE.search(root.findtext("definition/script", ""))
+        if found is None:
+            raise JobRefusedError("the stand-in knows no other pipeline than node('LABEL') { sleep N }")
+        return _Job(Kind.PIPELINE, found["label"] or None, float(found["seconds"]))
+    sleep = _SLEEP.search(root.findtext("builders/hudson.tasks.Shell/command", ""))
+    return _Job(Kind.FREESTYLE, root.findtext("assignedNode") or None, float(sleep["seconds"]) if sleep else 0.0)
