@@ -8,7 +8,7 @@ JOBS ?= 2
 export SAM_CLI_TELEMETRY := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format build bench prices lock clean
+.PHONY: help setup demo test live check format build bench prices lock clean
 
 help:   ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +20,11 @@ demo: $(VENV)/.ready  ## Watch a fleet follow a real day of the MXNet CI; pictur
 
 test: $(VENV)/.ready $(SAM_VENV)/.ready  ## All tests
 	$(BIN)/pytest -n $(JOBS)
+
+live: $(VENV)/.ready  ## Contract and scenarios on a live Jenkins: make live JENKINS_URL=... JENKINS_USER=... JENKINS_TOKEN=...
+	@test -n "$(JENKINS_URL)" || { echo "JENKINS_URL: missing; make live JENKINS_URL=... JENKINS_USER=... JENKINS_TOKEN=..." >&2; exit 2; }
+	@JENKINS_URL="$(JENKINS_URL)" JENKINS_USER="$(JENKINS_USER)" JENKINS_TOKEN="$(JENKINS_TOKEN)" \
+		$(BIN)/pytest tests/contract/test_controller.py tests/live/test_scenarios.py -k live -v
 
 check: $(VENV)/.ready  ## Format, lint, types, import contracts
 	$(BIN)/ruff format --check .

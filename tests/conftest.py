@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from autoscaler.config import load_fleet
+from support.rig import live_jenkins
 
 # Worlds are slow to make and machines are noisy: time is no property of ours.
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=60)
@@ -15,3 +16,10 @@ settings.load_profile("here")
 @pytest.fixture(scope="session")
 def example_fleet():
     return load_fleet(Path(__file__).parents[1] / "layers" / "fleet" / "fleet.yaml")
+
+
+@pytest.fixture(scope="session")
+def live():
+    """One live controller for a whole run; what the tests made there is removed in the end."""
+    with live_jenkins() as controller:
+        yield controller

@@ -145,7 +145,7 @@ class JenkinsFace:
             case ["stand-in", "connect" | "disconnect"]:
                 return self._agent(action, request)
             case ["job", *_] | ["createItem"]:
-                return self._job(action, full_name_of(parts[:-1]), request)
+                return self._job(action, parts[:-1], request)
             case _:
                 return self._not_found()
 
@@ -163,9 +163,12 @@ class JenkinsFace:
                 return self._not_found()
         return self._redirect(f"/computer/{name}/")
 
-    def _job(self, action: str, full_name: str, request: Request) -> Response:
+    def _job(self, action: str, place: list[str], request: Request) -> Response:
+        if action == "stop":
+            return self._stop(full_name_of(place[:-1]), place[-1])
+        full_name = full_name_of(place)
         known = full_name in self.jobs.jobs or full_name in self.jobs.folders or not full_name
-        if not known:
+        if not known or action not in {"build", "doDelete", "createItem"}:
             return self._not_found()
         if action == "build":
             build = self.jobs.build(full_name)
@@ -173,13 +176,21 @@ class JenkinsFace:
         if action == "doDelete":
             self.jobs.delete(full_name)
             return self._redirect("/")
-        if action != "createItem":
-            return self._not_found()
+        return self._create_job(full_name, request)
+
+    def _create_job(self, folder: str, request: Request) -> Response:
         try:
-            self.jobs.create(full_name, request.query.get("name", ""), request.body)
+            self.jobs.create(folder, request.query.get("name", ""), request.body)
         except JobRefusedError as error:
             return self._html(400, "<html></html>", {"X-Error": str(error)})
         return Response(200, self._headers(), b"")
+
+    def _stop(self, full_name: str, number: str) -> Response:
+        for build in self.controller.builds:
+            if build.job == full_name and str(build.number) == number:
+                self.controller.abort(build)
+                return self._redirect(f"/{build.run_path}")
+        return self._not_found()
 
     def _cancel(self, item: str) -> Response:
         build = next((build for build in self.controller.queue if str(build.id) == item), None)

@@ -1,0 +1,79 @@
+"""A live run leaves nothing behind, whatever happens, and takes no more than it needs. Shown on the stand-in, which looks in the end."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from autoscaler.domain.model import NodeSpec
+from autoscaler.errors import AutoscalerError
+from support.live import PREFIX
+from support.rig import opened, stand_in_jenkins
+
+
+@pytest.fixture
+def live():
+    with stand_in_jenkins() as jenkins:
+        yield jenkins
+
+
+def make_a_mess(live):
+    live.add_node(f"{live.prefix}-1", "somewhere")
+    live.start_agent(f"{live.prefix}-1")
+    live.submit("runs", "somewhere", 600.0)
+    live.submit("waits", "nowhere", 600.0)
+    live.until(lambda: not live.node(f"{live.prefix}-1").idle, "a build runs")
+
+
+def test_what_breaks_in_the_middle_leaves_nothing(live):
+    with pytest.raises(ZeroDivisionError), opened(live):
+        make_a_mess(live)
+        raise ZeroDivisionError
+
+
+def test_being_told_to_end_leaves_nothing(live):
+    with pytest.raises(KeyboardInterrupt), opened(live):
+        make_a_mess(live)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
+
+
+def test_what_somebody_removed_meanwhile_is_no_error(live):
+    with opened(live):
+        make_a_mess(live)
+        live.session.post(f"job/{live.prefix}/doDelete")
+        live.controller.delete_node(f"{live.prefix}-1")
+
+
+def test_one_failure_while_removing_stops_no_other(live, monkeypatch):
+    monkeypatch.setattr(type(live), "_cancel_queued", lambda _self: (_ for _ in ()).throw(AutoscalerError("no answer")))
+    with pytest.raises(AssertionError, match=f"remove what begins with {live.prefix}"), opened(live):
+        make_a_mess(live)
+
+
+def test_leftovers_of_a_run_that_was_killed_are_removed_an_hour_later(live):
+    old, young = (f"{PREFIX}{int(time.time()) - age}-0abc" for age in (4000, 100))
+    for name in (old, young):
+        live.session.post_xml("createItem", name, "<com.cloudbees.hudson.plugins.folder.Folder/>")
+        live.controller.create_node(spec_of(f"cpu-{name}-1"))
+    with opened(live):
+        assert [node.name for node in live.look().nodes if PREFIX in node.name] == [f"cpu-{young}-1"]
+    live.session.post(f"job/{young}/doDelete")
+    live.controller.delete_node(f"cpu-{young}-1")
+
+
+def test_more_than_a_few_nodes_are_refused(live):
+    with pytest.raises(AssertionError, match="polite tests make few nodes"), opened(live):
+        for number in range(20):
+            live.add_node(f"{live.prefix}-{number}")
+
+
+def test_a_run_without_credentials_says_what_is_missing(live):
+    live.session = type(live.session)(live.url, "live", "wrong", time.monotonic)
+    with pytest.raises(AssertionError, match="check the controller's secret"):
+        live.open()
+
+
+def spec_of(name):
+    return NodeSpec(name=name, labels=(), executors=1, exclusive=True, remote_dir="live", description="of a live test")

@@ -1,0 +1,170 @@
+"""Three scenarios on a live controller: the real passes on a real Jenkins, with instances that exist only here (`make live`)."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from autoscaler.adapters.ec2 import Ec2Compute
+from autoscaler.control import nodes, passes
+from autoscaler.control.passes import Turn
+from autoscaler.control.report import Outcome, merged_json
+from autoscaler.domain.marks import Mark, MarkClass
+from autoscaler.domain.memory import Life
+from autoscaler.domain.model import Fleet, agent_spec, beacon_spec
+from autoscaler.domain.numbers import SECOND_LOOK_SECONDS
+from autoscaler.domain.orders import DrainNodes
+from autoscaler.domain.plan import Cordon, Uncordon
+from autoscaler.domain.reasons import Reason
+from autoscaler.ports import Ports
+from support.builders import a_memory, a_record
+from support.live import LiveJenkins
+from support.rig import live_rig
+from workbench.faces.ec2_face import Ec2Face
+from workbench.faces.local import LocalEc2Client
+from workbench.memory import MemoryMetrics, MemoryState
+from workbench.world.jenkins import Kind
+from workbench.world.world import World, build_world
+
+
+@dataclass(slots=True)
+class Scene:
+    """The passes of a fleet that has known this controller for long, with an EC2 of its own. ``ahead_seconds``: of the wall clock."""
+
+    live: LiveJenkins
+    fleet: Fleet
+    ahead_seconds: float = 0.0
+    world: World = field(init=False)
+    state: MemoryState = field(init=False)
+    ports: Ports = field(init=False)
+
+    def __post_init__(self):
+        self.world = build_world(self.fleet, start_at=time.time(), seed=1)
+        since = Life(session=self.live.look().session, since_at=_an_hour_ago())
+        self.state = MemoryState(memory=a_memory(lives={"main": since}))
+        client: Any = LocalEc2Client(Ec2Face(self.world.ec2))
+        self.ports = Ports(
+            controllers=(self.live.controller,),
+            compute=Ec2Compute(lambda: client, self.fleet),
+            ledger=self.state,
+            notebook=self.state,
+            lease=self.state,
+            metrics=MemoryMetrics(),
+            clock=lambda: time.time() + self.ahead_seconds,
+            sleep=time.sleep,
+            new_id=lambda: f"launch-{time.monotonic_ns()}",
+            log=lambda *_args, **_facts: None,
+        )
+
+    def run(self, function, *order) -> dict[str, Any]:
+        """Take one turn of a function; its plan, as a person sees it."""
+        turn = Turn(invocation=f"turn-{time.monotonic_ns()}", ends_at=self.ports.clock() + 55.0)
+        return merged_json(function(self.ports, self.fleet, turn, *order))
+
+    def launch_by_hand(self, pool: str) -> str:
+        """An instance that runs and has registered; its node is the live controller's. Returns its id."""
+        instance = self.world.ec2._launch({"InstanceType": "c5.18xlarge"}, "on-demand", pool, self._tags(pool))
+        instance.state = "running"
+        spec = agent_spec(self.fleet, self.fleet.pools[pool], instance.id)
+        self.live.own_node(spec.name)
+        self.live.controller.create_node(spec)
+        self.live.start_agent(spec.name)
+        then = _an_hour_ago()
+        facts = {"launched_at": then, "registered_at": then, "changed_at": then}
+        self.state.add_record(a_record(instance.id, pool=pool, node=spec.name, **facts))
+        return instance.id
+
+    def node_of(self, instance_id: str) -> str:
+        return self.state.records[instance_id].node
+
+    def _tags(self, pool: str) -> dict[str, str]:
+        words = {"fleet": self.fleet.name, "pool": pool, "controller": "main", "launch": "by-hand"}
+        return {f"autoscaler:{word}": text for word, text in words.items()}
+
+
+def _an_hour_ago() -> float:
+    return time.time() - 3600.0
+
+
+@pytest.fixture
+def scene(live):
+    with live_rig(live) as rig:
+        yield Scene(live, rig.fleet)
+
+
+def test_labels_are_resolved_from_zero_nodes(scene):
+    """Nothing of this fleet is there; a pipeline's label is known only once the beacon stands, and then its pool is launched."""
+    live, fleet = scene.live, scene.fleet
+    cpu, gpu = fleet.pools
+    live.own_node(beacon_spec(fleet).name)
+    jobs = {
+        live.submit("freestyle", f"{cpu} && !{gpu}", 5.0): cpu,
+        live.submit("pipeline", gpu, 5.0, kind=Kind.PIPELINE): gpu,
+        live.submit("nobody", f"{live.prefix}-sparc", 5.0): None,
+    }
+    live.until(lambda: {item.job for item in live.look().items if item.starved} >= set(jobs), "all three wait for an executor")
+    plan = scene.run(passes.scale_up)
+    assert ("create-beacon", "done") in [(step["step"], step["outcome"]) for step in plan["steps"]]
+    live.until(lambda: any(item.wait.label for item in live.look().items if item.job.endswith("/pipeline")), "the pipeline's label is told")
+    scene.run(passes.scale_up)
+    launched = [instance.tags["autoscaler:pool"] for instance in scene.world.alive()]
+    assert sorted(launched) == sorted([cpu, gpu])
+    held = [(held["reason"], held["detail"]) for held in scene.run(passes.scale_up)["held"]]
+    assert any(reason == Reason.UNSERVABLE and f"{live.prefix}-sparc" in detail for reason, detail in held)
+
+
+def test_a_persons_mark_stays_a_persons(scene):
+    """We mark only what is unmarked, and take back only the very mark that is ours; whoever came in between keeps the last word."""
+    live, pool = scene.live, next(iter(scene.fleet.pools))
+    node = f"{live.prefix}-marked"
+    live.add_node(node, pool)
+    facts = {"controller": "main", "pool": pool, "node": node, "reason": Reason.SURPLUS, "detail": "a test"}
+    mark = Mark(fleet=scene.fleet.name, kind=MarkClass.RETIRE, pass_id="p-1")
+    cordon, uncordon = Cordon(mark=mark, **facts), Uncordon(mark=mark, **facts)
+
+    live.controller.set_offline(node, "disk swap, ask Anna")
+    assert nodes.cordon(live.controller, cordon).outcome is Outcome.SKIPPED
+    assert live.node(node).reason == "disk swap, ask Anna"
+
+    live.controller.toggle_offline(node)
+    assert nodes.cordon(live.controller, cordon).outcome is Outcome.DONE
+    assert live.node(node).reason == mark.text
+    live.controller.set_offline(node, "mine now")
+    assert nodes.uncordon(live.controller, uncordon).outcome is Outcome.SKIPPED
+    assert "does not carry our mark" in nodes.may_terminate(live.controller, node, mark)
+    assert (live.node(node).temporarily_offline, live.node(node).reason) == (True, "mine now")
+
+    live.controller.toggle_offline(node)
+    assert nodes.uncordon(live.controller, uncordon).outcome is Outcome.SKIPPED
+    assert not live.node(node).temporarily_offline
+    assert nodes.cordon(live.controller, cordon).outcome is Outcome.DONE
+    assert nodes.uncordon(live.controller, uncordon).outcome is Outcome.DONE
+    assert not live.node(node).temporarily_offline
+
+
+@pytest.mark.parametrize("kind", list(Kind), ids=str)
+def test_a_drain_waits_for_the_build(scene, kind):
+    """A person drains a busy agent: its build ends as it would have, and only then the instance and the node go."""
+    live, pool = scene.live, next(iter(scene.fleet.pools))
+    instance = scene.launch_by_hand(pool)
+    node = scene.node_of(instance)
+    job = live.submit("long", pool, live.build_seconds, kind=kind).rpartition("/")[2]
+    live.until(lambda: not live.node(node).idle, "the build runs")
+
+    plan = scene.run(passes.carry_out, DrainNodes(nodes=(node,), reason="a test", request_id=None))
+    assert [(step["step"], step["node"], step["outcome"]) for step in plan["steps"]] == [("cordon", node, "done")]
+    seen_busy = 0
+    while live.result(job) is None:
+        steps = scene.run(passes.scale_down)["steps"]
+        if live.result(job) is None:
+            seen_busy += 1
+            assert "terminate" not in [step["step"] for step in steps]
+            assert [i.id for i in scene.world.alive()] == [instance]
+    assert (live.result(job), seen_busy > 0) == ("SUCCESS", True)
+
+    scene.run(passes.scale_down)
+    scene.ahead_seconds += SECOND_LOOK_SECONDS  # a second look, a minute later: for our clock, not for whoever runs this
+    scene.run(passes.scale_down)
+    assert scene.world.alive() == []
+    assert live.controller.node(node) is None

@@ -1,0 +1,258 @@
+"""A live controller, used politely: everything under one name, few things at a time, and all of it removed whatever happens.
+
+Jobs go into a folder of their own, nodes carry the same prefix, agents are processes of this machine with agent.jar from the controller.
+Needs an account that may, beyond what the autoscaler needs, create, build, cancel and delete jobs (Job/Create, Build, Cancel, Delete).
+"""
+
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from xml.sax.saxutils import escape
+
+import requests
+
+from autoscaler.adapters.jenkins.controller import JenkinsController
+from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThereError, RefusedRequestError
+from autoscaler.domain.model import NodeSpec
+from autoscaler.domain.snapshot import ControllerView
+from autoscaler.errors import AutoscalerError
+from workbench.world.jenkins import Kind
+
+PREFIX = "autoscaler-live-"
+_MOST_NODES, _MOST_JOBS = 8, 8
+_SESSION_SECONDS = 900.0
+_LEFTOVER_SECONDS = 3600.0
+_XML = "<?xml version='1.1' encoding='UTF-8'?>"
+_FOLDER = (
+    f"{_XML}<com.cloudbees.hudson.plugins.folder.Folder><actions/><properties/><folderViews "
+    'class="com.cloudbees.hudson.plugins.folder.views.DefaultFolderViewHolder"><views><hudson.model.AllView>'
+    '<owner class="com.cloudbees.hudson.plugins.folder.Folder" reference="../../../.."/><name>All</name></hudson.model.AllView></views>'
+    '<tabBar class="hudson.views.DefaultViewsTabBar"/></folderViews><healthMetrics/></com.cloudbees.hudson.plugins.folder.Folder>'
+)
+_FREESTYLE = (
+    f"{_XML}<project><description/><keepDependencies>false</keepDependencies><properties/><scm class='hudson.scm.NullSCM'/>"
+    "<assignedNode>{label}</assignedNode><canRoam>false</canRoam><disabled>false</disabled><concurrentBuild>false</concurrentBuild>"
+    "<builders><hudson.tasks.Shell><command>sleep {seconds:g}</command></hudson.tasks.Shell></builders><publishers/>"
+    "<buildWrappers/></project>"
+)
+_PIPELINE = (
+    f"{_XML}<flow-definition><properties/><definition class='org.jenkinsci.plugins.workflow.cps.CpsFlowDefinition'>"
+    "<script>{script}</script><sandbox>true</sandbox></definition><triggers/></flow-definition>"
+)
+
+
+class LiveSession(JenkinsSession):
+    """The autoscaler's own session, and what it takes to make jobs and agents."""
+
+    def post_xml(self, path: str, name: str, config: str) -> Answer:
+        request = requests.Request(
+            "POST", self._url(path, {"name": name}), data=config.encode(), headers={"Content-Type": "application/xml"}
+        )
+        try:
+            return self._call(request)
+        except RefusedRequestError as error:
+            if "crumb" not in str(error):
+                raise
+        crumb = self.get("crumbIssuer/api/json", "crumb,crumbRequestField").json()
+        request.headers[crumb["crumbRequestField"]] = crumb["crumb"]
+        return self._call(request)
+
+    def fetch(self, path: str) -> bytes:
+        return self._call(requests.Request("GET", self._url(path, {}))).body
+
+
+@dataclass(slots=True)
+class LiveJenkins:
+    """One controller and what was made there. ``build_seconds``: how long a build of the tests may take to be worth waiting for."""
+
+    url: str
+    user: str
+    token: str
+    java: str = "java"
+    build_seconds: float = 20.0
+    poll_seconds: float = 1.0
+    prefix: str = field(default_factory=lambda: f"{PREFIX}{int(time.time())}-{uuid.uuid4().hex[:4]}")
+    session: LiveSession = field(init=False)
+    controller: JenkinsController = field(init=False)
+    _nodes: list[str] = field(default_factory=list)
+    _jobs: list[str] = field(default_factory=list)
+    _agents: list[subprocess.Popen] = field(default_factory=list)
+    _directories: list[Path] = field(default_factory=list)
+    _ends_at: float = 0.0
+
+    def __post_init__(self):
+        self.session = LiveSession(self.url.rstrip("/") + "/", self.user, self.token, time.monotonic)
+        self.controller = JenkinsController("main", lambda: self.session, time.monotonic)
+        self._ends_at = time.monotonic() + _SESSION_SECONDS
+
+    # Making
+
+    def open(self) -> None:
+        """Say in one line what is missing, remove what a run that was cut off left, and make the folder."""
+        view = self.controller.look()
+        assert view.problem is None, f"{self.url}: {view.problem}"
+        self._remove_leftovers(view)
+        self.session.post_xml("createItem", self.prefix, _FOLDER)
+
+    def add_node(self, name: str, *labels: str, executors: int = 1) -> str:
+        spec = NodeSpec(
+            name=name,
+            labels=labels,
+            executors=executors,
+            exclusive=True,
+            remote_dir="live",
+            description="of a live test",
+        )
+        self.own_node(name)
+        self.controller.create_node(spec)
+        return name
+
+    def own_node(self, name: str) -> None:
+        """Count a node that somebody else is about to make, so that it is removed in the end."""
+        assert self.prefix in name, f"{name} must carry {self.prefix}"
+        self._nodes.append(name)
+        assert len(self._nodes) <= _MOST_NODES, "polite tests make few nodes at a time"
+
+    def start_agent(self, name: str) -> None:
+        """Connect a node by an agent on this machine, and wait until it is online."""
+        directory = Path(tempfile.mkdtemp(prefix="autoscaler-live-agent-"))
+        self._directories.append(directory)
+        java = shutil.which(self.java)
+        assert java, f"{self.java}: not found; a live run starts an agent on this machine, which needs Java (17 or newer)"
+        (directory / "agent.jar").write_bytes(self.session.fetch("jnlpJars/agent.jar"))
+        secret = directory / "secret"
+        secret.touch(mode=0o600)
+        secret.write_text(self._secret_of(name), encoding="utf-8")
+        command = [java, "-jar", str(directory / "agent.jar"), "-url", self.session.server, "-name", name, "-secret", f"@{secret}"]
+        with (directory / "log").open("wb") as log:
+            self._agents.append(
+                subprocess.Popen([*command, "-webSocket", "-workDir", str(directory / "work")], stdout=log, stderr=subprocess.STDOUT)
+            )
+        self.until(lambda: not self.node(name).offline, f"{name} is online", hint=lambda: (directory / "log").read_text()[-500:])
+
+    def submit(self, job: str, label: str, seconds: float, kind: Kind = Kind.FREESTYLE) -> str:
+        """Make a job in the folder and queue a build of it; return its full name."""
+        self._jobs.append(job)
+        assert len(self._jobs) <= _MOST_JOBS, "polite tests make few jobs at a time"
+        config = _FREESTYLE.format(label=escape(label), seconds=seconds)
+        if kind is Kind.PIPELINE:
+            config = _PIPELINE.format(script=escape(f"node('{label}') {{ sleep {seconds:g} }}"))
+        self.session.post_xml(f"job/{self.prefix}/createItem", job, config)
+        self.session.post(f"{self._job_path(job)}/build", {"delay": "0sec"})
+        return f"{self.prefix}/{job}"
+
+    # Looking
+
+    def look(self) -> ControllerView:
+        view = self.controller.look()
+        assert view.problem is None, view.problem
+        return view
+
+    def node(self, name: str) -> Any:
+        node = self.controller.node(name)
+        assert node is not None, f"node {name} is not there"
+        return node
+
+    def result(self, job: str) -> str | None:
+        """How the last build of a job ended; None while it runs or waits."""
+        shown = self.session.get(f"{self._job_path(job)}/api/json", "lastBuild[result,building]").json()
+        last = shown.get("lastBuild") or {}
+        return None if last.get("building") else last.get("result")
+
+    def until(self, check: Callable[[], bool], what: str, *, seconds: float = 90.0, hint: Callable[[], str] = str) -> None:
+        deadline = min(time.monotonic() + seconds, self._ends_at)
+        while not check():
+            assert time.monotonic() < deadline, f"not within {seconds:g} s: {what} {hint()}"
+            time.sleep(self.poll_seconds)
+
+    # Removing
+
+    def clean(self) -> None:
+        """Remove what one test made: builds, jobs, agents, nodes; the folder stays for the next."""
+        self._cancel_queued()
+        for job in self._jobs:
+            with suppress(NotThereError):
+                self._stop_build(job)
+                self.session.post(f"{self._job_path(job)}/doDelete")
+        self._stop_agents()
+        for name in self._nodes:
+            self.controller.delete_node(name)
+        self._jobs.clear()
+        self._nodes.clear()
+
+    def close(self) -> None:
+        """Remove everything, trying each part though another fails; what could not be removed is named in the error."""
+        failed = []
+        for part in (self.clean, self._stop_agents, lambda: self._delete_folder(self.prefix), self._sweep_own_nodes):
+            try:
+                part()
+            except (AutoscalerError, OSError) as error:
+                failed.append(f"{type(error).__name__}: {error}")
+        assert not failed, f"remove what begins with {self.prefix} on {self.url} by hand: {failed}"
+
+    def _stop_build(self, job: str) -> None:
+        """Stop what runs before its job is deleted: deleting would wait for it longer than an answer may take."""
+        last = self.session.get(f"{self._job_path(job)}/api/json", "lastBuild[number,building]").json().get("lastBuild") or {}
+        if last.get("building"):
+            self.session.post(f"{self._job_path(job)}/{last['number']}/stop")
+            self.until(lambda: self.result(job) is not None, f"the build of {job} has stopped")
+
+    def _stop_agents(self) -> None:
+        for agent in self._agents:
+            agent.terminate()
+        for agent in self._agents:
+            try:
+                agent.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                agent.kill()
+                agent.wait()
+        self._agents.clear()
+        while self._directories:
+            shutil.rmtree(self._directories.pop(), ignore_errors=True)
+
+    def _cancel_queued(self) -> None:
+        queue = self.session.get("queue/api/json", "items[id,task[url]]").json()
+        for item in queue["items"]:
+            if f"job/{self.prefix}/" in (item.get("task") or {}).get("url", ""):
+                with suppress(NotThereError):
+                    self.session.post("queue/cancelItem", {"id": str(item["id"])})
+
+    def _delete_folder(self, name: str) -> None:
+        with suppress(NotThereError):
+            self.session.post(f"job/{quote(name)}/doDelete")
+
+    def _sweep_own_nodes(self) -> None:
+        for node in self.controller.look().nodes:
+            if self.prefix in node.name:
+                self.controller.delete_node(node.name)
+
+    def _remove_leftovers(self, view: ControllerView) -> None:
+        """A run that was killed outright could not clean up; the next one does, once it surely runs no more."""
+        jobs = self.session.get("api/json", "jobs[name]").json().get("jobs", [])
+        for name in [job["name"] for job in jobs if self._is_leftover(job["name"])]:
+            self._delete_folder(name)
+        for node in view.nodes:
+            if self._is_leftover(node.name):
+                self.controller.delete_node(node.name)
+
+    @staticmethod
+    def _is_leftover(name: str) -> bool:
+        found = re.search(rf"{PREFIX}(\d+)-[0-9a-f]{{4}}", name)
+        return found is not None and time.time() - int(found[1]) > _LEFTOVER_SECONDS
+
+    def _secret_of(self, name: str) -> str:
+        found = re.search(r"<argument>([0-9a-f]{64})</argument>", self.session.fetch(f"computer/{quote(name)}/jenkins-agent.jnlp").decode())
+        assert found, "jenkins-agent.jnlp holds no secret: the account needs Agent/Connect"
+        return found[1]
+
+    def _job_path(self, job: str) -> str:
+        return f"job/{self.prefix}/job/{quote(job, safe='')}"

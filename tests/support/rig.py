@@ -1,0 +1,189 @@
+"""One way to set a scene on any Jenkins: the world in memory, the world over HTTP, or a live controller."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from autoscaler.domain.model import Fleet
+from autoscaler.ports import Controller
+from support.builders import a_fleet, a_pool
+from support.live import LiveJenkins
+from support.worlds import Stand, a_world_node, stand
+from workbench.faces.jenkins_face import JenkinsFace
+from workbench.faces.server import FaceServer
+from workbench.world.jenkins import Controller as WorldController
+from workbench.world.jenkins import Kind
+from workbench.world.timeline import Timeline
+
+FAKE_JAVA = Path(__file__).parent / "bin" / "java"
+
+
+class Rig(Protocol):
+    """What a test may do with the Jenkins it is given. Names are made with `name`: others' things are never touched."""
+
+    controller: Controller
+    fleet: Fleet
+    build_seconds: float
+
+    def name(self, text: str) -> str: ...
+    def add_node(self, name: str, *labels: str) -> None: ...
+    def add_agent(self, name: str, *labels: str) -> None: ...
+    def submit(self, job: str, label: str, seconds: float = 600.0, kind: Kind = Kind.FREESTYLE) -> str: ...
+    def own_node(self, name: str) -> None: ...
+    def until(self, check: Callable[[], bool], what: str) -> None: ...
+
+
+@dataclass(slots=True)
+class WorldRig:
+    """The simulated world: nobody else is there, and time passes when something is waited for."""
+
+    stand: Stand
+    build_seconds: float = 100.0
+
+    @property
+    def controller(self) -> Controller:
+        return self.stand.controller
+
+    @property
+    def fleet(self) -> Fleet:
+        return self.stand.fleet
+
+    def name(self, text: str) -> str:
+        return text
+
+    def add_node(self, name: str, *labels: str) -> None:
+        self.stand.jenkins.add_node(a_world_node(name, *labels, connected=False))
+
+    def add_agent(self, name: str, *labels: str) -> None:
+        self.stand.jenkins.add_node(a_world_node(name, *labels))
+
+    def submit(self, job: str, label: str, seconds: float = 600.0, kind: Kind = Kind.FREESTYLE) -> str:
+        self.stand.jenkins.submit(f"folder/{job}", label, seconds, kind=kind)
+        return f"folder/{job}"
+
+    def own_node(self, name: str) -> None:
+        """Nothing has to be removed from a world that is thrown away."""
+
+    def until(self, check: Callable[[], bool], what: str) -> None:
+        for _ in range(600):
+            if check():
+                return
+            self.stand.world.move_to(self.stand.world.timeline.now + 1.0)
+        raise AssertionError(f"not within 600 s: {what}")
+
+
+@dataclass(slots=True)
+class LiveRig:
+    """A live controller; other people's nodes and jobs may be there."""
+
+    live: LiveJenkins
+    fleet: Fleet
+
+    @property
+    def controller(self) -> Controller:
+        return self.live.controller
+
+    @property
+    def build_seconds(self) -> float:
+        return self.live.build_seconds
+
+    def name(self, text: str) -> str:
+        return f"{self.live.prefix}-{text}"
+
+    def add_node(self, name: str, *labels: str) -> None:
+        self.live.add_node(name, *labels)
+
+    def add_agent(self, name: str, *labels: str) -> None:
+        self.live.add_node(name, *labels)
+        self.live.start_agent(name)
+
+    def submit(self, job: str, label: str, seconds: float = 600.0, kind: Kind = Kind.FREESTYLE) -> str:
+        return self.live.submit(job, label, seconds, kind)
+
+    def own_node(self, name: str) -> None:
+        self.live.own_node(name)
+
+    def until(self, check: Callable[[], bool], what: str) -> None:
+        self.live.until(check, what)
+
+
+@contextmanager
+def world_rig(kind: str) -> Iterator[WorldRig]:
+    with stand(kind) as stood:
+        yield WorldRig(stood)
+
+
+@contextmanager
+def live_jenkins() -> Iterator[LiveJenkins]:
+    """The controller of ``JENKINS_URL``; without one, the stand-in over HTTP, with an agent of its own."""
+    with _from_environment() or stand_in_jenkins() as live, opened(live):
+        yield live
+
+
+@contextmanager
+def opened(live: LiveJenkins) -> Iterator[None]:
+    """Use a controller, and remove what was made there whatever happens."""
+    with _ended_by_signals():
+        try:
+            live.open()
+            yield
+        finally:
+            live.close()
+
+
+@contextmanager
+def live_rig(live: LiveJenkins) -> Iterator[LiveRig]:
+    """One test's part of a live controller."""
+    pools = (a_pool(f"{live.prefix}-{text}", queue_maturity_seconds=0.0, drain_settle_seconds=1.0) for text in ("cpu", "gpu"))
+    fleet = a_fleet(*pools)
+    try:
+        yield LiveRig(live, Fleet(name=live.prefix, limits=fleet.limits, controllers=fleet.controllers, pools=fleet.pools))
+    finally:
+        live.clean()
+
+
+def _from_environment() -> Any:
+    url = os.environ.get("JENKINS_URL")
+    if not url:
+        return None
+    missing = [name for name in ("JENKINS_USER", "JENKINS_TOKEN") if not os.environ.get(name)]
+    assert not missing, f"{missing[0]}: missing; a live run needs JENKINS_URL, JENKINS_USER and JENKINS_TOKEN"
+
+    @contextmanager
+    def given() -> Iterator[LiveJenkins]:
+        yield LiveJenkins(url, os.environ["JENKINS_USER"], os.environ["JENKINS_TOKEN"], java=os.environ.get("LIVE_JAVA", "java"))
+
+    return given()
+
+
+@contextmanager
+def stand_in_jenkins() -> Iterator[LiveJenkins]:
+    """A controller of the world on the wall clock; in the end nothing may be left on it."""
+    timeline = Timeline(time.time())
+    with FaceServer() as server:
+        jenkins = WorldController("main", timeline)
+        server.jenkins["main"] = JenkinsFace(jenkins, f"{server.url}/jenkins/main/", accounts={"live": "live-token"})
+        server.before_answer = lambda: timeline.move_to(time.time())
+        url = f"{server.url}/jenkins/main/"
+        yield LiveJenkins(url, "live", "live-token", java=str(FAKE_JAVA), build_seconds=3.0, poll_seconds=0.1)
+        left = [*jenkins.nodes, *server.jenkins["main"].jobs.folders, *server.jenkins["main"].jobs.jobs, *jenkins.queue]
+        assert left == [], f"left on the controller: {left}"
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let what is on its way be cleaned up, too, when the run is told to end."""
+
+    def end(number: int, _frame: object) -> None:
+        raise KeyboardInterrupt(f"signal {number}")
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
