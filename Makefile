@@ -8,7 +8,7 @@ JOBS ?= 2
 export SAM_CLI_TELEMETRY := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test live check format build bench prices lock clean
+.PHONY: help setup demo test live check format build bench pictures prices lock clean
 
 help:   ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ build: $(VENV)/.ready $(SAM_VENV)/.ready  ## sam validate --lint and sam build, 
 
 bench: $(VENV)/.ready  ## Figures of speed and cost, some ten minutes; OUT=docs/benchmarks.md writes them down
 	@$(BIN)/python -m benchmarks $(if $(OUT),--out $(OUT)) $(ONLY)
+
+pictures: $(VENV)/.ready  ## Draw the pictures of docs/ anew
+	$(BIN)/python -m workbench.pictures
 
 prices: $(VENV)/.ready  ## Make the carried price table from a wider one: make prices SOURCE=prices.json
 	$(BIN)/python -m workbench.prices "$(SOURCE)"
