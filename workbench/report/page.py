@@ -43,18 +43,19 @@ def write_report(run: Run, result: dict[str, Any], directory: Path) -> Path:
     """Write the three files into a directory, which is made; return the page's path."""
     directory.mkdir(parents=True, exist_ok=True)
     colours = coloured(run)
-    figures = list(_figures(run, colours))
+    figures = list(figures_of(run, colours))
     pools = [row for row in _by_dollars(run) if row.launches][:_MOST_POOLS]
     agents = [Figure(f"agents-{n}", row.name, "", charts.agents_chart(run, row.name), 180) for n, row in enumerate(pools)]
-    picture = _picture(figures, agents, _headline(run, result))
+    picture = picture_of(figures, agents, headline(run, result))
     (directory / "report.svg").write_text(vl_convert.vegalite_to_svg(picture, vl_version=_VEGA_LITE), encoding="utf-8")
-    (directory / "report.png").write_bytes(vl_convert.vegalite_to_png(picture, vl_version=_VEGA_LITE, scale=1.5))
+    (directory / "report.png").write_bytes(png_of(picture, scale=1.5))
     page = directory / "report.html"
     page.write_text(_html(run, result, colours, figures, agents), encoding="utf-8")
     return page
 
 
-def _figures(run: Run, colours: dict[str, str]) -> Iterator[Figure]:
+def figures_of(run: Run, colours: dict[str, str]) -> Iterator[Figure]:
+    """The charts of the whole run: queue, waits, dollars, steps."""
     yield Figure(
         "queue",
         "Jobs waiting for an executor",
@@ -92,21 +93,22 @@ def _by_dollars(run: Run) -> list[PoolRow]:
     return sorted(pool_rows(run), key=lambda row: (-row.usd, row.name))
 
 
-def _headline(run: Run, result: dict[str, Any]) -> str:
+def headline(run: Run, result: dict[str, Any]) -> str:
+    """A run in one line."""
     return (
         f"{run.trace.name} from {moment(run.trace.start_at)[:16]} UTC: {result['finished']} of {result['jobs']} jobs finished, "
         f"{result['killed']} killed, ${result['usd']:,.0f}, wait p95 {result['wait_p95_s'] / 60:.0f} min"
     )
 
 
-def _picture(figures: list[Figure], agents: list[Figure], headline: str) -> dict[str, Any]:
+def picture_of(figures: list[Figure], agents: list[Figure], words: str) -> dict[str, Any]:
     """All charts below one another, the pools' agents in rows; every panel with a legend of its own."""
     half = (_PIXELS_WIDE - 90) // _POOLS_A_ROW
     panels = [f.drawing.chart.properties(title=f.title, width=_PIXELS_WIDE, height=f.height) for f in figures]
     small = [f.drawing.chart.properties(title=f"Agents of {f.title}", width=half, height=f.height) for f in agents]
     rows = [alt.hconcat(*small[n : n + _POOLS_A_ROW]).resolve_scale(color="independent") for n in range(0, len(small), _POOLS_A_ROW)]
     together = (
-        alt.vconcat(*panels[:-1], *rows, panels[-1], title=headline, background="white", padding=16)
+        alt.vconcat(*panels[:-1], *rows, panels[-1], title=words, background="white", padding=16)
         .resolve_scale(color="independent")
         .configure(**_CONFIG)
         .configure_title(anchor="start")
@@ -116,12 +118,17 @@ def _picture(figures: list[Figure], agents: list[Figure], headline: str) -> dict
     return written | {"datasets": data}
 
 
+def png_of(picture: dict[str, Any], *, scale: float) -> bytes:
+    """Draw a picture with this many pixels a unit."""
+    return vl_convert.vegalite_to_png(picture, vl_version=_VEGA_LITE, scale=scale)
+
+
 def _html(run: Run, result: dict[str, Any], colours: dict[str, str], figures: list[Figure], agents: list[Figure]) -> str:
     environment = Environment(autoescape=select_autoescape(default=True), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(files("workbench.report").joinpath("page.html").read_text(encoding="utf-8"))
     specs = {figure.name: _stretched(figure) for figure in (*figures, *agents)}
     return template.render(
-        headline=_headline(run, result),
+        headline=headline(run, result),
         trace=run.trace,
         began=moment(run.trace.start_at)[:16],
         hours=f"{run.hours:g}",
