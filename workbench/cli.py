@@ -3,7 +3,7 @@
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
@@ -138,6 +138,7 @@ def _directory(out: Path | None, name: str, *, as_json: bool) -> Path | None:
 
 def _follow(run: Run, progressing: Iterator[Progress], told: dict[str, str], out: Path | None, *, as_json: bool) -> None:
     """Show a run while it goes, then its result and its report."""
+    write_report = _drawing(out)
     console = Console()
     last = Progress()
     with nullcontext() if as_json else Live(console=console, refresh_per_second=4, transient=True) as view:
@@ -145,7 +146,7 @@ def _follow(run: Run, progressing: Iterator[Progress], told: dict[str, str], out
             if view is not None and last.passes % 5 == 1:
                 view.update(live.screen(run, last))
     result = told | run.result(last)
-    page = _report(run, result, out) if out else None
+    page = write_report(run, result)
     if as_json:
         print(json.dumps(result))  # noqa: T201
         return
@@ -158,15 +159,19 @@ def _follow(run: Run, progressing: Iterator[Progress], told: dict[str, str], out
         console.print(f"the run as pictures: {page}", markup=False, soft_wrap=True)
 
 
-def _report(run: Run, result: dict[str, Any], out: Path) -> Path:
+def _drawing(out: Path | None) -> Callable[[Run, dict[str, Any]], Path | None]:
+    """Make ready to draw, so that what is missing is said before a long run and not after it."""
+    if out is None:
+        return lambda _run, _result: None
     try:
         from workbench.report.page import write_report  # noqa: PLC0415 - drawing is an extra, and takes a second to import
     except ImportError as error:
         raise ConfigError(f"--out ({out}): drawing needs the extra 'report', and {error.name} is not installed") from error
     try:
-        return write_report(run, result, out)
+        out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"--out ({out}): {error.strerror or error}") from error
+    return lambda run, result: write_report(run, result, out)
 
 
 def main() -> None:

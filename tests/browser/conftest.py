@@ -65,7 +65,7 @@ def report(tmp_path_factory) -> Path:
     fleet = a_fleet(a_pool("cpu", executors=2, max_agents=3, idle_seconds=300.0), a_pool("gpu", idle_seconds=300.0), a_pool("unused"))
     run = prepare(load_trace(trace, hours=2), fleet, hours=2, seed=1)
     last = list(in_memory(run))[-1]
-    return write_report(run, run.result(last), directory / "out")
+    return write_report(run, run.result(last), directory)
 
 
 @pytest.fixture

@@ -40,8 +40,7 @@ class Figure:
 
 
 def write_report(run: Run, result: dict[str, Any], directory: Path) -> Path:
-    """Write the three files into a directory, which is made; return the page's path."""
-    directory.mkdir(parents=True, exist_ok=True)
+    """Write the three files into a directory that is there; return the page's path."""
     colours = coloured(run)
     figures = list(figures_of(run, colours))
     pools = [row for row in _by_dollars(run) if row.launches][:_MOST_POOLS]
