@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import escape
 
+import jenkins
 import requests
 
 from autoscaler.adapters.jenkins.controller import JenkinsController
@@ -32,12 +33,6 @@ _MOST_NODES, _MOST_JOBS = 8, 8
 _SESSION_SECONDS = 900.0
 _LEFTOVER_SECONDS = 3600.0
 _XML = "<?xml version='1.1' encoding='UTF-8'?>"
-_FOLDER = (
-    f"{_XML}<com.cloudbees.hudson.plugins.folder.Folder><actions/><properties/><folderViews "
-    'class="com.cloudbees.hudson.plugins.folder.views.DefaultFolderViewHolder"><views><hudson.model.AllView>'
-    '<owner class="com.cloudbees.hudson.plugins.folder.Folder" reference="../../../.."/><name>All</name></hudson.model.AllView></views>'
-    '<tabBar class="hudson.views.DefaultViewsTabBar"/></folderViews><healthMetrics/></com.cloudbees.hudson.plugins.folder.Folder>'
-)
 _FREESTYLE = (
     f"{_XML}<project><description/><keepDependencies>false</keepDependencies><properties/><scm class='hudson.scm.NullSCM'/>"
     "<assignedNode>{label}</assignedNode><canRoam>false</canRoam><disabled>false</disabled><concurrentBuild>false</concurrentBuild>"
@@ -101,7 +96,7 @@ class LiveJenkins:
         view = self.controller.look()
         assert view.problem is None, f"{self.url}: {view.problem}"
         self._remove_leftovers(view)
-        self.session.post_xml("createItem", self.prefix, _FOLDER)
+        self.session.post_xml("createItem", self.prefix, jenkins.EMPTY_FOLDER_XML)
 
     def add_node(self, name: str, *labels: str, executors: int = 1) -> str:
         spec = NodeSpec(
