@@ -3,6 +3,11 @@
 import re
 import struct
 
+from support.builders import a_fleet
+from workbench.report.page import write_report
+from workbench.run import in_memory, prepare
+from workbench.traces import load_trace
+
 CHARTS = {"queue", "waits", "dollars", "steps", "agents-0", "agents-1"}
 
 
@@ -71,3 +76,17 @@ def test_the_pictures_are_whole(report):
     svg = (report.parent / "report.svg").read_text(encoding="utf-8")
     assert svg.startswith("<svg")
     assert {"Jobs waiting for an executor", "Agents of cpu", "limit: 3"} <= set(re.findall(r">([^<>]+)</text>", svg))
+
+
+def test_a_run_in_which_nothing_happened_has_a_report_too(browser, tmp_path):
+    trace = tmp_path / "trace.csv"
+    trace.write_text("queued_at,duration_s,label,job\n100,60,nobody,job", encoding="utf-8")
+    run = prepare(load_trace(trace, hours=0.1), a_fleet(), hours=0.1, seed=1)
+    page = write_report(run, run.result(list(in_memory(run))[-1]), tmp_path)
+    browser.get_log("browser")
+    browser.get(page.as_uri())
+    browser.execute_async_script("const done = arguments[0]; window.drawn.then(() => done(), error => done(String(error)))")
+    assert browser.get_log("browser") == []
+    text = browser.execute_script("return document.body.textContent")
+    assert "No agent was launched." in text
+    assert "jobs that no pool can serve" in text

@@ -56,17 +56,19 @@ def agents_chart(run: Run, pool: str) -> Drawing:
 
 def waits_chart(run: Run, colours: dict[str, str]) -> Drawing:
     """One dot a job: when it could have run, and how long it waited."""
+    rows = wait_rows(run, colours)
+    scale = alt.Undefined if rows else alt.Scale(domain=[0, 1])  # an axis without dots needs ends, too
     chart = (
         alt.Chart(alt.NamedData("waits"))
         .mark_circle(size=22, opacity=0.55)
         .encode(
             x=_time(run),
-            y=alt.Y("minutes:Q", title="minutes waited"),
+            y=alt.Y("minutes:Q", title="minutes waited", scale=scale),
             color=_colour("pool", palette(colours)),
             tooltip=[_tip("job"), _tip("pool"), _tip("when", "could run at"), _tip("minutes", "minutes waited")],
         )
     )
-    return Drawing(chart, {"waits": wait_rows(run, colours)})
+    return Drawing(chart, {"waits": rows})
 
 
 def steps_chart(run: Run, colours: dict[str, str]) -> Drawing:

@@ -164,7 +164,7 @@ def _steps_of(samples: list[Sample], read: Callable[[Sample], dict[str, float]],
     """Rows of every series at every instant where any of them changed, zeros included: stacked areas need them all."""
     samples = thinned(samples)
     values = [read(sample) for sample in samples]
-    series = [name for name in order if any(name in value for value in values)]
+    series = [name for name in order if any(name in value for value in values)] or order[:1]
     for place, (sample, value) in enumerate(zip(samples, values, strict=True)):
         if place in {0, len(samples) - 1} or value != values[place - 1]:
             yield from _instant(sample.at, value, series)
