@@ -123,8 +123,11 @@ def _time(run: Run) -> alt.X:
     """One axis for all charts of a run, so that what stands above each other happened together."""
     first, last = run.recording.samples[0].at, run.recording.samples[-1].at
     scale = alt.Scale(type="utc", domain=[int(first * 1000), int(last * 1000)], nice=False)
-    shape = "%H:%M" if last - first <= _DAYS_FROM_SECONDS else "%b %d"
-    return alt.X("at:T", title=None, scale=scale, axis=alt.Axis(format=shape, labelOverlap="greedy", labelSeparation=8, grid=False))
+    days = last - first > _DAYS_FROM_SECONDS
+    ticks = alt.TimeIntervalStep(interval="day", step=1) if days else alt.Undefined
+    shape = "%b %d" if days else "%H:%M"
+    axis = alt.Axis(format=shape, tickCount=ticks, labelOverlap="greedy", labelSeparation=8, grid=False)
+    return alt.X("at:T", title=None, scale=scale, axis=axis)
 
 
 def _colour(field: str, colours: dict[str, str]) -> alt.Color:

@@ -23,7 +23,7 @@ _MOST_POOLS = 24
 _CONFIG: dict[str, Any] = {
     "font": "Liberation Sans, Arial, sans-serif",
     "view": {"stroke": None},
-    "legend": {"orient": "bottom", "columns": 4, "labelLimit": 220},
+    "legend": {"orient": "bottom", "columns": 4, "columnPadding": 30, "labelLimit": 220},
     "axis": {"labelColor": "#444", "titleColor": "#444", "gridColor": "#e7e7e7", "domainColor": "#999", "tickColor": "#999"},
 }
 
