@@ -84,7 +84,7 @@ def open_cans(cans: Cans) -> Ports:
     state = DynamoState(lambda: dynamodb, "table", cans.fleet.name)
     silence: Any = Silence()
     return Ports(
-        controllers=(JenkinsController("main", lambda: session, monotonic),),
+        controllers=(JenkinsController("main", "http://jenkins.invalid/", lambda: session, monotonic),),
         compute=Ec2Compute(lambda: ec2, cans.fleet),
         ledger=state,
         notebook=state,

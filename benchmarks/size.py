@@ -138,7 +138,7 @@ def _over_http(fleet: InMemory) -> dict[str, str]:
         server.jenkins["main"] = fleet.faces["main"]
         url = f"{server.url}/jenkins/main/"
         session = JenkinsSession(url, "u", "t", monotonic)
-        controller = JenkinsController("main", lambda: session, monotonic)
+        controller = JenkinsController("main", url, lambda: session, monotonic)
         ours = _watched(server, controller.look, runs=3)
         theirs = _watched(server, lambda: _as_python_jenkins_offers(url), runs=1)
     raw = sum(len(LocalSession(fleet.faces["main"]).get(path, tree).body) for path, tree in _TREES.items())

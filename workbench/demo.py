@@ -21,12 +21,14 @@ from moto import mock_aws
 from autoscaler import bootstrap
 from autoscaler.config import FleetSettings, environment_name
 from autoscaler.telemetry import logger
+from workbench.asking import ask_the_handler
 from workbench.drive import Progress
 from workbench.faces.ec2_face import Ec2Face
 from workbench.faces.jenkins_face import JenkinsFace
 from workbench.faces.server import FaceServer
 from workbench.run import Run
-from workbench.world.world import World, let_agents_register
+from workbench.world.ec2 import ACCOUNT, AGENT_ROLE, AGENT_ROLE_ID, profile_arn
+from workbench.world.world import Agents, World
 
 FUNCTIONS = Path(__file__).parents[1] / "functions"
 TABLE = "autoscaler-demo"
@@ -60,16 +62,18 @@ class Show:
             create_secrets(self.settings)
             bootstrap.reset()
             stack.callback(bootstrap.reset)
-            bootstrap.use_time(lambda: world.timeline.now, sleeper(server, world))
-            let_agents_register(world, bootstrap.runtime().ports.ledger)
-            yield from self.run.drive(Handlers(world, Random(self.run.seed)))  # noqa: S311 - names of simulated invocations
+            # Whatever happens while a function sleeps, happens in this thread: the server must not wait for it.
+            bootstrap.use_time(lambda: world.timeline.now, world.timeline.sleep)
+            handlers = Handlers(world, Random(self.run.seed))  # noqa: S311 - names of simulated invocations
+            Agents(world, ask_the_handler(handlers.register_agent))
+            yield from self.run.drive(handlers)
 
 
 class Handlers:
     """The real handlers, as Lambda calls them: with a scheduled event and a context."""
 
     def __init__(self, world: World, chance: Random) -> None:
-        """Load the three functions."""
+        """Load the functions."""
         self._world = world
         self._chance = chance
         self._handlers = {path.parent.name: load_handler(path) for path in sorted(FUNCTIONS.glob("*/app.py"))}
@@ -85,6 +89,10 @@ class Handlers:
     def scale_down(self) -> dict[str, Any]:
         """Run one tick of it."""
         return self._call("scale_down")
+
+    def register_agent(self, event: Any) -> dict[str, Any]:
+        """Answer one request to its function URL."""
+        return self._handlers["register_agent"](event, Context("register_agent", self._new_id()))
 
     def _call(self, function: str) -> dict[str, Any]:
         now = datetime.fromtimestamp(self._world.timeline.now, UTC)
@@ -141,16 +149,6 @@ def serve(server: FaceServer, world: World) -> None:
         server.jenkins[name] = JenkinsFace(controller, base, accounts={_USER: _TOKEN})
 
 
-def sleeper(server: FaceServer, world: World) -> Callable[[float], None]:
-    """Make the sleep that lets the world's time pass."""
-
-    def sleep(seconds: float) -> None:
-        with server.lock:
-            world.timeline.sleep(seconds)
-
-    return sleep
-
-
 @contextmanager
 def environment(server: FaceServer, settings: FleetSettings, fleet_file: Path) -> Iterator[None]:
     """Set what the handlers read, and put everything back afterwards."""
@@ -163,6 +161,8 @@ def environment(server: FaceServer, settings: FleetSettings, fleet_file: Path) -
         "AWS_ACCESS_KEY_ID": "demo",
         "AWS_SECRET_ACCESS_KEY": "demo",
         "AWS_ENDPOINT_URL_EC2": f"{server.url}/ec2/",
+        "AGENT_ACCOUNT": ACCOUNT,
+        "AGENT_ROLES": f"{AGENT_ROLE_ID}={profile_arn(AGENT_ROLE)}",
         "POWERTOOLS_SERVICE_NAME": "autoscaler",
     }
     for name, controller in settings.controllers.items():

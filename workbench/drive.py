@@ -13,6 +13,7 @@ from autoscaler.control.report import Outcome, Report, merged_json
 from autoscaler.domain.model import Fleet
 from autoscaler.errors import AutoscalerError
 from autoscaler.ports import Controller, Ports
+from workbench.asking import ask_the_pass
 from workbench.faces.ec2_face import Ec2Face
 from workbench.faces.jenkins_face import JenkinsFace
 from workbench.faces.local import LocalEc2Client, LocalSession
@@ -20,7 +21,7 @@ from workbench.memory import MemoryMetrics, MemoryState
 from workbench.replay import Replay
 from workbench.truth import is_at_rest
 from workbench.world.faults import Faults
-from workbench.world.world import World, let_agents_register
+from workbench.world.world import Agents, World
 
 MINUTE = 60.0
 _FUNCTION_SECONDS = 55.0
@@ -121,7 +122,7 @@ class InMemory:
             new_id=lambda: f"launch-{next(self._ids)}",
             log=lambda event, **facts: self.logged.append((event, facts)),
         )
-        let_agents_register(self.world, self.state)
+        Agents(self.world, ask_the_pass(self.ports, self.fleet))
 
     def publish_metrics(self) -> None:
         """Run one tick."""
@@ -147,4 +148,4 @@ class InMemory:
 
     def _controller(self, name: str, face: JenkinsFace) -> Controller:
         session: Any = LocalSession(face)
-        return JenkinsController(name, lambda: session, lambda: self.world.timeline.now)
+        return JenkinsController(name, face.base, lambda: session, lambda: self.world.timeline.now)

@@ -166,3 +166,35 @@ def test_other_calls_that_fail_are_the_next_passes_business(here, call):
     here.faults.plan(Fault(f"ec2 {call}", status=503, code="Unavailable"))
     with pytest.raises(TransientError):
         here.compute.instances() if call == "DescribeInstances" else here.compute.terminate("i-1")
+
+
+def test_an_instances_identity_is_what_ec2_shows_of_it(here):
+    [(instance_id, _, _)] = send(here).instances
+    identity = here.compute.identity(instance_id)
+    assert (identity.fleet, identity.pool, identity.controller) == ("f", "cpu", "main")
+    assert identity.profile == "arn:aws:iam::123456789012:instance-profile/autoscaler-agent"
+    assert identity.state is InstanceState.PENDING
+    here.compute.terminate(instance_id)
+    assert here.compute.identity(instance_id).state is InstanceState.SHUTTING_DOWN
+
+
+def test_an_instance_that_ec2_does_not_know_has_no_identity(here):
+    assert here.compute.identity("i-00000000000000000") is None
+
+
+def test_an_instance_shows_under_its_nodes_name_however_often_it_is_named(here):
+    [(instance_id, _, _)] = send(here).instances
+    for _ in range(2):
+        here.compute.name_instance(instance_id, "cpu-1")
+    tags = here.world.ec2.instances[instance_id].tags
+    assert (tags["Name"], tags["autoscaler:node"], tags["autoscaler:pool"]) == ("cpu-1", "cpu-1", "cpu")
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault("ec2 CreateTags", status=0, times=9), Fault("ec2 CreateTags", status=400, code="RequestLimitExceeded", times=9)]
+)
+def test_naming_an_instance_may_fail_and_be_tried_again(here, fault):
+    [(instance_id, _, _)] = send(here).instances
+    here.faults.plan(fault)
+    with pytest.raises(TransientError):
+        here.compute.name_instance(instance_id, "cpu-1")

@@ -4,7 +4,7 @@ import pytest
 
 from autoscaler.domain.model import agent_spec, beacon_spec
 from autoscaler.domain.snapshot import OfflineCause
-from autoscaler.errors import ConflictError
+from autoscaler.errors import ConflictError, TransientError
 from support.rig import live_rig, world_rig
 from workbench.world.jenkins import Kind
 
@@ -119,6 +119,17 @@ def test_a_created_node_is_as_it_was_specified(here):
     assert (node.executors, node.offline, node.cause, node.description) == (1, True, OfflineCause.NONE, spec.description)
     with pytest.raises(ConflictError):
         here.controller.create_node(spec)
+
+
+def test_an_agents_secret_can_be_read_and_is_its_nodes_own(here):
+    for node in (here.name("cpu-1"), here.name("cpu-2")):
+        here.add_node(node)
+    first, second = (here.controller.agent_secret(here.name(text)) for text in ("cpu-1", "cpu-2"))
+    assert len(first) == 64
+    assert first != second
+    assert here.controller.agent_secret(here.name("cpu-1")) == first
+    with pytest.raises(TransientError):
+        here.controller.agent_secret(here.name("nobody"))
 
 
 def test_deleting_twice_is_harmless(here):

@@ -37,7 +37,7 @@ def answering(*answers: bytes):
 
 def controller_at(url, monotonic=lambda: 0.0):
     session = JenkinsSession(url, "u", "t", monotonic)
-    return JenkinsController("main", lambda: session, monotonic)
+    return JenkinsController("main", url, lambda: session, monotonic)
 
 
 def http(status, body=b"", *headers):
@@ -110,7 +110,7 @@ def test_a_password_gets_its_crumb_only_after_jenkins_asked_for_it():
         server.jenkins["main"] = face
         here.jenkins.add_node(a_world_node("cpu-1"))
         session = JenkinsSession(f"{server.url}/jenkins/main/", "u", "pw", lambda: 0.0)
-        JenkinsController("main", lambda: session, lambda: 0.0).set_offline("cpu-1", "x")
+        JenkinsController("main", server.url, lambda: session, lambda: 0.0).set_offline("cpu-1", "x")
         assert here.jenkins.nodes["cpu-1"].temporarily_offline
         assert [path.split("?")[0].rsplit("/", 1)[-1] for path, _ in server.requests] == [
             "changeOfflineCause",
@@ -128,7 +128,7 @@ def test_credentials_are_read_again_after_they_were_refused():
             connected.append(1)
             return JenkinsSession(f"{server.url}/jenkins/main/", "u", "old" if len(connected) == 1 else "new", lambda: 0.0)
 
-        controller = JenkinsController("main", connect, lambda: 0.0)
+        controller = JenkinsController("main", server.url, connect, lambda: 0.0)
         assert "401" in controller.look().problem
         assert controller.look().problem is None
 

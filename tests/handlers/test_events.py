@@ -31,7 +31,8 @@ FUNCTION_OF = {
 
 
 def test_every_sample_event_is_tested_here():
-    assert {path.stem for path in (ROOT / "events").glob("*.json")} == FUNCTION_OF.keys()
+    elsewhere = {"register_agent"}  # test_register_agent.py
+    assert {path.stem for path in (ROOT / "events").glob("*.json")} == FUNCTION_OF.keys() | elsewhere
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTION_OF))

@@ -79,9 +79,9 @@ def test_another_interval_is_refused_in_one_line(value):
     with (
         environment(LOOK_EVERY_SECONDS=value),
         pytest.raises(ConfigError, match=r"LOOK_EVERY_SECONDS .*must be 15, 20, 30 or 60"),
-        deployed(),
+        deployed() as here,
     ):
-        pass
+        here.call("scale_up", {})
 
 
 def plan_fault(here, times):

@@ -58,8 +58,8 @@ def test_a_function_that_is_cut_off_cannot_act_beside_the_next_holder_of_the_lea
     assert max(SHARED["Timeout"]["If"][1:]) < LEASE_SECONDS
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_each_function_runs_every_minute_and_nothing_is_retried(name):
+@pytest.mark.parametrize("name", sorted(FUNCTIONS.keys() - {"RegisterAgentFunction"}))
+def test_each_scheduled_function_runs_every_minute_and_nothing_is_retried(name):
     [event] = FUNCTIONS[name]["Events"].values()
     assert event["Properties"]["Schedule"] == "rate(1 minute)"
     assert event["Properties"]["RetryPolicy"] == {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
@@ -90,7 +90,13 @@ def test_instances_are_launched_only_with_our_tag_and_terminated_only_by_it():
     on_instances = [s for s in allowing("ec2:RunInstances") if any("instance/*" in str(r) for r in s["Resource"])]
     assert [s["Condition"] for s in on_instances] == [{"StringEquals": {"aws:RequestTag/autoscaler:fleet": ours}}]
     assert [s["Condition"] for s in allowing("ec2:TerminateInstances")] == [{"StringEquals": {"aws:ResourceTag/autoscaler:fleet": ours}}]
-    assert [s["Condition"] for s in allowing("ec2:CreateTags")] == [{"StringEquals": {"ec2:CreateAction": ["CreateFleet", "RunInstances"]}}]
+    assert [s["Condition"] for s in allowing("ec2:CreateTags")] == [
+        {"StringEquals": {"ec2:CreateAction": ["CreateFleet", "RunInstances"]}},
+        {
+            "StringEquals": {"aws:ResourceTag/autoscaler:fleet": ours},
+            "ForAllValues:StringEquals": {"aws:TagKeys": ["Name", "autoscaler:node"]},
+        },
+    ]
     assert [s["Condition"] for s in allowing("iam:PassRole")] == [{"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}]
 
 
@@ -101,6 +107,18 @@ def test_each_function_may_do_only_its_own_part():
     assert not any(action.startswith("ec2:") for action in may("PublishMetricsFunction"))
     assert "ec2:TerminateInstances" not in may("ScaleUpFunction")
     assert "ec2:CreateFleet" not in may("ScaleDownFunction")
+
+
+def test_instances_may_ask_who_they_are_and_nothing_else():
+    assert FUNCTIONS["RegisterAgentFunction"]["FunctionUrlConfig"] == {"AuthType": "AWS_IAM"}
+    assert RESOURCES["AgentRole"]["Properties"]["AssumeRolePolicyDocument"]["Statement"] == [
+        {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    ]
+    granted = RESOURCES["AgentPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    assert [s["Action"] for s in granted] == ["lambda:InvokeFunctionUrl", "lambda:InvokeFunction"]
+    assert all(s["Resource"] == {"GetAtt": "RegisterAgentFunction.Arn"} and s["Condition"] for s in granted)
+    may = {action for s in statements("RegisterAgentFunction") for action in actions(s)}
+    assert may.isdisjoint({"ec2:TerminateInstances", "ec2:CreateFleet", "ec2:RunInstances", "iam:PassRole"})
 
 
 def test_the_state_is_reached_only_for_this_fleet():

@@ -12,8 +12,9 @@ from autoscaler import bootstrap
 from autoscaler.config import load_settings
 from autoscaler.domain.model import Fleet
 from workbench import demo
+from workbench.asking import ask_the_handler
 from workbench.faces.server import FaceServer
-from workbench.world.world import World, build_world, let_agents_register
+from workbench.world.world import Agents, World, build_world
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "layers" / "fleet" / "fleet.yaml"
@@ -55,8 +56,9 @@ def deployed(fleet_file: Path = EXAMPLE):
         demo.create_secrets(settings)
         bootstrap.reset()
         stack.callback(bootstrap.reset)
-        bootstrap.use_time(lambda: world.timeline.now, demo.sleeper(server, world))
-        let_agents_register(world, bootstrap.runtime().ports.ledger)
+        bootstrap.use_time(lambda: world.timeline.now, world.timeline.sleep)
+        handler = demo.load_handler(demo.FUNCTIONS / "register_agent" / "app.py")
+        Agents(world, ask_the_handler(lambda event: handler(event, demo.Context("register_agent", "r-register"))))
         yield Deployed(world, fleet, server)
 
 

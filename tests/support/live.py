@@ -86,7 +86,7 @@ class LiveJenkins:
 
     def __post_init__(self):
         self.session = LiveSession(self.url.rstrip("/") + "/", self.user, self.token, time.monotonic)
-        self.controller = JenkinsController("main", lambda: self.session, time.monotonic)
+        self.controller = JenkinsController("main", self.session.server, lambda: self.session, time.monotonic)
         self._ends_at = time.monotonic() + _SESSION_SECONDS
 
     # Making

@@ -68,7 +68,7 @@ def stand(kind: str, fleet: Fleet | None = None, **accounts: Any) -> Iterator[St
         if kind == "http":
             session = JenkinsSession(f"{server.url}/jenkins/main/", "u", "t", lambda: 0.0)
             client = ec2_over_http(f"{server.url}/ec2/")
-        controller = JenkinsController("main", lambda: session, lambda: 0.0)
+        controller = JenkinsController("main", face.base, lambda: session, lambda: 0.0)
         yield Stand(world, fleet, faults, face, controller, Ec2Compute(lambda: client, fleet), ec2_face)
 
 

@@ -11,7 +11,14 @@ from workbench.world.ec2 import Ec2, Ec2Error, Instance
 from workbench.world.faults import Faults
 
 # How the query protocol spells lists, and how boto3 does.
-_SPELLED = {"TagSpecification": "TagSpecifications", "Tag": "Tags", "Filter": "Filters", "Value": "Values", "InstanceId": "InstanceIds"}
+_SPELLED = {
+    "TagSpecification": "TagSpecifications",
+    "Tag": "Tags",
+    "Filter": "Filters",
+    "Value": "Values",
+    "InstanceId": "InstanceIds",
+    "ResourceId": "Resources",
+}
 
 
 @dataclass(slots=True)
@@ -34,6 +41,10 @@ class Ec2Face:
                     for instance_id in request["InstanceIds"]:
                         self.ec2.terminate(instance_id)
                     return {"TerminatingInstances": []}
+                case "CreateTags":
+                    for instance_id in request["Resources"]:
+                        self.ec2.tag(instance_id, {tag["Key"]: tag["Value"] for tag in request["Tags"]})
+                    return {}
                 case _:
                     raise Ec2Error("InvalidAction", f"The action {action} is not valid for this web service.")
 
@@ -88,6 +99,8 @@ def _instance(instance: Instance) -> dict[str, Any]:
         "LaunchTime": datetime.fromtimestamp(instance.launched_at, UTC),
         "Tags": [{"Key": key, "Value": value} for key, value in instance.tags.items()],
     }
+    if instance.profile:
+        shown["IamInstanceProfile"] = {"Arn": instance.profile, "Id": "AIPAEXAMPLE"}
     if instance.market == "spot":
         shown["InstanceLifecycle"] = "spot"
     return shown
@@ -102,9 +115,11 @@ def _instance_xml(shown: dict[str, Any]) -> str:
     tags = "".join(f"<item><key>{escape(t['Key'])}</key><value>{escape(t['Value'])}</value></item>" for t in shown["Tags"])
     lifecycle = f"<instanceLifecycle>{shown['InstanceLifecycle']}</instanceLifecycle>" if "InstanceLifecycle" in shown else ""
     state = shown["State"]
+    profile = shown.get("IamInstanceProfile")
+    carried = f"<iamInstanceProfile><arn>{profile['Arn']}</arn><id>{profile['Id']}</id></iamInstanceProfile>" if profile else ""
     return (
         f"<item><instanceId>{shown['InstanceId']}</instanceId><instanceType>{shown['InstanceType']}</instanceType>"
-        f"<instanceState><code>{state['Code']}</code><name>{state['Name']}</name></instanceState>{lifecycle}"
+        f"<instanceState><code>{state['Code']}</code><name>{state['Name']}</name></instanceState>{lifecycle}{carried}"
         f"<launchTime>{shown['LaunchTime'].strftime('%Y-%m-%dT%H:%M:%S.000Z')}</launchTime><tagSet>{tags}</tagSet></item>"
     )
 
@@ -129,8 +144,12 @@ def _error_item(error: dict[str, Any]) -> str:
     )
 
 
+def _done_xml(_answer: dict[str, Any]) -> str:
+    return "<return>true</return>"
+
+
 def _terminating_xml(_answer: dict[str, Any]) -> str:
     return "<instancesSet/>"
 
 
-_XML_OF = {"CreateFleet": _fleet_xml, "DescribeInstances": _instances_xml, "TerminateInstances": _terminating_xml}
+_XML_OF = {"CreateFleet": _fleet_xml, "DescribeInstances": _instances_xml, "TerminateInstances": _terminating_xml, "CreateTags": _done_xml}

@@ -1,16 +1,10 @@
 """Inbound agents of the Jenkins face: their secret, agent.jar, and a connection that a stand-in for it opens and closes."""
 
-import hashlib
 from xml.sax.saxutils import escape
 
-from workbench.world.jenkins import Controller
+from workbench.world.jenkins import Controller, secret_of
 
 AGENT_JAR = b"PK\x05\x06" + bytes(18)  # an empty archive: nothing here runs it
-
-
-def secret_of(node: str) -> str:
-    """An agent's secret: a function of the node's name alone, as in Jenkins."""
-    return hashlib.sha256(f"inbound {node}".encode()).hexdigest()
 
 
 def jnlp(node: str) -> bytes:

@@ -28,9 +28,9 @@ class LocalSession:
     def allow_seconds(self, seconds: float | None) -> None:
         """Nothing takes time here."""
 
-    def get(self, path: str, tree: str) -> Answer:
-        """GET a part of the API."""
-        return self._call("GET", path, {"tree": tree}, {})
+    def get(self, path: str, tree: str | None = None) -> Answer:
+        """GET a part of the API, or a file."""
+        return self._call("GET", path, {"tree": tree} if tree else {}, {})
 
     def post(self, path: str, query: Mapping[str, str] | None = None, data: Mapping[str, str] | None = None) -> Answer:
         """POST."""
@@ -66,6 +66,10 @@ class LocalEc2Client:
     def terminate_instances(self, **request: Any) -> dict[str, Any]:
         """Terminate."""
         return self._call("TerminateInstances", request)
+
+    def create_tags(self, **request: Any) -> dict[str, Any]:
+        """Tag."""
+        return self._call("CreateTags", request)
 
     def get_paginator(self, _name: str) -> "LocalEc2Client":
         """Only describe_instances is paged."""

@@ -13,6 +13,15 @@ _SHUTTING_DOWN_SECONDS = 20.0
 _FORGOTTEN_AFTER_SECONDS = 3600.0
 
 
+# The one account and the one agent role of this world.
+ACCOUNT, AGENT_ROLE, AGENT_ROLE_ID = "123456789012", "autoscaler-agent", "AROAEXAMPLEAGENTROLE1"
+
+
+def profile_arn(role: str) -> str:
+    """The instance profile that carries a role."""
+    return f"arn:aws:iam::{ACCOUNT}:instance-profile/{role}"
+
+
 class Ec2Error(Exception):
     """EC2 answers with an error: its code, its HTTP status."""
 
@@ -38,6 +47,7 @@ class Instance:
     state: str = "pending"
     ended_at: float | None = None
     protected: bool = False
+    profile: str = ""
 
     @property
     def state_code(self) -> int:
@@ -92,6 +102,13 @@ class Ec2:
             raise Ec2Error("OperationNotPermitted", "The instance may not be terminated: modify its disableApiTermination")
         self.end(instance)
 
+    def tag(self, instance_id: str, tags: dict[str, str]) -> None:
+        """Add tags to an instance, replacing those of the same name."""
+        instance = self.instances.get(instance_id)
+        if instance is None:
+            raise Ec2Error("InvalidInstanceID.NotFound", f"The instance ID '{instance_id}' does not exist")
+        instance.tags |= tags
+
     def end(self, instance: Instance) -> None:
         """Let an instance end, whoever wished it."""
         if not instance.alive():
@@ -144,6 +161,7 @@ class Ec2:
             tags=dict(tags),
             launched_at=now,
             visible_at=now + self.lag_seconds,
+            profile=profile_arn(AGENT_ROLE),
         )
         self.instances[instance.id] = instance
         self.timeline.after(self.chance.uniform(4.0, 18.0), lambda: self._run(instance))

@@ -1,5 +1,6 @@
 """Jenkins as it behaves where it counts for us: labels, executors, exclusive mode, offline nodes, restarts, quiet-down."""
 
+import hashlib
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -341,6 +342,11 @@ class Controller:
         if build.on_end:
             build.on_end(build)
         self.schedule()
+
+
+def secret_of(node: str) -> str:
+    """An agent's secret: a function of the node's name alone, as in Jenkins."""
+    return hashlib.sha256(f"inbound {node}".encode()).hexdigest()
 
 
 def _expression(label: str | None) -> LabelExpression | None:

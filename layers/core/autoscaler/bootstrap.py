@@ -20,6 +20,7 @@ from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
 from autoscaler.adapters.secrets import Credentials, read_credentials
 from autoscaler.config import FleetSettings, environment_name, load_settings
+from autoscaler.domain.registration import Trust
 from autoscaler.errors import ConfigError
 from autoscaler.ports import Ports
 from autoscaler.telemetry import log
@@ -70,6 +71,7 @@ def reset() -> None:
     """Forget what was wired, as a cold start does, and go back to the wall clock."""
     _TIME.clock, _TIME.sleep = time.time, time.sleep
     runtime.cache_clear()
+    trust.cache_clear()
     _client.cache_clear()
 
 
@@ -96,17 +98,28 @@ def runtime() -> Runtime:
 
 
 @cache
+def trust() -> Trust:
+    """Whom `register_agent` believes: ``AGENT_ROLES`` is ``ROLE-ID=INSTANCE-PROFILE-ARN``, several of them separated by commas."""
+    pairs = [pair.strip().partition("=") for pair in _required("AGENT_ROLES").split(",") if pair.strip()]
+    for role, sign, profile in pairs:
+        if not (role.startswith("AROA") and sign and ":instance-profile/" in profile):
+            raise ConfigError(f"environment variable AGENT_ROLES ({role}{sign}{profile}): must be ROLE-ID=INSTANCE-PROFILE-ARN")
+    return Trust(account=_required("AGENT_ACCOUNT"), profile_of_role={role: profile for role, _, profile in pairs})
+
+
+@cache
 def _client(service: str) -> Any:
     return boto3.client(service, config=_SDK)  # type: ignore[call-overload]
 
 
 def _controller(name: str, settings: FleetSettings) -> JenkinsController:
-    return JenkinsController(name, partial(_connect, name, settings.controllers[name]), time.monotonic)
+    controller = settings.controllers[name]
+    url = os.environ.get(f"JENKINS_URL_{environment_name(name)}", controller.url)
+    return JenkinsController(name, url, partial(_connect, name, url, controller), time.monotonic)
 
 
-def _connect(name: str, settings: ControllerSettings) -> JenkinsSession:
+def _connect(name: str, url: str, settings: ControllerSettings) -> JenkinsSession:
     override = environment_name(name)
-    url = os.environ.get(f"JENKINS_URL_{override}", settings.url)
     if not url.startswith(("http://", "https://")):
         raise ConfigError(f"environment variable JENKINS_URL_{override} ({url}): must be an http or https URL")
     credentials = _credentials(override, settings)

@@ -1,21 +1,24 @@
 """What every function does around its pass: read the event, take a turn, report."""
 
+import json
 from collections.abc import Callable, Iterator
 from math import ceil
 from typing import Any, Protocol
 
 from autoscaler import bootstrap
 from autoscaler.bootstrap import Runtime
-from autoscaler.control import passes
+from autoscaler.control import passes, registration
 from autoscaler.control.passes import Turn
+from autoscaler.control.registration import Registered
 from autoscaler.control.report import Report, done, merged_json
 from autoscaler.domain.metrics import Datum, heartbeat, scaling
 from autoscaler.domain.model import Fleet
-from autoscaler.domain.numbers import LAST_LOOK_SECONDS, MINUTE_SECONDS
+from autoscaler.domain.numbers import ASK_AGAIN_SECONDS, LAST_LOOK_SECONDS, MINUTE_SECONDS
 from autoscaler.domain.plan import Launch, Terminate
 from autoscaler.domain.reasons import Reason
-from autoscaler.errors import LeaseHeldError, TransientError
-from autoscaler.events import Command, read_tick
+from autoscaler.domain.registration import Refused, Status
+from autoscaler.errors import ConfigError, LeaseHeldError, TransientError
+from autoscaler.events import Command, read_caller, read_tick
 from autoscaler.ports import Ports
 from autoscaler.telemetry import log, log_reports
 
@@ -56,6 +59,46 @@ def measure(function: str, event: Any, context: Context) -> dict[str, Any]:
     counts: list[int] = []
     _each_look(wired, context, command, lambda turn: counts.append(_measure_once(function, wired, turn)))
     return {"metrics": sum(counts)} | ({"dry_run": True} if command.dry_run else {})
+
+
+def register(event: Any) -> dict[str, Any]:
+    """Answer an instance that asks who it is, as a function URL answers. Neither the log nor a refusal ever holds a secret."""
+    wired = bootstrap.runtime()
+    try:
+        caller = read_caller(event)
+    except ConfigError as error:
+        log("registration_refused", status=int(Status.FORBIDDEN), reason=str(error))
+        return _url_answer(Status.FORBIDDEN, {"message": "the request is not signed by an instance"})
+    answer = registration.register(wired.ports, wired.fleet, caller, bootstrap.trust())
+    if isinstance(answer, Refused):
+        log("registration_refused", instance_id=caller.session, status=int(answer.status), reason=answer.reason)
+        return _url_answer(answer.status, {"message": answer.reason})
+    log("registered", instance_id=caller.session, node=answer.spec.name, controller=answer.connection.controller)
+    return _url_answer(Status.REGISTERED, _registered_json(answer))
+
+
+def _registered_json(answer: Registered) -> dict[str, Any]:
+    connection = {
+        "controller": answer.connection.controller,
+        "url": answer.connection.url,
+        "name": answer.spec.name,
+        "secret": answer.connection.secret,
+        "web_socket": True,
+    }
+    return {
+        "node": answer.spec.name,
+        "connections": [connection],
+        "executors": answer.spec.executors,
+        "labels": list(answer.spec.labels),
+        "remote_dir": answer.spec.remote_dir,
+    }
+
+
+def _url_answer(status: Status, body: dict[str, Any]) -> dict[str, Any]:
+    headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
+    if status in {Status.TOO_EARLY, Status.UNAVAILABLE}:
+        headers["Retry-After"] = str(ASK_AGAIN_SECONDS)
+    return {"statusCode": int(status), "headers": headers, "body": json.dumps(body)}
 
 
 def _measure_once(function: str, wired: Runtime, turn: Turn) -> int:

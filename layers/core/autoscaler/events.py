@@ -11,6 +11,7 @@ from autoscaler.config import one_line
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.numbers import STALE_TICK_SECONDS
 from autoscaler.domain.orders import DrainNodes, DrainSome, LaunchSome
+from autoscaler.domain.registration import Caller
 from autoscaler.errors import ConfigError
 
 RequestId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
@@ -56,6 +57,28 @@ class _Tick(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     time: datetime
+
+
+class _Iam(BaseModel):
+    """Whom AWS authenticated on a function URL. What the caller itself sent, its body above all, is not even read."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    accountId: str  # noqa: N815 - AWS' spelling, here and below
+    userArn: Annotated[str, StringConstraints(pattern=r"^arn:[a-z-]+:sts::[0-9]{12}:assumed-role/[^/]+/[^/]+$")]  # noqa: N815
+    userId: Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]+:.+$")]  # noqa: N815
+
+
+class _Authorizer(BaseModel):
+    iam: _Iam
+
+
+class _RequestContext(BaseModel):
+    authorizer: _Authorizer
+
+
+class _UrlRequest(BaseModel):
+    requestContext: _RequestContext  # noqa: N815
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +141,15 @@ def read_scale_down(event: Any, fleet: Fleet) -> Command:
         request_id=some.request_id,
     )
     return Command(order=order, dry_run=some.dry_run, tick_at=None)
+
+
+def read_caller(event: Any) -> Caller:
+    """Read who calls the function URL: the role by its unique id, the session as both of AWS' fields have it."""
+    iam = _check(_UrlRequest, event).requestContext.authorizer.iam
+    role_id, _, session = iam.userId.partition(":")
+    if iam.userArn.rpartition("/")[2] != session:
+        raise ConfigError("event refused: userArn and userId name different sessions")
+    return Caller(account=iam.accountId, role_id=role_id, session=session)
 
 
 def _scheduled(event: Any) -> Command | None:

@@ -9,6 +9,7 @@ from autoscaler.domain.memory import Memory
 from autoscaler.domain.metrics import Datum
 from autoscaler.domain.model import NodeSpec
 from autoscaler.domain.plan import Launch
+from autoscaler.domain.registration import Identity
 from autoscaler.domain.snapshot import ControllerView, Instance, InstanceState, Intent, IntentState, Node, Record, RecordState
 
 
@@ -18,6 +19,10 @@ class Controller(Protocol):
     @property
     def name(self) -> str:
         """The controller's name in the fleet file."""
+
+    @property
+    def url(self) -> str:
+        """Where agents reach it."""
 
     def look(self) -> ControllerView:
         """See queue, nodes and state, each once. Never raises for what Jenkins does: a problem makes the view incomplete."""
@@ -36,6 +41,9 @@ class Controller(Protocol):
 
     def delete_node(self, name: str) -> None:
         """Delete a node; a no-op if it is already gone."""
+
+    def agent_secret(self, name: str) -> str:
+        """Read the secret by which a node's agent connects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +71,12 @@ class Compute(Protocol):
 
     def fates(self, ids: Collection[str]) -> Mapping[str, InstanceState]:
         """Ask for instances by id; ids unknown to EC2 are `NOT_FOUND`."""
+
+    def identity(self, instance_id: str) -> Identity | None:
+        """What EC2 shows of an instance, whosever it is; None: EC2 does not know it, yet or any more."""
+
+    def name_instance(self, instance_id: str, node: str) -> None:
+        """Show the node's name in EC2, as its ``Name`` and as our own tag; safe to repeat."""
 
     def compose(self, launch: Launch, intent_id: str) -> str:
         """Write down the exact request, with its client token made from the intent id. Calls nothing."""

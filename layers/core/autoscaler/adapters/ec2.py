@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from autoscaler.domain.model import Market, Offering
+from autoscaler.domain.registration import Identity
 from autoscaler.domain.snapshot import Instance, InstanceState
 from autoscaler.errors import LaunchRefusedError, MismatchError, TransientError, UnansweredError
 from autoscaler.ports import LaunchAnswer, OfferingError
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from autoscaler.domain.model import Fleet
     from autoscaler.domain.plan import Launch
 
-FLEET_TAG, POOL_TAG, CONTROLLER_TAG, LAUNCH_TAG = (f"autoscaler:{word}" for word in ("fleet", "pool", "controller", "launch"))
+FLEET_TAG, POOL_TAG, CONTROLLER_TAG, LAUNCH_TAG, NODE_TAG = (
+    f"autoscaler:{word}" for word in ("fleet", "pool", "controller", "launch", "node")
+)
 _LISTED = ["pending", "running", "stopping", "stopped", "shutting-down"]
 _IDS_A_CALL = 200  # values a filter takes
 _SERVER_ERROR = 500
@@ -47,6 +50,29 @@ class Ec2Compute:
             for raw in self._describe([{"Name": "instance-id", "Values": ordered[start : start + _IDS_A_CALL]}]):
                 fates[raw["InstanceId"]] = InstanceState(raw["State"]["Name"])
         return fates
+
+    def identity(self, instance_id: str) -> Identity | None:
+        """Ask by id with a filter, whatever tags the instance has: an unknown id is then an empty answer."""
+        for raw in self._describe([{"Name": "instance-id", "Values": [instance_id]}]):
+            tags = _tags(raw)
+            return Identity(
+                instance_id=raw["InstanceId"],
+                state=InstanceState(raw["State"]["Name"]),
+                fleet=tags.get(FLEET_TAG, ""),
+                pool=tags.get(POOL_TAG, ""),
+                controller=tags.get(CONTROLLER_TAG, ""),
+                profile=raw.get("IamInstanceProfile", {}).get("Arn", ""),
+            )
+        return None
+
+    def name_instance(self, instance_id: str, node: str) -> None:
+        """Tag it; the same tags again change nothing."""
+        try:
+            self._client().create_tags(Resources=[instance_id], Tags=[{"Key": key, "Value": node} for key in ("Name", NODE_TAG)])
+        except ClientError as error:
+            raise TransientError(f"CreateTags: {_code(error)}") from error
+        except BotoCoreError as error:
+            raise TransientError(f"CreateTags was not answered ({type(error).__name__})") from error
 
     def compose(self, launch: Launch, intent_id: str) -> str:
         """Write the request down; the same launch and intent give the same bytes."""
@@ -121,7 +147,7 @@ def _override(offering: Offering, place: int) -> dict[str, Any]:
 
 
 def _instance(raw: Any) -> Instance:
-    tags = {tag["Key"]: tag["Value"] for tag in raw.get("Tags", [])}
+    tags = _tags(raw)
     return Instance(
         id=raw["InstanceId"],
         state=InstanceState(raw["State"]["Name"]),
@@ -132,6 +158,10 @@ def _instance(raw: Any) -> Instance:
         market=raw.get("InstanceLifecycle", "on-demand"),
         launched_at=raw["LaunchTime"].timestamp(),
     )
+
+
+def _tags(raw: Any) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in raw.get("Tags", [])}
 
 
 def _offering_error(raw: Any) -> OfferingError:

@@ -10,6 +10,10 @@ SECOND_LOOK_SECONDS = 60.0
 LOOK_GAP_SECONDS = 180.0
 # NotFound for a younger record may be EC2's listing lag; CreateFleet's own answer is the better witness.
 NOT_FOUND_IS_GONE_AFTER_SECONDS = 600.0
+# An instance that asks for its identity may be younger than EC2's own knowledge of it, but not by more than this.
+UNKNOWN_TO_EC2_SECONDS = 300.0
+# An instance that is told to ask again does so after this long.
+ASK_AGAIN_SECONDS = 15
 # EC2 honours a client token for longer than this; after it a launch is never sent again.
 RESEND_LAUNCH_SECONDS = 600.0
 # A sweep over a larger share of a pool is more likely our own mistake than the world's.

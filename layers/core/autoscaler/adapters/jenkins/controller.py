@@ -1,6 +1,7 @@
 """The Controller port over HTTP: three GETs a look, whatever its size."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
@@ -24,15 +25,18 @@ from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, Trans
 
 # All three GETs together; the rest of an invocation is for acting.
 LOOK_SECONDS = 15.0
+# The first argument is the secret: 64 hexadecimal digits.
+_SECRET = re.compile(rb"<argument>([0-9a-f]{64})</argument>")
 _AGENT_TYPE = "hudson.slaves.DumbSlave$DescriptorImpl"
 
 
 class JenkinsController:
     """One controller. ``connect`` is called at the first use, so that credentials are read only when needed."""
 
-    def __init__(self, name: str, connect: Callable[[], JenkinsSession], monotonic: Callable[[], float]) -> None:
+    def __init__(self, name: str, url: str, connect: Callable[[], JenkinsSession], monotonic: Callable[[], float]) -> None:
         """Keep what is needed to connect."""
         self._name = name
+        self._url = url
         self._connect = connect
         self._monotonic = monotonic
         self._connected: JenkinsSession | None = None
@@ -41,6 +45,11 @@ class JenkinsController:
     def name(self) -> str:
         """The controller's name in the fleet file."""
         return self._name
+
+    @property
+    def url(self) -> str:
+        """Where agents reach it."""
+        return self._url
 
     def look(self) -> ControllerView:
         """See queue, nodes and state, the state last: a shutdown that began in between is then seen."""
@@ -108,6 +117,14 @@ class JenkinsController:
             self._post(name, "doDelete", {})
         except NotThereError:
             return
+
+    def agent_secret(self, name: str) -> str:
+        """Read it from the file that a person would download; the REST API does not tell it."""
+        answer = self._session().get(f"computer/{quote(name, safe='')}/jenkins-agent.jnlp")
+        found = _SECRET.search(answer.body)
+        if found is None:
+            raise TransientError(f"node {name}: its jenkins-agent.jnlp holds no secret")
+        return found[1].decode()
 
     def _post(self, name: str, action: str, query: dict[str, str]) -> None:
         self._session().post(f"computer/{quote(name, safe='')}/{action}", query)

@@ -74,9 +74,9 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
         """Set the deadline of all calls from now on; None: no deadline beyond each call's own time-out."""
         self._until = None if seconds is None else self._monotonic() + seconds
 
-    def get(self, path: str, tree: str) -> Answer:
-        """GET a part of the API."""
-        return self._call(requests.Request("GET", self._url(path, {"tree": tree})))
+    def get(self, path: str, tree: str | None = None) -> Answer:
+        """GET a part of the API, or a file."""
+        return self._call(requests.Request("GET", self._url(path, {"tree": tree} if tree else {})))
 
     def post(self, path: str, query: Mapping[str, str] | None = None, data: Mapping[str, str] | None = None) -> Answer:
         """POST without a crumb, as tokens need none; a password needs one, and then the refusal proves that nothing was done."""

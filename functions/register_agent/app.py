@@ -1,0 +1,13 @@
+"""When an instance asks who it is: make its node, and tell it how to connect. Everybody else is sent away."""
+
+from typing import Any
+
+from autoscaler import entry
+from autoscaler.entry import Context
+from autoscaler.telemetry import logger
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: Any, _context: Context) -> dict[str, Any]:
+    """Return the answer of a function URL (design 6.4)."""
+    return entry.register(event)

@@ -1,0 +1,139 @@
+"""``register_agent`` through its real handler: an instance asks over the function URL who it is."""
+
+import io
+import json
+
+import pytest
+
+from autoscaler.errors import ConfigError
+from autoscaler.telemetry import logger
+from support.deployed import deployed, event
+from support.worlds import environment
+from workbench.asking import url_event
+from workbench.world.faults import Fault
+from workbench.world.jenkins import secret_of
+
+
+@pytest.fixture
+def here():
+    with deployed() as stood:
+        yield stood
+
+
+@pytest.fixture
+def instance(here):
+    """The utility agent's instance, launched and not yet booted."""
+    here.world.ec2.on_running = lambda _instance: None  # it asks only where a test lets it
+    here.call("scale_up", event("tick"))
+    [only] = here.world.ec2.instances.values()
+    return only
+
+
+def ask(here, instance_id, **iam):
+    answer = here.call("register_agent", url_event(instance_id, **iam))
+    return answer["statusCode"], json.loads(answer["body"]), answer["headers"]
+
+
+def nodes(here):
+    return [name for name in here.world.controllers["main"].nodes if not name.startswith("autoscaler-beacon")]
+
+
+def test_an_instance_learns_who_it_is(here, instance):
+    status, told, headers = ask(here, instance.id)
+    name = f"utility-{instance.id.removeprefix('i-')}"
+    assert (status, told["node"], told["executors"]) == (200, name, 30)
+    assert told["labels"] == ["utility", "autoscaler-fleet-mxnet-ci"]
+    url = f"{here.server.url}/jenkins/main/"
+    assert told["connections"] == [{"controller": "main", "url": url, "name": name, "secret": secret_of(name), "web_socket": True}]
+    assert headers["Cache-Control"] == "no-store"
+    assert nodes(here) == [name]
+    assert (instance.tags["Name"], instance.tags["autoscaler:node"]) == (name, name)
+
+
+def test_the_sample_event_is_understood_and_its_instance_unknown(here):
+    answer = here.call("register_agent", event("register_agent"))
+    assert (answer["statusCode"], answer["headers"]["Retry-After"]) == (425, "15")
+
+
+def test_asking_again_gets_the_same_answer_and_no_second_node(here, instance):
+    assert ask(here, instance.id) == ask(here, instance.id)
+    assert len(nodes(here)) == 1
+
+
+@pytest.mark.parametrize(
+    "iam",
+    [
+        {"accountId": "999999999999"},
+        {"userId": "AROAFOREIGN:{id}"},
+        {"userId": "AROAEXAMPLEAGENTROLE1:i-0000000000000000f"},
+        {"userArn": "arn:aws:iam::123456789012:user/anna"},
+        {"userArn": "arn:aws:sts::123456789012:assumed-role/autoscaler-agent/i-0000000000000000f"},
+    ],
+    ids=["account", "role", "session", "user", "two sessions"],
+)
+def test_a_forged_identity_gets_nothing(here, instance, iam):
+    status, told, _ = ask(here, instance.id, **{key: value.format(id=instance.id) for key, value in iam.items()})
+    assert status == 403
+    assert "secret" not in json.dumps(told)
+    assert nodes(here) == []
+
+
+@pytest.mark.parametrize("request_", [{}, [], None, "x", {"requestContext": {}}, {"requestContext": {"authorizer": {"iam": {}}}}], ids=str)
+def test_what_is_no_signed_request_is_refused_in_one_line(here, request_):
+    answer = here.call("register_agent", request_)
+    assert (answer["statusCode"], json.loads(answer["body"])) == (403, {"message": "the request is not signed by an instance"})
+
+
+def test_a_stranger_with_our_role_gets_nothing(here, instance):
+    instance.tags["autoscaler:fleet"] = "another"
+    assert ask(here, instance.id)[0] == 403
+
+
+def test_another_instances_profile_gets_nothing(here, instance):
+    instance.profile = "arn:aws:iam::123456789012:instance-profile/admin"
+    assert ask(here, instance.id)[0] == 403
+
+
+@pytest.mark.parametrize("call", ["jenkins doCreateItem", "jenkins computer", "ec2 CreateTags", "ec2 DescribeInstances"])
+@pytest.mark.parametrize("after", [False, True])
+def test_whatever_fails_is_a_reason_to_ask_again_and_then_it_goes_on(here, instance, call, after):
+    face = here.server.jenkins["main"] if call.startswith("jenkins") else here.server.ec2
+    face.faults.plan(Fault(call, after=after, times=2))
+    status, _, headers = ask(here, instance.id)
+    assert status in {200, 503}
+    assert status == 200 or headers["Retry-After"] == "15"
+    while status != 200:
+        status, *_ = ask(here, instance.id)
+    assert len(nodes(here)) == 1
+
+
+def test_a_controller_that_is_down_is_a_reason_to_ask_again(here, instance):
+    here.world.controllers["main"].up = "starting"
+    status, _, headers = ask(here, instance.id)
+    assert (status, headers["Retry-After"]) == (503, "15")
+
+
+def test_a_condemned_instance_is_told_to_shut_down(here, instance):
+    here.world.ec2.end(instance)
+    assert ask(here, instance.id)[0] == 410
+
+
+def test_no_secret_is_logged(here, instance):
+    stream, before = io.StringIO(), logger.registered_handler.stream
+    logger.registered_handler.setStream(stream)
+    try:
+        _, told, _ = ask(here, instance.id)
+    finally:
+        logger.registered_handler.setStream(before)
+    assert f'"node":"{told["node"]}"' in stream.getvalue()
+    assert told["connections"][0]["secret"] not in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("roles", "said"),
+    [("", "AGENT_ROLES: missing"), ("agent=x", "must be ROLE-ID=INSTANCE-PROFILE-ARN"), ("AROAX", "must be ROLE-ID=INSTANCE-PROFILE-ARN")],
+    ids=str,
+)
+def test_roles_that_are_none_are_named(here, instance, roles, said):
+    with environment(AGENT_ROLES=roles), pytest.raises(ConfigError, match=said):
+        ask(here, instance.id)
