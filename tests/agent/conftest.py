@@ -1,0 +1,147 @@
+"""What an instance talks to: the metadata service, the function URL, its controller; and a java that notes how it was called."""
+
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from packaging_root import ROOT
+
+SCRIPT = ROOT / "agent" / "linux" / "autoscaler-agent"
+KEYS = Credentials("ASIAEXAMPLE", "secret/with+signs=", "session-token/with+signs==")
+REGION, SECRET = "us-west-2", "5ec7e7" * 10 + "abcd"
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """``answers``: what the function URL says, one after another, the last for ever; ``imds``: whether the metadata service answers."""
+
+    directory: Path
+    answers: list[tuple[int, dict]] = field(default_factory=list)
+    jar_status: int = 200
+    imds: bool = True
+    asked: list[str] = field(default_factory=list)  # what was wrong with each signed request; "" where nothing was
+    url: str = ""
+
+    def registered(self, node: str = "cpu-1") -> tuple[int, dict]:
+        connection = {"controller": "main", "url": f"{self.url}/jenkins/", "name": node, "secret": SECRET, "web_socket": True}
+        return 200, {"node": node, "connections": [connection], "executors": 1, "labels": ["cpu"], "remote_dir": "/home/jenkins"}
+
+    def run(self, *, seconds: float = 10, **settings: str) -> str:
+        """Run the script until it powers off, or for so long; return what it said."""
+        environment = {
+            "PATH": f"{self.directory}:{os.environ['PATH']}",
+            "REGISTER_URL": f"{self.url}/register",
+            "REGION": REGION,
+            "IMDS": self.url,
+            "JAVA": str(self.directory / "java"),
+            "POWER_OFF": f"touch {self.directory}/off",
+            "RUN_DIRECTORY": str(self.directory / "run"),
+            "WORK_DIRECTORY": str(self.directory / "work"),
+            "FIRST_PAUSE_SECONDS": "1",
+        }
+        with subprocess.Popen([SCRIPT], env=environment | settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as script:
+            try:
+                said, _ = script.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                script.terminate()
+                said, _ = script.communicate()
+        return said
+
+    @property
+    def powered_off(self) -> bool:
+        return (self.directory / "off").exists()
+
+    def java_calls(self) -> list[dict]:
+        path = self.directory / "java.log"
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+JAVA = """#!/bin/sh
+for argument; do case $argument in @*) secret=${argument#@} ;; esac; done
+printf '{"arguments": "%s", "secret": "%s", "mode": "%s", "environment": "%s"}\\n' \
+  "$*" "$(cat "$secret")" "$(stat -c %a "$secret")" "$(env | cut -d= -f1 | sort | tr '\\n' ' ')" >> DIRECTORY/java.log
+"""
+
+
+@pytest.fixture
+def around(tmp_path) -> Iterator[Surroundings]:
+    surroundings = Surroundings(tmp_path)
+    java = tmp_path / "java"
+    java.write_text(JAVA.replace("DIRECTORY", str(tmp_path)), encoding="utf-8")
+    java.chmod(0o755)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler_of(surroundings))
+    surroundings.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield surroundings
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def handler_of(around: Surroundings) -> type[BaseHTTPRequestHandler]:  # noqa: C901 - a class, whose methods are counted together
+    class Handler(BaseHTTPRequestHandler):
+        def do_PUT(self):
+            self.send(200 if around.imds and self.path == "/latest/api/token" else 403, b"imds-token")
+
+        def do_GET(self):
+            place = "/latest/meta-data/iam/security-credentials/"
+            if self.path == "/jenkins/jnlpJars/agent.jar":
+                self.send(around.jar_status, b"PK")
+            elif self.headers.get("X-aws-ec2-metadata-token") != "imds-token":
+                self.send(401, b"")
+            elif self.path == place:
+                self.send(200, b"autoscaler-agent")
+            elif self.path == f"{place}autoscaler-agent":
+                keys = {"Code": "Success", "AccessKeyId": KEYS.access_key, "SecretAccessKey": KEYS.secret_key, "Token": KEYS.token}
+                self.send(200, json.dumps(keys, indent=2).encode())
+            else:
+                self.send(404, b"")
+
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            around.asked.append(wrong_with(self, body))
+            status, answer = around.answers.pop(0) if len(around.answers) > 1 else around.answers[0]
+            self.send(403 if around.asked[-1] else status, json.dumps(answer).encode())
+
+        def send(self, status, content):
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_):
+            """Say nothing."""
+
+    return Handler
+
+
+def wrong_with(request: BaseHTTPRequestHandler, body: bytes) -> str:
+    """Verify a request's signature as AWS does; say what is wrong with it."""
+    scheme, _, rest = request.headers.get("Authorization", "").partition(" ")
+    parts = dict(part.strip().partition("=")[::2] for part in rest.split(","))
+    date = request.headers.get("X-Amz-Date", "")
+    if scheme != "AWS4-HMAC-SHA256" or parts.get("Credential") != f"{KEYS.access_key}/{date[:8]}/{REGION}/lambda/aws4_request":
+        return f"not signed by this role for lambda in {REGION}: {request.headers.get('Authorization')}"
+    signed = parts["SignedHeaders"].split(";")
+    if missing := {"host", "x-amz-date", "x-amz-security-token"} - set(signed):
+        return f"not signed: {sorted(missing)}"
+    if request.headers["X-Amz-Security-Token"] != KEYS.token:
+        return "another session token"
+    again = AWSRequest(method="POST", url=f"http://{request.headers['Host']}{request.path}", data=body)
+    for name in signed:
+        again.headers[name] = request.headers[name]
+    again.context["timestamp"] = date
+    auth = SigV4Auth(KEYS, "lambda", REGION)
+    expected = auth.signature(auth.string_to_sign(again, auth.canonical_request(again)), again)
+    return "" if parts["Signature"] == expected else "the signature does not match"

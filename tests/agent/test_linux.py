@@ -1,0 +1,101 @@
+"""The Linux agent's script, run for real: signed requests to a local function URL, a fake java."""
+
+import shutil
+import stat
+import subprocess
+
+import pytest
+
+from agent.conftest import SECRET
+from packaging_root import ROOT
+
+TOO_EARLY = 425, {"message": "EC2 does not know this instance yet"}
+GONE = 410, {"message": "the agent was given up"}
+
+
+def test_it_asks_signed_by_its_role_and_connects_as_it_is_told(around):
+    around.answers = [around.registered(), GONE]
+    said = around.run()
+    assert around.asked == ["", ""]
+    [call] = around.java_calls()
+    run = around.directory / "run"
+    assert call["arguments"] == (
+        f"-jar {run}/agent.jar -url {around.url}/jenkins/ -name cpu-1 -secret @{run}/secret -webSocket -workDir {around.directory}/work"
+    )
+    assert (call["secret"], call["mode"]) == (SECRET, "600")
+    assert f"connecting to {around.url}/jenkins/ as cpu-1" in said
+
+
+def test_no_secret_is_said_or_passed_where_others_can_see_it(around):
+    around.answers = [around.registered(), GONE]
+    said = around.run()
+    [call] = around.java_calls()
+    for secret in (SECRET, "secret/with+signs=", "session-token"):
+        assert secret not in said
+        assert secret not in call["arguments"]
+        assert secret not in call["environment"]
+
+
+def test_what_is_not_wanted_powers_itself_off_and_leaves_no_secret(around):
+    around.answers = [around.registered(), GONE]
+    said = around.run()
+    assert around.powered_off
+    assert "powering off: the agent was given up (410)" in said
+    assert not (around.directory / "run").exists()
+
+
+def test_a_forbidden_instance_powers_itself_off(around):
+    around.answers = [(403, {"message": "the instance is not of fleet f"})]
+    assert "powering off: the instance is not of fleet f (403)" in around.run()
+    assert (around.powered_off, around.java_calls()) == (True, [])
+
+
+@pytest.mark.parametrize(
+    "answer", [TOO_EARLY, (503, {"message": "no answer"}), (409, {"message": "no free slot"}), (500, {}), (429, {})], ids=str
+)
+def test_anything_else_is_asked_again(around, answer):
+    around.answers = [answer, answer, around.registered(), GONE]
+    around.run(seconds=20)
+    assert len(around.asked) == 4
+    assert len(around.java_calls()) == 1
+
+
+def test_an_instance_that_nobody_registers_powers_itself_off_at_its_boot_deadline(around):
+    around.answers = [TOO_EARLY]
+    said = around.run(BOOT_TIMEOUT_SECONDS="2")
+    assert around.powered_off
+    assert "powering off: not registered within 2 s" in said
+
+
+def test_without_credentials_it_asks_again_and_gives_up_at_the_deadline(around):
+    around.answers, around.imds = [around.registered()], False
+    said = around.run(BOOT_TIMEOUT_SECONDS="2")
+    assert (around.asked, around.powered_off) == ([], True)
+    assert "no identity yet (000)" in said
+
+
+def test_once_registered_a_lost_connection_is_no_reason_to_power_off(around):
+    around.answers = [around.registered(), TOO_EARLY, around.registered(), GONE]
+    around.run(seconds=20, BOOT_TIMEOUT_SECONDS="0")
+    assert len(around.java_calls()) == 2
+
+
+def test_a_controller_that_gives_no_agent_jar_is_asked_again(around):
+    around.answers, around.jar_status = [around.registered(), GONE], 503
+    said = around.run()
+    assert around.java_calls() == []
+    assert f"agent.jar cannot be fetched from {around.url}/jenkins/" in said
+
+
+@pytest.mark.parametrize("setting", ["REGISTER_URL", "REGION"])
+def test_a_setting_that_is_missing_is_named(around, setting):
+    assert f"{setting}: is missing" in around.run(**{setting: ""})
+
+
+def test_the_script_passes_shellcheck():
+    found = shutil.which("shellcheck")
+    assert found, "needs Debian's package shellcheck"
+    scripts = [ROOT / "agent/linux/autoscaler-agent", ROOT / ".ci/run", ROOT / ".ci/stranger"]
+    assert all(path.stat().st_mode & stat.S_IXUSR for path in scripts)
+    done = subprocess.run([found, *scripts], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
