@@ -29,7 +29,7 @@ def test_the_template_is_valid(sam):
 
 
 def test_each_function_is_its_own_file_only(built):
-    for name in ("PublishMetricsFunction", "ScaleUpFunction", "ScaleDownFunction", "RegisterAgentFunction"):
+    for name in ("PublishMetricsFunction", "ScaleUpFunction", "ScaleDownFunction", "RegisterAgentFunction", "InstanceEventsFunction"):
         assert [path.name for path in (built.functions / name).iterdir()] == ["app.py"]
 
 

@@ -170,7 +170,7 @@ def stand_in_jenkins() -> Iterator[LiveJenkins]:
         server.jenkins["main"] = JenkinsFace(jenkins, f"{server.url}/jenkins/main/", accounts={"live": "live-token"})
         server.before_answer = lambda: timeline.move_to(time.time())
         url = f"{server.url}/jenkins/main/"
-        yield LiveJenkins(url, "live", "live-token", java=str(FAKE_JAVA), build_seconds=3.0, poll_seconds=0.1)
+        yield LiveJenkins(url, "live", "live-token", java=str(FAKE_JAVA), build_seconds=6.0, poll_seconds=0.1)
         left = [*jenkins.nodes, *server.jenkins["main"].jobs.folders, *server.jenkins["main"].jobs.jobs, *jenkins.queue]
         assert left == [], f"left on the controller: {left}"
 

@@ -13,12 +13,13 @@ from autoscaler.control.registration import Registered
 from autoscaler.control.report import Report, done, merged_json
 from autoscaler.domain.metrics import Datum, heartbeat, scaling
 from autoscaler.domain.model import Fleet
+from autoscaler.domain.notices import Announced
 from autoscaler.domain.numbers import ASK_AGAIN_SECONDS, LAST_LOOK_SECONDS, MINUTE_SECONDS
 from autoscaler.domain.plan import Launch, Terminate
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.registration import Refused, Status
 from autoscaler.errors import ConfigError, LeaseHeldError, TransientError
-from autoscaler.events import Command, read_caller, read_tick
+from autoscaler.events import Command, read_caller, read_notice, read_tick
 from autoscaler.ports import Ports
 from autoscaler.telemetry import log, log_reports
 
@@ -59,6 +60,22 @@ def measure(function: str, event: Any, context: Context) -> dict[str, Any]:
     counts: list[int] = []
     _each_look(wired, context, command, lambda turn: counts.append(_measure_once(function, wired, turn)))
     return {"metrics": sum(counts)} | ({"dry_run": True} if command.dry_run else {})
+
+
+def heed(function: str, event: Any, context: Context) -> dict[str, Any]:
+    """Act on an announcement of EC2; return the plan. An instance that is not of this fleet is left after one read."""
+    wired = bootstrap.runtime()
+    notice = read_notice(event)
+    ends_at = wired.ports.clock() + context.get_remaining_time_in_millis() / 1000.0
+    reports, at_risk = passes.heed(wired.ports, wired.fleet, Turn(invocation=context.aws_request_id, ends_at=ends_at), notice)
+    if not reports:
+        return {"skipped": "not-ours"}
+    log_reports(function, reports)
+    if at_risk:
+        log("builds_at_risk", instance_id=notice.instance_id, announced=str(notice.kind), count=len(at_risk), builds=list(at_risk))
+    if notice.kind is not Announced.STATE:
+        _publish(wired, scaling(wired.fleet.name, {"BuildsAtRisk": len(at_risk)}))
+    return merged_json(reports)
 
 
 def register(event: Any) -> dict[str, Any]:

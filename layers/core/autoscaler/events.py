@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 
 from autoscaler.config import one_line
 from autoscaler.domain.model import Fleet
+from autoscaler.domain.notices import Announced, Notice
 from autoscaler.domain.numbers import STALE_TICK_SECONDS
 from autoscaler.domain.orders import DrainNodes, DrainSome, LaunchSome
 from autoscaler.domain.registration import Caller
@@ -81,6 +82,28 @@ class _UrlRequest(BaseModel):
     requestContext: _RequestContext  # noqa: N815
 
 
+class _Detail(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    instance_id: Annotated[str, Field(alias="instance-id", pattern=r"^i-[0-9a-f]{8,17}$")]
+
+
+class _Announcement(BaseModel):
+    """EventBridge's event of one instance."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    detail_type: Annotated[str, Field(alias="detail-type")]
+    detail: _Detail
+
+
+_ANNOUNCED = {
+    "EC2 Spot Instance Interruption Warning": Announced.INTERRUPTION,
+    "EC2 Instance Rebalance Recommendation": Announced.REBALANCE,
+    "EC2 Instance State-change Notification": Announced.STATE,
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """A checked event. ``order`` None: one ordinary pass. ``tick_at``: when the schedule meant it; None: by a person."""
@@ -141,6 +164,15 @@ def read_scale_down(event: Any, fleet: Fleet) -> Command:
         request_id=some.request_id,
     )
     return Command(order=order, dry_run=some.dry_run, tick_at=None)
+
+
+def read_notice(event: Any) -> Notice:
+    """Read an announcement of EC2."""
+    announcement = _check(_Announcement, event)
+    kind = _ANNOUNCED.get(announcement.detail_type)
+    if kind is None:
+        raise ConfigError(f"event refused: detail-type ({announcement.detail_type}): must be one of {', '.join(_ANNOUNCED)}")
+    return Notice(kind=kind, instance_id=announcement.detail.instance_id)
 
 
 def read_caller(event: Any) -> Caller:

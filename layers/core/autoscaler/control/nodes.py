@@ -17,7 +17,7 @@ def cordon(controller: Controller, step: Cordon) -> Result:
     before = controller.node(step.node)
     if before is None:
         return Result(step=step, outcome=Outcome.SKIPPED, detail="the node is not there any more")
-    if before.temporarily_offline:
+    if before.temporarily_offline and not (step.replaces and carries(before, step.replaces)):
         return Result(step=step, outcome=Outcome.SKIPPED, detail=f"somebody marked it offline first: {before.reason!r}")
     controller.set_offline(step.node, step.mark.text)
     after = controller.node(step.node)

@@ -13,6 +13,7 @@ from autoscaler.domain import decide
 from autoscaler.domain.learning import learn
 from autoscaler.domain.metrics import Datum, measure
 from autoscaler.domain.model import Fleet, Pool
+from autoscaler.domain.notices import Announced, Notice, builds_at_risk
 from autoscaler.domain.numbers import LEASE_SECONDS, LEASE_WAIT_OF_A_PERSON_SECONDS, LEASE_WAIT_SECONDS, STEP_RESERVE_SECONDS
 from autoscaler.domain.orders import DrainNodes, DrainSome, LaunchSome
 from autoscaler.domain.plan import Cordon, Plan
@@ -74,6 +75,20 @@ def carry_out(ports: Ports, fleet: Fleet, turn: Turn, order: LaunchSome | DrainS
         launch_some = partial(decide.launch_some, order=order)
         return [_one_pass(ports, fleet, turn, launch_some, turn.pass_id, settle_first=launches.recover)]
     return [_one_pass(ports, fleet, turn, partial(decide.drain_for_a_person, order=order), turn.pass_id)]
+
+
+def heed(ports: Ports, fleet: Fleet, turn: Turn, notice: Notice) -> tuple[list[Report], tuple[str, ...]]:
+    """Act on an announcement of EC2; return what was done, and the builds at risk. Nothing of an instance that is not ours."""
+    identity = ports.compute.identity(notice.instance_id)
+    if identity is None or identity.fleet != fleet.name:
+        return [], ()
+    decision = partial(decide.heed, notice=notice)
+    if notice.kind is Announced.STATE:  # deleting a node needs the lease; marking one does not
+        return [_one_pass(ports, fleet, turn, decision, turn.pass_id)], ()
+    snapshot = observe(ports, fleet, ports.ledger.read(), turn.pass_id, turn.invocation)
+    _log_notes(ports, snapshot)
+    report = apply(ports, fleet, snapshot, decision(snapshot, fleet), turn.ends_at)
+    return [report], builds_at_risk(assess(snapshot, fleet), notice)
 
 
 def publish(ports: Ports, fleet: Fleet, turn: Turn) -> list[Datum]:

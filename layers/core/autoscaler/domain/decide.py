@@ -13,13 +13,14 @@ Where a controller was not read completely, restarted lately or is about to shut
 from collections.abc import Iterable
 from dataclasses import replace
 
-from autoscaler.domain import giveup, looks, retire
+from autoscaler.domain import giveup, looks, notices, retire
 from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.launch import LaunchWalk, uncordon
 from autoscaler.domain.limits import HOUR_SECONDS, Room
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.model import Fleet, beacon_spec
+from autoscaler.domain.notices import Notice
 from autoscaler.domain.numbers import REQUESTS_REMEMBERED_SECONDS, SAMPLES_KEPT
 from autoscaler.domain.orders import MANUAL_PREFIX, DrainNodes, DrainSome, LaunchSome
 from autoscaler.domain.plan import CreateBeacon, Forget, Held, Plan, Step, Terminate, Uncordon
@@ -100,6 +101,12 @@ def drain_for_a_person(snapshot: Snapshot, fleet: Fleet, order: DrainSome | Drai
         else:
             decided.append(retire.cordon(situation, agent, MarkClass.OPERATOR, Reason.MANUAL, order.reason))
     return _plan(situation, decided, _note_request(situation, order.request_id))
+
+
+def heed(snapshot: Snapshot, fleet: Fleet, notice: Notice) -> Plan:
+    """Decide what follows from an announcement of EC2, beyond what the schedule will see by itself."""
+    situation = assess(snapshot, fleet)
+    return replace(_plan(situation, notices.heed(situation, notice), situation.memory), remember=False)
 
 
 def strangers(situation: Situation) -> Iterable[Held]:

@@ -48,12 +48,13 @@ class Uncordon:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cordon:
-    """Mark a node offline with our token. No build on it is touched; it takes no new one."""
+    """Mark a node offline with our token. No build on it is touched; it takes no new one. ``replaces``: the mark of ours it carries."""
 
     controller: str
     pool: str
     node: str
     mark: Mark
+    replaces: Mark | None = None
     reason: Reason
     detail: str
 

@@ -19,6 +19,8 @@ class Reason(StrEnum):
     SURPLUS = "surplus"
     DRAINED = "drained"
     BEACON = "beacon-missing"
+    INTERRUPTED = "spot-interruption"
+    REBALANCE = "rebalance-recommendation"
     # Repairs.
     BOOT_TIMEOUT = "boot-timeout"
     DISCONNECTED = "disconnected"
