@@ -111,7 +111,7 @@ def passes_of(ports: Ports, fleet: Fleet) -> dict[str, Callable[[], object]]:
 def main() -> None:
     """Run one function's pass over pickled cans, and print the peak of this process' memory in bytes, before and after."""
     path, function = Path(sys.argv[1]), sys.argv[2]
-    importlib.import_module("autoscaler.entry")  # all that a handler imports
+    importlib.import_module("autoscaler.entry.scheduled")  # all that a handler imports
     before = _peak_bytes()
     cans: Cans = pickle.loads(path.read_bytes())  # noqa: S301 - written by the benchmark a moment ago
     passes_of(open_cans(cans), cans.fleet)[function]()

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from autoscaler import entry
-from autoscaler.entry import Context
+from autoscaler.entry import announced
+from autoscaler.entry.context import Context
 from autoscaler.telemetry import logger
 
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: Any, context: Context) -> dict[str, Any]:
     """Return the plan, and what became of each step (design 6.5)."""
-    return entry.heed("instance_events", event, context)
+    return announced.heed("instance_events", event, context)

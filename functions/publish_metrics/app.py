@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from autoscaler import entry
-from autoscaler.entry import Context
+from autoscaler.entry import scheduled
+from autoscaler.entry.context import Context
 from autoscaler.telemetry import logger
 
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: Any, context: Context) -> dict[str, Any]:
     """Return how many metrics were published."""
-    return entry.measure("publish_metrics", event, context)
+    return scheduled.measure("publish_metrics", event, context)

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from autoscaler import entry
 from autoscaler.control import passes
-from autoscaler.entry import Context
+from autoscaler.entry import scheduled
+from autoscaler.entry.context import Context
 from autoscaler.events import read_scale_up
 from autoscaler.telemetry import logger
 
@@ -12,4 +12,4 @@ from autoscaler.telemetry import logger
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: Any, context: Context) -> dict[str, Any]:
     """Return the plan, and what became of each step (design 6.5)."""
-    return entry.scale("scale_up", event, context, read_scale_up, passes.scale_up)
+    return scheduled.scale("scale_up", event, context, read_scale_up, passes.scale_up)

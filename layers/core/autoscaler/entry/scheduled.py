@@ -1,41 +1,28 @@
-"""What every function does around its pass: read the event, take a turn, report."""
+"""What the functions on the schedule do around their passes: read the event, take one look or several, report."""
 
-import json
 from collections.abc import Callable, Iterator
 from math import ceil
-from typing import Any, Protocol
+from typing import Any
 
 from autoscaler import bootstrap
 from autoscaler.bootstrap import Runtime
-from autoscaler.control import passes, registration
+from autoscaler.control import passes
 from autoscaler.control.passes import Turn
-from autoscaler.control.registration import Registered
 from autoscaler.control.report import Report, done, merged_json
 from autoscaler.domain.metrics import Datum, heartbeat, scaling
 from autoscaler.domain.model import Fleet
-from autoscaler.domain.notices import Announced
-from autoscaler.domain.numbers import ASK_AGAIN_SECONDS, LAST_LOOK_SECONDS, MINUTE_SECONDS
+from autoscaler.domain.numbers import LAST_LOOK_SECONDS, MINUTE_SECONDS
 from autoscaler.domain.plan import Launch, Terminate
 from autoscaler.domain.reasons import Reason
-from autoscaler.domain.registration import Refused, Status
-from autoscaler.errors import ConfigError, LeaseHeldError, TransientError
-from autoscaler.events import Command, read_caller, read_notice, read_tick
+from autoscaler.entry.context import Context
+from autoscaler.entry.sending import send
+from autoscaler.errors import LeaseHeldError, TransientError
+from autoscaler.events import Command, read_tick
 from autoscaler.ports import Ports
 from autoscaler.telemetry import log, log_reports
 
 Reader = Callable[[Any, Fleet], Command]
 Pass = Callable[[Ports, Fleet, Turn], list[Report]]
-
-
-class Context(Protocol):
-    """What of Lambda's context is used."""
-
-    @property
-    def aws_request_id(self) -> str:
-        """The invocation's id."""
-
-    def get_remaining_time_in_millis(self) -> int:
-        """Milliseconds until Lambda cuts the invocation off."""
 
 
 def scale(function: str, event: Any, context: Context, read: Reader, ordinary: Pass) -> dict[str, Any]:
@@ -62,62 +49,6 @@ def measure(function: str, event: Any, context: Context) -> dict[str, Any]:
     return {"metrics": sum(counts)} | ({"dry_run": True} if command.dry_run else {})
 
 
-def heed(function: str, event: Any, context: Context) -> dict[str, Any]:
-    """Act on an announcement of EC2; return the plan. An instance that is not of this fleet is left after one read."""
-    wired = bootstrap.runtime()
-    notice = read_notice(event)
-    ends_at = wired.ports.clock() + context.get_remaining_time_in_millis() / 1000.0
-    reports, at_risk = passes.heed(wired.ports, wired.fleet, Turn(invocation=context.aws_request_id, ends_at=ends_at), notice)
-    if not reports:
-        return {"skipped": "not-ours"}
-    log_reports(function, reports)
-    if at_risk:
-        log("builds_at_risk", instance_id=notice.instance_id, announced=str(notice.kind), count=len(at_risk), builds=list(at_risk))
-    if notice.kind is not Announced.STATE:
-        _publish(wired, scaling(wired.fleet.name, {"BuildsAtRisk": len(at_risk)}))
-    return merged_json(reports)
-
-
-def register(event: Any) -> dict[str, Any]:
-    """Answer an instance that asks who it is, as a function URL answers. Neither the log nor a refusal ever holds a secret."""
-    wired = bootstrap.runtime()
-    try:
-        caller = read_caller(event)
-    except ConfigError as error:
-        log("registration_refused", status=int(Status.FORBIDDEN), reason=str(error))
-        return _url_answer(Status.FORBIDDEN, {"message": "the request is not signed by an instance"})
-    answer = registration.register(wired.ports, wired.fleet, caller, bootstrap.trust())
-    if isinstance(answer, Refused):
-        log("registration_refused", instance_id=caller.session, status=int(answer.status), reason=answer.reason)
-        return _url_answer(answer.status, {"message": answer.reason})
-    log("registered", instance_id=caller.session, node=answer.spec.name, controller=answer.connection.controller)
-    return _url_answer(Status.REGISTERED, _registered_json(answer))
-
-
-def _registered_json(answer: Registered) -> dict[str, Any]:
-    connection = {
-        "controller": answer.connection.controller,
-        "url": answer.connection.url,
-        "name": answer.spec.name,
-        "secret": answer.connection.secret,
-        "web_socket": True,
-    }
-    return {
-        "node": answer.spec.name,
-        "connections": [connection],
-        "executors": answer.spec.executors,
-        "labels": list(answer.spec.labels),
-        "remote_dir": answer.spec.remote_dir,
-    }
-
-
-def _url_answer(status: Status, body: dict[str, Any]) -> dict[str, Any]:
-    headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
-    if status in {Status.TOO_EARLY, Status.UNAVAILABLE}:
-        headers["Retry-After"] = str(ASK_AGAIN_SECONDS)
-    return {"statusCode": int(status), "headers": headers, "body": json.dumps(body)}
-
-
 def _measure_once(function: str, wired: Runtime, turn: Turn) -> int:
     """Take one look and publish what it saw; return how many metrics there were."""
     data = passes.publish(wired.ports, wired.fleet, turn)
@@ -139,11 +70,11 @@ def _scale_once(function: str, wired: Runtime, turn: Turn, command: Command, ord
         if command.by_a_person:
             raise
         log("lease_held", function=function)
-        _publish(wired, scaling(wired.fleet.name, {"LeaseHeld": 1}))
+        send(wired, scaling(wired.fleet.name, {"LeaseHeld": 1}))
         return []
     log_reports(function, reports)
     if not command.dry_run:
-        _publish(wired, _scaling_data(wired.fleet.name, function, reports))
+        send(wired, _scaling_data(wired.fleet.name, function, reports))
     return reports
 
 
@@ -207,11 +138,3 @@ _HOLDS_LAUNCHES = {
     Reason.POOL_PAUSED,
     Reason.ACCOUNT_THROTTLED,
 }
-
-
-def _publish(wired: Runtime, data: list[Datum]) -> None:
-    """Send a scaling function's metrics; what it did is done, whether CloudWatch hears of it or not."""
-    try:
-        wired.ports.metrics.publish(data, wired.ports.clock())
-    except TransientError as error:
-        log("metrics_not_sent", error=str(error))

@@ -1,0 +1,30 @@
+"""What EC2 announces, by way of EventBridge."""
+
+from typing import Any
+
+from autoscaler import bootstrap
+from autoscaler.control import passes
+from autoscaler.control.passes import Turn
+from autoscaler.control.report import merged_json
+from autoscaler.domain.metrics import scaling
+from autoscaler.domain.notices import Announced
+from autoscaler.entry.context import Context
+from autoscaler.entry.sending import send
+from autoscaler.events import read_notice
+from autoscaler.telemetry import log, log_reports
+
+
+def heed(function: str, event: Any, context: Context) -> dict[str, Any]:
+    """Act on an announcement of EC2; return the plan. An instance that is not of this fleet is left after one read."""
+    wired = bootstrap.runtime()
+    notice = read_notice(event)
+    ends_at = wired.ports.clock() + context.get_remaining_time_in_millis() / 1000.0
+    reports, at_risk = passes.heed(wired.ports, wired.fleet, Turn(invocation=context.aws_request_id, ends_at=ends_at), notice)
+    if not reports:
+        return {"skipped": "not-ours"}
+    log_reports(function, reports)
+    if at_risk:
+        log("builds_at_risk", instance_id=notice.instance_id, announced=str(notice.kind), count=len(at_risk), builds=list(at_risk))
+    if notice.kind is not Announced.STATE:
+        send(wired, scaling(wired.fleet.name, {"BuildsAtRisk": len(at_risk)}))
+    return merged_json(reports)

@@ -1,0 +1,53 @@
+"""What is asked over a function URL, once AWS has verified the signature."""
+
+import json
+from typing import Any
+
+from autoscaler import bootstrap
+from autoscaler.control import registration
+from autoscaler.control.registration import Registered
+from autoscaler.domain.numbers import ASK_AGAIN_SECONDS
+from autoscaler.domain.registration import Refused, Status
+from autoscaler.errors import ConfigError
+from autoscaler.events import read_caller
+from autoscaler.telemetry import log
+
+
+def register(event: Any) -> dict[str, Any]:
+    """Answer an instance that asks who it is, as a function URL answers. Neither the log nor a refusal ever holds a secret."""
+    wired = bootstrap.runtime()
+    try:
+        caller = read_caller(event)
+    except ConfigError as error:
+        log("registration_refused", status=int(Status.FORBIDDEN), reason=str(error))
+        return _url_answer(Status.FORBIDDEN, {"message": "the request is not signed by an instance"})
+    answer = registration.register(wired.ports, wired.fleet, caller, bootstrap.trust())
+    if isinstance(answer, Refused):
+        log("registration_refused", instance_id=caller.session, status=int(answer.status), reason=answer.reason)
+        return _url_answer(answer.status, {"message": answer.reason})
+    log("registered", instance_id=caller.session, node=answer.spec.name, controller=answer.connection.controller)
+    return _url_answer(Status.REGISTERED, _registered_json(answer))
+
+
+def _registered_json(answer: Registered) -> dict[str, Any]:
+    connection = {
+        "controller": answer.connection.controller,
+        "url": answer.connection.url,
+        "name": answer.spec.name,
+        "secret": answer.connection.secret,
+        "web_socket": True,
+    }
+    return {
+        "node": answer.spec.name,
+        "connections": [connection],
+        "executors": answer.spec.executors,
+        "labels": list(answer.spec.labels),
+        "remote_dir": answer.spec.remote_dir,
+    }
+
+
+def _url_answer(status: Status, body: dict[str, Any]) -> dict[str, Any]:
+    headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
+    if status in {Status.TOO_EARLY, Status.UNAVAILABLE}:
+        headers["Retry-After"] = str(ASK_AGAIN_SECONDS)
+    return {"statusCode": int(status), "headers": headers, "body": json.dumps(body)}
