@@ -1,4 +1,4 @@
-"""How an instance of the world asks who it is: straight at the pass, or by the function URL's event at the real handler."""
+"""How an instance of the world asks who it is, at the pass or at the real handler; and the events that Lambda would be given."""
 
 import json
 from collections.abc import Callable
@@ -53,3 +53,15 @@ def url_event(instance_id: str, **iam: str) -> dict[str, Any]:
     }
     context = {"accountId": ACCOUNT, "authorizer": {"iam": given | iam}, "http": {"method": "POST", "path": "/"}}
     return {"version": "2.0", "rawPath": "/", "headers": {}, "requestContext": context, "isBase64Encoded": False}
+
+
+_DETAIL_TYPES = {
+    "interruption": "EC2 Spot Instance Interruption Warning",
+    "rebalance": "EC2 Instance Rebalance Recommendation",
+    "state": "EC2 Instance State-change Notification",
+}
+
+
+def announcement(instance_id: str, what: str) -> dict[str, Any]:
+    """What EventBridge carries of one instance."""
+    return {"version": "0", "source": "aws.ec2", "detail-type": _DETAIL_TYPES[what], "detail": {"instance-id": instance_id}}

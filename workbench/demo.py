@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -20,14 +20,15 @@ from moto import mock_aws
 
 from autoscaler import bootstrap
 from autoscaler.config import FleetSettings, environment_name
+from autoscaler.errors import AutoscalerError
 from autoscaler.telemetry import logger
-from workbench.asking import ask_the_handler
+from workbench.asking import announcement, ask_the_handler
 from workbench.drive import Progress
 from workbench.faces.ec2_face import Ec2Face
 from workbench.faces.jenkins_face import JenkinsFace
 from workbench.faces.server import FaceServer
 from workbench.run import Run
-from workbench.world.ec2 import ACCOUNT, AGENT_ROLE, AGENT_ROLE_ID, profile_arn
+from workbench.world.ec2 import ACCOUNT, AGENT_ROLE, AGENT_ROLE_ID, Instance, profile_arn
 from workbench.world.world import Agents, World
 
 FUNCTIONS = Path(__file__).parents[1] / "functions"
@@ -66,6 +67,7 @@ class Show:
             bootstrap.use_time(lambda: world.timeline.now, world.timeline.sleep)
             handlers = Handlers(world, Random(self.run.seed))  # noqa: S311 - names of simulated invocations
             Agents(world, ask_the_handler(handlers.register_agent))
+            world.ec2.announce = handlers.instance_events
             yield from self.run.drive(handlers)
 
 
@@ -93,6 +95,11 @@ class Handlers:
     def register_agent(self, event: Any) -> dict[str, Any]:
         """Answer one request to its function URL."""
         return self._handlers["register_agent"](event, Context("register_agent", self._new_id()))
+
+    def instance_events(self, instance: Instance, what: str) -> None:
+        """Hear what EC2 announces; what breaks is in the log, and the schedule makes it good."""
+        with suppress(AutoscalerError):
+            self._handlers["instance_events"](announcement(instance.id, what), Context("instance_events", self._new_id()))
 
     def _call(self, function: str) -> dict[str, Any]:
         now = datetime.fromtimestamp(self._world.timeline.now, UTC)

@@ -11,6 +11,7 @@ from autoscaler.control import passes
 from autoscaler.control.passes import Turn
 from autoscaler.control.report import Outcome, Report, merged_json
 from autoscaler.domain.model import Fleet
+from autoscaler.domain.notices import Announced, Notice
 from autoscaler.errors import AutoscalerError
 from autoscaler.ports import Controller, Ports
 from workbench.asking import ask_the_pass
@@ -20,6 +21,7 @@ from workbench.faces.local import LocalEc2Client, LocalSession
 from workbench.memory import MemoryMetrics, MemoryState
 from workbench.replay import Replay
 from workbench.truth import is_at_rest
+from workbench.world.ec2 import Instance
 from workbench.world.faults import Faults
 from workbench.world.world import Agents, World
 
@@ -123,6 +125,7 @@ class InMemory:
             log=lambda event, **facts: self.logged.append((event, facts)),
         )
         Agents(self.world, ask_the_pass(self.ports, self.fleet))
+        self.world.ec2.announce = self.instance_events
 
     def publish_metrics(self) -> None:
         """Run one tick."""
@@ -135,6 +138,15 @@ class InMemory:
     def scale_down(self) -> dict[str, Any]:
         """Run one tick."""
         return self._note(passes.scale_down)
+
+    def instance_events(self, instance: Instance, what: str) -> None:
+        """Hear what EC2 announces; what breaks is Lambda's to log, and the schedule's to make good."""
+        try:
+            reports, _ = passes.heed(self.ports, self.fleet, self.turn(), Notice(kind=Announced(what), instance_id=instance.id))
+        except AutoscalerError as error:
+            self.logged.append(("instance_events_failed", {"error": str(error)}))
+        else:
+            self.reports += reports
 
     def turn(self, *, dry_run: bool = False) -> Turn:
         """Begin an invocation now."""

@@ -116,11 +116,11 @@ def test_an_interrupted_agents_build_may_finish_in_its_two_minutes(here, agent):
 @pytest.mark.parametrize("name", ["spot_interruption", "rebalance", "instance_terminated"])
 def test_others_instances_are_left_after_one_read(here, agent, name):
     before = len(here.server.requests)
-    assert here.call("instance_events", event(name)) == {"skipped": "not-ours"}
+    assert here.call("instance_events", event(name)) == {"skipped": "nothing-to-do"}
     assert [path for path, _ in here.server.requests[before:]] == ["/ec2/"]
     instance, node = agent
     instance.tags["autoscaler:fleet"] = "another"
-    assert announce(here, name, instance) == {"skipped": "not-ours"}
+    assert announce(here, name, instance) == {"skipped": "nothing-to-do"}
     assert not node.temporarily_offline
 
 

@@ -257,3 +257,46 @@ def test_with_no_time_left_no_step_is_begun():
     turn = Turn(invocation="late", ends_at=began + 10.8)
     [report] = passes.scale_up(slow, day.fleet.fleet, turn)
     assert [result.outcome for result in report.results] == ["skipped"]
+
+
+def test_what_ec2_takes_back_is_replaced_before_it_goes():
+    day = Day(in_memory(a_pool("cpu", idle_seconds=600.0, executors=2)))
+    day.minutes(1).queue(1, seconds=3600.0)
+    day.minutes(6)
+    [instance] = day.world.alive()
+    [short] = day.queue(1, seconds=60.0)
+    day.minutes(1)
+    assert short.started_at is not None
+    day.world.ec2.interrupt(instance)
+    [next_one] = day.queue(1, seconds=60.0)
+    day.minutes(1)
+    assert len(day.world.alive()) == 2
+    assert next_one.started_at is None  # the interrupted agent's free executor takes nothing new
+    day.minutes(11)
+    assert short.ended is Ended.FINISHED
+    assert next_one.ended is Ended.FINISHED
+    assert instance.tags["autoscaler:node"] not in day.nodes()
+
+
+def test_what_somebody_terminates_by_hand_leaves_no_node_behind():
+    day = Day(in_memory(a_pool("cpu", idle_seconds=600.0)))
+    day.minutes(1).queue(1, seconds=60.0)
+    day.minutes(8)
+    [instance] = day.world.alive()
+    day.world.ec2.end(instance)
+    day.world.move_to(day.world.timeline.now + 5)
+    assert day.nodes() == []
+
+
+def test_a_pipeline_whose_machine_is_gone_keeps_its_node_no_longer_than_it_must():
+    """After a restart it waits by name for a node that can never come back: without an end it would wait, and the node stay, for ever."""
+    day = Day(in_memory(a_pool("cpu", idle_seconds=600.0)))
+    [build] = day.minutes(1).queue(1, seconds=3600.0, kind=Kind.PIPELINE)
+    day.minutes(8)
+    [instance] = day.world.alive()
+    day.jenkins.restart()
+    day.world.ec2.end(instance)
+    day.minutes(4)
+    assert len(day.nodes()) == 1  # it may yet be seen to live
+    day.minutes(30)
+    assert (day.nodes(), build.ended) == ([], Ended.KILLED)

@@ -10,6 +10,8 @@ from workbench.world.timeline import Timeline
 
 _CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
 _SHUTTING_DOWN_SECONDS = 20.0
+_NOTICE_SECONDS = 120.0  # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
+_EVENT_SECONDS = 1.0
 _FORGOTTEN_AFTER_SECONDS = 3600.0
 
 
@@ -47,6 +49,7 @@ class Instance:
     state: str = "pending"
     ended_at: float | None = None
     protected: bool = False
+    interrupted: bool = False  # EC2 took it back
     profile: str = ""
 
     @property
@@ -68,6 +71,7 @@ class Ec2:
     boot_seconds: Callable[[str], float]  # by launch template
     on_running: Callable[[Instance], None] = lambda _instance: None
     on_end: Callable[[Instance], None] = lambda _instance: None
+    announce: Callable[[Instance, str], None] = lambda _instance, _what: None  # what EventBridge would carry
     capacity: dict[str, int] = field(default_factory=dict)
     lag_seconds: float = 0.0
     refuse: tuple[str, str] | None = None  # code and message of every CreateFleet
@@ -114,13 +118,24 @@ class Ec2:
         if not instance.alive():
             return
         instance.state, instance.ended_at = "shutting-down", self.timeline.now
-        self.timeline.after(_SHUTTING_DOWN_SECONDS, lambda: setattr(instance, "state", "terminated"))
+        self.timeline.after(_EVENT_SECONDS, lambda: self.announce(instance, "state"))
+        self.timeline.after(_SHUTTING_DOWN_SECONDS, lambda: self._ended(instance))
         self.on_end(instance)
+
+    def interrupt(self, instance: Instance) -> None:
+        """Take a spot instance back: two minutes' notice, then it ends."""
+        instance.interrupted = True
+        self.announce(instance, "interruption")
+        self.timeline.after(_NOTICE_SECONDS, lambda: self.end(instance))
 
     def stop(self, instance: Instance) -> None:
         """Let an instance be stopped by somebody."""
         instance.state = "stopped"
         self.on_end(instance)
+
+    def _ended(self, instance: Instance) -> None:
+        instance.state = "terminated"
+        self.announce(instance, "state")
 
     def _fulfil(self, request: dict[str, Any]) -> dict[str, Any]:
         target = request["TargetCapacitySpecification"]

@@ -109,6 +109,7 @@ class Controller:
         self.quiet_reason: str | None = None
         self.up = "up"  # up, starting, down
         self._lives = 1
+        self._lost: set[str] = set()  # nodes whose agent went away, and has not come back
         self._last_id = 0
         self._numbers: dict[str, int] = {}
 
@@ -194,6 +195,7 @@ class Controller:
         if node is None or self.up != "up":
             return
         node.connected = True
+        self._lost.discard(name)
         if not node.temporarily_offline:
             node.cause, node.reason = None, ""
         self.schedule()
@@ -204,6 +206,7 @@ class Controller:
         if node is None:
             return
         node.connected = False
+        self._lost.add(name)
         if not node.temporarily_offline:
             node.cause, node.reason = "hudson.slaves.OfflineCause$ChannelTermination", "Connection was broken"
         bound = [*node.builds.values(), *(build for build in self.queue if build.resumes_on == name)]
@@ -290,7 +293,8 @@ class Controller:
             self.timeline.after(_RECONNECT_SECONDS, lambda name=name: self._reconnect(name))  # type: ignore[misc]
 
     def _reconnect(self, name: str) -> None:
-        self.connect(name)
+        if name not in self._lost:  # an agent that ended while the controller was away does not come back
+            self.connect(name)
 
     def _resume(self, build: Build) -> None:
         node = self.nodes.get(build.resumes_on or "")

@@ -97,7 +97,9 @@ class Agents:
         """Take the agent from its controller."""
         controller = self._world.controllers.get(instance.tags.get("autoscaler:controller", ""))
         if controller is not None and NODE_TAG in instance.tags:
-            controller.disconnect(instance.tags[NODE_TAG], killed_by=f"{instance.id} was terminated")
+            controller.disconnect(
+                instance.tags[NODE_TAG], killed_by=f"{instance.id} was {'interrupted' if instance.interrupted else 'terminated'}"
+            )
 
     def _connect(self, instance: Instance, told: Told) -> None:
         controller = self._world.controllers[told.controller]

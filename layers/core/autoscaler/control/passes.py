@@ -19,7 +19,7 @@ from autoscaler.domain.orders import DrainNodes, DrainSome, LaunchSome
 from autoscaler.domain.plan import Cordon, Plan
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.situation import assess
-from autoscaler.domain.snapshot import Snapshot
+from autoscaler.domain.snapshot import RecordState, Snapshot
 from autoscaler.errors import ConflictError, DeadlineError, LeaseHeldError, TransientError
 from autoscaler.ports import Book, Ports
 
@@ -82,10 +82,13 @@ def heed(ports: Ports, fleet: Fleet, turn: Turn, notice: Notice) -> tuple[list[R
     identity = ports.compute.identity(notice.instance_id)
     if identity is None or identity.fleet != fleet.name:
         return [], ()
+    book = ports.ledger.read()
+    if notice.instance_id not in {record.instance_id for record in book.records if record.state is RecordState.REGISTERED}:
+        return [], ()  # it has no node, or we gave it up ourselves: the schedule sees to it
     decision = partial(decide.heed, notice=notice)
     if notice.kind is Announced.STATE:  # deleting a node needs the lease; marking one does not
         return [_one_pass(ports, fleet, turn, decision, turn.pass_id)], ()
-    snapshot = observe(ports, fleet, ports.ledger.read(), turn.pass_id, turn.invocation)
+    snapshot = observe(ports, fleet, book, turn.pass_id, turn.invocation)
     _log_notes(ports, snapshot)
     report = apply(ports, fleet, snapshot, decision(snapshot, fleet), turn.ends_at)
     return [report], builds_at_risk(assess(snapshot, fleet), notice)

@@ -15,13 +15,13 @@ from autoscaler.telemetry import log, log_reports
 
 
 def heed(function: str, event: Any, context: Context) -> dict[str, Any]:
-    """Act on an announcement of EC2; return the plan. An instance that is not of this fleet is left after one read."""
+    """Act on an announcement of EC2; return the plan. An instance of nobody here is left after one read."""
     wired = bootstrap.runtime()
     notice = read_notice(event)
     ends_at = wired.ports.clock() + context.get_remaining_time_in_millis() / 1000.0
     reports, at_risk = passes.heed(wired.ports, wired.fleet, Turn(invocation=context.aws_request_id, ends_at=ends_at), notice)
     if not reports:
-        return {"skipped": "not-ours"}
+        return {"skipped": "nothing-to-do"}
     log_reports(function, reports)
     if at_risk:
         log("builds_at_risk", instance_id=notice.instance_id, announced=str(notice.kind), count=len(at_risk), builds=list(at_risk))
