@@ -109,6 +109,7 @@ class Controller:
         self.quiet_reason: str | None = None
         self.up = "up"  # up, starting, down
         self._lives = 1
+        self._resuming: list[Build] = []  # pipelines that a restart has taken from their executors and not yet put into the queue
         self._lost: set[str] = set()  # nodes whose agent went away, and has not come back
         self._last_id = 0
         self._numbers: dict[str, int] = {}
@@ -209,7 +210,8 @@ class Controller:
         self._lost.add(name)
         if not node.temporarily_offline:
             node.cause, node.reason = "hudson.slaves.OfflineCause$ChannelTermination", "Connection was broken"
-        bound = [*node.builds.values(), *(build for build in self.queue if build.resumes_on == name)]
+        resuming = (build for build in self._resuming if build.node == name)
+        bound = [*node.builds.values(), *resuming, *(build for build in self.queue if build.resumes_on == name)]
         for build in bound:
             build.killed_by = killed_by or build.killed_by
         for build in list(node.builds.values()):
@@ -241,7 +243,7 @@ class Controller:
             else:
                 self.timeline.after(_ABORT_AFTER_DELETE_SECONDS, lambda build=build: self._abort(build))  # type: ignore[misc]
         for build in [b for b in self.queue if b.resumes_on == name]:
-            build.killed_by = "its node was deleted"
+            build.killed_by = build.killed_by or "its node was deleted"
             self.timeline.after(_ABORT_AFTER_DELETE_SECONDS, lambda build=build: self._abort(build))  # type: ignore[misc]
 
     # The controller itself
@@ -259,31 +261,31 @@ class Controller:
         """Go down and come back as recorded: freestyle builds end, pipelines wait as queue items for their own nodes."""
         self.up = "down"  # first of all: what ends below must not make room for a build that begins
         connected = [node.name for node in self.nodes.values() if node.connected]
-        resuming: list[Build] = []
         for node in self.nodes.values():
             for build in list(node.builds.values()):
                 if build.kind is Kind.FREESTYLE:
                     self._end(build, Ended.RESTARTED)
                 else:
-                    resuming.append(build)
+                    self._resuming.append(build)
             node.builds.clear()
             node.connected = False
             if not node.temporarily_offline:
                 node.cause, node.reason = None, ""
         self.timeline.after(_DOWN_SECONDS, lambda: self._set_up("starting"))
-        self.timeline.after(_DOWN_SECONDS + _STARTING_SECONDS, lambda: self._come_back(connected, resuming))
+        self.timeline.after(_DOWN_SECONDS + _STARTING_SECONDS, lambda: self._come_back(connected))
 
     # How it goes
 
     def _set_up(self, state: str) -> None:
         self.up = state
 
-    def _come_back(self, connected: list[str], resuming: list[Build]) -> None:
+    def _come_back(self, connected: list[str]) -> None:
         self.up, self.quieting_down, self.quiet_reason = "up", False, None
         self._lives += 1
 
         def requeue() -> None:
-            for build in resuming:
+            while self._resuming:
+                build = self._resuming.pop(0)
                 build.resumes_on = build.node
                 build.buildable_at = self.timeline.now
                 self.queue.insert(0, build)

@@ -135,9 +135,11 @@ def _repairs(  # noqa: C901 - one branch a kind of leak
                 yield _terminate(agent, Reason.NODE_GONE, f"its node {agent.record.node} is not there any more")
             case Condition.STOPPED if agent.node is None or (agent.idle and not situation.protected(agent)):
                 yield _terminate(agent, Reason.INSTANCE_STOPPED, "it was stopped, an agent of ours never comes back from that")
-            case Condition.ENDED if agent.node is not None and not situation.protected(agent):
+            case Condition.ENDED if agent.node is not None:
+                # A build that seems to run there, or waits for that very node, ended with its machine: its controller learns of it
+                # only when the node is deleted, and would wait for ever.
                 dead_long = fact is not None and now - fact.first_at >= DISCONNECT_GRACE_SECONDS
-                if agent.idle or dead_long:
+                if dead_long or (agent.idle and not situation.protected(agent)):
                     yield _delete(agent, agent.node.name, Reason.INSTANCE_GONE)
             case Condition.LOST if fact and now - fact.first_at >= DISCONNECT_GRACE_SECONDS and not situation.protected(agent):
                 detail = f"disconnected for {(now - fact.first_at) / 60:.0f} min"
