@@ -300,3 +300,16 @@ def test_a_pipeline_whose_machine_is_gone_keeps_its_node_no_longer_than_it_must(
     assert len(day.nodes()) == 1  # it may yet be seen to live
     day.minutes(30)
     assert (day.nodes(), build.ended) == ([], Ended.KILLED)
+
+
+def test_deleting_a_dead_machines_node_is_gone_on_with_where_it_was_cut_off():
+    day = Day(in_memory(a_pool("cpu", idle_seconds=600.0)))
+    [build] = day.minutes(1).queue(1, seconds=3600.0, kind=Kind.PIPELINE)
+    day.minutes(8)
+    [instance] = day.world.alive()
+    day.jenkins.restart()
+    day.world.ec2.end(instance)
+    day.minutes(6)
+    day.fleet.faults.plan(Fault("state change_record", after=True))  # the record is condemned, and nobody hears of it
+    day.minutes(30)
+    assert (instance.tags["autoscaler:node"] in day.nodes(), build.ended) == (False, Ended.KILLED)
