@@ -310,6 +310,6 @@ def test_deleting_a_dead_machines_node_is_gone_on_with_where_it_was_cut_off():
     day.jenkins.restart()
     day.world.ec2.end(instance)
     day.minutes(6)
-    day.fleet.faults.plan(Fault("state change_record", after=True))  # the record is condemned, and nobody hears of it
+    day.fleet.faults.plan(Fault("jenkins doDelete", status=503))  # the record is condemned by then
     day.minutes(30)
     assert (instance.tags["autoscaler:node"] in day.nodes(), build.ended) == (False, Ended.KILLED)

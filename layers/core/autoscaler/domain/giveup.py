@@ -82,7 +82,9 @@ def unfinished(situation: Situation) -> Iterator[Terminate | DeleteNode | Forget
         record = agent.record
         view = situation.snapshot.controllers.get(record.controller)
         node_gone = record.node is None or (view is not None and view.complete and agent.node is None and record.node not in view.unread)
-        if not node_gone and (situation.no_giving_up(record.controller) or situation.protected(agent)):
+        # What waits for the node of a machine that has ended waits in vain; only a machine that may still run is kept for it.
+        bound = situation.protected(agent) and not agent.instance_ended
+        if not node_gone and (situation.no_giving_up(record.controller) or bound):
             continue
         if agent.instance_ended and agent.phase is Phase.CONDEMNED and agent.node is not None:
             yield _delete(agent, agent.node.name, Reason.CONDEMNED)
