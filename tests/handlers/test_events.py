@@ -1,10 +1,13 @@
 """Every file of ``events/`` through the real handlers, and what they refuse."""
 
+import json
+
 import boto3
 import pytest
 
 from autoscaler import bootstrap
 from autoscaler.errors import ConfigError
+from benchmarks.cold import event_of
 from support.deployed import NOON, ROOT, deployed, event
 
 
@@ -148,3 +151,8 @@ def test_a_tick_that_meets_the_lease_says_so_and_a_person_is_told(here):
     assert here.world.timeline.now == NOON + 25
     with pytest.raises(Exception, match="another pass held the lease for 45 s"):
         here.call("scale_up", event("scale_up"))
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in (ROOT / "functions").glob("*/app.py")))
+def test_the_event_by_which_a_function_is_benchmarked_is_one_it_takes(here, name):
+    assert here.call(name, json.loads(event_of(name)))
