@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.errors import ConfigError
+from autoscaler.errors import ConfigError, TransientError
 from support.deployed import deployed, event
 from workbench.world.faults import Fault
 from workbench.world.jenkins import Ended, Kind
@@ -124,10 +124,14 @@ def test_others_instances_are_left_after_one_read(here, agent, name):
     assert not node.temporarily_offline
 
 
-def test_a_cordon_that_fails_is_told(here, agent):
-    instance, _ = agent
-    here.server.jenkins["main"].faults.plan(Fault("jenkins changeOfflineCause", status=500))
-    assert steps(announce(here, "spot_interruption", instance)) == [("cordon", "spot-interruption", "failed")]
+@pytest.mark.parametrize("call", ["jenkins changeOfflineCause", "jenkins computer"])
+def test_an_announcement_that_could_not_be_acted_on_fails_so_that_lambda_tries_again(here, agent, call):
+    instance, node = agent
+    here.server.jenkins["main"].faults.plan(Fault(call, status=500))
+    with pytest.raises(TransientError, match="the announcement was not acted on"):
+        announce(here, "spot_interruption", instance)
+    assert steps(announce(here, "spot_interruption", instance)) == [("cordon", "spot-interruption", "done")]
+    assert ":interrupted:" in node.reason
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,13 @@ from typing import Any
 from autoscaler import bootstrap
 from autoscaler.control import passes
 from autoscaler.control.passes import Turn
-from autoscaler.control.report import merged_json
+from autoscaler.control.report import Outcome, Report, merged_json
 from autoscaler.domain.metrics import scaling
 from autoscaler.domain.notices import Announced
+from autoscaler.domain.reasons import Reason
 from autoscaler.entry.context import Context
 from autoscaler.entry.sending import send
+from autoscaler.errors import TransientError
 from autoscaler.events import read_notice
 from autoscaler.telemetry import log, log_reports
 
@@ -27,4 +29,14 @@ def heed(function: str, event: Any, context: Context) -> dict[str, Any]:
         log("builds_at_risk", instance_id=notice.instance_id, announced=str(notice.kind), count=len(at_risk), builds=list(at_risk))
     if notice.kind is not Announced.STATE:
         send(wired, scaling(wired.fleet.name, {"BuildsAtRisk": len(at_risk)}))
+        _fail_if_undone(reports)
     return merged_json(reports)
+
+
+def _fail_if_undone(reports: list[Report]) -> None:
+    """Let Lambda try again: no later look shows that an instance was announced to go, so nobody else would make this good."""
+    for report in reports:
+        failed = [result.detail for result in report.results if result.outcome is Outcome.FAILED]
+        unseen = [held.detail for held in report.plan.held if held.reason is Reason.INCOMPLETE]
+        if failed or unseen:
+            raise TransientError(f"the announcement was not acted on: {'; '.join(failed or unseen)}")
