@@ -78,15 +78,16 @@ def test_offline_and_back_again(here):
     seen = here.controller.node(node)
     assert (seen.offline, seen.temporarily_offline, seen.cause) == (True, True, OfflineCause.PERSON)
     assert seen.reason == "autoscaler:f:retire:<p> & 'q'"
-    here.controller.toggle_offline(node)
+    here.controller.toggle_offline(node, "not read")
     assert not here.controller.node(node).temporarily_offline
 
 
 def test_the_toggle_turns_both_ways(here):
     node = here.name("cpu-1")
     here.add_node(node)
-    here.controller.toggle_offline(node)
-    assert here.controller.node(node).temporarily_offline
+    here.controller.toggle_offline(node, "ours & 'theirs'")
+    seen = here.controller.node(node)
+    assert (seen.temporarily_offline, seen.reason) == (True, "ours & 'theirs'")
 
 
 def test_setting_offline_replaces_whatever_mark_there_is(here):

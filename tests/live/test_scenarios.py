@@ -127,7 +127,7 @@ def test_a_persons_mark_stays_a_persons(scene):
     assert nodes.cordon(live.controller, cordon).outcome is Outcome.SKIPPED
     assert live.node(node).reason == "disk swap, ask Anna"
 
-    live.controller.toggle_offline(node)
+    live.controller.toggle_offline(node, "")
     assert nodes.cordon(live.controller, cordon).outcome is Outcome.DONE
     assert live.node(node).reason == mark.text
     live.controller.set_offline(node, "mine now")
@@ -135,7 +135,7 @@ def test_a_persons_mark_stays_a_persons(scene):
     assert "does not carry our mark" in nodes.may_terminate(live.controller, node, mark)
     assert (live.node(node).temporarily_offline, live.node(node).reason) == (True, "mine now")
 
-    live.controller.toggle_offline(node)
+    live.controller.toggle_offline(node, "")
     assert nodes.uncordon(live.controller, uncordon).outcome is Outcome.SKIPPED
     assert not live.node(node).temporarily_offline
     assert nodes.cordon(live.controller, cordon).outcome is Outcome.DONE

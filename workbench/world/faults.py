@@ -31,10 +31,11 @@ class StatusError(Exception):
 
 @dataclass(slots=True)
 class Faults:
-    """The faults that are still to come. ``dice`` may add to them, call by call."""
+    """The faults that are still to come. ``dice`` may add to them, call by call; ``meanwhile`` happens just before a call arrives."""
 
     planned: list[Fault] = field(default_factory=list)
     dice: Callable[[str], Fault | None] | None = None
+    meanwhile: Callable[[str], None] = lambda _call: None
     seen: list[str] = field(default_factory=list)
 
     def plan(self, fault: Fault) -> None:
@@ -44,6 +45,7 @@ class Faults:
     @contextmanager
     def around(self, call: str) -> Iterator[None]:
         """Run a call, and fail it as planned."""
+        self.meanwhile(call)
         fault = self._next(call)
         if fault and not fault.after:
             self._strike(fault)

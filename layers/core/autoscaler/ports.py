@@ -33,8 +33,8 @@ class Controller(Protocol):
     def set_offline(self, name: str, reason: str) -> None:
         """Mark a node offline with this reason, replacing whatever reason it has."""
 
-    def toggle_offline(self, name: str) -> None:
-        """Bring a temporarily offline node online, and an online one offline. Never send it again without a read."""
+    def toggle_offline(self, name: str, reason: str) -> None:
+        """Bring a temporarily offline node online, and an online one offline for this reason. Never send it again without a read."""
 
     def create_node(self, spec: NodeSpec) -> None:
         """Create a node for an inbound agent; `ConflictError` when the name is taken."""

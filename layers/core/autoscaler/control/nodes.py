@@ -31,11 +31,12 @@ def uncordon(controller: Controller, step: Uncordon) -> Result:
     before = controller.node(step.node)
     if before is None or not carries(before, step.mark):
         return Result(step=step, outcome=Outcome.SKIPPED, detail="it does not carry that mark any more")
-    controller.toggle_offline(step.node)
+    # With the mark that it carries: should somebody bring it online in between, the toggle marks it offline, and this mark says
+    # that it was us. It is then as it was decided from, wherever the rest of this is cut off.
+    controller.toggle_offline(step.node, step.mark.text)
     after = controller.node(step.node)
-    if after is not None and after.temporarily_offline and not after.reason:
-        # Somebody brought it online in between, and our toggle marked it offline: take that back at once.
-        controller.toggle_offline(step.node)
+    if after is not None and carries(after, step.mark):
+        controller.toggle_offline(step.node, step.mark.text)
         return Result(step=step, outcome=Outcome.DONE, detail="somebody else brought it online at the same moment")
     return Result(step=step, outcome=Outcome.DONE)
 

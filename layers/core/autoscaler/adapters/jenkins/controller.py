@@ -85,9 +85,9 @@ class JenkinsController:
         """Use the call that sets and never toggles."""
         self._post(name, "changeOfflineCause", {"offlineMessage": reason})
 
-    def toggle_offline(self, name: str) -> None:
-        """Toggle; there is no call that only brings online."""
-        self._post(name, "toggleOffline", {"offlineMessage": ""})
+    def toggle_offline(self, name: str, reason: str) -> None:
+        """Toggle; there is no call that only brings online. Jenkins reads the reason only where it marks offline."""
+        self._post(name, "toggleOffline", {"offlineMessage": reason})
 
     def create_node(self, spec: NodeSpec) -> None:
         """Create a node that waits for an inbound agent over WebSocket."""

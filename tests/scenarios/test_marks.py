@@ -1,0 +1,52 @@
+"""A person and the autoscaler at the same node at the same moment: whose mark it is stays known, wherever the pass is cut off."""
+
+import pytest
+
+from autoscaler.control import nodes
+from autoscaler.control.report import Outcome
+from autoscaler.domain.plan import Uncordon
+from autoscaler.domain.reasons import Reason
+from autoscaler.errors import TransientError
+from support.builders import a_mark
+from support.worlds import a_world_node, stand
+from workbench.world.faults import Fault
+
+NODE, MARK = "cpu-1", a_mark()
+BRING_BACK = Uncordon(controller="main", pool="cpu", node=NODE, mark=MARK, reason=Reason.DEMAND_IS_BACK, detail="")
+
+
+@pytest.fixture
+def here():
+    """One node that carries our mark."""
+    with stand("memory") as stood:
+        stood.jenkins.add_node(a_world_node(NODE, "cpu"))
+        stood.controller.set_offline(NODE, MARK.text)
+        yield stood
+
+
+def a_person_brings_it_online_first(here):
+    """Just before our toggle arrives, and once."""
+
+    people = ["anna"]
+
+    def meanwhile(call):
+        if call == "jenkins toggleOffline" and people:
+            here.jenkins.toggle(NODE, "", people.pop())
+
+    here.faults.meanwhile = meanwhile
+
+
+def test_what_somebody_else_brought_online_at_the_same_moment_is_online_in_the_end(here):
+    a_person_brings_it_online_first(here)
+    assert nodes.uncordon(here.controller, BRING_BACK).outcome is Outcome.DONE
+    assert not here.jenkins.nodes[NODE].temporarily_offline
+
+
+def test_a_toggle_that_marked_it_offline_and_was_cut_off_left_our_own_mark(here):
+    a_person_brings_it_online_first(here)
+    here.faults.plan(Fault("jenkins toggleOffline", after=True))
+    with pytest.raises(TransientError):
+        nodes.uncordon(here.controller, BRING_BACK)
+    assert here.jenkins.nodes[NODE].reason == MARK.text
+    assert nodes.uncordon(here.controller, BRING_BACK).outcome is Outcome.DONE
+    assert not here.jenkins.nodes[NODE].temporarily_offline
