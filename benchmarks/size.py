@@ -102,7 +102,7 @@ def _fill(fleet: InMemory) -> Cans:
         fleet=fleet.fleet,
         now=fleet.world.timeline.now,
         answers={path: session.get(path, tree) for path, tree in _TREES.items()},
-        instances=next(client.paginate(Filters=filters)),
+        instances=next(client.get_paginator("describe_instances").paginate(Filters=filters)),
         items=list(state.items.values()),
     )
 

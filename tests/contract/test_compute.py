@@ -6,7 +6,7 @@ from autoscaler.domain.model import Market
 from autoscaler.domain.plan import Launch
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.snapshot import InstanceState
-from autoscaler.errors import LaunchRefusedError, MismatchError, TransientError, UnansweredError
+from autoscaler.errors import LaunchRefusedError, MismatchError, StuckError, TransientError, UnansweredError
 from support.builders import a_fleet, a_pool, an_offering
 from support.worlds import stand
 from workbench.world.faults import Fault
@@ -198,3 +198,50 @@ def test_naming_an_instance_may_fail_and_be_tried_again(here, fault):
     here.faults.plan(fault)
     with pytest.raises(TransientError):
         here.compute.name_instance(instance_id, "cpu-1")
+
+
+def test_a_protected_instance_is_stuck_and_told_from_other_failures(here):
+    [(instance_id, _, _)] = send(here).instances
+    here.world.ec2.instances[instance_id].protected = True
+    with pytest.raises(StuckError):
+        here.compute.terminate(instance_id)
+    here.faults.plan(Fault("ec2 TerminateInstances", status=503, code="Unavailable"))
+    with pytest.raises(TransientError) as other:
+        here.compute.terminate(instance_id)
+    assert not isinstance(other.value, StuckError)
+
+
+def test_the_end_of_the_console_is_read_and_an_empty_one_is_empty(here):
+    [(instance_id, _, _)] = send(here).instances
+    assert here.compute.console_output(instance_id) == ""
+    here.world.ec2.instances[instance_id].console = "x" * 20_000 + "Kernel panic: größe <no init>"
+    said = here.compute.console_output(instance_id)
+    assert said.endswith("Kernel panic: größe <no init>")
+    assert len(said) == 8000
+    with pytest.raises(TransientError):
+        here.compute.console_output("i-00000000000000000")
+
+
+def test_an_instance_shows_which_version_of_its_template_it_came_from(here):
+    here.world.ec2.template_versions["cpu"] = 7
+    send(here)
+    assert [i.template_version for i in here.compute.instances()] == ["7"]
+
+
+def test_the_version_that_would_be_launched_now_is_asked_for_where_the_fleet_file_leaves_it_open(here):
+    here.world.ec2.template_versions["cpu"] = 7
+    assert here.compute.template_versions(["cpu"]) == {"cpu": "7"}
+    here.world.ec2.templates.clear()
+    assert here.compute.template_versions(["cpu"]) == {}
+
+
+@pytest.mark.parametrize("kind", ["memory", "http"])
+def test_templates_are_found_by_name_and_by_id_and_fixed_versions_ask_nobody(kind):
+    pools = a_pool("one", launch_template="lt-0a1"), a_pool("two"), a_pool("three", launch_template_version="3")
+    with stand(kind, a_fleet(*pools)) as here:
+        here.world.ec2.template_versions |= {"lt-0a1": 4, "two": 5}
+        assert here.compute.template_versions(["one", "two", "three"]) == {"one": "4", "two": "5", "three": "3"}
+        here.faults.plan(Fault("ec2 DescribeLaunchTemplates", times=9))
+        assert here.compute.template_versions(["three"]) == {"three": "3"}
+        with pytest.raises(TransientError):
+            here.compute.template_versions(["two"])

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from autoscaler.domain import decide
 from autoscaler.domain.durations import Learned, pool_key
-from autoscaler.domain.limits import Room
 from autoscaler.domain.looks import Condition
 from autoscaler.domain.memory import Life, Look, Memory, Window
 from autoscaler.domain.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
+from autoscaler.domain.room import Room
 from autoscaler.domain.situation import assess
 from autoscaler.domain.snapshot import InstanceState, OfflineCause, RecordState, Wait
 from support.builders import (
@@ -218,7 +218,7 @@ def test_a_node_that_is_not_ours_or_that_a_person_marked_is_never_touched(snapsh
 def test_no_limit_is_exceeded(snapshot, fleet):
     """Promise 3: what is there, what was asked for and what is asked for now stay within every limit."""
     plan = decide.scale_up(snapshot, fleet)
-    room = Room(snapshot, fleet, assess(snapshot, fleet).memory)
+    room = Room(assess(snapshot, fleet))
     steps = [step for step in plan.steps if isinstance(step, Launch)]
     new = sum(step.count for step in steps)
     if new:

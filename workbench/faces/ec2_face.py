@@ -1,6 +1,7 @@
 """The EC2 face: the few actions and fields we use of its query API, in and out; no sockets here."""
 
 import re
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ _SPELLED = {
     "Value": "Values",
     "InstanceId": "InstanceIds",
     "ResourceId": "Resources",
+    "LaunchTemplateId": "LaunchTemplateIds",
 }
 
 
@@ -34,19 +36,43 @@ class Ec2Face:
             match action:
                 case "CreateFleet":
                     return self.ec2.create_fleet(request)
-                case "DescribeInstances":
-                    filters = {f["Name"]: list(f["Values"]) for f in request.get("Filters", [])}
-                    return {"Reservations": [{"Instances": [_instance(i) for i in self.ec2.describe(filters)]}]}
-                case "TerminateInstances":
-                    for instance_id in request["InstanceIds"]:
-                        self.ec2.terminate(instance_id)
-                    return {"TerminatingInstances": []}
-                case "CreateTags":
-                    for instance_id in request["Resources"]:
-                        self.ec2.tag(instance_id, {tag["Key"]: tag["Value"] for tag in request["Tags"]})
-                    return {}
+                case "TerminateInstances" | "CreateTags":
+                    return self._change(action, request)
                 case _:
-                    raise Ec2Error("InvalidAction", f"The action {action} is not valid for this web service.")
+                    return self._tell(action, request)
+
+    def _change(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
+        if action == "CreateTags":
+            for instance_id in request["Resources"]:
+                self.ec2.tag(instance_id, {tag["Key"]: tag["Value"] for tag in request["Tags"]})
+            return {}
+        for instance_id in request["InstanceIds"]:
+            self.ec2.terminate(instance_id)
+        return {"TerminatingInstances": []}
+
+    def _tell(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
+        match action:
+            case "DescribeInstances":
+                filters = {f["Name"]: list(f["Values"]) for f in request.get("Filters", [])}
+                return {"Reservations": [{"Instances": [_instance(i) for i in self.ec2.describe(filters)]}]}
+            case "GetConsoleOutput":
+                return {"InstanceId": request["InstanceId"], "Output": self.ec2.console_of(request["InstanceId"])}
+            case "DescribeLaunchTemplates":
+                return {"LaunchTemplates": [self._template(name) for name in sorted(self._named(request))]}
+            case _:
+                raise Ec2Error("InvalidAction", f"The action {action} is not valid for this web service.")
+
+    def _named(self, request: dict[str, Any]) -> set[str]:
+        """The templates asked for; of ids all must exist, of names in a filter those count that do."""
+        if ids := set(request.get("LaunchTemplateIds", [])):
+            if unknown := ids - self.ec2.templates:
+                raise Ec2Error("InvalidLaunchTemplateId.NotFound", f"The launch template {min(unknown)} does not exist")
+            return ids
+        return self.ec2.templates & {value for wanted in request.get("Filters", []) for value in wanted["Values"]}
+
+    def _template(self, name: str) -> dict[str, Any]:
+        version = self.ec2.version_of(name)
+        return {"LaunchTemplateId": name, "LaunchTemplateName": name, "DefaultVersionNumber": version, "LatestVersionNumber": version}
 
     def query(self, form: Mapping[str, str]) -> tuple[int, bytes]:
         """Answer one call of the query protocol: status and XML."""
@@ -152,4 +178,26 @@ def _terminating_xml(_answer: dict[str, Any]) -> str:
     return "<instancesSet/>"
 
 
-_XML_OF = {"CreateFleet": _fleet_xml, "DescribeInstances": _instances_xml, "TerminateInstances": _terminating_xml, "CreateTags": _done_xml}
+def _console_xml(answer: dict[str, Any]) -> str:
+    encoded = b64encode(answer["Output"].encode()).decode()
+    return f"<instanceId>{answer['InstanceId']}</instanceId><output>{encoded}</output>"
+
+
+def _templates_xml(answer: dict[str, Any]) -> str:
+    items = "".join(
+        f"<item><launchTemplateId>{t['LaunchTemplateId']}</launchTemplateId><launchTemplateName>{t['LaunchTemplateName']}"
+        f"</launchTemplateName><defaultVersionNumber>{t['DefaultVersionNumber']}</defaultVersionNumber>"
+        f"<latestVersionNumber>{t['LatestVersionNumber']}</latestVersionNumber></item>"
+        for t in answer["LaunchTemplates"]
+    )
+    return f"<launchTemplates>{items}</launchTemplates>"
+
+
+_XML_OF = {
+    "CreateFleet": _fleet_xml,
+    "DescribeInstances": _instances_xml,
+    "TerminateInstances": _terminating_xml,
+    "CreateTags": _done_xml,
+    "GetConsoleOutput": _console_xml,
+    "DescribeLaunchTemplates": _templates_xml,
+}

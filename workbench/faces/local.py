@@ -1,6 +1,7 @@
 """The faces in memory: the same adapters on top, without sockets, so that days pass in seconds."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -71,13 +72,13 @@ class LocalEc2Client:
         """Tag."""
         return self._call("CreateTags", request)
 
-    def get_paginator(self, _name: str) -> "LocalEc2Client":
-        """Only describe_instances is paged."""
-        return self
+    def get_console_output(self, **request: Any) -> dict[str, Any]:
+        """Read a console."""
+        return self._call("GetConsoleOutput", request)
 
-    def paginate(self, **request: Any) -> Iterator[dict[str, Any]]:
-        """All in one page."""
-        yield self._call("DescribeInstances", request)
+    def get_paginator(self, name: str) -> "LocalPages":
+        """Describe something, page by page."""
+        return LocalPages(lambda request: self._call("".join(word.capitalize() for word in name.split("_")), request))
 
     def _call(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -88,6 +89,17 @@ class LocalEc2Client:
             raise _client_error(error.fault.code or "InternalError", "planned", error.fault.status, action) from error
         except Ec2Error as error:
             raise _client_error(error.code, str(error), error.status, action) from error
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPages:
+    """What is used of a boto3 paginator."""
+
+    ask: Callable[[dict[str, Any]], dict[str, Any]]
+
+    def paginate(self, **request: Any) -> Iterator[dict[str, Any]]:
+        """All in one page."""
+        yield self.ask(request)
 
 
 def _client_error(code: str, message: str, status: int, action: str) -> ClientError:

@@ -51,6 +51,7 @@ class Instance:
     protected: bool = False
     interrupted: bool = False  # EC2 took it back
     profile: str = ""
+    console: str = ""
 
     @property
     def state_code(self) -> int:
@@ -75,6 +76,8 @@ class Ec2:
     capacity: dict[str, int] = field(default_factory=dict)
     lag_seconds: float = 0.0
     refuse: tuple[str, str] | None = None  # code and message of every CreateFleet
+    template_versions: dict[str, int] = field(default_factory=dict)  # the default and latest one by name; unlisted: 1
+    templates: set[str] = field(default_factory=set)  # names of the launch templates that there are
     instances: dict[str, Instance] = field(default_factory=dict)
     _tokens: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
 
@@ -112,6 +115,17 @@ class Ec2:
         if instance is None:
             raise Ec2Error("InvalidInstanceID.NotFound", f"The instance ID '{instance_id}' does not exist")
         instance.tags |= tags
+
+    def console_of(self, instance_id: str) -> str:
+        """What an instance wrote to its console."""
+        instance = self.instances.get(instance_id)
+        if instance is None:
+            raise Ec2Error("InvalidInstanceID.NotFound", f"The instance ID '{instance_id}' does not exist")
+        return instance.console
+
+    def version_of(self, template: str) -> int:
+        """The default, and latest, version of a launch template."""
+        return self.template_versions.get(template, 1)
 
     def end(self, instance: Instance) -> None:
         """Let an instance end, whoever wished it."""
@@ -173,7 +187,7 @@ class Ec2:
             subnet=override.get("SubnetId", ""),
             market=market,
             template=template,
-            tags=dict(tags),
+            tags={**tags, "aws:ec2launchtemplate:version": str(self.version_of(template))},
             launched_at=now,
             visible_at=now + self.lag_seconds,
             profile=profile_arn(AGENT_ROLE),

@@ -49,7 +49,7 @@ def build_world(fleet: Fleet, *, start_at: float, seed: int) -> World:
     def boot_seconds(template: str) -> float:
         return by_template.get(template, 120.0) * chance.uniform(*_BOOT_SPREAD)
 
-    ec2 = Ec2(timeline, Random(seed + 1), boot_seconds)  # noqa: S311
+    ec2 = Ec2(timeline, Random(seed + 1), boot_seconds, templates=set(by_template))  # noqa: S311
     controllers = {name: Controller(name, timeline) for name in fleet.controllers}
     return World(fleet, timeline, controllers, ec2, chance)
 

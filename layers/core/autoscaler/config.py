@@ -82,7 +82,11 @@ _DEFAULTS: dict[str, float | None] = {
     "drain_settle_seconds": 5.0,
     "spot_patience_seconds": 180.0,
     "spot_discount": 0.65,
+    "max_agent_hours": None,
+    "drain_timeout_seconds": None,
 }
+# Where None says something of its own.
+_MAY_BE_NONE = ("idle_seconds", "max_agent_hours", "drain_timeout_seconds")
 
 
 class PoolSettings(Tuning):
@@ -157,7 +161,7 @@ class FleetSettings(_Settings):
     def _pool(self, name: str, pool: PoolSettings) -> Pool:
         tuned = {key: self._tuned(key, pool) for key in _DEFAULTS}
         discount = tuned.pop("spot_discount") or 0.0
-        idle_seconds = tuned.pop("idle_seconds")
+        idle_seconds, max_agent_hours, drain_timeout_seconds = (tuned.pop(key) for key in _MAY_BE_NONE)
         if (tuned["boot_timeout_seconds"] or 0) <= (tuned["boot_seconds"] or 0):
             timeout, boot = tuned["boot_timeout_seconds"], tuned["boot_seconds"]
             raise ConfigError(f"pools.{name}.boot_timeout_seconds ({timeout:g}) must exceed boot_seconds ({boot:g})")
@@ -176,6 +180,8 @@ class FleetSettings(_Settings):
             exclusive=pool.exclusive,
             remote_dir=pool.remote_dir or _REMOTE_DIRS[pool.platform],
             idle_seconds=idle_seconds,
+            max_agent_hours=max_agent_hours,
+            drain_timeout_seconds=drain_timeout_seconds,
             **{key: float(value or 0.0) for key, value in tuned.items()},
         )
 

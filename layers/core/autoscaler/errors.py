@@ -38,5 +38,9 @@ class LaunchRefusedError(TransientError):
         self.code = code
 
 
+class StuckError(TransientError):
+    """EC2 does not let us terminate this instance: asking again at once would change nothing, a person must act."""
+
+
 class MismatchError(TransientError):
     """EC2 knows the token with another request: the launch took effect once, settle it by tag."""

@@ -88,7 +88,13 @@ class Compute(Protocol):
         """
 
     def terminate(self, instance_id: str) -> None:
-        """Terminate one instance; a no-op if it is already gone."""
+        """Terminate one instance; a no-op if it is already gone. `StuckError` where EC2 refuses."""
+
+    def console_output(self, instance_id: str) -> str:
+        """What an instance wrote to its console, its end; "" where EC2 has nothing (yet)."""
+
+    def template_versions(self, pools: Collection[str]) -> Mapping[str, str]:
+        """The version of its launch template that each pool would launch from now; without those that EC2 does not know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from autoscaler.domain.model import Market, Offering
 from autoscaler.domain.registration import Identity
 from autoscaler.domain.snapshot import Instance, InstanceState
-from autoscaler.errors import LaunchRefusedError, MismatchError, TransientError, UnansweredError
+from autoscaler.errors import LaunchRefusedError, MismatchError, StuckError, TransientError, UnansweredError
 from autoscaler.ports import LaunchAnswer, OfferingError
 
 if TYPE_CHECKING:
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 FLEET_TAG, POOL_TAG, CONTROLLER_TAG, LAUNCH_TAG, NODE_TAG = (
     f"autoscaler:{word}" for word in ("fleet", "pool", "controller", "launch", "node")
 )
+# EC2's own: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/launch-instances-from-launch-template.html
+_TEMPLATE_VERSION_TAG = "aws:ec2launchtemplate:version"
+_VERSION_NUMBER = {"$Default": "DefaultVersionNumber", "$Latest": "LatestVersionNumber"}
+_CONSOLE_CHARACTERS = 8000  # of the end: why it did not boot stands there
+_PAGINATED = {"DescribeInstances": "describe_instances", "DescribeLaunchTemplates": "describe_launch_templates"}
 _LISTED = ["pending", "running", "stopping", "stopped", "shutting-down"]
 _IDS_A_CALL = 200  # values a filter takes
 _SERVER_ERROR = 500
@@ -123,20 +128,57 @@ class Ec2Compute:
         try:
             self._client().terminate_instances(InstanceIds=[instance_id])
         except ClientError as error:
+            if _code(error) == "OperationNotPermitted":
+                raise StuckError(f"TerminateInstances: {_code(error)}") from error
             if _code(error) != "InvalidInstanceID.NotFound":
                 raise TransientError(f"TerminateInstances: {_code(error)}") from error
         except BotoCoreError as error:
             raise UnansweredError(f"TerminateInstances was not answered ({type(error).__name__})") from error
 
-    def _describe(self, filters: list[Any]) -> Iterator[Any]:
+    def console_output(self, instance_id: str) -> str:
+        """Ask for the console; boto3 decodes it."""
         try:
-            for page in self._client().get_paginator("describe_instances").paginate(Filters=filters):
-                for reservation in page["Reservations"]:
-                    yield from reservation.get("Instances", [])
+            output = str(self._client().get_console_output(InstanceId=instance_id).get("Output", ""))
         except ClientError as error:
-            raise TransientError(f"DescribeInstances: {_code(error)}") from error
+            raise TransientError(f"GetConsoleOutput: {_code(error)}") from error
         except BotoCoreError as error:
-            raise TransientError(f"DescribeInstances was not answered ({type(error).__name__})") from error
+            raise TransientError(f"GetConsoleOutput was not answered ({type(error).__name__})") from error
+        return output[-_CONSOLE_CHARACTERS:]
+
+    def template_versions(self, pools: Collection[str]) -> Mapping[str, str]:
+        """Ask only for templates whose version the fleet file leaves to EC2; by filter, so that one unknown name fails no other."""
+        mine = {name: self._fleet.pools[name] for name in pools}
+        versions = {name: pool.launch_template_version for name, pool in mine.items() if not pool.launch_template_version.startswith("$")}
+        asked = {name: pool for name, pool in mine.items() if name not in versions}
+        known = self._templates({pool.launch_template for pool in asked.values()})
+        for name, pool in asked.items():
+            if template := known.get(pool.launch_template):
+                versions[name] = str(template[_VERSION_NUMBER[pool.launch_template_version]])
+        return versions
+
+    def _templates(self, names: Collection[str]) -> dict[str, Any]:
+        """Launch templates by name and by id."""
+        ids = sorted(name for name in names if name.startswith("lt-"))
+        others = sorted(set(names) - set(ids))
+        questions: list[dict[str, Any]] = [{"LaunchTemplateIds": ids}] if ids else []
+        questions += [{"Filters": [{"Name": "launch-template-name", "Values": others}]}] if others else []
+        pages = [page for question in questions for page in self._pages("DescribeLaunchTemplates", question)]
+        templates = [raw for page in pages for raw in page["LaunchTemplates"]]
+        return {raw[key]: raw for raw in templates for key in ("LaunchTemplateId", "LaunchTemplateName")}
+
+    def _describe(self, filters: list[Any]) -> Iterator[Any]:
+        for page in self._pages("DescribeInstances", {"Filters": filters}):
+            for reservation in page["Reservations"]:
+                yield from reservation.get("Instances", [])
+
+    def _pages(self, action: str, request: dict[str, Any]) -> Iterator[Any]:
+        paginated: Any = _PAGINATED[action]
+        try:
+            yield from self._client().get_paginator(paginated).paginate(**request)
+        except ClientError as error:
+            raise TransientError(f"{action}: {_code(error)}") from error
+        except BotoCoreError as error:
+            raise TransientError(f"{action} was not answered ({type(error).__name__})") from error
 
 
 def _override(offering: Offering, place: int) -> dict[str, Any]:
@@ -157,6 +199,8 @@ def _instance(raw: Any) -> Instance:
         instance_type=raw.get("InstanceType", ""),
         market=raw.get("InstanceLifecycle", "on-demand"),
         launched_at=raw["LaunchTime"].timestamp(),
+        template_version=tags.get(_TEMPLATE_VERSION_TAG, ""),
+        node=tags.get(NODE_TAG, ""),
     )
 
 

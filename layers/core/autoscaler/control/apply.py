@@ -7,13 +7,13 @@ from typing import assert_never
 from autoscaler.control import launches, nodes
 from autoscaler.control.launches import Setback
 from autoscaler.control.report import Outcome, Report, Result
-from autoscaler.domain.memory import Memory
+from autoscaler.domain.memory import Memory, Stuck
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.numbers import STEP_RESERVE_SECONDS
-from autoscaler.domain.plan import Adopt, Cordon, CreateBeacon, DeleteNode, Forget, Launch, Plan, Step, Terminate, Uncordon
+from autoscaler.domain.plan import Adopt, BootFailure, Cordon, CreateBeacon, DeleteNode, Forget, Launch, Plan, Step, Terminate, Uncordon
 from autoscaler.domain.setbacks import note_setback
 from autoscaler.domain.snapshot import InstanceState, Record, RecordState, Snapshot
-from autoscaler.errors import AutoscalerError, UnansweredError
+from autoscaler.errors import AutoscalerError, StuckError, UnansweredError
 from autoscaler.ports import Controller, Ports
 
 _TERMINABLE = {RecordState.REQUESTED, RecordState.REGISTERED}
@@ -23,13 +23,17 @@ def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, ends_at: f
     """Take every step for which there is time, then save what to remember. ``ends_at``: the end of the invocation."""
     hand = _Hand(ports, fleet, snapshot)
     results: list[Result] = []
+    for failure in plan.boot_failures:
+        if ends_at - ports.clock() >= STEP_RESERVE_SECONDS:
+            _keep_console(ports, failure)
     for step in plan.steps:
         if ends_at - ports.clock() < STEP_RESERVE_SECONDS:
             results.append(Result(step=step, outcome=Outcome.SKIPPED, detail="no time is left in this invocation"))
         else:
             results.append(hand.take(step))
     if plan.remember or hand.setbacks:
-        _remember(ports, _note(plan.memory, fleet, hand.setbacks, ports.clock()))
+        memory = _note_stuck(plan.memory, hand, ports.clock())
+        _remember(ports, _note(memory, fleet, hand.setbacks, ports.clock()))
     return Report(plan=plan, results=tuple(results), dry_run=False)
 
 
@@ -39,6 +43,22 @@ def _remember(ports: Ports, memory: Memory) -> None:
     except AutoscalerError as error:
         # Forgetting costs a window or a second look, and what was done is done: the report must still go out.
         ports.log("memory_not_saved", error=f"{type(error).__name__}: {error}")
+
+
+def _keep_console(ports: Ports, failure: BootFailure) -> None:
+    """Write down why an agent did not come up, before its instance is gone; what cannot be read must not keep it."""
+    try:
+        said = ports.compute.console_output(failure.instance_id) or "(nothing)"
+    except AutoscalerError as error:
+        said = f"(not read: {error})"
+    ports.log("boot_failed", controller=failure.controller, pool=failure.pool, instance_id=failure.instance_id, console=said)
+
+
+def _note_stuck(memory: Memory, hand: "_Hand", now: float) -> Memory:
+    """Remember what EC2 does not let us terminate, and since when; what went in the end is stuck no more."""
+    known = {instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id not in hand.terminated}
+    newly = {i: Stuck(since_at=known[i].since_at if i in known else now, tried_at=now) for i in hand.stuck}
+    return replace(memory, stuck={**known, **newly})
 
 
 def _note(memory: Memory, fleet: Fleet, setbacks: list[Setback], now: float) -> Memory:
@@ -59,6 +79,8 @@ class _Hand:
         self._records = {record.instance_id: record for record in snapshot.records}
         self._silent: set[str] = set()
         self.setbacks: list[Setback] = []
+        self.stuck: set[str] = set()
+        self.terminated: set[str] = set()
 
     def take(self, step: Step) -> Result:
         if step.controller in self._silent:
@@ -102,7 +124,12 @@ class _Hand:
         record = self._records[step.instance_id]
         if record.state in _TERMINABLE:
             self._change(record, RecordState.CONDEMNED)
-        self._ports.compute.terminate(step.instance_id)
+        try:
+            self._ports.compute.terminate(step.instance_id)
+        except StuckError:
+            self.stuck.add(step.instance_id)
+            raise
+        self.terminated.add(step.instance_id)
         if step.node is not None:
             self._controllers[step.controller].delete_node(step.node)
         return Result(step=step, outcome=Outcome.DONE)

@@ -1,12 +1,13 @@
 """Observe: one snapshot from the state, Jenkins and EC2."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.giveup import instance_in
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.snapshot import ControllerView, Instance, Record, RecordState, Snapshot
+from autoscaler.errors import TransientError
 from autoscaler.ports import Book, Controller, Ports
 
 
@@ -16,7 +17,8 @@ def observe(ports: Ports, fleet: Fleet, book: Book, pass_id: str, invocation: st
     instances = ports.compute.instances()
     unlisted = _unlisted(book, fleet, views.values(), instances)
     fates = ports.compute.fates(unlisted) if unlisted else {}
-    return replace(_snapshot(ports, book, views, pass_id, invocation), instances=instances, fates=fates)
+    snapshot = _snapshot(ports, book, views, pass_id, invocation)
+    return replace(snapshot, instances=instances, fates=fates, template_versions=_template_versions(ports, fleet))
 
 
 def observe_without_instances(ports: Ports, book: Book, invocation: str) -> Snapshot:
@@ -36,6 +38,15 @@ def _look(ports: Ports, controller: Controller) -> ControllerView:
     except Exception as error:  # noqa: BLE001 - the one place: the view says what happened, and nothing follows from it
         ports.log("look_broke", controller=controller.name, error=f"{type(error).__name__}: {error}")
         return ControllerView.of_nothing(controller.name, f"{type(error).__name__}: {error}", 0.0)
+
+
+def _template_versions(ports: Ports, fleet: Fleet) -> Mapping[str, str]:
+    """Ask what would be launched now; where EC2 does not say, no agent is outdated and no launch is a trial."""
+    try:
+        return ports.compute.template_versions(fleet.pools)
+    except TransientError as error:
+        ports.log("template_versions_not_read", error=str(error))
+        return {}
 
 
 def _snapshot(ports: Ports, book: Book, views: dict[str, ControllerView], pass_id: str, invocation: str) -> Snapshot:

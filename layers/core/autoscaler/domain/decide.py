@@ -15,16 +15,18 @@ from dataclasses import replace
 
 from autoscaler.domain import giveup, looks, notices, retire
 from autoscaler.domain.agents import Agent, Phase
+from autoscaler.domain.breakers import failed_boots
 from autoscaler.domain.launch import LaunchWalk, uncordon
-from autoscaler.domain.limits import HOUR_SECONDS, Room
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.model import Fleet, beacon_spec
 from autoscaler.domain.notices import Notice
-from autoscaler.domain.numbers import REQUESTS_REMEMBERED_SECONDS, SAMPLES_KEPT
 from autoscaler.domain.orders import MANUAL_PREFIX, DrainNodes, DrainSome, LaunchSome
-from autoscaler.domain.plan import CreateBeacon, Forget, Held, Plan, Step, Terminate, Uncordon
+from autoscaler.domain.outdated import outdated
+from autoscaler.domain.plan import Cordon, CreateBeacon, Held, Plan, Step, Uncordon
 from autoscaler.domain.reasons import Reason
+from autoscaler.domain.remembering import remember, remember_request
+from autoscaler.domain.room import Room
 from autoscaler.domain.situation import Situation, assess
 from autoscaler.domain.snapshot import Snapshot
 from autoscaler.domain.supply import Slot, build_supply, ready_slots
@@ -35,7 +37,7 @@ Decided = Iterable[Step | Held]
 def scale_up(snapshot: Snapshot, fleet: Fleet) -> Plan:
     """Decide what to bring back and what to launch. What it sees of the world, `scale_down` sees too, and remembers."""
     situation = assess(snapshot, fleet)
-    room = Room(snapshot, fleet, situation.memory)
+    room = Room(situation)
     decided: list[Step | Held] = []
     for controller in snapshot.controllers:
         decided += keep_beacon(situation, controller)
@@ -59,12 +61,13 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
             continue
         for pool in situation.pools_of(controller).values():
             decided += retire.surplus(situation, pool, windows)
+        decided += outdated(situation, controller, leaving={step.node for step in decided if isinstance(step, Cordon)})
     decided += strangers(situation)
     decided += giveup.drained(situation, seen)
     decided += giveup.repairs(situation, seen)
     decided += giveup.unfinished(situation)
-    memory = _note_tails(memory, situation, decided)
-    return _plan(situation, decided, _note_gone(memory, situation, decided))
+    failures = failed_boots(memory, snapshot.records, decided)
+    return replace(_plan(situation, decided, remember(memory, situation, decided, failures)), boot_failures=failures)
 
 
 def launch_some(snapshot: Snapshot, fleet: Fleet, order: LaunchSome) -> Plan:
@@ -76,7 +79,7 @@ def launch_some(snapshot: Snapshot, fleet: Fleet, order: LaunchSome) -> Plan:
     if intent_id in {intent.id for intent in snapshot.intents}:
         held = Held(pool=pool.name, controller=controller, reason=Reason.ALREADY_DONE, detail=f"request {order.request_id}")
         return _plan(situation, [held], situation.memory)
-    walk = _walk(situation, controller, Room(snapshot, fleet, situation.memory))
+    walk = _walk(situation, controller, Room(situation))
     view = situation.pools[controller, pool.name]
     planned = walk.order(view, order.count, order.reason)
     decided: list[Step | Held] = [*walk.steps(keep_until=situation.now + order.keep_seconds, intent_id=intent_id)]
@@ -100,7 +103,7 @@ def drain_for_a_person(snapshot: Snapshot, fleet: Fleet, order: DrainSome | Drai
             decided.append(Held(pool=agent.pool.name, controller=controller, reason=reason, detail=str(agent.record.node)))
         else:
             decided.append(retire.cordon(situation, agent, MarkClass.OPERATOR, Reason.MANUAL, order.reason))
-    return _plan(situation, decided, _note_request(situation, order.request_id))
+    return _plan(situation, decided, remember_request(situation, order.request_id))
 
 
 def heed(snapshot: Snapshot, fleet: Fleet, notice: Notice) -> Plan:
@@ -210,32 +213,6 @@ def _to_drain(situation: Situation, order: DrainSome | DrainNodes, decided: list
         detail = f"{len(loose)} of {order.count} asked for"
         decided.append(Held(pool=order.pool, reason=Reason.FEWER_THAN_ASKED, detail=detail))
     return retire.least_missed(situation, loose)[: order.count]
-
-
-def _note_request(situation: Situation, request_id: str | None) -> Memory:
-    known = situation.memory.requests
-    kept = {key: at for key, at in known.items() if situation.now - at < REQUESTS_REMEMBERED_SECONDS}
-    if request_id:
-        kept[request_id] = situation.now
-    return replace(situation.memory, requests=kept)
-
-
-def _note_tails(memory: Memory, situation: Situation, decided: Decided) -> Memory:
-    """Note how long each agent that is given up now was idle: it is what the next one's price includes."""
-    tails = dict(memory.tails)
-    for step in decided:
-        since = situation.memory.idle_since.get(step.instance_id) if isinstance(step, Terminate) else None
-        if isinstance(step, Terminate) and step.reason is Reason.DRAINED and since is not None:
-            tails[step.pool] = (*tails.get(step.pool, ()), situation.now - since)[-SAMPLES_KEPT:]
-    return replace(memory, tails=tails)
-
-
-def _note_gone(memory: Memory, situation: Situation, decided: Decided) -> Memory:
-    """Note when agents were launched whose records are closed now, as long as they count in the hour's launch rate."""
-    forgotten = {step.instance_id for step in decided if isinstance(step, Forget)}
-    gone = [record.launched_at for record in situation.snapshot.records if record.instance_id in forgotten]
-    lately = tuple(at for at in (*memory.launches_gone, *gone) if situation.now - at < HOUR_SECONDS)
-    return replace(memory, launches_gone=lately)
 
 
 def _plan(situation: Situation, decided: Decided, memory: Memory) -> Plan:

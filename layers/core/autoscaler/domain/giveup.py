@@ -11,6 +11,7 @@ from autoscaler.domain.memory import Look
 from autoscaler.domain.numbers import (
     DISCONNECT_GRACE_SECONDS,
     NOT_FOUND_IS_GONE_AFTER_SECONDS,
+    STUCK_TRY_AGAIN_SECONDS,
     SWEEP_AT_LEAST,
     SWEEP_SHARE,
 )
@@ -46,7 +47,7 @@ def drained(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminat
         if agent.phase is Phase.RETIRING and starved.get(agent.record.controller, {}).get(agent.pool.name):
             yield _held(agent, Reason.DEMAND_IS_BACK, f"{agent.node.name} is kept: items wait for its pool")
         elif not agent.idle:
-            yield _held(agent, Reason.STILL_BUSY, f"{agent.node.name}: {agent.busy_executors} builds are not done")
+            yield _still_busy(situation, agent)
         elif looks.is_settled(
             seen[agent.record.instance_id],
             agent.pool.drain_settle_seconds,
@@ -57,6 +58,12 @@ def drained(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminat
             yield _terminate(agent, Reason.DRAINED, detail)
         else:
             yield _held(agent, Reason.SECOND_LOOK, f"{agent.node.name} is idle, waits for a second look")
+
+
+def is_drain_overdue(situation: Situation, agent: Agent) -> bool:
+    """Tell whether an agent has been draining for longer than its pool's operator finds right. It goes on; a person is told."""
+    since, limit = situation.memory.draining_since.get(agent.record.instance_id), agent.pool.drain_timeout_seconds
+    return since is not None and limit is not None and situation.now - since > limit
 
 
 def repairs(situation: Situation, seen: Mapping[str, Look]) -> list[Terminate | DeleteNode | Adopt | Cordon | Held]:
@@ -76,7 +83,7 @@ def repairs(situation: Situation, seen: Mapping[str, Look]) -> list[Terminate | 
     return kept
 
 
-def unfinished(situation: Situation) -> Iterator[Terminate | DeleteNode | Forget]:
+def unfinished(situation: Situation) -> Iterator[Terminate | DeleteNode | Forget | Held]:
     """Go on with what was condemned: terminate again what still runs, delete its node, close its record."""
     for agent in situation.agents:
         record = agent.record
@@ -97,7 +104,7 @@ def unfinished(situation: Situation) -> Iterator[Terminate | DeleteNode | Forget
                 detail=f"{record.instance_id} and its node are gone",
             )
         elif agent.phase is Phase.CONDEMNED and agent.instance is not None and not agent.instance_ended and (node_gone or agent.idle):
-            yield _terminate(agent, Reason.CONDEMNED, f"{record.instance_id} was given up and still runs")
+            yield _terminate_again(situation, agent)
 
 
 def _condition(situation: Situation, agent: Agent) -> Seen | None:  # noqa: C901, PLR0911 - a table, a line each
@@ -144,9 +151,8 @@ def _repairs(  # noqa: C901 - one branch a kind of leak
                 if dead_long or (agent.idle and not situation.protected(agent)):
                     yield _delete(agent, agent.node.name, Reason.INSTANCE_GONE)
             case Condition.LOST if fact and now - fact.first_at >= DISCONNECT_GRACE_SECONDS and not situation.protected(agent):
-                detail = f"disconnected for {(now - fact.first_at) / 60:.0f} min"
                 # Quarantine, not retire: demand must not count on an agent that is not connected.
-                yield cordon(situation, agent, MarkClass.QUARANTINE, Reason.DISCONNECTED, detail)
+                yield cordon(situation, agent, MarkClass.QUARANTINE, *_why_lost(situation, agent, fact))
     for instance in _strays(situation):
         if instance.id in facts:
             yield _adopt(situation, instance)
@@ -157,6 +163,12 @@ def _repairs(  # noqa: C901 - one branch a kind of leak
         if fact and (found or now - fact.first_at >= NOT_FOUND_IS_GONE_AFTER_SECONDS):
             detail = f"EC2 says that its instance {instance_id} is gone"
             yield DeleteNode(controller=controller, pool="", node=node.name, instance_id=None, reason=Reason.INSTANCE_GONE, detail=detail)
+
+
+def _why_lost(situation: Situation, agent: Agent, fact: Look) -> tuple[Reason, str]:
+    if agent.record.instance_id not in situation.memory.connected:
+        return Reason.BOOT_TIMEOUT, f"registered, and not connected within {agent.pool.boot_timeout_seconds:g} s"
+    return Reason.DISCONNECTED, f"disconnected for {(situation.now - fact.first_at) / 60:.0f} min"
 
 
 def _strays(situation: Situation) -> Iterator[Instance]:
@@ -219,6 +231,23 @@ def _terminate(agent: Agent, reason: Reason, detail: str) -> Terminate:
         reason=reason,
         detail=detail,
     )
+
+
+def _terminate_again(situation: Situation, agent: Agent) -> Terminate | Held:
+    """Go on terminating; what EC2 refuses, for a person to see, is asked for once an hour."""
+    record, stuck = agent.record, situation.memory.stuck.get(agent.record.instance_id)
+    if stuck is not None and situation.now - stuck.tried_at < STUCK_TRY_AGAIN_SECONDS:
+        minutes = (situation.now - stuck.since_at) / 60
+        return _held(agent, Reason.STUCK, f"EC2 has not let us terminate {record.instance_id} for {minutes:.0f} min: is it protected?")
+    return _terminate(agent, Reason.CONDEMNED, f"{record.instance_id} was given up and still runs")
+
+
+def _still_busy(situation: Situation, agent: Agent) -> Held:
+    jobs = ", ".join(sorted(build.job or "a build" for build in agent.node.builds)) if agent.node else ""
+    if is_drain_overdue(situation, agent):
+        minutes = (situation.now - situation.memory.draining_since[agent.record.instance_id]) / 60
+        return _held(agent, Reason.DRAIN_OVERDUE, f"{agent.record.node} has been draining for {minutes:.0f} min, busy with {jobs}")
+    return _held(agent, Reason.STILL_BUSY, f"{agent.record.node}: {agent.busy_executors} builds are not done")
 
 
 def _delete(agent: Agent, node: str, reason: Reason) -> DeleteNode:

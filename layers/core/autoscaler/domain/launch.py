@@ -7,11 +7,11 @@ from math import inf
 from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.demand import Want
 from autoscaler.domain.durations import Learned
-from autoscaler.domain.limits import Room
 from autoscaler.domain.model import Market, Offering
 from autoscaler.domain.plan import Held, Launch, Uncordon
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.reasons import Reason
+from autoscaler.domain.room import Room
 from autoscaler.domain.supply import Slot, Supply, ready_slots
 
 HOUR_SECONDS = 3600.0
@@ -46,9 +46,11 @@ class _Account:
 class _Order:
     """Agents planned for one pool, for the weightiest of their reasons."""
 
+    market: Market
+    offerings: tuple[Offering, ...]
+    reason: Reason
+    detail: str
     count: int = 0
-    reason: Reason = Reason.STARVED_QUEUE
-    detail: str = ""
 
 
 class LaunchWalk:
@@ -87,7 +89,6 @@ class LaunchWalk:
         for want in mature:
             for pool in want.pools:
                 self._items_for[pool.name] = self._items_for.get(pool.name, 0) + 1
-                self._oldest[pool.name] = max(self._oldest.get(pool.name, 0.0), want.item.waiting_seconds)
         for agent in retiring:
             self._retiring.setdefault(agent.pool.name, []).append(agent)
         for want in mature:
@@ -115,14 +116,13 @@ class LaunchWalk:
         """One launch per pool that agents were planned for."""
         launches = []
         for name, order in self._orders.items():
-            market, offerings = self._offered(self._pools[name]) or (Market.ON_DEMAND, ())
             launches.append(
                 Launch(
                     controller=self._controller,
                     pool=name,
                     count=order.count,
-                    market=market,
-                    offerings=offerings,
+                    market=order.market,
+                    offerings=order.offerings,
                     keep_until=keep_until,
                     intent_id=intent_id,
                     reason=order.reason,
@@ -137,6 +137,9 @@ class LaunchWalk:
             slot = self._supply.soonest(self._servers_of(want))
         pool = self._best_pool(want)
         start = slot.free_seconds if slot else inf
+        if start > pool.boot_seconds:
+            # Patience with spot is measured on what still waits for a launch, not on what a booting agent will take.
+            self._oldest[pool.pool.name] = max(self._oldest.get(pool.pool.name, 0.0), want.item.waiting_seconds)
         if slot is None:
             detail = f"{want.item.job or 'a job'} waits, and no executor can ever take it"
             if not self._buy(pool, Reason.NOBODY_CAN_SERVE, detail):
@@ -182,7 +185,7 @@ class LaunchWalk:
         if refusal:
             return self._hold(name, *refusal)
         self._room.take(pool.pool, offered[1])
-        order = self._orders.setdefault(name, _Order(reason=reason, detail=detail))
+        order = self._orders.setdefault(name, _Order(*offered, reason=reason, detail=detail))
         order.count += 1
         for _ in range(pool.pool.executors):
             self._supply.add(Slot(name, pool.boot_seconds))
@@ -193,6 +196,10 @@ class LaunchWalk:
         return False
 
     def _offered(self, pool: PoolView) -> tuple[Market, tuple[Offering, ...]] | None:
+        """What to ask for: all agents of a pool on one market, the one that its first order of this pass was for."""
+        order = self._orders.get(pool.pool.name)
+        if order is not None:
+            return order.market, order.offerings
         return pool.market_offerings(self._oldest.get(pool.pool.name, 0.0))
 
     def _best_pool(self, want: Want) -> PoolView:

@@ -52,6 +52,23 @@ class CoolOff:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Breaker:
+    """Boots that failed in a row in one pool. Closed below the number that opens it; past ``until_at`` one trial at a time."""
+
+    failures: int
+    until_at: float = 0.0
+    failed: tuple[str, ...] = ()  # the latest of them, by instance id: each counts once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stuck:
+    """An instance that EC2 does not let us terminate."""
+
+    since_at: float
+    tried_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Month:
     """Dollars metered in a calendar month (UTC)."""
 
@@ -71,6 +88,12 @@ class Memory:
     idle_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
     cool_offs: Mapping[str, CoolOff] = field(default_factory=dict)  # by pool/offering, pool, or "account"
     booted: frozenset[str] = frozenset()  # instances whose boot was noted
+    connected: frozenset[str] = frozenset()  # instances that were seen connected
+    breakers: Mapping[str, Breaker] = field(default_factory=dict)  # by pool
+    draining_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
+    stuck: Mapping[str, Stuck] = field(default_factory=dict)  # by instance id
+    proven: Mapping[str, str] = field(default_factory=dict)  # launch template version that was seen to boot, by pool
+    outdated: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # when agents were taken as outdated within the hour, by pool
     boots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds, by pool
     tails: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds idle before retirement, by pool
     month: Month = field(default_factory=Month)

@@ -4,10 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from autoscaler.domain.agents import Agent, Phase
-from autoscaler.domain.limits import Room, living_records
+from autoscaler.domain.breakers import is_tripped
+from autoscaler.domain.giveup import is_drain_overdue
+from autoscaler.domain.limits import living_records
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.retire import starved_by_pool
+from autoscaler.domain.room import Room
 from autoscaler.domain.situation import Situation
 from autoscaler.domain.snapshot import Build
 from autoscaler.domain.supply import build_remaining_seconds
@@ -124,12 +127,16 @@ _COUNTED = (
 
 def _fleet_data(situation: Situation) -> Iterator[Datum]:
     fleet, limits = situation.fleet, situation.fleet.limits
-    room = Room(situation.snapshot, fleet, situation.memory)
+    room = Room(situation)
     dimensions = (("Fleet", fleet.name),)
     records = living_records(situation.snapshot)
     yield _one("UsdPerHour", sum(record.usd_per_hour for record in records), NONE, dimensions)
     shares = [room.agents_in(pool.name) / pool.max_agents for pool in fleet.pools.values()]
     yield _one("AgentsLimitUsedPercent", 100.0 * max([*shares, room.agents / limits.max_agents]), PERCENT, dimensions)
+    overdue = sum(is_drain_overdue(situation, agent) for agent in situation.agents)
+    yield _one("DrainsOverdue", overdue, COUNT, dimensions)
+    yield _one("AgentsStuck", len(situation.memory.stuck), COUNT, dimensions)
+    yield _one("BreakersOpen", sum(is_tripped(breaker) for breaker in situation.memory.breakers.values()), COUNT, dimensions)
     yield _one("LaunchRateUsedPercent", 100.0 * room.launched / limits.max_launches_per_hour, PERCENT, dimensions)
 
 

@@ -60,6 +60,8 @@ class Pool:
     idle_seconds: float | None
     drain_settle_seconds: float
     spot_patience_seconds: float
+    max_agent_hours: float | None = None  # an older agent is replaced; None: never for its age
+    drain_timeout_seconds: float | None = None  # a longer drain is an alarm, never a kill; None: no alarm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,16 @@ UNSUPPORTED_COOL_OFF_SECONDS = 86_400.0
 # A bad template or an exhausted vCPU quota needs a person; try again at this pace meanwhile.
 POOL_PAUSE_SECONDS = 300.0
 ACCOUNT_THROTTLE_SECONDS = 60.0
+# One boot may fail by itself; three in a row are the image's, the network's or the template's doing. Launching on costs money for
+# nothing, so a pool is paused, twice as long each time, and tried with one agent at a time until one connects.
+BREAKER_FAILURES = 3
+BREAKER_SECONDS, BREAKER_AT_MOST_SECONDS = 300.0, 3600.0
+FAILED_BOOTS_KEPT = 20
+# EC2 does not let us terminate it (protected): a person must act, and finds out by the alarm. Asking each minute changes nothing.
+STUCK_TRY_AGAIN_SECONDS = 3600.0
+# Agents taken because a machine, a template or an age is not what it should be, at most this share of a pool an hour.
+OUTDATED_SHARE = 0.2
+OUTDATED_AT_LEAST = 1
 # p50 of the boots seen is used once there are this many; the observed idle tail likewise.
 BOOTS_TO_TRUST = 10
 TAILS_TO_TRUST = 20

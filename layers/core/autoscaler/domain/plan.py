@@ -121,6 +121,15 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BootFailure:
+    """An instance of which no agent ever connected; what it has to say for itself is worth keeping."""
+
+    controller: str
+    pool: str
+    instance_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What one pass decided, and what the next one should remember."""
 
@@ -129,4 +138,5 @@ class Plan:
     steps: tuple[Step, ...]
     held: tuple[Held, ...]
     memory: Memory
+    boot_failures: tuple[BootFailure, ...] = ()  # that no earlier plan named
     remember: bool  # False: the memory holds nothing that the next pass does not see by itself

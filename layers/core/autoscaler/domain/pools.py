@@ -96,4 +96,7 @@ def _pause(pool: Pool, memory: Memory, now: float) -> tuple[Reason | None, str]:
     for key, reason in ((pool.name, Reason.POOL_PAUSED), ("account", Reason.ACCOUNT_THROTTLED)):
         if _cooled(memory, key, now):
             return reason, f"{memory.cool_offs[key].why}; {memory.cool_offs[key].until_at - now:.0f} s to go"
+    breaker = memory.breakers.get(pool.name)
+    if breaker is not None and now < breaker.until_at:
+        return Reason.BREAKER_OPEN, f"{breaker.failures} boots in a row failed; one is tried again in {breaker.until_at - now:.0f} s"
     return None, ""

@@ -14,6 +14,7 @@ from autoscaler.domain.pools import PoolView
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.situation import Situation
 from autoscaler.domain.supply import agent_remaining_seconds
+from autoscaler.domain.trials import why_outdated
 
 
 def next_window(window: Window | None, needed: int, now: float, length_seconds: float) -> Window:
@@ -76,15 +77,16 @@ def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window])
 
 
 def least_missed(situation: Situation, agents: list[Agent]) -> list[Agent]:
-    """Order agents by how little is lost with them: idle longest first, then the smallest sum of remaining durations."""
+    """Order agents by how little is lost with them: outdated first, idle longest, then the smallest sum of remaining durations."""
 
-    def loss(agent: Agent) -> tuple[float, float, str]:
+    def loss(agent: Agent) -> tuple[bool, float, float, str]:
         instance_id, controller = agent.record.instance_id, agent.record.controller
+        wanted = why_outdated(situation, agent) is None
         if agent.idle:
-            return 0.0, situation.memory.idle_since.get(instance_id, situation.now), instance_id
+            return wanted, 0.0, situation.memory.idle_since.get(instance_id, situation.now), instance_id
         learned = situation.snapshot.learned[controller]
         left = agent_remaining_seconds(agent, learned, situation.now, situation.queued_runs(controller))
-        return 1.0, sum(left), instance_id
+        return wanted, 1.0, sum(left), instance_id
 
     return sorted(agents, key=loss)
 

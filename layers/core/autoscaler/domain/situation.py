@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from autoscaler.domain.agents import Agent, join_agents
+from autoscaler.domain.agents import Agent, Phase, join_agents
+from autoscaler.domain.breakers import note_connected
 from autoscaler.domain.demand import Demand, read_demand
 from autoscaler.domain.limits import living_records, meter, missing_of
 from autoscaler.domain.lives import in_grace, is_recovering, next_lives
@@ -25,6 +26,7 @@ class Situation:
     demands: Mapping[str, Demand]
     pools: Mapping[tuple[str, str], PoolView]
     memory: Memory
+    versions: Mapping[str, str]  # of launch templates, by instance id
 
     @property
     def now(self) -> float:
@@ -54,6 +56,10 @@ class Situation:
         name = agent.record.node or ""
         demand = self.demands.get(agent.record.controller)
         return demand is None or name in demand.pins or bool(life and name in life.suspects)
+
+    def template_version(self, agent: Agent) -> str:
+        """The version of the launch template that an agent came from; "" where EC2 does not say."""
+        return self.versions.get(agent.record.instance_id, "")
 
     def pools_of(self, controller: str) -> dict[str, PoolView]:
         """The pools that may serve one controller, by name."""
@@ -85,15 +91,21 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
     }
     pins = {name: demand.pins for name, demand in demands.items()}
     boots, booted = _boots(memory, agents)
+    versions = {instance.id: instance.template_version for instance in snapshot.instances}
+    living = {agent.record.instance_id for agent in agents if not agent.instance_ended}
     memory = replace(
         memory,
         lives=next_lives(memory.lives, snapshot.controllers.values(), pins, now),
-        idle_since=_idle_since(memory, agents, now),
+        idle_since=_since(memory.idle_since, (agent for agent in agents if agent.idle), now),
         boots=boots,
         booted=booted,
         month=meter(memory.month, living_records(snapshot), now),
         cool_offs={key: c for key, c in memory.cool_offs.items() if now - c.until_at < 3600.0},
+        draining_since=_since(memory.draining_since, (agent for agent in agents if agent.mark), now),
+        stuck={instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id in living},
+        proven={**memory.proven, **_proven(snapshot, agents, versions)},
     )
+    memory = note_connected(memory, agents)
     by_key: dict[tuple[str, str], list[Agent]] = {}
     for agent in agents:
         by_key.setdefault(agent.key, []).append(agent)
@@ -102,7 +114,7 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
         for view in snapshot.controllers.values()
         for pool in fleet.pools_of(view.name)
     }
-    return Situation(snapshot=snapshot, fleet=fleet, agents=agents, demands=demands, pools=pools, memory=memory)
+    return Situation(snapshot=snapshot, fleet=fleet, agents=agents, demands=demands, pools=pools, memory=memory, versions=versions)
 
 
 def _restarted(memory: Memory, view: ControllerView) -> bool:
@@ -110,9 +122,20 @@ def _restarted(memory: Memory, view: ControllerView) -> bool:
     return view.complete and life is not None and life.session != view.session
 
 
-def _idle_since(memory: Memory, agents: Iterable[Agent], now: float) -> dict[str, float]:
-    resting = (agent.record.instance_id for agent in agents if agent.idle)
-    return {instance_id: memory.idle_since.get(instance_id, now) for instance_id in resting}
+def _since(before: Mapping[str, float], agents: Iterable[Agent], now: float) -> dict[str, float]:
+    """Carry on since when something is true of each of these agents."""
+    return {agent.record.instance_id: before.get(agent.record.instance_id, now) for agent in agents}
+
+
+def _proven(snapshot: Snapshot, agents: Iterable[Agent], versions: Mapping[str, str]) -> dict[str, str]:
+    """Find the pools of whose present launch template version an agent is connected."""
+    return {
+        agent.pool.name: version
+        for agent in agents
+        if agent.phase is Phase.READY
+        and (version := versions.get(agent.record.instance_id))
+        and version == snapshot.template_versions.get(agent.pool.name)
+    }
 
 
 def _boots(memory: Memory, agents: Iterable[Agent]) -> tuple[dict[str, tuple[float, ...]], frozenset[str]]:

@@ -1,7 +1,7 @@
 """What one pass saw of Jenkins, EC2 and our own state; immutable."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
@@ -138,6 +138,8 @@ class Instance:
     instance_type: str
     market: str
     launched_at: float
+    template_version: str = ""  # of its launch template; "" where EC2 does not say
+    node: str = ""  # as it was named at registration
 
 
 class RecordState(StrEnum):
@@ -211,3 +213,4 @@ class Snapshot:
     intents: tuple[Intent, ...]
     memory: Memory
     learned: Mapping[str, Learned]  # by controller
+    template_versions: Mapping[str, str] = field(default_factory=dict)  # what would be launched now, by pool; where EC2 says so

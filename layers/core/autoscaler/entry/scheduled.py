@@ -117,12 +117,12 @@ def _turns(wired: Runtime, context: Context, command: Command) -> Iterator[Turn]
 def _scaling_data(fleet: str, function: str, reports: list[Report]) -> list[Datum]:
     results = [result for report in reports for result in report.results]
     held = {(h.controller, h.pool, h.reason) for report in reports for h in report.plan.held}
-    failures = [r for r in results if isinstance(r.step, Terminate) and r.step.reason is Reason.BOOT_TIMEOUT]
     counts = {
         "Launches": done(results, Launch),
         "LaunchesHeld": sum(reason in _HOLDS_LAUNCHES for _, _, reason in held),
         "Terminations": done(results, Terminate),
-        "BootFailures": done(failures, Terminate),
+        "BootFailures": sum(len(report.plan.boot_failures) for report in reports),
+        "SweepsStopped": sum(reason is Reason.SWEEP_LIMIT for _, _, reason in held),
         "LeaseHeld": 0,
     }
     return [*scaling(fleet, counts), heartbeat(fleet, function)]
@@ -137,4 +137,7 @@ _HOLDS_LAUNCHES = {
     Reason.NO_OFFERING,
     Reason.POOL_PAUSED,
     Reason.ACCOUNT_THROTTLED,
+    Reason.BREAKER_OPEN,
+    Reason.ONE_TRIAL,
+    Reason.CANARY,
 }

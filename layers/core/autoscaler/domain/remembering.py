@@ -1,0 +1,47 @@
+"""What a pass leaves for the next one to know, beyond what the next one sees by itself."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from autoscaler.domain.breakers import note_failed
+from autoscaler.domain.limits import HOUR_SECONDS
+from autoscaler.domain.memory import Memory
+from autoscaler.domain.numbers import REQUESTS_REMEMBERED_SECONDS, SAMPLES_KEPT
+from autoscaler.domain.outdated import note_outdated
+from autoscaler.domain.plan import BootFailure, Forget, Held, Step, Terminate
+from autoscaler.domain.reasons import Reason
+from autoscaler.domain.situation import Situation
+
+
+def remember(memory: Memory, situation: Situation, decided: list[Step | Held], failures: Iterable[BootFailure]) -> Memory:
+    """Note everything that follows from what ``scale_down`` decided."""
+    memory = note_failed(memory, failures, situation.now)
+    memory = note_outdated(memory, decided, situation.now)
+    return _note_gone(_note_tails(memory, situation, decided), situation, decided)
+
+
+def remember_request(situation: Situation, request_id: str | None) -> Memory:
+    """Note that a person's request was done."""
+    known = situation.memory.requests
+    kept = {key: at for key, at in known.items() if situation.now - at < REQUESTS_REMEMBERED_SECONDS}
+    if request_id:
+        kept[request_id] = situation.now
+    return replace(situation.memory, requests=kept)
+
+
+def _note_tails(memory: Memory, situation: Situation, decided: list[Step | Held]) -> Memory:
+    """Note how long each agent that is given up now was idle: it is what the next one's price includes."""
+    tails = dict(memory.tails)
+    for step in decided:
+        since = situation.memory.idle_since.get(step.instance_id) if isinstance(step, Terminate) else None
+        if isinstance(step, Terminate) and step.reason is Reason.DRAINED and since is not None:
+            tails[step.pool] = (*tails.get(step.pool, ()), situation.now - since)[-SAMPLES_KEPT:]
+    return replace(memory, tails=tails)
+
+
+def _note_gone(memory: Memory, situation: Situation, decided: list[Step | Held]) -> Memory:
+    """Note when agents were launched whose records are closed now, as long as they count in the hour's launch rate."""
+    forgotten = {step.instance_id for step in decided if isinstance(step, Forget)}
+    gone = [record.launched_at for record in situation.snapshot.records if record.instance_id in forgotten]
+    lately = tuple(at for at in (*memory.launches_gone, *gone) if situation.now - at < HOUR_SECONDS)
+    return replace(memory, launches_gone=lately)

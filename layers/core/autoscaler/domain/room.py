@@ -1,0 +1,81 @@
+"""The ceilings: how much room is left for launches, and which limit is the one that is hit."""
+
+from collections.abc import Iterable
+
+from autoscaler.domain.agents import Agent
+from autoscaler.domain.limits import HOUR_SECONDS, launched_lately, living_records, missing_of
+from autoscaler.domain.model import Offering, Pool
+from autoscaler.domain.numbers import MONTH_RESERVE_SECONDS
+from autoscaler.domain.reasons import Reason
+from autoscaler.domain.situation import Situation
+from autoscaler.domain.snapshot import RecordState
+from autoscaler.domain.trials import on_trial
+
+
+class Room:
+    """What the limits still allow; taking from it is how a plan reserves."""
+
+    def __init__(self, situation: Situation) -> None:
+        """Count what lives and what was asked for, open launches included."""
+        snapshot, fleet, memory = situation.snapshot, situation.fleet, situation.memory
+        self._limits = fleet.limits
+        self._trials = {name: trial for pool in fleet.pools.values() if (trial := on_trial(situation, name := pool.name))}
+        self._booting = _booting(situation)
+        records = living_records(snapshot)
+        open_intents = [intent for intent in snapshot.intents if intent.open]
+        self._in_pool: dict[str, int] = {}
+        for name in fleet.pools:
+            of_records = sum(record.pool == name for record in records)
+            self._in_pool[name] = of_records + sum(missing_of(i) for i in open_intents if i.pool == name)
+        self.agents = len(records) + sum(missing_of(intent) for intent in open_intents)
+        self.launched = launched_lately(snapshot, memory)
+        self._rate = sum(record.usd_per_hour for record in records)
+        self._rate += sum(missing_of(intent) * intent.usd_per_hour for intent in open_intents)
+        self._month = memory.month.usd + self._rate * MONTH_RESERVE_SECONDS / HOUR_SECONDS
+
+    def agents_in(self, pool: str) -> int:
+        """Agents of a pool, on all controllers, launches under way included."""
+        return self._in_pool[pool]
+
+    def refusal(self, pool: Pool, offerings: Iterable[Offering]) -> tuple[Reason, str] | None:
+        """Name the limit that forbids one more agent at the dearest of these prices; None when there is room."""
+        usd = max(offering.usd_per_hour for offering in offerings)
+        limits, month = self._limits, self._month + usd * MONTH_RESERVE_SECONDS / HOUR_SECONDS
+        checks = (
+            (Reason.MAX_AGENTS, self._in_pool[pool.name] + 1, pool.max_agents, "agents in the pool"),
+            (Reason.FLEET_MAX_AGENTS, self.agents + 1, limits.max_agents, "agents in the fleet"),
+            (Reason.LAUNCH_RATE, self.launched + 1, limits.max_launches_per_hour, "launches within the hour"),
+            (Reason.USD_PER_HOUR, self._rate + usd, limits.max_usd_per_hour, "dollars per hour"),
+            (Reason.USD_PER_MONTH, month, limits.max_usd_per_month, "dollars in the month"),
+        )
+        for reason, would_be, limit, unit in checks:
+            if would_be > limit + 1e-9:
+                return reason, f"one more would make {would_be:g} {unit}, the limit is {limit:g}"
+        if pool.name in self._trials and self._booting.get(pool.name):
+            return self._trials[pool.name]
+        return None
+
+    def take(self, pool: Pool, offerings: Iterable[Offering]) -> None:
+        """Reserve one agent."""
+        usd = max(offering.usd_per_hour for offering in offerings)
+        self._in_pool[pool.name] += 1
+        self._booting[pool.name] = self._booting.get(pool.name, 0) + 1
+        self.agents += 1
+        self.launched += 1
+        self._rate += usd
+        self._month += usd * MONTH_RESERVE_SECONDS / HOUR_SECONDS
+
+
+def _booting(situation: Situation) -> dict[str, int]:
+    """Count the agents of each pool that were asked for and never seen connected."""
+    counts: dict[str, int] = {}
+    for agent in situation.agents:
+        if _may_still_connect(agent) and agent.record.instance_id not in situation.memory.connected:
+            counts[agent.pool.name] = counts.get(agent.pool.name, 0) + 1
+    for intent in situation.snapshot.intents:
+        counts[intent.pool] = counts.get(intent.pool, 0) + missing_of(intent)
+    return counts
+
+
+def _may_still_connect(agent: Agent) -> bool:
+    return agent.record.state in {RecordState.REQUESTED, RecordState.REGISTERED} and not agent.instance_ended
