@@ -38,6 +38,7 @@ class MemoryState:
         with self._write("add_record"):
             if record.instance_id in self.records:
                 raise ConflictError("the record exists")
+            self._check_node(record)
             self.records[record.instance_id] = record
 
     def change_record(self, record: Record, *, expected: RecordState) -> None:
@@ -49,11 +50,14 @@ class MemoryState:
             if record.state is RecordState.GONE:
                 del self.records[record.instance_id]
             else:
+                self._check_node(record)
                 self.records[record.instance_id] = record
 
-    def add_intent(self, intent: Intent) -> None:
-        """Write a new intent."""
+    def add_intent(self, intent: Intent, *, holder: str) -> None:
+        """Write a new intent while the lease is still the holder's."""
         with self._write("add_intent"):
+            if self.holder is None or self.holder[0] != holder:
+                raise ConflictError("the lease is somebody else's")
             if intent.id in self.intents:
                 raise ConflictError("the intent exists")
             self.intents[intent.id] = intent
@@ -100,6 +104,13 @@ class MemoryState:
         """Give the lease up."""
         if self.holder is not None and self.holder[0] == owner:
             self.holder = None
+
+    def _check_node(self, record: Record) -> None:
+        """A node is one instance's."""
+        place = record.controller, record.node
+        others = (known for known in self.records.values() if known.instance_id != record.instance_id)
+        if record.node and any((known.controller, known.node) == place for known in others):
+            raise ConflictError("another instance has this node")
 
     @contextmanager
     def _write(self, call: str) -> Iterator[None]:

@@ -47,6 +47,12 @@ MEMORY = Memory(
 )
 
 
+def add_intent(state, intent):
+    assert state.acquire("a", now=0.0, until=70.0)
+    state.add_intent(intent, holder="a")
+    state.release("a")
+
+
 def test_a_new_fleet_has_an_empty_book(state):
     assert state.read() == Book()
 
@@ -54,7 +60,7 @@ def test_a_new_fleet_has_an_empty_book(state):
 def test_what_is_written_is_read(state):
     record, intent = a_record("i-1", node="cpu-1"), an_intent("l-1", count=3)
     state.add_record(record)
-    state.add_intent(intent)
+    add_intent(state, intent)
     book = state.read()
     assert (book.records, book.intents) == ((record,), (intent,))
 
@@ -111,9 +117,9 @@ def test_registration_and_repair_cannot_both_win(state):
 
 def test_an_intent_goes_forward_only_and_is_removed_when_settled(state):
     intent = an_intent("l-1", state=IntentState.WRITTEN)
-    state.add_intent(intent)
+    add_intent(state, intent)
     with pytest.raises(ConflictError):
-        state.add_intent(intent)
+        add_intent(state, intent)
     with pytest.raises(ConflictError):
         state.remove_intent(intent)
     state.change_intent(replace(intent, state=IntentState.SETTLED), expected=IntentState.WRITTEN)
@@ -188,3 +194,58 @@ def test_many_entries_are_read_whole(state):
     for number in range(120):
         state.add_record(a_record(f"i-{number}", launch="x" * 9000))
     assert len(state.read().records) == 120
+
+
+def test_a_launch_is_written_down_only_by_who_still_holds_the_lease(state):
+    state.acquire("a", now=0.0, until=70.0)
+    with pytest.raises(ConflictError):
+        state.add_intent(an_intent("l-1"), holder="b")
+    state.acquire("b", now=71.0, until=141.0)
+    with pytest.raises(ConflictError):
+        state.add_intent(an_intent("l-1"), holder="a")
+    state.release("b")
+    with pytest.raises(ConflictError):
+        state.add_intent(an_intent("l-1"), holder="b")
+    assert state.read().intents == ()
+
+
+def test_a_node_is_one_instances_until_that_one_is_gone(state):
+    one, two = a_record("i-1"), a_record("i-2")
+    state.add_record(one)
+    state.add_record(two)
+    registered = replace(one, node="slot-1", state=RecordState.REGISTERED)
+    state.change_record(registered, expected=RecordState.REQUESTED)
+    late = replace(two, node="slot-1", state=RecordState.REGISTERED)
+    with pytest.raises(ConflictError):
+        state.change_record(late, expected=RecordState.REQUESTED)
+    with pytest.raises(ConflictError):
+        state.add_record(a_record("i-3", node="slot-1"))
+    assert {(r.instance_id, r.node) for r in state.read().records} == {("i-1", "slot-1"), ("i-2", None)}
+    state.change_record(replace(late, controller="other"), expected=RecordState.REQUESTED)  # a node of that name elsewhere is another one
+    state.change_record(replace(registered, state=RecordState.CONDEMNED), expected=RecordState.REGISTERED)
+    state.change_record(replace(registered, state=RecordState.GONE), expected=RecordState.CONDEMNED)
+    state.add_record(a_record("i-3", node="slot-1"))
+    assert {(r.instance_id, r.node) for r in state.read().records} == {("i-2", "slot-1"), ("i-3", "slot-1")}
+
+
+def test_two_instances_at_once_never_get_the_same_node(state):
+    for number in range(4):
+        state.add_record(a_record(f"i-{number}"))
+    won, barrier = [], threading.Barrier(4)
+
+    def take(number):
+        barrier.wait()
+        record = a_record(f"i-{number}", node="slot-1", state=RecordState.REGISTERED)
+        try:
+            state.change_record(record, expected=RecordState.REQUESTED)
+            won.append(number)
+        except ConflictError:
+            return
+
+    threads = [threading.Thread(target=take, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+    assert [r.instance_id for r in state.read().records if r.node] == [f"i-{won[0]}"]

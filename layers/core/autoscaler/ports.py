@@ -114,13 +114,13 @@ class Ledger(Protocol):
         """Read everything, consistently enough that what this pass wrote is there."""
 
     def add_record(self, record: Record) -> None:
-        """Write a new record; `ConflictError` if there is one for this instance."""
+        """Write a new record; `ConflictError` if there is one for this instance, or another instance has its node."""
 
     def change_record(self, record: Record, *, expected: RecordState) -> None:
-        """Replace a record whose state is still ``expected``; one that is gone is removed."""
+        """Replace a record whose state is still ``expected``, unless another instance has its node; one that is gone is removed."""
 
-    def add_intent(self, intent: Intent) -> None:
-        """Write a new intent; `ConflictError` if there is one with this id."""
+    def add_intent(self, intent: Intent, *, holder: str) -> None:
+        """Write a new intent; `ConflictError` if there is one with this id, or the lease is not ``holder``'s any more."""
 
     def change_intent(self, intent: Intent, *, expected: IntentState) -> None:
         """Replace an intent whose state is still ``expected``."""

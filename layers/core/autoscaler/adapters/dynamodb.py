@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import TypeAdapter
@@ -40,6 +40,26 @@ class _Entry:
 _ENTRY = TypeAdapter(_Entry)
 
 
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """Under which a write takes effect, in DynamoDB's words."""
+
+    text: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def request(self) -> dict[str, Any]:
+        parts = {"ExpressionAttributeValues": dict(self.values), "ExpressionAttributeNames": dict(self.names)}
+        return {"ConditionExpression": self.text} | {key: part for key, part in parts.items() if part}
+
+
+_IS_NEW = _Condition("attribute_not_exists(fleet)")
+_Write: TypeAlias = tuple[str, dict[str, Any]]
+# A transaction is cancelled when one of its conditions does not hold, or another one writes the same items.
+_LOST_THE_RACE = {"ConditionalCheckFailedException", "TransactionCanceledException", "TransactionConflictException"}
+
+
 class DynamoState:
     """The state of one fleet. ``client`` makes the client at the first use."""
 
@@ -61,30 +81,31 @@ class DynamoState:
         )
 
     def add_record(self, record: Record) -> None:
-        """Write a record for an instance that has none."""
-        self._put(f"record#{record.instance_id}", self._stated(record.state, _Entry(record=record)), "attribute_not_exists(fleet)", {})
+        """Write a record for an instance that has none, and take its node, at once."""
+        self._write(self._put(f"record#{record.instance_id}", _stated(record.state, _Entry(record=record)), _IS_NEW), *self._taken(record))
 
     def change_record(self, record: Record, *, expected: RecordState) -> None:
-        """Replace a record in the expected state; one that is gone leaves no item, so that reads stay small."""
-        condition = ("#state = :expected", {":expected": {"S": str(expected)}}, {"#state": "state"})
+        """Replace a record in the expected state, its node with it; one that is gone leaves no item, so that reads stay small."""
+        item, condition = f"record#{record.instance_id}", _in_state(expected)
         if record.state is RecordState.GONE:
-            self._delete(f"record#{record.instance_id}", *condition)
+            self._write(self._delete(item, condition), *self._left(record))
         else:
-            self._put(f"record#{record.instance_id}", self._stated(record.state, _Entry(record=record)), *condition)
+            self._write(self._put(item, _stated(record.state, _Entry(record=record)), condition), *self._taken(record))
 
-    def add_intent(self, intent: Intent) -> None:
-        """Write an intent under a new id."""
-        self._put(f"intent#{intent.id}", self._stated(intent.state, _Entry(intent=intent)), "attribute_not_exists(fleet)", {})
+    def add_intent(self, intent: Intent, *, holder: str) -> None:
+        """Write an intent under a new id, while the lease is still the holder's."""
+        held = _Condition("#owner = :owner", {":owner": {"S": holder}}, {"#owner": "owner"})
+        written = self._put(f"intent#{intent.id}", _stated(intent.state, _Entry(intent=intent)), _IS_NEW)
+        self._write(written, self._check("lease", held))
 
     def change_intent(self, intent: Intent, *, expected: IntentState) -> None:
         """Replace an intent in the expected state."""
-        item = self._stated(intent.state, _Entry(intent=intent))
-        self._put(f"intent#{intent.id}", item, "#state = :expected", {":expected": {"S": str(expected)}}, {"#state": "state"})
+        self._write(self._put(f"intent#{intent.id}", _stated(intent.state, _Entry(intent=intent)), _in_state(expected)))
 
     def remove_intent(self, intent: Intent) -> None:
         """Delete an intent that is settled."""
-        settled = {":settled": {"S": str(IntentState.SETTLED)}}
-        self._delete(f"intent#{intent.id}", "attribute_not_exists(fleet) OR #state = :settled", settled, {"#state": "state"})
+        settled = _in_state(IntentState.SETTLED)
+        self._write(self._delete(f"intent#{intent.id}", replace(settled, text=f"attribute_not_exists(fleet) OR {settled.text}")))
 
     def save_memory(self, memory: Memory) -> None:
         """Replace the memory of this version."""
@@ -99,8 +120,9 @@ class DynamoState:
         """Take the lease by one conditional write."""
         item = {"owner": {"S": owner}, "until_at": {"N": repr(until)}}
         values = {":now": {"N": repr(now)}, ":owner": {"S": owner}}
+        free = _Condition("attribute_not_exists(fleet) OR until_at < :now OR #owner = :owner", values, {"#owner": "owner"})
         try:
-            self._put("lease", item, "attribute_not_exists(fleet) OR until_at < :now OR #owner = :owner", values, {"#owner": "owner"})
+            self._write(self._put("lease", item, free))
         except ConflictError:
             return False
         return True
@@ -108,17 +130,9 @@ class DynamoState:
     def release(self, owner: str) -> None:
         """Delete the lease if it is still ours."""
         try:
-            self._delete("lease", "#owner = :owner", {":owner": {"S": owner}}, {"#owner": "owner"})
+            self._write(self._delete("lease", _Condition("#owner = :owner", {":owner": {"S": owner}}, {"#owner": "owner"})))
         except ConflictError:
             return
-
-    def _delete(self, item: str, condition: str, values: dict[str, Any], names: dict[str, str]) -> None:
-        request: dict[str, Any] = {"Key": {"fleet": {"S": self._fleet}, "item": {"S": item}}, "ConditionExpression": condition}
-        if values:
-            request["ExpressionAttributeValues"] = values
-        if names:
-            request["ExpressionAttributeNames"] = names
-        self._call(lambda: self._client().delete_item(TableName=self._table, **request))
 
     def _save(self, item: str, version: int, entry: _Entry) -> None:
         """Replace an item of this version. What is too large is cut up: pieces first, under names of their own, then what names them."""
@@ -130,32 +144,43 @@ class DynamoState:
             pieces = {f"{item}~{digest}~{n}": packed[start : start + _PIECE_BYTES] for n, start in enumerate(starts)}
             packed = zlib.compress(_ENTRY.dump_json(_Entry(pieces=tuple(pieces))))
         for name, piece in pieces.items():
-            self._put(
-                name, {"piece": {"B": piece}, "piece_name": {"S": name}}, "attribute_not_exists(fleet) OR attribute_exists(piece)", {}
-            )
-        attributes = {"body": {"B": packed}, "version": {"N": str(version + 1)}}
-        condition, values = "attribute_not_exists(fleet)", {}
-        if version:
-            condition, values = "version = :version", {":version": {"N": str(version)}}
-        self._put(item, attributes, condition, values)
+            piece_or_nothing = _Condition("attribute_not_exists(fleet) OR attribute_exists(piece)")
+            self._write(self._put(name, {"piece": {"B": piece}, "piece_name": {"S": name}}, piece_or_nothing))
+        known = _Condition("version = :version", {":version": {"N": str(version)}}) if version else _IS_NEW
+        self._write(self._put(item, {"body": {"B": packed}, "version": {"N": str(version + 1)}}, known))
         # Only now does nothing name the old pieces any more.
         for name in sorted(old for old in self._pieces if old.startswith(f"{item}~") and old not in pieces):
-            self._delete(name, "attribute_exists(piece) OR attribute_not_exists(fleet)", {}, {})
+            self._write(self._delete(name, _Condition("attribute_exists(piece) OR attribute_not_exists(fleet)")))
         self._pieces |= pieces.keys()
 
-    @staticmethod
-    def _stated(state: str, entry: _Entry) -> dict[str, Any]:
-        return {"state": {"S": str(state)}, "body": {"S": _ENTRY.dump_json(entry, exclude_defaults=True).decode()}}
+    def _taken(self, record: Record) -> list[_Write]:
+        """Take a record's node for its instance: no other record can have it then."""
+        if record.node is None:
+            return []
+        return [self._put(_node_item(record), {"instance_id": {"S": record.instance_id}}, _free_or_of(record))]
 
-    def _put(
-        self, item: str, attributes: dict[str, Any], condition: str, values: dict[str, Any], names: dict[str, str] | None = None
-    ) -> None:
-        request: dict[str, Any] = {"Item": {"fleet": {"S": self._fleet}, "item": {"S": item}, **attributes}}
-        if values:
-            request["ExpressionAttributeValues"] = values
-        if names:
-            request["ExpressionAttributeNames"] = names
-        self._call(lambda: self._client().put_item(TableName=self._table, ConditionExpression=condition, **request))
+    def _left(self, record: Record) -> list[_Write]:
+        return [] if record.node is None else [self._delete(_node_item(record), _free_or_of(record))]
+
+    def _put(self, item: str, attributes: dict[str, Any], condition: _Condition) -> _Write:
+        return "Put", {"TableName": self._table, "Item": {**self._key(item), **attributes}, **condition.request}
+
+    def _delete(self, item: str, condition: _Condition) -> _Write:
+        return "Delete", {"TableName": self._table, "Key": self._key(item), **condition.request}
+
+    def _check(self, item: str, condition: _Condition) -> _Write:
+        return "ConditionCheck", {"TableName": self._table, "Key": self._key(item), **condition.request}
+
+    def _key(self, item: str) -> dict[str, Any]:
+        return {"fleet": {"S": self._fleet}, "item": {"S": item}}
+
+    def _write(self, *writes: _Write) -> None:
+        """Write one item, or several at once: all of them, or none."""
+        if len(writes) > 1:
+            self._call(lambda: self._client().transact_write_items(TransactItems=[{kind: request} for kind, request in writes]))  # type: ignore[misc]
+            return
+        [(kind, request)] = writes
+        self._call(lambda: self._client().put_item(**request) if kind == "Put" else self._client().delete_item(**request))
 
     def _entries(self) -> list[_Entry]:
         pages = self._call(
@@ -184,11 +209,28 @@ class DynamoState:
             return call()
         except ClientError as error:
             code = error.response.get("Error", {}).get("Code", "Unknown")
-            if code == "ConditionalCheckFailedException":
+            if code in _LOST_THE_RACE:
                 raise ConflictError("the state was changed by somebody else meanwhile") from error
             raise TransientError(f"DynamoDB: {code}") from error
         except BotoCoreError as error:
             raise UnansweredError(f"DynamoDB did not answer ({type(error).__name__})") from error
+
+
+def _stated(state: str, entry: _Entry) -> dict[str, Any]:
+    return {"state": {"S": str(state)}, "body": {"S": _ENTRY.dump_json(entry, exclude_defaults=True).decode()}}
+
+
+def _in_state(state: str) -> _Condition:
+    return _Condition("#state = :expected", {":expected": {"S": str(state)}}, {"#state": "state"})
+
+
+def _node_item(record: Record) -> str:
+    return f"node#{record.controller}/{record.node}"
+
+
+def _free_or_of(record: Record) -> _Condition:
+    mine = {":instance": {"S": record.instance_id}}
+    return _Condition("attribute_not_exists(fleet) OR instance_id = :instance", mine)
 
 
 def _joined(entry: _Entry, pieces: dict[str, bytes]) -> _Entry:

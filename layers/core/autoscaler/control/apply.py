@@ -97,7 +97,7 @@ class _Hand:
             case CreateBeacon():
                 return nodes.create_beacon(self._controllers[step.controller], step)
             case Launch():
-                result, setbacks = launches.launch(self._ports, self._fleet.pools[step.pool], step)
+                result, setbacks = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._snapshot.pass_id)
                 self.setbacks += setbacks
                 return result
             case Uncordon():

@@ -30,8 +30,8 @@ class Setback:
     error: OfferingError
 
 
-def launch(ports: Ports, pool: Pool, step: Launch) -> tuple[Result, tuple[Setback, ...]]:
-    """Write the intent, send it, settle it by the answer."""
+def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> tuple[Result, tuple[Setback, ...]]:
+    """Reserve it by an intent, under the lease of ``holder`` and no other; send it, settle it by the answer."""
     intent_id = step.intent_id or ports.new_id()
     intent = Intent(
         id=intent_id,
@@ -47,9 +47,9 @@ def launch(ports: Ports, pool: Pool, step: Launch) -> tuple[Result, tuple[Setbac
         empty_look_at=None,
     )
     try:
-        ports.ledger.add_intent(intent)
+        ports.ledger.add_intent(intent, holder=holder)
     except ConflictError:
-        return Result(step=step, outcome=Outcome.SKIPPED, detail="this request was launched before"), ()
+        return Result(step=step, outcome=Outcome.SKIPPED, detail="it was launched before, or another pass acts by now"), ()
     sent = _advance(ports, intent, replace(intent, state=IntentState.SENT))
     try:
         answer = ports.compute.launch(sent.request)
