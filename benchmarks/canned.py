@@ -93,6 +93,7 @@ def open_cans(cans: Cans) -> Ports:
         clock=lambda: cans.now,
         sleep=lambda _seconds: None,
         new_id=lambda: "id",
+        shuffled=list,
         log=lambda *_args, **_facts: None,
     )
 

@@ -122,6 +122,7 @@ class InMemory:
             clock=lambda: self.world.timeline.now,
             sleep=self.world.timeline.sleep,
             new_id=lambda: f"launch-{next(self._ids)}",
+            shuffled=lambda slots: self.world.chance.sample(slots, len(slots)),
             log=lambda event, **facts: self.logged.append((event, facts)),
         )
         Agents(self.world, ask_the_pass(self.ports, self.fleet))

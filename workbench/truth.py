@@ -103,13 +103,15 @@ def leaked_instances(world: World) -> list[Instance]:
 
 
 def leaked_nodes(world: World) -> list[str]:
-    """Nodes of ours whose instance does not live."""
+    """Nodes of ours whose instance does not live; of slots, which an operator made, those that are left offline by us."""
     living = {instance.tags.get("autoscaler:node") for instance in world.alive()}
     return [
         node.name
         for controller in world.controllers.values()
         for node in controller.nodes.values()
-        if world.fleet.ownership_label in node.labels and node.name not in living
+        if world.fleet.ownership_label in node.labels
+        and node.name not in living
+        and (controller.name not in world.fleet.slot_controllers or node.reason.startswith(f"autoscaler:{world.fleet.name}:"))
     ]
 
 

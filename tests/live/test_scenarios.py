@@ -54,6 +54,7 @@ class Scene:
             clock=lambda: time.time() + self.ahead_seconds,
             sleep=time.sleep,
             new_id=lambda: f"launch-{time.monotonic_ns()}",
+            shuffled=list,
             log=lambda *_args, **_facts: None,
         )
 

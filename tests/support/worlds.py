@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import boto3
@@ -78,9 +78,15 @@ def ec2_over_http(url: str) -> Any:
     return boto3.client("ec2", region_name="us-west-2", endpoint_url=url, config=config, **keys)
 
 
-def in_memory(*pools: Any, seed: int = 1, **limits: Any) -> InMemory:
-    """A whole fleet in memory: the real passes on the world."""
+def in_memory(*pools: Any, seed: int = 1, slots: dict[str, tuple[str, ...]] | None = None, **limits: Any) -> InMemory:
+    """A whole fleet in memory: the real passes on the world. ``slots``: nodes that an operator made on main, with their labels."""
     fleet = a_fleet(*(pools or (a_pool(),)), **limits)
+    if slots is not None:
+        fleet = replace(fleet, slot_controllers=frozenset({"main"}))
+        made = InMemory(a_world(fleet, seed), fleet)
+        for name, labels in slots.items():
+            made.world.controllers["main"].add_node(a_world_node(name, *labels, fleet.ownership_label, connected=False))
+        return made
     return InMemory(a_world(fleet, seed), fleet)
 
 

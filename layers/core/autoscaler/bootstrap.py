@@ -8,6 +8,7 @@ import uuid
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -92,6 +93,7 @@ def runtime() -> Runtime:
         clock=lambda: _TIME.clock(),  # noqa: PLW0108 - `use_time` may come after the wiring
         sleep=lambda seconds: _TIME.sleep(seconds),  # noqa: PLW0108
         new_id=lambda: uuid.uuid4().hex,
+        shuffled=lambda slots: Random().sample(slots, len(slots)),  # noqa: S311 - to seldom meet, not to be secret
         log=log,
     )
     return Runtime(ports=ports, fleet=fleet, look_every_seconds=_look_every_seconds())

@@ -156,6 +156,7 @@ class FleetSettings(_Settings):
             limits=Limits(**self.limits.model_dump()),
             controllers=tuple(self.controllers),
             pools={name: self._pool(name, pool) for name, pool in self.pools.items()},
+            slot_controllers=frozenset(name for name, controller in self.controllers.items() if controller.nodes == "slots"),
         )
 
     def _pool(self, name: str, pool: PoolSettings) -> Pool:

@@ -162,7 +162,7 @@ Sleep = Callable[[float], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Everything a pass may touch. ``clock``: epoch seconds; ``new_id``: a name never used before."""
+    """Everything a pass may touch. ``clock``: epoch seconds; ``new_id``: a name never used before; ``shuffled``: in an order of chance."""
 
     controllers: tuple[Controller, ...]
     compute: Compute
@@ -173,4 +173,5 @@ class Ports:
     clock: Clock
     sleep: Sleep
     new_id: Callable[[], str]
+    shuffled: Callable[[list[Node]], list[Node]]
     log: Callable[..., None]

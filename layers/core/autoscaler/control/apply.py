@@ -10,7 +10,20 @@ from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.domain.memory import Memory, Stuck
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.numbers import STEP_RESERVE_SECONDS
-from autoscaler.domain.plan import Adopt, BootFailure, Cordon, CreateBeacon, DeleteNode, Forget, Launch, Plan, Step, Terminate, Uncordon
+from autoscaler.domain.plan import (
+    Adopt,
+    BootFailure,
+    Cordon,
+    CreateBeacon,
+    DeleteNode,
+    Forget,
+    FreeSlot,
+    Launch,
+    Plan,
+    Step,
+    Terminate,
+    Uncordon,
+)
 from autoscaler.domain.setbacks import note_setback
 from autoscaler.domain.snapshot import InstanceState, Record, RecordState, Snapshot
 from autoscaler.errors import AutoscalerError, StuckError, UnansweredError
@@ -92,22 +105,20 @@ class _Hand:
                 self._silent.add(step.controller)
             return Result(step=step, outcome=Outcome.FAILED, detail=f"{type(error).__name__}: {error}")
 
-    def _take(self, step: Step) -> Result:  # noqa: C901 - one line a step
+    def _take(self, step: Step) -> Result:
         match step:
-            case CreateBeacon():
-                return nodes.create_beacon(self._controllers[step.controller], step)
+            case CreateBeacon() | Uncordon() | Cordon():
+                return nodes.act(self._controllers[step.controller], step)
             case Launch():
                 result, setbacks = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._snapshot.pass_id)
                 self.setbacks += setbacks
                 return result
-            case Uncordon():
-                return nodes.uncordon(self._controllers[step.controller], step)
-            case Cordon():
-                return nodes.cordon(self._controllers[step.controller], step)
             case Terminate():
                 return self._terminate(step)
             case DeleteNode():
                 return self._delete(step)
+            case FreeSlot():
+                return self._free(step)
             case Adopt():
                 return self._adopt(step)
             case Forget():
@@ -130,7 +141,8 @@ class _Hand:
             self.stuck.add(step.instance_id)
             raise
         self.terminated.add(step.instance_id)
-        if step.node is not None:
+        # A slot stays cordoned until its machine has surely ended: online again, it would take builds at once.
+        if step.node is not None and step.controller not in self._fleet.slot_controllers:
             self._controllers[step.controller].delete_node(step.node)
         return Result(step=step, outcome=Outcome.DONE)
 
@@ -145,6 +157,17 @@ class _Hand:
             self._change(record, RecordState.CONDEMNED)
         self._controllers[step.controller].delete_node(step.node)
         return Result(step=step, outcome=Outcome.DONE)
+
+    def _free(self, step: FreeSlot) -> Result:
+        """Give a slot back once EC2, asked again by id, says that its instance has ended."""
+        record = self._records.get(step.instance_id or "")
+        if step.instance_id is not None:
+            fate = self._ports.compute.fates([step.instance_id])[step.instance_id]
+            if fate not in {InstanceState.TERMINATED, InstanceState.NOT_FOUND}:
+                return Result(step=step, outcome=Outcome.SKIPPED, detail=f"its instance is {fate}")
+        if record is not None and record.state in _TERMINABLE:
+            self._change(record, RecordState.CONDEMNED)
+        return nodes.free(self._controllers[step.controller], step)
 
     def _adopt(self, step: Adopt) -> Result:
         instance = next(i for i in self._snapshot.instances if i.id == step.instance_id)

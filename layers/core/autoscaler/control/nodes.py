@@ -6,10 +6,21 @@ mark a person's, and a build alive.
 
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.marks import Mark, read_mark
-from autoscaler.domain.plan import Cordon, CreateBeacon, Uncordon
+from autoscaler.domain.plan import Cordon, CreateBeacon, FreeSlot, Uncordon
 from autoscaler.domain.snapshot import Node, OfflineCause
 from autoscaler.errors import ConflictError
 from autoscaler.ports import Controller
+
+
+def act(controller: Controller, step: CreateBeacon | Cordon | Uncordon) -> Result:
+    """Take a step that is about a node alone."""
+    match step:
+        case CreateBeacon():
+            return create_beacon(controller, step)
+        case Cordon():
+            return cordon(controller, step)
+        case Uncordon():
+            return uncordon(controller, step)
 
 
 def cordon(controller: Controller, step: Cordon) -> Result:
@@ -53,6 +64,16 @@ def may_terminate(controller: Controller, node_name: str, mark: Mark | None) -> 
     if not node.idle or node.builds:
         return "a build slipped in"
     return None
+
+
+def free(controller: Controller, step: FreeSlot) -> Result:
+    """Bring a slot back online if it still carries our mark; whatever anybody else marked stays so."""
+    node = controller.node(step.node)
+    if node is not None and step.mark is not None and carries(node, step.mark):
+        if not node.idle:
+            return Result(step=step, outcome=Outcome.SKIPPED, detail="a build is on it")
+        controller.toggle_offline(step.node, step.mark.text)
+    return Result(step=step, outcome=Outcome.DONE)
 
 
 def create_beacon(controller: Controller, step: CreateBeacon) -> Result:

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from autoscaler.domain.durations import Learned
-from autoscaler.domain.giveup import instance_in
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.snapshot import ControllerView, Instance, Record, RecordState, Snapshot
+from autoscaler.domain.strangers import instance_in
 from autoscaler.errors import TransientError
 from autoscaler.ports import Book, Controller, Ports
 

@@ -1,12 +1,17 @@
 """Registering an instance: win its record first, then make its node; cut off anywhere, the next time it asks goes on."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from autoscaler.domain.model import Fleet, NodeSpec
 from autoscaler.domain.registration import Caller, Granted, Refused, Status, Trust, authenticate, judge
-from autoscaler.domain.snapshot import Record, RecordState
+from autoscaler.domain.slots import free_slots
+from autoscaler.domain.snapshot import Node, Record, RecordState
 from autoscaler.errors import ConflictError, TransientError
 from autoscaler.ports import Controller, Ports
+
+# Each costs a write; an instance that found none asks again.
+_SLOTS_TRIED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,30 +41,60 @@ def register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Regist
 
 def _register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Registered | Refused:
     identity = ports.compute.identity(caller.session)
-    record = next((record for record in ports.ledger.read().records if record.instance_id == caller.session), None)
+    records = ports.ledger.read().records
+    record = next((record for record in records if record.instance_id == caller.session), None)
     verdict = judge(caller, trust, identity, record, fleet, ports.clock())
     if isinstance(verdict, Refused):
         return verdict
-    _win(ports, verdict)
-    controller = _controller(ports, verdict.record)
+    controller = next(controller for controller in ports.controllers if controller.name == verdict.record.controller)
+    settle = _take_slot if controller.name in fleet.slot_controllers else _make_node
+    spec = settle(ports, fleet, controller, verdict, records)
+    if isinstance(spec, Refused):
+        return spec
+    ports.compute.name_instance(verdict.record.instance_id, spec.name)
+    connection = Connection(controller=controller.name, url=controller.url, secret=controller.agent_secret(spec.name))
+    return Registered(spec=spec, connection=connection)
+
+
+def _make_node(ports: Ports, _fleet: Fleet, controller: Controller, granted: Granted, _records: Iterable[Record]) -> NodeSpec:
+    """Create a node of its own, under a name that is never used again."""
+    _win(ports, granted.record, granted.spec.name)
     try:
-        controller.create_node(verdict.spec)
+        controller.create_node(granted.spec)
     except ConflictError:
         # It asked before, or rebooted: the name is its own and nobody else's, so the node is, too.
-        ports.log("node_exists", node=verdict.spec.name, instance_id=verdict.record.instance_id)
-    ports.compute.name_instance(verdict.record.instance_id, verdict.spec.name)
-    connection = Connection(controller=controller.name, url=controller.url, secret=controller.agent_secret(verdict.spec.name))
-    return Registered(spec=verdict.spec, connection=connection)
+        ports.log("node_exists", node=granted.spec.name, instance_id=granted.record.instance_id)
+    return granted.spec
 
 
-def _win(ports: Ports, granted: Granted) -> None:
-    """Win ``requested -> registered`` before there is a node: whoever condemned the record meanwhile has won instead."""
+def _take_slot(ports: Ports, fleet: Fleet, controller: Controller, granted: Granted, records: Iterable[Record]) -> NodeSpec | Refused:
+    """Take a free slot at random: instances that ask at the same moment then seldom want the same one, and never both get it."""
     record = granted.record
+    if record.node is not None:
+        node = controller.node(record.node)
+        return _as_it_is(granted, node) if node else Refused(status=Status.GONE, reason=f"its slot {record.node} was deleted")
+    view = controller.look()
+    if not view.complete:
+        raise TransientError(f"{controller.name} could not be read: {view.problem}")
+    free = free_slots(view, fleet, records).get(record.pool, [])
+    for slot in ports.shuffled(free)[:_SLOTS_TRIED]:
+        try:
+            _win(ports, record, slot.name)
+        except ConflictError:
+            ports.log("slot_taken", node=slot.name, instance_id=record.instance_id)
+        else:
+            return _as_it_is(granted, slot)
+    return Refused(status=Status.NO_SLOT, reason=f"no slot of pool {record.pool} is free on {controller.name}")
+
+
+def _as_it_is(granted: Granted, slot: Node) -> NodeSpec:
+    """A slot's own labels and executors count."""
+    return replace(granted.spec, name=slot.name, labels=tuple(sorted(slot.labels - {slot.name})), executors=slot.executors)
+
+
+def _win(ports: Ports, record: Record, node: str) -> None:
+    """Win ``requested -> registered`` before there is a node: whoever condemned the record meanwhile has won instead."""
     if record.state is RecordState.REQUESTED:
         now = ports.clock()
-        registered = replace(record, state=RecordState.REGISTERED, node=granted.spec.name, registered_at=now, changed_at=now)
+        registered = replace(record, state=RecordState.REGISTERED, node=node, registered_at=now, changed_at=now)
         ports.ledger.change_record(registered, expected=RecordState.REQUESTED)
-
-
-def _controller(ports: Ports, record: Record) -> Controller:
-    return next(controller for controller in ports.controllers if controller.name == record.controller)

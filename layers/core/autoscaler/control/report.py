@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from autoscaler.domain.plan import Adopt, Cordon, CreateBeacon, DeleteNode, Forget, Held, Launch, Plan, Step, Terminate, Uncordon
+from autoscaler.domain.plan import Adopt, Cordon, CreateBeacon, DeleteNode, Forget, FreeSlot, Held, Launch, Plan, Step, Terminate, Uncordon
 
 STEP_NAMES: dict[type[Step], str] = {
     CreateBeacon: "create-beacon",
@@ -15,6 +15,7 @@ STEP_NAMES: dict[type[Step], str] = {
     Cordon: "cordon",
     Terminate: "terminate",
     DeleteNode: "delete-node",
+    FreeSlot: "free-slot",
     Adopt: "adopt",
     Forget: "forget",
 }

@@ -28,6 +28,7 @@ from autoscaler.domain.reasons import Reason
 from autoscaler.domain.remembering import remember, remember_request
 from autoscaler.domain.room import Room
 from autoscaler.domain.situation import Situation, assess
+from autoscaler.domain.slots import slots_left
 from autoscaler.domain.snapshot import Snapshot
 from autoscaler.domain.supply import Slot, build_supply, ready_slots
 
@@ -185,7 +186,7 @@ def _walk(situation: Situation, controller: str, room: Room) -> LaunchWalk:
     for agent in _bound(situation, controller):
         for seconds in ready_slots(agent, learned, situation.now, runs):
             supply.add(Slot(agent.pool.name, seconds))
-    return LaunchWalk(controller, pools, supply, room, learned, situation.now, runs)
+    return LaunchWalk(controller, pools, supply, room, learned, situation.now, runs, slots=slots_left(situation, controller))
 
 
 def _bound(situation: Situation, controller: str) -> list[Agent]:

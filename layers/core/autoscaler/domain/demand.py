@@ -153,6 +153,9 @@ class _Resolver:
         node = self._nodes.get(name)
         if node is None or not node.agent:
             return ()
+        slot_of = self._fleet.pool_of_slot(self._view.name, node.labels)
+        if slot_of is not None:
+            return (slot_of,)
         # Not ours: the item's own label is hidden behind the node's name, so serve it as the pools most like that node do.
         likeness = {pool.name: len(pool.labels & node.labels) for pool in self._pools}
         most = max(likeness.values(), default=0)

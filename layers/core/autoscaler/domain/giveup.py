@@ -3,23 +3,23 @@
 from collections.abc import Iterator, Mapping
 from math import ceil
 
-from autoscaler.domain import looks
+from autoscaler.domain import looks, slots
 from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.looks import Condition, Seen
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Look
 from autoscaler.domain.numbers import (
     DISCONNECT_GRACE_SECONDS,
-    NOT_FOUND_IS_GONE_AFTER_SECONDS,
     STUCK_TRY_AGAIN_SECONDS,
     SWEEP_AT_LEAST,
     SWEEP_SHARE,
 )
-from autoscaler.domain.plan import Adopt, Cordon, DeleteNode, Forget, Held, Terminate
+from autoscaler.domain.plan import Adopt, Cordon, DeleteNode, Forget, FreeSlot, Held, Terminate
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.retire import cordon, starved_by_pool
 from autoscaler.domain.situation import Situation
-from autoscaler.domain.snapshot import Instance, InstanceState, Node, RecordState
+from autoscaler.domain.snapshot import InstanceState
+from autoscaler.domain.strangers import node_named_after, strangers_seen, take_in
 
 
 def what_is_seen(situation: Situation) -> dict[str, Seen]:
@@ -29,11 +29,7 @@ def what_is_seen(situation: Situation) -> dict[str, Seen]:
         condition = _condition(situation, agent)
         if condition:
             seen[agent.record.instance_id] = condition
-    for instance in _strays(situation):
-        seen[instance.id] = Seen(Condition.STRAY)
-    for controller, node in _orphans(situation):
-        seen[f"{controller}/{node.name}"] = Seen(Condition.ORPHAN)
-    return seen
+    return seen | strangers_seen(situation)
 
 
 def drained(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminate | Held]:
@@ -66,9 +62,9 @@ def is_drain_overdue(situation: Situation, agent: Agent) -> bool:
     return since is not None and limit is not None and situation.now - since > limit
 
 
-def repairs(situation: Situation, seen: Mapping[str, Look]) -> list[Terminate | DeleteNode | Adopt | Cordon | Held]:
+def repairs(situation: Situation, seen: Mapping[str, Look]) -> list[Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held]:
     """Repair what is not whole; a sweep over more than its share of a pool stops there."""
-    kept: list[Terminate | DeleteNode | Adopt | Cordon | Held] = []
+    kept: list[Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held] = []
     swept: dict[str, int] = {}
     sizes: dict[str, int] = {}
     for agent in situation.agents:
@@ -83,18 +79,20 @@ def repairs(situation: Situation, seen: Mapping[str, Look]) -> list[Terminate | 
     return kept
 
 
-def unfinished(situation: Situation) -> Iterator[Terminate | DeleteNode | Forget | Held]:
-    """Go on with what was condemned: terminate again what still runs, delete its node, close its record."""
+def unfinished(situation: Situation) -> Iterator[Terminate | DeleteNode | FreeSlot | Forget | Held]:
+    """Go on with what was condemned: terminate again what still runs, give its node back, close its record."""
     for agent in situation.agents:
         record = agent.record
-        view = situation.snapshot.controllers.get(record.controller)
-        node_gone = record.node is None or (view is not None and view.complete and agent.node is None and record.node not in view.unread)
+        node_gone = _is_node_gone(situation, agent)
         # What waits for the node of a machine that has ended waits in vain; only a machine that may still run is kept for it.
         bound = situation.protected(agent) and not agent.instance_ended
         if not node_gone and (situation.no_giving_up(record.controller) or bound):
             continue
-        if agent.instance_ended and agent.phase is Phase.CONDEMNED and agent.node is not None:
-            yield _delete(agent, agent.node.name, Reason.CONDEMNED)
+        if agent.instance_ended and agent.phase is Phase.CONDEMNED and agent.node is not None and not node_gone:
+            if record.controller in situation.fleet.slot_controllers:
+                yield from slots.leave(situation, agent, record.changed_at)
+            else:
+                yield _delete(agent, agent.node.name, Reason.CONDEMNED)
         elif agent.instance_ended and node_gone:
             yield Forget(
                 controller=record.controller,
@@ -116,7 +114,7 @@ def _condition(situation: Situation, agent: Agent) -> Seen | None:  # noqa: C901
     if agent.instance in {InstanceState.STOPPING, InstanceState.STOPPED}:
         return Seen(Condition.STOPPED, session)
     match agent.phase:
-        case Phase.OVERDUE if not _described(situation, agent.record.controller, agent.record.instance_id):
+        case Phase.OVERDUE if not node_named_after(situation, agent.record.controller, agent.record.instance_id):
             return Seen(Condition.OVERDUE)
         case Phase.READY if agent.idle:
             return Seen(Condition.IDLE, session)
@@ -132,7 +130,7 @@ def _condition(situation: Situation, agent: Agent) -> Seen | None:  # noqa: C901
 
 def _repairs(  # noqa: C901 - one branch a kind of leak
     situation: Situation, seen: Mapping[str, Look]
-) -> Iterator[Terminate | DeleteNode | Adopt | Cordon]:
+) -> Iterator[Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held]:
     now, invocation = situation.now, situation.snapshot.invocation
     facts = {subject: look for subject, look in seen.items() if looks.is_fact(look, now, invocation)}
     for agent in situation.agents:
@@ -144,6 +142,8 @@ def _repairs(  # noqa: C901 - one branch a kind of leak
                 yield _terminate(agent, Reason.NODE_GONE, f"its node {agent.record.node} is not there any more")
             case Condition.STOPPED if agent.node is None or (agent.idle and not situation.protected(agent)):
                 yield _terminate(agent, Reason.INSTANCE_STOPPED, "it was stopped, an agent of ours never comes back from that")
+            case Condition.ENDED if fact and agent.record.controller in situation.fleet.slot_controllers:
+                yield from slots.leave(situation, agent, fact.first_at)
             case Condition.ENDED if agent.node is not None:
                 # A build that seems to run there, or waits for that very node, ended with its machine: its controller learns of it
                 # only when the node is deleted, and would wait for ever.
@@ -153,72 +153,13 @@ def _repairs(  # noqa: C901 - one branch a kind of leak
             case Condition.LOST if fact and now - fact.first_at >= DISCONNECT_GRACE_SECONDS and not situation.protected(agent):
                 # Quarantine, not retire: demand must not count on an agent that is not connected.
                 yield cordon(situation, agent, MarkClass.QUARANTINE, *_why_lost(situation, agent, fact))
-    for instance in _strays(situation):
-        if instance.id in facts:
-            yield _adopt(situation, instance)
-    for controller, node in _orphans(situation):
-        fact = facts.get(f"{controller}/{node.name}")
-        instance_id = instance_in(node)
-        found = situation.snapshot.fates.get(instance_id or "") is not InstanceState.NOT_FOUND
-        if fact and (found or now - fact.first_at >= NOT_FOUND_IS_GONE_AFTER_SECONDS):
-            detail = f"EC2 says that its instance {instance_id} is gone"
-            yield DeleteNode(controller=controller, pool="", node=node.name, instance_id=None, reason=Reason.INSTANCE_GONE, detail=detail)
+    yield from take_in(situation, facts)
 
 
 def _why_lost(situation: Situation, agent: Agent, fact: Look) -> tuple[Reason, str]:
     if agent.record.instance_id not in situation.memory.connected:
         return Reason.BOOT_TIMEOUT, f"registered, and not connected within {agent.pool.boot_timeout_seconds:g} s"
     return Reason.DISCONNECTED, f"disconnected for {(situation.now - fact.first_at) / 60:.0f} min"
-
-
-def _strays(situation: Situation) -> Iterator[Instance]:
-    """Instances with our tags and no record, on a controller that could be read: whether they have a node is known."""
-    known = {record.instance_id for record in situation.snapshot.records}
-    for instance in situation.snapshot.instances:
-        if instance.id in known or instance.state.ended or situation.no_giving_up(instance.controller):
-            continue
-        if instance.pool in situation.fleet.pools:
-            yield instance
-
-
-def _adopt(situation: Situation, instance: Instance) -> Adopt:
-    node = _described(situation, instance.controller, instance.id)
-    return Adopt(
-        controller=instance.controller,
-        pool=instance.pool,
-        instance_id=instance.id,
-        node=node,
-        reason=Reason.UNKNOWN_INSTANCE,
-        detail=f"{instance.id} carries our tags and has no record; {f'its node is {node}' if node else 'it has no node'}",
-    )
-
-
-def _described(situation: Situation, controller: str, instance_id: str) -> str | None:
-    """Find the node of ours whose description names this instance."""
-    for node in situation.snapshot.controllers[controller].nodes:
-        if situation.fleet.ownership_label in node.labels and instance_in(node) == instance_id:
-            return node.name
-    return None
-
-
-def _orphans(situation: Situation) -> Iterator[tuple[str, Node]]:
-    """Nodes with our ownership label, no record, idle, not waited for, whose instance EC2 says is gone."""
-    recorded = {(record.controller, record.node) for record in situation.snapshot.records if record.state is not RecordState.GONE}
-    for view in situation.views():
-        if situation.no_giving_up(view.name):
-            continue
-        for node in view.nodes:
-            ours = situation.fleet.ownership_label in node.labels and (view.name, node.name) not in recorded
-            fate = situation.snapshot.fates.get(instance_in(node) or "")
-            gone = fate is not None and (fate.ended or fate is InstanceState.NOT_FOUND)
-            if ours and gone and node.idle and node.offline and node.name not in situation.demands[view.name].pins:
-                yield view.name, node
-
-
-def instance_in(node: Node) -> str | None:
-    """Find the instance id in the description that we gave a node."""
-    words = (word.strip(".,") for word in node.description.split())
-    return next((word for word in words if word.startswith("i-")), None)
 
 
 def _terminate(agent: Agent, reason: Reason, detail: str) -> Terminate:
@@ -231,6 +172,16 @@ def _terminate(agent: Agent, reason: Reason, detail: str) -> Terminate:
         reason=reason,
         detail=detail,
     )
+
+
+def _is_node_gone(situation: Situation, agent: Agent) -> bool:
+    """Tell whether nothing of an agent is left in Jenkins: its node is not there, or its slot is as it was before."""
+    record, view = agent.record, situation.snapshot.controllers.get(agent.record.controller)
+    if record.node is None:
+        return True
+    if view is None or not view.complete or record.node in view.unread:
+        return False
+    return agent.node is None or (record.controller in situation.fleet.slot_controllers and slots.is_left(agent))
 
 
 def _terminate_again(situation: Situation, agent: Agent) -> Terminate | Held:

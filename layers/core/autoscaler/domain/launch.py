@@ -65,8 +65,10 @@ class LaunchWalk:
         learned: Learned,
         now: float,
         queued_runs: frozenset[str],
+        *,
+        slots: dict[str, int] | None,
     ) -> None:
-        """Take the parts; ``supply`` is used up."""
+        """Take the parts; ``supply`` is used up. ``slots``: how many are left, by pool; None where any number of nodes can be made."""
         self._controller = controller
         self._pools = pools
         self._supply = supply
@@ -74,6 +76,7 @@ class LaunchWalk:
         self._learned = learned
         self._now = now
         self._runs = queued_runs
+        self._slots = slots
         self._accounts = {name: _Account() for name in pools}
         self._orders: dict[str, _Order] = {}
         self._oldest: dict[str, float] = {}
@@ -181,6 +184,8 @@ class LaunchWalk:
             return self._hold(name, pool.paused, pool.paused_detail)
         if offered is None:
             return self._hold(name, Reason.NO_OFFERING, "every offering of the pool is cooled off after capacity errors")
+        if self._slots is not None and self._planned(name) >= self._slots[name]:
+            return self._hold(name, Reason.NO_FREE_SLOT, f"every slot of the pool on {self._controller} is taken, or marked offline")
         refusal = self._room.refusal(pool.pool, offered[1])
         if refusal:
             return self._hold(name, *refusal)
@@ -190,6 +195,9 @@ class LaunchWalk:
         for _ in range(pool.pool.executors):
             self._supply.add(Slot(name, pool.boot_seconds))
         return True
+
+    def _planned(self, pool: str) -> int:
+        return self._orders[pool].count if pool in self._orders else 0
 
     def _hold(self, pool: str, reason: Reason, detail: str) -> bool:
         self.held.setdefault((pool, reason), Held(pool=pool, controller=self._controller, reason=reason, detail=detail))
@@ -213,7 +221,8 @@ class LaunchWalk:
 
     def _may_buy(self, pool: PoolView) -> bool:
         offered = self._offered(pool)
-        return not pool.paused and offered is not None and self._room.refusal(pool.pool, offered[1]) is None
+        has_slot = self._slots is None or self._planned(pool.pool.name) < self._slots[pool.pool.name]
+        return has_slot and not pool.paused and offered is not None and self._room.refusal(pool.pool, offered[1]) is None
 
     def _servers_of(self, want: Want) -> tuple[str, ...]:
         names = tuple(pool.name for pool in want.pools)

@@ -1,6 +1,6 @@
 """What an operator wrote, in our words: fleet, pools, offerings, limits."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -82,6 +82,7 @@ class Fleet:
     limits: Limits
     controllers: tuple[str, ...]
     pools: Mapping[str, Pool]
+    slot_controllers: frozenset[str] = frozenset()  # on these an operator makes the nodes; elsewhere each agent gets its own
 
     @property
     def ownership_label(self) -> str:
@@ -96,6 +97,13 @@ class Fleet:
     def pools_of(self, controller: str) -> tuple[Pool, ...]:
         """The pools that may serve this controller, in the order they were written."""
         return tuple(pool for pool in self.pools.values() if controller in pool.controllers)
+
+    def pool_of_slot(self, controller: str, labels: Collection[str]) -> Pool | None:
+        """The pool that a node with these labels is a slot of: of those whose labels it all has, the one with most, then by name."""
+        if controller not in self.slot_controllers or self.ownership_label not in labels:
+            return None
+        fitting = [pool for pool in self.pools_of(controller) if pool.labels <= set(labels)]
+        return min(fitting, key=lambda pool: (-len(pool.labels), pool.name), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

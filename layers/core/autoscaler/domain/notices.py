@@ -78,8 +78,8 @@ def _clean_up(situation: Situation, agent: Agent) -> Iterator[DeleteNode | Held]
     """Delete the node of what EC2 says has ended. A build that may be bound to it, or seems to run there, waits for the repairs."""
     controller = agent.record.controller
     reason = situation.no_giving_up(controller)
-    if agent.node is None:
-        return
+    if agent.node is None or controller in situation.fleet.slot_controllers:
+        return  # a slot rests before it is free again: the schedule sees to that
     if reason or situation.protected(agent) or not agent.idle:
         yield Held(pool=agent.pool.name, controller=controller, reason=reason or Reason.STILL_BUSY, detail=agent.node.name)
         return

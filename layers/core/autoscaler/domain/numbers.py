@@ -16,6 +16,9 @@ UNKNOWN_TO_EC2_SECONDS = 300.0
 ASK_AGAIN_SECONDS = 15
 # EC2 honours a client token for longer than this; after it a launch is never sent again.
 RESEND_LAUNCH_SECONDS = 600.0
+# A connection that nobody closed is noticed by Jenkins' own pings within this; until then a slot brought back online may look
+# connected, and be given a build that no machine runs.
+SLOT_REST_SECONDS = 300.0
 # A sweep over a larger share of a pool is more likely our own mistake than the world's.
 SWEEP_SHARE = 0.3
 SWEEP_AT_LEAST = 2

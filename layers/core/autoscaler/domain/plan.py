@@ -85,6 +85,19 @@ class DeleteNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FreeSlot:
+    """Give a slot back: bring it online if it carries this mark of ours. ``instance_id``: whose it was, and has ended."""
+
+    controller: str
+    pool: str
+    node: str
+    instance_id: str | None
+    mark: Mark | None
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Adopt:
     """Write a record for an instance that carries our tags and has none: an answer was lost, or the state was."""
 
@@ -107,7 +120,7 @@ class Forget:
     detail: str
 
 
-Step: TypeAlias = CreateBeacon | Launch | Uncordon | Cordon | Terminate | DeleteNode | Adopt | Forget
+Step: TypeAlias = CreateBeacon | Launch | Uncordon | Cordon | Terminate | DeleteNode | FreeSlot | Adopt | Forget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ class Reason(StrEnum):
     INSTANCE_STOPPED = "instance-stopped"
     UNKNOWN_INSTANCE = "unknown-instance"
     CONDEMNED = "condemned"
+    SLOT_LEFT_OFFLINE = "slot-left-offline"
     # Why something is not done.
     MAX_AGENTS = "max-agents"
     FLEET_MAX_AGENTS = "fleet-max-agents"
@@ -38,6 +39,7 @@ class Reason(StrEnum):
     USD_PER_HOUR = "max-usd-per-hour"
     USD_PER_MONTH = "max-usd-per-month"
     NO_OFFERING = "no-offering"
+    NO_FREE_SLOT = "no-free-slot"
     POOL_PAUSED = "pool-paused"
     ACCOUNT_THROTTLED = "account-throttled"
     BREAKER_OPEN = "breaker-open"

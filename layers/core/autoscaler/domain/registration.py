@@ -17,6 +17,7 @@ class Status(IntEnum):
 
     REGISTERED = 200
     FORBIDDEN = 403  # it is not ours: it need not ask again
+    NO_SLOT = 409  # every slot of its pool is taken: it should ask again
     GONE = 410  # it was ours: it should shut down
     TOO_EARLY = 425  # AWS or our own state does not know it yet: it should ask again
     UNAVAILABLE = 503  # something does not answer now: it should ask again

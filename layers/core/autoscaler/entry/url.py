@@ -48,6 +48,6 @@ def _registered_json(answer: Registered) -> dict[str, Any]:
 
 def _url_answer(status: Status, body: dict[str, Any]) -> dict[str, Any]:
     headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
-    if status in {Status.TOO_EARLY, Status.UNAVAILABLE}:
+    if status in {Status.TOO_EARLY, Status.NO_SLOT, Status.UNAVAILABLE}:
         headers["Retry-After"] = str(ASK_AGAIN_SECONDS)
     return {"statusCode": int(status), "headers": headers, "body": json.dumps(body)}
