@@ -23,3 +23,11 @@ def live():
     """One live controller for a whole run; what the tests made there is removed in the end."""
     with live_jenkins() as controller:
         yield controller
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say how much was tried where a test counts it."""
+    for report in terminalreporter.stats.get("passed", []):
+        for name, value in report.user_properties:
+            if name == "counted":
+                terminalreporter.write_line(value)

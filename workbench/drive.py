@@ -108,7 +108,7 @@ class InMemory:
 
     def __post_init__(self) -> None:
         """Wire the ports, and let agents register through the same state."""
-        self.state.faults = self.faults
+        self.state.faults = self.metrics.faults = self.faults
         self.faces = {name: JenkinsFace(controller, f"http://{name}/", self.faults) for name, controller in self.world.controllers.items()}
         ec2_face = Ec2Face(self.world.ec2, self.faults)
         client: Any = LocalEc2Client(ec2_face)

@@ -8,14 +8,14 @@ from autoscaler.domain.durations import Learned
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.metrics import Datum
 from autoscaler.domain.snapshot import Intent, IntentState, Record, RecordState
-from autoscaler.errors import ConflictError, UnansweredError
+from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler.ports import Book
-from workbench.world.faults import ConnectionLostError, Faults
+from workbench.world.faults import ConnectionLostError, Faults, StatusError
 
 
 @dataclass(slots=True)
 class MemoryState:
-    """Ledger, notebook and lease of one fleet. ``faults`` may fail any write, before or after it took effect."""
+    """Ledger, notebook and lease of one fleet. ``faults`` may fail any call, before or after it took effect."""
 
     records: dict[str, Record] = field(default_factory=dict)
     intents: dict[str, Intent] = field(default_factory=dict)
@@ -26,6 +26,10 @@ class MemoryState:
 
     def read(self) -> Book:
         """Read everything."""
+        with self._call("read"):
+            return self._book()
+
+    def _book(self) -> Book:
         return Book(
             records=tuple(self.records.values()),
             intents=tuple(self.intents.values()),
@@ -35,7 +39,7 @@ class MemoryState:
 
     def add_record(self, record: Record) -> None:
         """Write a new record."""
-        with self._write("add_record"):
+        with self._call("add_record"):
             if record.instance_id in self.records:
                 raise ConflictError("the record exists")
             self._check_node(record)
@@ -43,7 +47,7 @@ class MemoryState:
 
     def change_record(self, record: Record, *, expected: RecordState) -> None:
         """Replace a record in the expected state."""
-        with self._write("change_record"):
+        with self._call("change_record"):
             known = self.records.get(record.instance_id)
             if known is None or known.state is not expected:
                 raise ConflictError("the record was changed meanwhile")
@@ -55,7 +59,7 @@ class MemoryState:
 
     def add_intent(self, intent: Intent, *, holder: str) -> None:
         """Write a new intent while the lease is still the holder's."""
-        with self._write("add_intent"):
+        with self._call("add_intent"):
             if self.holder is None or self.holder[0] != holder:
                 raise ConflictError("the lease is somebody else's")
             if intent.id in self.intents:
@@ -64,7 +68,7 @@ class MemoryState:
 
     def change_intent(self, intent: Intent, *, expected: IntentState) -> None:
         """Replace an intent in the expected state."""
-        with self._write("change_intent"):
+        with self._call("change_intent"):
             known = self.intents.get(intent.id)
             if known is None or known.state is not expected:
                 raise ConflictError("the intent was changed meanwhile")
@@ -72,7 +76,7 @@ class MemoryState:
 
     def remove_intent(self, intent: Intent) -> None:
         """Remove a settled intent."""
-        with self._write("remove_intent"):
+        with self._call("remove_intent"):
             known = self.intents.get(intent.id)
             if known is not None and known.open:
                 raise ConflictError("the intent is open")
@@ -80,14 +84,14 @@ class MemoryState:
 
     def save_memory(self, memory: Memory) -> None:
         """Replace the memory of this version."""
-        with self._write("save_memory"):
+        with self._call("save_memory"):
             if memory.version != self.memory.version:
                 raise ConflictError("the memory was replaced meanwhile")
             self.memory = replace(memory, version=memory.version + 1)
 
     def save_learned(self, controller: str, learned: Learned) -> None:
         """Replace what was learned, of this version."""
-        with self._write("save_learned"):
+        with self._call("save_learned"):
             known = self.learned.get(controller)
             if learned.version != (known.version if known else 0):
                 raise ConflictError("it was replaced meanwhile")
@@ -95,15 +99,17 @@ class MemoryState:
 
     def acquire(self, owner: str, *, now: float, until: float) -> bool:
         """Take the lease if it is free, ours, or expired."""
-        if self.holder is not None and self.holder[0] != owner and self.holder[1] >= now:
-            return False
-        self.holder = owner, until
-        return True
+        with self._call("acquire"):
+            if self.holder is not None and self.holder[0] != owner and self.holder[1] >= now:
+                return False
+            self.holder = owner, until
+            return True
 
     def release(self, owner: str) -> None:
         """Give the lease up."""
-        if self.holder is not None and self.holder[0] == owner:
-            self.holder = None
+        with self._call("release"):
+            if self.holder is not None and self.holder[0] == owner:
+                self.holder = None
 
     def _check_node(self, record: Record) -> None:
         """A node is one instance's."""
@@ -113,25 +119,32 @@ class MemoryState:
             raise ConflictError("another instance has this node")
 
     @contextmanager
-    def _write(self, call: str) -> Iterator[None]:
-        """One write: a planned fault becomes what the adapter raises when DynamoDB does not answer."""
+    def _call(self, call: str) -> Iterator[None]:
+        """One call: a planned fault becomes what the adapter raises when DynamoDB does not answer."""
         try:
             with self.faults.around(f"state {call}"):
                 yield
         except ConnectionLostError as error:
             raise UnansweredError("the state did not answer") from error
+        except StatusError as error:
+            raise TransientError("the state answered with an error") from error
 
 
 @dataclass(slots=True)
 class MemoryMetrics:
-    """Keeps what was published, newest last."""
+    """Keeps what was published, newest last. ``faults`` may fail it."""
 
     published: list[tuple[float, Datum]] = field(default_factory=list)
+    faults: Faults = field(default_factory=Faults)
 
     def publish(self, data: Iterable[Datum], at: float) -> int:
         """Keep the data."""
         data = list(data)
-        self.published += [(at, datum) for datum in data]
+        try:
+            with self.faults.around("metrics PutMetricData"):
+                self.published += [(at, datum) for datum in data]
+        except (ConnectionLostError, StatusError) as error:
+            raise TransientError("PutMetricData failed") from error
         return len(data)
 
     def values(self, name: str, **dimensions: str) -> list[float]:

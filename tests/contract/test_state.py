@@ -226,26 +226,3 @@ def test_a_node_is_one_instances_until_that_one_is_gone(state):
     state.change_record(replace(registered, state=RecordState.GONE), expected=RecordState.CONDEMNED)
     state.add_record(a_record("i-3", node="slot-1"))
     assert {(r.instance_id, r.node) for r in state.read().records} == {("i-2", "slot-1"), ("i-3", "slot-1")}
-
-
-def test_two_instances_at_once_never_get_the_same_node(state):
-    for number in range(4):
-        state.add_record(a_record(f"i-{number}"))
-    won, barrier = [], threading.Barrier(4)
-
-    def take(number):
-        barrier.wait()
-        record = a_record(f"i-{number}", node="slot-1", state=RecordState.REGISTERED)
-        try:
-            state.change_record(record, expected=RecordState.REQUESTED)
-            won.append(number)
-        except ConflictError:
-            return
-
-    threads = [threading.Thread(target=take, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(won) == 1
-    assert [r.instance_id for r in state.read().records if r.node] == [f"i-{won[0]}"]

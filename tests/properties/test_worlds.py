@@ -61,9 +61,7 @@ def test_nothing_is_killed_and_nothing_leaks(seed, share, restarts, people, inte
 def _fault(chance: Random, call: str, share: float) -> Fault | None:
     if chance.random() >= share:
         return None
-    return Fault(
-        call, after=chance.random() < 0.5, status=0 if call.startswith("state") else chance.choice([0, 0, 503]), code="Unavailable"
-    )
+    return Fault(call, after=chance.random() < 0.5, status=chance.choice([0, 0, 503]), code="Unavailable")
 
 
 def _give_back(jenkins, name):

@@ -78,16 +78,18 @@ def ec2_over_http(url: str) -> Any:
     return boto3.client("ec2", region_name="us-west-2", endpoint_url=url, config=config, **keys)
 
 
-def in_memory(*pools: Any, seed: int = 1, slots: dict[str, tuple[str, ...]] | None = None, **limits: Any) -> InMemory:
+def in_memory(
+    *pools: Any, seed: int = 1, slots: dict[str, tuple[str, ...]] | None = None, faults: Faults | None = None, **limits: Any
+) -> InMemory:
     """A whole fleet in memory: the real passes on the world. ``slots``: nodes that an operator made on main, with their labels."""
     fleet = a_fleet(*(pools or (a_pool(),)), **limits)
     if slots is not None:
         fleet = replace(fleet, slot_controllers=frozenset({"main"}))
-        made = InMemory(a_world(fleet, seed), fleet)
+        made = InMemory(a_world(fleet, seed), fleet, faults or Faults())
         for name, labels in slots.items():
             made.world.controllers["main"].add_node(a_world_node(name, *labels, fleet.ownership_label, connected=False))
         return made
-    return InMemory(a_world(fleet, seed), fleet)
+    return InMemory(a_world(fleet, seed), fleet, faults or Faults())
 
 
 @contextmanager

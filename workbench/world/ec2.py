@@ -15,6 +15,7 @@ _EVENT_SECONDS = 1.0
 _FORGOTTEN_AFTER_SECONDS = 3600.0
 
 
+LAUNCH_TAG = "autoscaler:launch"
 # The one account and the one agent role of this world.
 ACCOUNT, AGENT_ROLE, AGENT_ROLE_ID = "123456789012", "autoscaler-agent", "AROAEXAMPLEAGENTROLE1"
 
@@ -79,6 +80,7 @@ class Ec2:
     template_versions: dict[str, int] = field(default_factory=dict)  # the default and latest one by name; unlisted: 1
     templates: set[str] = field(default_factory=set)  # names of the launch templates that there are
     instances: dict[str, Instance] = field(default_factory=dict)
+    asked: dict[str, int] = field(default_factory=dict)  # how many instances were ever asked for, by launch
     _tokens: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
 
     def create_fleet(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -158,6 +160,8 @@ class Ec2:
         specification = config["LaunchTemplateSpecification"]
         template = specification.get("LaunchTemplateName") or specification["LaunchTemplateId"]
         tags: list[dict[str, str]] = next((t["Tags"] for t in request["TagSpecifications"] if t["ResourceType"] == "instance"), [])
+        launch = next((tag["Value"] for tag in tags if tag["Key"] == LAUNCH_TAG), "")
+        self.asked[launch] = max(self.asked.get(launch, 0), wanted)
         launched: list[Instance] = []
         errors: list[dict[str, Any]] = []
         overrides = sorted(config["Overrides"], key=lambda override: float(override.get("Priority", 0)))

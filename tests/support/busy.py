@@ -1,0 +1,249 @@
+"""A busy hour: one time-line in which every function does all that it can do. Short, repeatable, and ends at rest."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from autoscaler.control import passes
+from autoscaler.domain.marks import MarkClass
+from autoscaler.domain.model import Market
+from autoscaler.domain.orders import DrainNodes, DrainSome, LaunchSome
+from autoscaler.errors import AutoscalerError
+from support.builders import a_mark, a_pool, an_offering
+from support.worlds import a_world_node, in_memory
+from workbench.drive import InMemory
+from workbench.truth import beyond_floor, leaked_instances, leaked_nodes
+from workbench.world.ec2 import Instance
+from workbench.world.faults import Faults
+from workbench.world.jenkins import Build, Ended, Kind
+
+MINUTE = 60.0
+SPOT, FIRM = an_offering(market=Market.SPOT, usd_per_hour=1.0), an_offering(usd_per_hour=3.0)
+LIMITS = {"cpu": 7, "gpu": 4}
+SETTLED_AFTER_MINUTES = 45
+# A pass that is cut off holds its lease on; what it left is repaired by two looks, a boot deadline, a disconnect grace.
+PATIENCE_MINUTES = 150
+
+Invocation = Callable[[], object]
+
+
+def a_fleet_in_memory(faults: Faults | None = None) -> InMemory:
+    quick = {"idle_seconds": 120.0, "boot_seconds": 60.0, "boot_timeout_seconds": 240.0, "queue_maturity_seconds": 0.0}
+    cpu = a_pool("cpu", executors=2, offerings=(SPOT, FIRM), max_agents=LIMITS["cpu"], **quick)
+    gpu = a_pool("gpu", offerings=(FIRM,), max_agents=LIMITS["gpu"], **quick)
+    return in_memory(cpu, gpu, seed=5, faults=faults)
+
+
+@dataclass(slots=True)
+class Hour:
+    """The hour as it goes. ``around`` runs each invocation of a function, by its name: where a test cuts one off."""
+
+    fleet: InMemory = field(default_factory=a_fleet_in_memory)
+    around: Callable[[str, Invocation], None] = lambda _function, invocation: ran(invocation)
+    minute: int = 0
+    builds: list[Build] = field(default_factory=list)
+    dead: list[Build] = field(default_factory=list)  # builds that the script itself ends: a machine taken away under them
+
+    def __post_init__(self) -> None:
+        world = self.fleet.world
+        asks, hears = world.ec2.on_running, self.fleet.instance_events
+        world.ec2.on_running = lambda instance: self.around("register_agent", partial(asks, instance))
+        world.ec2.announce = lambda instance, what: self.around("instance_events", partial(hears, instance, what))
+
+    @property
+    def world(self):
+        return self.fleet.world
+
+    @property
+    def jenkins(self):
+        return self.fleet.world.controllers["main"]
+
+    def run(self, until: int) -> None:
+        """Let the hour go on."""
+        while self.minute < until:
+            self.tick()
+
+    def tick(self) -> None:
+        """One minute: what happens in the world, then the functions of the schedule."""
+        self.minute += 1
+        self.world.move_to(self.world.timeline.now + MINUTE)
+        for happen in SCRIPT.get(self.minute, ()):
+            happen(self)
+        for function in ("publish_metrics", "scale_up", "scale_down"):
+            self.around(function, getattr(self.fleet, function))
+        self._check_limits()
+
+    def settle(self) -> None:
+        """Let it go on until it is at rest."""
+        for _ in range(PATIENCE_MINUTES):
+            if self.minute > SETTLED_AFTER_MINUTES and self.at_rest():
+                return
+            self.tick()
+
+    def at_rest(self) -> bool:
+        return self.left_over() == ([], [], [], {}, {}) and all(build.ended for build in self.builds)
+
+    def left_over(self) -> tuple:
+        state = self.fleet.state
+        return leaked_instances(self.world), leaked_nodes(self.world), beyond_floor(self.world), state.records, _open(state.intents)
+
+    def assert_whole(self) -> None:
+        """The promises, in the end."""
+        assert self.left_over() == ([], [], [], {}, {})
+        assert [b for b in self.builds if b not in self.dead and (b.killed_by or b.ended is not Ended.FINISHED)] == []
+        for request, instances in launched_by(self.world.ec2.instances.values()).items():
+            assert len(instances) <= self.world.ec2.asked[request], f"{request} was launched twice"
+
+    def now(self) -> float:
+        return self.world.timeline.now
+
+    def queue(self, count: int, label: str, seconds: float, kind: Kind = Kind.FREESTYLE) -> None:
+        self.builds += [self.jenkins.submit(f"{label}-{self.minute}-{n}", label, seconds, kind=kind) for n in range(count)]
+
+    def by_hand(self, function: str, order: LaunchSome | DrainSome | DrainNodes) -> None:
+        """A person invokes a function; what is refused, they see."""
+
+        def carry_out() -> None:
+            self.fleet.reports += passes.carry_out(self.fleet.ports, self.fleet.fleet, self.fleet.turn(), order)
+
+        self.around(function, carry_out)
+
+    def busy(self, pool: str, index: int = 0) -> Instance | None:
+        """One of the pool's connected agents that has a build, if there is one."""
+        return _at(index, [i for i in self.connected(pool) if self.world.node_of(i).builds])
+
+    def idle(self, pool: str, index: int = 0) -> Instance | None:
+        return _at(index, [i for i in self.connected(pool) if not self.world.node_of(i).builds])
+
+    def connected(self, pool: str) -> list[Instance]:
+        mine = [i for i in self.world.alive() if i.tags["autoscaler:pool"] == pool]
+        return [i for i in mine if (node := self.world.node_of(i)) and node.connected and not node.temporarily_offline]
+
+    def _check_limits(self) -> None:
+        for pool, limit in LIMITS.items():
+            assert sum(i.tags["autoscaler:pool"] == pool for i in self.world.alive()) <= limit
+
+
+def launched_by(instances) -> dict[str, list[str]]:
+    """Instances by the launch that asked for them."""
+    by_launch: dict[str, list[str]] = {}
+    for instance in instances:
+        by_launch.setdefault(instance.tags["autoscaler:launch"], []).append(instance.id)
+    return by_launch
+
+
+def ran(invocation: Invocation) -> None:
+    """Lambda's own boundary: an error stands in the log, and the next tick comes."""
+    try:
+        invocation()
+    except AutoscalerError:
+        return
+
+
+def _at(index: int, instances: list[Instance]) -> Instance | None:
+    return instances[index] if index < len(instances) else None
+
+
+def _open(intents: dict) -> dict:
+    return {key: intent for key, intent in intents.items() if intent.open}
+
+
+# What happens, by the minute. Each copes with a world in which something failed before.
+
+
+def someone_deletes_the_beacon(hour: Hour) -> None:
+    hour.jenkins.nodes.pop(hour.fleet.fleet.beacon, None)
+
+
+def the_record_of_a_busy_agent_is_lost(hour: Hour) -> None:
+    instance = hour.busy("cpu")
+    if instance and not hour.fleet.state.holder:
+        hour.fleet.state.records.pop(instance.id, None)
+
+
+def spot_takes_a_busy_agent_back(hour: Hour) -> None:
+    instance = hour.busy("cpu")
+    if instance:
+        hour.dead += [
+            build for build in hour.world.node_of(instance).builds.values() if build.started_at + build.seconds > hour.now() + 115
+        ]
+        hour.world.ec2.interrupt(instance)
+
+
+def someone_terminates_an_idle_agent(hour: Hour) -> None:
+    if instance := hour.idle("cpu"):
+        hour.world.ec2.end(instance)
+
+
+def the_next_boot_hangs(hour: Hour) -> None:
+    running = hour.world.ec2.on_running
+    hung: list[str] = []
+
+    def hangs_once(instance: Instance) -> None:
+        if not hung or instance.id in hung:
+            hung.append(instance.id)
+        else:
+            running(instance)
+
+    hour.world.ec2.on_running = hangs_once
+
+
+def an_idle_agent_loses_its_connection(hour: Hour) -> None:
+    if instance := hour.idle("gpu"):
+        hour.jenkins.disconnect(instance.tags["autoscaler:node"])
+
+
+def someone_stops_an_idle_agent(hour: Hour) -> None:
+    if instance := hour.idle("cpu"):
+        hour.world.ec2.stop(instance)
+
+
+def a_node_without_record_or_instance_is_there(hour: Hour) -> None:
+    facts = {"description": "Agent on instance i-00000000000000001.", "connected": False}
+    hour.jenkins.add_node(a_world_node("cpu-00000000000000001", "cpu", hour.fleet.fleet.ownership_label, **facts))
+
+
+def the_launch_template_gets_a_new_version(hour: Hour) -> None:
+    hour.world.ec2.template_versions |= {"cpu": 2, "gpu": 2}
+
+
+def a_busy_agent_carries_our_retire_mark(hour: Hour) -> None:
+    half_busy = [i for i in hour.connected("cpu") if len(hour.world.node_of(i).builds) == 1]
+    if instance := _at(0, half_busy):
+        hour.jenkins.set_offline(instance.tags["autoscaler:node"], a_mark(MarkClass.RETIRE, "an-earlier-pass").text, "bot")
+
+
+def queue(count: int, label: str, seconds: float, kind: Kind = Kind.FREESTYLE):
+    return lambda hour: hour.queue(count, label, seconds, kind)
+
+
+def launch(pool: str, count: int, request_id: str, *, keep_seconds: float = 0.0):
+    order = LaunchSome(pool=pool, count=count, controller="main", keep_seconds=keep_seconds, reason="by hand", request_id=request_id)
+    return lambda hour: hour.by_hand("scale_up by hand", order)
+
+
+def drain(pool: str, count: int, request_id: str):
+    order = DrainSome(pool=pool, count=count, controller=None, reason="by hand", request_id=request_id)
+    return lambda hour: hour.by_hand("scale_down by hand", order)
+
+
+SCRIPT = {
+    3: (queue(5, "cpu", 500.0), queue(1, "gpu", 900.0, Kind.PIPELINE)),
+    6: (launch("gpu", 2, "r-1"), someone_deletes_the_beacon),
+    7: (launch("gpu", 2, "r-1"),),
+    9: (the_record_of_a_busy_agent_is_lost,),
+    10: (a_busy_agent_carries_our_retire_mark, queue(4, "cpu", 300.0)),
+    12: (the_launch_template_gets_a_new_version,),
+    13: (queue(2, "cpu", 400.0), a_node_without_record_or_instance_is_there),
+    15: (queue(2, "cpu", 600.0), queue(2, "gpu", 200.0)),
+    17: (spot_takes_a_busy_agent_back, the_next_boot_hangs, queue(3, "cpu", 200.0)),
+    18: (someone_terminates_an_idle_agent,),
+    19: (launch("gpu", 1, "r-5", keep_seconds=1200.0),),
+    22: (queue(4, "cpu", 100.0),),
+    24: (an_idle_agent_loses_its_connection,),
+    25: (someone_stops_an_idle_agent,),
+    28: (queue(3, "cpu", 700.0),),
+    33: (queue(1, "gpu", 300.0), launch("cpu", 1, "r-2")),
+    35: (queue(3, "cpu", 300.0),),
+    38: (drain("cpu", 1, "r-3"), drain("gpu", 1, "r-4")),
+}

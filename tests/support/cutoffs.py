@@ -1,0 +1,194 @@
+"""Cutting functions off: at each outside call of a busy hour, in each way in which a call can fail, one at a time.
+
+The hour is lived once. Before an invocation that is to be cut off, the process forks once for each call of it and each way to
+fail: the child cuts there, lives the rest of its hour, and says what it found in the end. Run as a process of its own:
+``python -m support.cutoffs FUNCTION``; prints one JSON document.
+"""
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from support.busy import Hour, Invocation, a_fleet_in_memory, ran
+from workbench.world.faults import ConnectionLostError, Fault, Faults, StatusError
+
+HANGS_SECONDS = 50.0
+# Alike but for when they happen: of these, the first few are cut off.
+AS_MANY = {"publish_metrics": 5, "register_agent": 5}
+
+
+class Way(StrEnum):
+    """How a call fails."""
+
+    FAILS = "fails"  # an error is answered, nothing happened
+    LOST = "takes effect, and the answer is lost"
+    DIES = "takes effect, and the process dies"
+    HANGS = "hangs until the invocation is over, and the process dies"
+
+
+class Died(BaseException):
+    """The process is gone: nothing of it runs on, least of all what would tidy up."""
+
+
+@dataclass(slots=True)
+class Process:
+    """One invocation, as a process that may be cut off at its ``at``-th call."""
+
+    at: int | None = None
+    way: Way = Way.FAILS
+    calls: int = 0
+    dead: bool = False
+
+
+@dataclass(slots=True)
+class CuttingFaults(Faults):
+    """Faults that know whose call it is: invocations may overlap while one of them hangs."""
+
+    hour: Hour | None = None
+    processes: list[Process] = field(default_factory=list)
+
+    @contextmanager
+    def around(self, call: str) -> Iterator[None]:
+        """Run a call of the innermost invocation, or cut it off there."""
+        if not self.processes:
+            yield
+            return
+        process = self.processes[-1]
+        if process.dead:
+            raise Died(call)
+        process.calls += 1
+        if process.calls - 1 != process.at:
+            yield
+            return
+        if process.way is Way.FAILS:
+            raise StatusError(Fault(call, status=503, code="Unavailable"))
+        if process.way is Way.HANGS:
+            process.dead = True
+            self.hour.world.timeline.sleep(HANGS_SECONDS)
+            raise Died(call)
+        yield
+        if process.way is Way.LOST:
+            raise ConnectionLostError(call)
+        process.dead = True
+        raise Died(call)
+
+
+def hour_with(faults: CuttingFaults) -> Hour:
+    hour = Hour(a_fleet_in_memory(faults))
+    faults.hour = hour
+    return hour
+
+
+def live(faults: CuttingFaults, process: Process, invocation: Invocation) -> None:
+    """Let an invocation run as this process."""
+    faults.processes.append(process)
+    try:
+        ran(invocation)
+    except Died:
+        return
+    finally:
+        faults.processes.pop()
+
+
+@dataclass(slots=True)
+class Cutting:
+    """One busy hour that is cut off. In a forked child, ``case`` names the one cut, and ``pipe`` leads to who waits for its end."""
+
+    function: str
+    cuts: dict[int, int]  # calls to cut, by the number of the invocation
+    faults: CuttingFaults = field(default_factory=CuttingFaults)
+    invocations: int = 0
+    cases: int = 0
+    broken: list[str] = field(default_factory=list)
+    case: str = ""
+    pipe: int = 0
+
+    def live(self) -> None:
+        """Live the hour to its end, and in each child the rest of its own."""
+        hour = hour_with(self.faults)
+        hour.around = lambda name, invocation: self._invoked(hour, name, invocation)
+        try:
+            hour.settle()
+            hour.assert_whole()
+        except BaseException as error:
+            self._leave(f"{self.case}: {told(error)}")
+            raise
+        self._leave("")
+
+    def _invoked(self, hour: Hour, name: str, invocation: Invocation) -> None:
+        process = Process()
+        if name == self.function and not self.case:
+            process = self._cut(hour.minute, self.cuts.get(self.invocations, 0))
+            self.invocations += 1
+        live(self.faults, process, invocation)
+
+    def _cut(self, minute: int, calls: int) -> Process:
+        """Fork for each call and way; return how this process goes on."""
+        for at in range(calls):
+            for way in Way:
+                self.cases += 1
+                if self._forked(f"{self.function}, minute {minute}, call {at} {way}"):
+                    return Process(at=at, way=way)
+        return Process()
+
+    def _forked(self, case: str) -> bool:
+        """Fork, and wait for what the child says; true in the child."""
+        read_end, write_end = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(read_end)
+            self.case, self.pipe = case, write_end
+            return True
+        os.close(write_end)
+        with os.fdopen(read_end, encoding="utf-8") as pipe:
+            said = pipe.read()
+        _, status = os.waitpid(pid, 0)
+        if said or status:
+            self.broken.append(said or f"{case}: the process ended with {status}")
+        return False
+
+    def _leave(self, said: str) -> None:
+        """In a child, say what was found, and end."""
+        if self.case:
+            os.write(self.pipe, said.encode())
+            os._exit(0)
+
+
+def to_cut(function: str) -> dict[int, int]:
+    """Live the hour undisturbed: which of the function's invocations do something, and how many calls each makes."""
+    faults, calls = CuttingFaults(), []
+    hour = hour_with(faults)
+
+    def around(name: str, invocation: Invocation) -> None:
+        process, before = Process(), len(hour.fleet.reports)
+        live(faults, process, invocation)
+        if name == function:
+            acts = name in AS_MANY or any(report.results for report in hour.fleet.reports[before:])
+            calls.append(process.calls if acts else 0)
+
+    hour.around = around
+    hour.settle()
+    hour.assert_whole()
+    acting = {number: count for number, count in enumerate(calls) if count}
+    return dict(list(acting.items())[: AS_MANY.get(function)])
+
+
+def told(error: BaseException) -> str:
+    """Where it broke, and how."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{place.name}: {place.line} ({type(error).__name__}: {str(error)[:400]})"
+
+
+def main(function: str) -> None:
+    cutting = Cutting(function, to_cut(function))
+    cutting.live()
+    print(json.dumps({"invocations": len(cutting.cuts), "cases": cutting.cases, "broken": cutting.broken}))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
