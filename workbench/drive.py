@@ -104,6 +104,7 @@ class InMemory:
     logged: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     faces: dict[str, JenkinsFace] = field(default_factory=dict)
     ports: Ports = field(init=False)
+    agents: Agents = field(init=False)
     _ids: Iterator[int] = field(default_factory=count)
 
     def __post_init__(self) -> None:
@@ -125,7 +126,7 @@ class InMemory:
             shuffled=lambda slots: self.world.chance.sample(slots, len(slots)),
             log=lambda event, **facts: self.logged.append((event, facts)),
         )
-        Agents(self.world, ask_the_pass(self.ports, self.fleet))
+        self.agents = Agents(self.world, ask_the_pass(self.ports, self.fleet))
         self.world.ec2.announce = self.instance_events
 
     def publish_metrics(self) -> None:

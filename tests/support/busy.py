@@ -19,8 +19,6 @@ from workbench.world.jenkins import Build, Ended, Kind
 
 MINUTE = 60.0
 SPOT, FIRM = an_offering(market=Market.SPOT, usd_per_hour=1.0), an_offering(usd_per_hour=3.0)
-LIMITS = {"cpu": 7, "gpu": 4}
-SETTLED_AFTER_MINUTES = 45
 # A pass that is cut off holds its lease on; what it left is repaired by two looks, a boot deadline, a disconnect grace.
 PATIENCE_MINUTES = 150
 
@@ -29,8 +27,8 @@ Invocation = Callable[[], object]
 
 def a_fleet_in_memory(faults: Faults | None = None) -> InMemory:
     quick = {"idle_seconds": 120.0, "boot_seconds": 60.0, "boot_timeout_seconds": 240.0, "queue_maturity_seconds": 0.0}
-    cpu = a_pool("cpu", executors=2, offerings=(SPOT, FIRM), max_agents=LIMITS["cpu"], **quick)
-    gpu = a_pool("gpu", offerings=(FIRM,), max_agents=LIMITS["gpu"], **quick)
+    cpu = a_pool("cpu", executors=2, offerings=(SPOT, FIRM), max_agents=7, **quick)
+    gpu = a_pool("gpu", offerings=(FIRM,), max_agents=4, **quick)
     return in_memory(cpu, gpu, seed=5, faults=faults)
 
 
@@ -40,6 +38,7 @@ class Hour:
 
     fleet: InMemory = field(default_factory=a_fleet_in_memory)
     around: Callable[[str, Invocation], None] = lambda _function, invocation: ran(invocation)
+    script: dict = field(default_factory=lambda: SCRIPT)
     minute: int = 0
     builds: list[Build] = field(default_factory=list)
     dead: list[Build] = field(default_factory=list)  # builds that the script itself ends: a machine taken away under them
@@ -67,7 +66,7 @@ class Hour:
         """One minute: what happens in the world, then the functions of the schedule."""
         self.minute += 1
         self.world.move_to(self.world.timeline.now + MINUTE)
-        for happen in SCRIPT.get(self.minute, ()):
+        for happen in self.script.get(self.minute, ()):
             happen(self)
         for function in ("publish_metrics", "scale_up", "scale_down"):
             self.around(function, getattr(self.fleet, function))
@@ -76,7 +75,7 @@ class Hour:
     def settle(self) -> None:
         """Let it go on until it is at rest."""
         for _ in range(PATIENCE_MINUTES):
-            if self.minute > SETTLED_AFTER_MINUTES and self.at_rest():
+            if self.minute > max(self.script, default=0) and self.at_rest():
                 return
             self.tick()
 
@@ -120,8 +119,8 @@ class Hour:
         return [i for i in mine if (node := self.world.node_of(i)) and node.connected and not node.temporarily_offline]
 
     def _check_limits(self) -> None:
-        for pool, limit in LIMITS.items():
-            assert sum(i.tags["autoscaler:pool"] == pool for i in self.world.alive()) <= limit
+        for pool in self.fleet.fleet.pools.values():
+            assert sum(i.tags["autoscaler:pool"] == pool.name for i in self.world.alive()) <= pool.max_agents
 
 
 def launched_by(instances) -> dict[str, list[str]]:

@@ -8,13 +8,13 @@ fail: the child cuts there, lives the rest of its hour, and says what it found i
 import json
 import os
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from support.busy import Hour, Invocation, a_fleet_in_memory, ran
+from support.forks import told
 from workbench.world.faults import ConnectionLostError, Fault, Faults, StatusError
 
 HANGS_SECONDS = 50.0
@@ -176,12 +176,6 @@ def to_cut(function: str) -> dict[int, int]:
     hour.assert_whole()
     acting = {number: count for number, count in enumerate(calls) if count}
     return dict(list(acting.items())[: AS_MANY.get(function)])
-
-
-def told(error: BaseException) -> str:
-    """Where it broke, and how."""
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{place.name}: {place.line} ({type(error).__name__}: {str(error)[:400]})"
 
 
 def main(function: str) -> None:

@@ -84,7 +84,11 @@ class Agents:
         pool = self._world.fleet.pools[instance.tags["autoscaler:pool"]]
         if self._world.timeline.now > instance.launched_at + pool.boot_timeout_seconds:
             self._world.ec2.end(instance)  # it powers itself off, which terminates it
-            return
+        else:
+            self.register(instance)
+
+    def register(self, instance: Instance) -> None:
+        """Ask once, and do as it is told."""
         told = self._ask(instance)
         if told.status == _OK:
             self._world.timeline.after(self._world.chance.uniform(*_CONNECTS_IN_SECONDS), lambda: self._connect(instance, told))
