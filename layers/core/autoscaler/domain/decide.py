@@ -15,15 +15,16 @@ from dataclasses import replace
 
 from autoscaler.domain import giveup, looks, notices, retire
 from autoscaler.domain.agents import Agent, Phase
+from autoscaler.domain.bound import bound, bring_back_bound, drain_again, let_resume
 from autoscaler.domain.breakers import failed_boots
-from autoscaler.domain.launch import LaunchWalk, uncordon
+from autoscaler.domain.launch import LaunchWalk
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.model import Fleet, beacon_spec
 from autoscaler.domain.notices import Notice
 from autoscaler.domain.orders import MANUAL_PREFIX, DrainNodes, DrainSome, LaunchSome
 from autoscaler.domain.outdated import outdated
-from autoscaler.domain.plan import Cordon, CreateBeacon, Held, Plan, Step, Uncordon
+from autoscaler.domain.plan import Cordon, CreateBeacon, Held, Plan, Step
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.remembering import remember, remember_request
 from autoscaler.domain.room import Room
@@ -56,12 +57,14 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
     decided: list[Step | Held] = []
     for controller in snapshot.controllers:
         decided += bring_back_bound(situation, controller)
+        decided += let_resume(situation, controller)
         if reason := situation.no_giving_up(controller):
             problem = snapshot.controllers[controller].problem or "nothing is given up meanwhile"
             decided.append(Held(pool="", controller=controller, reason=reason, detail=problem))
             continue
         for pool in situation.pools_of(controller).values():
             decided += retire.surplus(situation, pool, windows)
+        decided += drain_again(situation, controller)
         decided += outdated(situation, controller, leaving={step.node for step in decided if isinstance(step, Cordon)})
     decided += strangers(situation)
     decided += giveup.drained(situation, seen)
@@ -130,16 +133,6 @@ def keep_beacon(situation: Situation, controller: str) -> Decided:
         yield CreateBeacon(controller=controller, spec=spec, reason=Reason.BEACON, detail=spec.name)
 
 
-def bring_back_bound(situation: Situation, controller: str) -> Iterable[Uncordon]:
-    """Undo our retire mark on what a build may be bound to: a queue item names it, or it was busy before a restart."""
-    for agent in _bound(situation, controller):
-        pinned = agent.record.node in situation.demands[controller].pins
-        if pinned:
-            yield uncordon(agent, Reason.PINNED, f"a queue item waits for {agent.record.node} by name")
-        else:
-            yield uncordon(agent, Reason.BUSY_BEFORE_RESTART, f"{agent.record.node} was busy before {controller} restarted")
-
-
 def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decided:
     """Walk over the queue: bring back what retires, launch where waiting would cost more."""
     view = situation.snapshot.controllers[controller]
@@ -153,12 +146,12 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
         yield Held(pool="", controller=controller, reason=Reason.QUIETING_DOWN, detail="the controller takes no new builds")
         return
     walk = _walk(situation, controller, room)
-    bound = {agent.record.instance_id for agent in _bound(situation, controller)}
+    kept = {agent.record.instance_id for agent in bound(situation, controller)}
     retiring = [
         agent
         for pool in situation.pools_of(controller).values()
         for agent in pool.agents
-        if agent.phase is Phase.RETIRING and agent.record.instance_id not in bound and not agent.instance_ended
+        if agent.phase is Phase.RETIRING and agent.record.instance_id not in kept and not agent.instance_ended
     ]
     walk.run(demand.wants, retiring)
     for pool in situation.pools_of(controller).values():
@@ -183,20 +176,10 @@ def _walk(situation: Situation, controller: str, room: Room) -> LaunchWalk:
         situation.now,
         recovering=situation.recovering(controller),
     )
-    for agent in _bound(situation, controller):
+    for agent in bound(situation, controller):
         for seconds in ready_slots(agent, learned, situation.now, runs):
             supply.add(Slot(agent.pool.name, seconds))
     return LaunchWalk(controller, pools, supply, room, learned, situation.now, runs, slots=slots_left(situation, controller))
-
-
-def _bound(situation: Situation, controller: str) -> list[Agent]:
-    """Agents that carry our retire mark though a build may be bound to them."""
-    view = situation.snapshot.controllers[controller]
-    return [
-        agent
-        for agent in situation.agents
-        if view.complete and agent.record.controller == controller and agent.phase is Phase.RETIRING and situation.protected(agent)
-    ]
 
 
 def _to_drain(situation: Situation, order: DrainSome | DrainNodes, decided: list[Step | Held]) -> list[Agent]:

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
 
-from autoscaler.domain.agents import Agent, Phase
+from autoscaler.domain.agents import Agent
+from autoscaler.domain.bound import uncordon
 from autoscaler.domain.demand import Want
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.model import Market, Offering
@@ -244,17 +245,3 @@ class LaunchWalk:
                         self._supply.add(Slot(pool.name, seconds))
                     return True
         return False
-
-
-def uncordon(agent: Agent, reason: Reason, detail: str) -> Uncordon:
-    """Undo the retire mark of an agent that carries one."""
-    if agent.phase is not Phase.RETIRING or agent.node is None or agent.mark is None:
-        raise ValueError(f"{agent.record.instance_id} carries no retire mark")
-    return Uncordon(
-        controller=agent.record.controller,
-        pool=agent.pool.name,
-        node=agent.node.name,
-        mark=agent.mark,
-        reason=reason,
-        detail=detail,
-    )

@@ -22,6 +22,10 @@ def next_life(life: Life | None, view: ControllerView, pinned: frozenset[str], n
     connected = {name for name in life.suspects if name in nodes and not nodes[name].offline}
     at_work = connected & set(busy)
     rested = {name for name in connected - at_work if name not in pinned}
+    if not in_grace(life, now):
+        # Of what is marked offline nobody can tell whether it is connected. But a pipeline that was on it would by now have been
+        # waiting for it by name for as long as it is marked.
+        rested |= {name for name in life.suspects if name in nodes and nodes[name].temporarily_offline and nodes[name].idle} - pinned
     cleared = at_work | (rested & set(life.cleared_once)) | (set(life.suspects) - nodes.keys())
     return replace(
         life,

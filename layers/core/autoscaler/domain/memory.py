@@ -92,6 +92,7 @@ class Memory:
     breakers: Mapping[str, Breaker] = field(default_factory=dict)  # by pool
     draining_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
     stuck: Mapping[str, Stuck] = field(default_factory=dict)  # by instance id
+    owed: Mapping[str, str] = field(default_factory=dict)  # class of the mark that is to be set again, by instance id
     proven: Mapping[str, str] = field(default_factory=dict)  # launch template version that was seen to boot, by pool
     outdated: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # when agents were taken as outdated within the hour, by pool
     boots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds, by pool

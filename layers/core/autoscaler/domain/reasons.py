@@ -16,6 +16,7 @@ class Reason(StrEnum):
     PINNED = "pinned"
     DEMAND_IS_BACK = "demand-is-back"
     BUSY_BEFORE_RESTART = "busy-before-restart"
+    DRAINED_BEFORE_RESTART = "drained-before-restart"
     SURPLUS = "surplus"
     DRAINED = "drained"
     BEACON = "beacon-missing"

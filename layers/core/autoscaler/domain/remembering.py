@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from autoscaler.domain.bound import note_owed
 from autoscaler.domain.breakers import note_failed
 from autoscaler.domain.limits import HOUR_SECONDS
 from autoscaler.domain.memory import Memory
@@ -17,6 +18,7 @@ def remember(memory: Memory, situation: Situation, decided: list[Step | Held], f
     """Note everything that follows from what ``scale_down`` decided."""
     memory = note_failed(memory, failures, situation.now)
     memory = note_outdated(memory, decided, situation.now)
+    memory = note_owed(memory, situation, decided)
     return _note_gone(_note_tails(memory, situation, decided), situation, decided)
 
 

@@ -1,0 +1,81 @@
+"""Builds that may be bound to an agent which we have cordoned: it comes back at once, for a build that waits for it waits for ever.
+
+A mark that is only for now (retire) is undone for good. What was drained for good comes back only after a restart of its
+controller, while the pipeline that it held waits there by name: once that one has resumed, it is drained again.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from autoscaler.domain.agents import Agent, Phase
+from autoscaler.domain.marks import MarkClass
+from autoscaler.domain.memory import Memory
+from autoscaler.domain.plan import Cordon, Held, Step, Uncordon
+from autoscaler.domain.reasons import Reason
+from autoscaler.domain.retire import cordon
+from autoscaler.domain.situation import Situation
+
+
+def bound(situation: Situation, controller: str) -> list[Agent]:
+    """Agents that carry our retire mark though a build may be bound to them: a queue item names it, or it was busy before a restart."""
+    return [agent for agent in _of(situation, controller) if agent.phase is Phase.RETIRING and situation.protected(agent)]
+
+
+def bring_back_bound(situation: Situation, controller: str) -> Iterator[Uncordon]:
+    """Undo our retire mark on what a build may be bound to."""
+    for agent in bound(situation, controller):
+        if agent.record.node in situation.demands[controller].pins:
+            yield uncordon(agent, Reason.PINNED, f"a queue item waits for {agent.record.node} by name")
+        else:
+            yield uncordon(agent, Reason.BUSY_BEFORE_RESTART, f"{agent.record.node} was busy before {controller} restarted")
+
+
+def let_resume(situation: Situation, controller: str) -> Iterator[Uncordon]:
+    """Bring back for a while what was drained for good, where a restart made the pipeline on it wait for it. Not what EC2 takes away."""
+    life = situation.memory.lives.get(controller)
+    for agent in _of(situation, controller):
+        name = agent.record.node or ""
+        waited_for = life is not None and name in life.suspects and name in situation.demands[controller].pins
+        if agent.phase is Phase.DRAINING and waited_for and agent.mark and agent.mark.kind is not MarkClass.INTERRUPTED:
+            yield uncordon(agent, Reason.BUSY_BEFORE_RESTART, f"{name} was drained when {controller} restarted, its build waits for it")
+
+
+def drain_again(situation: Situation, controller: str) -> Iterator[Cordon]:
+    """Drain again what was brought back for a while, now that its build has resumed."""
+    for agent in _of(situation, controller):
+        owed = situation.memory.owed.get(agent.record.instance_id)
+        if owed and agent.phase is Phase.READY and not situation.protected(agent):
+            detail = f"{agent.record.node} came back only for the build that waited for it"
+            yield cordon(situation, agent, MarkClass(owed), Reason.DRAINED_BEFORE_RESTART, detail)
+
+
+def note_owed(memory: Memory, situation: Situation, decided: list[Step | Held]) -> Memory:
+    """Remember in which class each of these is to be drained again."""
+    back = {(step.controller, step.node) for step in decided if isinstance(step, Uncordon)}
+    owed: dict[str, str] = {}
+    for agent in situation.agents:
+        known = memory.owed.get(agent.record.instance_id)
+        if agent.phase is Phase.DRAINING and agent.mark and (agent.record.controller, agent.record.node) in back:
+            known = str(agent.mark.kind)
+        if known:
+            owed[agent.record.instance_id] = known
+    return replace(memory, owed=owed)
+
+
+def uncordon(agent: Agent, reason: Reason, detail: str) -> Uncordon:
+    """Undo the mark of ours that an agent carries."""
+    if agent.node is None or agent.mark is None:
+        raise ValueError(f"{agent.record.instance_id} carries no mark of ours")
+    return Uncordon(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        node=agent.node.name,
+        mark=agent.mark,
+        reason=reason,
+        detail=detail,
+    )
+
+
+def _of(situation: Situation, controller: str) -> list[Agent]:
+    complete = situation.snapshot.controllers[controller].complete
+    return [agent for agent in situation.agents if complete and agent.record.controller == controller]
