@@ -19,7 +19,7 @@ demo: $(VENV)/.ready  ## Watch a fleet follow a real day of the MXNet CI; pictur
 	@$(BIN)/autoscaler demo
 
 test: $(VENV)/.ready $(SAM_VENV)/.ready  ## All tests
-	$(BIN)/pytest -n $(JOBS)
+	$(BIN)/pytest -n $(JOBS) --dist worksteal
 
 live: $(VENV)/.ready  ## Contract and scenarios on a live Jenkins: make live JENKINS_URL=... JENKINS_USER=... JENKINS_TOKEN=...
 	@test -n "$(JENKINS_URL)" || { echo "JENKINS_URL: missing; make live JENKINS_URL=... JENKINS_USER=... JENKINS_TOKEN=..." >&2; exit 2; }

@@ -1,5 +1,6 @@
 """What every test may use."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -26,8 +27,10 @@ def live():
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Say how much was tried where a test counts it."""
+    """Say how much was tried where tests count it."""
+    counts = Counter()
     for report in terminalreporter.stats.get("passed", []):
-        for name, value in report.user_properties:
-            if name == "counted":
-                terminalreporter.write_line(value)
+        for what, count in (value for name, value in report.user_properties if name == "counted"):
+            counts[what] += count
+    for what, count in counts.items():
+        terminalreporter.write_line(f"{what}: {count}")

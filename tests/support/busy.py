@@ -39,6 +39,7 @@ class Hour:
     fleet: InMemory = field(default_factory=a_fleet_in_memory)
     around: Callable[[str, Invocation], None] = lambda _function, invocation: ran(invocation)
     script: dict = field(default_factory=lambda: SCRIPT)
+    schedule: tuple[str, ...] = ("publish_metrics", "scale_up", "scale_down")
     minute: int = 0
     builds: list[Build] = field(default_factory=list)
     dead: list[Build] = field(default_factory=list)  # builds that the script itself ends: a machine taken away under them
@@ -68,7 +69,7 @@ class Hour:
         self.world.move_to(self.world.timeline.now + MINUTE)
         for happen in self.script.get(self.minute, ()):
             happen(self)
-        for function in ("publish_metrics", "scale_up", "scale_down"):
+        for function in self.schedule:
             self.around(function, getattr(self.fleet, function))
         self._check_limits()
 

@@ -2,7 +2,7 @@
 
 The hour is lived once. Before an invocation that is to be cut off, the process forks once for each call of it and each way to
 fail: the child cuts there, lives the rest of its hour, and says what it found in the end. Run as a process of its own:
-``python -m support.cutoffs FUNCTION``; prints one JSON document.
+``python -m support.cutoffs FUNCTION WAY``; prints one JSON document.
 """
 
 import json
@@ -100,6 +100,7 @@ class Cutting:
     """One busy hour that is cut off. In a forked child, ``case`` names the one cut, and ``pipe`` leads to who waits for its end."""
 
     function: str
+    way: Way
     cuts: dict[int, int]  # calls to cut, by the number of the invocation
     faults: CuttingFaults = field(default_factory=CuttingFaults)
     invocations: int = 0
@@ -128,12 +129,11 @@ class Cutting:
         live(self.faults, process, invocation)
 
     def _cut(self, minute: int, calls: int) -> Process:
-        """Fork for each call and way; return how this process goes on."""
+        """Fork for each call; return how this process goes on."""
         for at in range(calls):
-            for way in Way:
-                self.cases += 1
-                if self._forked(f"{self.function}, minute {minute}, call {at} {way}"):
-                    return Process(at=at, way=way)
+            self.cases += 1
+            if self._forked(f"{self.function}, minute {minute}, call {at} {self.way}"):
+                return Process(at=at, way=self.way)
         return Process()
 
     def _forked(self, case: str) -> bool:
@@ -178,11 +178,11 @@ def to_cut(function: str) -> dict[int, int]:
     return dict(list(acting.items())[: AS_MANY.get(function)])
 
 
-def main(function: str) -> None:
-    cutting = Cutting(function, to_cut(function))
+def main(function: str, way: str) -> None:
+    cutting = Cutting(function, Way[way], to_cut(function))
     cutting.live()
     print(json.dumps({"invocations": len(cutting.cuts), "cases": cutting.cases, "broken": cutting.broken}))  # noqa: T201
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -1,8 +1,23 @@
 """Trying one thing in a forked child: the world stands still in the parent, and every child begins from the same instant."""
 
+import json
 import os
+import subprocess
+import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+
+
+def in_a_process(module: str, *arguments: str) -> dict:
+    """Run a module of the tests that forks as a process of its own, and read the JSON document that it prints."""
+    path = os.pathsep.join([str(TESTS), str(TESTS.parent), str(TESTS.parent / "layers" / "core")])
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
 
 
 def in_a_child(act: Callable[[], str]) -> str:

@@ -137,7 +137,7 @@ def a_scene() -> Scene:
     quick = {"idle_seconds": 400.0, "boot_seconds": 60.0, "boot_timeout_seconds": 240.0, "queue_maturity_seconds": 0.0}
     cpu = a_pool("cpu", executors=2, offerings=(FIRM,), max_agents=4, **quick)
     gpu = a_pool("gpu", offerings=(FIRM,), max_agents=3, **quick)
-    return Scene(in_memory(cpu, gpu, seed=5, max_agents=6), script={}).set_up()
+    return Scene(in_memory(cpu, gpu, seed=5, max_agents=6), script={}, schedule=("scale_up", "scale_down")).set_up()
 
 
 def scale_up(scene: Scene) -> None:

@@ -1,0 +1,25 @@
+"""Any two actors at once, at every place where one can be between two outside calls of the other."""
+
+from itertools import combinations
+
+import pytest
+
+from support.forks import in_a_process
+from support.interleaving import FUNCTIONS, MOMENTS
+
+PAIRS = [(one.__name__, other.__name__) for one, other in combinations(FUNCTIONS, 2)]
+PAIRS += [(function.__name__, moment.__name__) for function in FUNCTIONS for moment in MOMENTS]
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS, ids=lambda name: name)
+def test_two_at_once_with_at_most_two_preemptions(one, other, record_property):
+    told = in_a_process("support.interleaving", one, other)
+    record_property("counted", ("schedules of two", told["schedules"]))
+    assert told["broken"] == []
+    assert all(told["calls"][name] > 3 for name in (one, other) if name in {function.__name__ for function in FUNCTIONS})
+
+
+def test_more_than_two_at_once_with_any_preemptions(record_property):
+    told = in_a_process("support.interleaving", "random", "150")
+    record_property("counted", ("random schedules", told["schedules"]))
+    assert told["broken"] == []
