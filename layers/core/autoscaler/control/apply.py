@@ -127,14 +127,17 @@ class _Hand:
                 assert_never(step)
 
     def _terminate(self, step: Terminate) -> Result:
-        """Read the node once more, win the record, terminate, delete the node; cut off anywhere, the next pass goes on."""
+        """Win the record, read the node once more, terminate, delete the node; cut off anywhere, the next pass goes on.
+
+        The read comes last: whoever brings the node online before it is seen, and what was given up is then drained again.
+        """
+        record = self._records[step.instance_id]
+        if record.state in _TERMINABLE:
+            self._change(record, RecordState.CONDEMNED)
         if step.node is not None:
             keep = nodes.may_terminate(self._controllers[step.controller], step.node, step.mark)
             if keep:
                 return Result(step=step, outcome=Outcome.SKIPPED, detail=keep)
-        record = self._records[step.instance_id]
-        if record.state in _TERMINABLE:
-            self._change(record, RecordState.CONDEMNED)
         try:
             self._ports.compute.terminate(step.instance_id)
         except StuckError:

@@ -69,7 +69,7 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
     decided += strangers(situation)
     decided += giveup.drained(situation, seen)
     decided += giveup.repairs(situation, seen)
-    decided += giveup.unfinished(situation)
+    decided += giveup.unfinished(situation, seen)
     failures = failed_boots(memory, snapshot.records, decided)
     return replace(_plan(situation, decided, remember(memory, situation, decided, failures)), boot_failures=failures)
 

@@ -79,7 +79,7 @@ def repairs(situation: Situation, seen: Mapping[str, Look]) -> list[Terminate | 
     return kept
 
 
-def unfinished(situation: Situation) -> Iterator[Terminate | DeleteNode | FreeSlot | Forget | Held]:
+def unfinished(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminate | DeleteNode | FreeSlot | Cordon | Forget | Held]:
     """Go on with what was condemned: terminate again what still runs, give its node back, close its record."""
     for agent in situation.agents:
         record = agent.record
@@ -101,14 +101,17 @@ def unfinished(situation: Situation) -> Iterator[Terminate | DeleteNode | FreeSl
                 reason=Reason.INSTANCE_GONE,
                 detail=f"{record.instance_id} and its node are gone",
             )
-        elif agent.phase is Phase.CONDEMNED and agent.instance is not None and not agent.instance_ended and (node_gone or agent.idle):
-            yield _terminate_again(situation, agent)
+        elif agent.phase is Phase.CONDEMNED and agent.instance is not None and not agent.instance_ended:
+            yield from _go_on(situation, agent, seen)
 
 
 def _condition(situation: Situation, agent: Agent) -> Seen | None:  # noqa: C901, PLR0911 - a table, a line each
-    if agent.phase is Phase.CONDEMNED or situation.no_giving_up(agent.record.controller):
+    if situation.no_giving_up(agent.record.controller):
         return None
     session = situation.snapshot.controllers[agent.record.controller].session
+    if agent.phase is Phase.CONDEMNED:
+        at_rest = agent.node is not None and agent.node.offline and agent.idle and not agent.instance_ended
+        return Seen(Condition.DRAINED, session) if at_rest else None
     if agent.instance_ended:
         return Seen(Condition.ENDED) if agent.node is not None else None
     if agent.instance in {InstanceState.STOPPING, InstanceState.STOPPED}:
@@ -182,6 +185,21 @@ def _is_node_gone(situation: Situation, agent: Agent) -> bool:
     if view is None or not view.complete or record.node in view.unread:
         return False
     return agent.node is None or (record.controller in situation.fleet.slot_controllers and slots.is_left(agent))
+
+
+def _go_on(situation: Situation, agent: Agent, seen: Mapping[str, Look]) -> Iterator[Terminate | Cordon | Held]:
+    """Go on with an agent that was given up and still runs. Whoever brought it online may have given it builds: it drains again."""
+    look = seen.get(agent.record.instance_id)
+    if agent.node is None:
+        yield _terminate_again(situation, agent)
+    elif not agent.node.offline:
+        yield cordon(situation, agent, MarkClass.RETIRE, Reason.CONDEMNED, "it was given up, and somebody brought its node online")
+    elif not agent.idle:
+        yield _still_busy(situation, agent)
+    elif look and looks.is_settled(look, agent.pool.drain_settle_seconds, situation.now, situation.snapshot.invocation):
+        yield _terminate_again(situation, agent)
+    else:
+        yield _held(agent, Reason.SECOND_LOOK, f"{agent.node.name} is idle, waits for a second look")
 
 
 def _terminate_again(situation: Situation, agent: Agent) -> Terminate | Held:
