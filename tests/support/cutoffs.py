@@ -17,6 +17,10 @@ from support.busy import Hour, Invocation, a_fleet_in_memory, ran
 from support.forks import told
 from workbench.world.faults import ConnectionLostError, Fault, Faults, StatusError
 
+READS = {
+    *("state read", "jenkins queue", "jenkins computer", "jenkins api"),
+    *("ec2 DescribeInstances", "ec2 DescribeLaunchTemplates", "ec2 GetConsoleOutput"),
+}
 HANGS_SECONDS = 50.0
 # Alike but for when they happen: of these, the first few are cut off.
 AS_MANY = {"publish_metrics": 5, "register_agent": 5}
@@ -41,7 +45,7 @@ class Process:
 
     at: int | None = None
     way: Way = Way.FAILS
-    calls: int = 0
+    calls: list[str] = field(default_factory=list)
     dead: bool = False
 
 
@@ -61,8 +65,8 @@ class CuttingFaults(Faults):
         process = self.processes[-1]
         if process.dead:
             raise Died(call)
-        process.calls += 1
-        if process.calls - 1 != process.at:
+        process.calls.append(call)
+        if len(process.calls) - 1 != process.at:
             yield
             return
         if process.way is Way.FAILS:
@@ -101,7 +105,7 @@ class Cutting:
 
     function: str
     way: Way
-    cuts: dict[int, int]  # calls to cut, by the number of the invocation
+    cuts: dict[int, list[str]]  # calls to cut, by the number of the invocation
     faults: CuttingFaults = field(default_factory=CuttingFaults)
     invocations: int = 0
     cases: int = 0
@@ -124,15 +128,17 @@ class Cutting:
     def _invoked(self, hour: Hour, name: str, invocation: Invocation) -> None:
         process = Process()
         if name == self.function and not self.case:
-            process = self._cut(hour.minute, self.cuts.get(self.invocations, 0))
+            process = self._cut(hour.minute, self.cuts.get(self.invocations, []))
             self.invocations += 1
         live(self.faults, process, invocation)
 
-    def _cut(self, minute: int, calls: int) -> Process:
-        """Fork for each call; return how this process goes on."""
-        for at in range(calls):
+    def _cut(self, minute: int, calls: list[str]) -> Process:
+        """Fork for each call; return how this process goes on. Dying after a read is like hanging in it: nothing took effect."""
+        for at, call in enumerate(calls):
+            if self.way is Way.DIES and call in READS:
+                continue
             self.cases += 1
-            if self._forked(f"{self.function}, minute {minute}, call {at} {self.way}"):
+            if self._forked(f"{self.function}, minute {minute}, call {at} ({call}) {self.way}"):
                 return Process(at=at, way=self.way)
         return Process()
 
@@ -159,8 +165,8 @@ class Cutting:
             os._exit(0)
 
 
-def to_cut(function: str) -> dict[int, int]:
-    """Live the hour undisturbed: which of the function's invocations do something, and how many calls each makes."""
+def to_cut(function: str) -> dict[int, list[str]]:
+    """Live the hour undisturbed: which of the function's invocations do something, and which calls each makes."""
     faults, calls = CuttingFaults(), []
     hour = hour_with(faults)
 
@@ -169,12 +175,12 @@ def to_cut(function: str) -> dict[int, int]:
         live(faults, process, invocation)
         if name == function:
             acts = name in AS_MANY or any(report.results for report in hour.fleet.reports[before:])
-            calls.append(process.calls if acts else 0)
+            calls.append(process.calls if acts else [])
 
     hour.around = around
     hour.settle()
     hour.assert_whole()
-    acting = {number: count for number, count in enumerate(calls) if count}
+    acting = {number: made for number, made in enumerate(calls) if made}
     return dict(list(acting.items())[: AS_MANY.get(function)])
 
 
