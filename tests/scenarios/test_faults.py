@@ -80,6 +80,19 @@ def test_a_lost_launch_is_found_by_its_tag_and_not_repeated():
     assert day.fleet.state.intents == {}
 
 
+def test_a_lost_launch_that_no_list_shows_yet_is_sent_again_with_the_same_token():
+    """Peers send it with a new one, and it is launched twice."""
+    day = a_day()
+    day.world.ec2.lag_seconds = 150.0
+    day.minutes(2).queue(1)
+    day.fleet.faults.plan(Fault("ec2 CreateFleet", after=True))
+    day.minutes(1)
+    assert len(day.world.ec2.instances) == 1
+    day.minutes(8)
+    assert len(day.world.ec2.instances) == 1
+    assert day.fleet.state.intents == {}
+
+
 def test_a_launch_that_never_took_effect_is_sent_again_with_the_same_token():
     day = a_day()
     day.minutes(2).queue(1)

@@ -4,7 +4,7 @@ import pytest
 
 from autoscaler.control import nodes
 from autoscaler.control.report import Outcome
-from autoscaler.domain.plan import Uncordon
+from autoscaler.domain.plan import Cordon, Uncordon
 from autoscaler.domain.reasons import Reason
 from autoscaler.errors import TransientError
 from support.builders import a_mark
@@ -50,3 +50,42 @@ def test_a_toggle_that_marked_it_offline_and_was_cut_off_left_our_own_mark(here)
     assert here.jenkins.nodes[NODE].reason == MARK.text
     assert nodes.uncordon(here.controller, BRING_BACK).outcome is Outcome.DONE
     assert not here.jenkins.nodes[NODE].temporarily_offline
+
+
+def cordon(here, **facts):
+    mark = a_mark(pass_id="now")
+    given = {"controller": "main", "pool": "cpu", "node": NODE, "mark": mark, "reason": Reason.SURPLUS, "detail": ""}
+    return nodes.cordon(here.controller, Cordon(**(given | facts)))
+
+
+def test_a_person_s_mark_is_never_overwritten(here):
+    here.jenkins.set_offline(NODE, "disk swap", "anna")
+    assert cordon(here).outcome is Outcome.SKIPPED
+    assert here.jenkins.nodes[NODE].reason == "disk swap"
+
+
+def test_our_own_earlier_mark_gives_way_only_where_that_was_decided(here):
+    assert cordon(here).outcome is Outcome.SKIPPED
+    assert cordon(here, replaces=a_mark(pass_id="another")).outcome is Outcome.SKIPPED
+    assert cordon(here, replaces=MARK).outcome is Outcome.DONE
+    assert here.jenkins.nodes[NODE].reason == a_mark(pass_id="now").text
+
+
+def test_what_a_person_marked_over_our_mark_is_not_brought_back(here):
+    """The toggle would bring it online, and the person's mark would be gone without trace."""
+    here.jenkins.set_offline(NODE, "disk swap", "anna")
+    assert nodes.uncordon(here.controller, BRING_BACK).outcome is Outcome.SKIPPED
+    assert here.jenkins.nodes[NODE].reason == "disk swap"
+
+
+def test_what_is_online_already_is_not_toggled(here):
+    here.jenkins.toggle(NODE, "", "anna")
+    assert nodes.uncordon(here.controller, BRING_BACK).outcome is Outcome.SKIPPED
+    assert not here.jenkins.nodes[NODE].temporarily_offline
+
+
+def test_a_mark_that_is_not_there_after_it_was_set_is_a_failure(here):
+    here.jenkins.toggle(NODE, "", "anna")
+    here.faults.meanwhile = lambda call: here.jenkins.delete_node(NODE) if NODE in here.jenkins.nodes and call.endswith("Cause") else None
+    with pytest.raises(TransientError):
+        cordon(here)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.memory import Memory
-from autoscaler.domain.plan import DeleteNode
+from autoscaler.domain.plan import DeleteNode, Terminate
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
@@ -145,3 +145,19 @@ def test_the_machine_of_a_slot_that_asks_again_is_told_the_same():
     day.minutes(2)
     assert instance.tags["Name"] == before
     assert [record.node for record in day.fleet.state.records.values()] == [before]
+
+
+def test_a_slot_stays_offline_until_its_machine_has_surely_ended():
+    """Online before that it would take builds, and the machine would take them with it."""
+    day = a_day(slots={"slot-0": ("cpu",)})
+    day.minutes(2).queue(1, seconds=60.0)
+    while not day.done(Terminate):
+        day.minutes(1)
+    [instance] = day.world.ec2.instances.values()
+    for _ in range(4):
+        assert day.jenkins.nodes["slot-0"].temporarily_offline
+        day.minutes(1)
+    assert instance.state == "terminated"
+    day.minutes(5)
+    assert not day.jenkins.nodes["slot-0"].temporarily_offline
+    assert day.fleet.state.records == {}

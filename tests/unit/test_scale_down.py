@@ -289,3 +289,22 @@ def test_a_person_drains_some_and_the_same_request_only_once():
     assert kinds(plan) == [Cordon, Cordon]
     again = decide.drain_for_a_person(replace(snapshot, memory=plan.memory), FLEET, order)
     assert (again.steps, held(again)) == ((), {Reason.ALREADY_DONE})
+
+
+def lost(minutes, **facts):
+    record, node = an_agent()
+    looks = {"i-1": a_look(Condition.LOST, seconds_ago=minutes * 60.0)}
+    memory = a_memory(windows=an_empty_window(), looks=looks, connected=frozenset({"i-1"}))
+    return decide_down((record, replace(node, offline=True)), memory=memory, **facts)
+
+
+def test_an_agent_that_lost_its_connection_is_waited_for_and_then_drained_for_good():
+    """A peer takes it for idle and kills what it runs."""
+    assert kinds(lost(3)) == []
+    [step] = lost(6).steps
+    assert (type(step), step.mark.kind, step.reason) == (Cordon, MarkClass.QUARANTINE, Reason.DISCONNECTED)
+
+
+def test_an_agent_that_lost_its_connection_and_is_waited_for_by_name_is_left_alone():
+    pinning = an_item(1, why=Wait(for_executor=False, nodes=("cpu-1",)))
+    assert kinds(lost(30, items=(pinning,))) == []

@@ -266,3 +266,21 @@ def test_the_same_request_launches_once():
     order = LaunchSome(pool="cpu", count=1, controller=None, keep_seconds=0.0, reason="r", request_id="r1")
     plan = decide.launch_some(a_snapshot(intents=(an_intent("manual-r1"),)), a_fleet(), order)
     assert (plan.steps, held(plan)) == ((), {Reason.ALREADY_DONE})
+
+
+@pytest.mark.parametrize(
+    ("pool", "limits", "reason"),
+    [
+        ({"max_agents": 3}, {}, Reason.MAX_AGENTS),
+        ({}, {"max_agents": 3}, Reason.FLEET_MAX_AGENTS),
+        ({}, {"max_launches_per_hour": 3}, Reason.LAUNCH_RATE),
+        ({}, {"max_usd_per_hour": 9.5}, Reason.USD_PER_HOUR),
+        ({}, {"max_usd_per_month": 9.5}, Reason.USD_PER_MONTH),
+    ],
+    ids=str,
+)
+def test_launches_under_way_count_against_every_limit(pool, limits, reason):
+    fleet = a_fleet(a_pool("cpu", **pool), **limits)
+    plan = decide.scale_up(a_snapshot(a_view(items=items(5)), intents=(an_intent(count=2),), memory=a_memory()), fleet)
+    assert launches(plan) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)] or launches(plan) == [("cpu", 1, Reason.STARVED_QUEUE)]
+    assert reason in held(plan)

@@ -1,0 +1,229 @@
+"""Known ways to kill a build or to leak a machine, each as the smallest change that brings it back."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bug:
+    """``was`` stands once in ``file`` (below the package) and becomes ``becomes``; ``found_by``: tests of the suite that must notice."""
+
+    name: str
+    file: str
+    was: str
+    becomes: str
+    found_by: tuple[str, ...]
+
+
+BUGS = (
+    Bug(
+        name="a queue item that waits for a node by name does not keep it",
+        file="domain/situation.py",
+        was="return demand is None or name in demand.pins or bool(life and name in life.suspects)",
+        becomes="return demand is None or bool(life and name in life.suspects)",
+        found_by=("tests/unit/test_scale_down.py",),
+    ),
+    Bug(
+        name="an agent that was busy before a restart is believed to be idle",
+        file="domain/situation.py",
+        was="return demand is None or name in demand.pins or bool(life and name in life.suspects)",
+        becomes="return demand is None or name in demand.pins",
+        found_by=("tests/unit/test_scale_down.py",),
+    ),
+    Bug(
+        name="terminated as soon as it is cordoned, without a second look",
+        file="domain/looks.py",
+        was="    if look.condition != Condition.DRAINED:\n        return False\n",
+        becomes="    if look.condition == Condition.DRAINED:\n        return True\n",
+        found_by=("tests/unit/test_scale_down.py",),
+    ),
+    Bug(
+        name="repairs act on one look",
+        file="domain/looks.py",
+        was="return look.invocation != invocation and now - look.first_at >= SECOND_LOOK_SECONDS",
+        becomes="return True",
+        found_by=("tests/unit/test_scale_down.py",),
+    ),
+    Bug(
+        name="a build that slipped in before the last read does not count",
+        file="control/nodes.py",
+        was='    if not node.idle or node.builds:\n        return "a build slipped in"\n',
+        becomes="",
+        found_by=("tests/scenarios/test_last_read.py",),
+    ),
+    Bug(
+        name="the node is not read again before its machine is terminated",
+        file="control/apply.py",
+        was="            if keep:\n",
+        becomes="            if False:\n",
+        found_by=("tests/scenarios/test_condemned.py",),
+    ),
+    Bug(
+        name="cordon toggles instead of setting",
+        file="control/nodes.py",
+        was="controller.set_offline(step.node, step.mark.text)",
+        becomes="controller.toggle_offline(step.node, step.mark.text)",
+        found_by=("tests/handlers/test_instance_events.py",),
+    ),
+    Bug(
+        name="a person's mark is overwritten",
+        file="control/nodes.py",
+        was="    if before.temporarily_offline and not (step.replaces and carries(before, step.replaces)):\n",
+        becomes="    if False:\n",
+        found_by=("tests/scenarios/test_marks.py",),
+    ),
+    Bug(
+        name="uncordon toggles without reading whose mark it is",
+        file="control/nodes.py",
+        was="    if before is None or not carries(before, step.mark):\n",
+        becomes="    if before is None:\n",
+        found_by=("tests/scenarios/test_marks.py",),
+    ),
+    Bug(
+        name="demand brings back what EC2 is about to take away",
+        file="domain/agents.py",
+        was="return Phase.RETIRING if mark.kind is MarkClass.RETIRE else Phase.DRAINING",
+        becomes="return Phase.RETIRING",
+        found_by=("tests/handlers/test_instance_events.py",),
+    ),
+    Bug(
+        name="an instance that a list does not show is taken for gone",
+        file="domain/agents.py",
+        was="return self.instance is not None and self.instance.ended",
+        becomes="return self.instance is None or self.instance.ended",
+        found_by=("tests/unit/test_scale_down.py",),
+    ),
+    Bug(
+        name="a young instance that EC2 does not know yet is taken for gone",
+        file="domain/agents.py",
+        was="return InstanceState.TERMINATED if old else None",
+        becomes="return InstanceState.TERMINATED",
+        found_by=("tests/unit/test_scale_down.py",),
+    ),
+    Bug(
+        name="an agent that is disconnected is taken for idle and goes at once",
+        file="domain/giveup.py",
+        was="case Condition.LOST if fact and now - fact.first_at >= DISCONNECT_GRACE_SECONDS and not situation.protected(agent):",
+        becomes="case Condition.LOST if fact:",
+        found_by=("tests/unit/test_scale_down.py",),
+    ),
+    Bug(
+        name="what a controller shows right after its restart is believed",
+        file="domain/lives.py",
+        was="return life is None or now - life.since_at < RESTART_GRACE_SECONDS",
+        becomes="return False",
+        found_by=("tests/unit/test_scale_down.py",),
+    ),
+    Bug(
+        name="a controller that could not be read completely is believed",
+        file="domain/situation.py",
+        was="if view is None or not view.complete:\n            return Reason.INCOMPLETE",
+        becomes="if view is None:\n            return Reason.INCOMPLETE",
+        found_by=("tests/unit/test_scale_down.py",),
+    ),
+    Bug(
+        name="an instance registers after it was given up",
+        file="domain/registration.py",
+        was="record.state in {RecordState.CONDEMNED, RecordState.GONE}",
+        becomes="record.state is RecordState.GONE",
+        found_by=("tests/unit/test_registration.py",),
+    ),
+    Bug(
+        name="a launch whose answer was lost is forgotten",
+        file="control/launches.py",
+        was="    except UnansweredError as error:\n        return Result(",
+        becomes="    except UnansweredError as error:\n        _advance(ports, sent, replace(sent, state=IntentState.SETTLED))\n"
+        "        return Result(",
+        found_by=("tests/scenarios/test_faults.py",),
+    ),
+    Bug(
+        name="a launch is sent again with another token",
+        file="control/launches.py",
+        was="settle(ports, pool, sent, ports.compute.launch(sent.request))",
+        becomes="settle(ports, pool, sent, ports.compute.launch(sent.request.replace('Token\": \"', 'Token\": \"x')))",
+        found_by=("tests/scenarios/test_faults.py",),
+    ),
+    Bug(
+        name="a launch that never came to be keeps its reservation for ever",
+        file="control/launches.py",
+        was="    elif now - intent.empty_look_at >= SECOND_LOOK_SECONDS:\n",
+        becomes="    elif now < intent.created_at:\n",
+        found_by=("tests/scenarios/test_faults.py",),
+    ),
+    Bug(
+        name="launches under way do not count against the limits",
+        file="domain/room.py",
+        was="open_intents = [intent for intent in snapshot.intents if intent.open]",
+        becomes="open_intents = [intent for intent in snapshot.intents if not intent]",
+        found_by=("tests/unit/test_scale_up.py", "tests/properties/test_promises.py"),
+    ),
+    Bug(
+        name="a pass that lost its lease launches all the same",
+        file="adapters/dynamodb.py",
+        was='self._write(written, self._check("lease", held))',
+        becomes="self._write(written)",
+        found_by=("tests/contract/test_state.py",),
+    ),
+    Bug(
+        name="two passes act at once",
+        file="control/passes.py",
+        was="while not ports.lease.acquire(owner, now=ports.clock(), until=ports.clock() + LEASE_SECONDS):",
+        becomes="while ports.lease.acquire(owner, now=ports.clock(), until=ports.clock() + LEASE_SECONDS) is None:",
+        found_by=("tests/scenarios/test_faults.py",),
+    ),
+    Bug(
+        name="two instances get the same slot",
+        file="adapters/dynamodb.py",
+        was='return [self._put(_node_item(record), {"instance_id": {"S": record.instance_id}}, _free_or_of(record))]',
+        becomes="return []",
+        found_by=("tests/contract/test_state.py",),
+    ),
+    Bug(
+        name="a slot comes back online while its machine may still run",
+        file="domain/slots.py",
+        was="elif agent.instance is InstanceState.TERMINATED and situation.now - ended_since >= SLOT_REST_SECONDS:",
+        becomes="elif situation.now >= ended_since:",
+        found_by=("tests/scenarios/test_slots.py",),
+    ),
+    Bug(
+        name="a sweep takes as many as it finds",
+        file="domain/giveup.py",
+        was="if swept[step.pool] > max(SWEEP_AT_LEAST, ceil(SWEEP_SHARE * sizes.get(step.pool, 0))):",
+        becomes="if swept[step.pool] < 0:",
+        found_by=("tests/unit/test_scale_down.py",),
+    ),
+    Bug(
+        name="a broken image is launched for ever",
+        file="domain/breakers.py",
+        was="until_at=now + pause if count >= BREAKER_FAILURES else 0.0,",
+        becomes="until_at=0.0,",
+        found_by=("tests/scenarios/test_boots.py",),
+    ),
+    Bug(
+        name="a fallback to on-demand asks for spot again",
+        file="adapters/ec2.py",
+        was="spot = launch.market is Market.SPOT",
+        becomes="spot = any(offering.market is Market.SPOT for offering in pool.offerings)",
+        found_by=("tests/scenarios/test_spot.py",),
+    ),
+    Bug(
+        name="draining agents count as supply",
+        file="domain/supply.py",
+        was="        case Phase.READY:\n            yield from ready_slots",
+        becomes="        case Phase.READY | Phase.DRAINING | Phase.RETIRING:\n            yield from ready_slots",
+        found_by=("tests/unit/test_scale_up.py",),
+    ),
+    Bug(
+        name="an agent past its boot deadline still counts as booting",
+        file="domain/agents.py",
+        was="return Phase.REQUESTED if in_time else Phase.OVERDUE",
+        becomes="return Phase.REQUESTED",
+        found_by=("tests/unit/test_scale_down.py",),
+    ),
+    Bug(
+        name="an announcement that came to nothing is not tried again",
+        file="entry/announced.py",
+        was="        _fail_if_undone(reports)\n",
+        becomes="",
+        found_by=("tests/handlers/test_instance_events.py",),
+    ),
+)

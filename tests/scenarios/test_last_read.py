@@ -1,0 +1,54 @@
+"""The last read of a node before its machine is terminated: what it must refuse."""
+
+import pytest
+
+from autoscaler.control import nodes
+from support.builders import a_mark
+from support.worlds import a_world_node, stand
+
+NODE, MARK = "cpu-1", a_mark()
+
+
+@pytest.fixture
+def here():
+    """One node that carries our mark, idle."""
+    with stand("memory") as stood:
+        stood.jenkins.add_node(a_world_node(NODE, "cpu"))
+        stood.controller.set_offline(NODE, MARK.text)
+        yield stood
+
+
+def why_not(here, mark=MARK):
+    return nodes.may_terminate(here.controller, NODE, mark)
+
+
+def test_marked_by_us_offline_and_idle_it_may_go(here):
+    assert why_not(here) is None
+
+
+def test_a_build_that_slipped_in_before_the_mark_keeps_it(here):
+    here.jenkins.toggle(NODE, "", "u")
+    here.jenkins.submit("job", "cpu", 600.0)
+    here.jenkins.schedule()
+    here.controller.set_offline(NODE, MARK.text)
+    assert why_not(here) == "a build slipped in"
+
+
+def test_somebody_elses_mark_keeps_it(here):
+    here.jenkins.set_offline(NODE, "disk swap", "anna")
+    assert "does not carry our mark" in why_not(here)
+
+
+def test_another_pass_s_mark_keeps_it(here):
+    here.controller.set_offline(NODE, a_mark(pass_id="another").text)
+    assert "does not carry our mark" in why_not(here)
+
+
+def test_being_online_keeps_it(here):
+    here.jenkins.toggle(NODE, "", "anna")
+    assert why_not(here) == "its node is online"
+
+
+def test_a_node_that_is_not_there_keeps_nothing(here):
+    here.jenkins.delete_node(NODE)
+    assert why_not(here) is None
