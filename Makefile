@@ -8,7 +8,7 @@ JOBS ?= 2
 export SAM_CLI_TELEMETRY := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test live check format build bench pictures prices lock clean
+.PHONY: help setup demo test live check format build bench pictures user-data prices lock clean
 
 help:   ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ bench: $(VENV)/.ready  ## Figures of speed and cost, some ten minutes; OUT=docs/
 
 pictures: $(VENV)/.ready  ## Draw the pictures of docs/ anew
 	$(BIN)/python -m workbench.pictures
+
+user-data: $(VENV)/.ready  ## Pack agent/ into the launch templates of template.yaml
+	$(BIN)/python -m workbench.user_data
 
 prices: $(VENV)/.ready  ## Make the carried price table from a wider one: make prices SOURCE=prices.json
 	$(BIN)/python -m workbench.prices "$(SOURCE)"

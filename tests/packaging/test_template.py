@@ -1,28 +1,11 @@
 """Facts of template.yaml that safety depends on."""
 
-from typing import Any
-
 import pytest
-import yaml
 
 from autoscaler.domain.numbers import LEASE_SECONDS
 from packaging_root import ROOT
+from support.template import TEMPLATE
 
-
-class Loader(yaml.SafeLoader):
-    """Reads CloudFormation's short tags as plain values."""
-
-
-def _tagged(loader: Loader, suffix: str, node: yaml.Node) -> Any:
-    if isinstance(node, yaml.ScalarNode):
-        return {suffix: loader.construct_scalar(node)}
-    if isinstance(node, yaml.SequenceNode):
-        return {suffix: loader.construct_sequence(node, deep=True)}
-    return {suffix: loader.construct_mapping(node, deep=True)}
-
-
-Loader.add_multi_constructor("!", _tagged)
-TEMPLATE = yaml.load((ROOT / "template.yaml").read_text(encoding="utf-8"), Loader)  # noqa: S506 - a SafeLoader
 RESOURCES = TEMPLATE["Resources"]
 FUNCTIONS = {name: r["Properties"] for name, r in RESOURCES.items() if r["Type"] == "AWS::Serverless::Function"}
 SHARED = TEMPLATE["Globals"]["Function"]

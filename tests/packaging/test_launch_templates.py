@@ -1,0 +1,120 @@
+"""The launch templates that the stack makes: safe by themselves, and with user data that installs what is in agent/."""
+
+import subprocess
+
+import pytest
+import tree_sitter_powershell
+from tree_sitter import Language, Parser
+
+from packaging_root import ROOT
+from support.template import TEMPLATE, resolved
+from workbench.user_data import LIMIT_BYTES, packed, with_user_data
+
+TEMPLATES = {"linux": "LinuxAgents", "windows": "WindowsAgents"}
+
+
+def data(platform):
+    return TEMPLATE["Resources"][TEMPLATES[platform]]["Properties"]["LaunchTemplateData"]
+
+
+def user_data(platform):
+    return resolved(data(platform)["UserData"]["Fn::Base64"])
+
+
+both = pytest.mark.parametrize("platform", TEMPLATES)
+
+
+@both
+def test_a_build_cannot_become_its_instance(platform):
+    assert data(platform)["MetadataOptions"] == {"HttpEndpoint": "enabled", "HttpTokens": "required", "HttpPutResponseHopLimit": 1}
+    assert data(platform)["IamInstanceProfile"] == {"Arn": {"GetAtt": "AgentInstanceProfile.Arn"}}
+
+
+@both
+def test_powering_off_ends_it_and_nothing_of_it_stays(platform):
+    assert data(platform)["InstanceInitiatedShutdownBehavior"] == "terminate"
+    [volume], [interface] = data(platform)["BlockDeviceMappings"], data(platform)["NetworkInterfaces"]
+    assert volume["Ebs"]["Encrypted"] is True
+    assert volume["Ebs"]["DeleteOnTermination"] is True
+    assert (interface["AssociatePublicIpAddress"], interface["DeleteOnTermination"]) == (False, True)
+
+
+@both
+def test_what_ec2_fleet_cannot_tag_is_tagged_here(platform):
+    ours = [{"Key": "autoscaler:fleet", "Value": {"Ref": "FleetName"}}]
+    assert {spec["ResourceType"]: spec["Tags"] for spec in data(platform)["TagSpecifications"]} == {
+        "volume": ours,
+        "network-interface": ours,
+    }
+
+
+@both
+def test_user_data_fits_and_holds_no_secret(platform):
+    text = user_data(platform)
+    assert len(text.encode()) < LIMIT_BYTES
+    assert "${" not in text.split("\n", 4)[0]
+    assert "lambda-url.us-west-2.on.aws" in text
+
+
+def test_the_template_holds_the_agents_as_they_are():
+    text = (ROOT / "template.yaml").read_text(encoding="utf-8")
+    assert with_user_data(text) == text, "run `make user-data`"
+
+
+def test_linux_user_data_installs_the_agent_as_a_service(tmp_path):
+    for name in ("useradd", "dnf", "systemctl"):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho "{name} $*" >>"{tmp_path}/calls"\n', encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    script = tmp_path / "user-data"
+    script.write_text(user_data("linux"), encoding="utf-8")
+    script.chmod(0o755)
+    path = f"{tmp_path}:/usr/bin:/bin"
+    subprocess.run([script], env={"PATH": path, "ROOT": str(tmp_path / "root")}, check=True, capture_output=True)
+    root, agent = tmp_path / "root", ROOT / "agent" / "linux"
+    installed = root / "usr/local/sbin/autoscaler-agent"
+    assert installed.read_text() == (agent / "autoscaler-agent").read_text()
+    assert installed.stat().st_mode & 0o111
+    assert (root / "etc/systemd/system/autoscaler-agent.service").read_text() == (agent / "autoscaler-agent.service").read_text()
+    settings = dict(line.split("=", 1) for line in (root / "etc/autoscaler-agent.conf").read_text().splitlines())
+    assert settings["REGISTER_URL"].endswith(".lambda-url.us-west-2.on.aws/")
+    assert (settings["REGION"], settings["BOOT_TIMEOUT_SECONDS"], settings["AGENT_USER"]) == ("us-west-2", "900", "jenkins")
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert calls[-2:] == ["systemctl daemon-reload", "systemctl enable --now autoscaler-agent"]
+
+
+def test_linux_user_data_still_installs_the_service_where_java_cannot_be_had(tmp_path):
+    """Then it asks, and powers itself off when its builds cannot begin: nothing hangs that nobody sees."""
+    for name, status in {"useradd": 0, "dnf": 1, "apt-get": 100, "systemctl": 0}.items():
+        (tmp_path / name).write_text(f'#!/bin/sh\necho "{name} $*" >>"{tmp_path}/calls"\nexit {status}\n', encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    script = tmp_path / "user-data"
+    script.write_text(user_data("linux").replace("command -v java", "false"), encoding="utf-8")
+    script.chmod(0o755)
+    subprocess.run([script], env={"PATH": f"{tmp_path}:/usr/bin:/bin", "ROOT": str(tmp_path / "root")}, check=True, capture_output=True)
+    assert (tmp_path / "calls").read_text().splitlines()[-1] == "systemctl enable --now autoscaler-agent"
+
+
+@pytest.mark.parametrize(
+    "text", [packed("windows"), (ROOT / "agent/windows/autoscaler-agent.ps1").read_text(encoding="utf-8")], ids=["user data", "script"]
+)
+def test_powershell_is_well_formed(text):
+    tree = Parser(Language(tree_sitter_powershell.language())).parse(text.encode())
+    assert not tree.root_node.has_error, first_error(tree.root_node)
+
+
+def test_a_broken_powershell_script_would_be_noticed():
+    tree = Parser(Language(tree_sitter_powershell.language())).parse(b"while ($true) { Get-Identity ")
+    assert tree.root_node.has_error
+
+
+def first_error(node):
+    if node.type == "ERROR" or node.is_missing:
+        return f"line {node.start_point[0] + 1}: {node.text[:200]!r}"
+    return next((said for child in node.children if child.has_error and (said := first_error(child))), "")
+
+
+def test_the_windows_secret_is_never_an_argument():
+    script = (ROOT / "agent/windows/autoscaler-agent.ps1").read_text(encoding="utf-8")
+    assert '-secret "@$run\\secret"' in script
+    assert "$connection.secret)" in script
+    assert script.count("$connection.secret") == 1
