@@ -8,7 +8,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
+import boto3
 import typer
+from botocore.exceptions import BotoCoreError
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -16,8 +18,10 @@ from rich.table import Table
 from autoscaler.config import load_fleet, load_settings
 from autoscaler.domain.demand import explain_match
 from autoscaler.domain.labels import LabelSyntaxError, parse
+from autoscaler.domain.model import Fleet
 from autoscaler.errors import AutoscalerError, ConfigError
 from workbench import live
+from workbench.checks import check_templates
 from workbench.demo import Show
 from workbench.drive import MINUTE, Progress
 from workbench.knobs import load_with
@@ -42,10 +46,14 @@ Out = Annotated[
 def validate(
     file: Annotated[Path | None, typer.Argument(help="The fleet file; --fleet does the same.")] = None,
     fleet: FleetFile = EXAMPLE_FLEET,
+    live_too: Annotated[bool, typer.Option("--live", help="Ask AWS about the launch templates, too.")] = False,  # noqa: FBT002
     as_json: AsJson = False,  # noqa: FBT002 - a flag of the command line
 ) -> None:
     """Check a fleet file; what is wrong is said in one line: the key, the value, the rule."""
     checked = load_fleet(file or fleet)
+    if live_too:
+        _validate_live(checked, as_json=as_json)
+        return
     if as_json:
         pools = {p.name: {"usd_per_hour": p.offerings[0].usd_per_hour, "max_agents": p.max_agents} for p in checked.pools.values()}
         print(json.dumps({"fleet": checked.name, "controllers": list(checked.controllers), "pools": pools}))  # noqa: T201
@@ -60,6 +68,25 @@ def validate(
         labels = "" if pool.labels == {pool.name} else f"\n  {' '.join(sorted(pool.labels))}"
         table.add_row(pool.name + labels, str(pool.executors), offering.instance_type, price, str(pool.max_agents))
     Console().print(table)
+
+
+def _validate_live(fleet: Fleet, *, as_json: bool) -> None:
+    """Say what is unsafe about the launch templates; exit code 1 where anything is."""
+    try:
+        client = boto3.client("ec2")
+    except BotoCoreError as error:
+        raise ConfigError(f"AWS cannot be asked: {error}") from error
+    findings = check_templates(fleet, client)
+    if as_json:
+        print(json.dumps({"fleet": fleet.name, "findings": findings}))  # noqa: T201
+    else:
+        table = Table("pool", "launch template", "finding", title=f"fleet {fleet.name}: launch templates", title_justify="left")
+        for name, found in findings.items():
+            pool = fleet.pools[name]
+            table.add_row(name, f"{pool.launch_template} {pool.launch_template_version}", "\n".join(found) or "safe")
+        Console().print(table)
+    if any(findings.values()):
+        sys.exit(1)
 
 
 @app.command()

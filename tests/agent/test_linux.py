@@ -8,6 +8,7 @@ import pytest
 
 from agent.conftest import SECRET
 from packaging_root import ROOT
+from workbench.user_data import packed
 
 TOO_EARLY = 425, {"message": "EC2 does not know this instance yet"}
 GONE = 410, {"message": "the agent was given up"}
@@ -98,4 +99,10 @@ def test_the_script_passes_shellcheck():
     scripts = [ROOT / "agent/linux/autoscaler-agent", ROOT / ".ci/run", ROOT / ".ci/stranger"]
     assert all(path.stat().st_mode & stat.S_IXUSR for path in scripts)
     done = subprocess.run([found, *scripts], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_what_installs_it_passes_shellcheck_too():
+    script = "#!/bin/sh\nREGISTER_URL=u\nREGION=r\nBOOT_TIMEOUT_SECONDS=900\n" + packed("linux")
+    done = subprocess.run([shutil.which("shellcheck"), "-"], input=script, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

@@ -1,13 +1,19 @@
 """The launch templates that the stack makes: safe by themselves, and with user data that installs what is in agent/."""
 
+import base64
 import subprocess
+from dataclasses import replace
 
 import pytest
 import tree_sitter_powershell
 from tree_sitter import Language, Parser
 
 from packaging_root import ROOT
+from support.builders import a_fleet, a_pool
 from support.template import TEMPLATE, resolved
+from support.worlds import stand
+from workbench.checks import check_templates
+from workbench.faces.local import LocalEc2Client
 from workbench.user_data import LIMIT_BYTES, packed, with_user_data
 
 TEMPLATES = {"linux": "LinuxAgents", "windows": "WindowsAgents"}
@@ -118,3 +124,11 @@ def test_the_windows_secret_is_never_an_argument():
     assert '-secret "@$run\\secret"' in script
     assert "$connection.secret)" in script
     assert script.count("$connection.secret") == 1
+
+
+@both
+def test_what_validate_finds_unsafe_in_others_is_not_in_ours(platform):
+    given = resolved(data(platform)) | {"UserData": base64.b64encode(user_data(platform).encode()).decode()}
+    with stand("memory", replace(a_fleet(a_pool("cpu")), name="mxnet-ci")) as here:
+        here.world.ec2.template_data["cpu"] = given
+        assert check_templates(here.fleet, LocalEc2Client(here.ec2_face)) == {"cpu": []}

@@ -3,8 +3,11 @@
 import pytest
 
 from autoscaler.domain.numbers import LEASE_SECONDS
+from autoscaler.entry.scheduled import _scaling_data
 from packaging_root import ROOT
+from support.builders import a_pool
 from support.template import TEMPLATE
+from support.worlds import in_memory
 
 RESOURCES = TEMPLATE["Resources"]
 FUNCTIONS = {name: r["Properties"] for name, r in RESOURCES.items() if r["Type"] == "AWS::Serverless::Function"}
@@ -114,3 +117,29 @@ def test_both_layers_are_built_by_their_makefiles():
         assert RESOURCES[name]["Metadata"]["BuildMethod"] == "makefile"
         makefile = ROOT / RESOURCES[name]["Properties"]["ContentUri"] / "Makefile"
         assert f"build-{name}:" in makefile.read_text(encoding="utf-8")
+
+
+def test_every_alarm_leads_to_the_topic_and_to_its_entry_in_the_runbook():
+    runbook = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    alarms = {name: r["Properties"] for name, r in RESOURCES.items() if r["Type"] == "AWS::CloudWatch::Alarm"}
+    assert len(alarms) >= 4
+    for name, alarm in alarms.items():
+        assert alarm["AlarmActions"] == [{"Ref": "AlarmTopic"}], name
+        assert alarm["TreatMissingData"] in {"ignore", "breaching", "notBreaching"}, name
+        heading = alarm["AlarmDescription"].rpartition("#")[2]
+        assert f'<a id="{heading}"></a>' in runbook, name
+
+
+def test_every_alarm_watches_a_metric_that_is_really_published():
+    fleet = in_memory(a_pool("cpu"))
+    for _ in range(3):
+        fleet.world.move_to(fleet.world.timeline.now + 60)
+        fleet.publish_metrics()
+        fleet.scale_down()
+    published = {datum.name for _, datum in fleet.metrics.published} | set(scaling_counts())
+    watched = {r["Properties"]["MetricName"] for r in RESOURCES.values() if r["Type"] == "AWS::CloudWatch::Alarm"}
+    assert watched <= published
+
+
+def scaling_counts():
+    return {datum.name for datum in _scaling_data("f", "scale_down", [])}

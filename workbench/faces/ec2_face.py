@@ -59,6 +59,8 @@ class Ec2Face:
                 return {"InstanceId": request["InstanceId"], "Output": self.ec2.console_of(request["InstanceId"])}
             case "DescribeLaunchTemplates":
                 return {"LaunchTemplates": [self._template(name) for name in sorted(self._named(request))]}
+            case "DescribeLaunchTemplateVersions":
+                return {"LaunchTemplateVersions": [{"LaunchTemplateData": self.ec2.data_of(_template_of(request))}]}
             case _:
                 raise Ec2Error("InvalidAction", f"The action {action} is not valid for this web service.")
 
@@ -84,6 +86,10 @@ class Ec2Face:
         root = f"{action}Response"
         body = _XML_OF[action](answer)
         return 200, f'<{root} xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>r</requestId>{body}</{root}>'.encode()
+
+
+def _template_of(request: dict[str, Any]) -> str:
+    return str(request.get("LaunchTemplateName") or request["LaunchTemplateId"])
 
 
 def error_xml(code: str, message: str) -> bytes:

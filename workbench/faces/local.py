@@ -76,6 +76,10 @@ class LocalEc2Client:
         """Read a console."""
         return self._call("GetConsoleOutput", request)
 
+    def describe_launch_template_versions(self, **request: Any) -> dict[str, Any]:
+        """Read a launch template."""
+        return self._call("DescribeLaunchTemplateVersions", request)
+
     def get_paginator(self, name: str) -> "LocalPages":
         """Describe something, page by page."""
         return LocalPages(lambda request: self._call("".join(word.capitalize() for word in name.split("_")), request))

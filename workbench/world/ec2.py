@@ -78,6 +78,7 @@ class Ec2:
     lag_seconds: float = 0.0
     refuse: tuple[str, str] | None = None  # code and message of every CreateFleet
     template_versions: dict[str, int] = field(default_factory=dict)  # the default and latest one by name; unlisted: 1
+    template_data: dict[str, dict[str, Any]] = field(default_factory=dict)  # what they say, where it matters
     templates: set[str] = field(default_factory=set)  # names of the launch templates that there are
     instances: dict[str, Instance] = field(default_factory=dict)
     asked: dict[str, int] = field(default_factory=dict)  # how many instances were ever asked for, by launch
@@ -124,6 +125,12 @@ class Ec2:
         if instance is None:
             raise Ec2Error("InvalidInstanceID.NotFound", f"The instance ID '{instance_id}' does not exist")
         return instance.console
+
+    def data_of(self, template: str) -> dict[str, Any]:
+        """What a launch template says."""
+        if template not in self.templates:
+            raise Ec2Error("InvalidLaunchTemplateName.NotFoundException", f"The launch template {template} does not exist")
+        return self.template_data.get(template, {})
 
     def version_of(self, template: str) -> int:
         """The default, and latest, version of a launch template."""

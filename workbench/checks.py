@@ -1,0 +1,86 @@
+"""What ``validate --live`` asks AWS: whether each pool's launch template is safe to launch agents from."""
+
+import base64
+import binascii
+from collections.abc import Iterator
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from autoscaler.domain.model import Fleet, Pool
+from autoscaler.errors import ConfigError, TransientError
+from workbench.user_data import LIMIT_BYTES
+
+
+def check_templates(fleet: Fleet, client: Any) -> dict[str, list[str]]:
+    """Findings by pool, each a line that says what to change; ``client``: boto3's of EC2. `ConfigError` without a way to AWS."""
+    return {pool.name: list(_findings(fleet, _data(client, pool))) for pool in fleet.pools.values()}
+
+
+def _data(client: Any, pool: Pool) -> dict[str, Any] | None:
+    """The template's data; None where there is no such template or version."""
+    key = "LaunchTemplateId" if pool.launch_template.startswith("lt-") else "LaunchTemplateName"
+    try:
+        answer = client.describe_launch_template_versions(**{key: pool.launch_template}, Versions=[pool.launch_template_version])
+    except ClientError as error:
+        code = str(error.response.get("Error", {}).get("Code", "Unknown"))
+        if code.startswith("InvalidLaunchTemplate"):
+            return None
+        raise TransientError(f"DescribeLaunchTemplateVersions: {code}") from error
+    except BotoCoreError as error:
+        raise ConfigError(f"AWS cannot be asked: {error}") from error
+    versions = answer["LaunchTemplateVersions"]
+    return versions[0]["LaunchTemplateData"] if versions else None
+
+
+def _findings(fleet: Fleet, data: dict[str, Any] | None) -> Iterator[str]:
+    if data is None:
+        yield "there is no such launch template, or not that version of it"
+        return
+    metadata = data.get("MetadataOptions", {})
+    if metadata.get("HttpTokens") != "required":
+        yield "MetadataOptions.HttpTokens must be required: any build could otherwise become the instance"
+    if metadata.get("HttpPutResponseHopLimit") != 1:
+        yield "MetadataOptions.HttpPutResponseHopLimit must be 1: builds in containers could otherwise become the instance"
+    if data.get("InstanceInitiatedShutdownBehavior") != "terminate":
+        yield "InstanceInitiatedShutdownBehavior must be terminate: an agent that powers itself off would otherwise stay, stopped"
+    if not data.get("IamInstanceProfile"):
+        yield "IamInstanceProfile is missing: without the agent role an instance cannot ask who it is"
+    if data.get("DisableApiTermination"):
+        yield "DisableApiTermination must be off: the autoscaler could not terminate what it launched"
+    if data.get("InstanceMarketOptions"):
+        yield "InstanceMarketOptions must not be set: the fleet file's market decides"
+    yield from _storage(fleet, data)
+    yield from _network(data)
+    yield from _user_data(data)
+
+
+def _storage(fleet: Fleet, data: dict[str, Any]) -> Iterator[str]:
+    for mapping in data.get("BlockDeviceMappings", []):
+        if "Ebs" in mapping and not mapping["Ebs"].get("Encrypted"):
+            yield f"BlockDeviceMappings {mapping.get('DeviceName', '')}: Ebs.Encrypted must be true"
+    tags = [tag for spec in data.get("TagSpecifications", []) if spec["ResourceType"] == "volume" for tag in spec["Tags"]]
+    if {"Key": "autoscaler:fleet", "Value": fleet.name} not in tags:
+        yield f"TagSpecifications must tag volumes with autoscaler:fleet={fleet.name}: EC2 Fleet cannot"
+
+
+def _network(data: dict[str, Any]) -> Iterator[str]:
+    for interface in data.get("NetworkInterfaces", []):
+        if interface.get("AssociatePublicIpAddress"):
+            yield "NetworkInterfaces.AssociatePublicIpAddress must be false"
+        if interface.get("SubnetId"):
+            yield "NetworkInterfaces.SubnetId must not be set: the fleet file's subnets decide"
+
+
+def _user_data(data: dict[str, Any]) -> Iterator[str]:
+    encoded = data.get("UserData")
+    if not encoded:
+        yield "UserData is missing: nothing would make an agent of the instance"
+        return
+    try:
+        size = len(base64.b64decode(encoded, validate=True))
+    except binascii.Error:
+        yield "UserData is not base64"
+        return
+    if size > LIMIT_BYTES:
+        yield f"UserData has {size} bytes, EC2 takes {LIMIT_BYTES}"
