@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SAM_VENV := .venv-sam
 SAM := $(SAM_VENV)/bin/sam
+IAM := tests/security/iam
 JOBS ?= 2
 export SAM_CLI_TELEMETRY := 0
 
@@ -18,7 +19,7 @@ setup: $(VENV)/.ready  ## Create .venv with the package, the command line and th
 demo: $(VENV)/.ready  ## Watch a fleet follow a real day of the MXNet CI; pictures of it go to out/demo
 	@$(BIN)/autoscaler demo
 
-test: $(VENV)/.ready $(SAM_VENV)/.ready  ## All tests
+test: $(VENV)/.ready $(SAM_VENV)/.ready $(IAM)/node_modules/.ready  ## All tests
 	$(BIN)/pytest -n $(JOBS) --dist worksteal
 
 live: $(VENV)/.ready  ## Contract and scenarios on a live Jenkins: make live JENKINS_URL=... JENKINS_USER=... JENKINS_TOKEN=...
@@ -58,7 +59,7 @@ lock: $(VENV)/.ready  ## Pin what the layer carries, and what the tools are
 		--no-emit-package jenkins-autoscaler --no-emit-package jenkins-autoscaler-workbench pyproject.toml -o requirements-dev.txt
 
 clean:  ## Remove everything that can be made again
-	rm -rf $(VENV) $(SAM_VENV) .aws-sam .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(SAM_VENV) $(IAM)/node_modules .aws-sam .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 # A bare Debian has python3 without venv; virtualenv from PyPI does the same.
 define make_venv
@@ -70,6 +71,11 @@ endef
 $(VENV)/.ready: pyproject.toml layers/core/pyproject.toml layers/core/requirements.in requirements-dev.txt
 	$(call make_venv,$(VENV))
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements-dev.txt -e 'layers/core[aws-sdk]' -e '.[dev]'
+	@touch $@
+
+$(IAM)/node_modules/.ready: $(IAM)/package-lock.json
+	@command -v npm >/dev/null || { echo "needs Node.js: apt-get install nodejs npm" >&2; exit 1; }
+	cd $(IAM) && npm ci --silent --no-fund --no-audit
 	@touch $@
 
 $(SAM_VENV)/.ready:

@@ -35,7 +35,7 @@ FUNCTIONS = Path(__file__).parents[1] / "functions"
 TABLE = "autoscaler-demo"
 _REGION = "us-west-2"
 _FUNCTION_MILLISECONDS = 55_000
-_USER, _TOKEN = "autoscaler", "demo-token"
+_USER, TOKEN = "autoscaler", "demo-token"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def serve(server: FaceServer, world: World) -> None:
     server.ec2 = Ec2Face(world.ec2)
     for name, controller in world.controllers.items():
         base = f"{server.url}/jenkins/{name}/"
-        server.jenkins[name] = JenkinsFace(controller, base, accounts={_USER: _TOKEN})
+        server.jenkins[name] = JenkinsFace(controller, base, accounts={_USER: TOKEN})
 
 
 @contextmanager
@@ -177,7 +177,7 @@ def environment(server: FaceServer, settings: FleetSettings, fleet_file: Path) -
         os.environ[f"JENKINS_URL_{override}"] = f"{server.url}/jenkins/{name}/"
         if controller.secret is None:
             os.environ[f"JENKINS_USER_{override}"] = _USER
-            os.environ[f"JENKINS_TOKEN_{override}"] = _TOKEN
+            os.environ[f"JENKINS_TOKEN_{override}"] = TOKEN
     try:
         yield
     finally:
@@ -202,7 +202,7 @@ def _logs_to(path: Path) -> Iterator[None]:
 def create_secrets(settings: FleetSettings) -> None:
     """Keep each controller's credentials where the fleet file says."""
     for secret in {controller.secret for controller in settings.controllers.values() if controller.secret}:
-        value = json.dumps({"username": _USER, "token": _TOKEN})
+        value = json.dumps({"username": _USER, "token": TOKEN})
         boto3.client("secretsmanager").create_secret(Name=secret, SecretString=value)
 
 

@@ -11,6 +11,11 @@ GIVEN = {
     "AWS::Partition": "aws",
     "AWS::AccountId": "123456789012",
     "FleetName": "mxnet-ci",
+    "ControllerSecretPrefix": "jenkins/",
+    "AgentRolePattern": "autoscaler-agent-*",
+    "MetricNamespace": "JenkinsFleet",
+    "StateTable.Arn": "arn:aws:dynamodb:us-west-2:123456789012:table/state",
+    "RegisterAgentFunction.Arn": "arn:aws:lambda:us-west-2:123456789012:function:register",
     "AgentBootTimeoutSeconds": "900",
     "RegisterAgentFunctionUrl.FunctionUrl": "https://abcdefghijklmnopqrstuvwxyz012345.lambda-url.us-west-2.on.aws/",
 }
@@ -41,7 +46,7 @@ def resolved(value: Any) -> Any:
             for name, given in GIVEN.items():
                 text = text.replace(f"${{{name}}}", given)
             return text
-        case {"Ref": name} if name in GIVEN:
+        case {"Ref": name} | {"GetAtt": name} if name in GIVEN:
             return GIVEN[name]
         case dict():
             return {key: resolved(below) for key, below in value.items()}

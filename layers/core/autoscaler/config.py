@@ -235,7 +235,8 @@ def one_line(error: ValidationError) -> str:
 
 
 def _problem(problem: dict[str, Any]) -> str:
-    key = ".".join(str(part) for part in problem["loc"] if part != "[key]")
+    parts = (str(part) for part in problem["loc"] if part != "[key]")
+    key = ".".join(part if part.isprintable() else repr(part) for part in parts)
     message = str(problem["msg"]).removeprefix("Value error, ")
     if problem["type"] == "value_error":
         return f"{key}: {message}" if key else message

@@ -16,7 +16,8 @@ from autoscaler.domain.registration import Caller
 from autoscaler.errors import ConfigError
 
 RequestId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
-Text = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+# It stands in logs, plans and terminals: no line breaks, no control characters.
+Text = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\p{Cc}\p{Zl}\p{Zp}]+$")]
 Order = LaunchSome | DrainSome | DrainNodes
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -7,7 +7,7 @@ from autoscaler.domain.model import Fleet, NodeSpec
 from autoscaler.domain.registration import Caller, Granted, Refused, Status, Trust, authenticate, judge
 from autoscaler.domain.slots import free_slots
 from autoscaler.domain.snapshot import Node, Record, RecordState
-from autoscaler.errors import ConflictError, TransientError
+from autoscaler.errors import AutoscalerError, ConflictError, TransientError
 from autoscaler.ports import Controller, Ports
 
 # Each costs a write; an instance that found none asks again.
@@ -35,7 +35,8 @@ def register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Regist
     """Say to an instance which node it is. Whatever does not answer is a reason to ask again."""
     try:
         return authenticate(caller, trust) or _register(ports, fleet, caller, trust)
-    except TransientError as error:
+    except AutoscalerError as error:
+        # A setting or a credential of ours may be mended while the instance goes on asking.
         return Refused(status=Status.UNAVAILABLE, reason=f"{type(error).__name__}: {error}")
 
 

@@ -1,0 +1,107 @@
+"""A life of a fleet through the real handlers, with every call to AWS and every log line written down, by function."""
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+
+from autoscaler import bootstrap
+from autoscaler.errors import AutoscalerError
+from autoscaler.telemetry import logger
+from support.deployed import Deployed, deployed
+from workbench.asking import announcement, ask_the_handler, url_event
+from workbench.world.world import Agents
+
+
+@dataclass(slots=True)
+class Recorded:
+    """``calls``: function, operation in boto3's words, parameters; ``log``: every line, of all functions."""
+
+    calls: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
+    log: str = ""
+    function: str = ""
+    nodes: set[str] = field(default_factory=set)
+
+    def called(self, params: dict[str, Any], model: Any, **_facts: Any) -> None:
+        """boto3 is about to make a call."""
+        self.calls.append((self.function, f"{model.service_model.service_name}:{model.name}", dict(params)))
+
+
+def record_a_life() -> Recorded:
+    """Launch, register, build, break a boot, interrupt, drain by hand, refuse strangers, give everything up."""
+    recorded, stream = Recorded(), io.StringIO()
+    with deployed() as here, _listening(recorded), _logging_to(stream):
+        _wire(here, recorded)
+        jenkins = here.world.controllers["main"]
+        _minutes(here, recorded, 8)
+        jenkins.submit("job", "mxnetlinux-gpu", 600.0)
+        _minutes(here, recorded, 6)
+        _call(here, recorded, "scale_up", {"pool": "mxnetlinux-gpu", "count": 1, "reason": "a test", "keep_minutes": 0})
+        hung = max(here.world.alive(), key=lambda instance: instance.launched_at)
+        hung.console = "no root device"
+        running = here.world.ec2.on_running
+        here.world.ec2.on_running = lambda instance: None if instance is hung else running(instance)
+        _minutes(here, recorded, 4)
+        busy = next(i for i in here.world.alive() if (node := here.world.node_of(i)) and node.builds)
+        here.world.ec2.interrupt(busy)
+        _minutes(here, recorded, 25)
+        for name in [name for name in jenkins.nodes if name.startswith("mxnetlinux")]:
+            _call(here, recorded, "scale_down", {"nodes": [name], "reason": "a test"})
+        _call(here, recorded, "register_agent", url_event("i-00000000000000000"))
+        _call(here, recorded, "register_agent", {"body": "x"})
+        _minutes(here, recorded, 20)
+        recorded.nodes |= set(jenkins.nodes)
+    recorded.log = stream.getvalue()
+    return recorded
+
+
+def _wire(here: Deployed, recorded: Recorded) -> None:
+    Agents(here.world, ask_the_handler(lambda event: _answer(here, recorded, event)))
+    here.world.ec2.announce = lambda instance, what: _call(here, recorded, "instance_events", announcement(instance.id, what))
+
+
+def _answer(here: Deployed, recorded: Recorded, event: Any) -> dict[str, Any]:
+    answer = _call(here, recorded, "register_agent", event)
+    recorded.nodes |= set(here.world.controllers["main"].nodes)
+    return answer
+
+
+def _minutes(here: Deployed, recorded: Recorded, count: int) -> None:
+    for _ in range(count):
+        here.world.move_to(here.world.timeline.now + 60)
+        for function in ("publish_metrics", "scale_up", "scale_down"):
+            _call(here, recorded, function, {})
+
+
+def _call(here: Deployed, recorded: Recorded, function: str, event: Any) -> dict[str, Any]:
+    before, recorded.function = recorded.function, function
+    bootstrap.runtime.cache_clear()  # each function is a process of its own, and its cold starts read secrets
+    try:
+        return here.call(function, event)
+    except AutoscalerError:
+        return {}
+    finally:
+        recorded.function = before
+
+
+@contextmanager
+def _listening(recorded: Recorded) -> Iterator[None]:
+    boto3.setup_default_session()
+    events = boto3.DEFAULT_SESSION.events
+    events.register("before-parameter-build.*.*", recorded.called)
+    try:
+        yield
+    finally:
+        events.unregister("before-parameter-build.*.*", recorded.called)
+
+
+@contextmanager
+def _logging_to(stream: io.StringIO) -> Iterator[None]:
+    before = logger.registered_handler.setStream(stream)
+    try:
+        yield
+    finally:
+        logger.registered_handler.setStream(before)
