@@ -103,6 +103,7 @@ class InMemory:
     reports: list[Report] = field(default_factory=list)
     logged: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     faces: dict[str, JenkinsFace] = field(default_factory=dict)
+    skew_seconds: float = 0.0  # how far the functions' clock is ahead of the world's
     ports: Ports = field(init=False)
     agents: Agents = field(init=False)
     _ids: Iterator[int] = field(default_factory=count)
@@ -120,7 +121,7 @@ class InMemory:
             notebook=self.state,
             lease=self.state,
             metrics=self.metrics,
-            clock=lambda: self.world.timeline.now,
+            clock=lambda: self.world.timeline.now + self.skew_seconds,
             sleep=self.world.timeline.sleep,
             new_id=lambda: f"launch-{next(self._ids)}",
             shuffled=lambda slots: self.world.chance.sample(slots, len(slots)),
@@ -152,7 +153,7 @@ class InMemory:
 
     def turn(self, *, dry_run: bool = False) -> Turn:
         """Begin an invocation now."""
-        now = self.world.timeline.now
+        now = self.ports.clock()
         return Turn(invocation=f"turn-{next(self._ids)}", ends_at=now + _FUNCTION_SECONDS, dry_run=dry_run)
 
     def _note(self, run: Callable[[Ports, Fleet, Turn], list[Report]]) -> dict[str, Any]:

@@ -60,3 +60,17 @@ def test_a_freestyle_build_that_the_restart_ended_does_not_keep_its_drained_agen
     day.minutes(15)
     assert day.agents() == 0
     assert day.nodes() == []
+
+
+def test_a_dead_machines_node_that_no_record_knows_is_not_kept_for_ever_by_the_pipeline_that_waits_for_it(day):
+    """The state was lost as well: nothing but the node's own description says whose it was."""
+    [build] = day.queue(1, seconds=3600.0, kind=Kind.PIPELINE)
+    day.minutes(10)
+    [instance] = day.world.alive()
+    instance.interrupted = True
+    day.fleet.state.records.clear()
+    day.jenkins.restart()
+    day.world.ec2.end(instance)
+    day.minutes(30)
+    assert build.ended is Ended.KILLED
+    assert (day.agents(), day.nodes()) == (0, [])

@@ -289,6 +289,8 @@ class Controller:
                 build.resumes_on = build.node
                 build.buildable_at = self.timeline.now
                 self.queue.insert(0, build)
+                if build.node not in self.nodes:
+                    self.timeline.after(_ABORT_AFTER_DELETE_SECONDS, lambda build=build: self._abort(build))  # type: ignore[misc]
 
         self.timeline.after(_RESUMES_AFTER_SECONDS, requeue)
         for name in connected:

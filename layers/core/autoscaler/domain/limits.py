@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from autoscaler.domain.memory import Memory, Month
-from autoscaler.domain.snapshot import InstanceState, Intent, Record, RecordState, Snapshot
+from autoscaler.domain.snapshot import Instance, InstanceState, Intent, Record, RecordState, Snapshot
 
 HOUR_SECONDS = 3600.0
 
@@ -17,6 +17,13 @@ def living_records(snapshot: Snapshot) -> tuple[Record, ...]:
         for record in snapshot.records
         if record.state is not RecordState.GONE and not states.get(record.instance_id, InstanceState.PENDING).ended
     )
+
+
+def unrecorded(snapshot: Snapshot) -> tuple[Instance, ...]:
+    """Instances that carry our tags and that no record and no launch under way accounts for: they cost money all the same."""
+    known = {record.instance_id for record in snapshot.records}
+    under_way = {intent.id for intent in snapshot.intents if intent.open}
+    return tuple(i for i in snapshot.instances if i.id not in known and i.launch not in under_way and not i.state.ended)
 
 
 def missing_of(intent: Intent) -> int:

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 
 from autoscaler.domain.agents import Agent
-from autoscaler.domain.limits import HOUR_SECONDS, launched_lately, living_records, missing_of
-from autoscaler.domain.model import Offering, Pool
+from autoscaler.domain.limits import HOUR_SECONDS, launched_lately, living_records, missing_of, unrecorded
+from autoscaler.domain.model import Fleet, Offering, Pool
 from autoscaler.domain.numbers import MONTH_RESERVE_SECONDS
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.situation import Situation
-from autoscaler.domain.snapshot import RecordState
+from autoscaler.domain.snapshot import Instance, RecordState
 from autoscaler.domain.trials import on_trial
 
 
@@ -31,7 +31,16 @@ class Room:
         self.launched = launched_lately(snapshot, memory)
         self._rate = sum(record.usd_per_hour for record in records)
         self._rate += sum(missing_of(intent) * intent.usd_per_hour for intent in open_intents)
+        for instance in unrecorded(snapshot):
+            self._count(instance, fleet)
         self._month = memory.month.usd + self._rate * MONTH_RESERVE_SECONDS / HOUR_SECONDS
+
+    def _count(self, instance: Instance, fleet: Fleet) -> None:
+        """Count an instance without a record, at its pool's dearest price: what it costs is not written down."""
+        self.agents += 1
+        if instance.pool in fleet.pools:
+            self._in_pool[instance.pool] += 1
+            self._rate += max(offering.usd_per_hour for offering in fleet.pools[instance.pool].offerings)
 
     def agents_in(self, pool: str) -> int:
         """Agents of a pool, on all controllers, launches under way included."""

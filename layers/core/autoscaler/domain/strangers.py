@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from autoscaler.domain import slots
 from autoscaler.domain.looks import Condition, Seen
 from autoscaler.domain.memory import Look
-from autoscaler.domain.numbers import NOT_FOUND_IS_GONE_AFTER_SECONDS
+from autoscaler.domain.numbers import DISCONNECT_GRACE_SECONDS, NOT_FOUND_IS_GONE_AFTER_SECONDS
 from autoscaler.domain.plan import Adopt, DeleteNode, FreeSlot
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.situation import Situation
@@ -31,10 +31,17 @@ def take_in(situation: Situation, facts: Mapping[str, Look]) -> Iterator[Adopt |
     for controller, node in _orphans(situation):
         fact = facts.get(f"{controller}/{node.name}")
         instance_id = instance_in(node)
-        found = situation.snapshot.fates.get(instance_id or "") is not InstanceState.NOT_FOUND
-        if fact and (found or situation.now - fact.first_at >= NOT_FOUND_IS_GONE_AFTER_SECONDS):
+        if fact and situation.now - fact.first_at >= _doubtful_seconds(situation, controller, node):
             detail = f"EC2 says that its instance {instance_id} is gone"
             yield DeleteNode(controller=controller, pool="", node=node.name, instance_id=None, reason=Reason.INSTANCE_GONE, detail=detail)
+
+
+def _doubtful_seconds(situation: Situation, controller: str, node: Node) -> float:
+    """How long an orphan is kept. What waits for it, or seems to run there, waits in vain; its controller learns of it by the deletion."""
+    if situation.snapshot.fates.get(instance_in(node) or "") is InstanceState.NOT_FOUND:
+        return NOT_FOUND_IS_GONE_AFTER_SECONDS
+    unused = node.idle and node.name not in situation.demands[controller].pins
+    return 0.0 if unused else DISCONNECT_GRACE_SECONDS
 
 
 def node_named_after(situation: Situation, controller: str, instance_id: str) -> str | None:
@@ -75,7 +82,7 @@ def _node_of(situation: Situation, instance: Instance) -> str | None:
 
 
 def _orphans(situation: Situation) -> Iterator[tuple[str, Node]]:
-    """Nodes with our ownership label, no record, idle, not waited for, whose instance EC2 says is gone."""
+    """Nodes with our ownership label and no record, offline, whose instance EC2 says is gone."""
     recorded = {(record.controller, record.node) for record in situation.snapshot.records if record.state is not RecordState.GONE}
     for view in situation.views():
         if situation.no_giving_up(view.name) or view.name in situation.fleet.slot_controllers:
@@ -84,7 +91,7 @@ def _orphans(situation: Situation) -> Iterator[tuple[str, Node]]:
             ours = situation.fleet.ownership_label in node.labels and (view.name, node.name) not in recorded
             fate = situation.snapshot.fates.get(instance_in(node) or "")
             gone = fate is not None and (fate.ended or fate is InstanceState.NOT_FOUND)
-            if ours and gone and node.idle and node.offline and node.name not in situation.demands[view.name].pins:
+            if ours and gone and node.offline:
                 yield view.name, node
 
 

@@ -1,0 +1,212 @@
+"""A world in which anything happens, as a hypothesis state machine: the fleet's promises are checked at each step and in the end."""
+
+from random import Random
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from autoscaler.control import passes
+from autoscaler.domain.model import Market
+from autoscaler.domain.orders import DrainSome, LaunchSome
+from autoscaler.errors import AutoscalerError
+from support.builders import a_pool, an_offering
+from support.worlds import in_memory
+from workbench.truth import beyond_floor, leaked_instances, leaked_nodes
+from workbench.world.faults import Fault
+from workbench.world.jenkins import Ended, Kind
+
+MINUTE = 60.0
+# A boot deadline, a disconnect grace, an idle window, an hour for what was stuck, the longest build: then it must be at rest.
+PATIENCE_MINUTES = 240
+SPOT, FIRM = an_offering(market=Market.SPOT, usd_per_hour=1.0), an_offering(usd_per_hour=3.0)
+POOLS = ("cpu", "gpu")
+SLOTS = {f"slot-{number}": (("cpu", "linux") if number < 3 else ("gpu", "linux")) for number in range(5)}
+THEIR_WORDS = "disk swap, ask Anna"
+LABELS = st.sampled_from(["cpu", "gpu", "linux", "linux&&!gpu"])
+
+
+def pools():
+    quick = {"idle_seconds": 300.0, "boot_timeout_seconds": 600.0}
+    cpu = a_pool("cpu", labels=frozenset({"cpu", "linux"}), executors=3, max_agents=5, offerings=(SPOT, FIRM), **quick)
+    gpu = a_pool("gpu", labels=frozenset({"gpu", "linux"}), max_agents=4, offerings=(FIRM,), **quick)
+    return cpu, gpu
+
+
+class AnythingHappens(RuleBasedStateMachine):
+    """Each rule is something that the world, people or AWS do; a minute's passes follow, with calls that fail."""
+
+    minutes_lived = 0
+
+    @initialize(seed=st.integers(0, 10**6), lag=st.sampled_from([0.0, 30.0]), slots=st.booleans())
+    def begin(self, seed, lag, slots):
+        self.chance = Random(seed)
+        self.fleet = in_memory(*pools(), seed=seed, slots=SLOTS if slots else None, max_agents=8)
+        self.world, self.jenkins = self.fleet.world, self.fleet.world.controllers["main"]
+        self.world.ec2.lag_seconds = lag
+        self.share = 0.0
+        self.minutes(3)
+
+    @rule(label=LABELS, seconds=st.floats(20, 2400), kind=st.sampled_from(list(Kind)), count=st.integers(1, 4))
+    def jobs_arrive(self, label, seconds, kind, count):
+        for _ in range(count):
+            self.jenkins.submit(f"job-{self.chance.randrange(6)}", label, seconds, kind=kind)
+        self.minutes(1)
+
+    @rule(seconds=st.floats(20, 900))
+    def a_pipeline_holds_one_executor_and_asks_for_another(self, seconds):
+        outer = self.jenkins.submit("nested", "cpu", 2400.0, kind=Kind.PIPELINE)
+        self.jenkins.submit("nested", "gpu", seconds, kind=Kind.PIPELINE, number=outer.number)
+        self.minutes(1)
+
+    @rule(minutes=st.integers(1, 12))
+    def time_passes(self, minutes):
+        self.minutes(minutes)
+
+    @rule(share=st.sampled_from([0.0, 0.05, 0.2, 0.4]))
+    def calls_begin_to_fail(self, share):
+        self.share = share
+
+    @rule(skew=st.floats(-20, 20))
+    def the_functions_run_on_a_machine_with_another_clock(self, skew):
+        self.fleet.skew_seconds = skew
+
+    @precondition(lambda self: self.jenkins.up == "up")
+    @rule()
+    def the_controller_restarts(self):
+        self.jenkins.restart()
+        self.minutes(1)
+
+    @rule(minutes=st.integers(1, 5))
+    def the_controller_prepares_to_shut_down_and_does_not(self, minutes):
+        self.jenkins.quiet_down("an upgrade")
+        self.minutes(minutes)
+        self.jenkins.cancel_quiet_down()
+
+    @rule(which=st.integers(0, 9), minutes=st.integers(1, 30))
+    def a_person_takes_a_node_offline_and_gives_it_back(self, which, minutes):
+        names = sorted(name for name in self.jenkins.nodes if not name.startswith("autoscaler-beacon"))
+        if names and not self.jenkins.nodes[names[which % len(names)]].temporarily_offline:
+            name = names[which % len(names)]
+            self.jenkins.set_offline(name, THEIR_WORDS, "anna")
+            self.world.timeline.after(minutes * MINUTE, lambda: self._give_back(name))
+        self.minutes(1)
+
+    @precondition(lambda self: self.world.alive())
+    @rule(which=st.integers(0, 9), warned=st.booleans())
+    def an_instance_is_taken_away(self, which, warned):
+        alive = sorted(self.world.alive(), key=lambda instance: instance.id)
+        instance = alive[which % len(alive)]
+        instance.interrupted = True  # not our doing: what it takes with it is no build that we killed
+        if warned:
+            self.world.ec2.interrupt(instance)
+        else:
+            self.world.ec2.end(instance)
+        self.minutes(1)
+
+    @precondition(lambda self: self.world.alive())
+    @rule(which=st.integers(0, 9))
+    def a_connection_is_lost(self, which):
+        alive = sorted(self.world.alive(), key=lambda instance: instance.id)
+        node = self.world.node_of(alive[which % len(alive)])
+        if node is not None and node.connected and not node.builds:
+            self.jenkins.disconnect(node.name)
+            if self.chance.random() < 0.5:
+                self.world.timeline.after(self.chance.uniform(5, 600), lambda: self._reconnect(node.name))
+        self.minutes(1)
+
+    @rule(pool=st.sampled_from(POOLS), count=st.integers(1, 3), more=st.booleans())
+    def a_person_launches_or_drains(self, pool, count, more):
+        asked = {"pool": pool, "count": count, "reason": "by hand", "request_id": f"r-{self.chance.getrandbits(40)}"}
+        order = LaunchSome(controller="main", keep_seconds=0.0, **asked) if more else DrainSome(controller=None, **asked)
+        self._run(lambda: passes.carry_out(self.fleet.ports, self.fleet.fleet, self.fleet.turn(), order))
+
+    @rule(pool=st.sampled_from(POOLS))
+    def a_launch_template_gets_a_new_version(self, pool):
+        self.world.ec2.template_versions[pool] = self.world.ec2.version_of(pool) + 1
+
+    @rule(pool=st.sampled_from(POOLS), left=st.integers(0, 2))
+    def capacity_is_short_for_a_while(self, pool, left):
+        keys = [offering.key for offering in self.fleet.fleet.pools[pool].offerings]
+        self.world.ec2.capacity |= dict.fromkeys(keys, left)
+        self.minutes(2)
+        self.world.ec2.capacity.clear()
+
+    @rule()
+    def the_state_is_lost(self):
+        state = self.fleet.state
+        state.records.clear()
+        state.intents.clear()
+        state.memory = type(state.memory)(version=state.memory.version)
+        self.minutes(1)
+
+    @invariant()
+    def money_has_a_ceiling(self):
+        if hasattr(self, "world"):
+            alive = self.world.alive()
+            for pool in self.fleet.fleet.pools.values():
+                assert sum(instance.tags["autoscaler:pool"] == pool.name for instance in alive) <= pool.max_agents
+            assert len(alive) <= self.fleet.fleet.limits.max_agents
+
+    @invariant()
+    def no_build_is_killed(self):
+        if hasattr(self, "world"):
+            taken = [build for build in self.jenkins.builds if "was interrupted" in build.killed_by]
+            assert [b for b in self.jenkins.builds if b not in taken and (b.killed_by or b.ended is Ended.KILLED)] == []
+
+    def teardown(self):
+        """The world behaves from now on, and no more jobs come: the fleet must come to rest."""
+        if not hasattr(self, "world"):
+            return
+        self.share, self.fleet.skew_seconds = 0.0, 0.0
+        for minute in range(PATIENCE_MINUTES):
+            if self._at_rest():
+                break
+            if minute == PATIENCE_MINUTES // 2:
+                self._abort_what_waits_in_vain()
+            self.minutes(1)
+        self.no_build_is_killed()
+        assert self._at_rest(), self._left()
+
+    def minutes(self, count):
+        for _ in range(count):
+            AnythingHappens.minutes_lived += 1
+            self.fleet.faults.dice = self._fault if self.share else None
+            self.world.move_to(self.world.timeline.now + MINUTE)
+            for function in (self.fleet.publish_metrics, self.fleet.scale_up, self.fleet.scale_down):
+                self._run(function)
+
+    def _run(self, function):
+        try:
+            function()
+        except AutoscalerError:
+            return  # Lambda's own boundary: an error in the log, and the next tick comes
+
+    def _fault(self, call):
+        if self.chance.random() >= self.share:
+            return None
+        return Fault(call, after=self.chance.random() < 0.5, status=self.chance.choice([0, 0, 503]), code="Unavailable")
+
+    def _give_back(self, name):
+        if name in self.jenkins.nodes and self.jenkins.nodes[name].reason == THEIR_WORDS:
+            self.jenkins.toggle(name, "", "anna")
+
+    def _reconnect(self, name):
+        if any(instance.tags.get("autoscaler:node") == name for instance in self.world.alive()):
+            self.jenkins.connect(name)
+
+    def _abort_what_waits_in_vain(self):
+        """A slot cannot be deleted under a pipeline that waits for a machine which is gone: the runbook asks a person to abort it."""
+        for build in self.jenkins.builds if self.fleet.fleet.slot_controllers else ():
+            if build.ended is None and "was interrupted" in build.killed_by:
+                self.jenkins.abort(build)
+
+    def _left(self):
+        held = [f"{held.reason}: {held.detail}" for report in self.fleet.reports[-3:] for held in report.plan.held]
+        steps = [f"{result.step} {result.outcome} {result.detail}" for report in self.fleet.reports[-3:] for result in report.results]
+        builds = [build for build in self.jenkins.builds if build.ended is None]
+        nodes = [node for node in self.jenkins.nodes.values() if node.name in leaked_nodes(self.world)]
+        return "\n".join(map(str, (*held, *steps, *builds, *nodes, *self.world.alive(), *self.fleet.state.records.values())))
+
+    def _at_rest(self):
+        left = (leaked_instances(self.world), leaked_nodes(self.world), beyond_floor(self.world))
+        return left == ([], [], []) and not self.fleet.state.records and all(b.ended for b in self.jenkins.builds)

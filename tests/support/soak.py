@@ -1,0 +1,58 @@
+"""Random worlds for as long as one likes: ``python -m support.soak MINUTES JOBS [SEED]``. Prints how many world-hours were lived."""
+
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from itertools import count, islice
+from random import SystemRandom
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+from rich.progress import Progress
+
+from support.machine import AnythingHappens
+
+WORLDS_A_SEED = 10
+_SETTINGS = settings(
+    max_examples=WORLDS_A_SEED,
+    stateful_step_count=40,
+    deadline=None,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def live(number: int) -> tuple[float, str]:
+    """Live the worlds of one seed: world-hours, and what broke."""
+    AnythingHappens.minutes_lived = 0
+    broken = ""
+    try:
+        run_state_machine_as_test(seed(number)(AnythingHappens), settings=_SETTINGS)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is what we look for
+        notes = "\n".join(getattr(error, "__notes__", ()))
+        broken = f"seed {number}: {type(error).__name__}: {error}\n{notes}"
+    return AnythingHappens.minutes_lived / 60.0, broken
+
+
+def main(minutes: float, jobs: int, first: int) -> int:
+    """Live until time is up; the exit code is 1 where anything broke."""
+    until, numbers = time.monotonic() + minutes * 60.0, count(first)
+    hours, seeds, broken = 0.0, 0, []
+    with ProcessPoolExecutor(jobs) as pool, Progress(transient=True) as progress:
+        task = progress.add_task("worlds", total=minutes * 60.0)
+        began = time.monotonic()
+        while time.monotonic() < until:
+            for done in as_completed(pool.submit(live, number) for number in islice(numbers, 2 * jobs)):
+                lived, said = done.result()
+                hours, seeds = hours + lived, seeds + 1
+                broken += [said] if said else []
+                progress.update(task, completed=time.monotonic() - began)
+    print(f"{hours:,.0f} world-hours in {seeds * WORLDS_A_SEED} worlds from seed {first} on, {len(broken)} broke")  # noqa: T201
+    for said in broken[:5]:
+        print(said)  # noqa: T201
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else SystemRandom().randrange(10**6)))
