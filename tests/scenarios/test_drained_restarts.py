@@ -1,8 +1,11 @@
 """Time-lines of a drained agent whose controller restarts: the build resumes and ends, and then the agent goes after all."""
 
+from dataclasses import replace
+
 import pytest
 
 from autoscaler.domain.marks import MarkClass
+from autoscaler.domain.memory import Memory
 from support.builders import a_mark, a_pool
 from support.timeline import Day
 from support.worlds import in_memory
@@ -73,4 +76,29 @@ def test_a_dead_machines_node_that_no_record_knows_is_not_kept_for_ever_by_the_p
     day.world.ec2.end(instance)
     day.minutes(30)
     assert build.ended is Ended.KILLED
+    assert (day.agents(), day.nodes()) == (0, [])
+
+
+def test_an_agent_that_never_comes_back_after_a_restart_does_not_run_for_ever(day):
+    day.queue(1, seconds=3600.0)
+    day.minutes(10)
+    [instance] = day.world.alive()
+    day.jenkins.restart()
+    day.jenkins.disconnect(instance.tags["Name"])
+    day.minutes(20)
+    assert not instance.alive()
+    assert instance.tags["Name"] not in day.nodes()
+
+
+@pytest.mark.parametrize("kind", FINAL)
+def test_a_pipeline_on_a_drained_agent_goes_on_even_where_the_state_was_lost_with_the_restart(day, kind):
+    [build] = day.queue(1, seconds=1800.0, kind=Kind.PIPELINE)
+    day.minutes(10)
+    drain(day, kind)
+    day.minutes(2)
+    day.fleet.state.records.clear()
+    day.fleet.state.memory = replace(Memory(), version=day.fleet.state.memory.version)
+    day.jenkins.restart()
+    day.minutes(60)
+    assert build.ended is Ended.FINISHED
     assert (day.agents(), day.nodes()) == (0, [])

@@ -16,8 +16,8 @@ from workbench.world.faults import Fault
 from workbench.world.jenkins import Ended, Kind
 
 MINUTE = 60.0
-# A boot deadline, a disconnect grace, an idle window, an hour for what was stuck, the longest build: then it must be at rest.
-PATIENCE_MINUTES = 240
+# With no build beginning or ending for this long it must be at rest: the longest build, then what the repairs take.
+PATIENCE_MINUTES = 150
 SPOT, FIRM = an_offering(market=Market.SPOT, usd_per_hour=1.0), an_offering(usd_per_hour=3.0)
 POOLS = ("cpu", "gpu")
 SLOTS = {f"slot-{number}": (("cpu", "linux") if number < 3 else ("gpu", "linux")) for number in range(5)}
@@ -108,7 +108,8 @@ class AnythingHappens(RuleBasedStateMachine):
     def a_connection_is_lost(self, which):
         alive = sorted(self.world.alive(), key=lambda instance: instance.id)
         node = self.world.node_of(alive[which % len(alive)])
-        if node is not None and node.connected and not node.builds:
+        waited_for = {build.resumes_on for build in self.jenkins.builds if build.ended is None}
+        if node is not None and node.connected and not node.builds and node.name not in waited_for:
             self.jenkins.disconnect(node.name)
             if self.chance.random() < 0.5:
                 self.world.timeline.after(self.chance.uniform(5, 600), lambda: self._reconnect(node.name))
@@ -158,12 +159,13 @@ class AnythingHappens(RuleBasedStateMachine):
         if not hasattr(self, "world"):
             return
         self.share, self.fleet.skew_seconds = 0.0, 0.0
-        for minute in range(PATIENCE_MINUTES):
-            if self._at_rest():
-                break
-            if minute == PATIENCE_MINUTES // 2:
-                self._abort_what_waits_in_vain()
+        quiet = 0
+        while quiet < PATIENCE_MINUTES and not self._at_rest():
+            before = [(build.started_at, build.ended) for build in self.jenkins.builds]
             self.minutes(1)
+            quiet = quiet + 1 if before == [(build.started_at, build.ended) for build in self.jenkins.builds] else 0
+            if quiet == PATIENCE_MINUTES // 2:
+                self._abort_what_waits_in_vain()
         self.no_build_is_killed()
         assert self._at_rest(), self._left()
 
@@ -204,7 +206,7 @@ class AnythingHappens(RuleBasedStateMachine):
         held = [f"{held.reason}: {held.detail}" for report in self.fleet.reports[-3:] for held in report.plan.held]
         steps = [f"{result.step} {result.outcome} {result.detail}" for report in self.fleet.reports[-3:] for result in report.results]
         builds = [build for build in self.jenkins.builds if build.ended is None]
-        nodes = [node for node in self.jenkins.nodes.values() if node.name in leaked_nodes(self.world)]
+        nodes = [node for node in self.jenkins.nodes.values() if not node.name.startswith("autoscaler-beacon")]
         return "\n".join(map(str, (*held, *steps, *builds, *nodes, *self.world.alive(), *self.fleet.state.records.values())))
 
     def _at_rest(self):

@@ -2,6 +2,7 @@
 
 import sys
 import time
+import traceback
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import count, islice
 from random import SystemRandom
@@ -13,6 +14,7 @@ from rich.progress import Progress
 from support.machine import AnythingHappens
 
 WORLDS_A_SEED = 10
+_CHECKS = ("money_has_a_ceiling()", "no_build_is_killed()")
 _SETTINGS = settings(
     max_examples=WORLDS_A_SEED,
     stateful_step_count=40,
@@ -30,8 +32,10 @@ def live(number: int) -> tuple[float, str]:
     try:
         run_state_machine_as_test(seed(number)(AnythingHappens), settings=_SETTINGS)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is what we look for
-        notes = "\n".join(getattr(error, "__notes__", ()))
-        broken = f"seed {number}: {type(error).__name__}: {error}\n{notes}"
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        happened = [line for note in getattr(error, "__notes__", ()) for line in note.splitlines() if line.startswith("state.")]
+        lines = [line.removeprefix("state.") for line in happened if not line.endswith(_CHECKS)]
+        broken = f"seed {number}: {place.name}: {str(error)[:3000]}\n  " + "\n  ".join(lines)
     return AnythingHappens.minutes_lived / 60.0, broken
 
 

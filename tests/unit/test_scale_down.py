@@ -174,8 +174,13 @@ def test_what_was_busy_before_a_restart_is_not_given_up_and_comes_back():
 def test_nothing_is_given_up_where_jenkins_cannot_be_believed(view, lives, reason):
     memory = replace(drained_memory(), **lives)
     plan = decide_down(a_drained_agent(), an_agent(2), view=view, memory=memory)
-    assert plan.steps == ()
+    assert set(kinds(plan)) <= {Uncordon}
     assert reason in held(plan)
+
+
+def test_what_is_marked_when_a_controller_is_met_for_the_first_time_may_have_been_busy_before_a_restart_that_nobody_saw():
+    [step] = decide_down(a_drained_agent(), memory=replace(drained_memory(), lives={})).steps
+    assert (type(step), step.reason) == (Uncordon, Reason.BUSY_BEFORE_RESTART)
 
 
 def test_a_retiring_agent_is_kept_while_its_pool_starves():

@@ -15,7 +15,9 @@ def next_life(life: Life | None, view: ControllerView, pinned: frozenset[str], n
     nodes = {node.name: node for node in view.nodes if node.agent}
     busy = tuple(sorted(name for name, node in nodes.items() if not node.idle))
     if life is None:
-        return Life(session=view.session, since_at=now, busy=busy)
+        # Met for the first time, or the state was lost: what is marked offline may have been busy before a restart that we did not see.
+        marked = tuple(sorted(name for name, node in nodes.items() if node.temporarily_offline))
+        return Life(session=view.session, since_at=now, busy=busy, suspects=marked)
     if life.session != view.session:
         doubted = tuple(sorted({*life.suspects, *life.busy} & nodes.keys()))
         return Life(session=view.session, since_at=now, restarted=True, busy=busy, suspects=doubted)
@@ -23,9 +25,9 @@ def next_life(life: Life | None, view: ControllerView, pinned: frozenset[str], n
     at_work = connected & set(busy)
     rested = {name for name in connected - at_work if name not in pinned}
     if not in_grace(life, now):
-        # Of what is marked offline nobody can tell whether it is connected. But a pipeline that was on it would by now have been
-        # waiting for it by name for as long as it is marked.
-        rested |= {name for name in life.suspects if name in nodes and nodes[name].temporarily_offline and nodes[name].idle} - pinned
+        # What is offline, by a mark or because its agent is away, cannot be seen at work. But a pipeline that was on it would by now
+        # have been waiting for it by name for as long as it is offline.
+        rested |= {name for name in life.suspects if name in nodes and nodes[name].offline and nodes[name].idle} - pinned
     cleared = at_work | (rested & set(life.cleared_once)) | (set(life.suspects) - nodes.keys())
     return replace(
         life,
