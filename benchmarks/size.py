@@ -34,7 +34,7 @@ _TREES = {"queue/api/json": QUEUE_TREE, "computer/api/json": COMPUTER_TREE, "api
 
 def measure() -> Iterator[Figures]:
     """Measure every size."""
-    columns = [_column(agents) for agents in SIZES]
+    columns = [column(agents) for agents in SIZES]
     heads = ("figure", *(f"{count(agents)} agents" for agents in SIZES))
     yield Figures(
         "One pass, as the fleet grows",
@@ -61,7 +61,8 @@ class _Column:
     seconds: dict[str, float]
 
 
-def _column(agents: int) -> _Column:
+def column(agents: int) -> _Column:
+    """Measure everything at one size."""
     fleet = gather(agents)
     cans = _fill(fleet)
     ports = open_cans(cans)
@@ -98,11 +99,13 @@ def _fill(fleet: InMemory) -> Cans:
     client = fleet.ports.compute._client()  # type: ignore[attr-defined]  # noqa: SLF001 - the world's EC2, in boto3's words
     filters = [{"Name": "tag:autoscaler:fleet", "Values": [fleet.fleet.name]}]
     assert isinstance(client, LocalEc2Client)  # noqa: S101
+    named = [{"Name": "launch-template-name", "Values": [pool.launch_template for pool in fleet.fleet.pools.values()]}]
+    templates = client.get_paginator("describe_launch_templates").paginate(Filters=named)
     return Cans(
         fleet=fleet.fleet,
         now=fleet.world.timeline.now,
         answers={path: session.get(path, tree) for path, tree in _TREES.items()},
-        instances=next(client.get_paginator("describe_instances").paginate(Filters=filters)),
+        instances=next(client.get_paginator("describe_instances").paginate(Filters=filters)) | next(templates),
         items=list(state.items.values()),
     )
 
