@@ -10,7 +10,7 @@ from moto import mock_aws
 
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.domain.durations import Learned, Sighting
-from autoscaler.domain.memory import CoolOff, Life, Look, Memory, Month, Window
+from autoscaler.domain.memory import Breaker, CoolOff, Life, Look, Memory, Month, Stuck, Window
 from autoscaler.domain.snapshot import IntentState, RecordState
 from autoscaler.errors import ConflictError
 from autoscaler.ports import Book
@@ -44,7 +44,19 @@ MEMORY = Memory(
     month=Month(name="2027-01", usd=1.25, metered_at=3.0),
     launches_gone=(1.0,),
     requests={"r": 1.0},
+    connected=frozenset({"i-1"}),
+    breakers={"cpu": Breaker(failures=3, until_at=4.0, failed=("i-2",))},
+    draining_since={"i-1": 5.0},
+    stuck={"i-3": Stuck(since_at=1.0, tried_at=2.0)},
+    owed={"i-1": "operator"},
+    proven={"cpu": "7"},
+    outdated={"cpu": (1.0, 2.0)},
 )
+
+
+def test_the_memory_that_is_tried_has_everything_that_a_memory_can_hold():
+    empty = Memory()
+    assert [name for name in Memory.__dataclass_fields__ if name != "version" and getattr(MEMORY, name) == getattr(empty, name)] == []
 
 
 def add_intent(state, intent):
