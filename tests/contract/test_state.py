@@ -51,6 +51,7 @@ MEMORY = Memory(
     owed={"i-1": "operator"},
     proven={"cpu": "7"},
     outdated={"cpu": (1.0, 2.0)},
+    tails={"cpu": (3.0, 4.0)},
 )
 
 
