@@ -1,0 +1,41 @@
+"""Which agents are replaced because they are not what would be launched now."""
+
+from dataclasses import replace
+
+from autoscaler.domain import decide
+from autoscaler.domain.marks import MarkClass
+from autoscaler.domain.memory import Life
+from autoscaler.domain.plan import Cordon
+from support.builders import LONG_AGO, NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_instance
+
+FLEET = a_fleet(a_pool("cpu", controllers=("main", "other"), min_agents=10, max_agents=20))
+
+
+def old_agents(controller, numbers):
+    pairs = [an_agent(number) for number in numbers]
+    return [replace(record, controller=controller) for record, _ in pairs], [node for _, node in pairs]
+
+
+def cordoned(**facts):
+    mine, my_nodes = old_agents("main", range(1, 4))
+    theirs, their_nodes = old_agents("other", range(4, 7))
+    records = (*mine, *theirs)
+    lives = {name: Life(session="s1", since_at=LONG_AGO) for name in ("main", "other")}
+    memory = a_memory(lives=lives, connected=frozenset(record.instance_id for record in records), **facts)
+    instances = tuple(an_instance(r.instance_id, controller=r.controller, template_version="1") for r in records)
+    views = a_view(*my_nodes), a_view(*their_nodes, name="other")
+    snapshot = a_snapshot(*views, records=records, instances=instances, memory=memory, template_versions={"cpu": "2"})
+    steps = decide.scale_down(snapshot, FLEET).steps
+    return [step.controller for step in steps if isinstance(step, Cordon) and step.mark.kind is MarkClass.OUTDATED]
+
+
+def test_the_share_of_a_pool_is_one_share_over_all_its_controllers():
+    assert cordoned(proven={"cpu": "2"}) == ["main"]
+
+
+def test_one_agent_makes_room_for_a_canary_over_all_controllers():
+    assert cordoned(proven={"cpu": "1"}) == ["main"]
+
+
+def test_what_was_taken_within_the_hour_counts():
+    assert cordoned(proven={"cpu": "2"}, outdated={"cpu": (LONG_AGO, NOW - 60.0)}) == []
