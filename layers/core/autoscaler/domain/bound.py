@@ -4,7 +4,7 @@ A mark that is only for now (retire) is undone for good. What was drained for go
 controller, while the pipeline that it held waits there by name: once that one has resumed, it is drained again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from autoscaler.domain.agents import Agent, Phase
@@ -40,11 +40,12 @@ def let_resume(situation: Situation, controller: str) -> Iterator[Uncordon]:
             yield uncordon(agent, Reason.BUSY_BEFORE_RESTART, f"{name} was drained when {controller} restarted, its build waits for it")
 
 
-def drain_again(situation: Situation, controller: str) -> Iterator[Cordon]:
-    """Drain again what was brought back for a while, now that its build has resumed."""
+def drain_again(situation: Situation, controller: str, cordoned: Collection[Cordon]) -> Iterator[Cordon]:
+    """Drain again what was brought back for a while, now that its build has resumed. ``cordoned``: what this pass takes already."""
+    leaving = {step.node for step in cordoned if step.controller == controller}
     for agent in _of(situation, controller):
         owed = situation.memory.owed.get(agent.record.instance_id)
-        if owed and agent.phase is Phase.READY and not situation.protected(agent):
+        if owed and agent.phase is Phase.READY and agent.record.node not in leaving and not situation.protected(agent):
             detail = f"{agent.record.node} came back only for the build that waited for it"
             yield cordon(situation, agent, MarkClass(owed), Reason.DRAINED_BEFORE_RESTART, detail)
 

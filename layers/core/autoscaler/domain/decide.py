@@ -64,8 +64,8 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
             continue
         for pool in situation.pools_of(controller).values():
             decided += retire.surplus(situation, pool, windows)
-        decided += drain_again(situation, controller)
-        decided += outdated(situation, controller, leaving={step.node for step in decided if isinstance(step, Cordon)})
+        decided += drain_again(situation, controller, _cordons(decided))
+        decided += outdated(situation, controller, _cordons(decided))
     decided += strangers(situation)
     decided += giveup.drained(situation, seen)
     decided += giveup.repairs(situation, seen)
@@ -197,6 +197,10 @@ def _to_drain(situation: Situation, order: DrainSome | DrainNodes, decided: list
         detail = f"{len(loose)} of {order.count} asked for"
         decided.append(Held(pool=order.pool, reason=Reason.FEWER_THAN_ASKED, detail=detail))
     return retire.least_missed(situation, loose)[: order.count]
+
+
+def _cordons(decided: Decided) -> list[Cordon]:
+    return [step for step in decided if isinstance(step, Cordon)]
 
 
 def _plan(situation: Situation, decided: Decided, memory: Memory) -> Plan:

@@ -19,8 +19,9 @@ from autoscaler.domain.situation import Situation
 from autoscaler.domain.trials import is_canary, why_outdated
 
 
-def outdated(situation: Situation, controller: str, *, leaving: Collection[str]) -> Iterator[Cordon | Held]:
-    """Cordon outdated agents of one controller, as many as the hour's share still allows. ``leaving``: nodes that go as surplus."""
+def outdated(situation: Situation, controller: str, cordoned: Collection[Cordon]) -> Iterator[Cordon | Held]:
+    """Cordon outdated agents of one controller, as many as the hour's share still allows. ``cordoned``: what this pass takes already."""
+    leaving = {step.node for step in cordoned if step.controller == controller}
     for name in situation.pools_of(controller):
         mine = [agent for agent in situation.agents if agent.pool.name == name]
         ready = [a for a in mine if a.phase is Phase.READY and a.record.controller == controller and not situation.protected(a)]
@@ -28,12 +29,13 @@ def outdated(situation: Situation, controller: str, *, leaving: Collection[str])
         old = {agent.record.instance_id: why for agent in staying if (why := why_outdated(situation, agent))}
         if not old:
             continue
-        allowed = _allowed(situation, name, mine)
+        now = sum(step.pool == name and step.mark.kind is MarkClass.OUTDATED for step in cordoned)  # on other controllers
+        allowed = max(0, _allowed(situation, name, mine) - now)
         chosen = least_missed(situation, [agent for agent in staying if agent.record.instance_id in old])
         for agent in chosen[:allowed]:
             yield cordon(situation, agent, MarkClass.OUTDATED, *old[agent.record.instance_id])
         if len(chosen) > allowed:
-            detail = f"{len(chosen) - max(0, allowed)} more agents are outdated; {_pace(situation, name)}"
+            detail = f"{len(chosen) - allowed} more agents are outdated; {_pace(situation, name)}"
             yield Held(pool=name, controller=controller, reason=Reason.OUTDATED, detail=detail)
 
 
