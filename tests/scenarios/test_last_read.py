@@ -1,21 +1,9 @@
 """The last read of a node before its machine is terminated: what it must refuse."""
 
-import pytest
 
 from autoscaler.control import nodes
+from scenarios.conftest import MARK, NODE
 from support.builders import a_mark
-from support.worlds import a_world_node, stand
-
-NODE, MARK = "cpu-1", a_mark()
-
-
-@pytest.fixture
-def here():
-    """One node that carries our mark, idle."""
-    with stand("memory") as stood:
-        stood.jenkins.add_node(a_world_node(NODE, "cpu"))
-        stood.controller.set_offline(NODE, MARK.text)
-        yield stood
 
 
 def why_not(here, mark=MARK):

@@ -7,21 +7,11 @@ from autoscaler.control.report import Outcome
 from autoscaler.domain.plan import Cordon, Uncordon
 from autoscaler.domain.reasons import Reason
 from autoscaler.errors import TransientError
+from scenarios.conftest import MARK, NODE
 from support.builders import a_mark
-from support.worlds import a_world_node, stand
 from workbench.world.faults import Fault
 
-NODE, MARK = "cpu-1", a_mark()
 BRING_BACK = Uncordon(controller="main", pool="cpu", node=NODE, mark=MARK, reason=Reason.DEMAND_IS_BACK, detail="")
-
-
-@pytest.fixture
-def here():
-    """One node that carries our mark."""
-    with stand("memory") as stood:
-        stood.jenkins.add_node(a_world_node(NODE, "cpu"))
-        stood.controller.set_offline(NODE, MARK.text)
-        yield stood
 
 
 def a_person_brings_it_online_first(here):
