@@ -1,6 +1,5 @@
 """The last read of a node before its machine is terminated: what it must refuse."""
 
-
 from autoscaler.control import nodes
 from scenarios.conftest import MARK, NODE
 from support.builders import a_mark
