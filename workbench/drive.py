@@ -13,13 +13,14 @@ from autoscaler.control.report import Outcome, Report, merged_json
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.notices import Announced, Notice
 from autoscaler.errors import AutoscalerError
-from autoscaler.ports import Controller, Ports
+from autoscaler.ports import Compute, Controller, Ports
 from workbench.asking import ask_the_pass
 from workbench.faces.ec2_face import Ec2Face
 from workbench.faces.jenkins_face import JenkinsFace
 from workbench.faces.local import LocalEc2Client, LocalSession
 from workbench.memory import MemoryMetrics, MemoryState
 from workbench.replay import Replay
+from workbench.straight import StraightCompute, StraightController
 from workbench.truth import is_at_rest
 from workbench.world.ec2 import Instance
 from workbench.world.faults import Faults
@@ -65,7 +66,7 @@ def drive(world: World, replay: Replay, functions: Functions, *, hours: float, e
         _tick(functions, progress)
         yield progress
         over = world.timeline.now >= trace_end
-        if any(build.ended is None and build.started_at is not None for build in replay.builds) or not over:
+        if not over or any(build.ended is None and build.started_at is not None for build in replay.builds):
             last_change_at = world.timeline.now
         if over and (is_at_rest(world, replay.builds) or world.timeline.now - last_change_at > _PATIENCE_SECONDS):
             return
@@ -112,11 +113,9 @@ class InMemory:
         """Wire the ports, and let agents register through the same state."""
         self.state.faults = self.metrics.faults = self.faults
         self.faces = {name: JenkinsFace(controller, f"http://{name}/", self.faults) for name, controller in self.world.controllers.items()}
-        ec2_face = Ec2Face(self.world.ec2, self.faults)
-        client: Any = LocalEc2Client(ec2_face)
         self.ports = Ports(
-            controllers=tuple(self._controller(name, face) for name, face in self.faces.items()),
-            compute=Ec2Compute(lambda: client, self.fleet),
+            controllers=tuple(self._controller(face) for face in self.faces.values()),
+            compute=self._compute(Ec2Face(self.world.ec2, self.faults)),
             ledger=self.state,
             notebook=self.state,
             lease=self.state,
@@ -161,6 +160,24 @@ class InMemory:
         self.reports += reports
         return merged_json(reports)
 
-    def _controller(self, name: str, face: JenkinsFace) -> Controller:
+    def _controller(self, face: JenkinsFace) -> Controller:
         session: Any = LocalSession(face)
-        return JenkinsController(name, face.base, lambda: session, lambda: self.world.timeline.now)
+        return JenkinsController(face.controller.name, face.base, lambda: session, lambda: self.world.timeline.now)
+
+    def _compute(self, face: Ec2Face) -> Compute:
+        client: Any = LocalEc2Client(face)
+        return Ec2Compute(lambda: client, self.fleet)
+
+
+class Straight(InMemory):
+    """The same, seeing the world straight: for runs of weeks."""
+
+    def publish_metrics(self) -> None:
+        """Learn, as production does when it publishes; nobody reads the metrics of such a run."""
+        passes.study(self.ports, self.fleet, self.turn())
+
+    def _controller(self, face: JenkinsFace) -> Controller:
+        return StraightController(face)
+
+    def _compute(self, face: Ec2Face) -> Compute:
+        return StraightCompute(face, self.fleet)

@@ -7,7 +7,7 @@ from typing import Any
 
 from autoscaler.domain.model import Fleet
 from workbench.census import Census
-from workbench.drive import MINUTE, Functions, InMemory, Progress, drive
+from workbench.drive import MINUTE, Functions, Progress, Straight, drive
 from workbench.recording import Recording
 from workbench.replay import Replay
 from workbench.traces import Trace
@@ -58,4 +58,4 @@ def prepare(trace: Trace, fleet: Fleet, *, hours: float, seed: int) -> Run:
 
 def in_memory(run: Run, *, every: float = MINUTE) -> Iterator[Progress]:
     """Run it in memory: the production passes on the world, without handlers, sockets and a local AWS."""
-    return run.drive(InMemory(run.world, run.world.fleet), every=every)
+    return run.drive(Straight(run.world, run.world.fleet), every=every)

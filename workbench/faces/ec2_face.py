@@ -54,7 +54,7 @@ class Ec2Face:
         match action:
             case "DescribeInstances":
                 filters = {f["Name"]: list(f["Values"]) for f in request.get("Filters", [])}
-                return {"Reservations": [{"Instances": [_instance(i) for i in self.ec2.describe(filters)]}]}
+                return {"Reservations": [{"Instances": [instance_json(i) for i in self.ec2.describe(filters)]}]}
             case "GetConsoleOutput":
                 return {"InstanceId": request["InstanceId"], "Output": self.ec2.console_of(request["InstanceId"])}
             case "DescribeLaunchTemplates":
@@ -123,7 +123,8 @@ def _lists(value: Any) -> Any:
     return {_SPELLED.get(key, key) if isinstance(below, list) else key: below for key, below in nested.items()}
 
 
-def _instance(instance: Instance) -> dict[str, Any]:
+def instance_json(instance: Instance) -> dict[str, Any]:
+    """One instance in boto3's words."""
     shown: dict[str, Any] = {
         "InstanceId": instance.id,
         "InstanceType": instance.instance_type,

@@ -84,7 +84,7 @@ def node_json(node: Node, base: str) -> dict[str, Any]:
     }
 
 
-def _why(controller: Controller, build: Build, said: dict[str, str]) -> str:
+def why_of(controller: Controller, build: Build, said: dict[str, str]) -> str:
     """What Jenkins says a build waits for. ``said``: of a label, in this same answer."""
     if build.buildable_at > controller.timeline.now:
         return f"In the quiet period. Expires in {build.buildable_at - controller.timeline.now:.1f} sec"
@@ -140,7 +140,7 @@ def _item(controller: Controller, build: Build, base: str, said: dict[str, str])
         "stuck": False,
         "task": _task(build, base),
         "url": f"queue/item/{build.id}/",
-        "why": _why(controller, build, said),
+        "why": why_of(controller, build, said),
     }
     if kind == "BuildableItem":
         item |= {"buildableStartMilliseconds": int(build.buildable_at * 1000), "pending": False}

@@ -80,7 +80,8 @@ class Ec2:
     template_versions: dict[str, int] = field(default_factory=dict)  # the default and latest one by name; unlisted: 1
     template_data: dict[str, dict[str, Any]] = field(default_factory=dict)  # what they say, where it matters
     templates: set[str] = field(default_factory=set)  # names of the launch templates that there are
-    instances: dict[str, Instance] = field(default_factory=dict)
+    instances: dict[str, Instance] = field(default_factory=dict)  # all that ever were
+    remembered: dict[str, Instance] = field(default_factory=dict)  # those that EC2 still tells of
     asked: dict[str, int] = field(default_factory=dict)  # how many instances were ever asked for, by launch
     _tokens: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
 
@@ -101,7 +102,9 @@ class Ec2:
 
     def describe(self, filters: dict[str, list[str]]) -> list[Instance]:
         """List instances; new ones turn up a little late, tags with them."""
-        return [i for i in self.instances.values() if self._shown(i) and self._passes(i, filters)]
+        self._forget()
+        now = self.timeline.now
+        return [i for i in self.remembered.values() if i.visible_at <= now and self._passes(i, filters)]
 
     def terminate(self, instance_id: str) -> None:
         """Begin the end of an instance."""
@@ -203,7 +206,7 @@ class Ec2:
             visible_at=now + self.lag_seconds,
             profile=profile_arn(AGENT_ROLE),
         )
-        self.instances[instance.id] = instance
+        self.instances[instance.id] = self.remembered[instance.id] = instance
         self.timeline.after(self.chance.uniform(4.0, 18.0), lambda: self._run(instance))
         return instance
 
@@ -223,9 +226,10 @@ class Ec2:
         if len(set(pairs)) != len(pairs):
             raise Ec2Error("InvalidFleetConfig", "Duplicate override")
 
-    def _shown(self, instance: Instance) -> bool:
-        forgotten = instance.ended_at is not None and self.timeline.now > instance.ended_at + _FORGOTTEN_AFTER_SECONDS
-        return instance.visible_at <= self.timeline.now and not forgotten
+    def _forget(self) -> None:
+        ended_before = self.timeline.now - _FORGOTTEN_AFTER_SECONDS
+        for instance in [i for i in self.remembered.values() if i.ended_at is not None and i.ended_at < ended_before]:
+            del self.remembered[instance.id]
 
     @staticmethod
     def _passes(instance: Instance, filters: dict[str, list[str]]) -> bool:

@@ -2,7 +2,7 @@
 
 import hashlib
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -57,6 +57,11 @@ class Build:
     killed_by: str = ""
 
     @property
+    def asks_for(self) -> str:
+        """The name of its label expression; "" for any node that takes jobs without a label."""
+        return self.expression.name if self.expression else ""
+
+    @property
     def run_path(self) -> str:
         """The path of its run."""
         return "job/" + "/job/".join(self.job.split("/")) + f"/{self.number}/"
@@ -89,6 +94,10 @@ class Node:
         """It takes no builds."""
         return self.temporarily_offline or not self.connected
 
+    def serves(self, expression: LabelExpression | None) -> bool:
+        """Tell whether it may take what asks so, whatever its state."""
+        return not self.exclusive if expression is None else expression.matches(self.all_labels)
+
     @property
     def all_labels(self) -> frozenset[str]:
         """Its labels, its own name among them."""
@@ -113,6 +122,7 @@ class Controller:
         self._lost: set[str] = set()  # nodes whose agent went away, and has not come back
         self._last_id = 0
         self._numbers: dict[str, int] = {}
+        self._matching: dict[str, list[Node]] = {}  # the nodes of a label expression, by its name, as `add_node` lists them
 
     @property
     def session(self) -> str:
@@ -166,29 +176,33 @@ class Controller:
         """Hand out executors, in queue order."""
         if self.up != "up":
             return
+        taken: set[str] = set()  # labels of which no executor is free in this round
         for build in list(self.queue):
             if build.resumes_on is not None:
                 self._resume(build)
-            elif build.started_at is not None:
-                continue  # it began while an earlier one of this round ended
+            elif build.started_at is not None or build.asks_for in taken:
+                continue  # it began while an earlier one of this round ended, or cannot begin
             elif not self.quieting_down and not build.blocked and build.buildable_at <= self.timeline.now:
-                node = next(self._takers(build), None)
-                if node is not None:
+                node = self._taker(build)
+                if node is None:
+                    taken.add(build.asks_for)
+                else:
                     self._start(build, node)
 
     def matching(self, build: Build) -> list[Node]:
         """The nodes whose labels satisfy a build, whatever their state."""
         if build.resumes_on is not None:
             return [self.nodes[build.resumes_on]] if build.resumes_on in self.nodes else []
-        if build.expression is None:
-            return [node for node in self.nodes.values() if not node.exclusive]
-        return [node for node in self.nodes.values() if build.expression.matches(node.all_labels)]
+        if build.asks_for not in self._matching:
+            self._matching[build.asks_for] = [node for node in self.nodes.values() if node.serves(build.expression)]
+        return self._matching[build.asks_for]
 
     # Nodes
 
     def add_node(self, node: Node) -> None:
         """Create a node; it waits for its agent."""
         self.nodes[node.name] = node
+        self._matching.clear()
 
     def connect(self, name: str) -> None:
         """Let a node's agent connect."""
@@ -236,6 +250,7 @@ class Controller:
     def delete_node(self, name: str) -> None:
         """Delete a node: freestyle builds on it end at once, pipelines five minutes later."""
         node = self.nodes.pop(name)
+        self._matching.clear()
         for build in list(node.builds.values()):
             build.killed_by = build.killed_by or "its node was deleted"
             if build.kind is Kind.FREESTYLE:
@@ -310,10 +325,10 @@ class Controller:
         if build.started_at is not None and self.timeline.now >= build.started_at + build.seconds:
             self._end(build, Ended.FINISHED)
 
-    def _takers(self, build: Build) -> Iterator[Node]:
-        takers = [n for n in self.matching(build) if not n.offline and len(n.builds) < n.executors]
+    def _taker(self, build: Build) -> Node | None:
+        takers = [n for n in self.matching(build) if len(n.builds) < n.executors and not n.offline]
         # Consistent hashing by job, roughly as Jenkins' load balancer: the same job tends to the same node.
-        return iter(sorted(takers, key=lambda node: zlib.crc32(f"{build.job}/{node.name}".encode())))
+        return min(takers, key=lambda node: zlib.crc32(f"{build.job}/{node.name}".encode()), default=None)
 
     def _start(self, build: Build, node: Node) -> None:
         self.queue.remove(build)

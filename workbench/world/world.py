@@ -38,7 +38,7 @@ class World:
 
     def alive(self) -> list[Instance]:
         """Instances that may still cost money."""
-        return [instance for instance in self.ec2.instances.values() if instance.alive()]
+        return [instance for instance in self.ec2.remembered.values() if instance.alive()]
 
 
 def build_world(fleet: Fleet, *, start_at: float, seed: int) -> World:

@@ -45,7 +45,7 @@ class Ec2Compute:
     def instances(self) -> tuple[Instance, ...]:
         """List by tag, stopping and stopped ones too: they cost money and leak."""
         filters = [{"Name": f"tag:{FLEET_TAG}", "Values": [self._fleet.name]}, {"Name": "instance-state-name", "Values": _LISTED}]
-        return tuple(_instance(raw) for raw in self._describe(filters))
+        return tuple(instance_of(raw) for raw in self._describe(filters))
 
     def fates(self, ids: Collection[str]) -> Mapping[str, InstanceState]:
         """Ask by id with a filter: one unknown id must not fail the whole call."""
@@ -188,7 +188,8 @@ def _override(offering: Offering, place: int) -> dict[str, Any]:
     return override
 
 
-def _instance(raw: Any) -> Instance:
+def instance_of(raw: Any) -> Instance:
+    """Read one instance of an answer of DescribeInstances."""
     tags = _tags(raw)
     return Instance(
         id=raw["InstanceId"],

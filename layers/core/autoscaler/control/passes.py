@@ -18,12 +18,13 @@ from autoscaler.domain.numbers import LEASE_SECONDS, LEASE_WAIT_OF_A_PERSON_SECO
 from autoscaler.domain.orders import DrainNodes, DrainSome, LaunchSome
 from autoscaler.domain.plan import Cordon, Plan
 from autoscaler.domain.reasons import Reason
-from autoscaler.domain.situation import assess
+from autoscaler.domain.situation import Situation, assess
 from autoscaler.domain.snapshot import RecordState, Snapshot
 from autoscaler.errors import ConflictError, DeadlineError, LeaseHeldError, TransientError
 from autoscaler.ports import Book, Ports
 
 Decision = Callable[[Snapshot, Fleet], Plan]
+JobWaits = dict[tuple[str, str], tuple[float, ...]]  # seconds, by controller and pool
 Settling = Callable[[Ports, Mapping[str, Pool], Book], bool]
 
 
@@ -96,9 +97,15 @@ def heed(ports: Ports, fleet: Fleet, turn: Turn, notice: Notice) -> tuple[list[R
 
 def publish(ports: Ports, fleet: Fleet, turn: Turn) -> list[Datum]:
     """Measure what is there, and learn from what changed since the last look. Decides nothing, needs no lease."""
+    situation, waits = study(ports, fleet, turn)
+    return measure(situation, waits)
+
+
+def study(ports: Ports, fleet: Fleet, turn: Turn) -> tuple[Situation, JobWaits]:
+    """Look, and learn from what changed since the last look: how long jobs run, and how long those waited that have begun since."""
     snapshot = observe_without_instances(ports, ports.ledger.read(), turn.invocation)
     situation = assess(snapshot, fleet)
-    waits: dict[tuple[str, str], tuple[float, ...]] = {}
+    waits: JobWaits = {}
     for controller in snapshot.controllers:
         lesson = learn(situation, controller)
         waits |= {(controller, pool): seconds for pool, seconds in lesson.job_waits.items()}
@@ -109,7 +116,7 @@ def publish(ports: Ports, fleet: Fleet, turn: Turn) -> list[Datum]:
                 # An invocation that overlapped this one learned the same first: its samples count, ours would be twice.
                 ports.log("learned_elsewhere", controller=controller)
     _log_notes(ports, snapshot)
-    return measure(situation, waits)
+    return situation, waits
 
 
 def _plan_only(ports: Ports, fleet: Fleet, turn: Turn, decision: Decision, book: Book) -> Report:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import ceil, inf
 
 from autoscaler.domain.numbers import ASSUMED_DURATION_SECONDS, NEVER_FREE_FACTOR
@@ -60,6 +61,7 @@ def pool_key(pool: str) -> str:
     return f"{pool}\n"
 
 
+@lru_cache(maxsize=10_000)
 def quantiles(samples: tuple[float, ...]) -> Quantiles:
     """Nearest-rank p50 and p80 of at least one sample."""
     ordered = sorted(samples)

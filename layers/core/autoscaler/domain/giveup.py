@@ -82,6 +82,8 @@ def repairs(situation: Situation, seen: Mapping[str, Look]) -> list[Terminate | 
 def unfinished(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminate | DeleteNode | FreeSlot | Cordon | Forget | Held]:
     """Go on with what was condemned: terminate again what still runs, give its node back, close its record."""
     for agent in situation.agents:
+        if agent.phase is not Phase.CONDEMNED and not agent.instance_ended:
+            continue
         record = agent.record
         node_gone = _is_node_gone(situation, agent)
         # What waits for the node of a machine that has ended waits in vain; only a machine that may still run is kept for it.

@@ -22,8 +22,11 @@ from autoscaler.domain.trials import is_canary, why_outdated
 def outdated(situation: Situation, controller: str, cordoned: Collection[Cordon]) -> Iterator[Cordon | Held]:
     """Cordon outdated agents of one controller, as many as the hour's share still allows. ``cordoned``: what this pass takes already."""
     leaving = {step.node for step in cordoned if step.controller == controller}
+    by_pool: dict[str, list[Agent]] = {}
+    for agent in situation.agents:
+        by_pool.setdefault(agent.pool.name, []).append(agent)
     for name in situation.pools_of(controller):
-        mine = [agent for agent in situation.agents if agent.pool.name == name]
+        mine = by_pool.get(name, [])
         ready = [a for a in mine if a.phase is Phase.READY and a.record.controller == controller and not situation.protected(a)]
         staying = [agent for agent in ready if agent.record.node not in leaving]
         old = {agent.record.instance_id: why for agent in staying if (why := why_outdated(situation, agent))}

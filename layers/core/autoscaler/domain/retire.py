@@ -108,6 +108,8 @@ def cordon(situation: Situation, agent: Agent, kind: MarkClass, reason: Reason, 
 
 def _floor(situation: Situation, pool: PoolView) -> int:
     """The pool's minimum, less what other controllers have of it."""
+    if not pool.pool.min_agents:
+        return 0
     elsewhere = sum(
         agent.phase is Phase.READY
         for agent in situation.agents

@@ -1,5 +1,6 @@
 """The ceilings: how much room is left for launches, and which limit is the one that is hit."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from autoscaler.domain.agents import Agent
@@ -23,10 +24,10 @@ class Room:
         self._booting = _booting(situation)
         records = living_records(snapshot)
         open_intents = [intent for intent in snapshot.intents if intent.open]
-        self._in_pool: dict[str, int] = {}
-        for name in fleet.pools:
-            of_records = sum(record.pool == name for record in records)
-            self._in_pool[name] = of_records + sum(missing_of(i) for i in open_intents if i.pool == name)
+        in_pools = Counter(record.pool for record in records)
+        for intent in open_intents:
+            in_pools[intent.pool] += missing_of(intent)
+        self._in_pool = {name: in_pools[name] for name in fleet.pools}
         self.agents = len(records) + sum(missing_of(intent) for intent in open_intents)
         self.launched = launched_lately(snapshot, memory)
         self._rate = sum(record.usd_per_hour for record in records)

@@ -91,11 +91,11 @@ def left_offline(situation: Situation) -> Iterator[tuple[str, Node, Mark]]:
     """Find slots that carry our mark though no record and no living instance has them: the state was lost, or a pass cut off."""
     recorded = {(record.controller, record.node) for record in situation.snapshot.records if record.state is not RecordState.GONE}
     named = {(instance.controller, instance.node) for instance in situation.snapshot.instances if not instance.state.ended}
+    known = recorded | named
     for view in situation.views():
         if situation.no_giving_up(view.name):
             continue
         for node in view.nodes:
             mark = read_mark(node.reason, situation.fleet.name) if node.cause is OfflineCause.PERSON else None
-            known = (view.name, node.name) in recorded | named
-            if mark and node.idle and not known and situation.fleet.pool_of_slot(view.name, node.labels):
+            if mark and node.idle and (view.name, node.name) not in known and situation.fleet.pool_of_slot(view.name, node.labels):
                 yield view.name, node, mark

@@ -88,10 +88,10 @@ def _orphans(situation: Situation) -> Iterator[tuple[str, Node]]:
         if situation.no_giving_up(view.name) or view.name in situation.fleet.slot_controllers:
             continue
         for node in view.nodes:
-            ours = situation.fleet.ownership_label in node.labels and (view.name, node.name) not in recorded
+            if (view.name, node.name) in recorded or not node.offline or situation.fleet.ownership_label not in node.labels:
+                continue
             fate = situation.snapshot.fates.get(instance_in(node) or "")
-            gone = fate is not None and (fate.ended or fate is InstanceState.NOT_FOUND)
-            if ours and gone and node.offline:
+            if fate is not None and (fate.ended or fate is InstanceState.NOT_FOUND):
                 yield view.name, node
 
 

@@ -171,10 +171,10 @@ def _queue_item(raw: Any, item: _Item, wait: Wait, date: datetime) -> QueueItem:
     task = item.task
     since = item.buildableStartMilliseconds if item.buildableStartMilliseconds is not None else item.inQueueSince
     placeholder = "PlaceholderTask" in str((raw.get("task") or {}).get("_class") or "")
-    run = _run_of(task.url) if placeholder else ""
+    run = run_of(task.url) if placeholder else ""
     return QueueItem(
         id=item.id,
-        job=_job_of(task.url) or task.fullName or task.name,
+        job=job_of(task.url) or task.fullName or task.name,
         run=run,
         label=task.labelExpression or None,
         labelless=not placeholder and "labelExpression" in (raw.get("task") or {}) and not task.labelExpression,
@@ -191,27 +191,27 @@ def _build(where: str, executor: _Executor, date: datetime) -> Build | None:
         return (
             None if executor.idle else Build(key=f"{where}/{executor.number}", job="", run="", elapsed_seconds=None, estimate_seconds=None)
         )
-    run = _run_of(executable.url)
+    run = run_of(executable.url)
     own_clock = executable.estimatedDuration is not None and executable.estimatedDuration > 0 and executable.timestamp is not None
     elapsed = date.timestamp() - (executable.timestamp or 0) / 1000.0
     return Build(
         key=f"{where}/{executor.number}/{run}",
-        job=_job_of(executable.url),
+        job=job_of(executable.url),
         run=run,
         elapsed_seconds=max(0.0, elapsed) if own_clock else None,
         estimate_seconds=(executable.estimatedDuration or 0) / 1000.0 if own_clock else None,
     )
 
 
-def _run_of(url: str) -> str:
+def run_of(url: str) -> str:
     """The path of a run, the same whether Jenkins gives it relative or absolute."""
     found = re.search(r"(?:^|/)(job/.*)$", url)
     return found[1].rstrip("/") if found else url.rstrip("/")
 
 
-def _job_of(url: str) -> str:
+def job_of(url: str) -> str:
     """The path of the job of a run, without the words between: ``job/a/job/b/7/`` is ``a/b``."""
-    path = re.sub(r"/\d+$", "", _run_of(url))
+    path = re.sub(r"/\d+$", "", run_of(url))
     return path.removeprefix("job/").replace("/job/", "/")
 
 
