@@ -9,7 +9,7 @@ JOBS ?= 2
 export SAM_CLI_TELEMETRY := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak live check format build bench pictures user-data prices lock clean
+.PHONY: help setup demo test soak mutate live check format build bench pictures user-data prices lock clean
 
 help:   ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ test: $(VENV)/.ready $(SAM_VENV)/.ready $(IAM)/node_modules/.ready  ## All tests
 
 soak: $(VENV)/.ready  ## Random worlds for as long as you like: make soak MINUTES=10 SEED=1
 	PYTHONPATH=tests:. $(BIN)/python -m support.soak $(or $(MINUTES),10) $(JOBS) $(SEED)
+
+mutate: $(VENV)/.ready  ## Mutants of domain and control, and the share that the tests find: make mutate MODULES=retire ONE_IN=1
+	PYTHONPATH=tests:. $(BIN)/python -m support.mutation $(or $(MODULES),.) $(or $(ONE_IN),10) $(JOBS)
 
 live: $(VENV)/.ready  ## Contract and scenarios on a live Jenkins: make live JENKINS_URL=... JENKINS_USER=... JENKINS_TOKEN=...
 	@test -n "$(JENKINS_URL)" || { echo "JENKINS_URL: missing; make live JENKINS_URL=... JENKINS_USER=... JENKINS_TOKEN=..." >&2; exit 2; }

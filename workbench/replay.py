@@ -29,6 +29,11 @@ class Replay:
             else:
                 controller.timeline.at(row.queued_at, lambda row=row: self._queue(row))  # type: ignore[misc]
 
+    @property
+    def queued_all(self) -> bool:
+        """Whether the turn of every row has come."""
+        return len(self.builds) == self.rows
+
     def _queue(self, row: Row) -> None:
         job, number = _job_of(row)
         kind = Kind.PIPELINE if row.run else Kind.FREESTYLE

@@ -49,6 +49,7 @@ class Instance:
     visible_at: float
     state: str = "pending"
     ended_at: float | None = None
+    booted_at: float | None = None
     protected: bool = False
     interrupted: bool = False  # EC2 took it back
     profile: str = ""
@@ -218,6 +219,7 @@ class Ec2:
 
     def _booted(self, instance: Instance) -> None:
         if instance.state == "running":
+            instance.booted_at = self.timeline.now
             self.on_running(instance)
 
     @staticmethod

@@ -87,6 +87,7 @@ class Node:
     cause: str | None = None  # class of the offline cause
     reason: str = ""
     user: str = ""
+    idle_since: float = 0.0  # when it connected, or its last build left it
     builds: dict[int, Build] = field(default_factory=dict)
 
     @property
@@ -209,7 +210,7 @@ class Controller:
         node = self.nodes.get(name)
         if node is None or self.up != "up":
             return
-        node.connected = True
+        node.connected, node.idle_since = True, self.timeline.now
         self._lost.discard(name)
         if not node.temporarily_offline:
             node.cause, node.reason = None, ""
@@ -362,6 +363,7 @@ class Controller:
         node = self.nodes.get(build.node or "")
         if node is not None and node.builds.get(build.executor) is build:
             del node.builds[build.executor]
+            node.idle_since = self.timeline.now
         if build.on_end:
             build.on_end(build)
         self.schedule()

@@ -1,0 +1,143 @@
+"""One run of one policy over one trace, and its measures; the same world, the same jobs and the same end of the bill for every policy.
+
+The bill ends when the trace is over and its last job is done, whatever still runs: who keeps machines beyond that is not asked to pay for it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+from autoscaler.config import FleetSettings, check
+from autoscaler.domain.model import Fleet
+from autoscaler.errors import ConfigError
+from workbench.drive import Straight
+from workbench.measures import measure_run
+from workbench.replay import Replay
+from workbench.rivals import RIVALS
+from workbench.rivals.foreseen import Foreseen, foresee
+from workbench.rivals.policy import Rival
+from workbench.rivals.site import Site
+from workbench.traces import Trace
+from workbench.truth import is_servable, serving_pools
+from workbench.world.jenkins import Build
+from workbench.world.world import World, build_world
+
+OURS = "autoscaler"
+POLICIES = (OURS, *RIVALS)
+# How long after the last arrival a job may still begin or end: a policy that leaves jobs behind does not play for ever.
+_PATIENCE_SECONDS = 12 * 3600.0
+_LOOKS_EVERY_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contest:
+    """What is played: a trace on a fleet by a policy with settings, and the world's seed."""
+
+    trace: Trace
+    fleet: FleetSettings
+    hours: float
+    policy: str = OURS
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 1
+
+
+class Player:
+    """Someone who acts on the world at each of their ticks."""
+
+    tick_seconds: float
+
+    def tick(self) -> None:
+        """Act."""
+        raise NotImplementedError
+
+
+class Ours(Player):
+    """The production passes. ``looks_every_seconds`` beside the fleet file's settings: from one look to the next."""
+
+    def __init__(self, world: World, fleet: Fleet, looks_every_seconds: float) -> None:
+        """Take this world in hand."""
+        self.tick_seconds = looks_every_seconds
+        self._functions = Straight(world, fleet)
+
+    def tick(self) -> None:
+        """Run the three functions, as the schedule does."""
+        self._functions.publish_metrics()
+        self._functions.scale_up()
+        self._functions.scale_down()
+        self._functions.metrics.published.clear()
+        self._functions.reports.clear()
+        self._functions.logged.clear()
+
+
+class Theirs(Player):
+    """A rival."""
+
+    def __init__(self, world: World, rival: Rival, foreseen: Foreseen) -> None:
+        """Take this world in hand."""
+        self.tick_seconds = rival.tick_seconds
+        self._site = Site(world, foreseen)
+        self._rival = rival
+        rival.begin(self._site)
+
+    def tick(self) -> None:
+        """Look and act."""
+        self._site.look()
+        self._rival.tick(self._site)
+
+
+def play(contest: Contest) -> dict[str, Any]:
+    """Play it to the end, and measure: one row of the results (design 6.8)."""
+    began = perf_counter()
+    fleet = contest.fleet.domain()
+    world = build_world(fleet, start_at=contest.trace.start_at, seed=contest.seed)
+    replay = Replay(contest.trace, world.controllers[fleet.controllers[0]])
+    player = _player(contest, world)
+    for _ in _ticks(world, replay, player.tick_seconds, contest.trace.start_at + contest.hours * 3600):
+        player.tick()
+    told = {"trace": contest.trace.name, "policy": contest.policy, "setting": setting_text(contest.settings), "seed": contest.seed}
+    return told | measure_run(world, replay) | {"took_s": round(perf_counter() - began, 1)}
+
+
+def setting_text(settings: Mapping[str, Any]) -> str:
+    """The settings in one word each; "" for the defaults."""
+    return " ".join(f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in settings.items())
+
+
+def _player(contest: Contest, world: World) -> Player:
+    if contest.policy == OURS:
+        settings = dict(contest.settings)
+        every = float(settings.pop("looks_every_seconds", _LOOKS_EVERY_SECONDS))
+        raw = contest.fleet.model_dump(mode="json", exclude_unset=True)
+        raw["defaults"] = raw.get("defaults", {}) | settings
+        return Ours(world, check(raw, "--set").domain(), every)
+    if contest.policy not in RIVALS:
+        raise ConfigError(f"--policy ({contest.policy}): must be one of {', '.join(POLICIES)}")
+    rival = RIVALS[contest.policy].of(contest.settings, contest.seed)
+    return Theirs(world, rival, foresee(contest.trace, homes(contest.trace, world.fleet)))
+
+
+def homes(trace: Trace, fleet: Fleet) -> dict[str | None, str | None]:
+    """The first pool that serves each label of a trace."""
+    controller = build_world(fleet, start_at=0.0, seed=0).controllers[fleet.controllers[0]]
+    asking = {row.label: controller.submit("any", row.label, 0.0) for row in trace.rows}
+    return {label: next(serving_pools(fleet, build), None) for label, build in asking.items()}
+
+
+def _ticks(world: World, replay: Replay, every: float, trace_end: float) -> Iterator[None]:
+    """Move on from tick to tick, until the trace is over and its jobs are done, or nothing has moved for too long."""
+    start, number, moved_at = world.timeline.now, 0, world.timeline.now
+    open_builds: list[Build] = []
+    while True:
+        world.move_to(start + number * every)
+        yield
+        number += 1
+        if world.timeline.now < trace_end:
+            moved_at = world.timeline.now
+            continue
+        left = [b for b in (open_builds or replay.builds) if b.ended is None and is_servable(world.fleet, b)]
+        if len(left) != len(open_builds):
+            moved_at = world.timeline.now
+        open_builds = left
+        if not left and replay.queued_all or world.timeline.now - moved_at > _PATIENCE_SECONDS:
+            return

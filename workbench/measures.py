@@ -1,0 +1,108 @@
+"""What a run is judged by, counted from the world's truth, in all and by pool."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from autoscaler.domain.model import Pool
+from workbench.replay import Replay
+from workbench.truth import dollars_of, pool_of, quantile, run_seconds, seconds_of, serving_pools, wait_of
+from workbench.world.ec2 import Instance
+from workbench.world.jenkins import Build, Ended
+from workbench.world.world import World
+
+_EARLY_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measures:
+    """Of a run or of one pool of it. Waits: seconds from buildable to running; a job that never ran has waited until now.
+
+    ``late_share``: of the jobs, those that waited longer than their pool's boot. ``early_terminations``: within five minutes of the
+    boot's end. ``peak_spare``: the most paid executors at once beyond what ran or waited. ``total_usd``: the bill, and what the waiting was
+    worth by the fleet file.
+    """
+
+    jobs: int
+    finished: int
+    killed: int
+    unservable: int
+    usd: float
+    wait_hours: float
+    total_usd: float
+    wait_mean_s: float
+    wait_p50_s: float
+    wait_p90_s: float
+    wait_p95_s: float
+    wait_p99_s: float
+    wait_max_s: float
+    late_share: float
+    agent_hours: float
+    utilisation: float
+    usd_per_busy_hour: float
+    launches: int
+    early_terminations: int
+    peak_spare: int
+
+
+def measure_run(world: World, replay: Replay) -> dict[str, Any]:
+    """The measures of a whole run; ``jobs`` counts also those whose turn never came."""
+    homes: dict[str, Pool | None] = {}
+    for build in replay.builds:
+        if build.asks_for not in homes:
+            name = next(serving_pools(world.fleet, build), None)
+            homes[build.asks_for] = world.fleet.pools[name] if name else None
+    pools = [(build, homes[build.asks_for]) for build in replay.builds]
+    whole = _measure(world, pools, list(world.ec2.instances.values()))
+    return asdict(whole) | {"jobs": replay.rows}
+
+
+def _measure(world: World, builds: Sequence[tuple[Build, Pool | None]], instances: Sequence[Instance]) -> Measures:
+    now = world.timeline.now
+    served = [(build, pool) for build, pool in builds if pool is not None]
+    waited = [(wait_of(build) if build.started_at is not None else now - build.buildable_at, pool) for build, pool in served]
+    waits = sorted(seconds for seconds, _ in waited)
+    usd = sum(dollars_of(world, instance) for instance in instances)
+    paid = sum(seconds_of(world, instance) * pool_of(world, instance).executors for instance in instances)
+    busy = sum(run_seconds(world, build) for build, _ in builds)
+    early = (i for i in instances if i.ended_at is not None and i.booted_at is not None and i.ended_at - i.booted_at < _EARLY_SECONDS)
+    return Measures(
+        jobs=len(builds),
+        finished=sum(build.ended is Ended.FINISHED for build, _ in builds),
+        killed=sum(build.ended is Ended.KILLED or (build.ended is None and bool(build.killed_by)) for build, _ in builds),
+        unservable=len(builds) - len(served),
+        usd=round(usd, 2),
+        wait_hours=round(sum(waits) / 3600, 3),
+        total_usd=round(usd + sum(seconds / 3600 * pool.wait_usd_per_hour for seconds, pool in waited), 2),
+        wait_mean_s=round(sum(waits) / len(waits), 1) if waits else 0.0,
+        wait_p50_s=quantile(waits, 0.5),
+        wait_p90_s=quantile(waits, 0.9),
+        wait_p95_s=quantile(waits, 0.95),
+        wait_p99_s=quantile(waits, 0.99),
+        wait_max_s=quantile(waits, 1.0),
+        late_share=round(sum(seconds > pool.boot_seconds for seconds, pool in waited) / len(waited), 4) if waited else 0.0,
+        agent_hours=round(sum(seconds_of(world, instance) for instance in instances) / 3600, 3),
+        utilisation=round(busy / paid, 4) if paid else 0.0,
+        usd_per_busy_hour=round(usd / busy * 3600, 4) if busy else 0.0,
+        launches=len(instances),
+        early_terminations=sum(1 for _ in early),
+        peak_spare=_peak_spare(world, [build for build, _ in served], instances),
+    )
+
+
+def _peak_spare(world: World, builds: Iterable[Build], instances: Iterable[Instance]) -> int:
+    changes: list[tuple[float, int]] = []
+    for instance in instances:
+        executors = pool_of(world, instance).executors
+        changes.append((instance.launched_at, executors))
+        if instance.ended_at is not None:
+            changes.append((instance.ended_at, -executors))
+    for build in builds:
+        changes.append((build.buildable_at, -1))
+        if build.ended_at is not None:
+            changes.append((build.ended_at, 1))
+    spare = most = 0
+    for _, change in sorted(changes):
+        spare += change
+        most = max(most, spare)
+    return most
