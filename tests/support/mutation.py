@@ -29,6 +29,7 @@ LEFT_OUT = (
 )
 FIRST = "autoscaler.domain.trials"
 MUTANT = re.compile(r"^\s*(?P<name>(?P<module>autoscaler\.\w+\.\w+)\.\S+__mutmut_(?P<number>\d+)): (?P<state>.+)$", re.MULTILINE)
+_WORDS = re.compile(r'f?"[^"]*"')
 FOUND = ("killed", "caught by type check", "timeout")
 # The rooms in which a build is killed or an agent leaks when a line is wrong.
 DECISION_AND_DRAIN = {
@@ -101,10 +102,15 @@ def report(console: Console) -> None:
     for name, within in ({name: [name] for name in sorted(states)} | rooms).items():
         tried, found = sum(sum(states[one].values()) for one in within), sum(states[one][True] for one in within)
         table.add_row(name, str(tried), str(found), f"{found / tried:.0%}" if tried else "-")
+    only_words = 0
     for name in survivors:
         changed = [line for line in mutmut("show", name).splitlines()[3:] if line[:1] in "+-"]
-        console.print(name, *changed, sep="\n", markup=False, highlight=False)
+        words = len({_WORDS.sub("", line[1:]) for line in changed}) == 1
+        only_words += words
+        if not words:
+            console.print(name, *changed, sep="\n", markup=False, highlight=False)
     console.print(table)
+    console.print(f"{len(survivors)} survived; {only_words} of them change nothing but words that a person reads")
 
 
 def main(modules: str, one_in: int, jobs: int) -> int:

@@ -32,7 +32,9 @@ class Buildkite(Rival):
         for name, pool in site.pools.items():
             desired = self._desired(pool)
             if desired > len(pool.agents):
-                if site.now - self._last_out.get(name, -1e9) >= self.scale_out_cooldown_seconds and site.launch(pool, desired - len(pool.agents)):
+                if site.now - self._last_out.get(name, -1e9) >= self.scale_out_cooldown_seconds and site.launch(
+                    pool, desired - len(pool.agents)
+                ):
                     self._last_out[name] = site.now
             elif self.shrinks and desired < len(pool.agents):
                 site.end(self.chance.sample(list(pool.agents.values()), len(pool.agents) - desired))

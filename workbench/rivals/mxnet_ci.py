@@ -33,7 +33,9 @@ class MxnetCi(Rival):
         except ValueError:
             return  # randrange(0, 0): the handler catches it around the whole round
         needs = self._limited({name: need for name, pool in site.pools.items() if (need := self._need(site, pool)) > 0})
-        overdue = [a for pool in site.pools.values() for a in pool.booting if site.now - a.since > _STARTUP_SECONDS[str(pool.pool.platform)]]
+        overdue = [
+            a for pool in site.pools.values() for a in pool.booting if site.now - a.since > _STARTUP_SECONDS[str(pool.pool.platform)]
+        ]
         site.end([*victims, *overdue])
         for name, need in needs.items():
             site.launch(site.pools[name], need)
