@@ -52,8 +52,10 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
     """Decide what to cordon, what to give up, and what to repair."""
     situation = assess(snapshot, fleet)
     seen = looks.next_looks(situation.memory.looks, giveup.what_is_seen(situation), situation.now, snapshot.invocation)
-    windows = {key: window for controller in snapshot.controllers for key, window in retire.next_windows(situation, controller).items()}
-    memory = replace(situation.memory, looks=seen, windows=windows)
+    looked = {key: look for controller in snapshot.controllers for key, look in retire.next_windows(situation, controller).items()}
+    windows = {key: window for key, (window, _) in looked.items()}
+    returns = {**situation.memory.returns, **{key: returns for key, (_, returns) in looked.items() if returns}}
+    memory = replace(situation.memory, looks=seen, windows=windows, returns=returns)
     decided: list[Step | Held] = []
     for controller in snapshot.controllers:
         decided += bring_back_bound(situation, controller)

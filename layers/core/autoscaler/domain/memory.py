@@ -31,6 +31,14 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Returns:
+    """How often demand for agents of one level came back, and how many jobs waited then; each by how long it was away."""
+
+    times: tuple[float, ...]
+    jobs: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
     """A condition seen on an agent, since when without a gap; two looks make a fact."""
 
@@ -84,6 +92,7 @@ class Memory:
     version: int = 0
     lives: Mapping[str, Life] = field(default_factory=dict)  # by controller
     windows: Mapping[str, Window] = field(default_factory=dict)  # by controller/pool
+    returns: Mapping[str, Mapping[str, Returns]] = field(default_factory=dict)  # by controller/pool, then by level
     looks: Mapping[str, Look] = field(default_factory=dict)  # by instance id or node
     idle_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
     cool_offs: Mapping[str, CoolOff] = field(default_factory=dict)  # by pool/offering, pool, or "account"

@@ -10,6 +10,7 @@ from autoscaler.domain.memory import Memory
 from autoscaler.domain.model import Market, Offering, Pool
 from autoscaler.domain.numbers import BOOTS_TO_TRUST, PASS_SECONDS, TAILS_TO_TRUST
 from autoscaler.domain.reasons import Reason
+from autoscaler.domain.returns import Costs, Keeping, keeping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +21,8 @@ class PoolView:
     pool: Pool
     agents: tuple[Agent, ...]
     boot_seconds: float
-    break_even_seconds: float  # an idle agent is kept this long: waiting for another would cost more
+    break_even_seconds: float  # an idle agent kept for this long costs as much as another one and the waiting for it
+    keep: Keeping
     tail_seconds: float
     usd_per_hour: float  # the first offering that may be asked for
     p50_seconds: float
@@ -71,6 +73,7 @@ def view_pool(
         agents=agents,
         boot_seconds=boot,
         break_even_seconds=window,
+        keep=_keeping(controller, pool, memory, usd_per_hour, boot, window),
         tail_seconds=sum(tails) / len(tails) if len(tails) >= TAILS_TO_TRUST else window / 2,
         usd_per_hour=usd_per_hour,
         p50_seconds=learned[controller].quantiles("", pool.name).p50_seconds,
@@ -83,8 +86,23 @@ def view_pool(
 def _break_even_seconds(pool: Pool, boot_seconds: float, usd_per_hour: float) -> float:
     if pool.idle_seconds is not None:
         return pool.idle_seconds
-    pause = boot_seconds + pool.queue_maturity_seconds + PASS_SECONDS
-    return min(max(boot_seconds + pool.wait_usd_per_hour / usd_per_hour * pause, 60.0), pool.max_idle_seconds)
+    renewal = boot_seconds + pool.wait_usd_per_hour / usd_per_hour * _pause_seconds(pool, boot_seconds)
+    return min(max(renewal, 60.0), pool.max_idle_seconds)
+
+
+def _keeping(controller: str, pool: Pool, memory: Memory, usd_per_hour: float, boot_seconds: float, window: float) -> Keeping:
+    known = memory.returns.get(f"{controller}/{pool.name}", {}) if pool.idle_seconds is None else {}
+    costs = Costs(
+        usd_per_second=usd_per_hour / 3600.0,
+        boot_usd=usd_per_hour * boot_seconds / 3600.0,
+        wait_usd=pool.wait_usd_per_hour * _pause_seconds(pool, boot_seconds) / 3600.0,
+    )
+    return keeping(known, costs, otherwise_seconds=window, at_most_seconds=pool.max_idle_seconds)
+
+
+def _pause_seconds(pool: Pool, boot_seconds: float) -> float:
+    """How long a job waits for an agent that is not there."""
+    return boot_seconds + pool.queue_maturity_seconds + PASS_SECONDS
 
 
 def _cooled(memory: Memory, key: str, now: float) -> bool:

@@ -7,11 +7,12 @@ from math import ceil
 from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.demand import Want
 from autoscaler.domain.marks import Mark, MarkClass
-from autoscaler.domain.memory import Window
+from autoscaler.domain.memory import Returns, Window
 from autoscaler.domain.numbers import LOOK_GAP_SECONDS
 from autoscaler.domain.plan import Cordon, Held
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.reasons import Reason
+from autoscaler.domain.returns import needed_lately, note_returns
 from autoscaler.domain.situation import Situation
 from autoscaler.domain.supply import agent_remaining_seconds
 from autoscaler.domain.trials import why_outdated
@@ -27,10 +28,9 @@ def next_window(window: Window | None, needed: int, now: float, length_seconds: 
     return replace(window, seen_at=now, peaks=(*kept, (now, needed)))
 
 
-def agents_needed(pool: PoolView, starved: int) -> int:
-    """Count the agents that busy executors, starved items and warm executors would fill if packed."""
-    busy = sum(agent.busy_executors for agent in pool.agents)
-    return ceil((busy + starved + pool.pool.warm_executors) / pool.pool.executors)
+def demand_of(pool: PoolView, starved: int) -> int:
+    """Count busy executors, starved items and warm executors: what agents are needed for, if packed."""
+    return sum(agent.busy_executors for agent in pool.agents) + starved + pool.pool.warm_executors
 
 
 def starved_by_pool(situation: Situation, controller: str) -> dict[str, int]:
@@ -42,36 +42,36 @@ def starved_by_pool(situation: Situation, controller: str) -> dict[str, int]:
     return counts
 
 
-def next_windows(situation: Situation, controller: str) -> dict[str, Window]:
-    """Record what each pool of one controller needs now; a view that cannot be believed records nothing."""
+def next_windows(situation: Situation, controller: str) -> dict[str, tuple[Window, dict[str, Returns]]]:
+    """Record what each pool of one controller needs now, and learn from what is needed again; a view that cannot be believed does neither."""
     if situation.no_giving_up(controller):
         return {}
     starved = starved_by_pool(situation, controller)
-    return {
-        _key(pool): next_window(
-            situation.memory.windows.get(_key(pool)),
-            agents_needed(pool, starved.get(name, 0)),
-            situation.now,
-            pool.break_even_seconds,
-        )
-        for name, pool in situation.pools_of(controller).items()
-    }
+    return {_key(pool): _look_on(situation, pool, demand_of(pool, starved.get(name, 0))) for name, pool in situation.pools_of(controller).items()}
+
+
+def _look_on(situation: Situation, pool: PoolView, demand: int) -> tuple[Window, dict[str, Returns]]:
+    executors, before = pool.pool.executors, situation.memory.windows.get(_key(pool))
+    length = max(pool.break_even_seconds, pool.keep.longest_seconds, pool.pool.max_idle_seconds)
+    window = next_window(before, ceil(demand / executors), situation.now, length)
+    known = situation.memory.returns.get(_key(pool), {})
+    return window, note_returns(known, before if window.opened_at < situation.now else None, demand, executors, situation.now)
 
 
 def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window]) -> list[Cordon | Held]:
     """Choose which ready agents of a pool to cordon, idle longest first, then least work left."""
     ready = [agent for agent in pool.agents if agent.phase is Phase.READY]
     window = windows[_key(pool)]
-    most = max(window.most, _floor(situation, pool))
+    most = max(needed_lately(window, pool.keep, situation.now), _floor(situation, pool))
     extra = len(ready) - most
     if extra <= 0:
         return []
-    minutes = (situation.now - window.opened_at) / 60
-    if situation.now - window.opened_at < pool.break_even_seconds:
-        detail = f"{extra} agents seem too many, seen for {minutes:.0f} of {pool.break_even_seconds / 60:.0f} min"
+    minutes, keep = (situation.now - window.opened_at) / 60, pool.keep.seconds(most + 1) / 60
+    if minutes < keep:
+        detail = f"{extra} agents seem too many, seen for {minutes:.0f} of {keep:.0f} min"
         return [Held(pool=pool.pool.name, controller=pool.controller, reason=Reason.WINDOW_OPEN, detail=detail)]
     free_to_go = [a for a in ready if not situation.protected(a) and situation.now >= a.record.keep_until]
-    detail = f"no more than {most} of {len(ready)} agents were needed at once for {pool.break_even_seconds / 60:.0f} min"
+    detail = f"no more than {most} of {len(ready)} agents were needed at once for {keep:.0f} min"
     chosen = least_missed(situation, free_to_go)[:extra]
     return [cordon(situation, agent, MarkClass.RETIRE, Reason.SURPLUS, detail) for agent in chosen]
 

@@ -1,0 +1,110 @@
+"""How soon demand comes back for the n-th agent of a pool, learned from its own past, and so how long that agent is worth keeping.
+
+An agent that is kept costs its price until demand for it returns; one that is given up costs a boot, and the waiting for it. Where
+returns were seen, the time that would have been cheapest over them is kept; before that, an agent is kept for as long as its
+replacement would cost: then nobody pays more than twice what somebody pays who knows the future (the ski-rental rule).
+Low and high numbers of agents are learned apart, since the first agent is missed sooner than the thirtieth.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from autoscaler.domain.memory import Returns, Window
+
+# Returns within the first of these many seconds, within the second, ..., and later than the last.
+EDGES = (60.0, 120.0, 240.0, 480.0, 900.0, 1800.0, 2700.0, 3600.0, 5400.0, 7200.0, 14_400.0, 28_800.0)
+# Each return seen makes those before it count a little less: the last hundred or so decide.
+_FADES = 0.99
+RETURNS_TO_TRUST = 10.0
+_NONE = Returns(times=(0.0,) * (len(EDGES) + 1), jobs=(0.0,) * (len(EDGES) + 1))
+
+def level_of(number: int) -> str:
+    """Agents 1, 2-3, 4-7, 8-15, ... of a pool are learned together."""
+    return str(number.bit_length())
+
+
+def note_returns(known: Mapping[str, Returns], window: Window | None, demand: int, executors: int, now: float) -> dict[str, Returns]:
+    """Note for each agent that is needed again how long it was not. ``demand``: in executors; ``window``: before this look."""
+    noted = dict(known)
+    if window is None or not window.peaks:
+        return noted
+    for number in range(window.peaks[-1][1] + 1, ceil(demand / executors) + 1):
+        level, place = level_of(number), bisect_left(EDGES, _seconds_since(window, number, now))
+        jobs = min(executors, demand - (number - 1) * executors)
+        before = noted.get(level, _NONE)
+        noted[level] = Returns(times=_added(before.times, place, 1.0), jobs=_added(before.jobs, place, jobs))
+    return noted
+
+
+def _added(sums: tuple[float, ...], place: int, amount: float) -> tuple[float, ...]:
+    faded = [known * _FADES for known in sums]
+    faded[place] += amount
+    return tuple(faded)
+
+
+def _seconds_since(window: Window, number: int, now: float) -> float:
+    """How long ago so many agents were needed; infinite where that is not remembered."""
+    return next((now - at for at, needed in reversed(window.peaks) if needed >= number), float("inf"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """How long agents of a pool are kept without demand: by level where that was learned, else ``otherwise_seconds``."""
+
+    otherwise_seconds: float
+    by_level: Mapping[str, float]
+
+    def seconds(self, number: int) -> float:
+        """How long the n-th agent is kept."""
+        return self.by_level.get(level_of(number), self.otherwise_seconds)
+
+    @property
+    def longest_seconds(self) -> float:
+        """What has to be remembered of the past."""
+        return max((self.otherwise_seconds, *self.by_level.values()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """What keeping costs a second, and what not having kept costs: a boot, and the waiting of each job."""
+
+    usd_per_second: float
+    boot_usd: float
+    wait_usd: float
+
+
+def keeping(known: Mapping[str, Returns], costs: Costs, *, otherwise_seconds: float, at_most_seconds: float) -> Keeping:
+    """Choose by level the time that costs least over the returns seen."""
+    chosen = {
+        level: _cheapest_seconds(returns, costs, at_most_seconds)
+        for level, returns in known.items()
+        if sum(returns.times) >= RETURNS_TO_TRUST
+    }
+    return Keeping(otherwise_seconds=otherwise_seconds, by_level=chosen)
+
+
+def _cheapest_seconds(returns: Returns, costs: Costs, at_most_seconds: float) -> float:
+    """Try each edge: what came back before it was kept for, what came later was kept in vain and costs a boot and its waiting."""
+    best_usd, best = float("inf"), EDGES[0]
+    used, missed, waiting = 0.0, sum(returns.times), sum(returns.jobs)
+    for low, high, times, jobs in zip((0.0, *EDGES), EDGES, returns.times, returns.jobs, strict=False):
+        used, missed, waiting = used + times * (low + high) / 2, missed - times, waiting - jobs
+        usd = (used + missed * high) * costs.usd_per_second + missed * costs.boot_usd + waiting * costs.wait_usd
+        if usd < best_usd and high <= max(at_most_seconds, EDGES[0]):
+            best_usd, best = usd, high
+    return best
+
+
+def needed_lately(window: Window, keep: Keeping, now: float) -> int:
+    """The most agents that are still worth keeping: the n-th was needed no longer ago than it is kept."""
+    most, below = 0, 0
+    for at, needed in reversed(window.peaks):
+        most = max((most, *_kept(range(below + 1, needed + 1), now - at, keep)))
+        below = max(below, needed)
+    return most
+
+
+def _kept(numbers: Iterable[int], ago: float, keep: Keeping) -> Iterable[int]:
+    return (number for number in numbers if ago <= keep.seconds(number))
