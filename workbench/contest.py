@@ -1,6 +1,7 @@
 """One run of one policy over one trace, and its measures; the same world, the same jobs and the same end of the bill for every policy.
 
-The bill ends when the trace is over and its last job is done, whatever still runs: who keeps machines beyond that is not asked to pay for it.
+The bill ends when the trace is over and its last job is done, whatever still runs: who keeps machines beyond that is not asked to pay
+for it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -139,5 +140,5 @@ def _ticks(world: World, replay: Replay, every: float, trace_end: float) -> Iter
         if len(left) != len(open_builds):
             moved_at = world.timeline.now
         open_builds = left
-        if not left and replay.queued_all or world.timeline.now - moved_at > _PATIENCE_SECONDS:
+        if (not left and replay.queued_all) or world.timeline.now - moved_at > _PATIENCE_SECONDS:
             return

@@ -10,7 +10,7 @@ from moto import mock_aws
 
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.domain.durations import Learned, Sighting
-from autoscaler.domain.memory import Breaker, CoolOff, Life, Look, Memory, Month, Stuck, Window
+from autoscaler.domain.memory import Breaker, CoolOff, Life, Look, Memory, Month, Returns, Stuck, Window
 from autoscaler.domain.snapshot import IntentState, RecordState
 from autoscaler.errors import ConflictError
 from autoscaler.ports import Book
@@ -35,6 +35,7 @@ def state(request, monkeypatch):
 
 MEMORY = Memory(
     lives={"main": Life(session="s1", since_at=1.5, restarted=True, busy=("a",), suspects=("b",), cleared_once=("c",))},
+    returns={"main/cpu": {"1": Returns(times=(1.0, 0.5), jobs=(4.0, 0.0))}},
     windows={"main/cpu": Window(opened_at=1.0, seen_at=2.0, peaks=((1.0, 3), (2.0, 1)))},
     looks={"i-1": Look(condition="idle", first_at=1.0, last_at=2.0, invocation="x", session="s", idle_before_at=0.5)},
     idle_since={"i-1": 7.0},

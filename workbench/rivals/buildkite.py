@@ -1,9 +1,10 @@
 """buildkite-agent-scaler: desired capacity from scheduled and running jobs, each ten seconds; bare, and as its Elastic CI Stack sets it.
 
-Source: buildkite/buildkite-agent-scaler at 49c41453: scaler/scaler.go, scaler/scaling_calculator.go:100-152, lambda/main.go, template.yaml, and
-aws-stack.yml of the Elastic CI Stack. Kept: booting instances count as capacity; the availability boost when fewer than half of the
-agents report; the stack's 300 s between two scale-outs; the stack never shrinks the group itself, its instances leave when all their
-agents were idle for ten minutes. Bare, the group is shrunk by setting its desired capacity, and the group picks whom to end: a build may be killed.
+Source: buildkite/buildkite-agent-scaler at 49c41453: scaler/scaler.go, scaler/scaling_calculator.go:100-152, lambda/main.go,
+template.yaml, and aws-stack.yml of the Elastic CI Stack. Kept: booting instances count as capacity; the availability boost when fewer
+than half of the agents report; the stack's 300 s between two scale-outs; the stack never shrinks the group itself, its instances leave
+when all their agents were idle for ten minutes. Bare, the group is shrunk by setting its desired capacity, and the group picks whom to
+end: a build may be killed.
 """
 
 from dataclasses import dataclass, field

@@ -1,7 +1,7 @@
 """A bound, not a rival: it knows every arrival and every duration, and launches one boot ahead.
 
-It keeps what will be needed again within ``keep_boots`` boots, and ends the rest at once: at one boot, no agent idles for longer than another
-would take to come.
+It keeps what will be needed again within ``keep_boots`` boots, and ends the rest at once: at one boot, no agent idles for longer than
+another would take to come.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Like the Kubernetes cluster autoscaler: pending work is packed on nodes, upcoming ones first; unneeded nodes go after ten minutes.
 
-Source: kubernetes/autoscaler cluster-autoscaler/FAQ.md, flags: scan-interval 10 s, scale-down-unneeded-time 10 min, scale-down-delay-after-add 10 min,
-max-empty-bulk-delete 10. Only empty nodes are unneeded: builds are not safe to evict.
+Source: kubernetes/autoscaler cluster-autoscaler/FAQ.md, flags: scan-interval 10 s, scale-down-unneeded-time 10 min, scale-down-delay-
+after-add 10 min, max-empty-bulk-delete 10. Only empty nodes are unneeded: builds are not safe to evict.
 """
 
 from dataclasses import dataclass, field

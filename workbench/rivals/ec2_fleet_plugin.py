@@ -1,9 +1,9 @@
 """Jenkins' EC2 Fleet plugin with "no delay provisioning".
 
-Source: jenkinsci/ec2-fleet-plugin at f2adaad1: EC2FleetCloud.java:72-77, 260-263, 412-566, 633-655, NoDelayProvisionStrategy.java:29-91,
-IdleRetentionStrategy.java, docs/CONFIGURATION-OPTIONS.md. Kept: executors that connect are not counted, planned nodes are until they are online or 180 s
-have passed (an agent that boots for longer is launched twice); by default (0 minutes) nothing is ever scaled down. The form's sizes, 1 to 1, are 0
-and the pool's limit here, as everybody has to change them.
+Source: jenkinsci/ec2-fleet-plugin at f2adaad1: EC2FleetCloud.java:72-77, 260-263, 412-566, 633-655,
+NoDelayProvisionStrategy.java:29-91, IdleRetentionStrategy.java, docs/CONFIGURATION-OPTIONS.md. Kept: executors that connect are not
+counted, planned nodes are until they are online or 180 s have passed (an agent that boots for longer is launched twice); by default (0
+minutes) nothing is ever scaled down. The form's sizes, 1 to 1, are 0 and the pool's limit here, as everybody has to change them.
 """
 
 from dataclasses import dataclass, field

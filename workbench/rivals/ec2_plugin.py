@@ -1,8 +1,9 @@
 """Jenkins' EC2 plugin with "no delay provisioning", over Jenkins core's strategy.
 
-Source: jenkinsci/ec2-plugin at 05f9d511: NoDelayProvisionerStrategy.java:26-76, EC2Cloud.java:1089-1210, EC2RetentionStrategy.java:151-311. Kept: the
-demand is divided by the executors and rounded down, one at least; what was just asked for counts as nodes, not as executors; core's strategy is
-consulted for the rest; between the end of a launch and the first sign of its agent (one look, here) an instance is counted by nobody.
+Source: jenkinsci/ec2-plugin at 05f9d511: NoDelayProvisionerStrategy.java:26-76, EC2Cloud.java:1089-1210,
+EC2RetentionStrategy.java:151-311. Kept: the demand is divided by the executors and rounded down, one at least; what was just asked for
+counts as nodes, not as executors; core's strategy is consulted for the rest; between the end of a launch and the first sign of its
+agent (one look, here) an instance is counted by nobody.
 """
 
 from dataclasses import dataclass, field

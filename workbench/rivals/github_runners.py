@@ -1,9 +1,9 @@
 """terraform-aws-github-runner with reusable runners: one launch per queued job, a sweep over idle runners each five minutes.
 
-Source: github-aws-runners/terraform-aws-github-runner at 4475534a: lambdas/functions/control-plane/src/scale-runners/scale-up.ts, scale-down.ts:199-394,
-variables.tf. Kept: a job that is still queued 30 s after its event launches one runner, whoever else is booting for it; idle means not busy at the
-look and older than five minutes; the idle quota is used up by the first runners past that age, busy or not. ``runners_maximum_count``, 3 by
-default, is the pool's own limit here, as everybody has to raise it.
+Source: github-aws-runners/terraform-aws-github-runner at 4475534a: lambdas/functions/control-plane/src/scale-runners/scale-up.ts,
+scale-down.ts:199-394, variables.tf. Kept: a job that is still queued 30 s after its event launches one runner, whoever else is booting
+for it; idle means not busy at the look and older than five minutes; the idle quota is used up by the first runners past that age, busy
+or not. ``runners_maximum_count``, 3 by default, is the pool's own limit here, as everybody has to raise it.
 """
 
 from collections import deque

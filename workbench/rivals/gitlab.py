@@ -1,8 +1,8 @@
 """GitLab Runner with docker+machine: supply follows idle machines, never the queue.
 
-Source: gitlab-runner at d79f3e7b: executors/docker/machine/provider.go:526-666, idle_limit_strategy.go, common/consts.go. Kept: the defaults (IdleCount 0,
-IdleTime 0) make a machine for every job on demand and remove it as soon as it is idle; with IdleCount k a burst of more than k is served in
-waves, since nothing looks at the queue. One machine runs one job there; here it has its pool's executors.
+Source: gitlab-runner at d79f3e7b: executors/docker/machine/provider.go:526-666, idle_limit_strategy.go, common/consts.go. Kept: the
+defaults (IdleCount 0, IdleTime 0) make a machine for every job on demand and remove it as soon as it is idle; with IdleCount k a burst
+of more than k is served in waves, since nothing looks at the queue. One machine runs one job there; here it has its pool's executors.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
 """Like Karpenter: pending work is batched for some seconds and packed; an empty node goes after consolidateAfter and a validation.
 
-Source: kubernetes-sigs/karpenter pkg/operator/options/options.go:135-136 (batch 1 s idle, 10 s at most), disruption/consolidation.go:45 (15 s of
-validation), NodePool API v1 (consolidateAfter 0 s, budget 10 % of the nodes). Only empty nodes are disrupted: builds are not safe to evict.
+Source: kubernetes-sigs/karpenter pkg/operator/options/options.go:135-136 (batch 1 s idle, 10 s at most), disruption/consolidation.go:45
+(15 s of validation), NodePool API v1 (consolidateAfter 0 s, budget 10 % of the nodes). Only empty nodes are disrupted: builds are not
+safe to evict.
 """
 
 from dataclasses import dataclass

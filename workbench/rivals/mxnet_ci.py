@@ -1,9 +1,9 @@
 """The original handler of the MXNet CI: each five minutes, by the number of queued items and of idle nodes.
 
-Source: apache/mxnet-ci services/jenkins-autoscaling/lambda_mxnet_ci/autoscaling/handler.py at 2644873e (2023-01-17), lines 132-423, 987-1042,
-1432-1511, and environment.yml. Kept: one idle node of a label zeroes its whole demand; whatever is idle at the instant of a look goes, however short;
-no cap but 20 launches a look; a warm pool larger than what is idle loses the whole look. Its nodes are marked offline and read again
-before they are terminated, so a build is killed only on what others took offline, which nobody does here.
+Source: apache/mxnet-ci services/jenkins-autoscaling/lambda_mxnet_ci/autoscaling/handler.py at 2644873e (2023-01-17), lines 132-423,
+987-1042, 1432-1511, and environment.yml. Kept: one idle node of a label zeroes its whole demand; whatever is idle at the instant of a
+look goes, however short; no cap but 20 launches a look; a warm pool larger than what is idle loses the whole look. Its nodes are marked
+offline and read again before they are terminated, so a build is killed only on what others took offline, which nobody does here.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,9 @@
 """Jenkins core's own way to ask a cloud for agents: exponential averages of the queue, on purpose slow to believe.
 
-Source: jenkinsci/jenkins at ff9430ee: core/src/main/java/hudson/slaves/NodeProvisioner.java:213-339 and 829-831, hudson/model/LoadStatistics.java:341-346,
-hudson/slaves/CloudRetentionStrategy.java:52-68. Kept: one job behind four busy executors is believed after 200 s; a burst is asked for in
-steps over some two minutes. An agent is planned until it connects. Idle agents go after ``idle_minutes``, looked at each minute.
+Source: jenkinsci/jenkins at ff9430ee: core/src/main/java/hudson/slaves/NodeProvisioner.java:213-339 and 829-831,
+hudson/model/LoadStatistics.java:341-346, hudson/slaves/CloudRetentionStrategy.java:52-68. Kept: one job behind four busy executors is
+believed after 200 s; a burst is asked for in steps over some two minutes. An agent is planned until it connects. Idle agents go after
+``idle_minutes``, looked at each minute.
 """
 
 from dataclasses import dataclass, field

@@ -1,9 +1,9 @@
 """An Auto Scaling group with target tracking on the backlog per instance.
 
-Source: Amazon EC2 Auto Scaling user guide, "Scaling policy based on Amazon SQS" and "Target tracking"; the 3 and 15 points and the ratio of the low alarm
-are the alarms that AWS makes, not a contract. Kept: three minutes above the target before anything is launched, fifteen below it before anything is
-ended, instances in their 300 s warm-up left out of the metric, no scale-in meanwhile. Without scale-in protection the group ends
-whom it likes: a build may be killed.
+Source: Amazon EC2 Auto Scaling user guide, "Scaling policy based on Amazon SQS" and "Target tracking"; the 3 and 15 points and the
+ratio of the low alarm are the alarms that AWS makes, not a contract. Kept: three minutes above the target before anything is launched,
+fifteen below it before anything is ended, instances in their 300 s warm-up left out of the metric, no scale-in meanwhile. Without
+scale-in protection the group ends whom it likes: a build may be killed.
 """
 
 from dataclasses import dataclass, field

@@ -43,11 +43,14 @@ def starved_by_pool(situation: Situation, controller: str) -> dict[str, int]:
 
 
 def next_windows(situation: Situation, controller: str) -> dict[str, tuple[Window, dict[str, Returns]]]:
-    """Record what each pool of one controller needs now, and learn from what is needed again; a view that cannot be believed does neither."""
+    """Record what each pool needs now, and learn from what is needed again; a view that cannot be believed does neither."""
     if situation.no_giving_up(controller):
         return {}
     starved = starved_by_pool(situation, controller)
-    return {_key(pool): _look_on(situation, pool, demand_of(pool, starved.get(name, 0))) for name, pool in situation.pools_of(controller).items()}
+    return {
+        _key(pool): _look_on(situation, pool, demand_of(pool, starved.get(name, 0)))
+        for name, pool in situation.pools_of(controller).items()
+    }
 
 
 def _look_on(situation: Situation, pool: PoolView, demand: int) -> tuple[Window, dict[str, Returns]]:

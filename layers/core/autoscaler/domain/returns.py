@@ -20,6 +20,7 @@ _FADES = 0.99
 RETURNS_TO_TRUST = 10.0
 _NONE = Returns(times=(0.0,) * (len(EDGES) + 1), jobs=(0.0,) * (len(EDGES) + 1))
 
+
 def level_of(number: int) -> str:
     """Agents 1, 2-3, 4-7, 8-15, ... of a pool are learned together."""
     return str(number.bit_length())
