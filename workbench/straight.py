@@ -3,6 +3,7 @@
 Only what every pass reads is here; each other call goes through the adapters. That both ways see the same is a property of the tests.
 """
 
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from math import floor
@@ -101,6 +102,7 @@ class StraightCompute(Ec2Compute):
         self._face = face
         self._name = fleet.name
         self._seen: dict[str, tuple[tuple[Any, ...], Instance]] = {}
+        self._versions: tuple[dict[str, int], Mapping[str, str]] | None = None
 
     def instances(self) -> tuple[Instance, ...]:
         """List what has not ended."""
@@ -110,6 +112,13 @@ class StraightCompute(Ec2Compute):
         except (ConnectionLostError, StatusError) as error:
             raise TransientError("DescribeInstances failed") from error
         return tuple([self._instance(i) for i in shown if i.state in _LISTED and i.tags.get("autoscaler:fleet") == self._name])
+
+    def template_versions(self, pools: Collection[str]) -> Mapping[str, str]:
+        """Ask again only when a template has changed since."""
+        now = dict(self._face.ec2.template_versions)
+        if self._versions is None or self._versions[0] != now:
+            self._versions = now, super().template_versions(pools)
+        return self._versions[1]
 
     def _instance(self, instance: ec2.Instance) -> Instance:
         signs = (instance.state, *instance.tags.values())

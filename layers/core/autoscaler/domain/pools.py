@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import median
 
 from autoscaler.domain.agents import Agent
@@ -10,7 +11,7 @@ from autoscaler.domain.memory import Memory
 from autoscaler.domain.model import Market, Offering, Pool
 from autoscaler.domain.numbers import BOOTS_TO_TRUST, PASS_SECONDS, TAILS_TO_TRUST
 from autoscaler.domain.reasons import Reason
-from autoscaler.domain.returns import Costs, Keeping, keeping
+from autoscaler.domain.returns import Costs, Keeping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ def view_pool(
 ) -> PoolView:
     """Put together what is known of one pool on one controller."""
     boots = memory.boots.get(pool.name, ())
-    boot = median(boots) if len(boots) >= BOOTS_TO_TRUST else pool.boot_seconds
+    boot = _median(boots) if len(boots) >= BOOTS_TO_TRUST else pool.boot_seconds
     offerings = tuple(o for o in pool.offerings if not _cooled(memory, f"{pool.name}/{o.key}", now))
     usd_per_hour = (offerings or pool.offerings)[0].usd_per_hour
     window = _break_even_seconds(pool, boot, usd_per_hour)
@@ -90,6 +91,11 @@ def _break_even_seconds(pool: Pool, boot_seconds: float, usd_per_hour: float) ->
     return min(max(renewal, 60.0), pool.max_idle_seconds)
 
 
+@lru_cache(maxsize=1000)
+def _median(seconds: tuple[float, ...]) -> float:
+    return median(seconds)
+
+
 def _keeping(controller: str, pool: Pool, memory: Memory, usd_per_hour: float, boot_seconds: float, window: float) -> Keeping:
     known = memory.returns.get(f"{controller}/{pool.name}", {}) if pool.idle_seconds is None else {}
     costs = Costs(
@@ -97,7 +103,7 @@ def _keeping(controller: str, pool: Pool, memory: Memory, usd_per_hour: float, b
         boot_usd=usd_per_hour * boot_seconds / 3600.0,
         wait_usd=pool.wait_usd_per_hour * _pause_seconds(pool, boot_seconds) / 3600.0,
     )
-    return keeping(known, costs, otherwise_seconds=window, at_most_seconds=pool.max_idle_seconds)
+    return Keeping(returns=known, costs=costs, otherwise_seconds=window, at_most_seconds=pool.max_idle_seconds)
 
 
 def _pause_seconds(pool: Pool, boot_seconds: float) -> float:

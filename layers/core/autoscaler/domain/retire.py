@@ -55,7 +55,7 @@ def next_windows(situation: Situation, controller: str) -> dict[str, tuple[Windo
 
 def _look_on(situation: Situation, pool: PoolView, demand: int) -> tuple[Window, dict[str, Returns]]:
     executors, before = pool.pool.executors, situation.memory.windows.get(_key(pool))
-    length = max(pool.break_even_seconds, pool.keep.longest_seconds, pool.pool.max_idle_seconds)
+    length = max(pool.break_even_seconds, pool.pool.max_idle_seconds)
     window = next_window(before, ceil(demand / executors), situation.now, length)
     known = situation.memory.returns.get(_key(pool), {})
     return window, note_returns(known, before if window.opened_at < situation.now else None, demand, executors, situation.now)

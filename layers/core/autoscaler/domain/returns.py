@@ -9,12 +9,13 @@ Low and high numbers of agents are learned apart, since the first agent is misse
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
 
 from autoscaler.domain.memory import Returns, Window
 
 # Returns within the first of these many seconds, within the second, ..., and later than the last.
-EDGES = (60.0, 120.0, 240.0, 480.0, 900.0, 1800.0, 2700.0, 3600.0, 5400.0, 7200.0, 14_400.0, 28_800.0)
+EDGES = (0.0, 60.0, 120.0, 240.0, 480.0, 900.0, 1800.0, 2700.0, 3600.0, 5400.0, 7200.0, 14_400.0, 28_800.0)
 # Each return seen makes those before it count a little less: the last hundred or so decide.
 _FADES = 0.99
 RETURNS_TO_TRUST = 10.0
@@ -51,41 +52,43 @@ def _seconds_since(window: Window, number: int, now: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keeping:
-    """How long agents of a pool are kept without demand: by level where that was learned, else ``otherwise_seconds``."""
-
-    otherwise_seconds: float
-    by_level: Mapping[str, float]
-
-    def seconds(self, number: int) -> float:
-        """How long the n-th agent is kept."""
-        return self.by_level.get(level_of(number), self.otherwise_seconds)
-
-    @property
-    def longest_seconds(self) -> float:
-        """What has to be remembered of the past."""
-        return max((self.otherwise_seconds, *self.by_level.values()))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """What keeping costs a second, and what not having kept costs: a boot, and the waiting of each job."""
+    """What keeping an agent costs a second, and what not having kept it costs: a boot, and the waiting of each job."""
 
     usd_per_second: float
     boot_usd: float
     wait_usd: float
 
 
-def keeping(known: Mapping[str, Returns], costs: Costs, *, otherwise_seconds: float, at_most_seconds: float) -> Keeping:
-    """Choose by level the time that costs least over the returns seen."""
-    chosen = {
-        level: _cheapest_seconds(returns, costs, at_most_seconds)
-        for level, returns in known.items()
-        if sum(returns.times) >= RETURNS_TO_TRUST
-    }
-    return Keeping(otherwise_seconds=otherwise_seconds, by_level=chosen)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """How long agents of a pool are kept without demand: what was cheapest where that was seen, else ``otherwise_seconds``."""
+
+    returns: Mapping[str, Returns]
+    costs: Costs
+    otherwise_seconds: float
+    at_most_seconds: float
+
+    def seconds(self, number: int) -> float:
+        """How long the n-th agent is kept."""
+        for seen in (self.returns.get(level_of(number)), _together(tuple(self.returns.values()))):
+            if seen is not None and sum(seen.times) >= RETURNS_TO_TRUST:
+                return _cheapest_seconds(seen, self.costs, self.at_most_seconds)
+        return self.otherwise_seconds
 
 
+@lru_cache(maxsize=1000)
+def _together(levels: tuple[Returns, ...]) -> Returns | None:
+    """All levels of a pool as one: what is known of the others is better than nothing."""
+    if not levels:
+        return None
+    return Returns(
+        times=tuple(map(sum, zip(*(level.times for level in levels), strict=True))),
+        jobs=tuple(map(sum, zip(*(level.jobs for level in levels), strict=True))),
+    )
+
+
+@lru_cache(maxsize=1000)
 def _cheapest_seconds(returns: Returns, costs: Costs, at_most_seconds: float) -> float:
     """Try each edge: what came back before it was kept for, what came later was kept in vain and costs a boot and its waiting."""
     best_usd, best = float("inf"), EDGES[0]

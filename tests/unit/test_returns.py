@@ -1,0 +1,93 @@
+"""How long the n-th agent is kept without demand, learned from how soon demand for it came back."""
+
+import pytest
+
+from autoscaler.domain.memory import Returns, Window
+from autoscaler.domain.returns import EDGES, Costs, Keeping, needed_lately, note_returns
+from support.builders import NOW
+
+# An agent of $3 an hour, three minutes of boot, and five minutes of a job's waiting at $20 an hour.
+COSTS = Costs(usd_per_second=3.0 / 3600, boot_usd=0.15, wait_usd=20.0 * 300 / 3600)
+
+
+def a_window(*peaks):
+    return Window(opened_at=NOW - 7200, seen_at=NOW - 60, peaks=tuple((NOW - ago, needed) for ago, needed in peaks))
+
+
+def returns(*times, jobs=1.0):
+    """Returns so often within each edge."""
+    counts = (*times, *(0.0,) * (len(EDGES) + 1 - len(times)))
+    return Returns(times=counts, jobs=tuple(count * jobs for count in counts))
+
+
+def keep(seen=None, at_most=7200.0):
+    return Keeping(returns=seen or {}, costs=COSTS, otherwise_seconds=1800.0, at_most_seconds=at_most)
+
+
+def within(seconds, times=50.0, jobs=1.0):
+    return returns(*(0.0,) * EDGES.index(seconds), times, jobs=jobs)
+
+
+def test_before_returns_were_seen_an_agent_is_kept_for_as_long_as_another_would_cost():
+    assert keep().seconds(1) == 1800.0
+    assert keep({"1": within(60.0, times=9.0)}).seconds(1) == 1800.0
+
+
+def test_demand_that_comes_back_soon_is_waited_for_and_no_longer():
+    assert keep({"1": within(480.0)}).seconds(1) == 480.0
+
+
+def test_demand_that_comes_back_late_is_not_waited_for():
+    assert keep({"1": within(14_400.0)}).seconds(1) == 0.0
+
+
+def test_the_more_jobs_wait_the_longer_it_is_worth_keeping():
+    alone, together = (within(3600.0, jobs=jobs) for jobs in (1.0, 4.0))
+    assert (keep({"1": alone}).seconds(1), keep({"1": together}).seconds(1)) == (0.0, 3600.0)
+
+
+def test_no_longer_than_the_operator_allows():
+    assert keep({"1": within(480.0)}, at_most=300.0).seconds(1) <= 300.0
+
+
+def test_a_number_of_agents_of_which_nothing_is_known_is_taken_for_like_the_others():
+    assert keep({"1": within(480.0)}).seconds(40) == 480.0
+
+
+def test_levels_are_learned_apart():
+    learned = keep({"1": within(480.0), "4": within(14_400.0)})
+    assert (learned.seconds(1), learned.seconds(9)) == (480.0, 0.0)
+
+
+@pytest.mark.parametrize(("demand", "levels"), [(3, {}), (5, {"2": 1.0}), (12, {"2": 2.0})])
+def test_each_agent_that_is_needed_again_is_noted_once(demand, levels):
+    """Four executors an agent; one agent is needed now, three were ten minutes ago."""
+    noted = note_returns({}, a_window((600, 3), (60, 1)), demand, 4, NOW)
+    assert {level: round(sum(seen.times), 1) for level, seen in noted.items()} == pytest.approx(levels, abs=0.1)
+
+
+def test_a_return_is_noted_by_how_long_it_was_away_and_how_many_jobs_waited():
+    noted = note_returns({}, a_window((600, 3), (60, 1)), 7, 4, NOW)["2"]
+    assert noted.times[EDGES.index(900.0)] == 1.0
+    assert noted.jobs[EDGES.index(900.0)] == 3.0
+
+
+def test_what_was_never_needed_before_counts_as_away_for_very_long():
+    assert note_returns({}, a_window((60, 0)), 1, 4, NOW)["1"].times[-1] == 1.0
+
+
+def test_the_past_fades():
+    before = {"1": within(60.0)}
+    noted = note_returns(before, a_window((60, 0)), 1, 4, NOW)["1"]
+    assert noted.times[EDGES.index(60.0)] == pytest.approx(49.5)
+
+
+def test_where_nothing_is_remembered_nothing_is_noted():
+    assert note_returns({}, None, 5, 4, NOW) == {}
+
+
+def test_as_many_are_kept_as_were_needed_no_longer_ago_than_each_is_kept():
+    peaks = a_window((3000, 9), (1000, 5), (0, 2))
+    assert needed_lately(peaks, keep(), NOW) == 5
+    assert needed_lately(peaks, keep({"4": within(3600.0, jobs=4.0), "3": within(60.0)}), NOW) == 9
+    assert needed_lately(peaks, keep({"3": within(60.0), "2": within(60.0), "4": within(60.0)}), NOW) == 2
