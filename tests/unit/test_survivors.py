@@ -7,16 +7,18 @@ import pytest
 from autoscaler.domain import decide
 from autoscaler.domain.lives import next_life
 from autoscaler.domain.looks import Condition, Seen, next_looks
+from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Life
-from autoscaler.domain.plan import Cordon, Launch, Terminate
+from autoscaler.domain.plan import Cordon, Launch, Terminate, Uncordon
 from autoscaler.domain.reasons import Reason
-from autoscaler.domain.snapshot import InstanceState, RecordState
+from autoscaler.domain.snapshot import InstanceState, OfflineCause, RecordState, Wait
 from support.builders import (
     LONG_AGO,
     NOW,
     a_build,
     a_fleet,
     a_look,
+    a_mark,
     a_memory,
     a_node,
     a_pool,
@@ -117,3 +119,33 @@ def test_how_long_an_agent_booted_is_noted_once():
     memory = decide.scale_down(snapshot, FLEET).memory
     assert memory.boots["cpu"] == (200.0,)
     assert decide.scale_down(replace(snapshot, memory=memory), FLEET).memory.boots["cpu"] == (200.0,)
+
+
+def a_condemned(number, **facts):
+    record, node = an_agent(number)
+    return replace(record, state=RecordState.CONDEMNED), cordoned(replace(node, **facts))
+
+
+def test_a_condemned_agent_that_a_build_waits_for_is_not_terminated_and_keeps_nobody_else_from_it():
+    (waited_for, first), (loose, second) = a_condemned(1), a_condemned(2)
+    looks = {name: a_look(Condition.DRAINED) for name in ("i-1", "i-2")}
+    pinning = an_item(1, why=Wait(for_executor=False, nodes=("cpu-1",)))
+    snapshot = a_snapshot(
+        a_view(first, second, items=(pinning,)), records=(waited_for, loose), memory=a_memory(windows=an_empty_window(), looks=looks)
+    )
+    assert [s.instance_id for s in decide.scale_down(snapshot, FLEET).steps if isinstance(s, Terminate)] == ["i-2"]
+
+
+def test_what_was_drained_for_good_does_not_come_back_for_an_item_that_no_restart_made_wait():
+    record, node = an_agent()
+    pinning = an_item(1, why=Wait(for_executor=False, nodes=("cpu-1",)))
+    snapshot = a_snapshot(a_view(cordoned(node, a_mark(MarkClass.OPERATOR)), items=(pinning,)), records=(record,))
+    assert Uncordon not in {type(step) for step in decide.scale_down(snapshot, FLEET).steps}
+
+
+def test_a_pool_that_is_full_leaves_its_items_to_another():
+    cheap, dear = a_pool("cheap", labels=frozenset({"cpu"}), max_agents=1), a_pool("dear", labels=frozenset({"cpu", "more"}))
+    record, node = an_agent(1, pool="cheap")
+    theirs = replace(node, offline=True, temporarily_offline=True, cause=OfflineCause.PERSON, reason="disk swap")
+    snapshot = a_snapshot(a_view(theirs, items=(an_item(1, label="cpu"),)), records=(record,))
+    assert [step.pool for step in decide.scale_up(snapshot, a_fleet(cheap, dear)).steps if isinstance(step, Launch)] == ["dear"]
