@@ -19,8 +19,8 @@ from moto.server import ThreadedMotoServer
 from autoscaler.config import load_settings
 from benchmarks.figures import Figures, seconds
 from workbench import demo
-from workbench.cli import EXAMPLE_FLEET
 from workbench.faces.server import FaceServer
+from workbench.fleets import EXAMPLE_FLEET
 from workbench.world.world import build_world
 
 ROOT = Path(__file__).parents[1]

@@ -6,7 +6,7 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.figures import Figures, seconds
-from workbench.cli import EXAMPLE_FLEET
+from workbench.fleets import EXAMPLE_FLEET
 from workbench.knobs import load_with
 from workbench.run import in_memory, prepare
 from workbench.traces import MXNET, MXNET_DAY, load_trace

@@ -13,6 +13,7 @@ import typer
 from botocore.exceptions import BotoCoreError
 from rich.console import Console
 from rich.live import Live
+from rich.progress import MofNCompleteColumn, Progress
 from rich.table import Table
 
 from autoscaler.config import load_fleet, load_settings
@@ -22,14 +23,19 @@ from autoscaler.domain.model import Fleet
 from autoscaler.errors import AutoscalerError, ConfigError
 from workbench import live
 from workbench.checks import check_templates
+from workbench.compare import Workload, carried_workloads, entries
+from workbench.compare import compare as run_comparison
+from workbench.contest import POLICIES
 from workbench.demo import Show
-from workbench.drive import MINUTE, Progress
+from workbench.drive import MINUTE
+from workbench.drive import Progress as Tick
+from workbench.fleets import EXAMPLE_FLEET
 from workbench.knobs import load_with
 from workbench.run import Run, in_memory, prepare
 from workbench.traces import MXNET, MXNET_DAY, Trace, load_trace
 
 POLICY = "autoscaler"
-EXAMPLE_FLEET = Path(__file__).parents[1] / "layers" / "fleet" / "fleet.yaml"
+
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 FleetFile = Annotated[Path, typer.Option("--fleet", help="The fleet file.", show_default="the MXNet example")]
@@ -154,6 +160,42 @@ def simulate(  # noqa: PLR0913, PLR0917 - the options of a command
     _follow(run, in_memory(run, every=every), told, _directory(out, "simulate", as_json=as_json), as_json=as_json)
 
 
+@app.command()
+def compare(  # noqa: PLR0913, PLR0917 - the options of a command
+    out: Annotated[Path, typer.Option(help="Directory for results.csv, pools.csv and report.html; what stands there is not done again.")],
+    traces: Annotated[
+        list[Path] | None, typer.Option("--trace", help="Workload traces; may be repeated.", show_default="those carried")
+    ] = None,
+    fleet: Annotated[Path | None, typer.Option(help="The fleet file for --trace.", show_default="guessed from the trace's labels")] = None,
+    policies: Annotated[list[str] | None, typer.Option("--policy", help="May be repeated.", show_default="all")] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="How many worlds each run is played in.")] = 5,
+    hours: Hours = 24 * 7,
+    sweep: Annotated[bool, typer.Option(help="Turn each policy's main knob, too.")] = True,  # noqa: FBT002
+    jobs: Annotated[int, typer.Option(min=-1, help="Processes; -1: one for each core.")] = -1,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> None:
+    """Play traces by every policy in the same world, and say who is cheaper and who waits less."""
+    workloads = [Workload(file=file, fleet=fleet, hours=hours) for file in traces] if traces else carried_workloads(hours)
+    todo = entries(workloads, policies or POLICIES, seeds, sweep=sweep)
+    write_report = _drawing_of_comparison(out)
+    with Progress(*Progress.get_default_columns(), MofNCompleteColumn(), transient=True, disable=as_json) as progress:
+        task = progress.add_task("runs", total=len(todo))
+        for done, _ in run_comparison(todo, out, jobs=jobs):
+            progress.update(task, completed=done)
+    page = write_report()
+    if as_json:
+        print(json.dumps({"runs": len(todo), "results": str(out / "results.csv"), "report": str(page)}))  # noqa: T201
+        return
+    Console().print(f"{len(todo)} runs: {out / 'results.csv'}\nreport: {page}", markup=False, soft_wrap=True)
+
+
+def _drawing_of_comparison(out: Path) -> Callable[[], Path]:
+    _drawing(out)
+    from workbench.report.comparison import write_comparison  # noqa: PLC0415 - drawing is an extra
+
+    return lambda: write_comparison(out)
+
+
 def _load(trace: Path | None, hours: float) -> Trace:
     return load_trace(trace or MXNET, hours=hours, start_at=MXNET_DAY if trace is None else None)
 
@@ -163,11 +205,11 @@ def _directory(out: Path | None, name: str, *, as_json: bool) -> Path | None:
     return out or (None if as_json else Path("out") / name)
 
 
-def _follow(run: Run, progressing: Iterator[Progress], told: dict[str, str], out: Path | None, *, as_json: bool) -> None:
+def _follow(run: Run, progressing: Iterator[Tick], told: dict[str, str], out: Path | None, *, as_json: bool) -> None:
     """Show a run while it goes, then its result and its report."""
     write_report = _drawing(out)
     console = Console()
-    last = Progress()
+    last = Tick()
     with nullcontext() if as_json else Live(console=console, refresh_per_second=4, transient=True) as view:
         for last in progressing:
             if view is not None and last.passes % 5 == 1:

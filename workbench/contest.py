@@ -19,6 +19,7 @@ from workbench.rivals import RIVALS
 from workbench.rivals.foreseen import Foreseen, foresee
 from workbench.rivals.policy import Rival
 from workbench.rivals.site import Site
+from workbench.timelines import timeline
 from workbench.traces import Trace
 from workbench.truth import is_servable, serving_pools
 from workbench.world.jenkins import Build
@@ -97,7 +98,8 @@ def play(contest: Contest) -> dict[str, Any]:
     for _ in _ticks(world, replay, player.tick_seconds, contest.trace.start_at + contest.hours * 3600):
         player.tick()
     told = {"trace": contest.trace.name, "policy": contest.policy, "setting": setting_text(contest.settings), "seed": contest.seed}
-    return told | measure_run(world, replay) | {"took_s": round(perf_counter() - began, 1)}
+    line = timeline(world, replay.builds, contest.trace.start_at)
+    return told | measure_run(world, replay) | {"timeline": line, "took_s": round(perf_counter() - began, 1)}
 
 
 def setting_text(settings: Mapping[str, Any]) -> str:

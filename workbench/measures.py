@@ -1,6 +1,6 @@
 """What a run is judged by, counted from the world's truth, in all and by pool."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -46,7 +46,7 @@ class Measures:
 
 
 def measure_run(world: World, replay: Replay) -> dict[str, Any]:
-    """The measures of a whole run; ``jobs`` counts also those whose turn never came."""
+    """The measures of a whole run, and under ``pools`` of each pool; ``jobs`` counts also those whose turn never came."""
     homes: dict[str, Pool | None] = {}
     for build in replay.builds:
         if build.asks_for not in homes:
@@ -54,7 +54,20 @@ def measure_run(world: World, replay: Replay) -> dict[str, Any]:
             homes[build.asks_for] = world.fleet.pools[name] if name else None
     pools = [(build, homes[build.asks_for]) for build in replay.builds]
     whole = _measure(world, pools, list(world.ec2.instances.values()))
-    return asdict(whole) | {"jobs": replay.rows}
+    return asdict(whole) | {"jobs": replay.rows, "pools": dict(_by_pool(world, pools))}
+
+
+def _by_pool(world: World, builds: Sequence[tuple[Build, Pool | None]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    instances: dict[str, list[Instance]] = {}
+    for instance in world.ec2.instances.values():
+        instances.setdefault(pool_of(world, instance).name, []).append(instance)
+    served: dict[str, list[tuple[Build, Pool | None]]] = {}
+    for build, pool in builds:
+        if pool is not None:
+            served.setdefault(pool.name, []).append((build, pool))
+    for name in world.fleet.pools:
+        if name in served or name in instances:
+            yield name, asdict(_measure(world, served.get(name, []), instances.get(name, [])))
 
 
 def _measure(world: World, builds: Sequence[tuple[Build, Pool | None]], instances: Sequence[Instance]) -> Measures:

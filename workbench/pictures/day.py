@@ -1,7 +1,7 @@
 """The README's picture of a day: the example fleet on the MXNet CI, simulated."""
 
 from autoscaler.config import load_fleet
-from workbench.cli import EXAMPLE_FLEET
+from workbench.fleets import EXAMPLE_FLEET
 from workbench.report.page import figures_of, headline, picture_of, png_of
 from workbench.report.rows import coloured
 from workbench.run import in_memory, prepare

@@ -140,11 +140,11 @@ def _html(run: Run, result: dict[str, Any], colours: dict[str, str], figures: li
         steps=sorted([*step_rows(run, colours), *held_rows(run, colours)], key=lambda row: (row["at"], row["step"])),
         # "</script>" in a job's name must not end the script.
         specs=Markup(json.dumps(specs, separators=(",", ":")).replace("<", "\\u003c")),  # noqa: S704
-        vega=_vega_script(),
+        vega=vega_script(),
     )
 
 
-def _vega_script() -> Markup:
+def vega_script() -> Markup:
     """The drawing library itself, to stand in the page."""
     script: str = vl_convert.javascript_bundle(vl_version=_VEGA_LITE)  # type: ignore[call-arg] # the stub forgets a default
     return Markup(script)  # noqa: S704

@@ -1,0 +1,176 @@
+"""Compare policies: traces x policies x settings x seeds, in parallel, on this machine or wherever joblib's backend runs them.
+
+What is done stands in ``DIR/results.csv`` at once, so a comparison that was stopped goes on where it was. ``DIR/pools.csv`` has the same
+measures by pool, ``DIR/timelines.jsonl`` each run of the first seed over time.
+"""
+
+import csv
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from joblib import Parallel, delayed
+
+from autoscaler.config import FleetSettings, load_settings
+from autoscaler.errors import ConfigError
+from workbench.contest import OURS, POLICIES, Contest, play, setting_text
+from workbench.fleets import EXAMPLE_FLEET, fleet_for
+from workbench.rivals import RIVALS
+from workbench.traces import MXNET, Trace, load_trace
+
+# The one setting of ours for every trace, and the knob that is turned for the frontier.
+FIXED: Mapping[str, float] = {"looks_every_seconds": 30.0, "queue_maturity_seconds": 0.0}
+OUR_KNOB = ("wait_usd_per_hour", (2.0, 7.0, 20.0, 60.0, 200.0))
+COLUMNS = (
+    *("trace", "policy", "setting", "seed", "jobs", "finished", "killed", "usd", "wait_hours", "total_usd", "wait_mean_s", "wait_p50_s"),
+    *("wait_p95_s", "wait_p99_s", "agent_hours", "utilisation", "launches", "took_s"),
+)
+_KEY = ("trace", "policy", "setting", "seed")
+_TEXTS = {"trace", "policy", "setting", "pool"}
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A trace, the fleet that it is played on (None: guessed from its labels), and which hours of it."""
+
+    file: Path
+    fleet: Path | None = None
+    hours: float
+    start_at: float | None = None
+
+
+def carried_workloads(hours: float) -> list[Workload]:
+    """The traces that the project carries, no more than so many hours of each."""
+    data = MXNET.parent
+    return [
+        Workload(file=MXNET, fleet=EXAMPLE_FLEET, hours=min(hours, 113.0)),
+        Workload(file=data / "linkerd_gha.csv.gz", hours=hours),
+        Workload(file=data / "mxnet_jenkins.csv.gz", hours=hours),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One run to do."""
+
+    workload: Workload
+    policy: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 1
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Its name among the results."""
+        return self.workload.file.name, self.policy, setting_text(self.settings), str(self.seed)
+
+
+def entries(workloads: Iterable[Workload], policies: Sequence[str], seeds: int, *, sweep: bool) -> list[Entry]:
+    """Every run of a comparison; ``sweep``: each policy at all values of its knob, else at its default only."""
+    for policy in policies:
+        if policy not in POLICIES:
+            raise ConfigError(f"--policy ({policy}): must be one of {', '.join(POLICIES)}")
+    return [
+        Entry(workload=workload, policy=policy, settings=settings, seed=seed)
+        for workload in workloads
+        for seed in range(1, seeds + 1)
+        for policy in policies
+        for settings in _settings_of(policy, sweep=sweep)
+    ]
+
+
+def compare(todo: Sequence[Entry], out: Path, *, jobs: int) -> Iterator[tuple[int, int]]:
+    """Play what is not done yet; yield how many are done, and of how many. `ConfigError` where ``out`` holds another comparison."""
+    _claim(out, todo)
+    done = {tuple(str(row[name]) for name in _KEY) for row in read_rows(out / "results.csv")}
+    left = [entry for entry in todo if entry.key not in done]
+    count = len(todo) - len(left)
+    yield count, len(todo)
+    for row in Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(play_entry)(entry) for entry in left):
+        _append(out, row)
+        count += 1
+        yield count, len(todo)
+
+
+def play_entry(entry: Entry) -> Row:
+    """Play one run, anywhere."""
+    trace, fleet = _loaded(entry.workload)
+    return play(
+        Contest(trace=trace, fleet=fleet, hours=entry.workload.hours, policy=entry.policy, settings=entry.settings, seed=entry.seed)
+    )
+
+
+def read_rows(file: Path) -> list[Row]:
+    """Read rows that were written; numbers are numbers again."""
+    if not file.exists():
+        return []
+    with file.open(encoding="utf-8", newline="") as lines:
+        return [{name: value if name in _TEXTS else _number(value) for name, value in row.items()} for row in csv.DictReader(lines)]
+
+
+@lru_cache(maxsize=4)
+def _loaded(workload: Workload) -> tuple[Trace, FleetSettings]:
+    trace = load_trace(workload.file, hours=workload.hours, start_at=workload.start_at)
+    return trace, load_settings(workload.fleet) if workload.fleet else fleet_for(trace)
+
+
+def _settings_of(policy: str, *, sweep: bool) -> list[dict[str, Any]]:
+    if policy == OURS:
+        turned = [dict(FIXED) | {OUR_KNOB[0]: value} for value in OUR_KNOB[1]] if sweep else []
+        return [dict(FIXED), *turned]
+    knob, values = RIVALS[policy].KNOB
+    default = getattr(RIVALS[policy].of({}, 1), knob)
+    return [{}, *({knob: value} for value in values if sweep and value != default)]
+
+
+def _claim(out: Path, todo: Sequence[Entry]) -> None:
+    """A directory holds one comparison: the same traces and fleets, hour for hour."""
+    workloads = {entry.workload for entry in todo}
+    mine = {w.file.name: [_print_of(w.file), _print_of(w.fleet) if w.fleet else "guessed", w.hours, w.start_at] for w in workloads}
+    file = out / "comparison.json"
+    if file.exists():
+        theirs = json.loads(file.read_text(encoding="utf-8"))
+        different = [name for name in mine if name in theirs and theirs[name] != mine[name]]
+        if different:
+            raise ConfigError(
+                f"--out ({out}): holds results of another {different[0]} (other content, fleet or hours); choose another directory"
+            )
+        mine = theirs | mine
+    file.write_text(json.dumps(mine, indent=1), encoding="utf-8")
+
+
+def _print_of(file: Path) -> str:
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read ({error.strerror})") from error
+
+
+def _append(out: Path, row: Row) -> None:
+    row = dict(row)
+    pools, line = row.pop("pools"), row.pop("timeline")
+    key = {name: row[name] for name in _KEY}
+    for pool, measures in pools.items():
+        _write(out / "pools.csv", key | {"pool": pool} | measures)
+    if row["seed"] == 1:
+        with (out / "timelines.jsonl").open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(key | {"points": line}) + "\n")
+    # Last: what stands in the results is done.
+    _write(out / "results.csv", {name: row[name] for name in COLUMNS} | row)
+
+
+def _write(file: Path, row: Row) -> None:
+    fresh = not file.exists()
+    with file.open("a", encoding="utf-8", newline="") as lines:
+        writer = csv.DictWriter(lines, list(row))
+        if fresh:
+            writer.writeheader()
+        writer.writerow(row)
+
+
+def _number(text: str) -> float | int:
+    return float(text) if "." in text or "e" in text else int(text)

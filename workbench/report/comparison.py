@@ -1,0 +1,152 @@
+"""The report of a comparison: frontiers, a table of all, and any run over time; one page that opens without a network."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path
+from statistics import mean, pstdev
+from typing import Any
+
+import altair as alt
+from jinja2 import Environment, StrictUndefined, select_autoescape
+from markupsafe import Markup
+
+from workbench.compare import FIXED, Row, read_rows
+from workbench.contest import OURS, setting_text
+from workbench.report.page import vega_script
+
+_BOUNDS = ("clairvoyant",)
+_TABLE = (
+    "total_usd",
+    "usd",
+    "wait_mean_s",
+    "wait_p50_s",
+    "wait_p95_s",
+    "wait_p99_s",
+    "utilisation",
+    "launches",
+    "early_terminations",
+    "killed",
+)
+_DEFAULTS = {"", setting_text(FIXED)}
+
+
+def write_comparison(out: Path) -> Path:
+    """Write ``report.html`` from what a comparison left in its directory; return its path."""
+    means = _means(read_rows(out / "results.csv"))
+    environment = Environment(autoescape=select_autoescape(default=True), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string(files("workbench.report").joinpath("comparison.html").read_text(encoding="utf-8"))
+    specs = {"frontier": _frontier(means), "timeline": _timeline(out / "timelines.jsonl")}
+    page = out / "report.html"
+    html = template.render(
+        traces=sorted({row["trace"] for row in means}),
+        verdicts=[verdict(trace, [row for row in means if row["trace"] == trace]) for trace in sorted({row["trace"] for row in means})],
+        rows=sorted(means, key=lambda row: (row["trace"], row["total_usd"])),
+        columns=_TABLE,
+        ours=OURS,
+        bounds=_BOUNDS,
+        defaults=_DEFAULTS,
+        seeds=max(row["seeds"] for row in means),
+        specs=Markup(json.dumps(specs, separators=(",", ":")).replace("<", "\\u003c")),  # noqa: S704
+        vega=vega_script(),
+    )
+    page.write_text(html, encoding="utf-8")
+    return page
+
+
+def verdict(trace: str, means: Sequence[Row]) -> dict[str, Any]:
+    """Say whether ours is the cheapest of the defaults on a trace, and which rivals no setting of ours beats in both dollars and wait."""
+    ours = [row for row in means if row["policy"] == OURS]
+    rivals = [row for row in means if row["policy"] not in (OURS, *_BOUNDS)]
+    fixed = next((row for row in ours if row["setting"] in _DEFAULTS), None)
+    best = min((row for row in rivals if row["setting"] in _DEFAULTS), key=lambda row: float(row["total_usd"]), default=None)
+    beyond = [row for row in rivals if all(row["usd"] < our["usd"] and row["wait_p95_s"] < our["wait_p95_s"] for our in _near(ours, row))]
+    return {
+        "trace": trace,
+        "ours": fixed,
+        "best": best,
+        "beyond": [f"{row['policy']} {row['setting']}".strip() for row in beyond],
+        "killed": sum(row["killed"] for row in ours),
+    }
+
+
+def _near(ours: Sequence[Row], rival: Row) -> Iterable[Row]:
+    """Settings of ours that a rival would have to beat: those that spend no more, or wait no longer, than it does."""
+    return [our for our in ours if our["usd"] <= rival["usd"] or our["wait_p95_s"] <= rival["wait_p95_s"]] or ours
+
+
+def _means(rows: Iterable[Row]) -> list[Row]:
+    """Means over the seeds, with the spread of the total."""
+    groups: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row["trace"], row["policy"], row["setting"]].append(row)
+    means = []
+    for (trace, policy, setting), of_seeds in groups.items():
+        numbers = [name for name, value in of_seeds[0].items() if isinstance(value, int | float) and name != "seed"]
+        mean_of: Row = {name: round(mean(row[name] for row in of_seeds), 4) for name in numbers}
+        spread = round(pstdev([row["total_usd"] for row in of_seeds]), 2)
+        means.append({"trace": trace, "policy": policy, "setting": setting, "seeds": len(of_seeds), "spread": spread, **mean_of})
+    return means
+
+
+def _frontier(means: Sequence[Row]) -> dict[str, Any]:
+    shown = [
+        {name: row[name] for name in ("trace", "policy", "setting", "usd", "wait_p95_s", "total_usd", "killed")}
+        | {"kind": OURS if row["policy"] == OURS else "bound" if row["policy"] in _BOUNDS else "rival"}
+        for row in means
+    ]
+    x = alt.X("usd:Q", title="dollars", scale=alt.Scale(type="log"))
+    y = alt.Y("wait_p95_s:Q", title="p95 wait, s", scale=alt.Scale(type="symlog"))
+    colour = alt.Color("policy:N", legend=alt.Legend(columns=8))
+    base = alt.Chart(alt.NamedData(name="means"))
+    lines = base.mark_line(opacity=0.6).encode(
+        x=x, y=y, color=colour, order="usd:Q", size=alt.condition(alt.datum.policy == OURS, alt.value(4), alt.value(1))
+    )
+    dots = base.mark_point(filled=True, opacity=0.9).encode(
+        x=x,
+        y=y,
+        color=colour,
+        shape=alt.Shape("kind:N", legend=None),
+        size=alt.condition(alt.datum.policy == OURS, alt.value(140), alt.value(50)),
+        tooltip=["policy:N", "setting:N", "usd:Q", "wait_p95_s:Q", "total_usd:Q", "killed:Q"],
+    )
+    chart = (
+        (lines + dots)
+        .properties(width=520, height=300)
+        .facet(facet=alt.Facet("trace:N", title=None), columns=2)
+        .resolve_scale(x="independent", y="independent")
+    )
+    written: dict[str, Any] = chart.configure_legend(orient="bottom").to_dict()
+    return written | {"datasets": {"means": shown}}
+
+
+def _timeline(file: Path) -> dict[str, Any]:
+    """Waiting, running and paid for, of the one run that the reader picks."""
+    runs = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+    names = sorted({f"{run['trace']} · {run['policy']} {run['setting']}".strip() for run in runs})
+    rows = [
+        {"run": f"{run['trace']} · {run['policy']} {run['setting']}".strip(), "at": at * 1000, "what": what, "count": count}
+        for run in runs
+        for at, *counts in run["points"]
+        for what, count in zip(("waiting", "running", "executors paid for"), counts, strict=True)
+    ]
+    picked = alt.param(
+        name="picked",
+        value=next((n for n in names if OURS in n), names[0] if names else ""),
+        bind=alt.binding_select(options=names, name="run "),
+    )
+    chart = (
+        alt.Chart(alt.NamedData(name="points"))
+        .mark_line(interpolate="step-after")
+        .encode(
+            x=alt.X("at:T", title=None),
+            y=alt.Y("count:Q", title="executors"),
+            color=alt.Color("what:N", legend=alt.Legend(orient="bottom", title=None)),
+        )
+        .transform_filter("datum.run == picked")
+        .add_params(picked)
+        .properties(width="container", height=260)
+    )
+    written: dict[str, Any] = chart.to_dict()
+    return written | {"datasets": {"points": rows}}
