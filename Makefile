@@ -9,7 +9,7 @@ JOBS ?= 2
 export SAM_CLI_TELEMETRY := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak mutate live check format build bench pictures user-data prices lock clean
+.PHONY: help setup demo test soak mutate compare live check format build bench pictures user-data prices lock clean
 
 help:   ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,10 @@ build: $(VENV)/.ready $(SAM_VENV)/.ready  ## sam validate --lint and sam build, 
 
 bench: $(VENV)/.ready  ## Figures of speed and cost, some ten minutes; OUT=docs/benchmarks.md writes them down
 	@$(BIN)/python -m benchmarks $(if $(OUT),--out $(OUT)) $(ONLY)
+
+compare: $(VENV)/.ready  ## All policies on the carried traces, some hours: make compare OUT=out/compare SEEDS=5 HOURS=168 TRACES=DIR
+	$(BIN)/autoscaler compare --out $(or $(OUT),out/compare) --seeds $(or $(SEEDS),5) --hours $(or $(HOURS),168) \
+		$(foreach trace,$(wildcard $(TRACES)/*.csv $(TRACES)/*.csv.gz),--trace $(trace))
 
 pictures: $(VENV)/.ready  ## Draw the pictures of docs/ anew
 	$(BIN)/python -m workbench.pictures

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import boto3
 import typer
 from botocore.exceptions import BotoCoreError
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.live import Live
 from rich.progress import MofNCompleteColumn, Progress
@@ -25,17 +26,15 @@ from workbench import live
 from workbench.checks import check_templates
 from workbench.compare import Workload, carried_workloads, entries
 from workbench.compare import compare as run_comparison
-from workbench.contest import POLICIES
+from workbench.contest import OURS, POLICIES, Contest, play
 from workbench.demo import Show
 from workbench.drive import MINUTE
 from workbench.drive import Progress as Tick
 from workbench.fleets import EXAMPLE_FLEET
-from workbench.knobs import load_with
+from workbench.knobs import load_with, read_assignments
+from workbench.rivals import RIVALS
 from workbench.run import Run, in_memory, prepare
 from workbench.traces import MXNET, MXNET_DAY, Trace, load_trace
-
-POLICY = "autoscaler"
-
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 FleetFile = Annotated[Path, typer.Option("--fleet", help="The fleet file.", show_default="the MXNet example")]
@@ -141,7 +140,7 @@ def demo(
 def simulate(  # noqa: PLR0913, PLR0917 - the options of a command
     trace: TraceFile = None,
     fleet: FleetFile = EXAMPLE_FLEET,
-    policy: Annotated[str, typer.Option(help="What decides.")] = POLICY,
+    policy: Annotated[str, typer.Option(help=f"What decides: {', '.join(POLICIES)}.")] = OURS,
     assignments: Annotated[
         list[str] | None, typer.Option("--set", metavar="[POOL.]KEY=VALUE", help="Change a setting of the fleet file; may be repeated.")
     ] = None,
@@ -152,8 +151,9 @@ def simulate(  # noqa: PLR0913, PLR0917 - the options of a command
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Run a trace in memory: the same decisions as the functions', many times faster than the demo."""
-    if policy != POLICY:
-        raise ConfigError(f"--policy ({policy}): must be {POLICY}")
+    if policy != OURS:
+        _simulate_rival(_load(trace, hours), fleet, policy, assignments or [], hours=hours, seed=seed, as_json=as_json)
+        return
     settings = load_with(fleet, assignments or [])
     run = prepare(_load(trace, hours), settings.domain(), hours=hours, seed=seed)
     told = {"policy": policy, "setting": " ".join(assignments or [])}
@@ -194,6 +194,31 @@ def _drawing_of_comparison(out: Path) -> Callable[[], Path]:
     from workbench.report.comparison import write_comparison  # noqa: PLC0415 - drawing is an extra
 
     return lambda: write_comparison(out)
+
+
+def _simulate_rival(  # noqa: PLR0913 - what `simulate` was told
+    trace: Trace, fleet: Path, policy: str, assignments: list[str], *, hours: float, seed: int, as_json: bool
+) -> None:
+    """Play somebody else's policy: its measures, without pictures."""
+    if policy not in RIVALS:
+        raise ConfigError(f"--policy ({policy}): must be one of {', '.join(POLICIES)}")
+    contest = Contest(
+        trace=trace, fleet=load_settings(fleet), hours=hours, policy=policy, settings=read_assignments(assignments), seed=seed
+    )
+    result = play(contest)
+    pools = result.pop("pools")
+    del result["timeline"]
+    if as_json:
+        print(json.dumps(result))  # noqa: T201
+        return
+    table = Table(title=f"{policy} {result['setting']}".strip(), title_justify="left", box=SIMPLE_HEAD, padding=0)
+    table.add_column("pool", no_wrap=True)
+    for header in ("jobs", "killed", "$", "with waiting", "p50", "p95", "launches"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for name, of in (*pools.items(), ("all", result)):
+        waits = f"{of['wait_p50_s']:.0f} s", f"{of['wait_p95_s']:.0f} s"
+        table.add_row(name, str(of["jobs"]), str(of["killed"]), f"{of['usd']:.2f}", f"{of['total_usd']:.2f}", *waits, str(of["launches"]))
+    Console().print(table)
 
 
 def _load(trace: Path | None, hours: float) -> Trace:

@@ -130,7 +130,7 @@ def homes(trace: Trace, fleet: Fleet) -> dict[str | None, str | None]:
 def _ticks(world: World, replay: Replay, every: float, trace_end: float) -> Iterator[None]:
     """Move on from tick to tick, until the trace is over and its jobs are done, or nothing has moved for too long."""
     start, number, moved_at = world.timeline.now, 0, world.timeline.now
-    open_builds: list[Build] = []
+    seen, left = 0, list[Build]()  # builds that were looked at, and those of them that have not ended
     while True:
         world.move_to(start + number * every)
         yield
@@ -138,9 +138,10 @@ def _ticks(world: World, replay: Replay, every: float, trace_end: float) -> Iter
         if world.timeline.now < trace_end:
             moved_at = world.timeline.now
             continue
-        left = [b for b in (open_builds or replay.builds) if b.ended is None and is_servable(world.fleet, b)]
-        if len(left) != len(open_builds):
+        before = len(left), seen
+        left = [b for b in (*left, *replay.builds[seen:]) if b.ended is None and is_servable(world.fleet, b)]
+        seen = len(replay.builds)
+        if (len(left), seen) != before:
             moved_at = world.timeline.now
-        open_builds = left
         if (not left and replay.queued_all) or world.timeline.now - moved_at > _PATIENCE_SECONDS:
             return

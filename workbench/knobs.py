@@ -27,3 +27,14 @@ def load_with(path: Path, assignments: Iterable[str]) -> FleetSettings:
         except yaml.YAMLError as error:
             raise ConfigError(f"--set {assignment}: {' '.join(str(error).split())}") from error
     return check(raw, "--set" if assignments else str(path))
+
+
+def read_assignments(assignments: Iterable[str]) -> dict[str, Any]:
+    """Read ``KEY=VALUE`` for a policy that has no fleet file of its own. `ConfigError` names what is wrong."""
+    settings: dict[str, Any] = {}
+    for assignment in assignments:
+        key, sign, text = assignment.partition("=")
+        if not sign:
+            raise ConfigError(f"--set {assignment}: must be KEY=VALUE")
+        settings[key] = yaml.safe_load(text)
+    return settings

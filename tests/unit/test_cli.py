@@ -64,7 +64,7 @@ def test_match_says_who_serves_and_why_the_others_do_not():
         (["match", "a->b->c"], 1, "expression (a->b->c): column 5: '->' cannot be chained; use parentheses"),
         (["match", "!!a"], 1, "expression (!!a): column 2: '!' cannot follow '!'"),
         (["demo", "--trace", "/nonexistent.csv"], 1, "/nonexistent.csv: cannot be read"),
-        (["simulate", "--policy", "magic"], 1, "--policy (magic): must be autoscaler"),
+        (["simulate", "--policy", "magic"], 1, "--policy (magic): must be one of autoscaler, mxnet-ci"),
         (["simulate", "--set", "idle"], 1, "--set idle: must be KEY=VALUE or POOL.KEY=VALUE"),
         (["simulate", "--set", "nope.min_agents=1"], 1, "--set nope.min_agents=1: nope is not one of the pools (mxnetlinux-cpu"),
         (["simulate", "--set", "wait_usd_per_hour=-1"], 1, "defaults.wait_usd_per_hour (-1): input should be greater than or equal to 0"),

@@ -56,12 +56,12 @@ def write_comparison(out: Path) -> Path:
 
 
 def verdict(trace: str, means: Sequence[Row]) -> dict[str, Any]:
-    """Say whether ours is the cheapest of the defaults on a trace, and which rivals no setting of ours beats in both dollars and wait."""
+    """Say whether ours is the cheapest of the defaults on a trace, and which rivals are cheaper and faster than a point of our frontier."""
     ours = [row for row in means if row["policy"] == OURS]
     rivals = [row for row in means if row["policy"] not in (OURS, *_BOUNDS)]
     fixed = next((row for row in ours if row["setting"] in _DEFAULTS), None)
     best = min((row for row in rivals if row["setting"] in _DEFAULTS), key=lambda row: float(row["total_usd"]), default=None)
-    beyond = [row for row in rivals if all(row["usd"] < our["usd"] and row["wait_p95_s"] < our["wait_p95_s"] for our in _near(ours, row))]
+    beyond = [row for row in rivals if any(_beats(row, our) for our in frontier_of(ours))]
     return {
         "trace": trace,
         "ours": fixed,
@@ -71,9 +71,13 @@ def verdict(trace: str, means: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def _near(ours: Sequence[Row], rival: Row) -> Iterable[Row]:
-    """Settings of ours that a rival would have to beat: those that spend no more, or wait no longer, than it does."""
-    return [our for our in ours if our["usd"] <= rival["usd"] or our["wait_p95_s"] <= rival["wait_p95_s"]] or ours
+def frontier_of(rows: Sequence[Row]) -> list[Row]:
+    """The settings that no other of these beats in both dollars and p95 wait."""
+    return [row for row in rows if not any(_beats(other, row) for other in rows)]
+
+
+def _beats(row: Row, other: Row) -> bool:
+    return bool(row["usd"] < other["usd"] and row["wait_p95_s"] < other["wait_p95_s"])
 
 
 def _means(rows: Iterable[Row]) -> list[Row]:

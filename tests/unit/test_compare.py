@@ -1,0 +1,162 @@
+"""Comparing policies: what is played, what is kept, what is measured."""
+
+import csv
+import json
+
+import joblib
+import pytest
+from typer.testing import CliRunner
+
+from autoscaler.config import load_settings
+from autoscaler.errors import ConfigError
+from workbench.cli import app
+from workbench.compare import COLUMNS, Workload, compare, entries, play_entry, read_rows
+from workbench.contest import POLICIES, Contest, play
+from workbench.fleets import EXAMPLE_FLEET, fleet_for
+from workbench.report.comparison import verdict
+from workbench.traces import MXNET, MXNET_DAY, load_trace
+
+LINKERD = MXNET.parent / "linkerd_gha.csv.gz"
+TINY = Workload(file=LINKERD, hours=5.0)
+# Settings of ours: dollars, p95 wait. The last is no frontier: the second is cheaper and faster.
+OURS = [("", 100.0, 200.0), ("a=1", 200.0, 100.0), ("a=2", 400.0, 150.0)]
+HEADER = "queued_at,duration_s,label,job\n"
+
+
+def done(out, todo):
+    return list(compare(todo, out, jobs=1))[-1]
+
+
+def a_trace(tmp_path, *rows):
+    file = tmp_path / "trace.csv"
+    file.write_text(HEADER + "".join(f"{at},{seconds},{label},job\n" for at, seconds, label in rows), encoding="utf-8")
+    return load_trace(file, hours=24)
+
+
+def test_every_policy_finishes_a_quiet_trace():
+    rows = [play_entry(entry) for entry in entries([TINY], POLICIES, 1, sweep=False)]
+    kills = {"buildkite", "target-tracking"}  # they end machines without a look at what runs there
+    assert [row["policy"] for row in rows if row["finished"] < row["jobs"] or row["killed"]] == [
+        row["policy"] for row in rows if row["policy"] in kills and row["killed"]
+    ]
+
+
+def test_the_same_seed_is_the_same_run_to_the_cent():
+    [entry] = entries([TINY], ["autoscaler"], 1, sweep=False)
+    first, second = (play_entry(entry) | {"took_s": 0} for _ in range(2))
+    assert first == second
+
+
+def test_results_have_the_columns_that_others_read_first(tmp_path):
+    todo = entries([TINY], ["reactive"], 2, sweep=False)
+    assert done(tmp_path, todo) == (2, 2)
+    with (tmp_path / "results.csv").open(encoding="utf-8") as lines:
+        assert tuple(next(csv.reader(lines)))[: len(COLUMNS)] == COLUMNS
+    [first, _] = sorted(read_rows(tmp_path / "results.csv"), key=lambda row: row["seed"])
+    assert first["total_usd"] == pytest.approx(first["usd"] + first["wait_hours"] * 20.0, abs=0.02)
+    pools = read_rows(tmp_path / "pools.csv")
+    assert sum(row["usd"] for row in pools if row["seed"] == 1) == pytest.approx(first["usd"], abs=0.01)
+
+
+def test_a_comparison_that_was_stopped_goes_on_where_it_was(tmp_path, monkeypatch):
+    todo = entries([TINY], ["reactive", "karpenter"], 1, sweep=False)
+    done(tmp_path, todo[:1])
+    steps = list(compare(todo, tmp_path, jobs=1))
+    assert steps == [(1, 2), (2, 2)]
+    assert list(compare(todo, tmp_path, jobs=1)) == [(2, 2)]
+    assert len(read_rows(tmp_path / "results.csv")) == 2
+
+
+def test_a_directory_holds_one_comparison(tmp_path):
+    done(tmp_path, entries([TINY], ["reactive"], 1, sweep=False))
+    longer = Workload(file=LINKERD, hours=6.0)
+    with pytest.raises(ConfigError, match=r"holds results of another linkerd_gha.csv.gz"):
+        done(tmp_path, entries([longer], ["reactive"], 1, sweep=False))
+
+
+def test_the_same_comparison_runs_on_dask(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    todo = entries([TINY], ["reactive", "gitlab"], 1, sweep=False)
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster),
+        joblib.parallel_config("dask"),
+    ):
+        assert done(tmp_path, todo) == (2, 2)
+
+
+def test_a_knob_is_turned_once_for_each_value_and_the_default_stands_by_itself():
+    settings = [entry.settings for entry in entries([TINY], ["ec2-plugin"], 1, sweep=True)]
+    assert settings == [{}, {"idle_minutes": 1}, {"idle_minutes": 5}, {"idle_minutes": 10}, {"idle_minutes": 60}]
+
+
+def test_a_rival_that_beats_one_point_of_our_frontier_in_dollars_and_wait_is_named():
+    ours = [{"policy": "autoscaler", "setting": s, "usd": usd, "wait_p95_s": wait, "killed": 0, "total_usd": 0.0} for s, usd, wait in OURS]
+    cheaper_and_faster = {"policy": "x", "setting": "a=1", "usd": 90.0, "wait_p95_s": 150.0, "total_usd": 0.0, "killed": 0}
+    beaten = {"policy": "y", "setting": "", "usd": 300.0, "wait_p95_s": 140.0, "total_usd": 0.0, "killed": 0}
+    assert verdict("t", [*ours, cheaper_and_faster, beaten])["beyond"] == ["x a=1"]
+
+
+def test_measures_count_what_happened(tmp_path):
+    trace = a_trace(tmp_path, (0, 600, "cpu"), (0, 600, "cpu"), (7200, 60, "cpu"))
+    row = play(Contest(trace=trace, fleet=fleet_for(trace), hours=3.0, policy="karpenter"))
+    assert (row["jobs"], row["finished"], row["launches"], row["killed"]) == (3, 3, 2, 0)
+    assert row["late_share"] > 0
+    assert row["utilisation"] == pytest.approx(1260 / (row["agent_hours"] * 3600 * 4), abs=1e-3)
+    assert row["usd_per_busy_hour"] == pytest.approx(row["usd"] / (1260 / 3600), rel=0.02)
+    assert row["early_terminations"] == 1  # the last job took a minute
+    at, waiting, running, paid = next(point for point in row["timeline"] if point[2])
+    assert (waiting, running, paid) == (0, 2, 4)
+    assert trace.start_at < at < trace.start_at + 1200
+
+
+def test_the_bill_ends_with_the_trace_or_its_last_job(tmp_path):
+    trace = a_trace(tmp_path, (0, 60, "cpu"))
+    row = play(Contest(trace=trace, fleet=fleet_for(trace), hours=2.0, policy="ec2-fleet-plugin"))
+    assert row["agent_hours"] == pytest.approx(2.0, abs=0.01)
+
+
+def test_a_stage_is_played_when_the_one_before_is_done():
+    trace = load_trace(MXNET, hours=2.0, start_at=MXNET_DAY)
+    row = play(Contest(trace=trace, fleet=load_settings(EXAMPLE_FLEET), hours=2.0, policy="clairvoyant"))
+    assert row["finished"] == row["jobs"] == 10
+
+
+def test_a_guessed_fleet_has_a_pool_for_every_label(tmp_path):
+    labels = ("gpu_4_queue", "amd_mi300_8", "arm64_cpu", "windows-gpu", "", "linux && cuda", "H200")
+    fleet = fleet_for(a_trace(tmp_path, *((n, 60, label) for n, label in enumerate(labels)))).domain()
+    types = {name: (pool.offerings[0].instance_type, pool.executors) for name, pool in fleet.pools.items()}
+    assert types == {
+        "gpu-4-queue": ("g6.12xlarge", 1),
+        "amd-mi300-8": ("g6.48xlarge", 1),
+        "arm64-cpu": ("c7g.4xlarge", 4),
+        "windows-gpu": ("g4dn.8xlarge", 1),
+        "any": ("c6i.4xlarge", 4),
+        "linux-cuda": ("g6.4xlarge", 1),
+        "h200": ("g6.4xlarge", 1),
+    }
+    assert fleet.pools["linux-cuda"].labels == {"linux", "cuda"}
+    assert not fleet.pools["any"].exclusive
+
+
+def test_the_command_writes_results_and_a_report(tmp_path):
+    arguments = ["compare", "--trace", str(LINKERD), "--hours", "5", "--seeds", "1", "--policy", "reactive", "--policy", "autoscaler"]
+    ran = CliRunner().invoke(app, [*arguments, "--no-sweep", "--jobs", "1", "--out", str(tmp_path), "--json"])
+    assert ran.exit_code == 0, ran.output
+    told = json.loads(ran.stdout)
+    assert told["runs"] == 2
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "reactive" in page
+    assert "https://cdn" not in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--policy", "magic"], r"--policy \(magic\): must be one of autoscaler, mxnet-ci"),
+        (["--trace", "/nonexistent.csv"], r"/nonexistent.csv: cannot be read"),
+    ],
+)
+def test_what_is_refused_is_said_in_one_line(tmp_path, arguments, line):
+    with pytest.raises(ConfigError, match=line):
+        CliRunner().invoke(app, ["compare", "--out", str(tmp_path), "--seeds", "1", *arguments], catch_exceptions=False)
