@@ -3,9 +3,10 @@
 import csv
 import gzip
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from autoscaler.errors import ConfigError
@@ -13,6 +14,7 @@ from autoscaler.errors import ConfigError
 MXNET = Path(__file__).parent / "data" / "mxnet_stages.csv.gz"
 MXNET_DAY = datetime(2018, 9, 4, tzinfo=UTC).timestamp()
 _REQUIRED = ("queued_at", "duration_s", "label", "job")
+_LONGEST_SECONDS = 31 * 86_400.0
 _GZIP = b"\x1f\x8b"
 
 
@@ -55,7 +57,26 @@ def load_trace(path: Path, *, hours: float, start_at: float | None = None) -> Tr
         raise ConfigError(f"{path}: has no row with a duration")
     begin = start_at if start_at is not None else math.floor(min(row.queued_at for row in rows) / 3600) * 3600.0
     kept = sorted(_window(rows, begin, begin + hours * 3600), key=lambda row: row.queued_at)
+    try:
+        stages_in_order(kept)
+    except CycleError as error:
+        run, stage = error.args[1][0]
+        raise ConfigError(f"{path}: run {run}: stage {stage} waits for itself (depends_on)") from error
     return Trace(name=path.name, start_at=begin, rows=tuple(kept), dropped=dropped)
+
+
+def stages_in_order(rows: Iterable[Row]) -> list[tuple[str, str]]:
+    """The stages of all runs, as (run, stage), each behind the one that it waits for; `CycleError` where there is no such order.
+
+    A row without a run is no stage, and a stage that its run does not have is not waited for.
+    """
+    stages: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for row in rows:
+        if row.run:
+            before = stages.setdefault((row.run, row.stage), set())
+            if row.depends_on and row.depends_on != row.stage:
+                before.add((row.run, row.depends_on))
+    return [stage for stage in TopologicalSorter(stages).static_order() if stage in stages]
 
 
 def _window(rows: list[Row], begin: float, end: float) -> Iterator[Row]:
@@ -88,13 +109,20 @@ def _rows(path: Path) -> Iterator[Row | None]:
             raise ConfigError(f"{where}: job (''): must not be empty")
         yield Row(
             queued_at=_number(cells["queued_at"], "queued_at", where),
-            duration_seconds=_number(cells["duration_s"], "duration_s", where),
+            duration_seconds=_duration(cells["duration_s"], where),
             label=cells["label"] or None,
             job=cells["job"],
             run=cells.get("run", ""),
             stage=cells.get("stage", ""),
             depends_on=cells.get("depends_on", ""),
         )
+
+
+def _duration(text: str, where: str) -> float:
+    seconds = _number(text, "duration_s", where)
+    if seconds > _LONGEST_SECONDS:
+        raise ConfigError(f"{where}: duration_s ({text!r}): must be at most {_LONGEST_SECONDS:.0f} (31 days): no replay would ever end")
+    return seconds
 
 
 def _number(text: str, column: str, where: str) -> float:

@@ -46,6 +46,9 @@ def test_a_run_that_began_inside_counts_as_a_whole(tmp_path):
         (HEADER, "soon,1,cpu,a", "line 2: queued_at ('soon'): must be a number of seconds, 0 or more"),
         (HEADER, "0,-1,cpu,a", "line 2: duration_s ('-1'): must be a number of seconds, 0 or more"),
         (HEADER, "0,nan,cpu,a", "line 2: duration_s ('nan'): must be a number of seconds, 0 or more"),
+        (HEADER, "-5,1,cpu,a", "line 2: queued_at ('-5'): must be a number of seconds, 0 or more"),
+        (HEADER, "0,1e9,cpu,a", "line 2: duration_s ('1e9'): must be at most 2678400 (31 days): no replay would ever end"),
+        (HEADER, "0,1,cpu,a,r#1,One,Two\n0,1,cpu,a,r#1,Two,One", "run r#1: stage One waits for itself (depends_on)"),
         (HEADER, "0,1,cpu,", "line 2: job (''): must not be empty"),
         (HEADER, "0,,cpu,a", "has no row with a duration"),
         ("queued_at,label,job\n", "0,cpu,a", "line 1: column duration_s is missing"),
@@ -62,6 +65,26 @@ def test_a_trace_that_is_no_text_is_refused(tmp_path):
     path.write_bytes(b"\x1f\x8bnot really gzip")
     with pytest.raises(ConfigError, match="cannot be read"):
         load_trace(path, hours=1)
+
+
+def test_a_gzip_that_was_cut_short_is_refused(tmp_path):
+    path = tmp_path / "trace.csv.gz"
+    path.write_bytes(gzip.compress((HEADER + "0,1,cpu,job\n" * 1000).encode())[:-20])
+    with pytest.raises(ConfigError, match=r"trace.csv.gz: cannot be read \(Compressed file ended"):
+        load_trace(path, hours=1)
+
+
+def test_rows_may_stand_in_any_order_and_take_no_time_at_all(tmp_path):
+    trace = a_trace(tmp_path, "7300,0,cpu,b", "7200,60,cpu,a")
+    assert [(row.job, row.duration_seconds) for row in trace.rows] == [("a", 60.0), ("b", 0.0)]
+
+
+def test_a_stage_that_its_run_does_not_have_is_not_waited_for(tmp_path):
+    trace = a_trace(tmp_path, "0,10,cpu,m a,PR-1#4,Two,One")
+    controller = a_world().controllers["main"]
+    replay = Replay(trace, controller)
+    controller.timeline.move_to(controller.timeline.now + 1)
+    assert replay.queued_all
 
 
 def test_a_stage_waits_for_every_row_of_the_one_before(tmp_path):

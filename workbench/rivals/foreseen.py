@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from workbench.traces import Row, Trace
+from workbench.traces import Row, Trace, stages_in_order
 
 
 @dataclass(slots=True)
@@ -52,15 +52,11 @@ def _begins(trace: Trace) -> list[tuple[Row, float]]:
     ends: dict[tuple[str, str], float] = {}
 
     def begin_of(row: Row) -> float:
-        before = row.run, row.depends_on
-        waits = row.run and row.depends_on and row.depends_on != row.stage and before in stages
-        return end_of(before) if waits else row.queued_at
+        before = (row.run, row.depends_on) if row.run and row.depends_on != row.stage else ("", "")
+        return ends.get(before, row.queued_at)
 
-    def end_of(stage: tuple[str, str]) -> float:
-        if stage not in ends:
-            ends[stage] = max(begin_of(row) + row.duration_seconds for row in stages[stage])
-        return ends[stage]
-
+    for stage in stages_in_order(trace.rows):
+        ends[stage] = max(begin_of(row) + row.duration_seconds for row in stages[stage])
     return [(row, begin_of(row)) for row in trace.rows]
 
 
