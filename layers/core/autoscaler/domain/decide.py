@@ -156,6 +156,7 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
         if agent.phase is Phase.RETIRING and agent.record.instance_id not in kept and not agent.instance_ended
     ]
     walk.run(demand.wants, retiring)
+    walk.foresee(situation.due(controller))
     for pool in situation.pools_of(controller).values():
         if controller == pool.pool.controllers[0]:
             walk.keep_floor(pool)

@@ -26,12 +26,34 @@ class Sighting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunSeen:
+    """A pipeline run, and what it had when last seen: ids of items, keys of builds."""
+
+    project: str
+    stage: str  # what it has in its stage, roughly: the name under which stages are learned
+    since_at: float
+    seen_at: float
+    items: tuple[int, ...] = ()
+    builds: Mapping[str, str] = field(default_factory=dict)  # with their pools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageSeen:
+    """How a stage of a project went: seconds until the next one with what came then, by pool, and seconds of those that were the last."""
+
+    followed: tuple[tuple[float, Mapping[str, int]], ...] = ()
+    ended: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
     """What was learned on one controller: the last durations per job and pool, what runs and what waits now."""
 
     samples: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     running: Mapping[str, Sighting] = field(default_factory=dict)
     waiting: Mapping[str, float] = field(default_factory=dict)  # item -> seconds it had waited when last seen
+    runs: Mapping[str, RunSeen] = field(default_factory=dict)
+    stages: Mapping[str, StageSeen] = field(default_factory=dict)  # by project and number
     seen_at: float = 0.0
     version: int = 0
 
@@ -44,7 +66,7 @@ class Learned:
 
     def tells_what(self, other: "Learned") -> bool:
         """Tell whether nothing but time has passed: nothing ran or waited, then or now."""
-        return replace(self, seen_at=0.0) == replace(other, seen_at=0.0) and not self.running and not self.waiting
+        return replace(self, seen_at=0.0) == replace(other, seen_at=0.0) and not (self.running or self.waiting or self.runs)
 
     def knows(self, job: str, pool: str) -> bool:
         """Whether this very job was seen to end in this pool."""

@@ -1,6 +1,6 @@
 """Launch: one walk over the queue gives each item the executor it would get, and buys agents where waiting costs more."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
@@ -100,6 +100,19 @@ class LaunchWalk:
         for name, account in self._accounts.items():
             if account.booked and account.usd(self._pools[name]) > 0:
                 self._hold(name, Reason.WORTH_WAITING, account.text(self._pools[name], "against"))
+
+    def foresee(self, due: Mapping[str, int]) -> None:
+        """Have executors for stages to come, beyond what the queue takes."""
+        for name, count in due.items():
+            pool = self._pools[name]
+            for _ in range(count):
+                slot = self._supply.soonest((name,))
+                if slot is None or slot.free_seconds > pool.boot_seconds:
+                    if not self._buy(pool, Reason.STAGE_AHEAD, f"a stage to come needs {count} executors"):
+                        break
+                    slot = self._supply.soonest((name,))
+                if slot is not None:
+                    self._supply.occupy(slot, pool.p50_seconds)
 
     def keep_floor(self, pool: PoolView) -> None:
         """Add what the pool's minimum and its warm executors ask for, beyond what the queue does."""

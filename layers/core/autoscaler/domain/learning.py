@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from autoscaler.domain.durations import Learned, Sighting, job_key, pool_key
 from autoscaler.domain.numbers import PASS_SECONDS
 from autoscaler.domain.situation import Situation
+from autoscaler.domain.stages import Present, learn_stages, presents
 
 _PER_JOB = 20
 _PER_POOL = 200
 _JOBS_KEPT = 2000
+_STAGES_KEPT = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,10 @@ def learn(situation: Situation, controller: str) -> Lesson:
     ended_at = (before.seen_at + now) / 2
     for sighting in ended:
         _add_sample(samples, sighting, max(ended_at - sighting.since_at, 1.0))
+    runs, stages = learn_stages(before, _present(situation, controller), now)
     learned = Learned(
+        runs=runs,
+        stages=dict(list(stages.items())[-_STAGES_KEPT:]),
         samples=dict(list(samples.items())[-_JOBS_KEPT:]),
         running=running,
         waiting={f"{want.item.id}\n{want.item.job}": want.item.waiting_seconds for want in situation.demands[controller].wants},
@@ -49,6 +54,15 @@ def learn(situation: Situation, controller: str) -> Lesson:
     )
     begun = [sighting for key, sighting in seen.items() if key not in before.running]
     return Lesson(learned=learned, job_waits=_job_waits(before, learned, begun) if before.seen_at else {})
+
+
+def _present(situation: Situation, controller: str) -> dict[str, Present]:
+    """What every run has in the queue and on our executors now."""
+    wants = situation.demands[controller].wants
+    items = [(want.item.run, want.item.job, want.item.id, want.pools[0].name) for want in wants if want.item.run]
+    agents = [agent for pool in situation.pools_of(controller).values() for agent in pool.agents if agent.node]
+    builds = [(b.run, b.job, b.key, agent.pool.name) for agent in agents if agent.node for b in agent.node.builds if b.run]
+    return presents(items, builds)
 
 
 def _add_sample(samples: dict[str, tuple[float, ...]], sighting: Sighting, seconds: float) -> None:

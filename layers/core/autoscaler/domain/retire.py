@@ -46,9 +46,9 @@ def next_windows(situation: Situation, controller: str) -> dict[str, tuple[Windo
     """Record what each pool needs now, and learn from what is needed again; a view that cannot be believed does neither."""
     if situation.no_giving_up(controller):
         return {}
-    starved = starved_by_pool(situation, controller)
+    starved, ahead = starved_by_pool(situation, controller), situation.due(controller)
     return {
-        _key(pool): _look_on(situation, pool, demand_of(pool, starved.get(name, 0)))
+        _key(pool): _look_on(situation, pool, demand_of(pool, starved.get(name, 0) + ahead[name]))
         for name, pool in situation.pools_of(controller).items()
     }
 

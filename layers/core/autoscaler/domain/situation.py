@@ -1,5 +1,6 @@
 """One pass's snapshot, joined and resolved: what every rule looks at."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,7 @@ from autoscaler.domain.numbers import SAMPLES_KEPT
 from autoscaler.domain.pools import PoolView, view_pool
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.snapshot import ControllerView, Snapshot
+from autoscaler.domain.stages import due
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,10 @@ class Situation:
     def pools_of(self, controller: str) -> dict[str, PoolView]:
         """The pools that may serve one controller, by name."""
         return {name: pool for (served_by, name), pool in self.pools.items() if served_by == controller}
+
+    def due(self, controller: str) -> Counter[str]:
+        """Executors by pool that stages to come are worth having now."""
+        return due(self.snapshot.learned[controller], self.pools_of(controller), self.now)
 
     def queued_runs(self, controller: str) -> frozenset[str]:
         """Runs of which some part waits in the queue."""

@@ -1,0 +1,139 @@
+"""Stages of pipelines: a run that is busy with one of them announces the next, as its project's earlier runs have shown.
+
+A stage is what a run has in the queue and on executors at once; when none of it is left and more comes, that is its next stage. Of every
+project it is learned how long its first, second, ... stage takes, what comes then, in which pools, and how often nothing does.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from statistics import mean, median
+
+from autoscaler.domain.durations import Learned, RunSeen, StageSeen
+from autoscaler.domain.numbers import LOOK_GAP_SECONDS, PASS_SECONDS
+from autoscaler.domain.pools import PoolView
+
+_STAGES_TO_TRUST = 3
+_SAMPLES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """What one run has now: its items by id, its builds by key, each with its pool."""
+
+    job: str
+    items: Mapping[int, str]
+    builds: Mapping[str, str]
+
+
+def learn_stages(before: Learned, present: Mapping[str, Present], now: float) -> tuple[dict[str, RunSeen], dict[str, StageSeen]]:
+    """Follow every run for one look: the runs as they are now, and what their stages have taught."""
+    runs: dict[str, RunSeen] = {}
+    stages = dict(before.stages)
+    for run, has in present.items():
+        known = before.runs.get(run)
+        if known is None:
+            runs[run] = _begin(has, project_of(has.job), now)
+        elif came := _next_stage(known, has):
+            _note(stages, known, now, came)
+            runs[run] = _begin(has, known.project, now)
+        else:
+            runs[run] = replace(known, items=tuple(has.items), builds=dict(has.builds), seen_at=now)
+    for run, known in before.runs.items():
+        if run not in present:
+            if now - known.seen_at <= LOOK_GAP_SECONDS:
+                runs[run] = known  # between two stages, perhaps
+            else:
+                _note(stages, known, known.seen_at, Counter())
+    return runs, stages
+
+
+def project_of(job: str) -> str:
+    """What shares a Jenkinsfile: the folder of a branch or pull request, else the job itself."""
+    return job.rpartition("/")[0] or job
+
+
+def due(learned: Learned, pools: Mapping[str, PoolView], now: float) -> Counter[str]:
+    """Count the executors that stages to come are worth having now, by pool: another look later they would come too late."""
+    counts: Counter[str] = Counter()
+    for run in learned.runs.values():
+        history = learned.stages.get(_key(run.project, run.stage))
+        if history is not None:
+            own = Counter(run.builds.values())  # these will have ended by then
+            for name, count in _expected(history, now - run.since_at, pools).items():
+                counts[name] += max(0, count - own[name])
+    return counts
+
+
+def _expected(history: StageSeen, elapsed: float, pools: Mapping[str, PoolView]) -> dict[str, int]:
+    follow = [(seconds - elapsed, counts) for seconds, counts in history.followed if seconds > elapsed]
+    end = [seconds - elapsed for seconds in history.ended if seconds > elapsed]
+    if len(follow) < _STAGES_TO_TRUST:
+        return {}
+    share = len(follow) / (len(follow) + len(end))
+    ahead = sorted(seconds for seconds, _ in follow)
+    soon = ahead[len(ahead) // 4]
+    waste = mean(end) if end else 0.0
+    names = {name for _, counts in follow for name in counts}
+    expected: dict[str, int] = {}
+    for name in names & pools.keys():
+        pool = pools[name]
+        if soon > pool.boot_seconds + PASS_SECONDS:
+            continue
+        count = int(median(counts.get(name, 0) for _, counts in follow))
+        jobs = min(count, pool.pool.executors)
+        saved = share * pool.pool.wait_usd_per_hour * (pool.boot_seconds + PASS_SECONDS / 2) * jobs
+        idle = share * max(0.0, mean(ahead) - pool.boot_seconds) + (1 - share) * (waste + PASS_SECONDS)
+        if count and saved > pool.usd_per_hour * idle:
+            expected[name] = count
+    return expected
+
+
+def stage_name(pools: Iterable[str]) -> str:
+    """Stages that have about as much in the same pools are alike: a look may miss a short one, so counting stages would not do."""
+    return " ".join(f"{pool}*{2 ** count.bit_length() // 2}" for pool, count in sorted(Counter(pools).items()))
+
+
+def _begin(has: Present, project: str, now: float) -> RunSeen:
+    stage = stage_name((*has.items.values(), *has.builds.values()))
+    return RunSeen(project=project, stage=stage, since_at=now, seen_at=now, items=tuple(has.items), builds=dict(has.builds))
+
+
+def _next_stage(known: RunSeen, has: Present) -> Counter[str]:
+    """All that the run has, by pool, if most of it has come since the last look: its stages are one behind the other.
+
+    Jenkins names a stage's build by its run and its executor, so what the next stage runs on the same executor looks like what is left.
+    """
+    fresh_items = sum(item not in known.items for item in has.items)
+    fresh_builds = sum(build not in known.builds for build in has.builds)
+    begun = min(fresh_builds, sum(item not in has.items for item in known.items))  # an item that is gone may be a build that is new
+    left = len(has.items) + len(has.builds) - fresh_items - fresh_builds + begun
+    return Counter((*has.items.values(), *has.builds.values())) if fresh_items + fresh_builds - begun > left else Counter()
+
+
+def _note(stages: dict[str, StageSeen], run: RunSeen, now: float, came: Mapping[str, int]) -> None:
+    key, seconds = _key(run.project, run.stage), round(now - run.since_at, 1)
+    known = stages.pop(key, StageSeen())
+    if came:
+        known = replace(known, followed=(*known.followed, (seconds, dict(came)))[-_SAMPLES:])
+    else:
+        known = replace(known, ended=(*known.ended, seconds)[-_SAMPLES:])
+    stages[key] = known
+
+
+def _key(project: str, stage: str) -> str:
+    return f"{project}\n{stage}"
+
+
+def presents(items: Iterable[tuple[str, str, int, str]], builds: Iterable[tuple[str, str, str, str]]) -> dict[str, Present]:
+    """Gather by run. ``items``: (run, job, id, pool); ``builds``: (run, job, key, pool)."""
+    jobs: dict[str, str] = {}
+    of_items: dict[str, dict[int, str]] = {}
+    of_builds: dict[str, dict[str, str]] = {}
+    for run, job, item, pool in items:
+        jobs[run] = job
+        of_items.setdefault(run, {})[item] = pool
+    for run, job, build, pool in builds:
+        jobs[run] = job
+        of_builds.setdefault(run, {})[build] = pool
+    return {run: Present(job=job, items=of_items.get(run, {}), builds=of_builds.get(run, {})) for run, job in jobs.items()}
