@@ -9,7 +9,7 @@ import pytest
 from moto import mock_aws
 
 from autoscaler.adapters.dynamodb import DynamoState
-from autoscaler.domain.durations import Learned, Sighting
+from autoscaler.domain.durations import Learned, RunSeen, Sighting, StageSeen
 from autoscaler.domain.memory import Breaker, CoolOff, Life, Look, Memory, Month, Returns, Stuck, Window
 from autoscaler.domain.snapshot import IntentState, RecordState
 from autoscaler.errors import ConflictError
@@ -156,8 +156,14 @@ def test_memory_comes_back_as_it_was_and_is_replaced_only_by_who_read_it(state):
 
 def test_what_was_learned_is_kept_by_controller(state):
     learned = Learned(
-        samples={"cpu\njob": (1.0, 2.0)}, running={"k": Sighting(job="ü", pool="cpu", since_at=1.0)}, waiting={"1\nj": 2.0}, seen_at=3.0
+        samples={"cpu\njob": (1.0, 2.0)},
+        running={"k": Sighting(job="ü", pool="cpu", since_at=1.0)},
+        waiting={"1\nj": 2.0},
+        runs={"job/m/4": RunSeen(project="m", stage="cpu*2", since_at=1.0, seen_at=3.0, items=(7,), builds={"k": "cpu"})},
+        stages={"m\ncpu*2": StageSeen(followed=((60.0, {"gpu": 3}),), ended=(5.0,))},
+        seen_at=3.0,
     )
+    assert [name for name in Learned.__dataclass_fields__ if name != "version" and getattr(learned, name) == getattr(Learned(), name)] == []
     state.save_learned("main", learned)
     state.save_learned("other-one", Learned())
     book = state.read()

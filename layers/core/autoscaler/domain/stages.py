@@ -14,6 +14,7 @@ from autoscaler.domain.numbers import LOOK_GAP_SECONDS, PASS_SECONDS
 from autoscaler.domain.pools import PoolView
 
 _STAGES_TO_TRUST = 3
+_STAGES_AHEAD = 2
 _SAMPLES = 20
 
 
@@ -57,45 +58,74 @@ def due(learned: Learned, pools: Mapping[str, PoolView], now: float) -> Counter[
     """Count the executors that stages to come are worth having now, by pool: another look later they would come too late."""
     counts: Counter[str] = Counter()
     for run in learned.runs.values():
-        history = learned.stages.get(_key(run.project, run.stage))
-        if history is not None:
-            own = Counter(run.builds.values())  # these will have ended by then
-            for name, count in _expected(history, now - run.since_at, pools).items():
-                counts[name] += max(0, count - own[name])
+        own = Counter(run.builds.values())  # these will have ended by then
+        for name, count in _due_of(learned, run, pools, now).items():
+            counts[name] += max(0, count - own[name])
     return counts
 
 
-def _expected(history: StageSeen, elapsed: float, pools: Mapping[str, PoolView]) -> dict[str, int]:
+def _due_of(learned: Learned, run: RunSeen, pools: Mapping[str, PoolView], now: float) -> dict[str, int]:
+    """What one run will need: its next stage, and the one behind it where that comes as soon."""
+    needed: dict[str, int] = {}
+    stage, elapsed, ahead, share = run.stage, now - run.since_at, 0.0, 1.0
+    for _ in range(_STAGES_AHEAD):
+        history = learned.stages.get(_key(run.project, stage))
+        outlook = _outlook(history, elapsed) if history else None
+        if outlook is None:
+            break
+        outlook = replace(outlook, soon=ahead + outlook.soon, late=ahead + outlook.late, share=share * outlook.share)
+        for name, count in outlook.counts.items():
+            if name in pools and _is_worth(outlook, pools[name], count):
+                needed[name] = max(needed.get(name, 0), count)
+        stage, elapsed, ahead, share = stage_name(outlook.counts), 0.0, outlook.soon, outlook.share
+    return needed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outlook:
+    """What a stage's history says of the next one: when it may come (a quarter came sooner), when it comes on average, how likely it is."""
+
+    soon: float
+    late: float
+    ends: float  # how long it takes on average until nothing comes, where nothing does
+    share: float
+    counts: Counter[str]
+
+
+def _outlook(history: StageSeen, elapsed: float) -> _Outlook | None:
     follow = [(seconds - elapsed, counts) for seconds, counts in history.followed if seconds > elapsed]
     end = [seconds - elapsed for seconds in history.ended if seconds > elapsed]
     if len(follow) < _STAGES_TO_TRUST:
-        return {}
-    share = len(follow) / (len(follow) + len(end))
+        return None
     ahead = sorted(seconds for seconds, _ in follow)
-    soon = ahead[len(ahead) // 4]
-    waste = mean(end) if end else 0.0
-    names = {name for _, counts in follow for name in counts}
-    expected: dict[str, int] = {}
-    for name in names & pools.keys():
-        pool = pools[name]
-        if soon > pool.boot_seconds + PASS_SECONDS:
-            continue
-        count = int(median(counts.get(name, 0) for _, counts in follow))
-        jobs = min(count, pool.pool.executors)
-        saved = share * pool.pool.wait_usd_per_hour * (pool.boot_seconds + PASS_SECONDS / 2) * jobs
-        idle = share * max(0.0, mean(ahead) - pool.boot_seconds) + (1 - share) * (waste + PASS_SECONDS)
-        if count and saved > pool.usd_per_hour * idle:
-            expected[name] = count
-    return expected
+    names = sorted({name for _, counts in follow for name in counts})
+    counts = Counter({name: int(median(counts.get(name, 0) for _, counts in follow)) for name in names})
+    return _Outlook(
+        soon=ahead[len(ahead) // 4],
+        late=mean(ahead),
+        ends=mean(end) if end else 0.0,
+        share=len(follow) / (len(follow) + len(end)),
+        counts=+counts,
+    )
 
 
-def stage_name(pools: Iterable[str]) -> str:
+def _is_worth(outlook: _Outlook, pool: PoolView, count: int) -> bool:
+    """Tell whether it is time, and the waiting that is saved is worth more than the idling that is risked."""
+    if outlook.soon > pool.boot_seconds + PASS_SECONDS:
+        return False
+    jobs = min(count, pool.pool.executors)
+    saved = outlook.share * pool.pool.wait_usd_per_hour * (pool.boot_seconds + PASS_SECONDS / 2) * jobs
+    idle = outlook.share * max(0.0, outlook.late - pool.boot_seconds) + (1 - outlook.share) * (outlook.ends + PASS_SECONDS)
+    return saved > pool.usd_per_hour * idle
+
+
+def stage_name(counts: Mapping[str, int]) -> str:
     """Stages that have about as much in the same pools are alike: a look may miss a short one, so counting stages would not do."""
-    return " ".join(f"{pool}*{2 ** count.bit_length() // 2}" for pool, count in sorted(Counter(pools).items()))
+    return " ".join(f"{pool}*{2 ** count.bit_length() // 2}" for pool, count in sorted(counts.items()))
 
 
 def _begin(has: Present, project: str, now: float) -> RunSeen:
-    stage = stage_name((*has.items.values(), *has.builds.values()))
+    stage = stage_name(Counter((*has.items.values(), *has.builds.values())))
     return RunSeen(project=project, stage=stage, since_at=now, seen_at=now, items=tuple(has.items), builds=dict(has.builds))
 
 
