@@ -7,10 +7,23 @@ import pytest
 
 from autoscaler.domain import decide
 from autoscaler.domain.durations import Learned, RunSeen, StageSeen
-from autoscaler.domain.plan import Cordon, Launch
+from autoscaler.domain.plan import Cordon, CreateBeacon, Launch, Uncordon
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.stages import Present, due, learn_stages, project_of
-from support.builders import LONG_AGO, NOW, a_build, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_empty_window, an_item
+from support.builders import (
+    LONG_AGO,
+    NOW,
+    a_build,
+    a_fleet,
+    a_memory,
+    a_pool,
+    a_snapshot,
+    a_view,
+    an_agent,
+    an_empty_window,
+    an_item,
+    cordoned,
+)
 
 CPU, GPU = a_pool("cpu", executors=4), a_pool("gpu")
 RUN = "job/m/job/PR-1/4"
@@ -111,6 +124,12 @@ def test_executors_that_are_there_are_taken_first():
     record, node = an_agent(pool="gpu")
     snapshot = a_snapshot(a_view(node), records=(record,), learned={"main": learned(500.0, counts={"gpu": 1})})
     assert [step for step in decide.scale_up(snapshot, a_fleet(CPU, GPU)).steps if isinstance(step, Launch)] == []
+
+
+def test_an_agent_that_retires_comes_back_before_one_is_launched():
+    record, node = an_agent(pool="gpu")
+    snapshot = a_snapshot(a_view(cordoned(node)), records=(record,), learned={"main": learned(500.0, counts={"gpu": 1})})
+    assert [type(step) for step in decide.scale_up(snapshot, a_fleet(CPU, GPU)).steps if not isinstance(step, CreateBeacon)] == [Uncordon]
 
 
 def test_an_agent_that_a_stage_will_need_is_not_retired():

@@ -8,7 +8,7 @@ from autoscaler.domain.agents import Agent
 from autoscaler.domain.bound import uncordon
 from autoscaler.domain.demand import Want
 from autoscaler.domain.durations import Learned
-from autoscaler.domain.model import Market, Offering
+from autoscaler.domain.model import Market, Offering, Pool
 from autoscaler.domain.plan import Held, Launch, Uncordon
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.reasons import Reason
@@ -102,13 +102,13 @@ class LaunchWalk:
                 self._hold(name, Reason.WORTH_WAITING, account.text(self._pools[name], "against"))
 
     def foresee(self, due: Mapping[str, int]) -> None:
-        """Have executors for stages to come, beyond what the queue takes."""
+        """Have executors for stages to come, beyond what the queue takes; what retires comes back before anything is launched."""
         for name, count in due.items():
-            pool = self._pools[name]
+            pool, detail = self._pools[name], f"a stage to come needs {count} executors"
             for _ in range(count):
                 slot = self._supply.soonest((name,))
                 if slot is None or slot.free_seconds > pool.boot_seconds:
-                    if not self._buy(pool, Reason.STAGE_AHEAD, f"a stage to come needs {count} executors"):
+                    if not (self._bring_back((pool.pool,), detail) or self._buy(pool, Reason.STAGE_AHEAD, detail)):
                         break
                     slot = self._supply.soonest((name,))
                 if slot is not None:
@@ -150,7 +150,7 @@ class LaunchWalk:
 
     def _place(self, want: Want) -> None:
         slot = self._supply.soonest(self._servers_of(want))
-        if (slot is None or slot.free_seconds > 0) and self._bring_back(want):
+        if (slot is None or slot.free_seconds > 0) and self._bring_back(want.pools, f"{want.item.job} waits for it"):
             slot = self._supply.soonest(self._servers_of(want))
         pool = self._best_pool(want)
         start = slot.free_seconds if slot else inf
@@ -247,13 +247,13 @@ class LaunchWalk:
             self._servers[want.expression.name] = (*names, *matching)
         return self._servers[want.expression.name]
 
-    def _bring_back(self, want: Want) -> bool:
-        """Uncordon one retiring agent for this item: it is up and costs nothing to get."""
-        for pool in want.pools:
+    def _bring_back(self, pools: Iterable[Pool], detail: str) -> bool:
+        """Uncordon one retiring agent of these pools: it is up and costs nothing to get."""
+        for pool in pools:
             for agent in self._retiring.get(pool.name, []):
                 if agent.node and agent.mark and agent.busy_executors < agent.node.executors:
                     self._retiring[pool.name].remove(agent)
-                    self.uncordons.append(uncordon(agent, Reason.DEMAND_IS_BACK, f"{want.item.job} waits for it"))
+                    self.uncordons.append(uncordon(agent, Reason.DEMAND_IS_BACK, detail))
                     for seconds in ready_slots(agent, self._learned, self._now, self._runs):
                         self._supply.add(Slot(pool.name, seconds))
                     return True

@@ -1,7 +1,7 @@
 """Stages of pipelines: a run that is busy with one of them announces the next, as its project's earlier runs have shown.
 
-A stage is what a run has in the queue and on executors at once; when none of it is left and more comes, that is its next stage. Of every
-project it is learned how long its first, second, ... stage takes, what comes then, in which pools, and how often nothing does.
+A stage is what a run has in the queue and on executors at once; when most of what it has is new, that is its next stage. Of every
+project and stage it is learned how long it takes, what comes then, in which pools, and how often nothing does.
 """
 
 from collections import Counter
