@@ -3,6 +3,7 @@
 import csv
 import json
 
+import distributed
 import joblib
 import pytest
 from typer.testing import CliRunner
@@ -58,7 +59,7 @@ def test_results_have_the_columns_that_others_read_first(tmp_path):
     assert sum(row["usd"] for row in pools if row["seed"] == 1) == pytest.approx(first["usd"], abs=0.01)
 
 
-def test_a_comparison_that_was_stopped_goes_on_where_it_was(tmp_path, monkeypatch):
+def test_a_comparison_that_was_stopped_goes_on_where_it_was(tmp_path):
     todo = entries([TINY], ["reactive", "karpenter"], 1, sweep=False)
     done(tmp_path, todo[:1])
     steps = list(compare(todo, tmp_path, jobs=1))
@@ -75,7 +76,6 @@ def test_a_directory_holds_one_comparison(tmp_path):
 
 
 def test_the_same_comparison_runs_on_dask(tmp_path):
-    distributed = pytest.importorskip("distributed")
     todo = entries([TINY], ["reactive", "gitlab"], 1, sweep=False)
     with (
         distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
