@@ -7,7 +7,7 @@ for it.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 from autoscaler.config import FleetSettings, check
 from autoscaler.domain.model import Fleet
@@ -44,17 +44,16 @@ class Contest:
     seed: int = 1
 
 
-class Player:
+class Player(Protocol):
     """Someone who acts on the world at each of their ticks."""
 
     tick_seconds: float
 
     def tick(self) -> None:
         """Act."""
-        raise NotImplementedError
 
 
-class Ours(Player):
+class Ours:
     """The production passes. ``looks_every_seconds`` beside the fleet file's settings: from one look to the next."""
 
     def __init__(self, world: World, fleet: Fleet, looks_every_seconds: float) -> None:
@@ -72,7 +71,7 @@ class Ours(Player):
         self._functions.logged.clear()
 
 
-class Theirs(Player):
+class Theirs:
     """A rival."""
 
     def __init__(self, world: World, rival: Rival, foreseen: Foreseen) -> None:

@@ -22,10 +22,7 @@ def load_with(path: Path, assignments: Iterable[str]) -> FleetSettings:
         if pool and pool not in settings.pools:
             raise ConfigError(f"--set {assignment}: {pool} is not one of the pools ({', '.join(settings.pools)})")
         place = raw["pools"][pool] if pool else raw.setdefault("defaults", {})
-        try:
-            place[key] = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"--set {assignment}: {' '.join(str(error).split())}") from error
+        place[key] = _value(assignment, text)
     return check(raw, "--set" if assignments else str(path))
 
 
@@ -36,5 +33,12 @@ def read_assignments(assignments: Iterable[str]) -> dict[str, Any]:
         key, sign, text = assignment.partition("=")
         if not sign:
             raise ConfigError(f"--set {assignment}: must be KEY=VALUE")
-        settings[key] = yaml.safe_load(text)
+        settings[key] = _value(assignment, text)
     return settings
+
+
+def _value(assignment: str, text: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"--set {assignment}: {' '.join(str(error).split())}") from error

@@ -151,6 +151,14 @@ def test_the_command_writes_results_and_a_report(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("setting", "line"), [("idle_count=[1", "--set idle_count="), ("idle_count", "must be KEY=VALUE"), ("speed=1", "is no setting")]
+)
+def test_a_setting_that_cannot_be_read_is_refused_in_one_line(setting, line):
+    with pytest.raises(ConfigError, match=line):
+        CliRunner().invoke(app, ["simulate", "--policy", "gitlab", "--hours", "1", "--set", setting], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
     ("arguments", "line"),
     [
         (["--policy", "magic"], r"--policy \(magic\): must be one of autoscaler, mxnet-ci"),
