@@ -31,8 +31,7 @@ class Ec2FleetPlugin(Rival):
             site.launch(pool, pool.agents_for(len(pool.waiting) - pool.free_executors - self._planned(site, pool)))
         if self.idle_minutes and site.now - self._retained_at >= _RETENTION_SECONDS:
             self._retained_at = site.now
-            for pool in site.pools.values():
-                site.end(agent for agent in pool.idle if agent.idle_seconds(site.now) > self.idle_minutes * 60)
+            site.end_idle(self.idle_minutes * 60)
 
     def _planned(self, site: Site, pool: PoolSite) -> int:
         return pool.executors * sum(site.now - agent.since < self.online_timeout_seconds for agent in pool.booting)

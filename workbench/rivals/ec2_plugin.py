@@ -33,8 +33,7 @@ class Ec2Plugin(Rival):
             self._provision(site, pool, self._averages.setdefault(name, Averages()))
         if site.now - self._retained_at >= _RETENTION_SECONDS:
             self._retained_at = site.now
-            for pool in site.pools.values():
-                site.end(agent for agent in pool.idle if agent.idle_seconds(site.now) > self.idle_minutes * 60)
+            site.end_idle(self.idle_minutes * 60)
 
     def _provision(self, site: Site, pool: PoolSite, averages: Averages) -> None:
         load = self._load(site, pool)

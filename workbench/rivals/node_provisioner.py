@@ -82,5 +82,4 @@ class NodeProvisioner(Rival):
             site.launch(pool, pool.agents_for(averages.excess(load)))
         if site.now - self._retained_at >= _RETENTION_SECONDS:
             self._retained_at = site.now
-            for pool in site.pools.values():
-                site.end(agent for agent in pool.idle if agent.idle_seconds(site.now) > self.idle_minutes * 60)
+            site.end_idle(self.idle_minutes * 60)

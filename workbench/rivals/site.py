@@ -140,15 +140,10 @@ class Site:
         for agent in list(agents):
             self.world.ec2.end(agent.instance)
 
-    def cordon(self, agent: Agent) -> None:
-        """Let an agent take no more builds."""
-        if agent.node is not None:
-            self._controller.set_offline(agent.node.name, "scale-in", "rival")
-
-    def uncordon(self, agent: Agent) -> None:
-        """Let an agent take builds again."""
-        if agent.node is not None and agent.node.temporarily_offline:
-            self._controller.toggle(agent.node.name, "", "rival")
+    def end_idle(self, seconds: float) -> None:
+        """Terminate every agent on which nothing has run for longer than this."""
+        for pool in self.pools.values():
+            self.end(agent for agent in pool.idle if agent.idle_seconds(self.now) > seconds)
 
     def _request(self, pool: Pool, number: int) -> dict[str, object]:
         market = pool.offerings[0].market
