@@ -147,6 +147,9 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
     if view.quieting_down:
         yield Held(pool="", controller=controller, reason=Reason.QUIETING_DOWN, detail="the controller takes no new builds")
         return
+    due, floors = situation.due(controller), [pool for pool in situation.pools_of(controller).values() if pool.has_floor]
+    if not (demand.wants or due or floors):
+        return
     walk = _walk(situation, controller, room)
     kept = {agent.record.instance_id for agent in bound(situation, controller)}
     retiring = [
@@ -156,10 +159,9 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
         if agent.phase is Phase.RETIRING and agent.record.instance_id not in kept and not agent.instance_ended
     ]
     walk.run(demand.wants, retiring)
-    walk.foresee(situation.due(controller))
-    for pool in situation.pools_of(controller).values():
-        if controller == pool.pool.controllers[0]:
-            walk.keep_floor(pool)
+    walk.foresee(due)
+    for pool in floors:
+        walk.keep_floor(pool)
     yield from walk.uncordons
     yield from walk.steps()
     yield from walk.held.values()

@@ -1,6 +1,6 @@
 """How long builds take, learned from what was seen on executors, and when an executor will be free."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import ceil, inf
@@ -14,6 +14,9 @@ class Quantiles:
 
     p50_seconds: float
     p80_seconds: float
+
+
+_ASSUMED = Quantiles(ASSUMED_DURATION_SECONDS, ASSUMED_DURATION_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,18 +62,16 @@ class Learned:
 
     def quantiles(self, job: str, pool: str) -> Quantiles:
         """The best guess: this job in this pool, else the pool's, else what is assumed of any build."""
-        for key in (job_key(job, pool), pool_key(pool)):
-            if key in self.samples:
-                return quantiles(self.samples[key])
-        return Quantiles(ASSUMED_DURATION_SECONDS, ASSUMED_DURATION_SECONDS)
+        return self.of_job(job, pool) or self.of_job("", pool) or _ASSUMED
+
+    def of_job(self, job: str, pool: str) -> Quantiles | None:
+        """What was seen of this very job in this pool; None before it ended there."""
+        samples = self.samples.get(job_key(job, pool))
+        return quantiles(samples) if samples else None
 
     def tells_what(self, other: "Learned") -> bool:
         """Tell whether nothing but time has passed: nothing ran or waited, then or now."""
         return replace(self, seen_at=0.0) == replace(other, seen_at=0.0) and not (self.running or self.waiting or self.runs)
-
-    def knows(self, job: str, pool: str) -> bool:
-        """Whether this very job was seen to end in this pool."""
-        return job_key(job, pool) in self.samples
 
 
 def job_key(job: str, pool: str) -> str:
@@ -79,8 +80,8 @@ def job_key(job: str, pool: str) -> str:
 
 
 def pool_key(pool: str) -> str:
-    """The name under which all durations of a pool are kept."""
-    return f"{pool}\n"
+    """The name under which all durations of a pool are kept: those of the job without a name."""
+    return job_key("", pool)
 
 
 @lru_cache(maxsize=10_000)
@@ -90,7 +91,7 @@ def quantiles(samples: tuple[float, ...]) -> Quantiles:
     return Quantiles(*(ordered[max(0, ceil(share * len(ordered)) - 1)] for share in (0.5, 0.8)))
 
 
-def remaining_seconds(elapsed_seconds: float, job_p80_seconds: float | None, pool_p80_seconds: float) -> float:
+def remaining_seconds(elapsed_seconds: float, job_p80_seconds: float | None, pool_p80_seconds: Callable[[], float]) -> float:
     """Expect the end of a build; `inf`: do not count on it.
 
     Unknown jobs and those beyond their p80 are given as much again as they have run, at least the pool's p80.
@@ -100,4 +101,4 @@ def remaining_seconds(elapsed_seconds: float, job_p80_seconds: float | None, poo
             return inf
         if elapsed_seconds <= job_p80_seconds:
             return job_p80_seconds - elapsed_seconds
-    return max(elapsed_seconds, pool_p80_seconds)
+    return max(elapsed_seconds, pool_p80_seconds())

@@ -112,7 +112,7 @@ class LaunchWalk:
                         break
                     slot = self._supply.soonest((name,))
                 if slot is not None:
-                    self._supply.occupy(slot, pool.p50_seconds)
+                    self._supply.occupy(slot, self._learned.quantiles("", name).p50_seconds)
 
     def keep_floor(self, pool: PoolView) -> None:
         """Add what the pool's minimum and its warm executors ask for, beyond what the queue does."""

@@ -6,8 +6,7 @@ from functools import lru_cache
 from statistics import median
 
 from autoscaler.domain.agents import Agent
-from autoscaler.domain.durations import Learned
-from autoscaler.domain.memory import Memory
+from autoscaler.domain.memory import Memory, Returns
 from autoscaler.domain.model import Market, Offering, Pool
 from autoscaler.domain.numbers import BOOTS_TO_TRUST, PASS_SECONDS, TAILS_TO_TRUST
 from autoscaler.domain.reasons import Reason
@@ -23,10 +22,9 @@ class PoolView:
     agents: tuple[Agent, ...]
     boot_seconds: float
     break_even_seconds: float  # an idle agent kept for this long costs as much as another one and the waiting for it
-    keep: Keeping
+    returns: Mapping[str, Returns]  # how soon agents of each level were needed again
     tail_seconds: float
     usd_per_hour: float  # the first offering that may be asked for
-    p50_seconds: float
     offerings: tuple[Offering, ...]  # not cooled off, in order of preference
     paused: Reason | None
     paused_detail: str
@@ -35,6 +33,23 @@ class PoolView:
     def key(self) -> tuple[str, str]:
         """Controller and pool name."""
         return self.controller, self.pool.name
+
+    @property
+    def has_floor(self) -> bool:
+        """Whether its first controller, this one, sees to agents that are there without demand."""
+        return self.controller == self.pool.controllers[0] and bool(self.pool.min_agents or self.pool.warm_executors)
+
+    @property
+    def keep(self) -> Keeping:
+        """How long agents are kept without demand."""
+        wait_usd = self.pool.wait_usd_per_hour * _pause_seconds(self.pool, self.boot_seconds) / 3600.0
+        per_second = self.usd_per_hour / 3600.0
+        return Keeping(
+            returns=self.returns,
+            costs=Costs(usd_per_second=per_second, boot_usd=per_second * self.boot_seconds, wait_usd=wait_usd),
+            otherwise_seconds=self.break_even_seconds,
+            at_most_seconds=self.pool.max_idle_seconds,
+        )
 
     def agent_usd(self, work_seconds: float, items: int) -> float:
         """What one more agent costs: boot, its share of the work packed on the executors it fills, and its idle tail."""
@@ -57,13 +72,11 @@ class PoolView:
         return None
 
 
-def view_pool(
-    controller: str, pool: Pool, agents: tuple[Agent, ...], memory: Memory, learned: Mapping[str, Learned], now: float
-) -> PoolView:
+def view_pool(controller: str, pool: Pool, agents: tuple[Agent, ...], memory: Memory, now: float) -> PoolView:
     """Put together what is known of one pool on one controller."""
     boots = memory.boots.get(pool.name, ())
     boot = _median(boots) if len(boots) >= BOOTS_TO_TRUST else pool.boot_seconds
-    offerings = tuple(o for o in pool.offerings if not _cooled(memory, f"{pool.name}/{o.key}", now))
+    offerings = tuple([o for o in pool.offerings if not _cooled(memory, f"{pool.name}/{o.key}", now)])
     usd_per_hour = (offerings or pool.offerings)[0].usd_per_hour
     window = _break_even_seconds(pool, boot, usd_per_hour)
     tails = memory.tails.get(pool.name, ())
@@ -74,10 +87,9 @@ def view_pool(
         agents=agents,
         boot_seconds=boot,
         break_even_seconds=window,
-        keep=_keeping(controller, pool, memory, usd_per_hour, boot, window),
+        returns=memory.returns.get(f"{controller}/{pool.name}", {}) if pool.idle_seconds is None else {},
         tail_seconds=sum(tails) / len(tails) if len(tails) >= TAILS_TO_TRUST else window / 2,
         usd_per_hour=usd_per_hour,
-        p50_seconds=learned[controller].quantiles("", pool.name).p50_seconds,
         offerings=offerings,
         paused=paused,
         paused_detail=detail,
@@ -94,16 +106,6 @@ def _break_even_seconds(pool: Pool, boot_seconds: float, usd_per_hour: float) ->
 @lru_cache(maxsize=1000)
 def _median(seconds: tuple[float, ...]) -> float:
     return median(seconds)
-
-
-def _keeping(controller: str, pool: Pool, memory: Memory, usd_per_hour: float, boot_seconds: float, window: float) -> Keeping:
-    known = memory.returns.get(f"{controller}/{pool.name}", {}) if pool.idle_seconds is None else {}
-    costs = Costs(
-        usd_per_second=usd_per_hour / 3600.0,
-        boot_usd=usd_per_hour * boot_seconds / 3600.0,
-        wait_usd=pool.wait_usd_per_hour * _pause_seconds(pool, boot_seconds) / 3600.0,
-    )
-    return Keeping(returns=known, costs=costs, otherwise_seconds=window, at_most_seconds=pool.max_idle_seconds)
 
 
 def _pause_seconds(pool: Pool, boot_seconds: float) -> float:

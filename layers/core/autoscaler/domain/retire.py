@@ -64,6 +64,8 @@ def _look_on(situation: Situation, pool: PoolView, demand: int) -> tuple[Window,
 def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window]) -> list[Cordon | Held]:
     """Choose which ready agents of a pool to cordon, idle longest first, then least work left."""
     ready = [agent for agent in pool.agents if agent.phase is Phase.READY]
+    if not ready:
+        return []
     window = windows[_key(pool)]
     most = max(needed_lately(window, pool.keep, situation.now), _floor(situation, pool))
     extra = len(ready) - most

@@ -7,7 +7,7 @@ Low and high numbers of agents are learned apart, since the first agent is misse
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
@@ -105,10 +105,10 @@ def needed_lately(window: Window, keep: Keeping, now: float) -> int:
     """The most agents that are still worth keeping: the n-th was needed no longer ago than it is kept."""
     most, below = 0, 0
     for at, needed in reversed(window.peaks):
-        most = max((most, *_kept(range(below + 1, needed + 1), now - at, keep)))
+        number = needed
+        while number > max(below, most):  # from above, a level at a time: all of a level are kept for as long
+            if now - at <= keep.seconds(number):
+                most = number
+            number = (1 << (number.bit_length() - 1)) - 1
         below = max(below, needed)
     return most
-
-
-def _kept(numbers: Iterable[int], ago: float, keep: Keeping) -> Iterable[int]:
-    return (number for number in numbers if ago <= keep.seconds(number))

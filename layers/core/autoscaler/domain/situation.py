@@ -116,7 +116,7 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
     for agent in agents:
         by_key.setdefault(agent.key, []).append(agent)
     pools = {
-        (view.name, pool.name): view_pool(view.name, pool, tuple(by_key.get((view.name, pool.name), ())), memory, snapshot.learned, now)
+        (view.name, pool.name): view_pool(view.name, pool, tuple(by_key.get((view.name, pool.name), ())), memory, now)
         for view in snapshot.controllers.values()
         for pool in fleet.pools_of(view.name)
     }

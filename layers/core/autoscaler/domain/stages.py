@@ -93,6 +93,8 @@ class _Outlook:
 
 
 def _outlook(history: StageSeen, elapsed: float) -> _Outlook | None:
+    if len(history.followed) < _STAGES_TO_TRUST:
+        return None
     follow = [(seconds - elapsed, counts) for seconds, counts in history.followed if seconds > elapsed]
     end = [seconds - elapsed for seconds in history.ended if seconds > elapsed]
     if len(follow) < _STAGES_TO_TRUST:

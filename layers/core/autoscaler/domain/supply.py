@@ -72,9 +72,9 @@ def build_remaining_seconds(build: Build, pool: str, learned: Learned, now: floa
     if elapsed is None:
         seen = learned.running.get(build.key)
         elapsed = now - seen.since_at if seen else 0.0
-    known = learned.knows(build.job, pool)
-    job_p80 = learned.quantiles(build.job, pool).p80_seconds if known else build.estimate_seconds
-    return remaining_seconds(elapsed, job_p80, learned.quantiles("", pool).p80_seconds)
+    known = learned.of_job(build.job, pool)
+    job_p80 = known.p80_seconds if known else build.estimate_seconds
+    return remaining_seconds(elapsed, job_p80, lambda: learned.quantiles("", pool).p80_seconds)
 
 
 def agent_remaining_seconds(agent: Agent, learned: Learned, now: float, queued_runs: frozenset[str]) -> tuple[float, ...]:
