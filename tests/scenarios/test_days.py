@@ -73,7 +73,7 @@ def test_a_day_of_the_mxnet_ci_is_served_whole(example_fleet):
 
 
 def test_two_controllers_share_a_pool_and_one_of_them_may_be_down():
-    day = Day(in_memory(a_pool("cpu", controllers=("main", "other"))))
+    day = Day(in_memory(a_pool("cpu", controllers=("main", "other"), idle_seconds=1800.0)))
     other = day.world.controllers["other"]
     day.jenkins.up = "starting"
     other.submit("job", "cpu", 60.0)

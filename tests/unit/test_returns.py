@@ -1,5 +1,7 @@
 """How long the n-th agent is kept without demand, learned from how soon demand for it came back."""
 
+from dataclasses import replace
+
 import pytest
 
 from autoscaler.domain.memory import Returns, Window
@@ -20,17 +22,25 @@ def returns(*times, jobs=1.0):
     return Returns(times=counts, jobs=tuple(count * jobs for count in counts))
 
 
-def keep(seen=None, at_most=7200.0):
-    return Keeping(returns=seen or {}, costs=COSTS, otherwise_seconds=1800.0, at_most_seconds=at_most)
+def keep(seen=None, at_most=7200.0, costs=COSTS, fixed=None):
+    return Keeping(returns=seen or {}, costs=costs, fixed_seconds=fixed, at_most_seconds=at_most)
 
 
 def within(seconds, times=50.0, jobs=1.0):
     return returns(*(0.0,) * EDGES.index(seconds), times, jobs=jobs)
 
 
-def test_before_returns_were_seen_an_agent_is_kept_for_as_long_as_another_would_cost():
-    assert keep().seconds(1) == 1800.0
-    assert keep({"1": within(60.0, times=9.0)}).seconds(1) == 1800.0
+def test_before_returns_were_seen_the_dearer_the_replacement_the_longer_an_agent_is_kept():
+    cheap, dear = (replace(COSTS, wait_usd=COSTS.wait_usd * factor) for factor in (0.1, 2.0))
+    assert keep(costs=cheap).seconds(1) < keep().seconds(1) < keep(costs=dear).seconds(1)
+
+
+def test_a_few_returns_do_not_yet_outweigh_what_is_so_anywhere():
+    assert keep({"1": within(14_400.0, times=1.0)}).seconds(1) == keep().seconds(1)
+
+
+def test_an_operator_may_fix_it():
+    assert keep({"1": within(480.0)}, fixed=77.0).seconds(1) == 77.0
 
 
 def test_demand_that_comes_back_soon_is_waited_for_and_no_longer():
@@ -88,6 +98,6 @@ def test_where_nothing_is_remembered_nothing_is_noted():
 
 def test_as_many_are_kept_as_were_needed_no_longer_ago_than_each_is_kept():
     peaks = a_window((3000, 9), (1000, 5), (0, 2))
-    assert needed_lately(peaks, keep(), NOW) == 5
+    assert needed_lately(peaks, keep(fixed=1800.0), NOW) == 5
     assert needed_lately(peaks, keep({"4": within(3600.0, jobs=4.0), "3": within(60.0)}), NOW) == 9
     assert needed_lately(peaks, keep({"3": within(60.0), "2": within(60.0), "4": within(60.0)}), NOW) == 2

@@ -71,7 +71,7 @@ def test_keeps_as_many_as_were_needed_at_once():
 
 
 def test_a_window_that_is_not_full_retires_nothing():
-    memory = a_memory(windows={"main/cpu": Window(opened_at=NOW - 120, seen_at=NOW - 60, peaks=((NOW - 60, 0),))})
+    memory = a_memory(windows={"main/cpu": Window(opened_at=NOW - 60, seen_at=NOW - 30, peaks=((NOW - 30, 0),))})
     plan = decide_down(an_agent(), memory=memory)
     assert (plan.steps, held(plan)) == ((), {Reason.WINDOW_OPEN})
 

@@ -35,7 +35,7 @@ class _Account:
         return pool.pool.wait_usd_per_hour * self.excess_seconds / HOUR_SECONDS
 
     def agent_usd(self, pool: PoolView) -> float:
-        return pool.agent_usd(self.work_seconds / len(self.booked), len(self.booked))
+        return pool.extra_usd(self.work_seconds / len(self.booked), len(self.booked))
 
     def text(self, pool: PoolView, relation: str) -> str:
         hours, usd, price = self.excess_seconds / HOUR_SECONDS, self.usd(pool), self.agent_usd(pool)

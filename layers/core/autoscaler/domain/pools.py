@@ -47,7 +47,7 @@ class PoolView:
         return Keeping(
             returns=self.returns,
             costs=Costs(usd_per_second=per_second, boot_usd=per_second * self.boot_seconds, wait_usd=wait_usd),
-            otherwise_seconds=self.break_even_seconds,
+            fixed_seconds=self.pool.idle_seconds,
             at_most_seconds=self.pool.max_idle_seconds,
         )
 
@@ -55,6 +55,11 @@ class PoolView:
         """What one more agent costs: boot, its share of the work packed on the executors it fills, and its idle tail."""
         filled = max(1, min(items, self.pool.executors))
         return self.usd_per_hour * (self.boot_seconds + work_seconds / filled + self.tail_seconds) / 3600.0
+
+    def extra_usd(self, work_seconds: float, items: int) -> float:
+        """What another agent costs more than work that waits for agents there are: boot, idle tail, and executors that it leaves empty."""
+        empty = 1.0 - min(items, self.pool.executors) / self.pool.executors
+        return self.usd_per_hour * (self.boot_seconds + work_seconds * empty + self.tail_seconds) / 3600.0
 
     def score(self, duration_seconds: float, start_seconds: float, items: int) -> tuple[float, int, str]:
         """Order pools for an item: dollars of waiting and of running there; ties go to fewer labels, then to the name."""
@@ -87,7 +92,7 @@ def view_pool(controller: str, pool: Pool, agents: tuple[Agent, ...], memory: Me
         agents=agents,
         boot_seconds=boot,
         break_even_seconds=window,
-        returns=memory.returns.get(f"{controller}/{pool.name}", {}) if pool.idle_seconds is None else {},
+        returns=memory.returns.get(f"{controller}/{pool.name}", {}),
         tail_seconds=sum(tails) / len(tails) if len(tails) >= TAILS_TO_TRUST else window / 2,
         usd_per_hour=usd_per_hour,
         offerings=offerings,

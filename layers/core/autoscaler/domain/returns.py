@@ -10,7 +10,8 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil
+from itertools import pairwise
+from math import ceil, log
 
 from autoscaler.domain.memory import Returns, Window
 
@@ -18,8 +19,20 @@ from autoscaler.domain.memory import Returns, Window
 EDGES = (0.0, 60.0, 120.0, 240.0, 480.0, 900.0, 1800.0, 2700.0, 3600.0, 5400.0, 7200.0, 14_400.0, 28_800.0)
 # Each return seen makes those before it count a little less: the last hundred or so decide.
 _FADES = 0.99
-RETURNS_TO_TRUST = 10.0
+# Before anything was seen, a return is believed to be as likely within one doubling of the time as within the next; half never come.
+_ANYWHERE_COUNTS, _POOL_COUNTS = 3.0, 5.0
+_SOONEST_SECONDS, _NEVER_SHARE = 15.0, 0.5
 _NONE = Returns(times=(0.0,) * (len(EDGES) + 1), jobs=(0.0,) * (len(EDGES) + 1))
+
+
+def _anywhere() -> Returns:
+    spans = [log(high / low) for low, high in pairwise((_SOONEST_SECONDS, *EDGES[1:]))]
+    soon = _ANYWHERE_COUNTS * (1.0 - _NEVER_SHARE) / sum(spans)
+    times = (0.0, *(soon * span for span in spans), _ANYWHERE_COUNTS * _NEVER_SHARE)
+    return Returns(times=times, jobs=times)
+
+
+_ANYWHERE = _anywhere()
 
 
 def level_of(number: int) -> str:
@@ -62,26 +75,30 @@ class Costs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """How long agents of a pool are kept without demand: what was cheapest where that was seen, else ``otherwise_seconds``."""
+    """How long agents of a pool are kept without demand: what is cheapest over the returns seen, unless an operator has fixed it."""
 
     returns: Mapping[str, Returns]
     costs: Costs
-    otherwise_seconds: float
+    fixed_seconds: float | None
     at_most_seconds: float
 
     def seconds(self, number: int) -> float:
         """How long the n-th agent is kept."""
-        for seen in (self.returns.get(level_of(number)), _together(tuple(self.returns.values()))):
-            if seen is not None and sum(seen.times) >= RETURNS_TO_TRUST:
-                return _cheapest_seconds(seen, self.costs, self.at_most_seconds)
-        return self.otherwise_seconds
+        if self.fixed_seconds is not None:
+            return self.fixed_seconds
+        return _cheapest_seconds(_believed(tuple(self.returns.items()), level_of(number)), self.costs, self.at_most_seconds)
 
 
 @lru_cache(maxsize=1000)
-def _together(levels: tuple[Returns, ...]) -> Returns | None:
-    """All levels of a pool as one: what is known of the others is better than nothing."""
-    if not levels:
-        return None
+def _believed(seen: tuple[tuple[str, Returns], ...], level: str) -> Returns:
+    """What a level's own returns say, beside a few that are as those of the whole pool, beside a few that are as anywhere."""
+    pool = _together([_ANYWHERE, *(returns for _, returns in seen)])
+    share = _POOL_COUNTS / sum(pool.times)
+    borrowed = Returns(times=tuple(n * share for n in pool.times), jobs=tuple(n * share for n in pool.jobs))
+    return _together([borrowed, dict(seen).get(level, _NONE)])
+
+
+def _together(levels: list[Returns]) -> Returns:
     return Returns(
         times=tuple(map(sum, zip(*(level.times for level in levels), strict=True))),
         jobs=tuple(map(sum, zip(*(level.jobs for level in levels), strict=True))),
