@@ -30,6 +30,7 @@ POLICIES = (OURS, *RIVALS)
 # How long after the last arrival a job may still begin or end: a policy that leaves jobs behind does not play for ever.
 _PATIENCE_SECONDS = 12 * 3600.0
 _LOOKS_EVERY_SECONDS = 60.0
+_REST_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,18 +55,29 @@ class Player(Protocol):
 
 
 class Ours:
-    """The production passes. ``looks_every_seconds`` beside the fleet file's settings: from one look to the next."""
+    """The production passes. ``looks_every_seconds`` beside the fleet file's settings: from one look to the next.
+
+    To be quick, a look is left out while nothing has happened since one that did nothing, for up to a minute: what only time brings
+    about (an agent kept long enough, a job to come) is seen up to a minute late, never early.
+    """
 
     def __init__(self, world: World, fleet: Fleet, looks_every_seconds: float) -> None:
         """Take this world in hand."""
         self.tick_seconds = looks_every_seconds
         self._functions = Straight(world, fleet)
+        self._timeline = world.timeline
+        self._looked_at, self._happened, self._acted = -_REST_SECONDS, 0, False
 
     def tick(self) -> None:
         """Run the three functions, as the schedule does."""
+        rested = self._timeline.now - self._looked_at >= _REST_SECONDS
+        if not (rested or self._acted or self._timeline.happened != self._happened):
+            return
+        self._looked_at, self._happened = self._timeline.now, self._timeline.happened
         self._functions.publish_metrics()
         self._functions.scale_up()
         self._functions.scale_down()
+        self._acted = any(report.plan.steps for report in self._functions.reports)
         self._functions.metrics.published.clear()
         self._functions.reports.clear()
         self._functions.logged.clear()

@@ -9,7 +9,7 @@ import pytest
 from moto import mock_aws
 
 from autoscaler.adapters.dynamodb import DynamoState
-from autoscaler.domain.durations import Learned, RunSeen, Sighting, StageSeen
+from autoscaler.domain.durations import Arrivals, Expected, Learned, RunSeen, Sequel, Sighting, StageSeen
 from autoscaler.domain.memory import Breaker, CoolOff, Life, Look, Memory, Month, Returns, Stuck, Window
 from autoscaler.domain.snapshot import IntentState, RecordState
 from autoscaler.errors import ConflictError
@@ -161,6 +161,8 @@ def test_what_was_learned_is_kept_by_controller(state):
         waiting={"1\nj": 2.0},
         runs={"job/m/4": RunSeen(project="m", stage="cpu*2", since_at=1.0, seen_at=3.0, items=(7,), builds={"k": "cpu"})},
         stages={"m\ncpu*2": StageSeen(followed=((60.0, {"gpu": 3}),), ended=(5.0,))},
+        arrivals={"j": Arrivals(pool="cpu", times=(1.0, 2.0), count=2, expected=(Expected(at=9.0, period_seconds=8.0, share=0.5),))},
+        sequels={"j": Sequel(after="i", delays=(60.0, 90.0), missed=1)},
         seen_at=3.0,
     )
     assert [name for name in Learned.__dataclass_fields__ if name != "version" and getattr(learned, name) == getattr(Learned(), name)] == []

@@ -83,7 +83,11 @@ def learned(elapsed, *, followed=5, ended=0, seconds=600.0, counts=None, own=Non
 
 def due_now(known):
     snapshot = a_snapshot(a_view(), learned={"main": known})
-    return decide.assess(snapshot, a_fleet(CPU, GPU)).due("main")
+    return executors_foreseen(snapshot, a_fleet(CPU, GPU))
+
+
+def executors_foreseen(snapshot, fleet):
+    return {pool: foreseen.executors for pool, foreseen in decide.assess(snapshot, fleet).foreseen("main").items()}
 
 
 def test_a_stage_is_due_when_a_boot_and_a_look_are_left_before_it():
@@ -103,7 +107,7 @@ def test_what_seldom_comes_is_not_worth_an_idle_machine():
     assert due_now(learned(500.0, followed=5, ended=5)) == Counter(gpu=3)
     dear = a_fleet(CPU, replace(GPU, offerings=(replace(GPU.offerings[0], usd_per_hour=90.0),)))
     snapshot = a_snapshot(a_view(), learned={"main": learned(500.0, followed=5, ended=5)})
-    assert decide.assess(snapshot, dear).due("main") == Counter()
+    assert executors_foreseen(snapshot, dear) == {}
 
 
 def test_executors_that_the_run_has_now_will_be_free_by_then():
@@ -115,8 +119,8 @@ def test_agents_are_launched_for_a_stage_that_is_due():
         a_snapshot(a_view(), learned={"main": learned(500.0, counts={"cpu": 6, "gpu": 1}, own={"x": "other"})}), a_fleet(CPU, GPU)
     )
     assert {(s.pool, s.count, s.reason) for s in plan.steps if isinstance(s, Launch)} == {
-        ("cpu", 2, Reason.STAGE_AHEAD),
-        ("gpu", 1, Reason.STAGE_AHEAD),
+        ("cpu", 2, Reason.FORESEEN),
+        ("gpu", 1, Reason.FORESEEN),
     }
 
 

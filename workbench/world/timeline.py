@@ -11,6 +11,7 @@ class Timeline:
     def __init__(self, start_at: float) -> None:
         """Begin at an instant."""
         self.now = start_at
+        self.happened = 0  # how many things have
         self._order = count()
         self._due: list[tuple[float, int, Callable[[], None]]] = []
 
@@ -27,6 +28,7 @@ class Timeline:
         while self._due and self._due[0][0] <= when:
             at, _, happen = heappop(self._due)
             self.now = at
+            self.happened += 1
             happen()
         self.now = max(self.now, when)
 

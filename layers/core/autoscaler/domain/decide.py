@@ -17,6 +17,7 @@ from autoscaler.domain import giveup, looks, notices, retire
 from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.bound import bound, bring_back_bound, drain_again, let_resume
 from autoscaler.domain.breakers import failed_boots
+from autoscaler.domain.foresight import NOTHING
 from autoscaler.domain.launch import LaunchWalk
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Memory
@@ -64,8 +65,9 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
             problem = snapshot.controllers[controller].problem or "nothing is given up meanwhile"
             decided.append(Held(pool="", controller=controller, reason=reason, detail=problem))
             continue
-        for pool in situation.pools_of(controller).values():
-            decided += retire.surplus(situation, pool, windows)
+        foreseen = situation.foreseen(controller)
+        for name, pool in situation.pools_of(controller).items():
+            decided += retire.surplus(situation, pool, windows, foreseen.get(name, NOTHING))
         decided += drain_again(situation, controller, _cordons(decided))
         decided += outdated(situation, controller, _cordons(decided))
     decided += strangers(situation)
@@ -147,8 +149,8 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
     if view.quieting_down:
         yield Held(pool="", controller=controller, reason=Reason.QUIETING_DOWN, detail="the controller takes no new builds")
         return
-    due, floors = situation.due(controller), [pool for pool in situation.pools_of(controller).values() if pool.has_floor]
-    if not (demand.wants or due or floors):
+    foreseen, floors = situation.foreseen(controller), [pool for pool in situation.pools_of(controller).values() if pool.has_floor]
+    if not (demand.wants or foreseen or floors):
         return
     walk = _walk(situation, controller, room)
     kept = {agent.record.instance_id for agent in bound(situation, controller)}
@@ -159,7 +161,7 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
         if agent.phase is Phase.RETIRING and agent.record.instance_id not in kept and not agent.instance_ended
     ]
     walk.run(demand.wants, retiring)
-    walk.foresee(due)
+    walk.foresee(foreseen)
     for pool in floors:
         walk.keep_floor(pool)
     yield from walk.uncordons

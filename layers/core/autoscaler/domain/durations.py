@@ -49,6 +49,34 @@ class StageSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """When a job that comes at the same time every period comes next, and how often it did."""
+
+    at: float
+    period_seconds: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrivals:
+    """When a job was asked for: the last times, and what is expected of it. ``count``: how often in all."""
+
+    pool: str
+    times: tuple[float, ...]
+    count: int
+    expected: tuple[Expected, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sequel:
+    """The job after which another one comes: seconds until it did, and how often it did not."""
+
+    after: str
+    delays: tuple[float, ...]
+    missed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
     """What was learned on one controller: the last durations per job and pool, what runs and what waits now."""
 
@@ -57,6 +85,8 @@ class Learned:
     waiting: Mapping[str, float] = field(default_factory=dict)  # item -> seconds it had waited when last seen
     runs: Mapping[str, RunSeen] = field(default_factory=dict)
     stages: Mapping[str, StageSeen] = field(default_factory=dict)  # by project and number
+    arrivals: Mapping[str, Arrivals] = field(default_factory=dict)  # by job
+    sequels: Mapping[str, Sequel] = field(default_factory=dict)  # by the job that follows
     seen_at: float = 0.0
     version: int = 0
 

@@ -8,6 +8,7 @@ from autoscaler.domain.agents import Agent
 from autoscaler.domain.bound import uncordon
 from autoscaler.domain.demand import Want
 from autoscaler.domain.durations import Learned
+from autoscaler.domain.foresight import Foreseen
 from autoscaler.domain.model import Market, Offering, Pool
 from autoscaler.domain.plan import Held, Launch, Uncordon
 from autoscaler.domain.pools import PoolView
@@ -101,14 +102,14 @@ class LaunchWalk:
             if account.booked and account.usd(self._pools[name]) > 0:
                 self._hold(name, Reason.WORTH_WAITING, account.text(self._pools[name], "against"))
 
-    def foresee(self, due: Mapping[str, int]) -> None:
-        """Have executors for stages to come, beyond what the queue takes; what retires comes back before anything is launched."""
-        for name, count in due.items():
-            pool, detail = self._pools[name], f"a stage to come needs {count} executors"
-            for _ in range(count):
+    def foresee(self, foreseen: Mapping[str, Foreseen]) -> None:
+        """Have executors for what is to come, beyond what the queue takes; what retires comes back before anything is launched."""
+        for name, due in foreseen.items():
+            pool, detail = self._pools[name], f"{due.executors} executor{'s' * (due.executors > 1)} for what is to come: {due.why}"
+            for _ in range(due.executors):
                 slot = self._supply.soonest((name,))
                 if slot is None or slot.free_seconds > pool.boot_seconds:
-                    if not (self._bring_back((pool.pool,), detail) or self._buy(pool, Reason.STAGE_AHEAD, detail)):
+                    if not (self._bring_back((pool.pool,), detail) or self._buy(pool, Reason.FORESEEN, detail)):
                         break
                     slot = self._supply.soonest((name,))
                 if slot is not None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from autoscaler.domain.arrivals import Arrival, note_arrivals
 from autoscaler.domain.durations import Learned, Sighting, job_key, pool_key
 from autoscaler.domain.numbers import PASS_SECONDS
 from autoscaler.domain.situation import Situation
@@ -29,12 +30,13 @@ def learn(situation: Situation, controller: str) -> Lesson:
     if not view.complete:
         return Lesson(learned=before, job_waits={})
     now = situation.now
-    seen = {
-        build.key: Sighting(job=build.job, pool=agent.pool.name, since_at=now - (build.elapsed_seconds or 0.0))
+    builds = {
+        build.key: (build, agent.pool.name)
         for pool in situation.pools_of(controller).values()
         for agent in pool.agents
         for build in (agent.node.builds if agent.node else ())
     }
+    seen = {key: Sighting(job=build.job, pool=pool, since_at=now - (build.elapsed_seconds or 0.0)) for key, (build, pool) in builds.items()}
     running = {key: before.running.get(key, sighting) for key, sighting in seen.items()}
     ended = [sighting for key, sighting in before.running.items() if key not in running]
     samples = dict(before.samples)
@@ -43,17 +45,23 @@ def learn(situation: Situation, controller: str) -> Lesson:
     for sighting in ended:
         _add_sample(samples, sighting, max(ended_at - sighting.since_at, 1.0))
     runs, stages = learn_stages(before, _present(situation, controller), now)
+    waiting = {f"{want.item.id}\n{want.item.job}": want.item.waiting_seconds for want in situation.demands[controller].wants}
+    begun = _begun({key: sighting for key, sighting in seen.items() if key not in before.running}, before, waiting)
+    unseen = {builds[key][0].run: sighting for key, sighting, waited in begun if waited is None}
+    arrived = _arrived(situation, controller, unseen) if before.seen_at else []
+    arrivals, sequels = note_arrivals(before, arrived, situation.pools_of(controller), now)
     learned = Learned(
         runs=runs,
         stages=dict(list(stages.items())[-_STAGES_KEPT:]),
         samples=dict(list(samples.items())[-_JOBS_KEPT:]),
         running=running,
-        waiting={f"{want.item.id}\n{want.item.job}": want.item.waiting_seconds for want in situation.demands[controller].wants},
+        waiting=waiting,
+        arrivals=arrivals,
+        sequels=sequels,
         seen_at=now,
         version=before.version,
     )
-    begun = [sighting for key, sighting in seen.items() if key not in before.running]
-    return Lesson(learned=learned, job_waits=_job_waits(before, learned, begun) if before.seen_at else {})
+    return Lesson(learned=learned, job_waits=_job_waits(begun, min(now - before.seen_at, PASS_SECONDS) / 2) if before.seen_at else {})
 
 
 def _present(situation: Situation, controller: str) -> dict[str, Present]:
@@ -71,17 +79,35 @@ def _add_sample(samples: dict[str, tuple[float, ...]], sighting: Sighting, secon
         samples[key] = (*samples.pop(key, ()), round(seconds, 1))[-kept:]
 
 
-def _job_waits(before: Learned, now: Learned, begun: list[Sighting]) -> dict[str, tuple[float, ...]]:
-    """Match each build that began to an item of its job that left the queue; one never seen waiting came and went between looks."""
-    half_gap = min(now.seen_at - before.seen_at, PASS_SECONDS) / 2
+def _begun(fresh: Mapping[str, Sighting], before: Learned, waiting: Mapping[str, float]) -> list[tuple[str, Sighting, float | None]]:
+    """Match each build that began to an item of its job that left the queue: how long that had waited; None: it was never seen waiting."""
     left: dict[str, list[float]] = {}
     for item, waited in before.waiting.items():
-        if item not in now.waiting:
+        if item not in waiting:
             left.setdefault(item.split("\n", 1)[1], []).append(waited)
     for waits in left.values():
         waits.sort()
+    return [(key, sighting, left[sighting.job].pop() if left.get(sighting.job) else None) for key, sighting in fresh.items()]
+
+
+def _arrived(situation: Situation, controller: str, unseen: Mapping[str, Sighting]) -> list[Arrival]:
+    """What was asked for since the last look: new items, and builds that were never seen waiting, by run; of a pipeline its beginning."""
+    before, now = situation.snapshot.learned[controller], situation.now
+    arrived = {
+        run: Arrival(job=sighting.job, pool=sighting.pool, at=sighting.since_at)
+        for run, sighting in unseen.items()
+        if run not in before.runs
+    }
+    for want in situation.demands[controller].wants:
+        item = want.item
+        if f"{item.id}\n{item.job}" not in before.waiting and item.run not in before.runs:
+            arrived[item.run or str(item.id)] = Arrival(job=item.job, pool=want.pools[0].name, at=now - item.waiting_seconds)
+    return sorted(arrived.values(), key=lambda arrival: arrival.at)
+
+
+def _job_waits(begun: list[tuple[str, Sighting, float | None]], half_gap: float) -> dict[str, tuple[float, ...]]:
+    """How long those waited that began, by pool; one never seen waiting came and went between two looks."""
     found: dict[str, list[float]] = {}
-    for sighting in begun:
-        waits = left.get(sighting.job, [])
-        found.setdefault(sighting.pool, []).append((waits.pop() + half_gap) if waits else half_gap)
+    for _, sighting, waited in begun:
+        found.setdefault(sighting.pool, []).append(half_gap + (waited or 0.0))
     return {pool: tuple(waits) for pool, waits in found.items()}

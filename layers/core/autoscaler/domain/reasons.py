@@ -7,7 +7,7 @@ class Reason(StrEnum):
     """Reasons of steps, and reasons for holding back."""
 
     # Why something is done.
-    STAGE_AHEAD = "stage-ahead"
+    FORESEEN = "foreseen"
     STARVED_QUEUE = "starved-queue"
     NOBODY_CAN_SERVE = "nobody-can-serve"
     MAX_WAIT = "max-wait"

@@ -6,6 +6,7 @@ from math import ceil
 
 from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.demand import Want
+from autoscaler.domain.foresight import NOTHING, Foreseen
 from autoscaler.domain.marks import Mark, MarkClass
 from autoscaler.domain.memory import Returns, Window
 from autoscaler.domain.numbers import LOOK_GAP_SECONDS
@@ -46,9 +47,9 @@ def next_windows(situation: Situation, controller: str) -> dict[str, tuple[Windo
     """Record what each pool needs now, and learn from what is needed again; a view that cannot be believed does neither."""
     if situation.no_giving_up(controller):
         return {}
-    starved, ahead = starved_by_pool(situation, controller), situation.due(controller)
+    starved, foreseen = starved_by_pool(situation, controller), situation.foreseen(controller)
     return {
-        _key(pool): _look_on(situation, pool, demand_of(pool, starved.get(name, 0) + ahead[name]))
+        _key(pool): _look_on(situation, pool, demand_of(pool, starved.get(name, 0) + foreseen.get(name, NOTHING).stages))
         for name, pool in situation.pools_of(controller).items()
     }
 
@@ -61,13 +62,14 @@ def _look_on(situation: Situation, pool: PoolView, demand: int) -> tuple[Window,
     return window, note_returns(known, before if window.opened_at < situation.now else None, demand, executors, situation.now)
 
 
-def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window]) -> list[Cordon | Held]:
+def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window], foreseen: Foreseen) -> list[Cordon | Held]:
     """Choose which ready agents of a pool to cordon, idle longest first, then least work left."""
     ready = [agent for agent in pool.agents if agent.phase is Phase.READY]
     if not ready:
         return []
     window = windows[_key(pool)]
-    most = max(needed_lately(window, pool.keep, situation.now), _floor(situation, pool))
+    soon = window.peaks[-1][1] + ceil((foreseen.executors - foreseen.stages) / pool.pool.executors)
+    most = max(needed_lately(window, pool.keep, situation.now), _floor(situation, pool), soon)
     extra = len(ready) - most
     if extra <= 0:
         return []

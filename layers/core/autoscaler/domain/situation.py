@@ -1,12 +1,12 @@
 """One pass's snapshot, joined and resolved: what every rule looks at."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from autoscaler.domain.agents import Agent, Phase, join_agents
 from autoscaler.domain.breakers import note_connected
 from autoscaler.domain.demand import Demand, read_demand
+from autoscaler.domain.foresight import Foreseen, foresee
 from autoscaler.domain.limits import living_records, meter, missing_of
 from autoscaler.domain.lives import in_grace, is_recovering, next_lives
 from autoscaler.domain.memory import Memory
@@ -15,7 +15,6 @@ from autoscaler.domain.numbers import SAMPLES_KEPT
 from autoscaler.domain.pools import PoolView, view_pool
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.snapshot import ControllerView, Snapshot
-from autoscaler.domain.stages import due
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +66,9 @@ class Situation:
         """The pools that may serve one controller, by name."""
         return {name: pool for (served_by, name), pool in self.pools.items() if served_by == controller}
 
-    def due(self, controller: str) -> Counter[str]:
-        """Executors by pool that stages to come are worth having now."""
-        return due(self.snapshot.learned[controller], self.pools_of(controller), self.now)
+    def foreseen(self, controller: str) -> dict[str, Foreseen]:
+        """Executors by pool that are worth having now for what is to come."""
+        return foresee(self.snapshot.learned[controller], self.pools_of(controller), self.now)
 
     def queued_runs(self, controller: str) -> frozenset[str]:
         """Runs of which some part waits in the queue."""

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from statistics import mean, median
 
 from autoscaler.domain.durations import Learned, RunSeen, StageSeen
-from autoscaler.domain.numbers import LOOK_GAP_SECONDS, PASS_SECONDS
+from autoscaler.domain.numbers import LOOK_GAP_SECONDS
+from autoscaler.domain.outlook import Outlook, is_worth
 from autoscaler.domain.pools import PoolView
 
 _STAGES_TO_TRUST = 3
@@ -70,29 +71,20 @@ def _due_of(learned: Learned, run: RunSeen, pools: Mapping[str, PoolView], now: 
     stage, elapsed, ahead, share = run.stage, now - run.since_at, 0.0, 1.0
     for _ in range(_STAGES_AHEAD):
         history = learned.stages.get(_key(run.project, stage))
-        outlook = _outlook(history, elapsed) if history else None
-        if outlook is None:
+        next_one = _next_of(history, elapsed) if history else None
+        if next_one is None:
             break
+        outlook, come = next_one
         outlook = replace(outlook, soon=ahead + outlook.soon, late=ahead + outlook.late, share=share * outlook.share)
-        for name, count in outlook.counts.items():
-            if name in pools and _is_worth(outlook, pools[name], count):
+        for name, count in come.items():
+            if name in pools and is_worth(outlook, pools[name], count):
                 needed[name] = max(needed.get(name, 0), count)
-        stage, elapsed, ahead, share = stage_name(outlook.counts), 0.0, outlook.soon, outlook.share
+        stage, elapsed, ahead, share = stage_name(come), 0.0, outlook.soon, outlook.share
     return needed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Outlook:
-    """What a stage's history says of the next one: when it may come (a quarter came sooner), when it comes on average, how likely it is."""
-
-    soon: float
-    late: float
-    ends: float  # how long it takes on average until nothing comes, where nothing does
-    share: float
-    counts: Counter[str]
-
-
-def _outlook(history: StageSeen, elapsed: float) -> _Outlook | None:
+def _next_of(history: StageSeen, elapsed: float) -> tuple[Outlook, Counter[str]] | None:
+    """What a stage's history says of the next one, and what comes then, by pool."""
     if len(history.followed) < _STAGES_TO_TRUST:
         return None
     follow = [(seconds - elapsed, counts) for seconds, counts in history.followed if seconds > elapsed]
@@ -102,23 +94,13 @@ def _outlook(history: StageSeen, elapsed: float) -> _Outlook | None:
     ahead = sorted(seconds for seconds, _ in follow)
     names = sorted({name for _, counts in follow for name in counts})
     counts = Counter({name: int(median(counts.get(name, 0) for _, counts in follow)) for name in names})
-    return _Outlook(
+    outlook = Outlook(
         soon=ahead[len(ahead) // 4],
         late=mean(ahead),
         ends=mean(end) if end else 0.0,
         share=len(follow) / (len(follow) + len(end)),
-        counts=+counts,
     )
-
-
-def _is_worth(outlook: _Outlook, pool: PoolView, count: int) -> bool:
-    """Tell whether it is time, and the waiting that is saved is worth more than the idling that is risked."""
-    if outlook.soon > pool.boot_seconds + PASS_SECONDS:
-        return False
-    jobs = min(count, pool.pool.executors)
-    saved = outlook.share * pool.pool.wait_usd_per_hour * (pool.boot_seconds + PASS_SECONDS / 2) * jobs
-    idle = outlook.share * max(0.0, outlook.late - pool.boot_seconds) + (1 - outlook.share) * (outlook.ends + PASS_SECONDS)
-    return saved > pool.usd_per_hour * idle
+    return outlook, +counts
 
 
 def stage_name(counts: Mapping[str, int]) -> str:

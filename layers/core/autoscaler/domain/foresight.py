@@ -1,0 +1,54 @@
+"""What is to come in each pool, by all that announces it: a pipeline's stage, another job, the time of day."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from autoscaler.domain import rhythms, sequels, stages
+from autoscaler.domain.durations import Learned
+from autoscaler.domain.outlook import Outlook, is_worth
+from autoscaler.domain.pools import PoolView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreseen:
+    """Executors that are worth having now for what will need them, and why.
+
+    ``stages``: those of them for stages of runs under way. They are as good as needed, and kept like what was; a guess at jobs is not.
+    """
+
+    executors: int
+    stages: int
+    why: str
+
+
+NOTHING = Foreseen(executors=0, stages=0, why="")
+
+
+def foresee(learned: Learned, pools: Mapping[str, PoolView], now: float) -> dict[str, Foreseen]:
+    """Count what is worth having now, by pool: another look later it would come too late."""
+    staged = stages.due(learned, pools, now)
+    counts, whys = Counter(staged), dict.fromkeys(staged, "a pipeline's next stage")
+    for job, times, why in _jobs(learned, pools, now):
+        name = learned.arrivals[job].pool
+        counts[name] += times
+        whys.setdefault(name, why)
+    return {name: Foreseen(executors=count, stages=staged[name], why=whys[name]) for name, count in counts.items() if count > 0}
+
+
+def _jobs(learned: Learned, pools: Mapping[str, PoolView], now: float) -> Iterator[tuple[str, int, str]]:
+    """Jobs that are worth an agent before they are there: which, how many times, and why. One that is announced twice over comes once."""
+    for job, known in learned.arrivals.items():
+        pool, sequel = pools.get(known.pool), learned.sequels.get(job)
+        if pool is None or not (known.expected or sequel):
+            continue
+        by_time = _worth_having(rhythms.outlooks(known, now), pool)
+        after = _worth_having(sequels.outlooks(sequel, learned.arrivals, known, now), pool) if sequel else 0
+        if sequel and after >= max(by_time, 1):
+            yield job, after, f"{job} follows {sequel.after}"
+        elif by_time:
+            yield job, by_time, f"{job} comes at this time"
+
+
+def _worth_having(outlooks: Iterator[Outlook], pool: PoolView) -> int:
+    return sum(is_worth(outlook, pool, 1) for outlook in outlooks)

@@ -1,0 +1,198 @@
+"""Jobs that are foreseen: those that follow other jobs, and those that come at the same time again and again."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.domain import decide
+from autoscaler.domain.arrivals import Arrival, note_arrivals
+from autoscaler.domain.durations import Arrivals, Learned, Sequel
+from autoscaler.domain.learning import learn
+from autoscaler.domain.plan import Cordon, Launch
+from autoscaler.domain.reasons import Reason
+from support.builders import (
+    NOW,
+    a_fleet,
+    a_memory,
+    a_pool,
+    a_snapshot,
+    a_view,
+    an_agent,
+    an_empty_window,
+    an_item,
+)
+
+CPU, GPU = a_pool("cpu"), a_pool("gpu")
+FLEET = a_fleet(CPU, GPU)
+HOUR, DAY = 3600.0, 86_400.0
+POOLS = decide.assess(a_snapshot(a_view()), FLEET).pools_of("main")
+
+
+def after(*arrivals: tuple[str, float], pools=POOLS) -> Learned:
+    """What is learned from jobs that came then, in seconds before now; all need the gpu pool."""
+    learned = Learned(seen_at=1.0)
+    for job, ago in sorted(arrivals, key=lambda arrival: -arrival[1]):
+        learned = note(learned, job, NOW - ago, pools)
+    return learned
+
+
+def note(learned: Learned, job: str, at: float, pools=POOLS) -> Learned:
+    arrivals, sequels = note_arrivals(learned, [Arrival(job=job, pool="gpu", at=at)], pools, at)
+    return replace(learned, arrivals=arrivals, sequels=sequels)
+
+
+def each(seconds: float, times: int, *, until: float = 0.0) -> Iterable[float]:
+    """So many times that far apart, the last one ``until`` seconds ago."""
+    return [until + seconds * number for number in range(times)]
+
+
+def now_and_then(times: int, *, until: float) -> list[float]:
+    """So many times, with no two the same time apart."""
+    return [until + number * HOUR + number * number * 400.0 for number in range(times)]
+
+
+def builds_and_tests(times: int, *, delay: float = 600.0, each_followed: int = 1, until: float = HOUR) -> list[tuple[str, float]]:
+    """Builds now and then, and tests that follow each of them, or each second, ..."""
+    began = now_and_then(times, until=until)
+    return [*(("build", ago) for ago in began), *(("tests", ago - delay) for ago in began[::each_followed])]
+
+
+def foreseen(learned: Learned, fleet=FLEET, now: float = NOW) -> dict[str, tuple[int, str]]:
+    situation = decide.assess(replace(a_snapshot(a_view(), learned={"main": learned}), taken_at=now), fleet)
+    return {pool: (due.executors, due.why) for pool, due in situation.foreseen("main").items()}
+
+
+# Jobs that follow others.
+
+
+def test_a_job_that_comes_after_another_one_is_learned_to_follow_it():
+    assert after(*builds_and_tests(8)).sequels == {"tests": Sequel(after="build", delays=(600.0,) * 8, missed=0)}
+
+
+def test_five_times_are_needed():
+    assert after(*builds_and_tests(4)).sequels == {}
+
+
+def test_a_job_that_follows_less_often_than_not_is_not_counted_on():
+    assert after(*builds_and_tests(16, each_followed=2)).sequels == {}
+
+
+@pytest.mark.parametrize("delay", [30.0, 2000.0])
+def test_what_comes_together_or_half_an_hour_apart_is_no_sequel(delay):
+    assert "tests" not in after(*builds_and_tests(8, delay=delay)).sequels
+
+
+def test_it_must_have_paid_in_the_earlier_half_and_in_the_later_one():
+    """The first six were followed, then every second one: at $30 an hour that paid on the whole, but not lately."""
+    began = now_and_then(11, until=HOUR)
+    followed = {*began[5:], *began[1:5:2]}
+    arrivals = [*(("build", ago) for ago in began), *(("tests", ago - 600.0) for ago in followed)]
+    assert "tests" in after(*arrivals).sequels
+    dear = {"gpu": replace(POOLS["gpu"], usd_per_hour=30.0)}
+    assert "tests" not in after(*arrivals, pools=dear).sequels
+
+
+def test_the_job_is_foreseen_a_boot_and_a_look_before_it_may_come():
+    known = note(after(*builds_and_tests(8)), "build", NOW)
+    assert foreseen(known, now=NOW + 600.0 - 180.0 - 61.0) == {}
+    assert foreseen(known, now=NOW + 600.0 - 180.0 - 59.0) == {"gpu": (1, "tests follows build")}
+
+
+def test_two_builds_announce_two_of_it():
+    known = note(note(after(*builds_and_tests(8)), "build", NOW), "build", NOW + 20.0)
+    assert foreseen(known, now=NOW + 400.0)["gpu"][0] == 2
+
+
+def test_what_has_come_is_not_foreseen_any_more():
+    known = note(note(after(*builds_and_tests(8)), "build", NOW), "tests", NOW + 380.0)
+    assert foreseen(known, now=NOW + 400.0) == {}
+
+
+def test_what_is_later_than_it_ever_was_is_not_expected_any_more():
+    assert foreseen(note(after(*builds_and_tests(8)), "build", NOW), now=NOW + 601.0) == {}
+
+
+def test_where_waiting_is_cheap_no_machine_idles_for_a_guess():
+    patient = a_fleet(CPU, replace(GPU, wait_usd_per_hour=0.01))
+    assert foreseen(note(after(*builds_and_tests(8)), "build", NOW), patient, now=NOW + 400.0) == {}
+
+
+# Jobs that come at the same time.
+
+
+def test_a_job_of_every_day_is_expected_tomorrow():
+    [expected] = after(*(("nightly", ago) for ago in each(DAY, 3))).arrivals["nightly"].expected
+    assert (expected.at, expected.period_seconds, expected.share) == (NOW + DAY, DAY, 0.75)
+
+
+def test_twice_is_no_rhythm():
+    assert after(*(("nightly", ago) for ago in each(DAY, 2))).arrivals["nightly"].expected == ()
+
+
+def test_a_job_that_comes_at_any_time_has_no_rhythm():
+    assert after(*(("busy", ago) for ago in each(600.0, 20))).arrivals["busy"].expected == ()
+
+
+def test_a_job_of_every_six_hours_is_expected_at_each_of_them_once():
+    known = after(*(("checks", ago) for ago in each(6 * HOUR, 16))).arrivals["checks"]
+    assert [e.at - NOW for e in known.expected] == pytest.approx([6 * HOUR, 12 * HOUR, 18 * HOUR, DAY])
+
+
+def test_an_agent_is_worth_having_just_before():
+    nightly = after(*(("nightly", ago) for ago in each(DAY, 5, until=DAY)))
+    assert foreseen(nightly, now=NOW - 180.0 - 120.0) == {}
+    assert foreseen(nightly, now=NOW - 180.0) == {"gpu": (1, "nightly comes at this time")}
+
+
+def test_what_did_not_come_is_looked_for_a_period_later_with_less_hope():
+    known = note(after(*(("nightly", ago) for ago in each(DAY, 5, until=DAY))), "other", NOW + 121.0)
+    [expected] = known.arrivals["nightly"].expected
+    assert (expected.at, expected.share) == (NOW + DAY, pytest.approx(5 / 6 * 0.7))
+
+
+def test_what_never_comes_again_is_forgotten():
+    known = after(*(("nightly", ago) for ago in each(DAY, 5, until=DAY)))
+    for days in range(12):
+        known = note(known, "other", NOW + days * DAY + 600.0)
+    assert known.arrivals["nightly"].expected == ()
+
+
+def test_one_job_that_is_announced_twice_over_comes_once():
+    known = note(after(*builds_and_tests(8, until=DAY), *(("tests", ago) for ago in each(DAY, 5, until=DAY - 400.0))), "build", NOW - 200.0)
+    assert known.arrivals["tests"].expected
+    assert foreseen(known, now=NOW + 200.0) == {"gpu": (1, "tests follows build")}
+
+
+# From looks.
+
+
+def test_an_item_arrives_once_when_it_became_buildable():
+    before = Learned(seen_at=NOW - 60.0, waiting={"1\nold": 100.0})
+    items = (an_item(1, label="cpu", job="old"), an_item(2, label="cpu", job="new", waiting_seconds=25.0))
+    learned = learn(decide.assess(a_snapshot(a_view(items=items), learned={"main": before}), FLEET), "main").learned
+    assert learned.arrivals == {"new": Arrivals(pool="cpu", times=(NOW - 25.0,), count=1)}
+
+
+def test_the_first_look_cannot_tell_what_is_new():
+    items = (an_item(1, label="cpu"),)
+    assert learn(decide.assess(a_snapshot(a_view(items=items)), FLEET), "main").learned.arrivals == {}
+
+
+# What follows from it.
+
+
+def test_an_agent_is_launched_for_what_is_foreseen_and_the_plan_says_for_what():
+    known = note(after(*builds_and_tests(8)), "build", NOW - 400.0)
+    [launch] = [s for s in decide.scale_up(a_snapshot(a_view(), learned={"main": known}), FLEET).steps if isinstance(s, Launch)]
+    assert (launch.pool, launch.count, launch.reason) == ("gpu", 1, Reason.FORESEEN)
+    assert launch.detail == "1 executor for what is to come: tests follows build"
+
+
+def test_an_agent_is_kept_for_what_is_foreseen_and_no_longer():
+    record, node = an_agent(pool="gpu")
+    memory = a_memory(windows=an_empty_window(pool="gpu"))
+    for ago, goes in ((400.0, False), (700.0, True)):
+        known = note(after(*builds_and_tests(8)), "build", NOW - ago)
+        snapshot = a_snapshot(a_view(node), records=(record,), memory=memory, learned={"main": known})
+        assert any(isinstance(step, Cordon) for step in decide.scale_down(snapshot, FLEET).steps) == goes
