@@ -19,12 +19,15 @@ from autoscaler.config import FleetSettings, load_settings
 from autoscaler.errors import ConfigError
 from workbench.contest import OURS, POLICIES, Contest, play, setting_text
 from workbench.fleets import EXAMPLE_FLEET, fleet_for
+from workbench.forgetting import PARTS
 from workbench.rivals import RIVALS
 from workbench.traces import MXNET, Trace, load_trace
 
 # The one setting of ours for every trace, and the knob that is turned for the frontier.
-FIXED: Mapping[str, float] = {"looks_every_seconds": 30.0, "queue_maturity_seconds": 0.0}
-OUR_KNOB = ("wait_usd_per_hour", (2.0, 7.0, 20.0, 60.0, 200.0))
+FIXED: Mapping[str, float] = {"looks_every_seconds": 15.0, "queue_maturity_seconds": 0.0, "max_idle_seconds": 28_800.0}
+OUR_KNOB = ("wait_usd_per_hour", (2.0, 7.0, 60.0, 200.0))
+# Of each part of the learning: the same setting without it.
+WITHOUT = "without"
 COLUMNS = (
     *("trace", "policy", "setting", "seed", "jobs", "finished", "killed", "usd", "wait_hours", "total_usd", "wait_mean_s", "wait_p50_s"),
     *("wait_p95_s", "wait_p99_s", "agent_hours", "utilisation", "launches", "took_s"),
@@ -121,7 +124,8 @@ def _loaded(workload: Workload) -> tuple[Trace, FleetSettings]:
 def _settings_of(policy: str, *, sweep: bool) -> list[dict[str, Any]]:
     if policy == OURS:
         turned = [dict(FIXED) | {OUR_KNOB[0]: value} for value in OUR_KNOB[1]] if sweep else []
-        return [dict(FIXED), *turned]
+        ablated = [dict(FIXED) | {WITHOUT: part} for part in PARTS] if sweep else []
+        return [dict(FIXED), *turned, *ablated]
     knob, values = RIVALS[policy].KNOB
     default = getattr(RIVALS[policy].of({}, 1), knob)
     return [{}, *({knob: value} for value in values if sweep and value != default)]

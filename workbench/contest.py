@@ -13,7 +13,9 @@ from autoscaler.config import FleetSettings, check
 from autoscaler.domain.model import Fleet
 from autoscaler.errors import ConfigError
 from workbench.drive import Straight
+from workbench.forgetting import ForgetfulState
 from workbench.measures import measure_run
+from workbench.memory import MemoryState
 from workbench.replay import Replay
 from workbench.rivals import RIVALS
 from workbench.rivals.foreseen import Foreseen, foresee
@@ -61,10 +63,10 @@ class Ours:
     about (an agent kept long enough, a job to come) is seen up to a minute late, never early.
     """
 
-    def __init__(self, world: World, fleet: Fleet, looks_every_seconds: float) -> None:
-        """Take this world in hand."""
+    def __init__(self, world: World, fleet: Fleet, looks_every_seconds: float, without: str | None) -> None:
+        """Take this world in hand. ``without``: a part of the learning that is left out, to see what it is worth."""
         self.tick_seconds = looks_every_seconds
-        self._functions = Straight(world, fleet)
+        self._functions = Straight(world, fleet, state=ForgetfulState(part=without) if without else MemoryState())
         self._timeline = world.timeline
         self._looked_at, self._happened, self._acted = -_REST_SECONDS, 0, False
 
@@ -122,9 +124,10 @@ def _player(contest: Contest, world: World) -> Player:
     if contest.policy == OURS:
         settings = dict(contest.settings)
         every = float(settings.pop("looks_every_seconds", _LOOKS_EVERY_SECONDS))
+        without = settings.pop("without", None)
         raw = contest.fleet.model_dump(mode="json", exclude_unset=True)
         raw["defaults"] = raw.get("defaults", {}) | settings
-        return Ours(world, check(raw, "--set").domain(), every)
+        return Ours(world, check(raw, "--set").domain(), every, without)
     if contest.policy not in RIVALS:
         raise ConfigError(f"--policy ({contest.policy}): must be one of {', '.join(POLICIES)}")
     rival = RIVALS[contest.policy].of(contest.settings, contest.seed)

@@ -9,12 +9,15 @@ import pytest
 from typer.testing import CliRunner
 
 from autoscaler.config import load_settings
+from autoscaler.domain.durations import Arrivals, Expected, Learned, Sequel, StageSeen
+from autoscaler.domain.memory import Memory, Returns
 from autoscaler.errors import ConfigError
 from workbench.cli import app
 from workbench.compare import COLUMNS, Workload, compare, entries, play_entry, read_rows
 from workbench.contest import POLICIES, Contest, play
 from workbench.fleets import EXAMPLE_FLEET, fleet_for
-from workbench.report.comparison import verdict
+from workbench.forgetting import PARTS, ForgetfulState
+from workbench.report.comparison import ablations, verdict
 from workbench.traces import MXNET, MXNET_DAY, load_trace
 
 LINKERD = MXNET.parent / "linkerd_gha.csv.gz"
@@ -95,6 +98,40 @@ def test_a_rival_that_beats_one_point_of_our_frontier_in_dollars_and_wait_is_nam
     cheaper_and_faster = {"policy": "x", "setting": "a=1", "usd": 90.0, "wait_p95_s": 150.0, "total_usd": 0.0, "killed": 0}
     beaten = {"policy": "y", "setting": "", "usd": 300.0, "wait_p95_s": 140.0, "total_usd": 0.0, "killed": 0}
     assert verdict("t", [*ours, cheaper_and_faster, beaten])["beyond"] == ["x a=1"]
+
+
+def test_a_part_of_the_learning_is_worth_what_the_total_rises_without_it():
+    (_, usd, wait), part = OURS[0], "without=stages"
+    ours, without = (
+        {"trace": "t", "policy": "autoscaler", "setting": s, "total_usd": usd * by, "wait_p95_s": wait * by}
+        for s, by in (("", 1), (part, 1.5))
+    )
+    assert list(ablations([ours, without])) == [{"trace": "t", "part": "stages", "total_percent": 50.0, "p95_s": 100.0}]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_what_is_forgotten_is_never_there_again(part):
+    state = ForgetfulState(part=part)
+    seen = Arrivals(pool="cpu", times=(1.0,), count=1, expected=(Expected(at=9.0, period_seconds=8.0, share=0.5),))
+    sequel = Sequel(after="i", delays=(60.0,), missed=0)
+    learned = Learned(samples={"k": (1.0,)}, stages={"s": StageSeen()}, arrivals={"j": seen}, sequels={"j": sequel})
+    state.save_learned("main", learned)
+    state.save_memory(Memory(returns={"main/cpu": {"1": Returns(times=(1.0,), jobs=(1.0,))}}))
+    book = state.read()
+    kept = book.learned["main"]
+    left = {
+        "durations": kept.samples,
+        "keeping": book.memory.returns,
+        "stages": kept.stages,
+        "sequels": kept.sequels,
+        "rhythms": kept.arrivals["j"].expected,
+    }
+    assert [name for name, what in left.items() if not what] == [part]
+
+
+def test_what_is_no_part_of_the_learning_cannot_be_left_out():
+    with pytest.raises(ConfigError, match=r"without \(luck\): must be one of durations, keeping"):
+        ForgetfulState(part="luck")
 
 
 def test_measures_count_what_happened(tmp_path):

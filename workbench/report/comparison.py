@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from statistics import mean, pstdev
@@ -12,7 +12,7 @@ import altair as alt
 from jinja2 import Environment, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from workbench.compare import FIXED, Row, read_rows
+from workbench.compare import FIXED, WITHOUT, Row, read_rows
 from workbench.contest import OURS, setting_text
 from workbench.report.page import vega_script
 
@@ -34,7 +34,8 @@ _DEFAULTS = {"", setting_text(FIXED)}
 
 def write_comparison(out: Path) -> Path:
     """Write ``report.html`` from what a comparison left in its directory; return its path."""
-    means = _means(read_rows(out / "results.csv"))
+    everything = _means(read_rows(out / "results.csv"))
+    means = [row for row in everything if WITHOUT not in row["setting"]]
     environment = Environment(autoescape=select_autoescape(default=True), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(files("workbench.report").joinpath("comparison.html").read_text(encoding="utf-8"))
     specs = {"frontier": _frontier(means), "timeline": _timeline(out / "timelines.jsonl")}
@@ -42,6 +43,7 @@ def write_comparison(out: Path) -> Path:
     html = template.render(
         traces=sorted({row["trace"] for row in means}),
         verdicts=[verdict(trace, [row for row in means if row["trace"] == trace]) for trace in sorted({row["trace"] for row in means})],
+        ablations=list(ablations(everything)),
         rows=sorted(means, key=lambda row: (row["trace"], row["total_usd"])),
         columns=_TABLE,
         ours=OURS,
@@ -69,6 +71,18 @@ def verdict(trace: str, means: Sequence[Row]) -> dict[str, Any]:
         "beyond": [f"{row['policy']} {row['setting']}".strip() for row in beyond],
         "killed": sum(row["killed"] for row in ours),
     }
+
+
+def ablations(means: Sequence[Row]) -> Iterator[Row]:
+    """What each part of the learning is worth: how much more the total is without it, in per cent, and how much longer the p95 wait."""
+    fixed = {row["trace"]: row for row in means if row["policy"] == OURS and row["setting"] in _DEFAULTS}
+    for row in means:
+        if WITHOUT in row["setting"] and row["trace"] in fixed:
+            whole = fixed[row["trace"]]
+            dearer = row["total_usd"] / whole["total_usd"] - 1 if whole["total_usd"] else 0.0
+            slower = row["wait_p95_s"] - whole["wait_p95_s"]
+            part = row["setting"].rpartition(f"{WITHOUT}=")[2]
+            yield {"trace": row["trace"], "part": part, "total_percent": round(100 * dearer, 1), "p95_s": round(slower, 1)}
 
 
 def frontier_of(rows: Sequence[Row]) -> list[Row]:

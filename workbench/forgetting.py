@@ -1,0 +1,43 @@
+"""What a part of the learning is worth: production's passes with a notebook that forgets that part (an ablation)."""
+
+from dataclasses import dataclass, field, replace
+
+from autoscaler.domain.durations import Learned
+from autoscaler.domain.memory import Memory
+from autoscaler.errors import ConfigError
+from workbench.memory import MemoryState
+
+PARTS = ("durations", "keeping", "stages", "sequels", "rhythms")
+
+
+@dataclass(slots=True)
+class ForgetfulState(MemoryState):
+    """A state that loses one part of what is learned whenever it is saved."""
+
+    part: str = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Refuse what is no part."""
+        if self.part not in PARTS:
+            raise ConfigError(f"without ({self.part}): must be one of {', '.join(PARTS)}")
+
+    def save_memory(self, memory: Memory) -> None:
+        """Save it, without how soon agents were needed again."""
+        MemoryState.save_memory(self, replace(memory, returns={}) if self.part == "keeping" else memory)
+
+    def save_learned(self, controller: str, learned: Learned) -> None:
+        """Save it, without the part."""
+        MemoryState.save_learned(self, controller, self._without(learned))
+
+    def _without(self, learned: Learned) -> Learned:
+        match self.part:
+            case "durations":
+                return replace(learned, samples={})
+            case "stages":
+                return replace(learned, stages={})
+            case "sequels":
+                return replace(learned, sequels={})
+            case "rhythms":
+                return replace(learned, arrivals={job: replace(seen, expected=()) for job, seen in learned.arrivals.items()})
+            case _:
+                return learned
