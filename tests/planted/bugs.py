@@ -226,4 +226,32 @@ BUGS = (
         becomes="",
         found_by=("tests/handlers/test_instance_events.py",),
     ),
+    Bug(
+        name="a job that comes at any time is expected an hour after each time",
+        file="domain/rhythms.py",
+        was="    if len(times) * 2 * _TOLERANCE_SECONDS > _BY_CHANCE * (at - times[0]):\n        return None\n",
+        becomes="",
+        found_by=("tests/unit/test_foresight.py",),
+    ),
+    Bug(
+        name="what was announced and has come is still expected",
+        file="domain/sequels.py",
+        was="lately[len(_outcomes(lately, mine.times, now)) :]",
+        becomes="lately",
+        found_by=("tests/unit/test_foresight.py",),
+    ),
+    Bug(
+        name="an agent that is there for what is to come is retired",
+        file="domain/retire.py",
+        was="_floor(situation, pool), soon)",
+        becomes="_floor(situation, pool))",
+        found_by=("tests/unit/test_foresight.py",),
+    ),
+    Bug(
+        name="an agent that a pipeline's next stage will need is retired",
+        file="domain/retire.py",
+        was=" + foreseen.get(name, NOTHING).stages",
+        becomes="",
+        found_by=("tests/unit/test_stages.py",),
+    ),
 )
