@@ -17,10 +17,12 @@ from joblib import Parallel, delayed
 
 from autoscaler.config import FleetSettings, load_settings
 from autoscaler.errors import ConfigError
-from workbench.contest import OURS, POLICIES, Contest, play, setting_text
+from workbench.bounds import bounds_of
+from workbench.contest import OURS, POLICIES, Contest, homes, play, setting_text
 from workbench.fleets import EXAMPLE_FLEET, fleet_for
 from workbench.forgetting import PARTS
 from workbench.rivals import RIVALS
+from workbench.rivals.foreseen import foresee
 from workbench.traces import MXNET, Trace, load_trace
 
 # The one setting of ours for every trace, and the knob that is turned for the frontier.
@@ -89,6 +91,7 @@ def entries(workloads: Iterable[Workload], policies: Sequence[str], seeds: int, 
 def compare(todo: Sequence[Entry], out: Path, *, jobs: int) -> Iterator[tuple[int, int]]:
     """Play what is not done yet; yield how many are done, and of how many. `ConfigError` where ``out`` holds another comparison."""
     _claim(out, todo)
+    _write_bounds(out, {entry.workload for entry in todo})
     done = {tuple(str(row[name]) for name in _KEY) for row in read_rows(out / "results.csv")}
     left = [entry for entry in todo if entry.key not in done]
     count = len(todo) - len(left)
@@ -145,6 +148,17 @@ def _claim(out: Path, todo: Sequence[Entry]) -> None:
             )
         mine = theirs | mine
     file.write_text(json.dumps(mine, indent=1), encoding="utf-8")
+
+
+def _write_bounds(out: Path, workloads: Iterable[Workload]) -> None:
+    """Write what each trace must cost, whoever plays it."""
+    file = out / "bounds.csv"
+    known = {row["trace"] for row in read_rows(file)}
+    for workload in sorted(workloads, key=lambda workload: workload.file.name):
+        if workload.file.name not in known:
+            trace, settings = _loaded(workload)
+            fleet = settings.domain()
+            _write(file, {"trace": trace.name} | bounds_of(foresee(trace, homes(trace, fleet)), fleet))
 
 
 def _print_of(file: Path) -> str:

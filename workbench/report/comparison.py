@@ -38,11 +38,13 @@ def write_comparison(out: Path) -> Path:
     means = [row for row in everything if WITHOUT not in row["setting"]]
     environment = Environment(autoescape=select_autoescape(default=True), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(files("workbench.report").joinpath("comparison.html").read_text(encoding="utf-8"))
+    bounds = {row["trace"]: row for row in read_rows(out / "bounds.csv")}
     specs = {"frontier": _frontier(means), "timeline": _timeline(out / "timelines.jsonl")}
     page = out / "report.html"
     html = template.render(
         traces=sorted({row["trace"] for row in means}),
         verdicts=[verdict(trace, [row for row in means if row["trace"] == trace]) for trace in sorted({row["trace"] for row in means})],
+        least=bounds,
         ablations=list(ablations(everything)),
         rows=sorted(means, key=lambda row: (row["trace"], row["total_usd"])),
         columns=_TABLE,

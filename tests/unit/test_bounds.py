@@ -1,0 +1,38 @@
+"""What a trace must cost: a pool of $3.60 an hour, two executors an agent, 100 seconds of boot."""
+
+from itertools import pairwise
+
+import pytest
+
+from workbench.bounds import bounds_of_pool
+from workbench.rivals.foreseen import Curve
+
+USD_PER_SECOND = 0.001
+
+
+def a_bound(*steps):
+    """Steps: (at, how many builds run from then on)."""
+    curve = Curve(times=[float(at) for at, _ in steps], counts=[count for _, count in steps])
+    work = sum(count * (later - at) for (at, count), (later, _) in pairwise(steps))
+    return bounds_of_pool(curve, work, 2, 100.0, USD_PER_SECOND)
+
+
+def test_the_work_alone_fills_every_executor():
+    assert a_bound((0, 3), (1000, 0)).work_usd == pytest.approx(1.5)
+
+
+def test_packed_counts_whole_agents_at_each_moment():
+    assert a_bound((0, 3), (1000, 1), (1500, 0)).packed_usd == pytest.approx(1.0 + 1.5)
+
+
+def test_each_agent_boots_once():
+    assert a_bound((0, 3), (1000, 1), (1500, 0)).booted_usd == pytest.approx(2.5 + 0.2)
+
+
+@pytest.mark.parametrize(("gap", "usd"), [(30, 0.03), (5000, 0.1)])
+def test_between_two_spells_it_idles_or_boots_whichever_is_shorter(gap, usd):
+    assert a_bound((0, 1), (1000, 0), (1000 + gap, 1), (2000 + gap, 0)).booted_usd == pytest.approx(2.0 + 0.1 + usd)
+
+
+def test_nothing_costs_nothing():
+    assert a_bound().booted_usd == 0.0
