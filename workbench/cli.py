@@ -5,11 +5,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import boto3
 import typer
+import yaml
 from botocore.exceptions import BotoCoreError
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -30,11 +32,14 @@ from workbench.contest import OURS, POLICIES, Contest, play
 from workbench.demo import Show
 from workbench.drive import MINUTE
 from workbench.drive import Progress as Tick
-from workbench.fleets import EXAMPLE_FLEET
+from workbench.fleets import EXAMPLE_FLEET, fleet_for
 from workbench.knobs import load_with, read_assignments
 from workbench.rivals import RIVALS
 from workbench.run import Run, in_memory, prepare
 from workbench.traces import MXNET, MXNET_DAY, Trace, load_trace
+from workbench.tune import Workplace
+from workbench.tune import tune as run_tuning
+from workbench.tuned import tables_of
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 FleetFile = Annotated[Path, typer.Option("--fleet", help="The fleet file.", show_default="the MXNet example")]
@@ -187,6 +192,33 @@ def compare(  # noqa: PLR0913, PLR0917 - the options of a command
         print(json.dumps({"runs": len(todo), "results": str(out / "results.csv"), "report": str(page)}))  # noqa: T201
         return
     Console().print(f"{len(todo)} runs: {out / 'results.csv'}\nreport: {page}", markup=False, soft_wrap=True)
+
+
+@app.command()
+def tune(  # noqa: PLR0913, PLR0917 - the options of a command
+    out: Annotated[Path, typer.Option(help="An empty directory for fleet.yaml as proposed, results.csv and report.html.")],
+    trace: TraceFile = None,
+    fleet: Annotated[Path | None, typer.Option(help="The fleet file.", show_default="guessed from the trace's labels")] = None,
+    hours: Hours = 24 * 7,
+    seeds: Annotated[int, typer.Option(min=1, max=100, help="How many worlds each setting is played in.")] = 2,
+    every: Annotated[float, typer.Option(min=5, max=3600, help="Seconds from one look to the next.")] = MINUTE,
+    jobs: Annotated[int, typer.Option(min=-1, help="Processes; -1: one for each core.")] = -1,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> None:
+    """Propose for each pool executors to keep free, agents to keep, and the size of machines: what would have cost least over a trace."""
+    write_report = _drawing_of_comparison(out)
+    if (out / "results.csv").exists():
+        raise ConfigError(f"--out ({out}): holds results already; choose another directory")
+    loaded = _load(trace, hours)
+    settings = load_settings(fleet) if fleet else load_settings(EXAMPLE_FLEET) if trace is None else fleet_for(loaded)
+    place = Workplace(trace=loaded, fleet=settings, hours=hours, seeds=seeds, settings={"looks_every_seconds": every})
+    proposal = run_tuning(place, out, jobs=jobs)
+    (out / "fleet.yaml").write_text(yaml.safe_dump(proposal.fleet, sort_keys=False), encoding="utf-8")
+    write_report()
+    if as_json:
+        print(json.dumps(asdict(proposal)))  # noqa: T201
+        return
+    Console().print(*tables_of(proposal), f"as proposed: {out / 'fleet.yaml'}\nall runs: {out / 'report.html'}", sep="\n", soft_wrap=True)
 
 
 def _drawing_of_comparison(out: Path) -> Callable[[], Path]:

@@ -97,7 +97,7 @@ def compare(todo: Sequence[Entry], out: Path, *, jobs: int) -> Iterator[tuple[in
     count = len(todo) - len(left)
     yield count, len(todo)
     for row in Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(play_entry)(entry) for entry in left):
-        _append(out, row)
+        append_row(out, row)
         count += 1
         yield count, len(todo)
 
@@ -168,7 +168,8 @@ def _print_of(file: Path) -> str:
         raise ConfigError(f"{file}: cannot be read ({error.strerror})") from error
 
 
-def _append(out: Path, row: Row) -> None:
+def append_row(out: Path, row: Row) -> None:
+    """Add a run to the results of a directory."""
     row = dict(row)
     pools, line = row.pop("pools"), row.pop("timeline")
     key = {name: row[name] for name in _KEY}

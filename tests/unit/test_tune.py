@@ -1,0 +1,81 @@
+"""What `tune` proposes, and that it proposes nothing that does not pay."""
+
+import json
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from autoscaler.config import check, load_settings
+from autoscaler.errors import ConfigError
+from workbench.cli import app
+from workbench.compare import read_rows
+from workbench.fleets import fleet_for
+from workbench.traces import load_trace
+from workbench.tune import Workplace, tune
+
+HEADER = "queued_at,duration_s,label,job\n"
+
+
+@pytest.fixture
+def bursts(tmp_path):
+    """Two jobs in every hour of a working day, never at the same minute: each waits for a boot, unless an agent is kept."""
+    file = tmp_path / "trace.csv"
+    times = [hour * 3600 + minute * 60 for hour in range(8) for minute in (0, 25 + 2 * hour)]
+    file.write_text(HEADER + "".join(f"{at},120,cpu,job-{at}\n" for at in times), encoding="utf-8")
+    return file
+
+
+def tuned(trace, out, **pool):
+    raw = fleet_for(trace, {"max_idle_seconds": 60}).model_dump(mode="json", exclude_unset=True)
+    raw["pools"]["cpu"] |= pool
+    out.mkdir()
+    return tune(Workplace(trace=trace, fleet=check(raw, "test"), hours=8.0, seeds=1, settings={}), out, jobs=1)
+
+
+def test_an_agent_is_kept_where_waiting_is_dearer_than_idling(bursts, tmp_path):
+    proposal = tuned(load_trace(bursts, hours=8.0), tmp_path / "out")
+    [change] = [change for change in proposal.changes if change.key != "size"]
+    assert (change.pool, change.key, change.now) == ("cpu", "min_agents", "0")
+    assert proposal.fleet["pools"]["cpu"]["min_agents"] >= 1
+    assert proposal.after["total_usd"] < proposal.before["total_usd"]
+
+
+def test_no_agent_is_kept_where_waiting_is_cheap(bursts, tmp_path):
+    proposal = tuned(load_trace(bursts, hours=8.0), tmp_path / "out", wait_usd_per_hour=0.01)
+    assert [change for change in proposal.changes if change.key != "size"] == []
+
+
+def test_a_machine_that_is_too_large_is_halved(bursts, tmp_path):
+    proposal = tuned(load_trace(bursts, hours=8.0), tmp_path / "out", wait_usd_per_hour=0.01)
+    [change] = proposal.changes
+    assert (change.now, change.proposed) == ("4 on c6i.4xlarge", "2 on c6i.2xlarge")
+
+
+def test_a_build_that_has_a_machine_to_itself_keeps_it(bursts, tmp_path):
+    proposal = tuned(load_trace(bursts, hours=8.0), tmp_path / "out", wait_usd_per_hour=0.01, executors=1)
+    assert proposal.changes == []
+
+
+def test_the_frontier_is_what_waiting_less_costs(bursts, tmp_path):
+    proposal = tuned(load_trace(bursts, hours=8.0), tmp_path / "out")
+    assert len(proposal.frontier) == 5
+    assert [row["usd"] for row in proposal.frontier] == sorted(row["usd"] for row in proposal.frontier)
+
+
+def test_the_command_writes_a_fleet_file_that_is_valid(bursts, tmp_path):
+    out = tmp_path / "out"
+    ran = CliRunner().invoke(
+        app, ["tune", "--trace", str(bursts), "--hours", "2", "--seeds", "1", "--jobs", "1", "--out", str(out), "--json"]
+    )
+    assert ran.exit_code == 0, ran.output
+    assert json.loads(ran.stdout)["fleet"] == yaml.safe_load((out / "fleet.yaml").read_text(encoding="utf-8"))
+    load_settings(out / "fleet.yaml").domain()
+    assert "" in {row["setting"] for row in read_rows(out / "results.csv")}
+    assert (out / "report.html").exists()
+
+
+def test_results_of_another_run_are_not_mixed_in(bursts, tmp_path):
+    (tmp_path / "results.csv").touch()
+    with pytest.raises(ConfigError, match=r"--out .*: holds results already"):
+        CliRunner().invoke(app, ["tune", "--trace", str(bursts), "--out", str(tmp_path)], catch_exceptions=False)
