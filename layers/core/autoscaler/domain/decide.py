@@ -53,7 +53,8 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
     """Decide what to cordon, what to give up, and what to repair."""
     situation = assess(snapshot, fleet)
     seen = looks.next_looks(situation.memory.looks, giveup.what_is_seen(situation), situation.now, snapshot.invocation)
-    looked = {key: look for controller in snapshot.controllers for key, look in retire.next_windows(situation, controller).items()}
+    foreseen = {controller: situation.foreseen(controller) for controller in snapshot.controllers}
+    looked = {key: look for name in snapshot.controllers for key, look in retire.next_windows(situation, name, foreseen[name]).items()}
     windows = {key: window for key, (window, _) in looked.items()}
     returns = {**situation.memory.returns, **{key: returns for key, (_, returns) in looked.items() if returns}}
     memory = replace(situation.memory, looks=seen, windows=windows, returns=returns)
@@ -65,9 +66,8 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
             problem = snapshot.controllers[controller].problem or "nothing is given up meanwhile"
             decided.append(Held(pool="", controller=controller, reason=reason, detail=problem))
             continue
-        foreseen = situation.foreseen(controller)
         for name, pool in situation.pools_of(controller).items():
-            decided += retire.surplus(situation, pool, windows, foreseen.get(name, NOTHING))
+            decided += retire.surplus(situation, pool, windows, foreseen[controller].get(name, NOTHING))
         decided += drain_again(situation, controller, _cordons(decided))
         decided += outdated(situation, controller, _cordons(decided))
     decided += strangers(situation)

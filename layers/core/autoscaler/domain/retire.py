@@ -43,11 +43,11 @@ def starved_by_pool(situation: Situation, controller: str) -> dict[str, int]:
     return counts
 
 
-def next_windows(situation: Situation, controller: str) -> dict[str, tuple[Window, dict[str, Returns]]]:
+def next_windows(situation: Situation, controller: str, foreseen: Mapping[str, Foreseen]) -> dict[str, tuple[Window, dict[str, Returns]]]:
     """Record what each pool needs now, and learn from what is needed again; a view that cannot be believed does neither."""
     if situation.no_giving_up(controller):
         return {}
-    starved, foreseen = starved_by_pool(situation, controller), situation.foreseen(controller)
+    starved = starved_by_pool(situation, controller)
     return {
         _key(pool): _look_on(situation, pool, demand_of(pool, starved.get(name, 0) + foreseen.get(name, NOTHING).stages))
         for name, pool in situation.pools_of(controller).items()
