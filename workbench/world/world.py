@@ -74,6 +74,7 @@ class Agents:
         """Live in this world, and ask so."""
         self._world = world
         self._ask = ask
+        self._connected: dict[tuple[str, str], str] = {}  # the instance that connected last, by controller and node
         world.ec2.on_running = self.booted
         world.ec2.on_end = self.ended
 
@@ -98,17 +99,17 @@ class Agents:
             self._world.timeline.after(_ASKS_AGAIN_SECONDS, lambda: self.booted(instance))
 
     def ended(self, instance: Instance) -> None:
-        """Take the agent from its controller."""
+        """Take the agent from its controller. One that is named after a node and never connected there takes nobody else's."""
         controller = self._world.controllers.get(instance.tags.get("autoscaler:controller", ""))
-        if controller is not None and NODE_TAG in instance.tags:
-            controller.disconnect(
-                instance.tags[NODE_TAG], killed_by=f"{instance.id} was {'interrupted' if instance.interrupted else 'terminated'}"
-            )
+        node = instance.tags.get(NODE_TAG, "")
+        if controller is not None and self._connected.get((controller.name, node)) == instance.id:
+            controller.disconnect(node, killed_by=f"{instance.id} was {'interrupted' if instance.interrupted else 'terminated'}")
 
     def _connect(self, instance: Instance, told: Told) -> None:
         controller = self._world.controllers[told.controller]
         if not instance.alive() or told.secret != secret_of(told.node):
             return
         controller.connect(told.node)
+        self._connected[controller.name, told.node] = instance.id
         if controller.up != "up":
             self._world.timeline.after(_ASKS_AGAIN_SECONDS, lambda: self._connect(instance, told))

@@ -1,0 +1,37 @@
+"""What the simulated world does by itself, where a mistake of its own would look like one of ours."""
+
+import pytest
+
+from support.builders import NOW, a_fleet, a_pool
+from workbench.world.ec2 import Instance
+from workbench.world.jenkins import Node, secret_of
+from workbench.world.world import NODE_TAG, Agents, Told, build_world
+
+
+def an_instance_of(name, node):
+    tags = {"autoscaler:pool": "cpu", "autoscaler:controller": "main", NODE_TAG: node}
+    return Instance(
+        id=name,
+        instance_type="c5.large",
+        subnet="",
+        market="on-demand",
+        template="cpu",
+        tags=tags,
+        launched_at=NOW,
+        visible_at=NOW,
+        state="running",
+    )
+
+
+@pytest.mark.parametrize(("who_ends", "killed"), [("i-connected", "i-connected was terminated"), ("i-named-only", "")])
+def test_a_machine_that_never_connected_takes_no_build_with_it(who_ends, killed):
+    world = build_world(a_fleet(a_pool("cpu")), start_at=NOW, seed=1)
+    controller = world.controllers["main"]
+    controller.add_node(Node(name="slot-1", labels=("cpu",), executors=1, exclusive=True, description="", remote_dir="/"))
+    agents = Agents(world, lambda _instance: Told(status=200, node="slot-1", controller="main", secret=secret_of("slot-1")))
+    agents.register(an_instance_of("i-connected", "slot-1"))
+    world.timeline.sleep(60.0)
+    build = controller.submit("job", "cpu", 600.0)
+    world.timeline.sleep(30.0)
+    agents.ended(an_instance_of(who_ends, "slot-1"))
+    assert (build.started_at is not None, build.killed_by) == (True, killed)
