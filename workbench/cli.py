@@ -34,12 +34,12 @@ from workbench.drive import MINUTE
 from workbench.drive import Progress as Tick
 from workbench.fleets import EXAMPLE_FLEET, fleet_for
 from workbench.knobs import load_with, read_assignments
-from workbench.rivals import RIVALS
 from workbench.run import Run, in_memory, prepare
 from workbench.traces import MXNET, MXNET_DAY, Trace, load_trace
 from workbench.tune import Workplace
 from workbench.tune import tune as run_tuning
 from workbench.tuned import tables_of
+from workbench.world.physics import Physics, physics_of
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 FleetFile = Annotated[Path, typer.Option("--fleet", help="The fleet file.", show_default="the MXNet example")]
@@ -47,6 +47,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 TraceFile = Annotated[Path | None, typer.Option(help="A workload trace (CSV, may be gzipped).", show_default="2018-09-04 of the MXNet CI")]
 Hours = Annotated[float, typer.Option(min=0.02, max=24 * 62, help="How many hours of it.")]
 Seed = Annotated[int, typer.Option(help="Of the world's chance: boot times and the like.")]
+PhysicsOptions = Annotated[
+    list[str] | None, typer.Option("--physics", metavar="KEY=VALUE", help=f"Change the world: {', '.join(Physics.model_fields)}.")
+]
 Out = Annotated[
     Path | None, typer.Option(help="Directory for the report: report.html, .png and .svg.", show_default="out/...; with --json: none")
 ]
@@ -152,15 +155,22 @@ def simulate(  # noqa: PLR0913, PLR0917 - the options of a command
     every: Annotated[float, typer.Option(min=5, max=3600, help="Seconds from one look to the next.")] = MINUTE,
     hours: Hours = 24.0,
     seed: Seed = 1,
+    physics: PhysicsOptions = None,
     out: Out = None,
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Run a trace in memory: the same decisions as the functions', many times faster than the demo."""
+    world = physics_of(read_assignments(physics or [], "--physics"))
     if policy != OURS:
-        _simulate_rival(_load(trace, hours), fleet, policy, assignments or [], hours=hours, seed=seed, as_json=as_json)
+        settings = read_assignments(assignments or [], "--set")
+        loaded = _load(trace, hours)
+        _simulate_rival(
+            Contest(trace=loaded, fleet=load_settings(fleet), hours=hours, policy=policy, settings=settings, seed=seed, physics=world),
+            as_json=as_json,
+        )
         return
-    settings = load_with(fleet, assignments or [])
-    run = prepare(_load(trace, hours), settings.domain(), hours=hours, seed=seed)
+    changed = load_with(fleet, assignments or [])
+    run = prepare(_load(trace, hours), changed.domain(), hours=hours, seed=seed, physics=world)
     told = {"policy": policy, "setting": " ".join(assignments or [])}
     _follow(run, in_memory(run, every=every), told, _directory(out, "simulate", as_json=as_json), as_json=as_json)
 
@@ -176,11 +186,14 @@ def compare(  # noqa: PLR0913, PLR0917 - the options of a command
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="How many worlds each run is played in.")] = 5,
     hours: Hours = 24 * 7,
     sweep: Annotated[bool, typer.Option(help="Turn each policy's main knob, too.")] = True,  # noqa: FBT002
+    physics: PhysicsOptions = None,
     jobs: Annotated[int, typer.Option(min=-1, help="Processes; -1: one for each core.")] = -1,
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Play traces by every policy in the same world, and say who is cheaper and who waits less."""
-    workloads = [Workload(file=file, fleet=fleet, hours=hours) for file in traces] if traces else carried_workloads(hours)
+    world = physics_of(read_assignments(physics or [], "--physics"))
+    given = [Workload(file=file, fleet=fleet, hours=hours, physics=world) for file in traces or []]
+    workloads = given or carried_workloads(hours, world)
     todo = entries(workloads, policies or POLICIES, seeds, sweep=sweep)
     write_report = _drawing_of_comparison(out)
     with Progress(*Progress.get_default_columns(), MofNCompleteColumn(), transient=True, disable=as_json) as progress:
@@ -228,22 +241,15 @@ def _drawing_of_comparison(out: Path) -> Callable[[], Path]:
     return lambda: write_comparison(out)
 
 
-def _simulate_rival(  # noqa: PLR0913 - what `simulate` was told
-    trace: Trace, fleet: Path, policy: str, assignments: list[str], *, hours: float, seed: int, as_json: bool
-) -> None:
+def _simulate_rival(contest: Contest, *, as_json: bool) -> None:
     """Play somebody else's policy: its measures, without pictures."""
-    if policy not in RIVALS:
-        raise ConfigError(f"--policy ({policy}): must be one of {', '.join(POLICIES)}")
-    contest = Contest(
-        trace=trace, fleet=load_settings(fleet), hours=hours, policy=policy, settings=read_assignments(assignments), seed=seed
-    )
     result = play(contest)
     pools = result.pop("pools")
     del result["timeline"]
     if as_json:
         print(json.dumps(result))  # noqa: T201
         return
-    table = Table(title=f"{policy} {result['setting']}".strip(), title_justify="left", box=SIMPLE_HEAD, padding=0)
+    table = Table(title=f"{contest.policy} {result['setting']}".strip(), title_justify="left", box=SIMPLE_HEAD, padding=0)
     table.add_column("pool", no_wrap=True)
     for header in ("jobs", "killed", "$", "with waiting", "p50", "p95", "launches"):
         table.add_column(header, justify="right", no_wrap=True)

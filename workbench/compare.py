@@ -24,6 +24,7 @@ from workbench.forgetting import PARTS
 from workbench.rivals import RIVALS
 from workbench.rivals.foreseen import foresee
 from workbench.traces import MXNET, Trace, load_trace
+from workbench.world.physics import CALM, Physics
 
 # The one setting of ours for every trace, and the knob that is turned for the frontier.
 FIXED: Mapping[str, float] = {"looks_every_seconds": 15.0, "queue_maturity_seconds": 0.0, "max_idle_seconds": 28_800.0}
@@ -47,15 +48,16 @@ class Workload:
     fleet: Path | None = None
     hours: float
     start_at: float | None = None
+    physics: Physics = CALM
 
 
-def carried_workloads(hours: float) -> list[Workload]:
+def carried_workloads(hours: float, physics: Physics = CALM) -> list[Workload]:
     """The traces that the project carries, no more than so many hours of each."""
     data = MXNET.parent
     return [
-        Workload(file=MXNET, fleet=EXAMPLE_FLEET, hours=min(hours, 113.0)),
-        Workload(file=data / "linkerd_gha.csv.gz", hours=hours),
-        Workload(file=data / "mxnet_jenkins.csv.gz", hours=hours),
+        Workload(file=MXNET, fleet=EXAMPLE_FLEET, hours=min(hours, 113.0), physics=physics),
+        Workload(file=data / "linkerd_gha.csv.gz", hours=hours, physics=physics),
+        Workload(file=data / "mxnet_jenkins.csv.gz", hours=hours, physics=physics),
     ]
 
 
@@ -105,9 +107,16 @@ def compare(todo: Sequence[Entry], out: Path, *, jobs: int) -> Iterator[tuple[in
 def play_entry(entry: Entry) -> Row:
     """Play one run, anywhere."""
     trace, fleet = _loaded(entry.workload)
-    return play(
-        Contest(trace=trace, fleet=fleet, hours=entry.workload.hours, policy=entry.policy, settings=entry.settings, seed=entry.seed)
+    contest = Contest(
+        trace=trace,
+        fleet=fleet,
+        hours=entry.workload.hours,
+        physics=entry.workload.physics,
+        policy=entry.policy,
+        settings=entry.settings,
+        seed=entry.seed,
     )
+    return play(contest)
 
 
 def read_rows(file: Path) -> list[Row]:
@@ -137,17 +146,22 @@ def _settings_of(policy: str, *, sweep: bool) -> list[dict[str, Any]]:
 def _claim(out: Path, todo: Sequence[Entry]) -> None:
     """A directory holds one comparison: the same traces and fleets, hour for hour."""
     workloads = {entry.workload for entry in todo}
-    mine = {w.file.name: [_print_of(w.file), _print_of(w.fleet) if w.fleet else "guessed", w.hours, w.start_at] for w in workloads}
+    mine = {w.file.name: _identity(w) for w in workloads}
     file = out / "comparison.json"
     if file.exists():
         theirs = json.loads(file.read_text(encoding="utf-8"))
         different = [name for name in mine if name in theirs and theirs[name] != mine[name]]
         if different:
             raise ConfigError(
-                f"--out ({out}): holds results of another {different[0]} (other content, fleet or hours); choose another directory"
+                f"--out ({out}): holds results of another {different[0]} (other content, fleet, hours or physics); choose another directory"
             )
         mine = theirs | mine
     file.write_text(json.dumps(mine, indent=1), encoding="utf-8")
+
+
+def _identity(workload: Workload) -> list[Any]:
+    fleet = _print_of(workload.fleet) if workload.fleet else "guessed"
+    return [_print_of(workload.file), fleet, workload.hours, workload.start_at, workload.physics.told()]
 
 
 def _write_bounds(out: Path, workloads: Iterable[Workload]) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from autoscaler.config import FleetSettings, check
 from autoscaler.domain.model import Fleet
-from autoscaler.errors import ConfigError
+from autoscaler.errors import AutoscalerError, ConfigError
 from workbench.drive import Straight
 from workbench.forgetting import ForgetfulState
 from workbench.measures import measure_run
@@ -24,7 +24,9 @@ from workbench.rivals.site import Site
 from workbench.timelines import timeline
 from workbench.traces import Trace
 from workbench.truth import is_servable, serving_pools
+from workbench.world.faults import Faults, failing
 from workbench.world.jenkins import Build
+from workbench.world.physics import CALM, Physics
 from workbench.world.world import World, build_world
 
 OURS = "autoscaler"
@@ -45,12 +47,14 @@ class Contest:
     policy: str = OURS
     settings: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 1
+    physics: Physics = CALM
 
 
 class Player(Protocol):
     """Someone who acts on the world at each of their ticks."""
 
     tick_seconds: float
+    failed: int
 
     def tick(self) -> None:
         """Act."""
@@ -63,10 +67,12 @@ class Ours:
     about (an agent kept long enough, a job to come) is seen up to a minute late, never early.
     """
 
-    def __init__(self, world: World, fleet: Fleet, looks_every_seconds: float, without: str | None) -> None:
+    def __init__(self, world: World, fleet: Fleet, looks_every_seconds: float, without: str | None, seed: int) -> None:
         """Take this world in hand. ``without``: a part of the learning that is left out, to see what it is worth."""
         self.tick_seconds = looks_every_seconds
-        self._functions = Straight(world, fleet, state=ForgetfulState(part=without) if without else MemoryState())
+        self.failed = 0
+        state = ForgetfulState(part=without) if without else MemoryState()
+        self._functions = Straight(world, fleet, state=state, faults=Faults(dice=failing(world.physics.failing_calls, seed)))
         self._timeline = world.timeline
         self._looked_at, self._happened, self._acted = -_REST_SECONDS, 0, False
 
@@ -76,9 +82,11 @@ class Ours:
         if not (rested or self._acted or self._timeline.happened != self._happened):
             return
         self._looked_at, self._happened = self._timeline.now, self._timeline.happened
-        self._functions.publish_metrics()
-        self._functions.scale_up()
-        self._functions.scale_down()
+        for function in (self._functions.publish_metrics, self._functions.scale_up, self._functions.scale_down):
+            try:
+                function()
+            except AutoscalerError:  # as in production: this pass did nothing more, the next one repairs
+                self.failed += 1
         self._acted = any(report.plan.steps for report in self._functions.reports)
         self._functions.metrics.published.clear()
         self._functions.reports.clear()
@@ -91,6 +99,7 @@ class Theirs:
     def __init__(self, world: World, rival: Rival, foreseen: Foreseen) -> None:
         """Take this world in hand."""
         self.tick_seconds = rival.tick_seconds
+        self.failed = 0
         self._site = Site(world, foreseen)
         self._rival = rival
         rival.begin(self._site)
@@ -105,14 +114,16 @@ def play(contest: Contest) -> dict[str, Any]:
     """Play it to the end, and measure: one row of the results (design 6.8)."""
     began = perf_counter()
     fleet = contest.fleet.domain()
-    world = build_world(fleet, start_at=contest.trace.start_at, seed=contest.seed)
+    world = build_world(fleet, start_at=contest.trace.start_at, seed=contest.seed, physics=contest.physics)
     replay = Replay(contest.trace, world.controllers[fleet.controllers[0]])
     player = _player(contest, world)
     for _ in _ticks(world, replay, player.tick_seconds, contest.trace.start_at + contest.hours * 3600):
         player.tick()
     told = {"trace": contest.trace.name, "policy": contest.policy, "setting": setting_text(contest.settings), "seed": contest.seed}
     line = timeline(world, replay.builds, contest.trace.start_at)
-    return told | measure_run(world, replay) | {"timeline": line, "took_s": round(perf_counter() - began, 1)}
+    return (
+        told | measure_run(world, replay) | {"failed_passes": player.failed, "timeline": line, "took_s": round(perf_counter() - began, 1)}
+    )
 
 
 def setting_text(settings: Mapping[str, Any]) -> str:
@@ -127,7 +138,7 @@ def _player(contest: Contest, world: World) -> Player:
         without = settings.pop("without", None)
         raw = contest.fleet.model_dump(mode="json", exclude_unset=True)
         raw["defaults"] = raw.get("defaults", {}) | settings
-        return Ours(world, check(raw, "--set").domain(), every, without)
+        return Ours(world, check(raw, "--set").domain(), every, without, contest.seed)
     if contest.policy not in RIVALS:
         raise ConfigError(f"--policy ({contest.policy}): must be one of {', '.join(POLICIES)}")
     rival = RIVALS[contest.policy].of(contest.settings, contest.seed)

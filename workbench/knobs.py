@@ -22,23 +22,23 @@ def load_with(path: Path, assignments: Iterable[str]) -> FleetSettings:
         if pool and pool not in settings.pools:
             raise ConfigError(f"--set {assignment}: {pool} is not one of the pools ({', '.join(settings.pools)})")
         place = raw["pools"][pool] if pool else raw.setdefault("defaults", {})
-        place[key] = _value(assignment, text)
+        place[key] = _value(f"--set {assignment}", text)
     return check(raw, "--set" if assignments else str(path))
 
 
-def read_assignments(assignments: Iterable[str]) -> dict[str, Any]:
-    """Read ``KEY=VALUE`` for a policy that has no fleet file of its own. `ConfigError` names what is wrong."""
+def read_assignments(assignments: Iterable[str], option: str) -> dict[str, Any]:
+    """Read ``KEY=VALUE`` as given to an option. `ConfigError` names what is wrong."""
     settings: dict[str, Any] = {}
     for assignment in assignments:
         key, sign, text = assignment.partition("=")
         if not sign:
-            raise ConfigError(f"--set {assignment}: must be KEY=VALUE")
-        settings[key] = _value(assignment, text)
+            raise ConfigError(f"{option} {assignment}: must be KEY=VALUE")
+        settings[key] = _value(f"{option} {assignment}", text)
     return settings
 
 
-def _value(assignment: str, text: str) -> Any:
+def _value(where: str, text: str) -> Any:
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ConfigError(f"--set {assignment}: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"{where}: {' '.join(str(error).split())}") from error

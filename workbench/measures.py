@@ -6,7 +6,7 @@ from typing import Any
 
 from autoscaler.domain.model import Pool
 from workbench.replay import Replay
-from workbench.truth import dollars_of, pool_of, quantile, run_seconds, seconds_of, serving_pools, wait_of
+from workbench.truth import dollars_of, is_interrupted, is_lost, pool_of, quantile, run_seconds, seconds_of, serving_pools, wait_of
 from workbench.world.ec2 import Instance
 from workbench.world.jenkins import Build, Ended
 from workbench.world.world import World
@@ -18,14 +18,15 @@ _EARLY_SECONDS = 300.0
 class Measures:
     """Of a run or of one pool of it. Waits: seconds from buildable to running; a job that never ran has waited until now.
 
-    ``late_share``: of the jobs, those that waited longer than their pool's boot. ``early_terminations``: within five minutes of the
-    boot's end. ``peak_spare``: the most paid executors at once beyond what ran or waited. ``total_usd``: the bill, and what the waiting was
-    worth by the fleet file.
+    ``killed``: by whoever ended their agent. ``interrupted``: EC2 took the machine back. ``late_share``: of the jobs, those that waited
+    longer than their pool's boot. ``early_terminations``: within five minutes of the boot's end. ``peak_spare``: the most paid executors
+    at once beyond what ran or waited. ``total_usd``: the bill, and what the waiting was worth by the fleet file.
     """
 
     jobs: int
     finished: int
     killed: int
+    interrupted: int
     unservable: int
     usd: float
     wait_hours: float
@@ -82,7 +83,8 @@ def _measure(world: World, builds: Sequence[tuple[Build, Pool | None]], instance
     return Measures(
         jobs=len(builds),
         finished=sum(build.ended is Ended.FINISHED for build, _ in builds),
-        killed=sum(build.ended is Ended.KILLED or (build.ended is None and bool(build.killed_by)) for build, _ in builds),
+        killed=sum(is_lost(build) and not is_interrupted(build) for build, _ in builds),
+        interrupted=sum(is_lost(build) and is_interrupted(build) for build, _ in builds),
         unservable=len(builds) - len(served),
         usd=round(usd, 2),
         wait_hours=round(sum(waits) / 3600, 3),

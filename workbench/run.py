@@ -12,6 +12,8 @@ from workbench.recording import Recording
 from workbench.replay import Replay
 from workbench.traces import Trace
 from workbench.truth import as_json, count_truth
+from workbench.world.faults import Faults, failing
+from workbench.world.physics import CALM, Physics
 from workbench.world.world import World, build_world
 
 
@@ -49,13 +51,14 @@ class Run:
         }
 
 
-def prepare(trace: Trace, fleet: Fleet, *, hours: float, seed: int) -> Run:
+def prepare(trace: Trace, fleet: Fleet, *, hours: float, seed: int, physics: Physics = CALM) -> Run:
     """Make a world for a trace. Each row falls to the first controller: a trace is the queue of one Jenkins."""
-    world = build_world(fleet, start_at=trace.start_at, seed=seed)
+    world = build_world(fleet, start_at=trace.start_at, seed=seed, physics=physics)
     replay = Replay(trace, world.controllers[fleet.controllers[0]])
     return Run(trace, world, replay, hours, seed, Recording(world), Census(world))
 
 
 def in_memory(run: Run, *, every: float = MINUTE) -> Iterator[Progress]:
     """Run it in memory: the production passes on the world, without handlers, sockets and a local AWS."""
-    return run.drive(Straight(run.world, run.world.fleet), every=every)
+    faults = Faults(dice=failing(run.world.physics.failing_calls, run.seed))
+    return run.drive(Straight(run.world, run.world.fleet, faults), every=every)

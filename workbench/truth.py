@@ -17,6 +17,7 @@ from workbench.world.world import World
 class Truth:
     """The measures of one run, once it has come to rest: what is then beyond the pools' minimum is leaked.
 
+    ``interrupted``: builds on machines that EC2 took back.
     Waits are from buildable to running, in seconds, of every build that got an executor. ``total_usd``: the bill, and what the
     fleet file says that this waiting was worth. ``utilisation``: the share of the paid executor time in which builds ran.
     """
@@ -24,6 +25,7 @@ class Truth:
     jobs: int
     finished: int
     killed: int
+    interrupted: int
     unservable: int
     wait_p50_s: float
     wait_p95_s: float
@@ -50,7 +52,8 @@ def count_truth(world: World, builds: Iterable[Build]) -> Truth:
     return Truth(
         jobs=len(builds),
         finished=sum(build.ended is Ended.FINISHED for build in builds),
-        killed=sum(build.ended is Ended.KILLED or (build.ended is None and bool(build.killed_by)) for build in builds),
+        killed=sum(is_lost(build) and not is_interrupted(build) for build in builds),
+        interrupted=sum(is_lost(build) and is_interrupted(build) for build in builds),
         unservable=sum(not is_servable(world.fleet, build) for build in builds),
         wait_p50_s=quantile(waits, 0.5),
         wait_p95_s=quantile(waits, 0.95),
@@ -67,6 +70,16 @@ def count_truth(world: World, builds: Iterable[Build]) -> Truth:
         leaked_instances=len({i.id for i in (*leaked_instances(world), *beyond_floor(world))}),
         leaked_nodes=len(leaked_nodes(world)),
     )
+
+
+def is_lost(build: Build) -> bool:
+    """Tell whether a build did not come to its own end."""
+    return build.ended is Ended.KILLED or (build.ended is None and bool(build.killed_by))
+
+
+def is_interrupted(build: Build) -> bool:
+    """Tell whether EC2 took the machine under a build back: nobody's decision."""
+    return "was interrupted" in build.killed_by
 
 
 def is_servable(fleet: Fleet, build: Build) -> bool:

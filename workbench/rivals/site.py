@@ -10,10 +10,7 @@ from workbench.rivals.foreseen import Foreseen
 from workbench.truth import serving_pools
 from workbench.world.ec2 import Instance
 from workbench.world.jenkins import Build, Node
-from workbench.world.world import NODE_TAG, World
-
-# As our own agents connect, once they have booted.
-_CONNECTS_IN_SECONDS = (3.0, 9.0)
+from workbench.world.world import NODE_TAG, World, ended_by
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -126,7 +123,7 @@ class Site:
         """Launch agents, as many as the limits on agents and EC2's capacity allow; return how many."""
         in_all = sum(len(other.agents) for other in self.pools.values())
         number = min(number, site.pool.max_agents - len(site.agents), self.fleet.limits.max_agents - in_all)
-        if number <= 0:
+        if number <= 0 or self._call_fails():
             return 0
         answer = self.world.ec2.create_fleet(self._request(site.pool, number))
         ids = [instance_id for group in answer["Instances"] for instance_id in group["InstanceIds"]]
@@ -144,6 +141,10 @@ class Site:
         """Terminate every agent on which nothing has run for longer than this."""
         for pool in self.pools.values():
             self.end(agent for agent in pool.idle if agent.idle_seconds(self.now) > seconds)
+
+    def _call_fails(self) -> bool:
+        share = self.world.physics.failing_calls
+        return bool(share) and self.world.chance.random() < share
 
     def _request(self, pool: Pool, number: int) -> dict[str, object]:
         market = pool.offerings[0].market
@@ -166,7 +167,8 @@ class Site:
         }
 
     def _booted(self, instance: Instance) -> None:
-        self.world.timeline.after(self.world.chance.uniform(*_CONNECTS_IN_SECONDS), lambda: self._connect(instance))
+        seconds = self.world.physics.connects_in_seconds(self.world.chance)  # as our own agents connect, once they have booted
+        self.world.timeline.after(seconds, lambda: self._connect(instance))
 
     def _connect(self, instance: Instance) -> None:
         pool = self.fleet.pools[instance.tags["autoscaler:pool"]]
@@ -188,7 +190,7 @@ class Site:
     def _ended(self, instance: Instance) -> None:
         agent = self.pools[instance.tags["autoscaler:pool"]].agents.pop(instance.id)
         if agent.node is not None:
-            self._controller.disconnect(agent.node.name, killed_by=f"{instance.id} was terminated")
+            self._controller.disconnect(agent.node.name, killed_by=ended_by(instance))
             self._controller.delete_node(agent.node.name)
 
     def _home_of(self, build: Build) -> str | None:

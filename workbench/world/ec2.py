@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from workbench.world.physics import CALM, Physics
 from workbench.world.timeline import Timeline
 
 _CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
@@ -80,6 +81,8 @@ class Ec2:
     refuse: tuple[str, str] | None = None  # code and message of every CreateFleet
     template_versions: dict[str, int] = field(default_factory=dict)  # the default and latest one by name; unlisted: 1
     template_data: dict[str, dict[str, Any]] = field(default_factory=dict)  # what they say, where it matters
+    physics: Physics = CALM
+    seed: int = 0  # of what comes by physics alone, so that it is the same for everybody
     templates: set[str] = field(default_factory=set)  # names of the launch templates that there are
     instances: dict[str, Instance] = field(default_factory=dict)  # all that ever were
     remembered: dict[str, Instance] = field(default_factory=dict)  # those that EC2 still tells of
@@ -179,7 +182,7 @@ class Ec2:
         self._check_overrides(overrides)
         for override in overrides:
             key = f"{override['InstanceType']}/{override.get('SubnetId', '')}/{market}"
-            got = min(wanted - len(launched), self.capacity.get(key, wanted))
+            got = min(wanted - len(launched), self._to_be_had(key, wanted))
             if key in self.capacity:
                 self.capacity[key] -= got
             launched += [self._launch(override, market, template, {t["Key"]: t["Value"] for t in tags}) for _ in range(got)]
@@ -208,8 +211,25 @@ class Ec2:
             profile=profile_arn(AGENT_ROLE),
         )
         self.instances[instance.id] = self.remembered[instance.id] = instance
-        self.timeline.after(self.chance.uniform(4.0, 18.0), lambda: self._run(instance))
+        self.timeline.after(self.physics.pending_seconds(self.chance), lambda: self._run(instance))
+        self._doom(instance)
         return instance
+
+    def _to_be_had(self, offering: str, wanted: int) -> int:
+        if not self.physics.can_be_had(offering, self.timeline.now, self.seed):
+            return 0
+        return self.capacity.get(offering, wanted)
+
+    def _doom(self, instance: Instance) -> None:
+        """Let a spot instance be taken back some day; one that is gone by then is not."""
+        if instance.market == "spot" and self.physics.interruptions_per_hour:
+            chance = Random(f"{self.seed}/{len(self.instances)}")  # noqa: S311 - a simulation's chance
+            seconds = chance.expovariate(self.physics.interruptions_per_hour / 3600.0)
+            self.timeline.after(seconds, lambda: self._take_back(instance))
+
+    def _take_back(self, instance: Instance) -> None:
+        if instance.alive():
+            self.interrupt(instance)
 
     def _run(self, instance: Instance) -> None:
         if instance.state != "pending":

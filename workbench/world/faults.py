@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from random import Random
 
 
 class ConnectionLostError(Exception):
@@ -27,6 +28,17 @@ class StatusError(Exception):
         """Keep which."""
         super().__init__(f"{fault.call}: {fault.status} {fault.code}")
         self.fault = fault
+
+
+def failing(share: float, seed: int) -> Callable[[str], Fault | None] | None:
+    """Dice by which this share of calls loses its connection, half of them after the call took effect; None: none does."""
+    chance = Random(seed + 23)  # noqa: S311 - a simulation's chance
+
+    def dice(call: str) -> Fault | None:
+        drawn = chance.random()
+        return Fault(call, after=drawn < share / 2) if drawn < share else None
+
+    return dice if share else None
 
 
 @dataclass(slots=True)

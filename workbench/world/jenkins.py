@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
+from workbench.world.physics import CALM, NodeChoice, Physics
 from workbench.world.timeline import Timeline
 
 # Measured on 2.504.3: a restart answers 503 for some seconds, then 200 with agents offline, which return after 6-7 s.
@@ -108,10 +109,12 @@ class Node:
 class Controller:
     """One controller's life."""
 
-    def __init__(self, name: str, timeline: Timeline) -> None:
+    def __init__(self, name: str, timeline: Timeline, physics: Physics = CALM) -> None:
         """Begin without nodes or jobs."""
         self.name = name
         self.timeline = timeline
+        self._physics = physics
+        self._round_is_due = False
         self.nodes: dict[str, Node] = {}
         self.queue: list[Build] = []  # next first
         self.builds: list[Build] = []
@@ -174,7 +177,18 @@ class Controller:
             self._end(build, Ended.ABORTED)
 
     def schedule(self) -> None:
-        """Hand out executors, in queue order."""
+        """Hand out executors, in queue order, as soon as Jenkins comes to it."""
+        if not self._physics.scheduling_seconds:
+            self._hand_out()
+        elif not self._round_is_due:
+            self._round_is_due = True
+            self.timeline.after(self._physics.scheduling_seconds, self._late_round)
+
+    def _late_round(self) -> None:
+        self._round_is_due = False
+        self._hand_out()
+
+    def _hand_out(self) -> None:
         if self.up != "up":
             return
         taken: set[str] = set()  # labels of which no executor is free in this round
@@ -328,6 +342,8 @@ class Controller:
 
     def _taker(self, build: Build) -> Node | None:
         takers = [n for n in self.matching(build) if len(n.builds) < n.executors and not n.offline]
+        if self._physics.node_choice is NodeChoice.LEAST_LOADED:
+            return max(takers, key=lambda node: node.executors - len(node.builds), default=None)
         # Consistent hashing by job, roughly as Jenkins' load balancer: the same job tends to the same node.
         return min(takers, key=lambda node: zlib.crc32(f"{build.job}/{node.name}".encode()), default=None)
 

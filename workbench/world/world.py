@@ -7,14 +7,12 @@ from random import Random
 from autoscaler.domain.model import Fleet
 from workbench.world.ec2 import Ec2, Instance
 from workbench.world.jenkins import Controller, Node, secret_of
+from workbench.world.physics import CALM, Physics
 from workbench.world.timeline import Timeline
 
 NODE_TAG = "autoscaler:node"
 _ASKS_AGAIN_SECONDS = 15.0
-_CONNECTS_IN_SECONDS = (3.0, 9.0)
 _OK, _FINAL = 200, {403, 410}
-# How far a boot strays from the pool's own figure, as a factor.
-_BOOT_SPREAD = (0.75, 1.35)
 
 
 @dataclass(slots=True)
@@ -26,6 +24,7 @@ class World:
     controllers: dict[str, Controller]
     ec2: Ec2
     chance: Random
+    physics: Physics = CALM
 
     def move_to(self, when: float) -> None:
         """Let time pass until then."""
@@ -41,17 +40,22 @@ class World:
         return [instance for instance in self.ec2.remembered.values() if instance.alive()]
 
 
-def build_world(fleet: Fleet, *, start_at: float, seed: int) -> World:
+def build_world(fleet: Fleet, *, start_at: float, seed: int, physics: Physics = CALM) -> World:
     """Make a world without agents or jobs."""
     timeline, chance = Timeline(start_at), Random(seed)  # noqa: S311 - a simulation's chance, repeatable by its seed
     by_template = {pool.launch_template: pool.boot_seconds for pool in fleet.pools.values()}
 
     def boot_seconds(template: str) -> float:
-        return by_template.get(template, 120.0) * chance.uniform(*_BOOT_SPREAD)
+        return physics.boot_seconds(by_template.get(template, 120.0), chance)
 
-    ec2 = Ec2(timeline, Random(seed + 1), boot_seconds, templates=set(by_template))  # noqa: S311
-    controllers = {name: Controller(name, timeline) for name in fleet.controllers}
-    return World(fleet, timeline, controllers, ec2, chance)
+    ec2 = Ec2(timeline, Random(seed + 1), boot_seconds, templates=set(by_template), physics=physics, seed=seed)  # noqa: S311
+    controllers = {name: Controller(name, timeline, physics) for name in fleet.controllers}
+    return World(fleet, timeline, controllers, ec2, chance, physics)
+
+
+def ended_by(instance: Instance) -> str:
+    """Say what takes the builds on an instance with it."""
+    return f"{instance.id} was {'interrupted' if instance.interrupted else 'terminated'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +96,8 @@ class Agents:
         """Ask once, and do as it is told."""
         told = self._ask(instance)
         if told.status == _OK:
-            self._world.timeline.after(self._world.chance.uniform(*_CONNECTS_IN_SECONDS), lambda: self._connect(instance, told))
+            seconds = self._world.physics.connects_in_seconds(self._world.chance)
+            self._world.timeline.after(seconds, lambda: self._connect(instance, told))
         elif told.status in _FINAL:
             self._world.ec2.end(instance)
         else:
@@ -103,7 +108,7 @@ class Agents:
         controller = self._world.controllers.get(instance.tags.get("autoscaler:controller", ""))
         node = instance.tags.get(NODE_TAG, "")
         if controller is not None and self._connected.get((controller.name, node)) == instance.id:
-            controller.disconnect(node, killed_by=f"{instance.id} was {'interrupted' if instance.interrupted else 'terminated'}")
+            controller.disconnect(node, killed_by=ended_by(instance))
 
     def _connect(self, instance: Instance, told: Told) -> None:
         controller = self._world.controllers[told.controller]
