@@ -33,13 +33,12 @@ from workbench.demo import Show
 from workbench.drive import MINUTE
 from workbench.drive import Progress as Tick
 from workbench.fleets import EXAMPLE_FLEET, fleet_for
-from workbench.knobs import load_with, read_assignments
+from workbench.knobs import PHYSICS, load_with, physics_of, read_assignments
 from workbench.run import Run, in_memory, prepare
 from workbench.traces import MXNET, MXNET_DAY, Trace, load_trace
 from workbench.tune import Workplace
 from workbench.tune import tune as run_tuning
 from workbench.tuned import tables_of
-from workbench.world.physics import Physics, physics_of
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 FleetFile = Annotated[Path, typer.Option("--fleet", help="The fleet file.", show_default="the MXNet example")]
@@ -48,7 +47,7 @@ TraceFile = Annotated[Path | None, typer.Option(help="A workload trace (CSV, may
 Hours = Annotated[float, typer.Option(min=0.02, max=24 * 62, help="How many hours of it.")]
 Seed = Annotated[int, typer.Option(help="Of the world's chance: boot times and the like.")]
 PhysicsOptions = Annotated[
-    list[str] | None, typer.Option("--physics", metavar="KEY=VALUE", help=f"Change the world: {', '.join(Physics.model_fields)}.")
+    list[str] | None, typer.Option("--physics", metavar="KEY=VALUE", help=f"Change the world: {', '.join(PHYSICS)}.")
 ]
 Out = Annotated[
     Path | None, typer.Option(help="Directory for the report: report.html, .png and .svg.", show_default="out/...; with --json: none")

@@ -1,13 +1,18 @@
-"""``--set KEY=VALUE``: a fleet file with some settings changed, checked as if they stood there."""
+"""``--set KEY=VALUE`` and ``--physics KEY=VALUE``: some settings changed, of a fleet file or of the world."""
 
 from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import TypeAdapter, ValidationError
 
 from autoscaler.config import FleetSettings, check, load_settings
 from autoscaler.errors import ConfigError
+from workbench.world.physics import Physics
+
+PHYSICS = tuple(field.name for field in fields(Physics))
 
 
 def load_with(path: Path, assignments: Iterable[str]) -> FleetSettings:
@@ -35,6 +40,20 @@ def read_assignments(assignments: Iterable[str], option: str) -> dict[str, Any]:
             raise ConfigError(f"{option} {assignment}: must be KEY=VALUE")
         settings[key] = _value(f"{option} {assignment}", text)
     return settings
+
+
+def physics_of(settings: dict[str, Any]) -> Physics:
+    """Check what was set of the world. `ConfigError` names key, value and rule."""
+    unknown = next((key for key in settings if key not in PHYSICS), None)
+    if unknown is not None:
+        raise ConfigError(f"--physics {unknown}={settings[unknown]}: is none of {', '.join(PHYSICS)}")
+    try:
+        return TypeAdapter(Physics).validate_python(settings)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        key = str(first["loc"][0]) if first["loc"] else ""
+        where = f"{key}={settings[key]}" if key in settings else " ".join(f"{name}={value}" for name, value in settings.items())
+        raise ConfigError(f"--physics {where}: {first['msg'].removeprefix('Value error, ')}") from error
 
 
 def _value(where: str, text: str) -> Any:

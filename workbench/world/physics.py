@@ -1,16 +1,15 @@
 """What the world does by chance, and how fast: every number with its source, every number to be set (``--physics KEY=VALUE``)."""
 
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from random import Random
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from annotated_types import Ge, Le
 
-from autoscaler.errors import ConfigError
-
-_Seconds = Annotated[float, Field(ge=0, le=86_400)]
-_Share = Annotated[float, Field(ge=0, le=0.9)]
-_Factor = Annotated[float, Field(ge=0.1, le=10)]
+_Seconds = Annotated[float, Ge(0), Le(86_400)]
+_Share = Annotated[float, Ge(0), Le(0.9)]
+_Factor = Annotated[float, Ge(0.1), Le(10)]
 
 
 class NodeChoice(StrEnum):
@@ -20,40 +19,33 @@ class NodeChoice(StrEnum):
     LEAST_LOADED = "least-loaded"  # as the plugin Least Load does: the node with most free executors
 
 
-class Physics(BaseModel):
-    """One world's. The defaults are what a calm day in a large region is like; a description names the source."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Physics:
+    """One world's. The defaults are what a calm day in a large region is like."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # How long an instance is pending: 4.9 s (daemonology.net, ec2-boot-bench, 2021), 16.4 to 17.8 s (brevdev/ec2-coldboot-research, 2026).
+    pending_from_seconds: _Seconds = 4.0
+    pending_to_seconds: _Seconds = 18.0
+    # The quickest and the slowest boot, as factors of the pool's boot_seconds. Assumed: no series of GPU or Windows boots is public.
+    boot_from: _Factor = 0.75
+    boot_to: _Factor = 1.35
+    # From the end of the boot to a connected agent. Recorded on Jenkins 2.504.3: agents are back within 6 to 7 s.
+    connect_from_seconds: _Seconds = 3.0
+    connect_to_seconds: _Seconds = 9.0
+    # Until Jenkins hands out what became free. hudson.model.Queue looks at once when something changes, and every 5 s.
+    scheduling_seconds: _Seconds = 0.0
+    node_choice: NodeChoice = NodeChoice.HASH
+    # The share of the time that an offering cannot be had, and for how long at a time. What it is differs by type, zone and hour; to wait
+    # a few minutes is EC2's own advice (docs.aws.amazon.com: troubleshooting-launch, InsufficientInstanceCapacity).
+    no_capacity: _Share = 0.0
+    no_capacity_seconds: Annotated[float, Ge(1), Le(86_400)] = 600.0
+    # Of a spot instance. AWS' Spot advisor has bands from under 5 % to over 20 % a month: 0.00007 to 0.0003 an hour; a bad hour is worse.
+    interruptions_per_hour: Annotated[float, Ge(0), Le(60)] = 0.0
+    # The share of calls that fail, half of them after they took effect. A rival's call just fails, which is kind to it.
+    failing_calls: _Share = 0.0
 
-    pending_from_seconds: _Seconds = Field(
-        4.0, description="an instance is pending at least; 4.9 s in ec2-boot-bench (daemonology.net, 2021)"
-    )
-    pending_to_seconds: _Seconds = Field(18.0, description="and at most; 16.4 to 17.8 s in brevdev/ec2-coldboot-research (2026)")
-    boot_from: _Factor = Field(0.75, description="the quickest boot, as a factor of the pool's boot_seconds; assumed, no series is public")
-    boot_to: _Factor = Field(1.35, description="the slowest boot, likewise; assumed")
-    connect_from_seconds: _Seconds = Field(
-        3.0, description="from the end of the boot to a connected agent; recorded on Jenkins 2.504.3: 6 to 7 s"
-    )
-    connect_to_seconds: _Seconds = Field(9.0, description="and at most, likewise")
-    scheduling_seconds: _Seconds = Field(
-        0.0, description="until Jenkins hands out what became free; hudson.model.Queue: at once, 5 s at most"
-    )
-    node_choice: NodeChoice = Field(NodeChoice.HASH, description="hash (Jenkins' default) or least-loaded (the plugin of that name)")
-    no_capacity: _Share = Field(
-        0.0, description="share of the time that an offering cannot be had; what it is differs by type, zone and hour"
-    )
-    no_capacity_seconds: Annotated[float, Field(ge=1, le=86_400)] = Field(
-        600.0, description="for how long at a time; EC2's advice is to wait a few minutes (troubleshooting-launch)"
-    )
-    interruptions_per_hour: Annotated[float, Field(ge=0, le=60)] = Field(
-        0.0, description="of a spot instance; 0.00007 to 0.0003 in the bands of AWS' Spot advisor (under 5 % to over 20 % a month)"
-    )
-    failing_calls: _Share = Field(
-        0.0, description="share of calls that fail, half of them after they took effect; a rival's call just fails, which is kind to it"
-    )
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
+    def __post_init__(self) -> None:
+        """Refuse what is upside down."""
         for low, high in (
             ("pending_from_seconds", "pending_to_seconds"),
             ("boot_from", "boot_to"),
@@ -61,7 +53,6 @@ class Physics(BaseModel):
         ):
             if getattr(self, low) > getattr(self, high):
                 raise ValueError(f"{low} must be at most {high}")
-        return self
 
     def pending_seconds(self, chance: Random) -> float:
         """Draw how long an instance is pending."""
@@ -84,20 +75,7 @@ class Physics(BaseModel):
 
     def told(self) -> dict[str, Any]:
         """What differs from the defaults."""
-        return self.model_dump(mode="json", exclude_defaults=True)
+        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
 
 
 CALM = Physics()
-
-
-def physics_of(settings: dict[str, Any]) -> Physics:
-    """Check what was set. `ConfigError` names key, value and rule."""
-    try:
-        return Physics(**settings)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        key = ".".join(str(part) for part in first["loc"]) or "its values"
-        rule = first["msg"].removeprefix("Value error, ")
-        if first["type"] == "extra_forbidden":
-            rule = f"is none of {', '.join(Physics.model_fields)}"
-        raise ConfigError(f"--physics {key}={settings.get(key, '')}: {rule}") from error
