@@ -3,6 +3,7 @@
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -33,6 +34,7 @@ from workbench.demo import Show
 from workbench.drive import MINUTE
 from workbench.drive import Progress as Tick
 from workbench.fleets import EXAMPLE_FLEET, fleet_for
+from workbench.history import Bounds, connect, read_history
 from workbench.knobs import PHYSICS, load_with, physics_of, read_assignments
 from workbench.run import Run, in_memory, prepare
 from workbench.traces import MXNET, MXNET_DAY, Trace, load_trace
@@ -204,6 +206,38 @@ def compare(  # noqa: PLR0913, PLR0917 - the options of a command
         print(json.dumps({"runs": len(todo), "results": str(out / "results.csv"), "report": str(page)}))  # noqa: T201
         return
     Console().print(f"{len(todo)} runs: {out / 'results.csv'}\nreport: {page}", markup=False, soft_wrap=True)
+
+
+@app.command()
+def history(  # noqa: PLR0913, PLR0917 - the options of a command
+    url: Annotated[str, typer.Argument(help="A Jenkins, such as https://jenkins.example.org/.")],
+    out: Annotated[Path, typer.Option(help="The trace to write: what simulate, compare and tune read.")],
+    user: Annotated[str | None, typer.Option(envvar="JENKINS_USER", show_default="anybody")] = None,
+    token: Annotated[str | None, typer.Option(envvar="JENKINS_TOKEN", help="That user's API token.", show_default=False)] = None,
+    days: Annotated[float, typer.Option(min=0.1, max=366, help="How far back.")] = 28.0,
+    requests: Annotated[int, typer.Option(min=1, help="How many requests at most.")] = 5000,
+    pause: Annotated[float, typer.Option(min=0, help="Seconds between two of them.")] = 0.25,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> None:
+    """Read a Jenkins' build history as a trace, a request at a time: to tune on, to compare with, to simulate."""
+    bounds = Bounds(since=time.time() - days * 86_400, requests=requests, pause_seconds=pause)
+    past = read_history(connect(url, user, token, time.monotonic), bounds, time.sleep)
+    past.write(out)
+    told = {name: value for name, value in asdict(past).items() if name != "rows"} | {"builds": len(past.rows), "trace": str(out)}
+    if as_json:
+        print(json.dumps(told))  # noqa: T201
+        return
+    Console().print(f"{len(past.rows)} builds of {past.jobs} jobs, in {past.requests} requests: {out}", markup=False, soft_wrap=True)
+    for count, what in (
+        (past.pipelines, "pipeline jobs are not in it: on which agents their stages ran stands in their logs only"),
+        (
+            past.left_out,
+            "builds are not in it: running yet, on the controller itself, or on a machine that is gone, of a job without a label",
+        ),
+        (past.cut_short, f"it is not all: --requests ({requests}) was reached"),
+    ):
+        if count:
+            Console().print(what if count is True else f"{count} {what}", markup=False, soft_wrap=True)
 
 
 @app.command()

@@ -35,6 +35,8 @@ POLICIES = (OURS, *RIVALS)
 _PATIENCE_SECONDS = 12 * 3600.0
 _LOOKS_EVERY_SECONDS = 60.0
 _REST_SECONDS = 60.0
+# What a rival does not have, ours is not held back by: limits on agents hold for everybody, those by the hour and month for nobody.
+_NO_RATES = {"max_launches_per_hour": 100_000, "max_usd_per_hour": 100_000, "max_usd_per_month": 10_000_000}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +140,7 @@ def _player(contest: Contest, world: World) -> Player:
         without = settings.pop("without", None)
         raw = contest.fleet.model_dump(mode="json", exclude_unset=True)
         raw["defaults"] = raw.get("defaults", {}) | settings
+        raw["limits"] |= _NO_RATES
         return Ours(world, check(raw, "--set").domain(), every, without, contest.seed)
     if contest.policy not in RIVALS:
         raise ConfigError(f"--policy ({contest.policy}): must be one of {', '.join(POLICIES)}")

@@ -1,7 +1,7 @@
 """Folders, jobs and builds of the Jenkins face: as much of them as it takes to run a build on a label."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -11,6 +11,8 @@ from workbench.world.jenkins import Build, Controller, Ended, Kind
 _PIPELINE = re.compile(r"node\('(?P<label>.*)'\)\s*\{\s*sleep (?P<seconds>[\d.]+)\s*\}")
 _SLEEP = re.compile(r"sleep (?P<seconds>[\d.]+)")
 _RESULTS = {Ended.FINISHED: "SUCCESS", Ended.KILLED: "FAILURE", Ended.RESTARTED: "FAILURE", Ended.ABORTED: "ABORTED"}
+# ``builds`` shows the newest; ``allBuilds`` all.
+_BUILDS_SHOWN = 100
 # Names that Jenkins refuses.
 _UNSAFE = set("?*/\\%!@#$^&|<>[]:;")
 
@@ -65,18 +67,31 @@ class Jobs:
         """What the API shows of a job or a folder; None: there is none."""
         if full_name in self.folders:
             inside = [name for name in (*self.folders, *self.jobs) if name.rpartition("/")[0] == full_name]
-            return {"_class": "com.cloudbees.hudson.plugins.folder.Folder", "fullName": full_name, "jobs": _names(inside)}
+            shown = {"_class": "com.cloudbees.hudson.plugins.folder.Folder", "fullName": full_name, "jobs": self._all(inside)}
+            return shown | {"name": full_name.rpartition("/")[2]}
         if full_name not in self.jobs:
             return None
         # A freestyle build exists once it runs; a pipeline's run begins at once, and waits for its node.
-        kind = self.jobs[full_name].kind
+        job = self.jobs[full_name]
+        kind = job.kind
         builds = [b for b in self.controller.builds if b.job == full_name and (b.started_at is not None or kind is Kind.PIPELINE)]
         ordered = [_build_json(build) for build in sorted(builds, key=lambda build: -build.number)]
-        return {"_class": "hudson.model.FreeStyleProject", "fullName": full_name, "builds": ordered, "lastBuild": next(iter(ordered), None)}
+        freestyle = kind is Kind.FREESTYLE
+        return {
+            "_class": "hudson.model.FreeStyleProject" if freestyle else "org.jenkinsci.plugins.workflow.job.WorkflowJob",
+            "name": full_name.rpartition("/")[2],
+            "fullName": full_name,
+            "builds": ordered[:_BUILDS_SHOWN],
+            "allBuilds": ordered,
+            "lastBuild": next(iter(ordered), None),
+        } | ({"labelExpression": job.label} if freestyle else {})
 
-    def at_the_top(self) -> list[dict[str, str]]:
+    def at_the_top(self) -> list[dict[str, Any]]:
         """Jobs and folders that stand in no folder."""
-        return _names(name for name in (*self.folders, *self.jobs) if "/" not in name)
+        return self._all(name for name in (*self.folders, *self.jobs) if "/" not in name)
+
+    def _all(self, names: Iterable[str]) -> list[dict[str, Any]]:
+        return [shown for name in sorted(names) if (shown := self.shown(name)) is not None]
 
 
 def full_name_of(parts: list[str]) -> str:
@@ -84,18 +99,17 @@ def full_name_of(parts: list[str]) -> str:
     return "/".join(parts[1::2])
 
 
-def _names(names: Any) -> list[dict[str, str]]:
-    return [{"_class": "hudson.model.Job", "name": name.rpartition("/")[2]} for name in sorted(names)]
-
-
 def _build_json(build: Build) -> Mapping[str, Any]:
+    freestyle = build.kind is Kind.FREESTYLE
+    began = build.started_at if freestyle and build.started_at is not None else build.queued_at
     return {
-        "_class": "hudson.model.FreeStyleBuild",
+        "_class": "hudson.model.FreeStyleBuild" if freestyle else "org.jenkinsci.plugins.workflow.job.WorkflowRun",
         "building": build.ended is None,
-        "builtOn": build.node or "",
+        "duration": int(1000 * (build.ended_at - began)) if build.ended_at is not None else 0,
         "number": build.number,
         "result": _RESULTS[build.ended] if build.ended else None,
-    }
+        "timestamp": int(1000 * began),
+    } | ({"builtOn": build.node or ""} if freestyle else {})
 
 
 def _read_job(root: ET.Element) -> _Job:

@@ -1,9 +1,25 @@
 """Jenkins' ``tree=``: keep the fields that are named, drop the rest silently."""
 
+import re
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-Tree: TypeAlias = dict[str, "Tree"]
+Tree: TypeAlias = dict[str, "Branch"]
+_RANGE = re.compile(r"\{(?P<first>\d*)(?P<comma>,?)(?P<last>\d*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What to keep below a field, and of a list which elements: from the first, up to and without the last."""
+
+    below: Tree = field(default_factory=dict)
+    first: int = 0
+    last: int | None = None
+
+    def of(self, value: Any) -> Any:
+        """The elements of a list; anything else as it is."""
+        return value[self.first : self.last] if isinstance(value, list) else value
 
 
 class TreeSyntaxError(ValueError):
@@ -12,7 +28,7 @@ class TreeSyntaxError(ValueError):
 
 @lru_cache(maxsize=64)
 def parse_tree(text: str) -> Tree:
-    """Read ``a,b[c,d[*]]``."""
+    """Read ``a,b[c,d[*]]{0,10}``."""
     tree, rest = _fields(text)
     if rest:
         raise TreeSyntaxError(f"cannot read {rest[:20]!r}")
@@ -28,8 +44,9 @@ def prune(body: Any, tree: Tree) -> Any:
     kept: dict[str, Any] = {"_class": body["_class"]} if "_class" in body else {}
     for key in body if "*" in tree else tree:
         if key in body:
-            below = tree.get(key, {})
-            kept[key] = prune(body[key], below) if below or not isinstance(body[key], dict | list) else _shallow(body[key])
+            branch = tree.get(key, Branch())
+            value = branch.of(body[key])
+            kept[key] = prune(value, branch.below) if branch.below or not isinstance(value, dict | list) else _shallow(value)
     return kept
 
 
@@ -38,6 +55,18 @@ def without_executors(body: dict[str, Any]) -> dict[str, Any]:
     computers = [without_executors(computer) for computer in body.get("computer", [])]
     emptied: dict[str, list[Any]] = {key: [{}] * len(body[key]) for key in ("executors", "oneOffExecutors") if key in body}
     return body | emptied | ({"computer": computers} if computers else {})
+
+
+def _ranged(below: Tree, text: str) -> tuple[Branch, str]:
+    """Read ``{M,N}``, ``{M,}``, ``{,N}`` or ``{N}`` behind a field."""
+    if not text.startswith("{"):
+        return Branch(below), text
+    found = _RANGE.match(text)
+    if found is None:
+        raise TreeSyntaxError("'}' is missing")
+    first = int(found["first"] or 0)
+    alone = first + 1 if not found["comma"] else None
+    return Branch(below, first, int(found["last"]) if found["last"] else alone), text[found.end() :]
 
 
 def _shallow(value: Any) -> Any:
@@ -52,13 +81,14 @@ def _shallow(value: Any) -> Any:
 def _fields(text: str) -> tuple[Tree, str]:
     tree: Tree = {}
     while text and text[0] != "]":
-        end = next((place for place, char in enumerate(text) if char in ",[]"), len(text))
+        end = next((place for place, char in enumerate(text) if char in ",[]{"), len(text))
         name, text = text[:end], text[end:]
-        tree[name] = {}
+        below: Tree = {}
         if text.startswith("["):
-            tree[name], text = _fields(text[1:])
+            below, text = _fields(text[1:])
             if not text.startswith("]"):
                 raise TreeSyntaxError("']' is missing")
             text = text[1:]
+        tree[name], text = _ranged(below, text)
         text = text.removeprefix(",")
     return tree, text
