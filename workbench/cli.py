@@ -248,16 +248,19 @@ def tune(  # noqa: PLR0913, PLR0917 - the options of a command
     hours: Hours = 24 * 7,
     seeds: Annotated[int, typer.Option(min=1, max=100, help="How many worlds each setting is played in.")] = 2,
     every: Annotated[float, typer.Option(min=5, max=3600, help="Seconds from one look to the next.")] = MINUTE,
+    p95: Annotated[
+        float | None, typer.Option(min=0, help="The p95 wait in seconds that must be kept.", show_default="what costs least")
+    ] = None,
     jobs: Annotated[int, typer.Option(min=-1, help="Processes; -1: one for each core.")] = -1,
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
-    """Propose for each pool executors to keep free, agents to keep, and the size of machines: what would have cost least over a trace."""
+    """Propose executors and agents to keep, the size of machines, and the price of waiting: what would have cost least over a trace."""
     write_report = _drawing_of_comparison(out)
     if (out / "results.csv").exists():
         raise ConfigError(f"--out ({out}): holds results already; choose another directory")
     loaded = _load(trace, hours)
     settings = load_settings(fleet) if fleet else load_settings(EXAMPLE_FLEET) if trace is None else fleet_for(loaded)
-    place = Workplace(trace=loaded, fleet=settings, hours=hours, seeds=seeds, settings={"looks_every_seconds": every})
+    place = Workplace(trace=loaded, fleet=settings, hours=hours, seeds=seeds, settings={"looks_every_seconds": every}, p95_seconds=p95)
     proposal = run_tuning(place, out, jobs=jobs)
     (out / "fleet.yaml").write_text(yaml.safe_dump(proposal.fleet, sort_keys=False), encoding="utf-8")
     write_report()

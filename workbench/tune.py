@@ -1,7 +1,8 @@
 """Propose settings for a workload: what each pool would cost with other ones, played over a trace, pool by pool.
 
 Pools hardly touch each other, so one run tries a value in all pools at once, and each pool takes the value that was cheapest for it
-(the bill, and its jobs' waiting). What is proposed is then played as a whole, and left if it does not pay together.
+(the bill, and its jobs' waiting). What is proposed is then played as a whole, and left if it does not pay together. Last comes
+``wait_usd_per_hour``: how eagerly the fleet launches and keeps. Totals go by what waiting was worth to begin with.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,18 +27,20 @@ _ALTERNATIVES = (("warm_executors", "min_agents"), ("size",))
 _WAITING_WORTH = (0.1, 0.35, 3.0, 10.0)
 # Less than this share of a pool's total is within the chance of the world.
 _WORTH_CHANGING = 0.02
+_WAIT = "wait_usd_per_hour"
 _PRICE_TOLERANCE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workplace:
-    """What is tuned, and how it is played."""
+    """What is tuned, and how it is played. ``p95_seconds``: the wait to be kept, at whatever cost; None: what costs least."""
 
     trace: Trace
     fleet: FleetSettings
     hours: float
     seeds: int
     settings: Mapping[str, Any]
+    p95_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +73,35 @@ def tune(place: Workplace, out: Path, *, jobs: int) -> Proposal:
     proposal = Proposal(fleet=present, before=before, after=before)
     for alternatives in _ALTERNATIVES:
         _improve(place, proposal, alternatives, out, jobs)
-    worth = place.fleet.domain().pools
-    factors = {f"proposed, wait_usd_per_hour x{factor:g}": _worth_waiting(proposal.fleet, factor, worth) for factor in _WAITING_WORTH}
-    played = [proposal.after, *_play_all(place, factors, out, jobs).values()]
-    proposal.frontier = sorted(played, key=lambda row: float(row["usd"]))
+    _weigh_waiting(place, proposal, out, jobs)
     return proposal
+
+
+def _weigh_waiting(place: Workplace, proposal: Proposal, out: Path, jobs: int) -> None:
+    """Play what is proposed with other prices of waiting, and take the one that serves best."""
+    pools = place.fleet.domain().pools
+    fleets = {f"proposed, wait_usd_per_hour x{factor:g}": _worth_waiting(proposal.fleet, factor, pools) for factor in _WAITING_WORTH}
+    played = _play_all(place, fleets, out, jobs)
+    proposal.frontier = sorted([proposal.after, *played.values()], key=lambda row: float(row["usd"]))
+    best = _best(proposal.frontier, place.p95_seconds)
+    gain = proposal.after["total_usd"] - best["total_usd"]
+    late = place.p95_seconds is not None and proposal.after["wait_p95_s"] > place.p95_seconds
+    if best is proposal.after or not (late or gain > _WORTH_CHANGING * proposal.after["total_usd"]):
+        return
+    fleet = fleets[best["setting"]]
+    for name, pool in fleet["pools"].items():
+        now, value = pools[name].wait_usd_per_hour, pool[_WAIT]
+        saves = round(proposal.after["pools"].get(name, 0.0) - best["pools"].get(name, 0.0), 2)
+        proposal.changes.append(Change(pool=name, key=_WAIT, value=value, now=f"{now:g}", proposed=f"{value:g}", saves_usd=saves))
+    proposal.fleet, proposal.after = fleet, best
+
+
+def _best(frontier: Sequence[Row], p95_seconds: float | None) -> Row:
+    """The cheapest of those whose p95 wait is short enough; where none is, the one with the shortest."""
+    if p95_seconds is None:
+        return min(frontier, key=lambda row: float(row["total_usd"]))
+    soon = [row for row in frontier if row["wait_p95_s"] <= p95_seconds]
+    return min(soon, key=lambda row: float(row["usd"])) if soon else min(frontier, key=lambda row: float(row["wait_p95_s"]))
 
 
 def _improve(place: Workplace, proposal: Proposal, alternatives: Sequence[str], out: Path, jobs: int) -> None:
@@ -110,7 +137,14 @@ def _play_all(place: Workplace, fleets: Mapping[str, Raw], out: Path, jobs: int)
 
 def _play(place: Workplace, name: str, fleet: FleetSettings, seed: int) -> Row:
     contest = Contest(trace=place.trace, fleet=fleet, hours=place.hours, policy=OURS, settings=place.settings, seed=seed)
-    return play(contest) | {"setting": name}
+    return _revalued(play(contest), place.fleet) | {"setting": name}
+
+
+def _revalued(row: Row, fleet: FleetSettings) -> Row:
+    """Totals by what waiting is worth in this fleet, whatever the one that was played says."""
+    worth = fleet.domain().pools
+    pools = {name: of | {"total_usd": of["usd"] + of["wait_hours"] * worth[name].wait_usd_per_hour} for name, of in row["pools"].items()}
+    return row | {"pools": pools, "total_usd": round(sum(of["total_usd"] for of in pools.values()), 2)}
 
 
 def _mean(rows: Sequence[Row]) -> Row:
@@ -168,5 +202,5 @@ def _told(pool: Raw, key: str) -> str:
 def _worth_waiting(raw: Raw, factor: float, pools: Mapping[str, Any]) -> Raw:
     changed = deepcopy(raw)
     for name, pool in changed["pools"].items():
-        pool["wait_usd_per_hour"] = round(pools[name].wait_usd_per_hour * factor, 4)
+        pool[_WAIT] = round(pools[name].wait_usd_per_hour * factor, 4)
     return changed

@@ -12,8 +12,10 @@ from workbench.cli import app
 from workbench.compare import read_rows
 from workbench.fleets import fleet_for
 from workbench.traces import load_trace
-from workbench.tune import Workplace, tune
+from workbench.tune import Workplace, _best, tune
 
+# Setting, dollars, p95 wait, and total by what waiting is worth.
+FRONTIER = [("", 50.0, 200.0, 90.0), ("x0.35", 40.0, 300.0, 85.0), ("x3", 60.0, 90.0, 95.0), ("x10", 90.0, 20.0, 120.0)]
 HEADER = "queued_at,duration_s,label,job\n"
 
 
@@ -48,6 +50,13 @@ def test_where_waiting_is_cheap_no_agent_is_kept_and_a_machine_that_is_too_large
     assert [(change.key, change.now, change.proposed) for change in proposal.changes] == [("size", "4 on c6i.4xlarge", "2 on c6i.2xlarge")]
 
 
+def test_a_price_of_waiting_that_costs_less_in_all_is_proposed():
+    rows = [{"setting": name, "usd": usd, "wait_p95_s": p95, "total_usd": total} for name, usd, p95, total in FRONTIER]
+    assert _best(rows, None)["setting"] == "x0.35"
+    assert _best(rows, 100.0)["setting"] == "x3"
+    assert _best(rows, 1.0)["setting"] == "x10"
+
+
 def test_a_build_that_has_a_machine_to_itself_keeps_it(bursts, tmp_path):
     proposal = tuned(load_trace(bursts, hours=5.0), tmp_path / "out", wait_usd_per_hour=0.01, executors=1)
     assert proposal.changes == []
@@ -56,10 +65,12 @@ def test_a_build_that_has_a_machine_to_itself_keeps_it(bursts, tmp_path):
 def test_the_command_writes_a_fleet_file_that_is_valid(bursts, tmp_path):
     out = tmp_path / "out"
     ran = CliRunner().invoke(
-        app, ["tune", "--trace", str(bursts), "--hours", "2", "--seeds", "1", "--jobs", "1", "--out", str(out), "--json"]
+        app, ["tune", "--trace", str(bursts), "--hours", "2", "--seeds", "1", "--jobs", "1", "--p95", "1", "--out", str(out), "--json"]
     )
     assert ran.exit_code == 0, ran.output
-    assert json.loads(ran.stdout)["fleet"] == yaml.safe_load((out / "fleet.yaml").read_text(encoding="utf-8"))
+    told = json.loads(ran.stdout)
+    assert told["after"]["wait_p95_s"] == min(row["wait_p95_s"] for row in told["frontier"])
+    assert told["fleet"] == yaml.safe_load((out / "fleet.yaml").read_text(encoding="utf-8"))
     load_settings(out / "fleet.yaml").domain()
     assert "" in {row["setting"] for row in read_rows(out / "results.csv")}
     assert (out / "report.html").exists()
