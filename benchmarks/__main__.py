@@ -6,10 +6,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import cold, often, size
+from benchmarks import baserock, cold, often, size
 from benchmarks.figures import Figures, machine
 
-SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {"size": size.measure, "cold": cold.measure, "often": often.measure}
+SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
+    "size": size.measure,
+    "cold": cold.measure,
+    "often": often.measure,
+    "baserock": baserock.measure,
+}
 _HEAD = """# Benchmarks
 
 Made by `make bench OUT=docs/benchmarks.md`, and by nothing else; `make bench` prints the same. Measured on {machine}. Machines are noisy:

@@ -121,10 +121,14 @@ def play(contest: Contest) -> dict[str, Any]:
     player = _player(contest, world)
     for _ in _ticks(world, replay, player.tick_seconds, contest.trace.start_at + contest.hours * 3600):
         player.tick()
+    ends = [build.ended_at for build in replay.builds if build.ended_at is not None]
+    done_after = round(max(ends, default=contest.trace.start_at) - contest.trace.start_at, 1)
     told = {"trace": contest.trace.name, "policy": contest.policy, "setting": setting_text(contest.settings), "seed": contest.seed}
     line = timeline(world, replay.builds, contest.trace.start_at)
     return (
-        told | measure_run(world, replay) | {"failed_passes": player.failed, "timeline": line, "took_s": round(perf_counter() - began, 1)}
+        told
+        | measure_run(world, replay)
+        | {"done_after_s": done_after, "failed_passes": player.failed, "timeline": line, "took_s": round(perf_counter() - began, 1)}
     )
 
 
