@@ -25,9 +25,9 @@ def measure() -> Iterator[Figures]:
         rows.append((told.name, f"{models[told.name].head:.0%}", *(f"{error:+.0%}" for error in errors)))
     yield Figures(
         "Baserock's three scenarios: how far a small model reaches",
-        f"A serial head, parallel tasks, a shared cache ({cache:.1%} of the time on one instance, from the scenario that tells when its result "
-        "was ready). Fitted on one scenario's six instances, judged on the others: what it predicts there, less what was measured. The heads "
-        "differ too much for one fit to serve all: each scenario's own head has to be known, and is used below.",
+        f"A serial head, parallel tasks, a shared cache ({cache:.1%} of the time on one instance, from the scenario that tells when its "
+        "result was ready). Fitted on one scenario's six instances, judged on the others: what it predicts there, less what was measured. "
+        "The heads differ too much for one fit to serve all: each scenario's own head has to be known, and is used below.",
         ("fitted on", "head", *(f"error on {other.name}" for other in BASEROCK)),
         tuple(rows),
     )
@@ -37,8 +37,8 @@ def measure() -> Iterator[Figures]:
     yield Figures(
         "Baserock: instances times executors",
         "Minutes until all is stored, and dollars, each scenario with its own head: static instances / the same as a limit for this "
-        f"autoscaler, which boots from nothing in 3 minutes. {_EXECUTOR_USD * JOBS:.2f} dollars an hour for ten jobs; an instance's price and "
-        "speed grow with its jobs.",
+        f"autoscaler, which boots from nothing in 3 minutes. {_EXECUTOR_USD * JOBS:.2f} dollars an hour for ten jobs; an instance's price "
+        "and speed grow with its jobs.",
         ("instances x jobs", *(f"{scenario.name}: {what}" for scenario in BASEROCK for what in ("minutes", "dollars"))),
         tuple(_row(instances, jobs, played) for instances, jobs in _TRIED),
     )
