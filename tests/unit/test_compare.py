@@ -205,3 +205,10 @@ def test_a_setting_that_cannot_be_read_is_refused_in_one_line(setting, line):
 def test_what_is_refused_is_said_in_one_line(tmp_path, arguments, line):
     with pytest.raises(ConfigError, match=line):
         CliRunner().invoke(app, ["compare", "--out", str(tmp_path), "--seeds", "1", *arguments], catch_exceptions=False)
+
+
+def test_limits_by_the_hour_hold_nobody_back_in_a_comparison(tmp_path):
+    trace = a_trace(tmp_path, *((0, 600, label) for label in ("a", "b", "c")))
+    fleet = fleet_for(trace)
+    strict = fleet.model_copy(update={"limits": fleet.limits.model_copy(update={"max_launches_per_hour": 1})})
+    assert play(Contest(trace=trace, fleet=strict, hours=1.0))["launches"] == 3

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.memory import Returns, Window
-from autoscaler.domain.returns import EDGES, Costs, Keeping, needed_lately, note_returns
+from autoscaler.domain.returns import EDGES, Costs, Keeping, Needed, needed_lately, note_returns
 from support.builders import NOW
 
 # An agent of $3 an hour, three minutes of boot, and five minutes of a job's waiting at $20 an hour.
@@ -72,28 +72,28 @@ def test_levels_are_learned_apart():
 @pytest.mark.parametrize(("demand", "levels"), [(3, {}), (5, {"2": 1.0}), (12, {"2": 2.0})])
 def test_each_agent_that_is_needed_again_is_noted_once(demand, levels):
     """Four executors an agent; one agent is needed now, three were ten minutes ago."""
-    noted = note_returns({}, a_window((600, 3), (60, 1)), demand, 4, NOW)
+    noted = note_returns({}, a_window((600, 3), (60, 1)), Needed(present=demand), 4, NOW)
     assert {level: round(sum(seen.times), 1) for level, seen in noted.items()} == pytest.approx(levels, abs=0.1)
 
 
 def test_a_return_is_noted_by_how_long_it_was_away_and_how_many_jobs_waited():
-    noted = note_returns({}, a_window((600, 3), (60, 1)), 7, 4, NOW)["2"]
+    noted = note_returns({}, a_window((600, 3), (60, 1)), Needed(present=7), 4, NOW)["2"]
     assert noted.times[EDGES.index(900.0)] == 1.0
     assert noted.jobs[EDGES.index(900.0)] == 3.0
 
 
 def test_what_was_never_needed_before_counts_as_away_for_very_long():
-    assert note_returns({}, a_window((60, 0)), 1, 4, NOW)["1"].times[-1] == 1.0
+    assert note_returns({}, a_window((60, 0)), Needed(present=1), 4, NOW)["1"].times[-1] == 1.0
 
 
 def test_the_past_fades():
     before = {"1": within(60.0)}
-    noted = note_returns(before, a_window((60, 0)), 1, 4, NOW)["1"]
+    noted = note_returns(before, a_window((60, 0)), Needed(present=1), 4, NOW)["1"]
     assert noted.times[EDGES.index(60.0)] == pytest.approx(49.5)
 
 
 def test_where_nothing_is_remembered_nothing_is_noted():
-    assert note_returns({}, None, 5, 4, NOW) == {}
+    assert note_returns({}, None, Needed(present=5), 4, NOW) == {}
 
 
 def test_as_many_are_kept_as_were_needed_no_longer_ago_than_each_is_kept():
@@ -101,3 +101,9 @@ def test_as_many_are_kept_as_were_needed_no_longer_ago_than_each_is_kept():
     assert needed_lately(peaks, keep(fixed=1800.0), NOW) == 5
     assert needed_lately(peaks, keep({"4": within(3600.0, jobs=4.0), "3": within(60.0)}), NOW) == 9
     assert needed_lately(peaks, keep({"3": within(60.0), "2": within(60.0), "4": within(60.0)}), NOW) == 2
+
+
+def test_a_job_that_was_foreseen_would_not_have_waited():
+    noted = note_returns({}, a_window((600, 3), (60, 1)), Needed(present=6, foreseen=6), 4, NOW)
+    assert sum(noted["2"].times) == pytest.approx(2.0, abs=0.02)
+    assert sum(noted["2"].jobs) == pytest.approx(2.0, abs=0.03)

@@ -40,14 +40,29 @@ def level_of(number: int) -> str:
     return str(number.bit_length())
 
 
-def note_returns(known: Mapping[str, Returns], window: Window | None, demand: int, executors: int, now: float) -> dict[str, Returns]:
-    """Note for each agent that is needed again how long it was not. ``demand``: in executors; ``window``: before this look."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needed:
+    """Executors that are needed now: by jobs that run or wait, and by those that are foreseen, whose agents boot before they come."""
+
+    present: int
+    foreseen: int = 0
+
+    def agents(self, executors: int) -> int:
+        """How many agents that takes, if packed."""
+        return ceil((self.present + self.foreseen) / executors)
+
+
+def note_returns(known: Mapping[str, Returns], window: Window | None, needed: Needed, executors: int, now: float) -> dict[str, Returns]:
+    """Note for each agent that is needed again how long it was not, and the jobs that would wait for another one.
+
+    ``window``: before this look. ``executors``: of one agent.
+    """
     noted = dict(known)
     if window is None or not window.peaks:
         return noted
-    for number in range(window.peaks[-1][1] + 1, ceil(demand / executors) + 1):
+    for number in range(window.peaks[-1][1] + 1, needed.agents(executors) + 1):
         level, place = level_of(number), bisect_left(EDGES, _seconds_since(window, number, now))
-        jobs = min(executors, demand - (number - 1) * executors)
+        jobs = min(executors, max(0, needed.present - (number - 1) * executors))
         before = noted.get(level, _NONE)
         noted[level] = Returns(times=_added(before.times, place, 1.0), jobs=_added(before.jobs, place, jobs))
     return noted
