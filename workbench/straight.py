@@ -40,6 +40,7 @@ class StraightController(JenkinsController):
         self._nodes: dict[str, tuple[tuple[Any, ...], Node]] = {}
         self._items: dict[int, tuple[str, str]] = {}
         self._builtin = read_node(builtin_json(), _LONG_AGO)
+        self._last: tuple[tuple[float, int, int], ControllerView] | None = None
 
     def look(self) -> ControllerView:
         """See queue, nodes and state."""
@@ -51,6 +52,13 @@ class StraightController(JenkinsController):
                     pass
         except (ConnectionLostError, StatusError) as error:
             return ControllerView.of_nothing(self._world.name, str(error), 0.0)
+        # Whatever changes this controller is an event of the world, or a call to one of its faces.
+        state = self._world.timeline.now, self._world.timeline.happened, self._face.acted
+        if self._last is None or self._last[0] != state:
+            self._last = state, self._seen_now()
+        return self._last[1]
+
+    def _seen_now(self) -> ControllerView:
         said: dict[str, str] = {}
         now = float(floor(self._world.timeline.now))  # a Date header knows no fractions
         return ControllerView(

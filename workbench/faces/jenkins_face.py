@@ -59,6 +59,7 @@ class JenkinsFace:
     passwords: dict[str, str] = field(default_factory=dict)
     lacks: set[str] = field(default_factory=set)  # permissions that every account lacks
     jobs: Jobs = field(init=False)
+    acted: int = 0  # calls that may have changed something
 
     def __post_init__(self) -> None:
         """Begin without jobs."""
@@ -81,6 +82,7 @@ class JenkinsFace:
         parts = [unquote(part) for part in request.path.strip("/").split("/")]
         if request.method == "GET":
             return self._get(parts, request)
+        self.acted += 1
         return self._post(parts, request)
 
     def _refused(self, request: Request) -> Response | None:

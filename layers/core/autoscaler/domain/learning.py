@@ -36,8 +36,12 @@ def learn(situation: Situation, controller: str) -> Lesson:
         for agent in pool.agents
         for build in (agent.node.builds if agent.node else ())
     }
-    seen = {key: Sighting(job=build.job, pool=pool, since_at=now - (build.elapsed_seconds or 0.0)) for key, (build, pool) in builds.items()}
-    running = {key: before.running.get(key, sighting) for key, sighting in seen.items()}
+    fresh = {
+        key: Sighting(job=build.job, pool=pool, since_at=now - (build.elapsed_seconds or 0.0))
+        for key, (build, pool) in builds.items()
+        if key not in before.running
+    }
+    running = {key: before.running.get(key) or fresh[key] for key in builds}
     ended = [sighting for key, sighting in before.running.items() if key not in running]
     samples = dict(before.samples)
     # A build ended somewhere between the two looks; the middle is the best guess.
@@ -46,7 +50,7 @@ def learn(situation: Situation, controller: str) -> Lesson:
         _add_sample(samples, sighting, max(ended_at - sighting.since_at, 1.0))
     runs, stages = learn_stages(before, _present(situation, controller), now)
     waiting = {f"{want.item.id}\n{want.item.job}": want.item.waiting_seconds for want in situation.demands[controller].wants}
-    begun = _begun({key: sighting for key, sighting in seen.items() if key not in before.running}, before, waiting)
+    begun = _begun(fresh, before, waiting)
     unseen = {builds[key][0].run: sighting for key, sighting, waited in begun if waited is None}
     arrived = _arrived(situation, controller, unseen) if before.seen_at else []
     arrivals, sequels = note_arrivals(before, arrived, situation.pools_of(controller), now)

@@ -81,7 +81,8 @@ def view_pool(controller: str, pool: Pool, agents: tuple[Agent, ...], memory: Me
     """Put together what is known of one pool on one controller."""
     boots = memory.boots.get(pool.name, ())
     boot = _median(boots) if len(boots) >= BOOTS_TO_TRUST else pool.boot_seconds
-    offerings = tuple([o for o in pool.offerings if not _cooled(memory, f"{pool.name}/{o.key}", now)])
+    cooled = {key for key, cool_off in memory.cool_offs.items() if now < cool_off.until_at}
+    offerings = tuple([o for o in pool.offerings if f"{pool.name}/{o.key}" not in cooled]) if cooled else pool.offerings
     usd_per_hour = (offerings or pool.offerings)[0].usd_per_hour
     window = _break_even_seconds(pool, boot, usd_per_hour)
     tails = memory.tails.get(pool.name, ())

@@ -1,7 +1,6 @@
 """Retire: cordon what was not needed at any time inside the break-even window. Reversible, and free."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import ceil
 
 from autoscaler.domain.agents import Agent, Phase
@@ -26,7 +25,7 @@ def next_window(window: Window | None, needed: int, now: float, length_seconds: 
     kept = [peak for peak in window.peaks if peak[0] >= now - length_seconds]
     while kept and kept[-1][1] <= needed:
         kept.pop()
-    return replace(window, seen_at=now, peaks=(*kept, (now, needed)))
+    return Window(opened_at=window.opened_at, seen_at=now, peaks=(*kept, (now, needed)))
 
 
 def demand_of(pool: PoolView, starved: int) -> int:
@@ -71,11 +70,15 @@ def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window],
         return []
     window = windows[_key(pool)]
     soon = window.peaks[-1][1] + ceil((foreseen.executors - foreseen.stages) / pool.pool.executors)
-    most = max(needed_lately(window, pool.keep, situation.now), _floor(situation, pool), soon)
+    least = max(_floor(situation, pool), soon)
+    if len(ready) <= least:
+        return []
+    keeping = pool.keep
+    most = max(needed_lately(window, keeping, situation.now), least)
     extra = len(ready) - most
     if extra <= 0:
         return []
-    minutes, keep = (situation.now - window.opened_at) / 60, pool.keep.seconds(most + 1) / 60
+    minutes, keep = (situation.now - window.opened_at) / 60, keeping.seconds(most + 1) / 60
     if minutes < keep:
         detail = f"{extra} agents seem too many, seen for {minutes:.0f} of {keep:.0f} min"
         return [Held(pool=pool.pool.name, controller=pool.controller, reason=Reason.WINDOW_OPEN, detail=detail)]

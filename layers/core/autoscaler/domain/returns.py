@@ -136,11 +136,14 @@ def _cheapest_seconds(returns: Returns, costs: Costs, at_most_seconds: float) ->
 def needed_lately(window: Window, keep: Keeping, now: float) -> int:
     """The most agents that are still worth keeping: the n-th was needed no longer ago than it is kept."""
     most, below = 0, 0
+    kept_for: dict[int, float] = {}  # seconds, by the bits of the number: its level
     for at, needed in reversed(window.peaks):
         number = needed
         while number > max(below, most):  # from above, a level at a time: all of a level are kept for as long
-            if now - at <= keep.seconds(number):
+            if (bits := number.bit_length()) not in kept_for:
+                kept_for[bits] = keep.seconds(number)
+            if now - at <= kept_for[bits]:
                 most = number
-            number = (1 << (number.bit_length() - 1)) - 1
+            number = (1 << (bits - 1)) - 1
         below = max(below, needed)
     return most
