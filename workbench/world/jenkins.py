@@ -126,7 +126,8 @@ class Controller:
         self._lost: set[str] = set()  # nodes whose agent went away, and has not come back
         self._last_id = 0
         self._numbers: dict[str, int] = {}
-        self._matching: dict[str, list[Node]] = {}  # the nodes of a label expression, by its name, as `add_node` lists them
+        # The nodes of each label expression that was asked for, by its name, in the order in which they were added.
+        self._matching: dict[str, tuple[LabelExpression | None, list[Node]]] = {}
 
     @property
     def session(self) -> str:
@@ -209,15 +210,17 @@ class Controller:
         if build.resumes_on is not None:
             return [self.nodes[build.resumes_on]] if build.resumes_on in self.nodes else []
         if build.asks_for not in self._matching:
-            self._matching[build.asks_for] = [node for node in self.nodes.values() if node.serves(build.expression)]
-        return self._matching[build.asks_for]
+            self._matching[build.asks_for] = build.expression, [node for node in self.nodes.values() if node.serves(build.expression)]
+        return self._matching[build.asks_for][1]
 
     # Nodes
 
     def add_node(self, node: Node) -> None:
         """Create a node; it waits for its agent."""
         self.nodes[node.name] = node
-        self._matching.clear()
+        for expression, matching in self._matching.values():
+            if node.serves(expression):
+                matching.append(node)
 
     def connect(self, name: str) -> None:
         """Let a node's agent connect."""
@@ -265,7 +268,9 @@ class Controller:
     def delete_node(self, name: str) -> None:
         """Delete a node: freestyle builds on it end at once, pipelines five minutes later."""
         node = self.nodes.pop(name)
-        self._matching.clear()
+        for _, matching in self._matching.values():
+            if node in matching:
+                matching.remove(node)
         for build in list(node.builds.values()):
             build.killed_by = build.killed_by or "its node was deleted"
             if build.kind is Kind.FREESTYLE:

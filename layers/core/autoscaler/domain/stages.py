@@ -36,6 +36,8 @@ def learn_stages(before: Learned, present: Mapping[str, Present], now: float) ->
         known = before.runs.get(run)
         if known is None:
             runs[run] = _begin(has, project_of(has.job), now)
+        elif has.builds == known.builds and has.items.keys() == set(known.items):
+            runs[run] = replace(known, seen_at=now)
         elif came := _next_stage(known, has):
             _note(stages, known, now, came)
             runs[run] = _begin(has, known.project, now)
@@ -59,9 +61,10 @@ def due(learned: Learned, pools: Mapping[str, PoolView], now: float) -> Counter[
     """Count the executors that stages to come are worth having now, by pool: another look later they would come too late."""
     counts: Counter[str] = Counter()
     for run in learned.runs.values():
-        own = Counter(run.builds.values())  # these will have ended by then
-        for name, count in _due_of(learned, run, pools, now).items():
-            counts[name] += max(0, count - own[name])
+        if needed := _due_of(learned, run, pools, now):
+            own = Counter(run.builds.values())  # these will have ended by then
+            for name, count in needed.items():
+                counts[name] += max(0, count - own[name])
     return counts
 
 
