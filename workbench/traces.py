@@ -41,8 +41,8 @@ class Trace:
     dropped: int
 
 
-def load_trace(path: Path, *, hours: float, start_at: float | None = None) -> Trace:
-    """Read the rows of ``hours`` hours from ``start_at`` (epoch seconds; None: the first row's hour).
+def load_trace(path: Path, *, hours: float, start_at: float | None = None, skip_hours: float = 0.0) -> Trace:
+    """Read the rows of ``hours`` hours from ``start_at`` (epoch seconds; None: the first row's hour, and ``skip_hours`` later).
 
     A run counts as a whole when it began inside. `ConfigError` in one line for what is malformed.
     """
@@ -55,8 +55,10 @@ def load_trace(path: Path, *, hours: float, start_at: float | None = None) -> Tr
             rows.append(row)
     if not rows:
         raise ConfigError(f"{path}: has no row with a duration")
-    begin = start_at if start_at is not None else math.floor(min(row.queued_at for row in rows) / 3600) * 3600.0
+    begin = start_at if start_at is not None else math.floor(min(row.queued_at for row in rows) / 3600) * 3600.0 + skip_hours * 3600
     kept = sorted(_window(rows, begin, begin + hours * 3600), key=lambda row: row.queued_at)
+    if begin > max(row.queued_at for row in rows):
+        raise ConfigError(f"{path}: has no row after {datetime.fromtimestamp(begin, UTC):%Y-%m-%d %H:%M} UTC")
     try:
         stages_in_order(kept)
     except CycleError as error:

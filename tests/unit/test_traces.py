@@ -29,6 +29,15 @@ def test_rows_without_duration_are_dropped_and_counted(tmp_path):
     assert (len(trace.rows), trace.dropped, trace.start_at) == (1, 1, 7200.0)
 
 
+def test_the_beginning_of_a_trace_can_be_left_out(tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_text(HEADER + "0,1,cpu,early\n7300,1,cpu,late\n", encoding="utf-8")
+    trace = load_trace(path, hours=1, skip_hours=2)
+    assert ([row.job for row in trace.rows], trace.start_at) == (["late"], 7200.0)
+    with pytest.raises(ConfigError, match=r"has no row after 1970-01-01 03:00 UTC"):
+        load_trace(path, hours=1, skip_hours=3)
+
+
 def test_a_gzipped_trace_is_read_whatever_its_name(tmp_path):
     path = tmp_path / "trace.dat"
     path.write_bytes(gzip.compress((HEADER + "0,1,,job\n").encode()))
