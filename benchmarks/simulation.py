@@ -1,0 +1,36 @@
+"""How long a trace takes to play: the production passes in the simulated world, on one core."""
+
+from collections.abc import Iterator
+
+from benchmarks.figures import Figures, count, seconds
+from workbench.compare import Workload, carried_workloads
+from workbench.contest import Contest, play
+from workbench.fleets import fleet_for
+from workbench.knobs import load_with
+from workbench.traces import load_trace
+
+_HOURS = 31 * 24.0
+_LOOKS_EVERY = (60.0, 15.0)
+
+
+def measure() -> Iterator[Figures]:
+    """Play each carried trace to its end, at a look a minute as in production and at four."""
+    workloads = carried_workloads(_HOURS)
+    yield Figures(
+        "Playing a trace",
+        "The whole of each carried trace, by the production passes in memory, one core; once each. A look that would see what the last one "
+        "saw is left out, for up to a minute. In brackets how many times faster than the clock.",
+        ("trace", "jobs", "hours", *(f"a look every {every:g} s" for every in _LOOKS_EVERY)),
+        tuple(_row(workload) for workload in workloads),
+    )
+
+
+def _row(workload: Workload) -> tuple[str, ...]:
+    trace = load_trace(workload.file, hours=workload.hours)
+    fleet = load_with(workload.fleet, []) if workload.fleet else fleet_for(trace)
+    hours = (max(row.queued_at for row in trace.rows) - trace.start_at) / 3600
+    took = [
+        play(Contest(trace=trace, fleet=fleet, hours=hours, settings={"looks_every_seconds": every}))["took_s"] for every in _LOOKS_EVERY
+    ]
+    cells = (f"{seconds(took_s)} ({count(hours * 3600 / took_s)})" for took_s in took)
+    return trace.name, count(len(trace.rows)), count(hours), *cells
