@@ -8,6 +8,7 @@ from autoscaler.domain.durations import Learned
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.metrics import Datum
 from autoscaler.domain.snapshot import Intent, IntentState, Record, RecordState
+from autoscaler.domain.standing import Standing
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler.ports import Book
 from workbench.world.faults import ConnectionLostError, Faults, StatusError
@@ -21,6 +22,7 @@ class MemoryState:
     intents: dict[str, Intent] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
     learned: dict[str, Learned] = field(default_factory=dict)
+    standing: Standing = field(default_factory=Standing)
     holder: tuple[str, float] | None = None
     faults: Faults = field(default_factory=Faults)
 
@@ -35,6 +37,7 @@ class MemoryState:
             intents=tuple(self.intents.values()),
             memory=self.memory,
             learned=dict(self.learned),
+            standing=self.standing,
         )
 
     def add_record(self, record: Record) -> None:
@@ -96,6 +99,13 @@ class MemoryState:
             if learned.version != (known.version if known else 0):
                 raise ConflictError("it was replaced meanwhile")
             self.learned[controller] = replace(learned, version=learned.version + 1)
+
+    def save_standing(self, standing: Standing) -> None:
+        """Replace the orders of this version."""
+        with self._call("save_standing"):
+            if standing.version != self.standing.version:
+                raise ConflictError("they were replaced meanwhile")
+            self.standing = replace(standing, version=standing.version + 1)
 
     def acquire(self, owner: str, *, now: float, until: float) -> bool:
         """Take the lease if it is free, ours, or expired."""

@@ -71,6 +71,15 @@ def test_jobs_of_any_name_are_read(here, job):
     assert item.label == f'"{here.name("weird label")}"'
 
 
+def test_an_item_is_cancelled_once(here):
+    job = here.submit("unwanted", here.name("nothing"), 1.0)
+    here.until(lambda: items_of(here, job) != [], "it waits")
+    [item] = items_of(here, job)
+    assert here.controller.cancel_item(item.id)
+    assert items_of(here, job) == []
+    assert not here.controller.cancel_item(999_999_999)
+
+
 def test_offline_and_back_again(here):
     node = here.name("cpu-1")
     here.add_node(node)

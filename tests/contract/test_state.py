@@ -12,6 +12,7 @@ from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.domain.durations import Arrivals, Expected, Learned, RunSeen, Sequel, Sighting, StageSeen
 from autoscaler.domain.memory import Breaker, CoolOff, Life, Look, Memory, Month, Returns, Stuck, Window
 from autoscaler.domain.snapshot import IntentState, RecordState
+from autoscaler.domain.standing import Hold, Numbers, Scope, Standing
 from autoscaler.errors import ConflictError
 from autoscaler.ports import Book
 from support.builders import a_record, an_intent
@@ -172,6 +173,18 @@ def test_what_was_learned_is_kept_by_controller(state):
     assert replace(book.learned["main"], version=0) == learned
     with pytest.raises(ConflictError):
         state.save_learned("main", learned)
+
+
+def test_orders_stand_until_they_are_replaced_and_the_second_of_two_writers_is_refused(state):
+    hold = Hold(scope=Scope.LABEL, name="gpu && ü", since_at=1.0, until_at=2.0, by="ada", reason="ö", freeze=True)
+    numbers = Numbers(pool="cpu", since_at=1.0, until_at=2.0, by="ada", reason="r", min_agents=1, max_agents=0, warm_executors=3)
+    state.save_standing(Standing(holds=(hold,), numbers=(numbers,)))
+    read = state.read().standing
+    assert (read.holds, read.numbers) == ((hold,), (numbers,))
+    state.save_standing(replace(read, holds=()))
+    with pytest.raises(ConflictError):
+        state.save_standing(read)
+    assert state.read().standing.holds == ()
 
 
 def test_what_is_too_large_for_one_item_is_kept_whole_and_leaves_nothing_behind(state):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from autoscaler.errors import ConfigError
 from autoscaler.events import read_caller, read_notice, read_scale_down, read_scale_up, read_tick
+from autoscaler.operations import read_operation
 from support.builders import a_fleet, a_pool
 from support.deployed import deployed, event
 from workbench.asking import url_event
@@ -21,18 +22,22 @@ JSON = st.recursive(
     max_leaves=8,
 )
 KEYS = ["pool", "count", "controller", "reason", "keep_minutes", "nodes", "dry_run", "request_id", "detail-type", "time", "detail"]
+KEYS += ["action", "label", "minutes", "freeze", "by", "min_agents", "max_agents", "warm_executors"]
+ACTIONS = st.sampled_from(["hold", "resume", "set", "drain", "purge", "plan"])
 EVENTS = JSON | st.dictionaries(st.sampled_from(KEYS), JSON, max_size=5)
+ORDERS = st.builds(lambda action, event: {**event, "action": action}, ACTIONS, st.dictionaries(st.sampled_from(KEYS), JSON, max_size=4))
 READERS = {
     "tick": lambda given: read_tick(given, FLEET),
     "scale_up": lambda given: read_scale_up(given, FLEET),
     "scale_down": lambda given: read_scale_down(given, FLEET),
+    "operation": lambda given: read_operation(given, FLEET, 0.0),
     "notice": read_notice,
     "caller": read_caller,
 }
 
 
 @pytest.mark.parametrize("reader", READERS)
-@given(anything=EVENTS)
+@given(anything=EVENTS | ORDERS)
 def test_any_event_is_read_or_refused_in_one_line(reader, anything):
     try:
         READERS[reader](anything)

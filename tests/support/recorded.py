@@ -31,7 +31,7 @@ class Recorded:
 
 
 def record_a_life() -> Recorded:
-    """Launch, register, build, break a boot, interrupt, drain by hand, refuse strangers, give everything up."""
+    """Launch, register, build, break a boot, interrupt, drain and hold by hand, refuse strangers, give everything up."""
     recorded, stream = Recorded(), io.StringIO()
     with deployed() as here, _listening(recorded), _logging_to(stream):
         _wire(here, recorded)
@@ -50,6 +50,13 @@ def record_a_life() -> Recorded:
         _minutes(here, recorded, 25)
         for name in [name for name in jenkins.nodes if name.startswith("mxnetlinux")]:
             _call(here, recorded, "scale_down", {"nodes": [name], "reason": "a test"})
+        for asked in (
+            {"action": "hold", "pool": "utility"},
+            {"action": "plan"},
+            {"action": "resume"},
+            {"action": "purge", "label": "none"},
+        ):
+            _call(here, recorded, "operate", asked)
         _call(here, recorded, "register_agent", url_event("i-00000000000000000"))
         _call(here, recorded, "register_agent", {"body": "x"})
         _minutes(here, recorded, 20)

@@ -5,13 +5,14 @@ import pytest
 from autoscaler.domain.demand import read_demand
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.snapshot import Wait
+from autoscaler.domain.standing import Standing
 from support.builders import a_fleet, a_node, a_pool, a_record, a_view, an_item
 
 FLEET = a_fleet(a_pool("cpu", labels=frozenset({"cpu", "linux"})), a_pool("gpu", labels=frozenset({"gpu", "linux"})))
 
 
 def demand_of(item, *nodes, fleet=FLEET, records=(), recovering=False, **view):
-    return read_demand(a_view(*nodes, items=(item,), **view), fleet, records, recovering=recovering)
+    return read_demand(a_view(*nodes, items=(item,), **view), fleet, records, Standing(), recovering=recovering)
 
 
 def pools_of(demand):
@@ -66,7 +67,9 @@ def test_right_after_a_restart_an_item_waits_for_its_own_node():
 
 def test_without_beacon_the_label_of_a_pipeline_is_not_known_yet():
     view = a_view(items=(an_item(why=Wait(for_executor=True)),))
-    without = read_demand(type(view)(**{f: getattr(view, f) for f in view.__slots__} | {"nodes": ()}), FLEET, (), recovering=False)
+    without = read_demand(
+        type(view)(**{f: getattr(view, f) for f in view.__slots__} | {"nodes": ()}), FLEET, (), Standing(), recovering=False
+    )
     assert [unmet.reason for unmet in without.unmet] == [Reason.LABEL_UNKNOWN]
 
 

@@ -22,7 +22,7 @@ Order = LaunchSome | DrainSome | DrainNodes
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class _Manual(BaseModel):
+class Manual(BaseModel):
     """What every manual event accepts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -32,24 +32,24 @@ class _Manual(BaseModel):
     reason: Text = "asked for by a person"
 
 
-class _Now(_Manual):
+class _Now(Manual):
     """A pass, now."""
 
 
-class _Launch(_Manual):
+class _Launch(Manual):
     pool: Text
     count: Annotated[int, Field(ge=1, le=1000)]
     controller: Text | None = None
     keep_minutes: Annotated[float, Field(ge=0, le=10_080)] = 0.0
 
 
-class _DrainSome(_Manual):
+class _DrainSome(Manual):
     pool: Text
     count: Annotated[int, Field(ge=1, le=1000)]
     controller: Text | None = None
 
 
-class _DrainNodes(_Manual):
+class _DrainNodes(Manual):
     nodes: Annotated[list[Text], Field(min_length=1, max_length=1000)]
 
 
@@ -125,7 +125,7 @@ class Command:
 
 def read_tick(event: Any, _fleet: Fleet) -> Command:
     """Read an event of a function that knows no manual events but a pass now."""
-    return _scheduled(event) or _plain(_check(_Now, event))
+    return _scheduled(event) or _plain(checked(_Now, event))
 
 
 def read_scale_up(event: Any, fleet: Fleet) -> Command:
@@ -133,12 +133,12 @@ def read_scale_up(event: Any, fleet: Fleet) -> Command:
     if tick := _scheduled(event):
         return tick
     if not _has(event, "pool", "count"):
-        return _plain(_check(_Now, event))
-    asked = _check(_Launch, event)
+        return _plain(checked(_Now, event))
+    asked = checked(_Launch, event)
     order = LaunchSome(
-        pool=_known_pool(fleet, asked.pool),
+        pool=known_pool(fleet, asked.pool),
         count=asked.count,
-        controller=_known_controller(fleet, asked.pool, asked.controller, required=True),
+        controller=known_controller(fleet, asked.pool, asked.controller, required=True),
         keep_seconds=asked.keep_minutes * 60.0,
         reason=asked.reason,
         request_id=asked.request_id,
@@ -151,16 +151,16 @@ def read_scale_down(event: Any, fleet: Fleet) -> Command:
     if tick := _scheduled(event):
         return tick
     if _has(event, "nodes"):
-        nodes = _check(_DrainNodes, event)
+        nodes = checked(_DrainNodes, event)
         order: Order = DrainNodes(nodes=tuple(nodes.nodes), reason=nodes.reason, request_id=nodes.request_id)
         return Command(order=order, dry_run=nodes.dry_run, tick_at=None)
     if not _has(event, "pool", "count"):
-        return _plain(_check(_Now, event))
-    some = _check(_DrainSome, event)
+        return _plain(checked(_Now, event))
+    some = checked(_DrainSome, event)
     order = DrainSome(
-        pool=_known_pool(fleet, some.pool),
+        pool=known_pool(fleet, some.pool),
         count=some.count,
-        controller=_known_controller(fleet, some.pool, some.controller, required=False),
+        controller=known_controller(fleet, some.pool, some.controller, required=False),
         reason=some.reason,
         request_id=some.request_id,
     )
@@ -169,7 +169,7 @@ def read_scale_down(event: Any, fleet: Fleet) -> Command:
 
 def read_notice(event: Any) -> Notice:
     """Read an announcement of EC2."""
-    announcement = _check(_Announcement, event)
+    announcement = checked(_Announcement, event)
     kind = _ANNOUNCED.get(announcement.detail_type)
     if kind is None:
         raise ConfigError(f"event refused: detail-type ({announcement.detail_type}): must be one of {', '.join(_ANNOUNCED)}")
@@ -178,7 +178,7 @@ def read_notice(event: Any) -> Notice:
 
 def read_caller(event: Any) -> Caller:
     """Read who calls the function URL: the role by its unique id, the session as both of AWS' fields have it."""
-    iam = _check(_UrlRequest, event).requestContext.authorizer.iam
+    iam = checked(_UrlRequest, event).requestContext.authorizer.iam
     role_id, _, session = iam.userId.partition(":")
     if iam.userArn.rpartition("/")[2] != session:
         raise ConfigError("event refused: userArn and userId name different sessions")
@@ -188,10 +188,10 @@ def read_caller(event: Any) -> Caller:
 def _scheduled(event: Any) -> Command | None:
     if not _has(event, "detail-type") or event["detail-type"] != "Scheduled Event":
         return None
-    return Command(order=None, dry_run=False, tick_at=_check(_Tick, event).time.timestamp())
+    return Command(order=None, dry_run=False, tick_at=checked(_Tick, event).time.timestamp())
 
 
-def _plain(now: _Manual) -> Command:
+def _plain(now: Manual) -> Command:
     return Command(order=None, dry_run=now.dry_run, tick_at=None)
 
 
@@ -199,20 +199,23 @@ def _has(event: Any, *keys: str) -> bool:
     return isinstance(event, Mapping) and any(key in event for key in keys)
 
 
-def _check(model: type[Model], event: Any) -> Model:
+def checked(model: type[Model], event: Any) -> Model:
+    """Check an event's shape; `ConfigError` names the field, the value and the rule."""
     try:
         return TypeAdapter(model).validate_python({} if event is None else event)
     except ValidationError as error:
         raise ConfigError(f"event refused: {one_line(error)}") from None
 
 
-def _known_pool(fleet: Fleet, pool: str) -> str:
+def known_pool(fleet: Fleet, pool: str) -> str:
+    """The pool, if there is one of this name."""
     if pool not in fleet.pools:
         raise ConfigError(f"event refused: pool ({pool}): is not one of the pools ({', '.join(fleet.pools)})")
     return pool
 
 
-def _known_controller(fleet: Fleet, pool: str, controller: str | None, *, required: bool) -> str | None:
+def known_controller(fleet: Fleet, pool: str, controller: str | None, *, required: bool) -> str | None:
+    """The controller, if the pool serves it; None is fine where there is no choice to make, or none has to be made."""
     serves = fleet.pools[pool].controllers
     if controller is not None and controller not in serves:
         raise ConfigError(f"event refused: controller ({controller}): pool {pool} serves {', '.join(serves)}")

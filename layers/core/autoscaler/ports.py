@@ -11,6 +11,7 @@ from autoscaler.domain.model import NodeSpec
 from autoscaler.domain.plan import Launch
 from autoscaler.domain.registration import Identity
 from autoscaler.domain.snapshot import ControllerView, Instance, InstanceState, Intent, IntentState, Node, Record, RecordState
+from autoscaler.domain.standing import Standing
 
 
 class Controller(Protocol):
@@ -41,6 +42,9 @@ class Controller(Protocol):
 
     def delete_node(self, name: str) -> None:
         """Delete a node; a no-op if it is already gone."""
+
+    def cancel_item(self, item: int) -> bool:
+        """Take an item out of the queue; False where it is not there any more."""
 
     def agent_secret(self, name: str) -> str:
         """Read the secret by which a node's agent connects."""
@@ -105,6 +109,7 @@ class Book:
     intents: tuple[Intent, ...] = ()
     memory: Memory = field(default_factory=Memory)
     learned: Mapping[str, Learned] = field(default_factory=dict)
+    standing: Standing = field(default_factory=Standing)
 
 
 class Ledger(Protocol):
@@ -137,6 +142,9 @@ class Notebook(Protocol):
 
     def save_learned(self, controller: str, learned: Learned) -> None:
         """Replace what was learned on a controller, likewise."""
+
+    def save_standing(self, standing: Standing) -> None:
+        """Replace what operators have ordered, likewise."""
 
 
 class Lease(Protocol):

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.snapshot import Intent, IntentState, Record, RecordState
+from autoscaler.domain.standing import Standing
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler.ports import Book
 
@@ -33,6 +34,7 @@ class _Entry:
     intent: Intent | None = None
     memory: Memory | None = None
     learned: Learned | None = None
+    standing: Standing | None = None
     name: str = ""
     pieces: tuple[str, ...] = ()
 
@@ -78,6 +80,7 @@ class DynamoState:
             intents=tuple(entry.intent for entry in entries if entry.intent),
             memory=next((entry.memory for entry in entries if entry.memory), Memory()),
             learned={entry.name: entry.learned for entry in entries if entry.learned},
+            standing=next((entry.standing for entry in entries if entry.standing), Standing()),
         )
 
     def add_record(self, record: Record) -> None:
@@ -115,6 +118,10 @@ class DynamoState:
         """Replace what was learned, of this version."""
         entry = _Entry(learned=replace(learned, version=learned.version + 1), name=controller)
         self._save(f"learned#{controller}", learned.version, entry)
+
+    def save_standing(self, standing: Standing) -> None:
+        """Replace the orders of this version."""
+        self._save("standing", standing.version, _Entry(standing=replace(standing, version=standing.version + 1)))
 
     def acquire(self, owner: str, *, now: float, until: float) -> bool:
         """Take the lease by one conditional write."""

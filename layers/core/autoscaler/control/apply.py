@@ -13,6 +13,7 @@ from autoscaler.domain.numbers import STEP_RESERVE_SECONDS
 from autoscaler.domain.plan import (
     Adopt,
     BootFailure,
+    CancelItem,
     Cordon,
     CreateBeacon,
     DeleteNode,
@@ -107,7 +108,7 @@ class _Hand:
 
     def _take(self, step: Step) -> Result:
         match step:
-            case CreateBeacon() | Uncordon() | Cordon():
+            case CreateBeacon() | Uncordon() | Cordon() | CancelItem():
                 return nodes.act(self._controllers[step.controller], step)
             case Launch():
                 result, setbacks = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._snapshot.pass_id)

@@ -84,8 +84,10 @@ def recover(ports: Ports, pools: Mapping[str, Pool], book: Book) -> bool:
     open_intents = [intent for intent in book.intents if intent.open and intent.pool in pools]
     if open_intents:
         listed = ports.compute.instances()
+        standing = book.standing.at(ports.clock())
         for intent in open_intents:
-            _recover(ports, pools[intent.pool], intent, listed)
+            on_hold = standing.hold_on(intent.controller, intent.pool) is not None
+            _recover(ports, pools[intent.pool], intent, listed, on_hold=on_hold)
     for intent in unfinished(ports, book):
         if not intent.open:
             ports.ledger.remove_intent(intent)
@@ -125,14 +127,15 @@ def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None) -> Non
     )
 
 
-def _recover(ports: Ports, pool: Pool, intent: Intent, listed: Iterable[Instance]) -> None:
+def _recover(ports: Ports, pool: Pool, intent: Intent, listed: Iterable[Instance], *, on_hold: bool) -> None:
     mine = [instance for instance in listed if instance.launch == intent.id]
     now = ports.clock()
     young = now - intent.created_at < RESEND_LAUNCH_SECONDS
     if mine and (len(mine) >= intent.count or not young):
         settle(ports, pool, intent, _as_answer(mine))
     elif young:
-        _send_again(ports, pool, intent, mine)
+        if not on_hold:
+            _send_again(ports, pool, intent, mine)
     elif intent.empty_look_at is None:
         _advance(ports, intent, replace(intent, empty_look_at=now))
     elif now - intent.empty_look_at >= SECOND_LOOK_SECONDS:

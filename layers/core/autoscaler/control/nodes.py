@@ -6,14 +6,14 @@ mark a person's, and a build alive.
 
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.marks import Mark, read_mark
-from autoscaler.domain.plan import Cordon, CreateBeacon, FreeSlot, Uncordon
+from autoscaler.domain.plan import CancelItem, Cordon, CreateBeacon, FreeSlot, Uncordon
 from autoscaler.domain.snapshot import Node, OfflineCause
 from autoscaler.errors import ConflictError
 from autoscaler.ports import Controller
 
 
-def act(controller: Controller, step: CreateBeacon | Cordon | Uncordon) -> Result:
-    """Take a step that is about a node alone."""
+def act(controller: Controller, step: CreateBeacon | Cordon | Uncordon | CancelItem) -> Result:
+    """Take a step that needs nobody but Jenkins."""
     match step:
         case CreateBeacon():
             return create_beacon(controller, step)
@@ -21,6 +21,15 @@ def act(controller: Controller, step: CreateBeacon | Cordon | Uncordon) -> Resul
             return cordon(controller, step)
         case Uncordon():
             return uncordon(controller, step)
+        case CancelItem():
+            return cancel(controller, step)
+
+
+def cancel(controller: Controller, step: CancelItem) -> Result:
+    """Take an item out of the queue, if it is still there."""
+    if controller.cancel_item(step.item):
+        return Result(step=step, outcome=Outcome.DONE)
+    return Result(step=step, outcome=Outcome.SKIPPED, detail="it left the queue by itself")
 
 
 def cordon(controller: Controller, step: Cordon) -> Result:

@@ -61,6 +61,7 @@ def _snapshot(ports: Ports, book: Book, views: dict[str, ControllerView], pass_i
         intents=book.intents,
         memory=book.memory,
         learned={name: book.learned.get(name, Learned()) for name in views},
+        standing=book.standing,
     )
 
 

@@ -47,15 +47,15 @@ class Turn:
 def scale_up(ports: Ports, fleet: Fleet, turn: Turn) -> list[Report]:
     """Bring back and launch what the queue needs. A first look without the lease tells whether there is anything to do."""
     book = ports.ledger.read()
-    glance = _plan_only(ports, fleet, turn, decide.scale_up, book)
+    glance = plan_only(ports, fleet, turn, decide.scale_up, book)
     if turn.dry_run or not (glance.plan.steps or launches.unfinished(ports, book)):
         return [glance]
-    return [_one_pass(ports, fleet, turn, decide.scale_up, turn.pass_id, settle_first=launches.recover)]
+    return [one_pass(ports, fleet, turn, decide.scale_up, settle_first=launches.recover)]
 
 
 def scale_down(ports: Ports, fleet: Fleet, turn: Turn) -> list[Report]:
     """Cordon what nothing needs, let it settle without holding the lease, look again, and give up what stayed idle."""
-    first = _one_pass(ports, fleet, turn, decide.scale_down, turn.pass_id)
+    first = one_pass(ports, fleet, turn, decide.scale_down)
     if turn.dry_run or not _waits_for_second_look(first):
         return [first]
     settle = max(pool.drain_settle_seconds for pool in fleet.pools.values())
@@ -63,7 +63,7 @@ def scale_down(ports: Ports, fleet: Fleet, turn: Turn) -> list[Report]:
         return [first]
     ports.sleep(settle)
     try:
-        return [first, _one_pass(ports, fleet, turn, decide.scale_down, f"{turn.pass_id}-2")]
+        return [first, one_pass(ports, fleet, turn, decide.scale_down, part="-2")]
     except TransientError as error:
         # The next tick looks again; what the first half did is done, and its report must go out.
         ports.log("second_look_failed", error=f"{type(error).__name__}: {error}")
@@ -74,8 +74,8 @@ def carry_out(ports: Ports, fleet: Fleet, turn: Turn, order: LaunchSome | DrainS
     """Do what a person asked for, within the limits."""
     if isinstance(order, LaunchSome):
         launch_some = partial(decide.launch_some, order=order)
-        return [_one_pass(ports, fleet, turn, launch_some, turn.pass_id, settle_first=launches.recover)]
-    return [_one_pass(ports, fleet, turn, partial(decide.drain_for_a_person, order=order), turn.pass_id)]
+        return [one_pass(ports, fleet, turn, launch_some, settle_first=launches.recover)]
+    return [one_pass(ports, fleet, turn, partial(decide.drain_for_a_person, order=order))]
 
 
 def heed(ports: Ports, fleet: Fleet, turn: Turn, notice: Notice) -> tuple[list[Report], tuple[str, ...]]:
@@ -88,7 +88,7 @@ def heed(ports: Ports, fleet: Fleet, turn: Turn, notice: Notice) -> tuple[list[R
         return [], ()  # it has no node, or we gave it up ourselves: the schedule sees to it
     decision = partial(decide.heed, notice=notice)
     if notice.kind is Announced.STATE:  # deleting a node needs the lease; marking one does not
-        return [_one_pass(ports, fleet, turn, decision, turn.pass_id)], ()
+        return [one_pass(ports, fleet, turn, decision)], ()
     snapshot = observe(ports, fleet, book, turn.pass_id, turn.invocation)
     _log_notes(ports, snapshot)
     report = apply(ports, fleet, snapshot, decision(snapshot, fleet), turn.ends_at)
@@ -119,7 +119,7 @@ def study(ports: Ports, fleet: Fleet, turn: Turn) -> tuple[Situation, JobWaits]:
     return situation, waits
 
 
-def _plan_only(ports: Ports, fleet: Fleet, turn: Turn, decision: Decision, book: Book) -> Report:
+def plan_only(ports: Ports, fleet: Fleet, turn: Turn, decision: Decision, book: Book) -> Report:
     """Observe and decide, and leave it at that."""
     snapshot = observe(ports, fleet, book, turn.pass_id, turn.invocation)
     _log_notes(ports, snapshot)
@@ -138,12 +138,13 @@ def _nothing_to_settle(_ports: Ports, _pools: Mapping[str, Pool], _book: Book) -
     return False
 
 
-def _one_pass(
-    ports: Ports, fleet: Fleet, turn: Turn, decision: Decision, pass_id: str, *, settle_first: Settling = _nothing_to_settle
+def one_pass(
+    ports: Ports, fleet: Fleet, turn: Turn, decision: Decision, *, part: str = "", settle_first: Settling = _nothing_to_settle
 ) -> Report:
-    """Take one pass. ``settle_first``: only what may launch goes on with launches whose outcome is not known."""
+    """Take one pass. ``part``: of a turn that takes two. ``settle_first``: only what may launch goes on with launches not yet answered."""
+    pass_id = f"{turn.pass_id}{part}"
     if turn.dry_run:
-        return _plan_only(ports, fleet, turn, decision, ports.ledger.read())
+        return plan_only(ports, fleet, turn, decision, ports.ledger.read())
     with _lease(ports, pass_id, turn):
         book = ports.ledger.read()
         if settle_first(ports, fleet.pools, book):

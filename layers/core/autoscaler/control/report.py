@@ -6,7 +6,21 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from autoscaler.domain.plan import Adopt, Cordon, CreateBeacon, DeleteNode, Forget, FreeSlot, Held, Launch, Plan, Step, Terminate, Uncordon
+from autoscaler.domain.plan import (
+    Adopt,
+    CancelItem,
+    Cordon,
+    CreateBeacon,
+    DeleteNode,
+    Forget,
+    FreeSlot,
+    Held,
+    Launch,
+    Plan,
+    Step,
+    Terminate,
+    Uncordon,
+)
 
 STEP_NAMES: dict[type[Step], str] = {
     CreateBeacon: "create-beacon",
@@ -18,6 +32,7 @@ STEP_NAMES: dict[type[Step], str] = {
     FreeSlot: "free-slot",
     Adopt: "adopt",
     Forget: "forget",
+    CancelItem: "cancel-item",
 }
 
 
@@ -75,7 +90,7 @@ def merged_json(reports: Iterable[Report]) -> dict[str, Any]:
 def _step_json(result: Result) -> dict[str, Any]:
     step = result.step
     facts: dict[str, Any] = {"step": STEP_NAMES[type(step)], "controller": step.controller}
-    for name in ("pool", "count", "node", "instance_id"):
+    for name in ("pool", "count", "node", "instance_id", "item", "job"):
         if getattr(step, name, None) is not None:
             facts[name] = getattr(step, name)
     facts |= {"reason": str(step.reason), "detail": step.detail, "outcome": str(result.outcome)}

@@ -10,12 +10,13 @@ An agent is given up by `scale_down` in three steps, none of which a build can b
 Where a controller was not read completely, restarted lately or is about to shut down, none of the three happens.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
 from autoscaler.domain import giveup, looks, notices, retire
 from autoscaler.domain.agents import Agent, Phase
-from autoscaler.domain.bound import bound, bring_back_bound, drain_again, let_resume
+from autoscaler.domain.bound import bound, bring_back_bound, drain_again, let_resume, uncordon
 from autoscaler.domain.breakers import failed_boots
 from autoscaler.domain.foresight import NOTHING
 from autoscaler.domain.launch import LaunchWalk
@@ -23,18 +24,20 @@ from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.model import Fleet, beacon_spec
 from autoscaler.domain.notices import Notice
-from autoscaler.domain.orders import MANUAL_PREFIX, DrainNodes, DrainSome, LaunchSome
+from autoscaler.domain.orders import MANUAL_PREFIX, DrainNodes, DrainSome, LaunchSome, Purge, Resume
 from autoscaler.domain.outdated import outdated
-from autoscaler.domain.plan import Cordon, CreateBeacon, Held, Plan, Step
+from autoscaler.domain.plan import CancelItem, Cordon, CreateBeacon, Held, Plan, Step
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.remembering import remember, remember_request
 from autoscaler.domain.room import Room
 from autoscaler.domain.situation import Situation, assess
 from autoscaler.domain.slots import slots_left
 from autoscaler.domain.snapshot import Snapshot
+from autoscaler.domain.standing import Hold, Scope, asks_for
 from autoscaler.domain.supply import Slot, build_supply, ready_slots
 
 Decided = Iterable[Step | Held]
+_UNDONE_BY_A_PERSON = {MarkClass.OPERATOR, MarkClass.QUARANTINE}
 
 
 def scale_up(snapshot: Snapshot, fleet: Fleet) -> Plan:
@@ -74,6 +77,7 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
     decided += giveup.drained(situation, seen)
     decided += giveup.repairs(situation, seen)
     decided += giveup.unfinished(situation, seen)
+    decided = _thawed(situation, decided)
     failures = failed_boots(memory, snapshot.records, decided)
     return replace(_plan(situation, decided, remember(memory, situation, decided, failures)), boot_failures=failures)
 
@@ -81,7 +85,7 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
 def launch_some(snapshot: Snapshot, fleet: Fleet, order: LaunchSome) -> Plan:
     """Decide a person's launch: within the limits, and once per request id."""
     situation = assess(snapshot, fleet)
-    pool = fleet.pools[order.pool]
+    pool = situation.fleet.pools[order.pool]
     controller = order.controller or pool.controllers[0]
     intent_id = f"{MANUAL_PREFIX}{order.request_id}" if order.request_id else None
     if intent_id in {intent.id for intent in snapshot.intents}:
@@ -114,6 +118,46 @@ def drain_for_a_person(snapshot: Snapshot, fleet: Fleet, order: DrainSome | Drai
     return _plan(situation, decided, remember_request(situation, order.request_id))
 
 
+def bring_back_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Resume) -> Plan:
+    """Decide what of the cordons of people and quarantine is undone: what EC2 takes away, and what is outdated, stays cordoned."""
+    situation = assess(snapshot, fleet)
+    back = [
+        uncordon(agent, Reason.MANUAL, order.reason)
+        for agent in situation.agents
+        if agent.phase is Phase.DRAINING and agent.mark and agent.mark.kind in _UNDONE_BY_A_PERSON and _is_meant(order, agent)
+    ]
+    detail = "is no agent of this fleet that a person or quarantine took out of use"
+    unknown = sorted({*order.nodes} - {step.node for step in back})
+    missed = [Held(pool="", reason=Reason.NOT_FOUND, detail=f"{name} {detail}") for name in unknown]
+    return replace(_plan(situation, [*back, *missed], situation.memory), remember=False)
+
+
+def purge_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Purge) -> Plan:
+    """Decide which queue items are cancelled: those that ask for the label; never what waits for a node by its name."""
+    situation = assess(snapshot, fleet)
+    decided: list[Step | Held] = []
+    for view in snapshot.controllers.values():
+        if order.controller not in {None, view.name}:
+            continue
+        if not view.complete:
+            decided.append(Held(pool="", controller=view.name, reason=Reason.INCOMPLETE, detail=view.problem or ""))
+            continue
+        nodes = {node.name for node in view.nodes}
+        for item in view.items:
+            label = item.asked_label
+            if label not in nodes and asks_for(label, order.label):
+                detail = f"{item.job} asks for {label}: {order.reason}"
+                decided.append(CancelItem(controller=view.name, item=item.id, job=item.job, reason=Reason.MANUAL, detail=detail))
+    return replace(_plan(situation, decided, situation.memory), remember=False)
+
+
+def _is_meant(order: Resume, agent: Agent) -> bool:
+    if order.nodes:
+        return agent.record.node in order.nodes
+    names = {Scope.FLEET: "", Scope.CONTROLLER: agent.record.controller, Scope.POOL: agent.pool.name}
+    return names.get(order.scope) == order.name
+
+
 def heed(snapshot: Snapshot, fleet: Fleet, notice: Notice) -> Plan:
     """Decide what follows from an announcement of EC2, beyond what the schedule will see by itself."""
     situation = assess(snapshot, fleet)
@@ -144,6 +188,7 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
         yield Held(pool="", controller=controller, reason=Reason.INCOMPLETE, detail=view.problem or "")
         return
     demand = situation.demands[controller]
+    yield from _held_by_label(situation, controller)
     for unmet in demand.unmet:
         yield Held(pool="", controller=controller, reason=unmet.reason, detail=f"{unmet.item.job}: {unmet.detail}")
     if view.quieting_down:
@@ -158,7 +203,7 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
         agent
         for pool in situation.pools_of(controller).values()
         for agent in pool.agents
-        if agent.phase is Phase.RETIRING and agent.record.instance_id not in kept and not agent.instance_ended
+        if agent.phase is Phase.RETIRING and not pool.on_hold and agent.record.instance_id not in kept and not agent.instance_ended
     ]
     walk.run(demand.wants, retiring)
     walk.foresee(foreseen)
@@ -167,6 +212,29 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
     yield from walk.uncordons
     yield from walk.steps()
     yield from walk.held.values()
+
+
+def _held_by_label(situation: Situation, controller: str) -> Iterable[Held]:
+    """Count the items that an operator holds by their label, a line for each hold."""
+    held = Counter(hold for _, hold in situation.demands[controller].held)
+    for hold, count in held.items():
+        yield Held(pool="", controller=controller, reason=Reason.HELD, detail=f"{count} items: {hold.text(situation.now)}")
+
+
+def _thawed(situation: Situation, decided: Decided) -> list[Step | Held]:
+    """Take out every step where an operator wants nothing done at all."""
+    left: list[Step | Held] = []
+    frozen: dict[tuple[str, str], Hold] = {}
+    for step in decided:
+        pool = getattr(step, "pool", "")
+        hold = None if isinstance(step, Held) else situation.standing.hold_on(step.controller, pool)
+        if hold is None or not hold.freeze:
+            left.append(step)
+        else:
+            frozen[step.controller, pool] = hold
+    for (controller, pool), hold in frozen.items():
+        left.append(Held(pool=pool, controller=controller, reason=Reason.FROZEN, detail=hold.text(situation.now)))
+    return left
 
 
 def _walk(situation: Situation, controller: str, room: Room) -> LaunchWalk:
@@ -211,7 +279,7 @@ def _cordons(decided: Decided) -> list[Cordon]:
 
 
 def _plan(situation: Situation, decided: Decided, memory: Memory) -> Plan:
-    decided = list(decided)
+    decided = _thawed(situation, decided)
     return Plan(
         pass_id=situation.snapshot.pass_id,
         taken_at=situation.now,

@@ -8,6 +8,7 @@ from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_labe
 from autoscaler.domain.model import Fleet, Pool
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.snapshot import ControllerView, Node, QueueItem, Record
+from autoscaler.domain.standing import Hold, Standing
 
 # More labels than this to change is no explanation that anybody would read.
 _FLIPS_TRIED = 3
@@ -43,22 +44,27 @@ class Demand:
     wants: tuple[Want, ...]
     unmet: tuple[Unmet, ...]
     pins: frozenset[str]  # nodes that some item waits for by name
+    held: tuple[tuple[QueueItem, Hold], ...] = ()  # items that an operator holds by their label: no demand
 
 
-def read_demand(view: ControllerView, fleet: Fleet, records: Iterable[Record], *, recovering: bool) -> Demand:
+def read_demand(view: ControllerView, fleet: Fleet, records: Iterable[Record], standing: Standing, *, recovering: bool) -> Demand:
     """Resolve the queue of one controller. ``recovering``: it restarted lately, items that name a node wait for that very node."""
     resolver = _Resolver(view, fleet, records)
     wants: list[Want] = []
     unmet: list[Unmet] = []
+    held: list[tuple[QueueItem, Hold]] = []
     for item in view.items:
         if not item.starved or (recovering and resolver.names_a_node(item)):
+            continue
+        if hold := standing.hold_on_label(item.asked_label):
+            held.append((item, hold))
             continue
         resolved = resolver.resolve(item)
         if isinstance(resolved, Want):
             wants.append(resolved)
         else:
             unmet.append(resolved)
-    return Demand(wants=tuple(wants), unmet=tuple(unmet), pins=resolver.pins())
+    return Demand(wants=tuple(wants), unmet=tuple(unmet), pins=resolver.pins(), held=tuple(held))
 
 
 def explain_match(pool: Pool, fleet: Fleet, expression: LabelExpression) -> str | None:
@@ -101,7 +107,7 @@ class _Resolver:
         return item.label is None and bool(self._named_nodes(item))
 
     def resolve(self, item: QueueItem) -> Want | Unmet:
-        label = item.label if item.label is not None else item.wait.label
+        label = item.asked_label
         named = self._named_nodes(item)
         if label is None and item.wait.named is not None and not named:
             label = item.wait.named

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from autoscaler.domain.standing import Scope
+
 # A person's launch is named after the request, so that the same request launches once.
 MANUAL_PREFIX = "manual-"
 
@@ -36,3 +38,22 @@ class DrainNodes:
     nodes: tuple[str, ...]
     reason: str
     request_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """Lift the hold of a scope, and bring back what was cordoned there by a person or in quarantine; or only these ``nodes``."""
+
+    scope: Scope
+    name: str
+    nodes: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purge:
+    """Cancel the queue items that ask for a label; ``controller`` None: on all of them."""
+
+    label: str
+    controller: str | None
+    reason: str

@@ -32,6 +32,10 @@ def outdated(situation: Situation, controller: str, cordoned: Collection[Cordon]
         old = {agent.record.instance_id: why for agent in staying if (why := why_outdated(situation, agent))}
         if not old:
             continue
+        pool = situation.pools[controller, name]
+        if pool.on_hold:
+            yield Held(pool=name, controller=controller, reason=Reason.HELD, detail=f"{len(old)} outdated agents; {pool.paused_detail}")
+            continue
         now = sum(step.pool == name and step.mark.kind is MarkClass.OUTDATED for step in cordoned)  # on other controllers
         allowed = max(0, _allowed(situation, name, mine) - now)
         chosen = least_missed(situation, [agent for agent in staying if agent.record.instance_id in old])

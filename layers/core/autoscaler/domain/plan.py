@@ -120,7 +120,18 @@ class Forget:
     detail: str
 
 
-Step: TypeAlias = CreateBeacon | Launch | Uncordon | Cordon | Terminate | DeleteNode | FreeSlot | Adopt | Forget
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelItem:
+    """Take an item out of the queue, at a person's wish alone."""
+
+    controller: str
+    item: int
+    job: str
+    reason: Reason
+    detail: str
+
+
+Step: TypeAlias = CreateBeacon | Launch | Uncordon | Cordon | Terminate | DeleteNode | FreeSlot | Adopt | Forget | CancelItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

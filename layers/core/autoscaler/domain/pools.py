@@ -11,6 +11,7 @@ from autoscaler.domain.model import Market, Offering, Pool
 from autoscaler.domain.numbers import BOOTS_TO_TRUST, PASS_SECONDS, TAILS_TO_TRUST
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.returns import Costs, Keeping
+from autoscaler.domain.standing import Standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,11 @@ class PoolView:
     def key(self) -> tuple[str, str]:
         """Controller and pool name."""
         return self.controller, self.pool.name
+
+    @property
+    def on_hold(self) -> bool:
+        """An operator wants nothing launched, brought back or retired here."""
+        return self.paused is Reason.HELD
 
     @property
     def has_floor(self) -> bool:
@@ -77,7 +83,7 @@ class PoolView:
         return None
 
 
-def view_pool(controller: str, pool: Pool, agents: tuple[Agent, ...], memory: Memory, now: float) -> PoolView:
+def view_pool(controller: str, pool: Pool, agents: tuple[Agent, ...], memory: Memory, standing: Standing, now: float) -> PoolView:
     """Put together what is known of one pool on one controller."""
     boots = memory.boots.get(pool.name, ())
     boot = _median(boots) if len(boots) >= BOOTS_TO_TRUST else pool.boot_seconds
@@ -86,7 +92,8 @@ def view_pool(controller: str, pool: Pool, agents: tuple[Agent, ...], memory: Me
     usd_per_hour = (offerings or pool.offerings)[0].usd_per_hour
     window = _break_even_seconds(pool, boot, usd_per_hour)
     tails = memory.tails.get(pool.name, ())
-    paused, detail = _pause(pool, memory, now)
+    hold = standing.hold_on(controller, pool.name)
+    paused, detail = (Reason.HELD, hold.text(now)) if hold else _pause(pool, memory, now)
     return PoolView(
         controller=controller,
         pool=pool,

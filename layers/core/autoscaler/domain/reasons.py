@@ -35,6 +35,8 @@ class Reason(StrEnum):
     CONDEMNED = "condemned"
     SLOT_LEFT_OFFLINE = "slot-left-offline"
     # Why something is not done.
+    HELD = "held"
+    FROZEN = "frozen"
     MAX_AGENTS = "max-agents"
     FLEET_MAX_AGENTS = "fleet-max-agents"
     LAUNCH_RATE = "max-launches-per-hour"

@@ -78,6 +78,12 @@ def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window],
     extra = len(ready) - most
     if extra <= 0:
         return []
+    if pool.on_hold:
+        return [
+            Held(
+                pool=pool.pool.name, controller=pool.controller, reason=Reason.HELD, detail=f"{extra} agents too many; {pool.paused_detail}"
+            )
+        ]
     minutes, keep = (situation.now - window.opened_at) / 60, keeping.seconds(most + 1) / 60
     if minutes < keep:
         detail = f"{extra} agents seem too many, seen for {minutes:.0f} of {keep:.0f} min"

@@ -15,6 +15,7 @@ from autoscaler.domain.numbers import SAMPLES_KEPT
 from autoscaler.domain.pools import PoolView, view_pool
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.snapshot import ControllerView, Snapshot
+from autoscaler.domain.standing import Standing, in_force
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,7 @@ class Situation:
     pools: Mapping[tuple[str, str], PoolView]
     memory: Memory
     versions: Mapping[str, str]  # of launch templates, by instance id
+    standing: Standing  # what operators have ordered and has not ended
 
     @property
     def now(self) -> float:
@@ -86,13 +88,16 @@ class Situation:
 def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
     """Join, resolve and carry the memory on to this pass."""
     now = snapshot.taken_at
+    standing = snapshot.standing.at(now)
+    fleet = in_force(fleet, standing)
     agents = join_agents(snapshot, fleet)
     memory = snapshot.memory
     recovering = {
         view.name: is_recovering(memory.lives.get(view.name), now) or _restarted(memory, view) for view in snapshot.controllers.values()
     }
     demands = {
-        view.name: read_demand(view, fleet, snapshot.records, recovering=recovering[view.name]) for view in snapshot.controllers.values()
+        view.name: read_demand(view, fleet, snapshot.records, standing, recovering=recovering[view.name])
+        for view in snapshot.controllers.values()
     }
     pins = {name: demand.pins for name, demand in demands.items()}
     boots, booted = _boots(memory, agents)
@@ -115,11 +120,20 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
     for agent in agents:
         by_key.setdefault(agent.key, []).append(agent)
     pools = {
-        (view.name, pool.name): view_pool(view.name, pool, tuple(by_key.get((view.name, pool.name), ())), memory, now)
+        (view.name, pool.name): view_pool(view.name, pool, tuple(by_key.get((view.name, pool.name), ())), memory, standing, now)
         for view in snapshot.controllers.values()
         for pool in fleet.pools_of(view.name)
     }
-    return Situation(snapshot=snapshot, fleet=fleet, agents=agents, demands=demands, pools=pools, memory=memory, versions=versions)
+    return Situation(
+        snapshot=snapshot,
+        fleet=fleet,
+        agents=agents,
+        demands=demands,
+        pools=pools,
+        memory=memory,
+        versions=versions,
+        standing=standing,
+    )
 
 
 def _restarted(memory: Memory, view: ControllerView) -> bool:

@@ -7,6 +7,7 @@ from typing import Self
 
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.memory import Memory
+from autoscaler.domain.standing import Standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,11 @@ class QueueItem:
     wait: Wait
     buildable: bool
     waiting_seconds: float
+
+    @property
+    def asked_label(self) -> str | None:
+        """The label expression that it asks for, wherever Jenkins tells it."""
+        return self.label if self.label is not None else self.wait.label
 
     @property
     def starved(self) -> bool:
@@ -214,3 +220,4 @@ class Snapshot:
     memory: Memory
     learned: Mapping[str, Learned]  # by controller
     template_versions: Mapping[str, str] = field(default_factory=dict)  # what would be launched now, by pool; where EC2 says so
+    standing: Standing = field(default_factory=Standing)

@@ -129,6 +129,8 @@ def _scaling_data(fleet: str, function: str, reports: list[Report]) -> list[Datu
 
 
 _HOLDS_LAUNCHES = {
+    Reason.HELD,
+    Reason.FROZEN,
     Reason.MAX_AGENTS,
     Reason.FLEET_MAX_AGENTS,
     Reason.LAUNCH_RATE,

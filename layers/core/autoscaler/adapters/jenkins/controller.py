@@ -118,6 +118,14 @@ class JenkinsController:
         except NotThereError:
             return
 
+    def cancel_item(self, item: int) -> bool:
+        """Cancel it. Jenkins answers 404 for an item it does not know (for one that left within minutes 500: that reads as a failure)."""
+        try:
+            self._session().post("queue/cancelItem", {"id": str(item)})
+        except NotThereError:
+            return False
+        return True
+
     def agent_secret(self, name: str) -> str:
         """Read it from the file that a person would download; the REST API does not tell it."""
         answer = self._session().get(f"computer/{quote(name, safe='')}/jenkins-agent.jnlp")

@@ -1,0 +1,74 @@
+"""What a person orders beyond one pass: holds and other numbers that stand for a while, and a look at what would be done."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from autoscaler.control import passes
+from autoscaler.control.apply import apply
+from autoscaler.control.observe import observe_without_instances
+from autoscaler.control.passes import Turn
+from autoscaler.control.report import Report
+from autoscaler.domain import decide
+from autoscaler.domain.model import Fleet
+from autoscaler.domain.orders import Purge, Resume
+from autoscaler.domain.standing import Hold, Numbers, Standing, resume
+from autoscaler.errors import ConflictError
+from autoscaler.ports import Ports
+
+_TRIES_BEFORE_THE_LAST = 2
+
+
+def change(ports: Ports, turn: Turn, changed: Callable[[Standing], Standing]) -> Standing:
+    """Change what stands, and drop what has ended. Two people at once: the second works on what the first one left."""
+    for _ in range(_TRIES_BEFORE_THE_LAST):
+        try:
+            return _change_once(ports, turn, changed)
+        except ConflictError:
+            ports.log("standing_changed_meanwhile")
+    return _change_once(ports, turn, changed)
+
+
+def _change_once(ports: Ports, turn: Turn, changed: Callable[[Standing], Standing]) -> Standing:
+    standing = changed(ports.ledger.read().standing.at(ports.clock()))
+    if not turn.dry_run:
+        ports.notebook.save_standing(standing)
+    return standing
+
+
+def lift(ports: Ports, fleet: Fleet, turn: Turn, order: Resume) -> tuple[Standing, list[Report]]:
+    """Lift a hold first, so that nothing frozen keeps what was cordoned from coming back."""
+    standing = change(ports, turn, partial(resume, scope=order.scope, name=order.name))
+    return standing, [passes.one_pass(ports, fleet, turn, partial(decide.bring_back_for_a_person, order=order))]
+
+
+def purge(ports: Ports, fleet: Fleet, turn: Turn, order: Purge) -> list[Report]:
+    """Cancel queue items; needs no lease, since nobody else does it."""
+    decision = partial(decide.purge_for_a_person, order=order)
+    book = ports.ledger.read()
+    if turn.dry_run:
+        return [passes.plan_only(ports, fleet, turn, decision, book)]
+    snapshot = observe_without_instances(ports, book, turn.invocation)
+    return [apply(ports, fleet, snapshot, decision(snapshot, fleet), turn.ends_at)]
+
+
+def plan(ports: Ports, fleet: Fleet, turn: Turn) -> list[Report]:
+    """What both passes would do now; nothing is done."""
+    book, dry = ports.ledger.read(), replace(turn, dry_run=True)
+    return [passes.plan_only(ports, fleet, dry, decision, book) for decision in (decide.scale_up, decide.scale_down)]
+
+
+def as_json(standing: Standing) -> dict[str, Any]:
+    """What stands, as an answer to a person."""
+    return {"holds": [_hold_json(hold) for hold in standing.holds], "numbers": [_numbers_json(numbers) for numbers in standing.numbers]}
+
+
+def _hold_json(hold: Hold) -> dict[str, Any]:
+    where = {str(hold.scope): hold.name} if hold.name else {}
+    return where | {"freeze": hold.freeze, "since_at": hold.since_at, "until_at": hold.until_at, "by": hold.by, "reason": hold.reason}
+
+
+def _numbers_json(numbers: Numbers) -> dict[str, Any]:
+    facts = {"since_at": numbers.since_at, "until_at": numbers.until_at, "by": numbers.by, "reason": numbers.reason}
+    return {"pool": numbers.pool} | numbers.given | facts

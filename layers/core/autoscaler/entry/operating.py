@@ -1,0 +1,47 @@
+"""What a person orders, beyond what the scaling functions take."""
+
+from typing import Any
+
+from autoscaler import bootstrap
+from autoscaler.bootstrap import Runtime
+from autoscaler.control import operate, passes
+from autoscaler.control.passes import Turn
+from autoscaler.control.report import Report, merged_json
+from autoscaler.domain.orders import Purge, Resume
+from autoscaler.entry.context import Context
+from autoscaler.operations import Asked, Change, LookOnly, read_operation
+from autoscaler.telemetry import log, log_reports
+
+
+def obey(function: str, event: Any, context: Context) -> dict[str, Any]:
+    """Do what was asked for; return what was done, and what stands."""
+    wired = bootstrap.runtime()
+    now = wired.ports.clock()
+    asked = read_operation(event, wired.fleet, now)
+    ends_at = now + context.get_remaining_time_in_millis() / 1000.0
+    turn = Turn(invocation=context.aws_request_id, ends_at=ends_at, dry_run=asked.dry_run, by_a_person=True)
+    answer, reports = _done(wired, turn, asked)
+    if not isinstance(asked.operation, LookOnly):
+        log("operated", action=asked.action, by=asked.by, reason=asked.reason, dry_run=asked.dry_run)
+        log_reports(function, reports)
+    return {"action": asked.action, "dry_run": asked.dry_run} | answer
+
+
+def _done(wired: Runtime, turn: Turn, asked: Asked) -> tuple[dict[str, Any], list[Report]]:
+    ports, fleet = wired.ports, wired.fleet
+    match asked.operation:
+        case Change():
+            return operate.as_json(operate.change(ports, turn, asked.operation.of)), []
+        case Resume():
+            standing, reports = operate.lift(ports, fleet, turn, asked.operation)
+            return operate.as_json(standing) | {"plan": merged_json(reports)}, reports
+        case Purge():
+            reports = operate.purge(ports, fleet, turn, asked.operation)
+            return {"plan": merged_json(reports)}, reports
+        case LookOnly():
+            reports = operate.plan(ports, fleet, turn)
+            stands = operate.as_json(ports.ledger.read().standing.at(ports.clock()))
+            return stands | {"plan": merged_json(reports)}, reports
+        case _:
+            reports = passes.carry_out(ports, fleet, turn, asked.operation)
+            return {"plan": merged_json(reports)}, reports

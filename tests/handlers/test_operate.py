@@ -1,0 +1,143 @@
+"""What a person orders of ``operate``: every sample of ``events/``, what stands afterwards, and what is refused."""
+
+import pytest
+
+from autoscaler import bootstrap
+from autoscaler.errors import ConfigError
+from support.deployed import NOON, deployed, event
+
+SAMPLES = ("hold", "hold_label", "freeze", "resume", "set", "drain", "purge", "plan")
+
+
+@pytest.fixture
+def here():
+    with deployed() as stood:
+        yield stood
+
+
+def submit(here, label, count=1):
+    for number in range(count):
+        here.world.controllers["main"].submit(f"job-{label}-{number}", label, 600.0)
+
+
+def pools(here):
+    return sorted({instance.tags["autoscaler:pool"] for instance in here.world.alive()})
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_sample_event_is_understood(here, name):
+    here.call("scale_up", event("tick"))
+    assert here.call("operate", event(name))["action"] == event(name)["action"]
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if name != "plan"])
+def test_a_dry_run_changes_nothing(here, name):
+    here.call("scale_up", event("tick"))
+    before = bootstrap.runtime().ports.ledger.read().standing
+    assert here.call("operate", event(name) | {"dry_run": True})["dry_run"] is True
+    assert bootstrap.runtime().ports.ledger.read().standing == before
+
+
+def test_a_pool_is_held_and_resumed(here):
+    submit(here, "mxnetlinux-gpu")
+    submit(here, "mxnetlinux-cpu")
+    told = here.call("operate", event("hold"))
+    assert [(hold["pool"], hold["by"], hold["until_at"]) for hold in told["holds"]] == [("mxnetlinux-gpu", "ada", NOON + 3600)]
+    here.pass_minutes(4)
+    assert pools(here) == ["mxnetlinux-cpu", "utility"]
+    assert here.call("operate", event("resume"))["holds"] == []
+    here.pass_minutes(2)
+    assert pools(here) == ["mxnetlinux-cpu", "mxnetlinux-gpu", "utility"]
+
+
+def test_a_hold_ends_by_itself(here):
+    submit(here, "mxnetlinux-gpu")
+    here.call("operate", event("hold") | {"minutes": 5})
+    here.pass_minutes(4)
+    assert "mxnetlinux-gpu" not in pools(here)
+    here.pass_minutes(3)
+    assert "mxnetlinux-gpu" in pools(here)
+
+
+def test_jobs_of_a_held_label_wait_and_the_plan_says_why(here):
+    submit(here, "mxnetwindows-gpu", count=2)
+    here.call("operate", event("hold_label"))
+    here.pass_minutes(4)
+    assert "mxnetwindows-gpu" not in pools(here)
+    told = here.call("operate", event("plan"))
+    assert [hold["label"] for hold in told["holds"]] == ["mxnetwindows-gpu"]
+    [why] = [held["detail"] for held in told["plan"]["held"] if held["reason"] == "held"]
+    assert why.startswith("2 items: label mxnetwindows-gpu is on hold for 116 more min by ada: licence server is down")
+
+
+def test_a_frozen_fleet_does_nothing_at_all(here):
+    submit(here, "mxnetlinux-gpu")
+    here.call("operate", event("freeze"))
+    here.pass_minutes(5)
+    assert (here.world.alive(), here.world.controllers["main"].nodes) == ([], {})
+    here.pass_minutes(13)
+    assert "mxnetlinux-gpu" in pools(here)
+
+
+def test_other_numbers_stand_for_a_while(here):
+    here.call("operate", event("set"))
+    here.pass_minutes(3)
+    gpu = [instance for instance in here.world.alive() if instance.tags["autoscaler:pool"] == "mxnetlinux-gpu"]
+    assert len(gpu) == 4  # of one executor each: four warm ones
+    told = here.call("operate", event("plan"))
+    assert [(numbers["pool"], numbers["min_agents"], numbers["warm_executors"]) for numbers in told["numbers"]] == [
+        ("mxnetlinux-gpu", 2, 4)
+    ]
+
+
+def test_what_a_person_drained_comes_back_when_a_person_says_so(here):
+    here.call("scale_up", event("scale_up") | {"keep_minutes": 600, "count": 1})
+    here.pass_minutes(8)
+    [node] = [node for node in here.world.controllers["main"].nodes.values() if node.name.startswith("mxnetlinux-gpu")]
+    here.world.controllers["main"].submit("long", "mxnetlinux-gpu", 3600.0)
+    drained = here.call("operate", event("drain") | {"nodes": [node.name]})
+    assert [step["step"] for step in drained["plan"]["steps"]] == ["cordon"]
+    assert node.offline
+    back = here.call("operate", {"action": "resume", "nodes": [node.name]})
+    assert [step["step"] for step in back["plan"]["steps"]] == ["uncordon"]
+    assert not node.offline
+
+
+def test_only_the_items_that_ask_for_a_label_are_purged(here):
+    submit(here, "mxnetwindows-gpu", count=2)
+    submit(here, "mxnetlinux-gpu")
+    queue = here.world.controllers["main"].queue
+    here.call("scale_up", event("tick"))
+    planned = here.call("operate", event("purge") | {"dry_run": True})
+    assert ([step["outcome"] for step in planned["plan"]["steps"]], len(queue)) == (["planned"] * 2, 3)
+    purged = here.call("operate", event("purge"))
+    assert [(step["step"], step["job"], step["outcome"]) for step in purged["plan"]["steps"]] == [
+        ("cancel-item", "job-mxnetwindows-gpu-0", "done"),
+        ("cancel-item", "job-mxnetwindows-gpu-1", "done"),
+    ]
+    assert [build.label for build in queue] == ["mxnetlinux-gpu"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "line"),
+    [
+        ({}, r"action: missing"),
+        ({"action": "explode"}, r"action \('explode'\): input should be 'hold', 'resume', 'set', 'drain', 'purge' or 'plan'"),
+        ({"action": "hold", "pool": "nope"}, r"pool \(nope\): is not one of the pools \(mxnetlinux-cpu"),
+        ({"action": "hold", "controller": "nope"}, r"controller \(nope\): is not one of the controllers \(main\)"),
+        ({"action": "hold", "pool": "utility", "label": "gpu"}, r"only one of pool, controller and label can be given"),
+        ({"action": "hold", "minutes": 0}, r"minutes \(0\): input should be greater than 0"),
+        ({"action": "hold", "minutes": 20_000}, r"minutes \(20000\): input should be less than or equal to 10080"),
+        ({"action": "hold", "label": "gpu", "freeze": True}, r"freeze \(true\): a label can be held, not frozen"),
+        ({"action": "hold", "for": 5}, r"for: unknown key"),
+        ({"action": "set", "pool": "utility", "min_agents": 99}, r"min_agents \(99\): must be at most max_agents"),
+        ({"action": "set", "min_agents": 1}, r"pool: missing"),
+        ({"action": "drain"}, r"nodes: missing, and so are pool and count"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_refused_in_one_line_and_changes_nothing(here, asked, line):
+    before = bootstrap.runtime().ports.ledger.read()
+    with pytest.raises(ConfigError, match=line):
+        here.call("operate", asked)
+    assert bootstrap.runtime().ports.ledger.read() == before

@@ -1,0 +1,216 @@
+"""What operators order for a while: what a hold holds back, what it does not, and that all of it ends by itself."""
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.domain import decide
+from autoscaler.domain.looks import Condition
+from autoscaler.domain.marks import MarkClass
+from autoscaler.domain.orders import DrainNodes, LaunchSome, Purge, Resume
+from autoscaler.domain.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
+from autoscaler.domain.reasons import Reason
+from autoscaler.domain.snapshot import InstanceState, Wait
+from autoscaler.domain.standing import Hold, Numbers, Scope, Standing, asks_for, hold, in_force, resume, set_numbers
+from support.builders import (
+    NOW,
+    a_fleet,
+    a_look,
+    a_mark,
+    a_memory,
+    a_pool,
+    a_snapshot,
+    a_view,
+    an_agent,
+    an_empty_window,
+    an_instance,
+    an_item,
+    cordoned,
+)
+
+FLEET = a_fleet(a_pool("cpu"), a_pool("gpu"))
+
+
+def a_hold(scope=Scope.POOL, name="cpu", minutes=60.0, **facts):
+    given = {"since_at": NOW - 60.0, "until_at": NOW - 60.0 + 60.0 * minutes, "by": "ada", "reason": "driver update"}
+    return Hold(scope=scope, name=name, **(given | facts))
+
+
+def numbers(pool="cpu", minutes=60.0, **given):
+    return Numbers(pool=pool, since_at=NOW, until_at=NOW + 60.0 * minutes, by="ada", reason="release day", **given)
+
+
+def seen(*agents, items=(), holds=(), given=(), memory=None, **facts):
+    nodes = [node for _, node in agents if node]
+    standing = Standing(holds=tuple(holds), numbers=tuple(given))
+    everything = {"records": tuple(record for record, _ in agents), "memory": memory or a_memory(windows=an_empty_window())}
+    return a_snapshot(a_view(*nodes, items=tuple(items)), standing=standing, **(everything | facts))
+
+
+def kinds(plan):
+    return [type(step) for step in plan.steps]
+
+
+def held(plan):
+    return {(h.pool, h.reason) for h in plan.held}
+
+
+WAITING = (an_item(1, label="cpu"), an_item(2, label="gpu"))
+HOLDS_ON_CPU = [a_hold(), a_hold(Scope.CONTROLLER, "main"), a_hold(Scope.FLEET, "")]
+
+
+def test_without_a_hold_both_pools_launch():
+    assert [step.pool for step in decide.scale_up(seen(items=WAITING), FLEET).steps if isinstance(step, Launch)] == ["cpu", "gpu"]
+
+
+def test_a_pool_on_hold_launches_nothing_and_says_until_when_and_why():
+    plan = decide.scale_up(seen(items=WAITING, holds=[a_hold()]), FLEET)
+    assert [step.pool for step in plan.steps if isinstance(step, Launch)] == ["gpu"]
+    [told] = [h for h in plan.held if h.reason is Reason.HELD]
+    assert (told.pool, told.detail) == ("cpu", "pool cpu is on hold for 59 more min by ada: driver update")
+
+
+@pytest.mark.parametrize("one", HOLDS_ON_CPU, ids=lambda one: str(one.scope))
+def test_a_hold_of_a_pool_its_controller_or_the_fleet_keeps_its_agents_from_retiring(one):
+    plan = decide.scale_down(seen(an_agent(), holds=[one]), FLEET)
+    assert (kinds(plan), ("cpu", Reason.HELD) in held(plan)) == ([], True)
+
+
+def test_what_retires_does_not_come_back_while_it_is_on_hold():
+    record, node = an_agent()
+    agent = record, cordoned(node, a_mark(MarkClass.RETIRE))
+    assert kinds(decide.scale_up(seen(agent, items=WAITING[:1]), FLEET)) == [Uncordon]
+    assert kinds(decide.scale_up(seen(agent, items=WAITING[:1], holds=[a_hold()]), FLEET)) == []
+
+
+def test_what_is_surely_gone_is_repaired_under_a_hold():
+    memory = a_memory(windows=an_empty_window(), looks={"i-1": a_look(Condition.ENDED, session="")})
+    ended = {"instances": (an_instance("i-1", state=InstanceState.TERMINATED),)}
+    free = decide.scale_down(seen(an_agent(), memory=memory, **ended), FLEET)
+    under_hold = decide.scale_down(seen(an_agent(), memory=memory, holds=[a_hold()], **ended), FLEET)
+    assert kinds(free) == [Cordon, DeleteNode]
+    assert kinds(under_hold) == [DeleteNode]
+
+
+def test_frozen_means_that_nothing_at_all_is_done():
+    memory = a_memory(windows=an_empty_window(), looks={"i-1": a_look(Condition.DRAINED)})
+    record, node = an_agent()
+    agent = record, cordoned(node)
+    assert kinds(decide.scale_down(seen(agent, memory=memory), FLEET)) == [Terminate]
+    assert kinds(decide.scale_down(seen(agent, memory=memory, holds=[a_hold()]), FLEET)) == [Terminate]
+    plan = decide.scale_down(seen(agent, memory=memory, holds=[a_hold(freeze=True)]), FLEET)
+    assert (kinds(plan), ("cpu", Reason.FROZEN) in held(plan)) == ([], True)
+
+
+def test_what_is_not_done_because_it_is_frozen_is_not_remembered_as_done():
+    memory = a_memory(windows=an_empty_window(), looks={"i-1": a_look(Condition.DRAINED)})
+    record, node = an_agent()
+    plan = decide.scale_down(seen((record, cordoned(node)), memory=memory, holds=[a_hold(freeze=True)]), FLEET)
+    assert (plan.memory.tails, plan.memory.launches_gone) == ({}, ())
+
+
+def test_items_of_a_held_label_are_no_demand_and_are_counted():
+    items = (an_item(1, label="cpu"), an_item(2, label="cpu&&linux"), an_item(3, label="gpu"))
+    plan = decide.scale_up(seen(items=items, holds=[a_hold(Scope.LABEL, "cpu")]), FLEET)
+    assert [step.pool for step in plan.steps if isinstance(step, Launch)] == ["gpu"]
+    assert "2 items: label cpu is on hold for 59 more min by ada: driver update" in [h.detail for h in plan.held]
+
+
+@pytest.mark.parametrize(
+    ("expression", "label", "asks"),
+    [
+        ("cpu", "cpu", True),
+        ("linux && cpu", "cpu", True),
+        ("cpu&&linux", "cpu && linux", True),
+        ("!cpu", "cpu", False),
+        ("cpu || gpu", "cpu", False),  # the other one would do
+        ("gpu", "cpu", False),
+        (None, "cpu", False),
+        ("a->b->c", "a->b->c", True),
+    ],
+)
+def test_who_asks_for_a_label(expression, label, asks):
+    assert asks_for(expression, label) is asks
+
+
+def test_an_order_ends_by_itself():
+    over = a_hold(minutes=1.0)
+    plan = decide.scale_up(seen(items=WAITING[:1], holds=[over], given=[numbers(minutes=0.0, max_agents=0)]), FLEET)
+    assert kinds(plan) == [Launch]
+
+
+def test_a_person_is_refused_a_launch_where_another_holds():
+    order = LaunchSome(pool="cpu", count=1, controller=None, keep_seconds=0.0, reason="now", request_id=None)
+    plan = decide.launch_some(seen(holds=[a_hold()]), FLEET, order)
+    assert (kinds(plan), ("cpu", Reason.HELD) in held(plan)) == ([], True)
+
+
+def test_a_person_may_drain_under_a_hold():
+    _, node = an_agent()
+    order = DrainNodes(nodes=(node.name,), reason="noises", request_id=None)
+    assert kinds(decide.drain_for_a_person(seen(an_agent(), holds=[a_hold()]), FLEET, order)) == [Cordon]
+
+
+def test_numbers_are_in_force_for_their_pool_and_end():
+    standing = Standing(numbers=(numbers(min_agents=2, max_agents=8), numbers("not-there-any-more", min_agents=1)))
+    pool = in_force(FLEET, standing).pools["cpu"]
+    assert (pool.min_agents, pool.max_agents, pool.warm_executors) == (2, 8, FLEET.pools["cpu"].warm_executors)
+    assert in_force(FLEET, standing.at(NOW + 3600.0)) is FLEET
+
+
+def test_other_numbers_decide():
+    plan = decide.scale_up(seen(given=[numbers(min_agents=2)]), FLEET)
+    assert [(step.count, step.reason) for step in plan.steps if isinstance(step, Launch)] == [(2, Reason.MIN_AGENTS)]
+    none = decide.scale_up(seen(items=WAITING[:1], given=[numbers(max_agents=0)]), FLEET)
+    assert (kinds(none), ("cpu", Reason.MAX_AGENTS) in held(none)) == ([], True)
+
+
+def test_a_second_hold_replaces_the_first_and_resume_lifts_that_one_only():
+    first, second, other = a_hold(reason="one"), a_hold(reason="two"), a_hold(name="gpu")
+    standing = hold(hold(hold(Standing(), first), other), second)
+    assert standing.holds == (other, second)
+    assert resume(standing, Scope.POOL, "cpu").holds == (other,)
+
+
+def test_setting_no_numbers_brings_the_fleet_files_back():
+    standing = set_numbers(Standing(), numbers(min_agents=2))
+    assert set_numbers(standing, numbers()).numbers == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "back"),
+    [(MarkClass.OPERATOR, [Uncordon]), (MarkClass.QUARANTINE, [Uncordon]), (MarkClass.INTERRUPTED, []), (MarkClass.OUTDATED, [])],
+)
+def test_resume_brings_back_what_people_and_quarantine_took_out_of_use(kind, back):
+    record, node = an_agent()
+    snapshot = seen((record, cordoned(node, a_mark(kind))))
+    for order in (
+        Resume(scope=Scope.POOL, name="cpu", nodes=(), reason="done"),
+        Resume(scope=Scope.FLEET, name="", nodes=(), reason="done"),
+        Resume(scope=Scope.FLEET, name="", nodes=(node.name,), reason="done"),
+    ):
+        assert kinds(decide.bring_back_for_a_person(snapshot, FLEET, order)) == back
+    elsewhere = Resume(scope=Scope.POOL, name="gpu", nodes=(), reason="done")
+    assert kinds(decide.bring_back_for_a_person(snapshot, FLEET, elsewhere)) == []
+
+
+def test_resuming_a_node_that_is_not_cordoned_is_told():
+    plan = decide.bring_back_for_a_person(seen(an_agent()), FLEET, Resume(scope=Scope.FLEET, name="", nodes=("cpu-9",), reason="done"))
+    assert [h.reason for h in plan.held] == [Reason.NOT_FOUND]
+
+
+def test_what_waits_for_a_node_by_its_name_is_never_purged():
+    _, node = an_agent()
+    resuming = an_item(1, label=None, wait=Wait(for_executor=True, nodes=(node.name,)))
+    by_its_name = an_item(2, label=node.name)
+    snapshot = seen(an_agent(), items=(resuming, by_its_name, an_item(3, label="cpu")))
+    for label in ("cpu", node.name):
+        plan = decide.purge_for_a_person(snapshot, FLEET, Purge(label=label, controller=None, reason="r"))
+        assert [step.item for step in plan.steps] == ([3] if label == "cpu" else [])
+
+
+def test_a_freeze_weighs_more_than_a_hold_beside_it():
+    standing = Standing(holds=(a_hold(), a_hold(Scope.FLEET, "", freeze=True)))
+    assert standing.hold_on("main", "cpu").freeze
+    assert standing.hold_on("main", "gpu").scope is Scope.FLEET
+    assert replace(standing, holds=standing.holds[:1]).hold_on("main", "gpu") is None
