@@ -16,8 +16,8 @@ help:   ## Show this list
 
 setup: $(VENV)/.ready  ## Create .venv with the package, the command line and the tools
 
-demo: $(VENV)/.ready  ## Watch a fleet follow a real day of the MXNet CI; pictures of it go to out/demo
-	@$(BIN)/autoscaler demo
+demo: $(VENV)/.ready  ## Watch a fleet follow a real day of the MXNet CI; pictures of it go to out/demo; KEEP=1: it takes commands
+	@$(BIN)/autoscaler demo $(if $(KEEP),--keep)
 
 test: $(VENV)/.ready $(SAM_VENV)/.ready $(IAM)/node_modules/.ready  ## All tests
 	$(BIN)/pytest -n $(JOBS) --dist worksteal

@@ -25,7 +25,7 @@ from autoscaler.domain.demand import explain_match
 from autoscaler.domain.labels import LabelSyntaxError, parse
 from autoscaler.domain.model import Fleet
 from autoscaler.errors import AutoscalerError, ConfigError
-from workbench import live
+from workbench import cli_operate, live
 from workbench.checks import check_templates
 from workbench.compare import Workload, carried_workloads, entries
 from workbench.compare import compare as run_comparison
@@ -54,6 +54,9 @@ PhysicsOptions = Annotated[
 Out = Annotated[
     Path | None, typer.Option(help="Directory for the report: report.html, .png and .svg.", show_default="out/...; with --json: none")
 ]
+
+
+cli_operate.add_commands(app)
 
 
 @app.command()
@@ -128,11 +131,12 @@ def match(
 
 
 @app.command()
-def demo(
+def demo(  # noqa: PLR0913 - the options of a command
     trace: TraceFile = None,
     fleet: FleetFile = EXAMPLE_FLEET,
     hours: Hours = 24.0,
     seed: Seed = 1,
+    keep: Annotated[bool, typer.Option("--keep", help="Half of the hours on, slow down and take commands, until Ctrl-C.")] = False,  # noqa: FBT002
     out: Out = None,
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
@@ -140,7 +144,13 @@ def demo(
     settings = load_settings(fleet)
     log_file = Path(tempfile.mkdtemp(prefix="autoscaler-demo-")) / "functions.log"
     run = prepare(_load(trace, hours), load_fleet(fleet), hours=hours, seed=seed)
-    _follow(run, Show(run, settings, fleet, log_file).play(), {}, _directory(out, "demo", as_json=as_json), as_json=as_json)
+    _follow(
+        run,
+        Show(run, settings, fleet, log_file, _say_where() if keep else None).play(),
+        {},
+        _directory(out, "demo", as_json=as_json),
+        as_json=as_json,
+    )
     if not as_json:
         Console().print(f"what the functions logged: {log_file}", markup=False, soft_wrap=True)
 
@@ -294,6 +304,19 @@ def _simulate_rival(contest: Contest, *, as_json: bool) -> None:
         waits = f"{of['wait_p50_s']:.0f} s", f"{of['wait_p95_s']:.0f} s"
         table.add_row(name, str(of["jobs"]), str(of["killed"]), f"{of['usd']:.2f}", f"{of['total_usd']:.2f}", *waits, str(of["launches"]))
     Console().print(table)
+
+
+def _say_where() -> Callable[[str], None]:
+    said: set[str] = set()
+
+    def say(url: str) -> None:
+        if url not in said:
+            Console(stderr=True).print(
+                f"it takes commands now: export AUTOSCALER_LOCAL={url}; autoscaler status", markup=False, soft_wrap=True
+            )
+        said.add(url)
+
+    return say
 
 
 def _load(trace: Path | None, hours: float) -> Trace:

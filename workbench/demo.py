@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from random import Random
+from time import monotonic
 from typing import Any
 
 import boto3
@@ -23,8 +24,9 @@ from autoscaler.config import FleetSettings, environment_name
 from autoscaler.errors import AutoscalerError
 from autoscaler.telemetry import logger
 from workbench.asking import announcement, ask_the_handler
-from workbench.drive import Progress
+from workbench.drive import MINUTE, Progress, tick_once
 from workbench.faces.ec2_face import Ec2Face
+from workbench.faces.functions_face import FunctionsFace
 from workbench.faces.jenkins_face import JenkinsFace
 from workbench.faces.server import FaceServer
 from workbench.run import Run
@@ -35,17 +37,22 @@ FUNCTIONS = Path(__file__).parents[1] / "functions"
 TABLE = "autoscaler-demo"
 _REGION = "us-west-2"
 _FUNCTION_MILLISECONDS = 55_000
+_MINUTE_TAKES_SECONDS = 2.0
 _USER, TOKEN = "autoscaler", "demo-token"
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """One demo: a run whose functions are the real handlers. ``log_file`` takes what they log."""
+    """One demo: a run whose functions are the real handlers. ``log_file`` takes what they log.
+
+    ``kept``: told where to ask it, once it begins to take commands: half of the hours on, a minute in two seconds, until it is interrupted.
+    """
 
     run: Run
     settings: FleetSettings
     fleet_file: Path
     log_file: Path
+    kept: Callable[[str], None] | None = None
 
     def play(self) -> Iterator[Progress]:
         """Run it, yielding after each simulated minute."""
@@ -68,7 +75,34 @@ class Show:
             handlers = Handlers(world, Random(self.run.seed))  # noqa: S311 - names of simulated invocations
             Agents(world, ask_the_handler(handlers.register_agent))
             world.ec2.announce = handlers.instance_events
-            yield from self.run.drive(handlers)
+            if self.kept is None:
+                yield from self.run.drive(handlers)
+            else:
+                server.functions = FunctionsFace(frozenset(handlers.names))
+                with suppress(KeyboardInterrupt):
+                    yield from self._keep(server, handlers, self.kept)
+
+    def _keep(self, server: FaceServer, handlers: "Handlers", told: Callable[[str], None]) -> Iterator[Progress]:
+        world, progress, functions = self.run.world, Progress(), server.functions
+        slow_from = world.timeline.now + self.run.hours * 1800
+        for progress in self.run.drive(handlers):
+            yield progress
+            if world.timeline.now >= slow_from and functions is not None:
+                told(server.url)
+                _take_commands(functions, handlers)
+        while functions is not None:
+            world.move_to(world.timeline.now + MINUTE)
+            tick_once(handlers, progress)
+            self.run.recording.note(progress)
+            yield progress
+            _take_commands(functions, handlers)
+
+
+def _take_commands(functions: FunctionsFace, handlers: "Handlers") -> None:
+    """Do what is asked for until the minute is over."""
+    until = monotonic() + _MINUTE_TAKES_SECONDS
+    while (left := until - monotonic()) > 0:
+        functions.serve(handlers.call, left)
 
 
 class Handlers:
@@ -79,6 +113,15 @@ class Handlers:
         self._world = world
         self._chance = chance
         self._handlers = {path.parent.name: load_handler(path) for path in sorted(FUNCTIONS.glob("*/app.py"))}
+
+    @property
+    def names(self) -> list[str]:
+        """Of the functions."""
+        return list(self._handlers)
+
+    def call(self, function: str, event: Any) -> dict[str, Any]:
+        """Invoke a function with an event of one's own."""
+        return self._handlers[function](event, Context(function, self._new_id()))
 
     def publish_metrics(self) -> None:
         """Run one tick of it."""

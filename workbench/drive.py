@@ -63,7 +63,7 @@ def drive(world: World, replay: Replay, functions: Functions, *, hours: float, e
     last_change_at = start_at
     for tick in count():
         world.move_to(start_at + tick * every)
-        _tick(functions, progress)
+        tick_once(functions, progress)
         yield progress
         over = world.timeline.now >= trace_end
         if not over or any(build.ended is None and build.started_at is not None for build in replay.builds):
@@ -72,7 +72,8 @@ def drive(world: World, replay: Replay, functions: Functions, *, hours: float, e
             return
 
 
-def _tick(functions: Functions, progress: Progress) -> None:
+def tick_once(functions: Functions, progress: Progress) -> None:
+    """Run the three functions now; what they refuse or fail at is counted."""
     progress.passes += 1
     progress.plans = []
     for function in (functions.publish_metrics, functions.scale_up, functions.scale_down):

@@ -43,6 +43,7 @@ def test_every_sample_event_is_tested_here():
         "drain",
         "purge",
         "plan",
+        "status",
         "register_agent",
         "spot_interruption",
         "rebalance",

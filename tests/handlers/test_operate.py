@@ -1,12 +1,13 @@
 """What a person orders of ``operate``: every sample of ``events/``, what stands afterwards, and what is refused."""
 
+import boto3
 import pytest
 
 from autoscaler import bootstrap
 from autoscaler.errors import ConfigError
 from support.deployed import NOON, deployed, event
 
-SAMPLES = ("hold", "hold_label", "freeze", "resume", "set", "drain", "purge", "plan")
+SAMPLES = ("hold", "hold_label", "freeze", "resume", "set", "drain", "purge", "plan", "status")
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def test_every_sample_event_is_understood(here, name):
     assert here.call("operate", event(name))["action"] == event(name)["action"]
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLES if name != "plan"])
+@pytest.mark.parametrize("name", [name for name in SAMPLES if name not in {"plan", "status"}])
 def test_a_dry_run_changes_nothing(here, name):
     here.call("scale_up", event("tick"))
     before = bootstrap.runtime().ports.ledger.read().standing
@@ -48,6 +49,28 @@ def test_a_pool_is_held_and_resumed(here):
     assert here.call("operate", event("resume"))["holds"] == []
     here.pass_minutes(2)
     assert pools(here) == ["mxnetlinux-cpu", "mxnetlinux-gpu", "utility"]
+
+
+def test_what_stands_is_counted(here):
+    here.call("operate", event("hold"))
+    here.call("operate", event("set"))
+    here.call("publish_metrics", event("tick"))
+    listed = boto3.client("cloudwatch").get_metric_data(
+        MetricDataQueries=[
+            {
+                "Id": name.lower(),
+                "MetricStat": {
+                    "Metric": {"Namespace": "JenkinsFleet", "MetricName": name, "Dimensions": [{"Name": "Fleet", "Value": "mxnet-ci"}]},
+                    "Period": 60,
+                    "Stat": "Maximum",
+                },
+            }
+            for name in ("HoldsActive", "OverridesActive")
+        ],
+        StartTime=NOON - 3600,
+        EndTime=NOON + 3600,
+    )["MetricDataResults"]
+    assert [result["Values"] for result in listed] == [[1.0], [1.0]]
 
 
 def test_a_hold_ends_by_itself(here):
@@ -118,11 +141,23 @@ def test_only_the_items_that_ask_for_a_label_are_purged(here):
     assert [build.label for build in queue] == ["mxnetlinux-gpu"]
 
 
+def test_the_status_shows_queue_agents_limits_and_what_is_held(here):
+    submit(here, "mxnetlinux-gpu", count=2)
+    here.pass_minutes(4)
+    here.call("operate", event("hold"))
+    told = here.call("operate", event("status"))["status"]
+    pool = next(pool for pool in told["pools"] if pool["pool"] == "mxnetlinux-gpu")
+    assert (pool["starved"], pool["agents"], pool["longest_wait_seconds"]) == (2, {"requested": 2}, 240.0)
+    assert pool["paused"].startswith("held: pool mxnetlinux-gpu is on hold")
+    assert (told["agents"], told["max_agents"], told["launches_in_the_hour"], told["problems"]) == (3, 60, 3, {})
+    assert told["usd_per_hour"] == pytest.approx(sum(pool["usd_per_hour"] for pool in told["pools"]))
+
+
 @pytest.mark.parametrize(
     ("asked", "line"),
     [
         ({}, r"action: missing"),
-        ({"action": "explode"}, r"action \('explode'\): input should be 'hold', 'resume', 'set', 'drain', 'purge' or 'plan'"),
+        ({"action": "explode"}, r"action \('explode'\): input should be 'hold', 'resume', 'set', 'drain', 'purge', 'plan' or 'status'"),
         ({"action": "hold", "pool": "nope"}, r"pool \(nope\): is not one of the pools \(mxnetlinux-cpu"),
         ({"action": "hold", "controller": "nope"}, r"controller \(nope\): is not one of the controllers \(main\)"),
         ({"action": "hold", "pool": "utility", "label": "gpu"}, r"only one of pool, controller and label can be given"),

@@ -16,6 +16,27 @@ class Bug:
 
 BUGS = (
     Bug(
+        name="a purge takes what waits for a node by its name",
+        file="domain/decide.py",
+        was="if label not in nodes and asks_for(label, order.label):",
+        becomes="if asks_for(label, order.label):",
+        found_by=("tests/unit/test_standing.py",),
+    ),
+    Bug(
+        name="a freeze lets agents be given up",
+        file="domain/decide.py",
+        was="        if hold is None or not hold.freeze:\n",
+        becomes='        if hold is None or not hold.freeze or hasattr(step, "instance_id"):\n',
+        found_by=("tests/unit/test_standing.py",),
+    ),
+    Bug(
+        name="what retires comes back in a pool on hold",
+        file="domain/decide.py",
+        was="if agent.phase is Phase.RETIRING and not pool.on_hold and",
+        becomes="if agent.phase is Phase.RETIRING and",
+        found_by=("tests/unit/test_standing.py",),
+    ),
+    Bug(
         name="a queue item that waits for a node by name does not keep it",
         file="domain/situation.py",
         was="return demand is None or name in demand.pins or bool(life and name in life.suspects)",

@@ -11,6 +11,7 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from workbench.faces.ec2_face import Ec2Face, error_xml
+from workbench.faces.functions_face import FunctionsFace
 from workbench.faces.jenkins_face import JenkinsFace, Request, Response
 from workbench.world.faults import ConnectionLostError, StatusError
 
@@ -25,12 +26,13 @@ class _Server(ThreadingTCPServer):
 
 
 class FaceServer:
-    """Serves ``/jenkins/<controller>/...`` and ``/ec2/`` on loopback. Use as a context manager."""
+    """Serves ``/jenkins/<controller>/...``, ``/ec2/`` and ``/lambda/`` on loopback. Use as a context manager."""
 
     def __init__(self) -> None:
         """Bind to a free port; serve once entered."""
         self.jenkins: dict[str, JenkinsFace] = {}
         self.ec2: Ec2Face | None = None
+        self.functions: FunctionsFace | None = None
         self.requests: list[tuple[str, int]] = []  # path, bytes sent
         self.before_answer: Callable[[], None] = lambda: None  # such as letting the world's time catch up with the wall clock
         self.lock = threading.RLock()
@@ -59,6 +61,8 @@ class FaceServer:
         query = dict(parse_qsl(url.query, keep_blank_values=True))
         is_form = headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
         form = dict(parse_qsl(body.decode(), keep_blank_values=True)) if body and is_form else {}
+        if url.path.startswith("/lambda/") and self.functions is not None:  # not under the lock: handlers ask the other faces
+            return self.functions.handle(url.path.removeprefix("/lambda"), body)
         with self.lock:
             self.before_answer()
             if url.path.startswith("/ec2") and self.ec2 is not None:

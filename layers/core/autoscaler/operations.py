@@ -26,11 +26,16 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class LookOnly:
+class LookAhead:
     """What would be done now."""
 
 
-Operation = Change | Resume | DrainSome | DrainNodes | Purge | LookOnly
+@dataclass(frozen=True, slots=True)
+class LookAround:
+    """How the fleet stands."""
+
+
+Operation = Change | Resume | DrainSome | DrainNodes | Purge | LookAhead | LookAround
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +112,12 @@ class _Plan(_Order):
     action: Literal["plan"]
 
 
+class _Status(_Order):
+    action: Literal["status"]
+
+
 class _Action(BaseModel):
-    action: Literal["hold", "resume", "set", "drain", "purge", "plan"]
+    action: Literal["hold", "resume", "set", "drain", "purge", "plan", "status"]
 
 
 def read_operation(event: Any, fleet: Fleet, now: float) -> Asked:
@@ -169,7 +178,12 @@ def _read_purge(event: Any, fleet: Fleet, _now: float) -> Asked:
 
 def _read_plan(event: Any, _fleet: Fleet, _now: float) -> Asked:
     asked = checked(_Plan, event)
-    return _asked(asked.action, asked, LookOnly())
+    return _asked(asked.action, asked, LookAhead())
+
+
+def _read_status(event: Any, _fleet: Fleet, _now: float) -> Asked:
+    asked = checked(_Status, event)
+    return _asked(asked.action, asked, LookAround())
 
 
 _READERS: dict[str, Callable[[Any, Fleet, float], Asked]] = {
@@ -179,6 +193,7 @@ _READERS: dict[str, Callable[[Any, Fleet, float], Asked]] = {
     "drain": _read_drain,
     "purge": _read_purge,
     "plan": _read_plan,
+    "status": _read_status,
 }
 
 

@@ -7,13 +7,15 @@ from typing import Any
 
 from autoscaler.control import passes
 from autoscaler.control.apply import apply
-from autoscaler.control.observe import observe_without_instances
+from autoscaler.control.observe import observe, observe_without_instances
 from autoscaler.control.passes import Turn
 from autoscaler.control.report import Report
 from autoscaler.domain import decide
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.orders import Purge, Resume
+from autoscaler.domain.situation import assess
 from autoscaler.domain.standing import Hold, Numbers, Standing, resume
+from autoscaler.domain.status import Status, status_of
 from autoscaler.errors import ConflictError
 from autoscaler.ports import Ports
 
@@ -57,6 +59,12 @@ def plan(ports: Ports, fleet: Fleet, turn: Turn) -> list[Report]:
     """What both passes would do now; nothing is done."""
     book, dry = ports.ledger.read(), replace(turn, dry_run=True)
     return [passes.plan_only(ports, fleet, dry, decision, book) for decision in (decide.scale_up, decide.scale_down)]
+
+
+def status(ports: Ports, fleet: Fleet, turn: Turn) -> Status:
+    """How the fleet stands."""
+    snapshot = observe(ports, fleet, ports.ledger.read(), turn.pass_id, turn.invocation)
+    return status_of(assess(snapshot, fleet))
 
 
 def as_json(standing: Standing) -> dict[str, Any]:

@@ -135,6 +135,8 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     yield _one("AgentsLimitUsedPercent", 100.0 * max([*shares, room.agents / limits.max_agents]), PERCENT, dimensions)
     overdue = sum(is_drain_overdue(situation, agent) for agent in situation.agents)
     yield _one("DrainsOverdue", overdue, COUNT, dimensions)
+    yield _one("HoldsActive", len(situation.standing.holds), COUNT, dimensions)
+    yield _one("OverridesActive", len(situation.standing.numbers), COUNT, dimensions)
     yield _one("AgentsStuck", len(situation.memory.stuck), COUNT, dimensions)
     yield _one("BreakersOpen", sum(is_tripped(breaker) for breaker in situation.memory.breakers.values()), COUNT, dimensions)
     yield _one("LaunchRateUsedPercent", 100.0 * room.launched / limits.max_launches_per_hour, PERCENT, dimensions)

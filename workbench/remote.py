@@ -1,0 +1,59 @@
+"""The deployed functions, as the command line asks them: found by the stack's outputs, invoked, their refusals told in one line."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from autoscaler.errors import ConfigError, TransientError
+
+_OUTPUTS = {"scale_up": "ScaleUp", "scale_down": "ScaleDown", "operate": "Operate"}
+# A person's event waits up to 45 s for the lease; a call that is tried again would be done twice.
+_PATIENT = Config(read_timeout=90, retries={"max_attempts": 0})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployed:
+    """One deployment. ``local``: where the demo listens; else ``stack`` is the CloudFormation stack's name."""
+
+    stack: str
+    local: str | None = None
+
+    def call(self, function: str, event: dict[str, Any]) -> dict[str, Any]:
+        """Invoke a function and return its answer. `ConfigError` where it refuses, `TransientError` where it fails."""
+        try:
+            told = self._client().invoke(FunctionName=self._name(function), Payload=json.dumps(event).encode())
+            answer: dict[str, Any] = json.loads(told["Payload"].read())
+        except (BotoCoreError, ClientError) as error:
+            raise TransientError(f"{function} could not be invoked: {error}") from error
+        if "FunctionError" in told:
+            message = " ".join(str(answer.get("errorMessage", answer)).split())
+            raise (ConfigError if answer.get("errorType") == "ConfigError" else TransientError)(message)
+        return answer
+
+    def _client(self) -> Any:
+        if self.local is None:
+            return boto3.client("lambda", config=_PATIENT)
+        return boto3.client(
+            "lambda",
+            endpoint_url=f"{self.local.rstrip('/')}/lambda",
+            config=_PATIENT,
+            aws_access_key_id="demo",
+            aws_secret_access_key="demo",  # noqa: S106 - the demo's, which asks for none
+            region_name="us-west-2",
+        )
+
+    def _name(self, function: str) -> str:
+        if self.local is not None:
+            return function
+        try:
+            [stack] = boto3.client("cloudformation").describe_stacks(StackName=self.stack)["Stacks"]
+        except (BotoCoreError, ClientError) as error:
+            raise ConfigError(f"--stack ({self.stack}): {error}") from error
+        outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+        if _OUTPUTS[function] not in outputs:
+            raise ConfigError(f"--stack ({self.stack}): has no output {_OUTPUTS[function]}; is it a stack of the autoscaler?")
+        return str(outputs[_OUTPUTS[function]])
