@@ -202,7 +202,8 @@ def _show(answer: dict[str, Any], *, as_json: bool) -> None:
             what = next((str(step[key]) for key in ("node", "instance_id", "job", "count") if key in step), "")
             where = "/".join(part for part in (step["controller"], step.get("pool", "")) if part)
             steps.add_row(step["step"], where, what, step["reason"], step["outcome"], step["detail"])
-        console.print(steps if told["steps"] else "nothing is to be done")
+        if told["steps"] or answer.get("action") == "plan":
+            console.print(steps if told["steps"] else "nothing is to be done")
         held = Table("not done", "where", "because", box=SIMPLE_HEAD)
         for entry in told["held"]:
             held.add_row(entry["reason"], "/".join(part for part in (entry.get("controller", ""), entry["pool"]) if part), entry["detail"])
@@ -212,6 +213,8 @@ def _show(answer: dict[str, Any], *, as_json: bool) -> None:
 
 
 def _print_standing(console: Console, answer: dict[str, Any]) -> None:
+    if answer.get("action") == "resume" and not answer["holds"]:
+        console.print("nothing is on hold")
     for order in answer.get("holds", []):
         where = next((f"{scope} {order[scope]}" for scope in ("pool", "controller", "label") if scope in order), "the fleet")
         console.print(f"{where} is {'frozen' if order['freeze'] else 'on hold'}, by {order['by']}: {order['reason']}", markup=False)
