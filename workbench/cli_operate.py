@@ -11,6 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from autoscaler.errors import ConfigError
 from workbench.remote import Deployed
 
 Stack = Annotated[str, typer.Option(envvar="AUTOSCALER_STACK", help="The CloudFormation stack.")]
@@ -30,7 +31,7 @@ _NO_REASON = "no reason was given"
 
 def add_commands(app: typer.Typer) -> None:
     """Add them to the command line."""
-    for command in (status, plan, hold, resume, set_, launch, drain, purge):
+    for command in (status, plan, why, hold, resume, set_, launch, drain, purge):
         app.command(command.__name__.rstrip("_"))(command)
 
 
@@ -68,6 +69,23 @@ def status(stack: Stack = _STACK, local: Local = None, as_json: AsJson = False) 
 def plan(stack: Stack = _STACK, local: Local = None, as_json: AsJson = False) -> None:  # noqa: FBT002
     """Say what both passes would do now, and why; nothing is done."""
     _show(Deployed(stack=stack, local=local).call("operate", {"action": "plan"}), as_json=as_json)
+
+
+def why(
+    subject: Annotated[str, typer.Argument(help="A job (as in its URL: folder/job), a node, an instance id or a pool.")],
+    stack: Stack = _STACK,
+    local: Local = None,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> None:
+    """Say why a job waits, why an agent is still there, or why nothing is launched in a pool."""
+    answer = Deployed(stack=stack, local=local).call("operate", {"action": "why", "subject": subject})
+    if as_json:
+        print(json.dumps(answer))  # noqa: T201
+        return
+    if not answer["facts"]:
+        raise ConfigError(f"{subject}: is no job that waits or runs, no node and no pool of this fleet")
+    for fact in answer["facts"]:
+        Console().print(f"- {fact}", markup=False, soft_wrap=True)
 
 
 def hold(  # noqa: PLR0913, PLR0917 - the options of a command

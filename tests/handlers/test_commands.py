@@ -66,6 +66,13 @@ def test_the_plan_says_what_would_be_done_and_does_nothing(here):
     assert here.world.alive() == []
 
 
+def test_why_says_what_is_known_of_a_pool_and_refuses_what_is_not_there(here):
+    shown = command(here, "why", "mxnetlinux-gpu").stdout
+    assert "- mxnetlinux-gpu on main: 0 items wait for it; no agents; at most 20, at least 0" in shown
+    nothing = command(here, "why", "nobody")
+    assert (nothing.exit_code, str(nothing.exception)) == (1, "nobody: is no job that waits or runs, no node and no pool of this fleet")
+
+
 def test_launch_is_done_once_for_each_request_and_within_the_limits(here):
     once = ("launch", "mxnetlinux-gpu", "2", "--request-id", "friday")
     assert [told(here, *once)["plan"]["steps"][0]["launched"], len(told(here, *once)["plan"]["steps"])] == [2, 0]

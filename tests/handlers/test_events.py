@@ -44,6 +44,7 @@ def test_every_sample_event_is_tested_here():
         "purge",
         "plan",
         "status",
+        "why",
         "register_agent",
         "spot_interruption",
         "rebalance",

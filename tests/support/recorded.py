@@ -53,6 +53,7 @@ def record_a_life() -> Recorded:
         for asked in (
             {"action": "hold", "pool": "utility"},
             {"action": "plan"},
+            {"action": "why", "subject": "utility"},
             {"action": "resume"},
             {"action": "purge", "label": "none"},
         ):

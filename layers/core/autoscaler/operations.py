@@ -35,7 +35,14 @@ class LookAround:
     """How the fleet stands."""
 
 
-Operation = Change | Resume | DrainSome | DrainNodes | Purge | LookAhead | LookAround
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """Why something is as it is: a job, a node or a pool."""
+
+    subject: str
+
+
+Operation = Change | Resume | DrainSome | DrainNodes | Purge | LookAhead | LookAround | Ask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +123,13 @@ class _Status(_Order):
     action: Literal["status"]
 
 
+class _Why(_Order):
+    action: Literal["why"]
+    subject: Text
+
+
 class _Action(BaseModel):
-    action: Literal["hold", "resume", "set", "drain", "purge", "plan", "status"]
+    action: Literal["hold", "resume", "set", "drain", "purge", "plan", "status", "why"]
 
 
 def read_operation(event: Any, fleet: Fleet, now: float) -> Asked:
@@ -186,6 +198,11 @@ def _read_status(event: Any, _fleet: Fleet, _now: float) -> Asked:
     return _asked(asked.action, asked, LookAround())
 
 
+def _read_why(event: Any, _fleet: Fleet, _now: float) -> Asked:
+    asked = checked(_Why, event)
+    return _asked(asked.action, asked, Ask(subject=asked.subject))
+
+
 _READERS: dict[str, Callable[[Any, Fleet, float], Asked]] = {
     "hold": _read_hold,
     "resume": _read_resume,
@@ -194,6 +211,7 @@ _READERS: dict[str, Callable[[Any, Fleet, float], Asked]] = {
     "purge": _read_purge,
     "plan": _read_plan,
     "status": _read_status,
+    "why": _read_why,
 }
 
 

@@ -16,6 +16,7 @@ from autoscaler.domain.orders import Purge, Resume
 from autoscaler.domain.situation import assess
 from autoscaler.domain.standing import Hold, Numbers, Standing, resume
 from autoscaler.domain.status import Status, status_of
+from autoscaler.domain.why import explain
 from autoscaler.errors import ConflictError
 from autoscaler.ports import Ports
 
@@ -65,6 +66,12 @@ def status(ports: Ports, fleet: Fleet, turn: Turn) -> Status:
     """How the fleet stands."""
     snapshot = observe(ports, fleet, ports.ledger.read(), turn.pass_id, turn.invocation)
     return status_of(assess(snapshot, fleet))
+
+
+def why(ports: Ports, fleet: Fleet, turn: Turn, subject: str) -> list[str]:
+    """The facts about a job, a node or a pool."""
+    snapshot = observe(ports, fleet, ports.ledger.read(), turn.pass_id, turn.invocation)
+    return explain(snapshot, fleet, subject)
 
 
 def as_json(standing: Standing) -> dict[str, Any]:

@@ -197,6 +197,21 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
     foreseen, floors = situation.foreseen(controller), [pool for pool in situation.pools_of(controller).values() if pool.has_floor]
     if not (demand.wants or foreseen or floors):
         return
+    walk = _walk_the_queue(situation, controller, room)
+    walk.foresee(foreseen)
+    for pool in floors:
+        walk.keep_floor(pool)
+    yield from walk.uncordons
+    yield from walk.steps()
+    yield from walk.held.values()
+
+
+def expected_starts(situation: Situation, controller: str) -> dict[int, tuple[str, float]]:
+    """Of each ripe item that waits: whose executor it would take, a new agent's included, and in how many seconds."""
+    return _walk_the_queue(situation, controller, Room(situation)).starts if situation.snapshot.controllers[controller].complete else {}
+
+
+def _walk_the_queue(situation: Situation, controller: str, room: Room) -> LaunchWalk:
     walk = _walk(situation, controller, room)
     kept = {agent.record.instance_id for agent in bound(situation, controller)}
     retiring = [
@@ -205,13 +220,8 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
         for agent in pool.agents
         if agent.phase is Phase.RETIRING and not pool.on_hold and agent.record.instance_id not in kept and not agent.instance_ended
     ]
-    walk.run(demand.wants, retiring)
-    walk.foresee(foreseen)
-    for pool in floors:
-        walk.keep_floor(pool)
-    yield from walk.uncordons
-    yield from walk.steps()
-    yield from walk.held.values()
+    walk.run(situation.demands[controller].wants, retiring)
+    return walk
 
 
 def _held_by_label(situation: Situation, controller: str) -> Iterable[Held]:

@@ -86,6 +86,7 @@ class LaunchWalk:
         self._retiring: dict[str, list[Agent]] = {}
         self._servers: dict[str, tuple[str, ...]] = {}
         self.uncordons: list[Uncordon] = []
+        self.starts: dict[int, tuple[str, float]] = {}  # of each item: whose executor it takes, and in how many seconds
         self.held: dict[tuple[str, Reason], Held] = {}
 
     def run(self, wants: Iterable[Want], retiring: Iterable[Agent]) -> None:
@@ -175,6 +176,7 @@ class LaunchWalk:
         work = self._learned.quantiles(want.item.job, slot.server if slot.server in self._pools else pool.pool.name)
         if excess > 0:
             self._accounts[pool.pool.name].book(want, slot, work.p50_seconds, excess)
+        self.starts[want.item.id] = slot.server, slot.free_seconds
         self._supply.occupy(slot, work.p50_seconds)
 
     def _settle_account(self, pool: PoolView) -> None:

@@ -10,7 +10,7 @@ from autoscaler.control.passes import Turn
 from autoscaler.control.report import Report, merged_json
 from autoscaler.domain.orders import Purge, Resume
 from autoscaler.entry.context import Context
-from autoscaler.operations import Asked, Change, LookAhead, LookAround, read_operation
+from autoscaler.operations import Ask, Asked, Change, LookAhead, LookAround, read_operation
 from autoscaler.telemetry import log, log_reports
 
 
@@ -22,7 +22,7 @@ def obey(function: str, event: Any, context: Context) -> dict[str, Any]:
     ends_at = now + context.get_remaining_time_in_millis() / 1000.0
     turn = Turn(invocation=context.aws_request_id, ends_at=ends_at, dry_run=asked.dry_run, by_a_person=True)
     answer, reports = _done(wired, turn, asked)
-    if not isinstance(asked.operation, LookAhead | LookAround):
+    if not isinstance(asked.operation, LookAhead | LookAround | Ask):
         log("operated", action=asked.action, by=asked.by, reason=asked.reason, dry_run=asked.dry_run)
         log_reports(function, reports)
     return {"action": asked.action, "dry_run": asked.dry_run} | answer
@@ -44,6 +44,8 @@ def _done(wired: Runtime, turn: Turn, asked: Asked) -> tuple[dict[str, Any], lis
             return _what_stands(wired) | {"plan": merged_json(reports)}, reports
         case LookAround():
             return _what_stands(wired) | {"status": asdict(operate.status(ports, fleet, turn))}, []
+        case Ask():
+            return {"subject": asked.operation.subject, "facts": operate.why(ports, fleet, turn, asked.operation.subject)}, []
         case _:
             reports = passes.carry_out(ports, fleet, turn, asked.operation)
             return {"plan": merged_json(reports)}, reports
