@@ -271,8 +271,8 @@ BUGS = (
     Bug(
         name="an agent that a pipeline's next stage will need is retired",
         file="domain/retire.py",
-        was=" + foreseen.get(name, NOTHING).stages",
-        becomes="",
+        was="foreseen=foreseen.get(name, NOTHING).stages)",
+        becomes="foreseen=0)",
         found_by=("tests/unit/test_stages.py",),
     ),
 )
