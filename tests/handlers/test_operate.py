@@ -113,6 +113,17 @@ def test_other_numbers_stand_for_a_while(here):
     ]
 
 
+def test_a_pool_of_no_agents_at_all_is_measured_all_the_same(here):
+    here.call("operate", {"action": "set", "pool": "mxnetlinux-gpu", "max_agents": 0})
+    assert here.call("publish_metrics", event("tick"))["metrics"] > 10
+
+
+def test_bringing_one_node_back_lifts_no_hold(here):
+    here.call("operate", event("freeze"))
+    told = here.call("operate", {"action": "resume", "nodes": ["mxnetlinux-gpu-0ab1"]})
+    assert [hold["freeze"] for hold in told["holds"]] == [True]
+
+
 def test_what_a_person_drained_comes_back_when_a_person_says_so(here):
     here.call("scale_up", event("scale_up") | {"keep_minutes": 600, "count": 1})
     here.pass_minutes(8)

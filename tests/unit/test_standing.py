@@ -194,6 +194,13 @@ def test_resume_brings_back_what_people_and_quarantine_took_out_of_use(kind, bac
     assert kinds(decide.bring_back_for_a_person(snapshot, FLEET, elsewhere)) == []
 
 
+def test_a_machine_that_has_ended_is_not_brought_back():
+    record, node = an_agent()
+    ended = {"instances": (an_instance("i-1", state=InstanceState.TERMINATED),)}
+    snapshot = seen((record, cordoned(node, a_mark(MarkClass.OPERATOR))), **ended)
+    assert kinds(decide.bring_back_for_a_person(snapshot, FLEET, Resume(scope=Scope.POOL, name="cpu", nodes=(), reason="done"))) == []
+
+
 def test_resuming_a_node_that_is_not_cordoned_is_told():
     plan = decide.bring_back_for_a_person(seen(an_agent()), FLEET, Resume(scope=Scope.FLEET, name="", nodes=("cpu-9",), reason="done"))
     assert [h.reason for h in plan.held] == [Reason.NOT_FOUND]
