@@ -41,8 +41,11 @@ def _change_once(ports: Ports, turn: Turn, changed: Callable[[Standing], Standin
 
 
 def lift(ports: Ports, fleet: Fleet, turn: Turn, order: Resume) -> tuple[Standing, list[Report]]:
-    """Lift a hold first, so that nothing frozen keeps what was cordoned from coming back."""
-    standing = change(ports, turn, partial(resume, scope=order.scope, name=order.name))
+    """Lift a hold first, so that nothing frozen keeps what was cordoned from coming back. Nodes by name: no hold is meant."""
+    if order.nodes:
+        standing = ports.ledger.read().standing.at(ports.clock())
+    else:
+        standing = change(ports, turn, partial(resume, scope=order.scope, name=order.name))
     return standing, [passes.one_pass(ports, fleet, turn, partial(decide.bring_back_for_a_person, order=order))]
 
 

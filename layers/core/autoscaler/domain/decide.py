@@ -124,7 +124,8 @@ def bring_back_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Resume) -> 
     back = [
         uncordon(agent, Reason.MANUAL, order.reason)
         for agent in situation.agents
-        if agent.phase is Phase.DRAINING and agent.mark and agent.mark.kind in _UNDONE_BY_A_PERSON and _is_meant(order, agent)
+        if agent.phase is Phase.DRAINING and agent.mark and agent.mark.kind in _UNDONE_BY_A_PERSON
+        if _is_meant(order, agent) and not agent.instance_ended
     ]
     detail = "is no agent of this fleet that a person or quarantine took out of use"
     unknown = sorted({*order.nodes} - {step.node for step in back})

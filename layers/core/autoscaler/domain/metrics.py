@@ -131,7 +131,8 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     dimensions = (("Fleet", fleet.name),)
     records = living_records(situation.snapshot)
     yield _one("UsdPerHour", sum(record.usd_per_hour for record in records), NONE, dimensions)
-    shares = [room.agents_in(pool.name) / pool.max_agents for pool in fleet.pools.values()]
+    # A pool that a person has set to no agents at all uses nothing of its limit, unless some are left.
+    shares = [room.agents_in(pool.name) / max(pool.max_agents, 1) for pool in fleet.pools.values()]
     yield _one("AgentsLimitUsedPercent", 100.0 * max([*shares, room.agents / limits.max_agents]), PERCENT, dimensions)
     overdue = sum(is_drain_overdue(situation, agent) for agent in situation.agents)
     yield _one("DrainsOverdue", overdue, COUNT, dimensions)
