@@ -23,7 +23,7 @@ from workbench.fleets import EXAMPLE_FLEET, fleet_for
 from workbench.forgetting import PARTS
 from workbench.rivals import RIVALS
 from workbench.rivals.foreseen import foresee
-from workbench.traces import MXNET, Trace, load_trace
+from workbench.traces import MXNET, Trace, judged_part, load_trace
 from workbench.world.physics import CALM, Physics
 
 # The one setting of ours for every trace, and the knob that is turned for the frontier.
@@ -42,22 +42,22 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A trace, the fleet that it is played on (None: guessed from its labels), and which hours of it."""
+    """A trace, the fleet that it is played on (None: guessed from its labels), and how many hours of it, after a lead-in."""
 
     file: Path
     fleet: Path | None = None
     hours: float
-    skip_hours: float = 0.0
+    lead_in_hours: float = 0.0
     physics: Physics = CALM
 
 
-def carried_workloads(hours: float, skip_hours: float = 0.0, physics: Physics = CALM) -> list[Workload]:
-    """The traces that the project carries, no more than so many hours of each; of the shortest its beginning is never skipped."""
+def carried_workloads(hours: float, lead_in_hours: float = 0.0, physics: Physics = CALM) -> list[Workload]:
+    """The traces that the project carries, no more than so many hours of each; the shortest has no lead-in."""
     data = MXNET.parent
     return [
         Workload(file=MXNET, fleet=EXAMPLE_FLEET, hours=min(hours, 113.0), physics=physics),
-        Workload(file=data / "linkerd_gha.csv.gz", hours=hours, skip_hours=skip_hours, physics=physics),
-        Workload(file=data / "mxnet_jenkins.csv.gz", hours=hours, skip_hours=skip_hours, physics=physics),
+        Workload(file=data / "linkerd_gha.csv.gz", hours=hours, lead_in_hours=lead_in_hours, physics=physics),
+        Workload(file=data / "mxnet_jenkins.csv.gz", hours=hours, lead_in_hours=lead_in_hours, physics=physics),
     ]
 
 
@@ -129,7 +129,7 @@ def read_rows(file: Path) -> list[Row]:
 
 @lru_cache(maxsize=4)
 def _loaded(workload: Workload) -> tuple[Trace, FleetSettings]:
-    trace = load_trace(workload.file, hours=workload.hours, skip_hours=workload.skip_hours)
+    trace = load_trace(workload.file, hours=workload.hours, lead_in_hours=workload.lead_in_hours)
     return trace, load_settings(workload.fleet) if workload.fleet else fleet_for(trace)
 
 
@@ -161,7 +161,7 @@ def _claim(out: Path, todo: Sequence[Entry]) -> None:
 
 def _identity(workload: Workload) -> list[Any]:
     fleet = _print_of(workload.fleet) if workload.fleet else "guessed"
-    return [_print_of(workload.file), fleet, workload.hours, workload.skip_hours, workload.physics.told()]
+    return [_print_of(workload.file), fleet, workload.hours, workload.lead_in_hours, workload.physics.told()]
 
 
 def _write_bounds(out: Path, workloads: Iterable[Workload]) -> None:
@@ -172,7 +172,7 @@ def _write_bounds(out: Path, workloads: Iterable[Workload]) -> None:
         if workload.file.name not in known:
             trace, settings = _loaded(workload)
             fleet = settings.domain()
-            _write(file, {"trace": trace.name} | bounds_of(foresee(trace, homes(trace, fleet)), fleet))
+            _write(file, {"trace": trace.name} | bounds_of(foresee(judged_part(trace), homes(trace, fleet)), fleet))
 
 
 def _print_of(file: Path) -> str:

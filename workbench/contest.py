@@ -41,7 +41,7 @@ _NO_RATES = {"max_launches_per_hour": 100_000, "max_usd_per_hour": 100_000, "max
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """What is played: a trace on a fleet by a policy with settings, and the world's seed."""
+    """What is played: a trace on a fleet by a policy with settings, and the world's seed. ``hours``: without the lead-in."""
 
     trace: Trace
     fleet: FleetSettings
@@ -119,15 +119,15 @@ def play(contest: Contest) -> dict[str, Any]:
     world = build_world(fleet, start_at=contest.trace.start_at, seed=contest.seed, physics=contest.physics)
     replay = Replay(contest.trace, world.controllers[fleet.controllers[0]])
     player = _player(contest, world)
-    for _ in _ticks(world, replay, player.tick_seconds, contest.trace.start_at + contest.hours * 3600):
+    for _ in _ticks(world, replay, player.tick_seconds, contest.trace.judged_at + contest.hours * 3600):
         player.tick()
     ends = [build.ended_at for build in replay.builds if build.ended_at is not None]
-    done_after = round(max(ends, default=contest.trace.start_at) - contest.trace.start_at, 1)
+    done_after = round(max(ends, default=contest.trace.judged_at) - contest.trace.judged_at, 1)
     told = {"trace": contest.trace.name, "policy": contest.policy, "setting": setting_text(contest.settings), "seed": contest.seed}
-    line = timeline(world, replay.builds, contest.trace.start_at)
+    line = timeline(world, replay.builds, contest.trace.judged_at)
     return (
         told
-        | measure_run(world, replay)
+        | measure_run(world, replay, contest.trace.judged_at)
         | {"done_after_s": done_after, "failed_passes": player.failed, "timeline": line, "took_s": round(perf_counter() - began, 1)}
     )
 

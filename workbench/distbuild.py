@@ -61,7 +61,7 @@ def as_trace(scenario: Scenario, model: Model, *, spread: bool) -> Trace:
     stages = [("head", "", 1, head), ("tasks", "head", _TASKS, work / _TASKS)]
     if spread:
         stages.append(("cache", "tasks", 1, model.cache * scenario.single))
-    return Trace(name=scenario.name, start_at=0.0, rows=tuple(_rows(stages)), dropped=0)
+    return Trace(name=scenario.name, start_at=0.0, judged_at=0.0, rows=tuple(_rows(stages)), dropped=0)
 
 
 def _rows(stages: list[tuple[str, str, int, float]]) -> Iterator[Row]:

@@ -46,21 +46,25 @@ class Measures:
     peak_spare: int
 
 
-def measure_run(world: World, replay: Replay) -> dict[str, Any]:
-    """The measures of a whole run, and under ``pools`` of each pool; ``jobs`` counts also those whose turn never came."""
+def measure_run(world: World, replay: Replay, since: float) -> dict[str, Any]:
+    """The measures of a run from an instant on, and under ``pools`` of each pool; ``jobs`` counts also those whose turn never came."""
     homes: dict[str, Pool | None] = {}
-    for build in replay.builds:
+    for build in replay.judged:
         if build.asks_for not in homes:
             name = next(serving_pools(world.fleet, build), None)
             homes[build.asks_for] = world.fleet.pools[name] if name else None
-    pools = [(build, homes[build.asks_for]) for build in replay.builds]
-    whole = _measure(world, pools, list(world.ec2.instances.values()))
-    return asdict(whole) | {"jobs": replay.rows, "pools": dict(_by_pool(world, pools))}
+    pools = [(build, homes[build.asks_for]) for build in replay.judged]
+    paid = [i for i in world.ec2.instances.values() if i.ended_at is None or i.ended_at > since]
+    whole = _measure(world, pools, paid, since)
+    killed = sum(is_lost(build) and not is_interrupted(build) for build in replay.builds)  # nor in the lead-in may any be
+    return asdict(whole) | {"jobs": replay.judged_rows, "killed": killed, "pools": dict(_by_pool(world, pools, paid, since))}
 
 
-def _by_pool(world: World, builds: Sequence[tuple[Build, Pool | None]]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _by_pool(
+    world: World, builds: Sequence[tuple[Build, Pool | None]], paid: Sequence[Instance], since: float
+) -> Iterator[tuple[str, dict[str, Any]]]:
     instances: dict[str, list[Instance]] = {}
-    for instance in world.ec2.instances.values():
+    for instance in paid:
         instances.setdefault(pool_of(world, instance).name, []).append(instance)
     served: dict[str, list[tuple[Build, Pool | None]]] = {}
     for build, pool in builds:
@@ -68,16 +72,17 @@ def _by_pool(world: World, builds: Sequence[tuple[Build, Pool | None]]) -> Itera
             served.setdefault(pool.name, []).append((build, pool))
     for name in world.fleet.pools:
         if name in served or name in instances:
-            yield name, asdict(_measure(world, served.get(name, []), instances.get(name, [])))
+            yield name, asdict(_measure(world, served.get(name, []), instances.get(name, []), since))
 
 
-def _measure(world: World, builds: Sequence[tuple[Build, Pool | None]], instances: Sequence[Instance]) -> Measures:
+def _measure(world: World, builds: Sequence[tuple[Build, Pool | None]], instances: Sequence[Instance], since: float) -> Measures:
     now = world.timeline.now
     served = [(build, pool) for build, pool in builds if pool is not None]
     waited = [(wait_of(build) if build.started_at is not None else now - build.buildable_at, pool) for build, pool in served]
     waits = sorted(seconds for seconds, _ in waited)
-    usd = sum(dollars_of(world, instance) for instance in instances)
-    paid = sum(seconds_of(world, instance) * pool_of(world, instance).executors for instance in instances)
+    lived = [(instance, seconds_of(world, instance, since)) for instance in instances]
+    usd = sum(dollars_of(world, instance, since) for instance in instances)
+    paid = sum(seconds * pool_of(world, instance).executors for instance, seconds in lived)
     busy = sum(run_seconds(world, build) for build, _ in builds)
     early = (i for i in instances if i.ended_at is not None and i.booted_at is not None and i.ended_at - i.booted_at < _EARLY_SECONDS)
     return Measures(
@@ -96,10 +101,10 @@ def _measure(world: World, builds: Sequence[tuple[Build, Pool | None]], instance
         wait_p99_s=quantile(waits, 0.99),
         wait_max_s=quantile(waits, 1.0),
         late_share=round(sum(seconds > pool.boot_seconds for seconds, pool in waited) / len(waited), 4) if waited else 0.0,
-        agent_hours=round(sum(seconds_of(world, instance) for instance in instances) / 3600, 3),
+        agent_hours=round(sum(seconds for _, seconds in lived) / 3600, 3),
         utilisation=round(busy / paid, 4) if paid else 0.0,
         usd_per_busy_hour=round(usd / busy * 3600, 4) if busy else 0.0,
-        launches=len(instances),
+        launches=sum(i.launched_at >= since for i in instances),
         early_terminations=sum(1 for _ in early),
         peak_spare=_peak_spare(world, [build for build, _ in served], instances),
     )

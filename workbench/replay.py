@@ -11,15 +11,18 @@ _RUN_NUMBER = re.compile(r"^(.*)#(\d+)$")
 
 
 class Replay:
-    """One trace on one controller; ``builds`` are all its builds that were queued so far."""
+    """One trace on one controller; ``builds`` are all that were queued so far, ``judged`` those of them that are no lead-in."""
 
     def __init__(self, trace: Trace, controller: Controller) -> None:
         """Put every arrival on the time-line."""
         self._controller = controller
         self._left: dict[tuple[str, str], int] = defaultdict(int)  # rows of a run's stage that have not finished
         self._after: dict[tuple[str, str], list[Row]] = defaultdict(list)
+        self._judged_at = trace.judged_at
         self.builds: list[Build] = []
+        self.judged: list[Build] = []
         self.rows = len(trace.rows)
+        self.judged_rows = sum(row.queued_at >= trace.judged_at for row in trace.rows)
         for row in trace.rows:
             self._left[row.run, row.stage] += 1
         for row in trace.rows:
@@ -41,6 +44,8 @@ class Replay:
             job, row.label, row.duration_seconds, kind=kind, number=number, on_end=lambda _build: self._ended(row)
         )
         self.builds.append(build)
+        if row.queued_at >= self._judged_at:
+            self.judged.append(build)
 
     def _ended(self, row: Row) -> None:
         if not row.run:

@@ -4,7 +4,7 @@ import csv
 import gzip
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -33,16 +33,20 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """Rows in the order in which they were queued; ``dropped``: rows without a duration."""
+    """Rows in the order in which they were queued; ``dropped``: rows without a duration.
+
+    What was queued before ``judged_at`` is a lead-in: it is played, and whoever learns may learn from it, but it is not measured.
+    """
 
     name: str
     start_at: float
+    judged_at: float
     rows: tuple[Row, ...]
     dropped: int
 
 
-def load_trace(path: Path, *, hours: float, start_at: float | None = None, skip_hours: float = 0.0) -> Trace:
-    """Read the rows of ``hours`` hours from ``start_at`` (epoch seconds; None: the first row's hour, and ``skip_hours`` later).
+def load_trace(path: Path, *, hours: float, start_at: float | None = None, lead_in_hours: float = 0.0) -> Trace:
+    """Read the rows of a lead-in and of ``hours`` hours more, from ``start_at`` (epoch seconds; None: the first row's hour).
 
     A run counts as a whole when it began inside. `ConfigError` in one line for what is malformed.
     """
@@ -55,16 +59,22 @@ def load_trace(path: Path, *, hours: float, start_at: float | None = None, skip_
             rows.append(row)
     if not rows:
         raise ConfigError(f"{path}: has no row with a duration")
-    begin = start_at if start_at is not None else math.floor(min(row.queued_at for row in rows) / 3600) * 3600.0 + skip_hours * 3600
-    kept = sorted(_window(rows, begin, begin + hours * 3600), key=lambda row: row.queued_at)
-    if begin > max(row.queued_at for row in rows):
-        raise ConfigError(f"{path}: has no row after {datetime.fromtimestamp(begin, UTC):%Y-%m-%d %H:%M} UTC")
+    begin = start_at if start_at is not None else math.floor(min(row.queued_at for row in rows) / 3600) * 3600.0
+    judged = begin + lead_in_hours * 3600
+    kept = sorted(_window(rows, begin, judged + hours * 3600), key=lambda row: row.queued_at)
+    if judged > max(row.queued_at for row in rows):
+        raise ConfigError(f"{path}: has no row after {datetime.fromtimestamp(judged, UTC):%Y-%m-%d %H:%M} UTC")
     try:
         stages_in_order(kept)
     except CycleError as error:
         run, stage = error.args[1][0]
         raise ConfigError(f"{path}: run {run}: stage {stage} waits for itself (depends_on)") from error
-    return Trace(name=path.name, start_at=begin, rows=tuple(kept), dropped=dropped)
+    return Trace(name=path.name, start_at=begin, judged_at=judged, rows=tuple(kept), dropped=dropped)
+
+
+def judged_part(trace: Trace) -> Trace:
+    """A trace without its lead-in."""
+    return replace(trace, start_at=trace.judged_at, rows=tuple(row for row in trace.rows if row.queued_at >= trace.judged_at))
 
 
 def stages_in_order(rows: Iterable[Row]) -> list[tuple[str, str]]:

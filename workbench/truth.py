@@ -133,9 +133,10 @@ def dollars(world: World) -> float:
     return sum(dollars_of(world, instance) for instance in world.ec2.instances.values())
 
 
-def dollars_of(world: World, instance: Instance) -> float:
-    """What an instance cost so far: by the second, for a minute at least, at its own type's price."""
-    return rate_of(world, instance) * max(seconds_of(world, instance), MINIMUM_BILLED_SECONDS) / 3600
+def dollars_of(world: World, instance: Instance, since: float = 0.0) -> float:
+    """What an instance cost so far, from an instant on: by the second, for a minute at least, at its own type's price."""
+    seconds = seconds_of(world, instance, since)
+    return rate_of(world, instance) * (seconds if instance.launched_at < since else max(seconds, MINIMUM_BILLED_SECONDS)) / 3600
 
 
 def rate_of(world: World, instance: Instance) -> float:
@@ -144,9 +145,9 @@ def rate_of(world: World, instance: Instance) -> float:
     return next(o.usd_per_hour for o in pool_of(world, instance).offerings if (o.instance_type, o.market) == kind)
 
 
-def seconds_of(world: World, instance: Instance) -> float:
-    """How long an instance has run, from its launch."""
-    return (instance.ended_at if instance.ended_at is not None else world.timeline.now) - instance.launched_at
+def seconds_of(world: World, instance: Instance, since: float = 0.0) -> float:
+    """How long an instance has run, from its launch or from an instant after it."""
+    return (instance.ended_at if instance.ended_at is not None else world.timeline.now) - max(instance.launched_at, since)
 
 
 def pool_of(world: World, instance: Instance) -> Pool:

@@ -147,6 +147,17 @@ def test_measures_count_what_happened(tmp_path):
     assert trace.start_at < at < trace.start_at + 1200
 
 
+def test_a_lead_in_is_played_and_not_measured(tmp_path):
+    path = tmp_path / "trace.csv"
+    a_trace(tmp_path, (0, 600, "cpu"), (0, 5400, "cpu"), (7200, 60, "cpu"))
+    trace = load_trace(path, hours=3.0, lead_in_hours=1.0)
+    led = play(Contest(trace=trace, fleet=fleet_for(trace), hours=3.0, policy="karpenter"))
+    whole = play(Contest(trace=load_trace(path, hours=4.0), fleet=fleet_for(trace), hours=4.0, policy="karpenter"))
+    assert (led["jobs"], led["finished"], led["launches"]) == (1, 1, 1)
+    assert led["agent_hours"] == pytest.approx(whole["agent_hours"] - 1.0, abs=0.01)
+    assert led["timeline"][0][0] == trace.judged_at
+
+
 def test_the_bill_ends_with_the_trace_or_its_last_job(tmp_path):
     trace = a_trace(tmp_path, (0, 60, "cpu"))
     row = play(Contest(trace=trace, fleet=fleet_for(trace), hours=2.0, policy="ec2-fleet-plugin"))

@@ -14,6 +14,7 @@ def a_trace(*rows):
     return Trace(
         name="t",
         start_at=0.0,
+        judged_at=0.0,
         dropped=0,
         rows=tuple(Row(queued_at=at, duration_seconds=s, label="cpu", job="j", run="", stage="", depends_on="") for at, s in rows),
     )

@@ -7,7 +7,7 @@ import pytest
 from autoscaler.errors import ConfigError
 from support.worlds import a_world, a_world_node
 from workbench.replay import Replay
-from workbench.traces import MXNET, MXNET_DAY, load_trace
+from workbench.traces import MXNET, MXNET_DAY, judged_part, load_trace
 from workbench.world.jenkins import Kind
 
 HEADER = "queued_at,duration_s,label,job,run,stage,depends_on,colour\n"
@@ -29,13 +29,15 @@ def test_rows_without_duration_are_dropped_and_counted(tmp_path):
     assert (len(trace.rows), trace.dropped, trace.start_at) == (1, 1, 7200.0)
 
 
-def test_the_beginning_of_a_trace_can_be_left_out(tmp_path):
+def test_the_beginning_of_a_trace_can_be_a_lead_in(tmp_path):
     path = tmp_path / "trace.csv"
     path.write_text(HEADER + "0,1,cpu,early\n7300,1,cpu,late\n", encoding="utf-8")
-    trace = load_trace(path, hours=1, skip_hours=2)
-    assert ([row.job for row in trace.rows], trace.start_at) == (["late"], 7200.0)
+    trace = load_trace(path, hours=1, lead_in_hours=2)
+    assert ([row.job for row in trace.rows], trace.start_at, trace.judged_at) == (["early", "late"], 0.0, 7200.0)
+    alone = judged_part(trace)
+    assert ([row.job for row in alone.rows], alone.start_at) == (["late"], 7200.0)
     with pytest.raises(ConfigError, match=r"has no row after 1970-01-01 03:00 UTC"):
-        load_trace(path, hours=1, skip_hours=3)
+        load_trace(path, hours=1, lead_in_hours=3)
 
 
 def test_a_gzipped_trace_is_read_whatever_its_name(tmp_path):
