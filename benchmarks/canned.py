@@ -13,9 +13,9 @@ from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import Answer
-from autoscaler.control import passes
+from autoscaler.control import passes, study
 from autoscaler.control.passes import Turn
-from autoscaler.domain.metrics import Datum
+from autoscaler.domain.datum import Datum
 from autoscaler.domain.model import Fleet
 from autoscaler.ports import Ports
 
@@ -103,7 +103,7 @@ def passes_of(ports: Ports, fleet: Fleet) -> dict[str, Callable[[], object]]:
     turn = Turn(invocation="i", ends_at=ports.clock() + 55.0)
     dry = Turn(invocation="i", ends_at=ports.clock() + 55.0, dry_run=True)
     return {
-        "publish_metrics": lambda: passes.publish(ports, fleet, turn),
+        "publish_metrics": lambda: study.publish(ports, fleet, turn),
         "scale_up": lambda: passes.scale_up(ports, fleet, dry),
         "scale_down": lambda: passes.scale_down(ports, fleet, turn),
     }

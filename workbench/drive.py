@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.controller import JenkinsController
-from autoscaler.control import passes
+from autoscaler.control import passes, study
 from autoscaler.control.passes import Turn
 from autoscaler.control.report import Outcome, Report, merged_json
 from autoscaler.domain.model import Fleet
@@ -132,7 +132,7 @@ class InMemory:
 
     def publish_metrics(self) -> None:
         """Run one tick."""
-        self.ports.metrics.publish(passes.publish(self.ports, self.fleet, self.turn()), self.ports.clock())
+        self.ports.metrics.publish(study.publish(self.ports, self.fleet, self.turn()), self.ports.clock())
 
     def scale_up(self) -> dict[str, Any]:
         """Run one tick."""
@@ -175,7 +175,7 @@ class Straight(InMemory):
 
     def publish_metrics(self) -> None:
         """Learn, as production does when it publishes; nobody reads the metrics of such a run."""
-        passes.study(self.ports, self.fleet, self.turn())
+        study.study(self.ports, self.fleet, self.turn())
 
     def _controller(self, face: JenkinsFace) -> Controller:
         return StraightController(face)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from autoscaler.domain.datum import Datum
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.memory import Memory
-from autoscaler.domain.metrics import Datum
 from autoscaler.domain.snapshot import Intent, IntentState, Record, RecordState
 from autoscaler.domain.standing import Standing
 from autoscaler.errors import ConflictError, TransientError, UnansweredError

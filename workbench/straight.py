@@ -11,14 +11,17 @@ from typing import Any
 
 from autoscaler.adapters.ec2 import Ec2Compute, instance_of
 from autoscaler.adapters.jenkins.controller import JenkinsController
+from autoscaler.adapters.jenkins.health import read_result
 from autoscaler.adapters.jenkins.parse import job_of, read_node, run_of
 from autoscaler.adapters.jenkins.why import read_why
 from autoscaler.domain.model import Fleet
+from autoscaler.domain.results import BuildResult
 from autoscaler.domain.snapshot import ControllerView, Instance, Node, QueueItem, Wait
 from autoscaler.errors import TransientError
 from workbench.faces.ec2_face import Ec2Face, instance_json
 from workbench.faces.jenkins_face import JenkinsFace
 from workbench.faces.jenkins_json import builtin_json, node_json, why_of
+from workbench.faces.jobs import result_of
 from workbench.faces.local import LocalEc2Client, LocalSession
 from workbench.world import ec2, jenkins
 from workbench.world.faults import ConnectionLostError, StatusError
@@ -39,7 +42,7 @@ class StraightController(JenkinsController):
         self._world = face.controller
         self._nodes: dict[str, tuple[tuple[Any, ...], Node]] = {}
         self._items: dict[int, tuple[str, str]] = {}
-        self._builtin = read_node(builtin_json(), _LONG_AGO)
+        self._builtin = read_node(builtin_json(self._world.monitors), _LONG_AGO)
         self._last: tuple[tuple[float, int, int], ControllerView] | None = None
 
     def look(self) -> ControllerView:
@@ -57,6 +60,16 @@ class StraightController(JenkinsController):
         if self._last is None or self._last[0] != state:
             self._last = state, self._seen_now()
         return self._last[1]
+
+    def result(self, run: str) -> BuildResult | None:
+        """Read the run from the world."""
+        try:
+            with self._face.faults.around("jenkins job"):
+                builds = self._world.runs.get(f"{run}/", [])
+        except (ConnectionLostError, StatusError) as error:
+            raise TransientError(f"{run} was not read") from error
+        word = result_of(builds) if builds else None
+        return read_result({"building": word is None, "result": word})
 
     def _seen_now(self) -> ControllerView:
         said: dict[str, str] = {}

@@ -3,7 +3,8 @@
 import pytest
 
 from autoscaler.domain.model import agent_spec, beacon_spec
-from autoscaler.domain.snapshot import OfflineCause
+from autoscaler.domain.results import BuildResult
+from autoscaler.domain.snapshot import Health, OfflineCause
 from autoscaler.errors import ConflictError, TransientError
 from support.rig import live_rig, world_rig
 from workbench.world.jenkins import Kind
@@ -155,3 +156,25 @@ def test_names_with_odd_signs_are_reached(here):
     here.add_node(node)
     here.controller.set_offline(node, "x")
     assert here.controller.node(node).temporarily_offline
+
+
+def test_how_a_run_ended_is_told_once_it_has(here):
+    cpu, agent = here.name("cpu"), here.name("agent-9")
+    here.add_agent(agent, cpu)
+    here.submit("judged", cpu, 3.0)
+    here.until(lambda: here.controller.node(agent).builds, "it runs")
+    [build] = here.controller.node(agent).builds
+    assert here.controller.result(build.run) is None
+    here.until(lambda: here.controller.node(agent).idle, "it has ended")
+    here.until(lambda: here.controller.result(build.run) is BuildResult.SUCCEEDED, "its result is told")
+    assert here.controller.result(f"{build.run}99") is None
+
+
+def test_the_node_monitors_are_read_for_agents_and_the_controller(here):
+    agent = here.name("agent-8")
+    here.add_agent(agent, here.name("cpu"))
+    here.until(lambda: here.controller.health().get(agent, Health()).response_seconds is not None, "the monitors have looked")
+    told = here.controller.health()
+    assert told[agent].disk_bytes > 0
+    assert told[agent].memory_bytes > 0
+    assert told[""].disk_bytes > 0

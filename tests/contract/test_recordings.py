@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from autoscaler.adapters.jenkins.health import read_health, read_result
 from autoscaler.adapters.jenkins.parse import read_computers, read_date, read_node, read_queue
-from autoscaler.domain.snapshot import OfflineCause
+from autoscaler.domain.results import BuildResult
+from autoscaler.domain.snapshot import Health, OfflineCause
 from support.worlds import a_world, a_world_node
 from workbench.faces.jenkins_face import JenkinsFace, Request
 from workbench.world.jenkins import Kind
@@ -29,6 +31,21 @@ def node_of(name):
 
 
 # What we read.
+
+
+def test_the_node_monitors_of_a_real_jenkins():
+    health = read_health(recording("c14_computer_monitorData")["body"])
+    assert health["n-cpu-1"] == Health(disk_bytes=78101819392.0, memory_bytes=23669993472.0, response_seconds=0.179)
+    assert health[""] == Health(disk_bytes=78101954560.0, memory_bytes=23674208256.0, response_seconds=0.0)
+    assert health["n-off-1"] == Health()
+
+
+@pytest.mark.parametrize(
+    ("name", "result"),
+    [("d06_build_running_freestyle", None), ("d07_build_completed_freestyle", BuildResult.SUCCEEDED), ("d07_build_aborted", None)],
+)
+def test_how_builds_of_a_real_jenkins_ended(name, result):
+    assert read_result(recording(name)["body"]) is result
 
 
 def test_every_kind_of_label_is_read_from_a_queue_of_freestyle_jobs():

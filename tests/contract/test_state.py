@@ -9,7 +9,7 @@ import pytest
 from moto import mock_aws
 
 from autoscaler.adapters.dynamodb import DynamoState
-from autoscaler.domain.durations import Arrivals, Expected, Learned, RunSeen, Sequel, Sighting, StageSeen
+from autoscaler.domain.durations import Arrivals, Expected, Learned, RunSeen, Sequel, Sighting, StageSeen, Streak
 from autoscaler.domain.memory import Breaker, CoolOff, Life, Look, Memory, Month, Returns, Stuck, Window
 from autoscaler.domain.snapshot import IntentState, RecordState
 from autoscaler.domain.standing import Hold, Numbers, Scope, Standing
@@ -52,7 +52,8 @@ MEMORY = Memory(
     stuck={"i-3": Stuck(since_at=1.0, tried_at=2.0)},
     owed={"i-1": "operator"},
     proven={"cpu": "7"},
-    outdated={"cpu": (1.0, 2.0)},
+    taken={"outdated/cpu": (1.0, 2.0)},
+    kept=frozenset({"i-1"}),
     tails={"cpu": (3.0, 4.0)},
 )
 
@@ -158,7 +159,9 @@ def test_memory_comes_back_as_it_was_and_is_replaced_only_by_who_read_it(state):
 def test_what_was_learned_is_kept_by_controller(state):
     learned = Learned(
         samples={"cpu\njob": (1.0, 2.0)},
-        running={"k": Sighting(job="ü", pool="cpu", since_at=1.0)},
+        running={"k": Sighting(job="ü", pool="cpu", since_at=1.0, node="n", run="job/x/1")},
+        streaks={"n": Streak(failures=2, since_at=1.0, jobs=("a", "ü"))},
+        succeeded_at={"cpu": 2.0},
         waiting={"1\nj": 2.0},
         runs={"job/m/4": RunSeen(project="m", stage="cpu*2", since_at=1.0, seen_at=3.0, items=(7,), builds={"k": "cpu"})},
         stages={"m\ncpu*2": StageSeen(followed=((60.0, {"gpu": 3}),), ended=(5.0,))},

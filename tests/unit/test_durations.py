@@ -35,7 +35,7 @@ def test_an_unknown_job_takes_the_pools_durations_and_an_unknown_pool_what_is_as
 def looked_at(before, *builds, items=()):
     record, node = an_agent(builds=builds)
     snapshot = a_snapshot(a_view(node, items=items), records=(record,), learned={"main": before})
-    return learn(assess(snapshot, a_fleet()), "main")
+    return learn(assess(snapshot, a_fleet()), "main", {})
 
 
 def test_a_build_that_ended_teaches_its_duration():
@@ -65,7 +65,7 @@ def test_the_first_look_tells_no_waits():
 def test_an_incomplete_view_teaches_nothing():
     before = Learned(running={"k": Sighting(job="job", pool="cpu", since_at=NOW)}, seen_at=NOW - 60)
     snapshot = a_snapshot(a_view(problem="503"), learned={"main": before})
-    assert learn(assess(snapshot, a_fleet()), "main").learned is before
+    assert learn(assess(snapshot, a_fleet()), "main", {}).learned is before
 
 
 def test_nothing_is_told_when_only_time_has_passed():

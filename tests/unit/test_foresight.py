@@ -170,13 +170,13 @@ def test_one_job_that_is_announced_twice_over_comes_once():
 def test_an_item_arrives_once_when_it_became_buildable():
     before = Learned(seen_at=NOW - 60.0, waiting={"1\nold": 100.0})
     items = (an_item(1, label="cpu", job="old"), an_item(2, label="cpu", job="new", waiting_seconds=25.0))
-    learned = learn(decide.assess(a_snapshot(a_view(items=items), learned={"main": before}), FLEET), "main").learned
+    learned = learn(decide.assess(a_snapshot(a_view(items=items), learned={"main": before}), FLEET), "main", {}).learned
     assert learned.arrivals == {"new": Arrivals(pool="cpu", times=(NOW - 25.0,), count=1)}
 
 
 def test_the_first_look_cannot_tell_what_is_new():
     items = (an_item(1, label="cpu"),)
-    assert learn(decide.assess(a_snapshot(a_view(items=items)), FLEET), "main").learned.arrivals == {}
+    assert learn(decide.assess(a_snapshot(a_view(items=items)), FLEET), "main", {}).learned.arrivals == {}
 
 
 # What follows from it.

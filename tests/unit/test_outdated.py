@@ -38,4 +38,4 @@ def test_one_agent_makes_room_for_a_canary_over_all_controllers():
 
 
 def test_what_was_taken_within_the_hour_counts():
-    assert cordoned(proven={"cpu": "2"}, outdated={"cpu": (LONG_AGO, NOW - 60.0)}) == []
+    assert cordoned(proven={"cpu": "2"}, taken={"outdated/cpu": (LONG_AGO, NOW - 60.0)}) == []

@@ -112,7 +112,7 @@ def spot_fleet_for(trace):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_hard_world_costs_time_and_no_build(seed):
     trace = load_trace(LINKERD, hours=24.0)
-    hard = Physics(no_capacity=0.2, interruptions_per_hour=0.2, failing_calls=0.01, scheduling_seconds=2.0)
+    hard = Physics(no_capacity=0.2, interruptions_per_hour=0.5, failing_calls=0.01, scheduling_seconds=2.0)
     row = play(Contest(trace=trace, fleet=spot_fleet_for(trace), hours=24.0, seed=seed, physics=hard))
     assert (row["killed"], row["finished"] + row["interrupted"]) == (0, row["jobs"])
     assert row["failed_passes"] > 0

@@ -117,13 +117,13 @@ class JenkinsFace:
             case []:
                 return root_json(self.controller, self.base) | {"jobs": self.jobs.at_the_top()}
             case ["job", *_]:
-                return self.jobs.shown(full_name_of(place))
+                return self.jobs.run(place) if len(place) % 2 else self.jobs.shown(full_name_of(place))
             case ["queue"]:
                 return queue_json(self.controller, self.base)
             case ["computer"]:
                 return computers_json(self.controller, self.base)
             case ["computer", "(built-in)" | "(master)"]:
-                return builtin_json()
+                return builtin_json(self.controller.monitors)
             case ["computer", name] if name in self.controller.nodes:
                 return node_json(self.controller.nodes[name], self.base)
             case ["crumbIssuer"]:

@@ -3,9 +3,11 @@
 from typing import Any
 
 from autoscaler.domain.labels import LabelExpression
-from workbench.world.jenkins import Build, Controller, Kind, Node
+from workbench.faces.tree import Keyed
+from workbench.world.jenkins import Build, Controller, Kind, Monitors, Node
 
 _BUILTIN_LABELS = frozenset({"built-in"})
+_MONITORS = "hudson.node_monitors"
 _PLACEHOLDER = "org.jenkinsci.plugins.workflow.support.steps.ExecutorStepExecution$PlaceholderTask"
 
 
@@ -24,7 +26,7 @@ def computers_json(controller: Controller, base: str) -> dict[str, Any]:
     return {
         "_class": "hudson.model.ComputerSet",
         "busyExecutors": busy,
-        "computer": [builtin_json(), *nodes],
+        "computer": [builtin_json(controller.monitors), *nodes],
         "displayName": "Nodes",
         "totalExecutors": total,
     }
@@ -47,7 +49,7 @@ def root_json(controller: Controller, base: str) -> dict[str, Any]:
     }
 
 
-def builtin_json() -> dict[str, Any]:
+def builtin_json(monitors: Monitors) -> dict[str, Any]:
     """The built-in node, without executors."""
     return {
         "_class": "hudson.model.Hudson$MasterComputer",
@@ -56,6 +58,7 @@ def builtin_json() -> dict[str, Any]:
         "displayName": "Built-In Node",
         "executors": [],
         "idle": True,
+        "monitorData": _monitors(monitors),
         "numExecutors": 0,
         "offline": False,
         "offlineCause": None,
@@ -75,6 +78,7 @@ def node_json(node: Node, base: str) -> dict[str, Any]:
         "executors": [_executor(number, node.builds.get(number), base) for number in range(node.executors)],
         "idle": not node.builds,
         "jnlpAgent": True,
+        "monitorData": _monitors(node.monitors if node.connected else None),
         "numExecutors": node.executors,
         "offline": node.offline,
         "offlineCause": _cause(node),
@@ -82,6 +86,25 @@ def node_json(node: Node, base: str) -> dict[str, Any]:
         "oneOffExecutors": [],
         "temporarilyOffline": node.temporarily_offline,
     }
+
+
+def _monitors(monitors: Monitors | None) -> dict[str, Any]:
+    """What the monitors of a node say; of one that is not connected nothing."""
+    names = ("SwapSpaceMonitor", "TemporarySpaceMonitor", "DiskSpaceMonitor", "ArchitectureMonitor", "ResponseTimeMonitor", "ClockMonitor")
+    told: dict[str, Any] = dict.fromkeys(names)
+    if monitors is not None:
+        disk = {"_class": f"{_MONITORS}.DiskSpaceMonitorDescriptor$DiskSpace", "path": "/tmp", "threshold": 1_073_741_824}  # noqa: S108
+        told["SwapSpaceMonitor"] = {
+            "_class": f"{_MONITORS}.SwapSpaceMonitor$MemoryUsage2",
+            "availablePhysicalMemory": monitors.memory_bytes,
+            "availableSwapSpace": 0,
+        }
+        told["TemporarySpaceMonitor"] = disk | {"size": monitors.disk_bytes}
+        told["DiskSpaceMonitor"] = disk | {"path": "/home/jenkins", "size": monitors.disk_bytes}
+        told["ArchitectureMonitor"] = "Linux (amd64)"
+        told["ResponseTimeMonitor"] = {"_class": f"{_MONITORS}.ResponseTimeMonitor$Data", "average": monitors.response_ms}
+        told["ClockMonitor"] = {"_class": "hudson.util.ClockDifference", "diff": 0}
+    return Keyed({f"{_MONITORS}.{name}": value for name, value in told.items()})
 
 
 def why_of(controller: Controller, build: Build, said: dict[str, str]) -> str:

@@ -10,7 +10,6 @@ from workbench.world.jenkins import Build, Controller, Ended, Kind
 
 _PIPELINE = re.compile(r"node\('(?P<label>.*)'\)\s*\{\s*sleep (?P<seconds>[\d.]+)\s*\}")
 _SLEEP = re.compile(r"sleep (?P<seconds>[\d.]+)")
-_RESULTS = {Ended.FINISHED: "SUCCESS", Ended.KILLED: "FAILURE", Ended.RESTARTED: "FAILURE", Ended.ABORTED: "ABORTED"}
 # ``builds`` shows the newest; ``allBuilds`` all.
 _BUILDS_SHOWN = 100
 # Names that Jenkins refuses.
@@ -86,6 +85,11 @@ class Jobs:
             "lastBuild": next(iter(ordered), None),
         } | ({"labelExpression": job.label} if freestyle else {})
 
+    def run(self, place: list[str]) -> dict[str, Any] | None:
+        """What the API shows of one run; None: there is none. ``place``: ``job/a/job/b/7``."""
+        builds = self.controller.runs.get("/".join(place) + "/", [])
+        return dict(_run_json(builds)) if builds else None
+
     def at_the_top(self) -> list[dict[str, Any]]:
         """Jobs and folders that stand in no folder."""
         return self._all(name for name in (*self.folders, *self.jobs) if "/" not in name)
@@ -99,6 +103,19 @@ def full_name_of(parts: list[str]) -> str:
     return "/".join(parts[1::2])
 
 
+def result_of(run: list[Build]) -> str | None:
+    """Jenkins' word for how a run ended, from its stages; None while any of them goes on."""
+    if any(build.ended is None for build in run):
+        return None
+    if any(build.ended is Ended.ABORTED for build in run):
+        return "ABORTED"
+    return "SUCCESS" if all(build.succeeded for build in run) else "FAILURE"
+
+
+def _run_json(run: list[Build]) -> Mapping[str, Any]:
+    return {**_build_json(run[0]), "building": result_of(run) is None, "result": result_of(run)}
+
+
 def _build_json(build: Build) -> Mapping[str, Any]:
     freestyle = build.kind is Kind.FREESTYLE
     began = build.started_at if freestyle and build.started_at is not None else build.queued_at
@@ -107,7 +124,7 @@ def _build_json(build: Build) -> Mapping[str, Any]:
         "building": build.ended is None,
         "duration": int(1000 * (build.ended_at - began)) if build.ended_at is not None else 0,
         "number": build.number,
-        "result": _RESULTS[build.ended] if build.ended else None,
+        "result": result_of([build]),
         "timestamp": int(1000 * began),
     } | ({"builtOn": build.node or ""} if freestyle else {})
 

@@ -22,6 +22,10 @@ class Branch:
         return value[self.first : self.last] if isinstance(value, list) else value
 
 
+class Keyed(dict[str, Any]):
+    """A map rather than an object: its keys are data, and what a tree asks for are fields of its values."""
+
+
 class TreeSyntaxError(ValueError):
     """Jenkins answers 500 to this tree."""
 
@@ -39,6 +43,8 @@ def prune(body: Any, tree: Tree) -> Any:
     """Keep ``_class`` and what the tree names, in objects and in lists of them."""
     if isinstance(body, list):
         return [prune(entry, tree) for entry in body]
+    if isinstance(body, Keyed):
+        return {key: prune(value, tree) for key, value in body.items()}
     if not isinstance(body, dict):
         return body
     kept: dict[str, Any] = {"_class": body["_class"]} if "_class" in body else {}

@@ -33,6 +33,15 @@ class Ended(StrEnum):
     RESTARTED = "restarted"  # a freestyle build that the controller's own restart ended
 
 
+@dataclass(slots=True, kw_only=True)
+class Monitors:
+    """What the node monitors measure of a machine."""
+
+    disk_bytes: int = 60_000_000_000
+    memory_bytes: int = 12_000_000_000
+    response_ms: int = 40
+
+
 @dataclass(eq=False, slots=True, kw_only=True)
 class Build:
     """One allocation of an executor, from the queue to its end."""
@@ -56,6 +65,7 @@ class Build:
     executor: int = 0
     resumes_on: str | None = None  # after a restart: it waits for this very node
     killed_by: str = ""
+    succeeded: bool = False
 
     @property
     def asks_for(self) -> str:
@@ -90,6 +100,8 @@ class Node:
     user: str = ""
     idle_since: float = 0.0  # when it connected, or its last build left it
     builds: dict[int, Build] = field(default_factory=dict)
+    monitors: Monitors = field(default_factory=Monitors)
+    fails_builds: bool = False  # something is wrong with the machine: whatever it builds fails
 
     @property
     def offline(self) -> bool:
@@ -118,6 +130,8 @@ class Controller:
         self.nodes: dict[str, Node] = {}
         self.queue: list[Build] = []  # next first
         self.builds: list[Build] = []
+        self.runs: dict[str, list[Build]] = {}  # the builds of each run, by its path
+        self.monitors = Monitors()  # of the built-in node
         self.quieting_down = False
         self.quiet_reason: str | None = None
         self.up = "up"  # up, starting, down
@@ -166,6 +180,7 @@ class Controller:
             expression=_expression(label),
         )
         self.builds.append(build)
+        self.runs.setdefault(build.run_path, []).append(build)
         self.queue.append(build)
         self.timeline.after(quiet_seconds, self.schedule)
         return build
@@ -382,6 +397,7 @@ class Controller:
     def _end(self, build: Build, how: Ended) -> None:
         build.ended, build.ended_at = how, self.timeline.now
         node = self.nodes.get(build.node or "")
+        build.succeeded = how is Ended.FINISHED and not (node is not None and node.fails_builds)
         if node is not None and node.builds.get(build.executor) is build:
             del node.builds[build.executor]
             node.idle_since = self.timeline.now

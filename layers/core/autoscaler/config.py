@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AnyHttpUrl, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from autoscaler.domain.model import Fleet, Limits, Market, Offering, Platform, Pool
+from autoscaler.domain.model import Fleet, Limits, Market, Offering, Platform, Pool, Quarantine
 from autoscaler.errors import ConfigError
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
@@ -69,6 +69,7 @@ class Tuning(_Settings):
     spot_discount: Annotated[float, Field(ge=0, lt=1)] | None = None
     max_agent_hours: Annotated[float, Field(gt=0, le=87_600)] | None = None
     drain_timeout_seconds: Seconds | None = None
+    quarantine: Annotated[Quarantine, Field(strict=False)] | None = None
 
 
 _DEFAULTS: dict[str, float | None] = {
@@ -183,6 +184,7 @@ class FleetSettings(_Settings):
             idle_seconds=idle_seconds,
             max_agent_hours=max_agent_hours,
             drain_timeout_seconds=drain_timeout_seconds,
+            quarantine=pool.quarantine or self.defaults.quarantine or Quarantine.REPLACE,
             **{key: float(value or 0.0) for key, value in tuned.items()},
         )
 

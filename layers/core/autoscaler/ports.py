@@ -4,13 +4,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from autoscaler.domain.datum import Datum
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.memory import Memory
-from autoscaler.domain.metrics import Datum
 from autoscaler.domain.model import NodeSpec
 from autoscaler.domain.plan import Launch
 from autoscaler.domain.registration import Identity
-from autoscaler.domain.snapshot import ControllerView, Instance, InstanceState, Intent, IntentState, Node, Record, RecordState
+from autoscaler.domain.results import BuildResult
+from autoscaler.domain.snapshot import ControllerView, Health, Instance, InstanceState, Intent, IntentState, Node, Record, RecordState
 from autoscaler.domain.standing import Standing
 
 
@@ -45,6 +46,12 @@ class Controller(Protocol):
 
     def cancel_item(self, item: int) -> bool:
         """Take an item out of the queue; False where it is not there any more."""
+
+    def result(self, run: str) -> BuildResult | None:
+        """How a run ended; None while it goes on, when it was aborted, or is not there any more."""
+
+    def health(self) -> Mapping[str, Health]:
+        """What the node monitors say, by node; the built-in node is "". Without what the account may not see."""
 
     def agent_secret(self, name: str) -> str:
         """Read the secret by which a node's agent connects."""

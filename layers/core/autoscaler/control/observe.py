@@ -31,6 +31,15 @@ def look_at_controllers(ports: Ports) -> dict[str, ControllerView]:
     return {controller.name: _look(ports, controller) for controller in ports.controllers}
 
 
+def log_notes(ports: Ports, snapshot: Snapshot) -> None:
+    """Log what could not be seen, or not understood."""
+    for view in snapshot.controllers.values():
+        if view.problem:
+            ports.log("controller_incomplete", controller=view.name, problem=view.problem)
+        if view.set_aside:
+            ports.log("set_aside", controller=view.name, count=len(view.set_aside), first=view.set_aside[0])
+
+
 def _look(ports: Ports, controller: Controller) -> ControllerView:
     """Look at one controller; a look that breaks in a way nobody thought of must not stop work on the others."""
     try:

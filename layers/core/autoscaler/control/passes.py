@@ -7,24 +7,21 @@ from functools import partial
 
 from autoscaler.control import launches
 from autoscaler.control.apply import apply
-from autoscaler.control.observe import observe, observe_without_instances
+from autoscaler.control.observe import log_notes, observe
 from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.domain import decide
-from autoscaler.domain.learning import learn
-from autoscaler.domain.metrics import Datum, measure
 from autoscaler.domain.model import Fleet, Pool
 from autoscaler.domain.notices import Announced, Notice, builds_at_risk
 from autoscaler.domain.numbers import LEASE_SECONDS, LEASE_WAIT_OF_A_PERSON_SECONDS, LEASE_WAIT_SECONDS, STEP_RESERVE_SECONDS
 from autoscaler.domain.orders import DrainNodes, DrainSome, LaunchSome
 from autoscaler.domain.plan import Cordon, Plan
 from autoscaler.domain.reasons import Reason
-from autoscaler.domain.situation import Situation, assess
+from autoscaler.domain.situation import assess
 from autoscaler.domain.snapshot import RecordState, Snapshot
-from autoscaler.errors import ConflictError, DeadlineError, LeaseHeldError, TransientError
+from autoscaler.errors import DeadlineError, LeaseHeldError, TransientError
 from autoscaler.ports import Book, Ports
 
 Decision = Callable[[Snapshot, Fleet], Plan]
-JobWaits = dict[tuple[str, str], tuple[float, ...]]  # seconds, by controller and pool
 Settling = Callable[[Ports, Mapping[str, Pool], Book], bool]
 
 
@@ -90,39 +87,15 @@ def heed(ports: Ports, fleet: Fleet, turn: Turn, notice: Notice) -> tuple[list[R
     if notice.kind is Announced.STATE:  # deleting a node needs the lease; marking one does not
         return [one_pass(ports, fleet, turn, decision)], ()
     snapshot = observe(ports, fleet, book, turn.pass_id, turn.invocation)
-    _log_notes(ports, snapshot)
+    log_notes(ports, snapshot)
     report = apply(ports, fleet, snapshot, decision(snapshot, fleet), turn.ends_at)
     return [report], builds_at_risk(assess(snapshot, fleet), notice)
-
-
-def publish(ports: Ports, fleet: Fleet, turn: Turn) -> list[Datum]:
-    """Measure what is there, and learn from what changed since the last look. Decides nothing, needs no lease."""
-    situation, waits = study(ports, fleet, turn)
-    return measure(situation, waits)
-
-
-def study(ports: Ports, fleet: Fleet, turn: Turn) -> tuple[Situation, JobWaits]:
-    """Look, and learn from what changed since the last look: how long jobs run, and how long those waited that have begun since."""
-    snapshot = observe_without_instances(ports, ports.ledger.read(), turn.invocation)
-    situation = assess(snapshot, fleet)
-    waits: JobWaits = {}
-    for controller in snapshot.controllers:
-        lesson = learn(situation, controller)
-        waits |= {(controller, pool): seconds for pool, seconds in lesson.job_waits.items()}
-        if not lesson.learned.tells_what(snapshot.learned[controller]):
-            try:
-                ports.notebook.save_learned(controller, lesson.learned)
-            except ConflictError:
-                # An invocation that overlapped this one learned the same first: its samples count, ours would be twice.
-                ports.log("learned_elsewhere", controller=controller)
-    _log_notes(ports, snapshot)
-    return situation, waits
 
 
 def plan_only(ports: Ports, fleet: Fleet, turn: Turn, decision: Decision, book: Book) -> Report:
     """Observe and decide, and leave it at that."""
     snapshot = observe(ports, fleet, book, turn.pass_id, turn.invocation)
-    _log_notes(ports, snapshot)
+    log_notes(ports, snapshot)
     plan = decision(snapshot, fleet)
     planned = tuple(Result(step=step, outcome=Outcome.PLANNED) for step in plan.steps)
     return Report(plan=plan, results=planned, dry_run=turn.dry_run)
@@ -150,7 +123,7 @@ def one_pass(
         if settle_first(ports, fleet.pools, book):
             book = ports.ledger.read()
         snapshot = observe(ports, fleet, book, pass_id, turn.invocation)
-        _log_notes(ports, snapshot)
+        log_notes(ports, snapshot)
         return apply(ports, fleet, snapshot, decision(snapshot, fleet), turn.ends_at)
 
 
@@ -169,11 +142,3 @@ def _lease(ports: Ports, owner: str, turn: Turn) -> Iterator[None]:
         yield
     finally:
         ports.lease.release(owner)
-
-
-def _log_notes(ports: Ports, snapshot: Snapshot) -> None:
-    for view in snapshot.controllers.values():
-        if view.problem:
-            ports.log("controller_incomplete", controller=view.name, problem=view.problem)
-        if view.set_aside:
-            ports.log("set_aside", controller=view.name, count=len(view.set_aside), first=view.set_aside[0])

@@ -27,6 +27,7 @@ from autoscaler.domain.notices import Notice
 from autoscaler.domain.orders import MANUAL_PREFIX, DrainNodes, DrainSome, LaunchSome, Purge, Resume
 from autoscaler.domain.outdated import outdated
 from autoscaler.domain.plan import CancelItem, Cordon, CreateBeacon, Held, Plan, Step
+from autoscaler.domain.quarantine import quarantine
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.remembering import remember, remember_request
 from autoscaler.domain.room import Room
@@ -72,6 +73,7 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
         for name, pool in situation.pools_of(controller).items():
             decided += retire.surplus(situation, pool, windows, foreseen[controller].get(name, NOTHING))
         decided += drain_again(situation, controller, _cordons(decided))
+        decided += quarantine(situation, controller, _cordons(decided))
         decided += outdated(situation, controller, _cordons(decided))
     decided += strangers(situation)
     decided += giveup.drained(situation, seen)

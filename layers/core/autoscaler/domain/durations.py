@@ -26,6 +26,17 @@ class Sighting:
     job: str
     pool: str
     since_at: float
+    node: str = ""
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streak:
+    """Builds that failed in a row on one node, with none that succeeded in between; ``jobs``: whose, without repeats."""
+
+    failures: int
+    since_at: float
+    jobs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +98,8 @@ class Learned:
     stages: Mapping[str, StageSeen] = field(default_factory=dict)  # by project and number
     arrivals: Mapping[str, Arrivals] = field(default_factory=dict)  # by job
     sequels: Mapping[str, Sequel] = field(default_factory=dict)  # by the job that follows
+    streaks: Mapping[str, Streak] = field(default_factory=dict)  # by node
+    succeeded_at: Mapping[str, float] = field(default_factory=dict)  # when a build last succeeded, by pool
     seen_at: float = 0.0
     version: int = 0
 

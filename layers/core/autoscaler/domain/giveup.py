@@ -15,6 +15,7 @@ from autoscaler.domain.numbers import (
     SWEEP_SHARE,
 )
 from autoscaler.domain.plan import Adopt, Cordon, DeleteNode, Forget, FreeSlot, Held, Terminate
+from autoscaler.domain.quarantine import is_kept
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.retire import cordon, starved_by_pool
 from autoscaler.domain.situation import Situation
@@ -40,7 +41,9 @@ def drained(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminat
             continue
         if situation.no_giving_up(agent.record.controller) or situation.protected(agent):
             continue
-        if agent.phase is Phase.RETIRING and starved.get(agent.record.controller, {}).get(agent.pool.name):
+        if is_kept(situation, agent):
+            yield _held(agent, Reason.KEPT, f"{agent.node.name} is kept for a person to look at: resume it, or terminate its instance")
+        elif agent.phase is Phase.RETIRING and starved.get(agent.record.controller, {}).get(agent.pool.name):
             yield _held(agent, Reason.DEMAND_IS_BACK, f"{agent.node.name} is kept: items wait for its pool")
         elif not agent.idle:
             yield _still_busy(situation, agent)

@@ -119,8 +119,8 @@ class LaunchWalk:
     def keep_floor(self, pool: PoolView) -> None:
         """Add what the pool's minimum and its warm executors ask for, beyond what the queue does."""
         name = pool.pool.name
-        while self._room.agents_in(name) < pool.pool.min_agents:
-            if not self._buy(pool, Reason.MIN_AGENTS, f"{self._room.agents_in(name)} of {pool.pool.min_agents} agents"):
+        while (there := self._room.agents_to_work_with(name)) < pool.pool.min_agents:
+            if not self._buy(pool, Reason.MIN_AGENTS, f"{there} of {pool.pool.min_agents} agents"):
                 return
         warm = pool.pool.warm_executors
         while (spare := self._supply.spare(name, pool.boot_seconds)) < warm:

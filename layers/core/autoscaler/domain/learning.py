@@ -1,11 +1,12 @@
 """Learning from one look to the next: how long builds took, and how long jobs waited for their executor."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from autoscaler.domain.arrivals import Arrival, note_arrivals
 from autoscaler.domain.durations import Learned, Sighting, job_key, pool_key
 from autoscaler.domain.numbers import PASS_SECONDS
+from autoscaler.domain.results import BuildResult, Tally, gone_since, note_streaks, tally
 from autoscaler.domain.situation import Situation
 from autoscaler.domain.stages import Present, learn_stages, presents
 
@@ -20,25 +21,27 @@ class Lesson:
     """What one look taught."""
 
     learned: Learned
-    job_waits: Mapping[str, tuple[float, ...]]  # seconds, by pool
+    job_waits: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds, by pool
+    tallies: Mapping[str, Tally] = field(default_factory=dict)  # by pool
 
 
-def learn(situation: Situation, controller: str) -> Lesson:
-    """Compare this look with the last one; an incomplete view teaches nothing."""
+def learn(situation: Situation, controller: str, results: Mapping[str, BuildResult]) -> Lesson:
+    """Compare this look with the last one; an incomplete view teaches nothing. ``results``: of builds gone since, by run."""
     before = situation.snapshot.learned[controller]
     view = situation.snapshot.controllers[controller]
     if not view.complete:
-        return Lesson(learned=before, job_waits={})
+        return Lesson(learned=before)
     now = situation.now
     builds = {
-        build.key: (build, agent.pool.name)
+        build.key: (build, agent.pool.name, agent.node.name)
         for pool in situation.pools_of(controller).values()
         for agent in pool.agents
-        for build in (agent.node.builds if agent.node else ())
+        if agent.node
+        for build in agent.node.builds
     }
     fresh = {
-        key: Sighting(job=build.job, pool=pool, since_at=now - (build.elapsed_seconds or 0.0))
-        for key, (build, pool) in builds.items()
+        key: Sighting(job=build.job, pool=pool, since_at=now - (build.elapsed_seconds or 0.0), node=node, run=build.run)
+        for key, (build, pool, node) in builds.items()
         if key not in before.running
     }
     running = {key: before.running.get(key) or fresh[key] for key in builds}
@@ -54,7 +57,11 @@ def learn(situation: Situation, controller: str) -> Lesson:
     unseen = {builds[key][0].run: sighting for key, sighting, waited in begun if waited is None}
     arrived = _arrived(situation, controller, unseen) if before.seen_at else []
     arrivals, sequels = note_arrivals(before, arrived, situation.pools_of(controller), now)
+    gone = gone_since(before, view)
+    streaks, succeeded_at = note_streaks(before, gone, results, view, now)
     learned = Learned(
+        streaks=streaks,
+        succeeded_at=succeeded_at,
         runs=runs,
         stages=dict(list(stages.items())[-_STAGES_KEPT:]),
         samples=dict(list(samples.items())[-_JOBS_KEPT:]),
@@ -65,7 +72,8 @@ def learn(situation: Situation, controller: str) -> Lesson:
         seen_at=now,
         version=before.version,
     )
-    return Lesson(learned=learned, job_waits=_job_waits(begun, min(now - before.seen_at, PASS_SECONDS) / 2) if before.seen_at else {})
+    waits = _job_waits(begun, min(now - before.seen_at, PASS_SECONDS) / 2) if before.seen_at else {}
+    return Lesson(learned=learned, job_waits=waits, tallies=tally(gone, results))
 
 
 def _present(situation: Situation, controller: str) -> dict[str, Present]:

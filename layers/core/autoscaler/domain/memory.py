@@ -103,7 +103,8 @@ class Memory:
     stuck: Mapping[str, Stuck] = field(default_factory=dict)  # by instance id
     owed: Mapping[str, str] = field(default_factory=dict)  # class of the mark that is to be set again, by instance id
     proven: Mapping[str, str] = field(default_factory=dict)  # launch template version that was seen to boot, by pool
-    outdated: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # when agents were taken as outdated within the hour, by pool
+    taken: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # when agents were taken within the hour, by class/pool
+    kept: frozenset[str] = frozenset()  # suspect instances that their operator wants to look at
     boots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds, by pool
     tails: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds idle before retirement, by pool
     month: Month = field(default_factory=Month)

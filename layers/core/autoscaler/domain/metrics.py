@@ -1,70 +1,64 @@
 """What is published of a snapshot and of a pass: data points, for one pool, one controller, or the fleet."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.breakers import is_tripped
+from autoscaler.domain.datum import COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one
 from autoscaler.domain.giveup import is_drain_overdue
+from autoscaler.domain.learning import Lesson
 from autoscaler.domain.limits import living_records
+from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.retire import starved_by_pool
 from autoscaler.domain.room import Room
 from autoscaler.domain.situation import Situation
-from autoscaler.domain.snapshot import Build
-from autoscaler.domain.supply import build_remaining_seconds
+from autoscaler.domain.snapshot import Build, ControllerView
+from autoscaler.domain.supply import build_remaining_seconds, elapsed_seconds
+from autoscaler.domain.wellbeing import Healths, health_of_agents, health_of_controller, results_of, streak_of, worst_of
 
-COUNT, SECONDS, PERCENT, NONE = "Count", "Seconds", "Percent", "None"
-# Of these the fleet's value is the worst of its pools; of all others it is their sum, or all their values.
-_WORST = frozenset({"QueueWait", "AgentsLimitUsedPercent"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Datum:
-    """One metric at one instant: one value, or the values of a distribution."""
-
-    name: str
-    values: tuple[float, ...]
-    unit: str
-    dimensions: tuple[tuple[str, str], ...]
+# Of these the fleet's value is the worst of its pools and controllers; of all others it is their sum, or all their values.
+_WORST = re.compile("QueueWait|AgentsLimitUsedPercent|NodeFailureStreak|(Agent|Controller)(DiskFreeBytes|MemoryFreeBytes|ResponseSeconds)")
 
 
-def measure(situation: Situation, job_waits: Mapping[tuple[str, str], tuple[float, ...]]) -> list[Datum]:
-    """Describe queue, executors, agents and running builds; ``job_waits`` by controller and pool, once per job."""
-    of_pools: list[Datum] = []
+def measure(situation: Situation, lessons: Mapping[str, Lesson], healths: Healths) -> list[Datum]:
+    """Describe queue, executors, agents, builds and machines. ``lessons``: what the look taught, by controller."""
+    parts: list[Datum] = []
     for pool in situation.pools.values():
-        of_pools += _pool_data(situation, pool, job_waits.get(pool.key, ()))
-    nothing = [_one(name, 0, COUNT, ()) for name in _COUNTED]
-    data = [*of_pools, *_fleet_totals(situation.fleet, [*nothing, *of_pools]), *_fleet_data(situation)]
+        parts += _pool_data(situation, pool, lessons.get(pool.controller), healths)
     for view in situation.views():
-        dimensions = (("Fleet", situation.fleet.name), ("Controller", view.name))
-        data.append(_one("ControllerResponseSeconds", view.response_seconds, SECONDS, dimensions))
-        if view.complete:
-            data.append(_one("QueueLength", len(view.items), COUNT, dimensions))
-            data.append(_one("QueueUnservable", len(situation.demands[view.name].unmet), COUNT, dimensions))
-    for name in ("QueueLength", "QueueUnservable"):
-        values = [d.values[0] for d in data if d.name == name]
-        if values:
-            data.append(_one(name, sum(values), COUNT, (("Fleet", situation.fleet.name),)))
+        parts += _controller_data(situation, view, healths)
+    nothing = [one(name, 0, COUNT, ()) for name in _COUNTED]
+    data = [*parts, *_fleet_totals(situation.fleet, [*nothing, *parts]), *_fleet_data(situation)]
     return [datum for datum in data if datum.values]
+
+
+def _controller_data(situation: Situation, view: ControllerView, healths: Healths) -> Iterator[Datum]:
+    dimensions = (("Fleet", situation.fleet.name), ("Controller", view.name))
+    yield from health_of_controller(view, healths, dimensions)
+    if view.complete:
+        yield one("QueueLength", len(view.items), COUNT, dimensions)
+        yield one("QueueUnservable", len(situation.demands[view.name].unmet), COUNT, dimensions)
 
 
 def heartbeat(fleet: str, function: str) -> Datum:
     """Say that a pass of this function was completed."""
-    return _one("Heartbeat", 1, COUNT, (("Fleet", fleet), ("Function", function)))
+    return one("Heartbeat", 1, COUNT, (("Fleet", fleet), ("Function", function)))
 
 
 def scaling(fleet: str, counts: Mapping[str, int]) -> list[Datum]:
     """Describe what a pass did: Launches, LaunchesHeld, Terminations, LeaseHeld."""
-    return [_one(name, count, COUNT, (("Fleet", fleet),)) for name, count in counts.items()]
+    return [one(name, count, COUNT, (("Fleet", fleet),)) for name, count in counts.items()]
 
 
-def _pool_data(situation: Situation, pool: PoolView, job_waits: tuple[float, ...]) -> Iterator[Datum]:
+def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, healths: Healths) -> Iterator[Datum]:
     controller, name = pool.key
     view = situation.snapshot.controllers[controller]
     dimensions = (("Fleet", situation.fleet.name), ("Controller", controller), ("Pool", name))
-    yield Datum(name="JobWaitSeconds", values=job_waits, unit=SECONDS, dimensions=dimensions)
+    yield Datum(name="JobWaitSeconds", values=lesson.job_waits.get(name, ()) if lesson else (), unit=SECONDS, dimensions=dimensions)
+    yield from results_of(lesson, name, dimensions)
     if not view.complete:
         return
     wants = [w for w in situation.demands[controller].wants if name in {p.name for p in w.pools}]
@@ -73,22 +67,24 @@ def _pool_data(situation: Situation, pool: PoolView, job_waits: tuple[float, ...
     total = sum(agent.node.executors for agent in ready if agent.node)
     busy = sum(agent.busy_executors for agent in pool.agents)
     free = total - sum(agent.busy_executors for agent in ready)
-    yield _one("QueueStarved", starved_by_pool(situation, controller).get(name, 0), COUNT, dimensions)
-    yield _one("ExecutorsTotal", total, COUNT, dimensions)
-    yield _one("AgentsOnline", len(ready), COUNT, dimensions)
+    yield one("QueueStarved", starved_by_pool(situation, controller).get(name, 0), COUNT, dimensions)
+    yield one("ExecutorsTotal", total, COUNT, dimensions)
+    yield one("AgentsOnline", len(ready), COUNT, dimensions)
     yield Datum(name="QueueWait", values=waits, unit=SECONDS, dimensions=dimensions)
     if not pool.agents:
         # Each metric costs money by the hour it is sent in; an empty pool has told all there is to tell.
         return
-    yield _one("ExecutorsBusy", busy, COUNT, dimensions)
-    yield _one("ExecutorsFree", free, COUNT, dimensions)
+    yield one("ExecutorsBusy", busy, COUNT, dimensions)
+    yield one("ExecutorsFree", free, COUNT, dimensions)
     for metric, phases in _AGENT_METRICS.items():
-        yield _one(metric, sum(agent.phase in phases for agent in pool.agents), COUNT, dimensions)
+        yield one(metric, sum(agent.phase in phases for agent in pool.agents), COUNT, dimensions)
     since = situation.snapshot.learned[controller].seen_at
     records = [agent.record for agent in pool.agents]
     boots = tuple(r.registered_at - r.launched_at for r in records if since and r.registered_at and r.registered_at > since)
     yield Datum(name="BootSeconds", values=boots, unit=SECONDS, dimensions=dimensions)
     yield from _build_data(situation, pool, dimensions)
+    yield from streak_of(situation, pool, dimensions)
+    yield from health_of_agents(pool, healths, dimensions)
 
 
 _AGENT_METRICS = {
@@ -99,7 +95,7 @@ _AGENT_METRICS = {
 }
 
 
-def _build_data(situation: Situation, pool: PoolView, dimensions: tuple[tuple[str, str], ...]) -> Iterator[Datum]:
+def _build_data(situation: Situation, pool: PoolView, dimensions: Dimensions) -> Iterator[Datum]:
     controller, name = pool.key
     learned = situation.snapshot.learned[controller]
     remaining: list[float] = []
@@ -110,17 +106,16 @@ def _build_data(situation: Situation, pool: PoolView, dimensions: tuple[tuple[st
         if left == float("inf"):
             overdue += 1
             continue
-        seen = learned.running.get(build.key)
-        elapsed = build.elapsed_seconds if build.elapsed_seconds is not None else situation.now - (seen.since_at if seen else situation.now)
+        elapsed = elapsed_seconds(build, learned, situation.now)
         remaining.append(left)
         percent.append(100.0 * left / (left + elapsed) if left + elapsed > 0 else 0.0)
     yield Datum(name="RemainingSeconds", values=tuple(remaining), unit=SECONDS, dimensions=dimensions)
     yield Datum(name="RemainingPercent", values=tuple(percent), unit=PERCENT, dimensions=dimensions)
-    yield _one("BuildsOverdue", overdue, COUNT, dimensions)
+    yield one("BuildsOverdue", overdue, COUNT, dimensions)
 
 
 _COUNTED = (
-    *("QueueStarved", "ExecutorsTotal", "ExecutorsBusy", "ExecutorsFree", "BuildsOverdue", "AgentsOnline"),
+    *("QueueStarved", "ExecutorsTotal", "ExecutorsBusy", "ExecutorsFree", "BuildsOverdue", "AgentsOnline", "NodeFailureStreak"),
     *_AGENT_METRICS,
 )
 
@@ -130,17 +125,23 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     room = Room(situation)
     dimensions = (("Fleet", fleet.name),)
     records = living_records(situation.snapshot)
-    yield _one("UsdPerHour", sum(record.usd_per_hour for record in records), NONE, dimensions)
+    usd_per_hour = sum(record.usd_per_hour for record in records)
+    yield one("UsdPerHour", usd_per_hour, NONE, dimensions)
+    yield one("UsdPerHourUsedPercent", 100.0 * usd_per_hour / limits.max_usd_per_hour, PERCENT, dimensions)
     # A pool that a person has set to no agents at all uses nothing of its limit, unless some are left.
     shares = [room.agents_in(pool.name) / max(pool.max_agents, 1) for pool in fleet.pools.values()]
-    yield _one("AgentsLimitUsedPercent", 100.0 * max([*shares, room.agents / limits.max_agents]), PERCENT, dimensions)
+    yield one("AgentsLimitUsedPercent", 100.0 * max([*shares, room.agents / limits.max_agents]), PERCENT, dimensions)
     overdue = sum(is_drain_overdue(situation, agent) for agent in situation.agents)
-    yield _one("DrainsOverdue", overdue, COUNT, dimensions)
-    yield _one("HoldsActive", len(situation.standing.holds), COUNT, dimensions)
-    yield _one("OverridesActive", len(situation.standing.numbers), COUNT, dimensions)
-    yield _one("AgentsStuck", len(situation.memory.stuck), COUNT, dimensions)
-    yield _one("BreakersOpen", sum(is_tripped(breaker) for breaker in situation.memory.breakers.values()), COUNT, dimensions)
-    yield _one("LaunchRateUsedPercent", 100.0 * room.launched / limits.max_launches_per_hour, PERCENT, dimensions)
+    yield one("DrainsOverdue", overdue, COUNT, dimensions)
+    yield one("HoldsActive", len(situation.standing.holds), COUNT, dimensions)
+    yield one("OverridesActive", len(situation.standing.numbers), COUNT, dimensions)
+    quarantined = sum(agent.mark is not None and agent.mark.kind is MarkClass.QUARANTINE for agent in situation.agents)
+    yield one("AgentsQuarantined", quarantined, COUNT, dimensions)
+    yield one("UsdMonth", situation.memory.month.usd, NONE, dimensions)
+    yield one("UsdMonthUsedPercent", 100.0 * situation.memory.month.usd / limits.max_usd_per_month, PERCENT, dimensions)
+    yield one("AgentsStuck", len(situation.memory.stuck), COUNT, dimensions)
+    yield one("BreakersOpen", sum(is_tripped(breaker) for breaker in situation.memory.breakers.values()), COUNT, dimensions)
+    yield one("LaunchRateUsedPercent", 100.0 * room.launched / limits.max_launches_per_hour, PERCENT, dimensions)
 
 
 def _fleet_totals(fleet: Fleet, data: Iterable[Datum]) -> Iterator[Datum]:
@@ -151,8 +152,8 @@ def _fleet_totals(fleet: Fleet, data: Iterable[Datum]) -> Iterator[Datum]:
         values = tuple(value for part in parts for value in part.values)
         if not values:
             continue
-        if name in _WORST:
-            values = (max(values),)
+        if _WORST.fullmatch(name):
+            values = (worst_of(name, list(values)),)
         elif all(len(part.values) == 1 for part in parts) and parts[0].unit == COUNT:
             values = (sum(values),)
         yield Datum(name=name, values=values, unit=parts[0].unit, dimensions=(("Fleet", fleet.name),))
@@ -161,7 +162,3 @@ def _fleet_totals(fleet: Fleet, data: Iterable[Datum]) -> Iterator[Datum]:
 def _builds(agents: Iterable[Agent]) -> Iterator[Build]:
     for agent in agents:
         yield from agent.node.builds if agent.node else ()
-
-
-def _one(name: str, value: float, unit: str, dimensions: tuple[tuple[str, str], ...]) -> Datum:
-    return Datum(name=name, values=(float(value),), unit=unit, dimensions=dimensions)

@@ -34,6 +34,14 @@ class Offering:
         return f"{self.instance_type}/{self.subnet}/{self.market}"
 
 
+class Quarantine(StrEnum):
+    """What becomes of an agent on which builds fail: replaced, kept cordoned for a person to look at, or left in use."""
+
+    REPLACE = "replace"
+    KEEP = "keep"
+    OFF = "off"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
     """One kind of agent. Spans are seconds; ``idle_seconds`` overrides the computed break-even window."""
@@ -62,6 +70,7 @@ class Pool:
     spot_patience_seconds: float
     max_agent_hours: float | None = None  # an older agent is replaced; None: never for its age
     drain_timeout_seconds: float | None = None  # a longer drain is an alarm, never a kill; None: no alarm
+    quarantine: Quarantine = Quarantine.REPLACE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,8 +36,15 @@ FAILED_BOOTS_KEPT = 20
 # EC2 does not let us terminate it (protected): a person must act, and finds out by the alarm. Asking each minute changes nothing.
 STUCK_TRY_AGAIN_SECONDS = 3600.0
 # Agents taken because a machine, a template or an age is not what it should be, at most this share of a pool an hour.
-OUTDATED_SHARE = 0.2
-OUTDATED_AT_LEAST = 1
+TAKEN_SHARE = 0.2
+TAKEN_AT_LEAST = 1
+# Failures in a row that make a machine suspect, where others of its pool succeed: of builds that fail one time in four by
+# themselves, one in a thousand such rows.
+QUARANTINE_FAILURES = 5
+# A build that has run for so many times what its job takes is not slow, it hangs; of jobs seen so often, and not within the hour.
+FAR_OVERDUE_FACTOR = 10.0
+FAR_OVERDUE_SAMPLES = 5
+FAR_OVERDUE_AT_LEAST_SECONDS = 3600.0
 # p50 of the boots seen is used once there are this many; the observed idle tail likewise.
 BOOTS_TO_TRUST = 10
 TAILS_TO_TRUST = 20

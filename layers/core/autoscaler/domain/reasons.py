@@ -25,6 +25,8 @@ class Reason(StrEnum):
     REBALANCE = "rebalance-recommendation"
     OUTDATED = "outdated"
     MAX_AGENT_HOURS = "max-agent-hours"
+    FAILURE_STREAK = "failure-streak"
+    FAR_OVERDUE = "far-overdue"
     # Repairs.
     BOOT_TIMEOUT = "boot-timeout"
     DISCONNECTED = "disconnected"
@@ -58,6 +60,7 @@ class Reason(StrEnum):
     WINDOW_OPEN = "window-not-full"
     SECOND_LOOK = "second-look"
     STILL_BUSY = "still-busy"
+    KEPT = "kept-for-inspection"
     DRAIN_OVERDUE = "drain-overdue"
     STUCK = "stuck"
     SWEEP_LIMIT = "sweep-limit"

@@ -8,8 +8,9 @@ from autoscaler.domain.breakers import note_failed
 from autoscaler.domain.limits import HOUR_SECONDS
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.numbers import REQUESTS_REMEMBERED_SECONDS, SAMPLES_KEPT
-from autoscaler.domain.outdated import note_outdated
+from autoscaler.domain.pace import note_taken
 from autoscaler.domain.plan import BootFailure, Forget, Held, Step, Terminate
+from autoscaler.domain.quarantine import note_kept
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.situation import Situation
 
@@ -17,7 +18,8 @@ from autoscaler.domain.situation import Situation
 def remember(memory: Memory, situation: Situation, decided: list[Step | Held], failures: Iterable[BootFailure]) -> Memory:
     """Note everything that follows from what ``scale_down`` decided."""
     memory = note_failed(memory, failures, situation.now)
-    memory = note_outdated(memory, decided, situation.now)
+    memory = note_taken(memory, decided, situation.now)
+    memory = note_kept(memory, situation, decided)
     memory = note_owed(memory, situation, decided)
     return _note_gone(_note_tails(memory, situation, decided), situation, decided)
 

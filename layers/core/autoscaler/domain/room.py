@@ -27,6 +27,7 @@ class Room:
         in_pools = Counter(record.pool for record in records)
         for intent in open_intents:
             in_pools[intent.pool] += missing_of(intent)
+        self._kept = Counter(record.pool for record in records if record.instance_id in memory.kept)
         self._in_pool = {name: in_pools[name] for name in fleet.pools}
         self.agents = len(records) + sum(missing_of(intent) for intent in open_intents)
         self.launched = launched_lately(snapshot, memory)
@@ -46,6 +47,10 @@ class Room:
     def agents_in(self, pool: str) -> int:
         """Agents of a pool, on all controllers, launches under way included."""
         return self._in_pool[pool]
+
+    def agents_to_work_with(self, pool: str) -> int:
+        """Those of them that are not kept out of use for a person to look at."""
+        return self._in_pool[pool] - self._kept[pool]
 
     def refusal(self, pool: Pool, offerings: Iterable[Offering]) -> tuple[Reason, str] | None:
         """Name the limit that forbids one more agent at the dearest of these prices; None when there is room."""

@@ -81,6 +81,15 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """What Jenkins' node monitors say of a machine; None: not told. ``disk``: the least of the agent's directory and the temporary one."""
+
+    disk_bytes: float | None = None
+    memory_bytes: float | None = None
+    response_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerView:
     """One controller as three GETs showed it. Incomplete: nothing destructive may follow from it."""
 

@@ -64,17 +64,21 @@ class Supply:
         return sum(slot.spare and slot.free_seconds <= within_seconds for slot in slots.values())
 
 
+def elapsed_seconds(build: Build, learned: Learned, now: float) -> float:
+    """How long a build has had its executor: as Jenkins says, where it can be believed, else since we first saw it."""
+    if build.elapsed_seconds is not None:
+        return build.elapsed_seconds
+    seen = learned.running.get(build.key)
+    return now - seen.since_at if seen else 0.0
+
+
 def build_remaining_seconds(build: Build, pool: str, learned: Learned, now: float, queued_runs: frozenset[str]) -> float:
     """Expect the end of one build; `inf` when its own run still waits in the queue, so that it cannot end before that item ran."""
     if build.run and build.run in queued_runs:
         return inf
-    elapsed = build.elapsed_seconds
-    if elapsed is None:
-        seen = learned.running.get(build.key)
-        elapsed = now - seen.since_at if seen else 0.0
     known = learned.of_job(build.job, pool)
     job_p80 = known.p80_seconds if known else build.estimate_seconds
-    return remaining_seconds(elapsed, job_p80, lambda: learned.quantiles("", pool).p80_seconds)
+    return remaining_seconds(elapsed_seconds(build, learned, now), job_p80, lambda: learned.quantiles("", pool).p80_seconds)
 
 
 def agent_remaining_seconds(agent: Agent, learned: Learned, now: float, queued_runs: frozenset[str]) -> tuple[float, ...]:

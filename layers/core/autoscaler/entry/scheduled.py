@@ -6,10 +6,11 @@ from typing import Any
 
 from autoscaler import bootstrap
 from autoscaler.bootstrap import Runtime
-from autoscaler.control import passes
+from autoscaler.control import passes, study
 from autoscaler.control.passes import Turn
 from autoscaler.control.report import Report, done, merged_json
-from autoscaler.domain.metrics import Datum, heartbeat, scaling
+from autoscaler.domain.datum import Datum
+from autoscaler.domain.metrics import heartbeat, scaling
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.numbers import LAST_LOOK_SECONDS, MINUTE_SECONDS
 from autoscaler.domain.plan import Launch, Terminate
@@ -51,7 +52,7 @@ def measure(function: str, event: Any, context: Context) -> dict[str, Any]:
 
 def _measure_once(function: str, wired: Runtime, turn: Turn) -> int:
     """Take one look and publish what it saw; return how many metrics there were."""
-    data = passes.publish(wired.ports, wired.fleet, turn)
+    data = study.publish(wired.ports, wired.fleet, turn)
     if turn.dry_run:
         return len(data)
     sent = wired.ports.metrics.publish([*data, heartbeat(wired.fleet.name, function)], wired.ports.clock())

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
+from autoscaler.adapters.jenkins.health import HEALTH_TREE, RESULT_TREE, read_health, read_result
 from autoscaler.adapters.jenkins.parse import (
     COMPUTER_TREE,
     NODE_FIELDS,
@@ -20,7 +21,8 @@ from autoscaler.adapters.jenkins.parse import (
 )
 from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThereError, RefusedRequestError
 from autoscaler.domain.model import NodeSpec
-from autoscaler.domain.snapshot import ControllerView, Node
+from autoscaler.domain.results import BuildResult
+from autoscaler.domain.snapshot import ControllerView, Health, Node
 from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, TransientError
 
 # All three GETs together; the rest of an invocation is for acting.
@@ -125,6 +127,17 @@ class JenkinsController:
         except NotThereError:
             return False
         return True
+
+    def result(self, run: str) -> BuildResult | None:
+        """Ask the run itself: one small answer."""
+        try:
+            return read_result(self._session().get(f"{run}/api/json", RESULT_TREE).json())
+        except NotThereError:
+            return None
+
+    def health(self) -> dict[str, Health]:
+        """One GET for all nodes; without Agent/Connect the monitors are empty."""
+        return read_health(self._session().get("computer/api/json", HEALTH_TREE).json())
 
     def agent_secret(self, name: str) -> str:
         """Read it from the file that a person would download; the REST API does not tell it."""

@@ -1,0 +1,67 @@
+"""How a run ended, and what the node monitors say: Jenkins' words and units into ours."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from autoscaler.domain.results import BuildResult
+from autoscaler.domain.snapshot import Health
+from autoscaler.errors import TransientError
+
+RESULT_TREE = "building,result"
+HEALTH_TREE = "computer[_class,displayName,monitorData[size,availablePhysicalMemory,average]]"
+_RESULTS = {"SUCCESS": BuildResult.SUCCEEDED, "UNSTABLE": BuildResult.FAILED, "FAILURE": BuildResult.FAILED}
+_MONITORS = "hudson.node_monitors."
+
+
+class _Run(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    building: bool
+    result: str | None = None
+
+
+class _Monitor(BaseModel):
+    """Each monitor has one of these."""
+
+    model_config = ConfigDict(extra="ignore")
+    size: float | None = None  # bytes
+    availablePhysicalMemory: float | None = None  # noqa: N815 - Jenkins' spelling; bytes
+    average: float | None = None  # milliseconds
+
+
+def read_result(body: object) -> BuildResult | None:
+    """Read how a run ended; None: it goes on, or ended in a way that says nothing of its node."""
+    try:
+        run = _Run.model_validate(body)
+    except ValidationError as error:
+        raise TransientError(f"Jenkins' answer about a run is not understood: {error.error_count()} fields") from error
+    return None if run.building else _RESULTS.get(run.result or "")
+
+
+def read_health(body: object) -> dict[str, Health]:
+    """Read the monitors of each node; a node or a monitor that is not understood is left out."""
+    computers = body.get("computer") if isinstance(body, dict) else None
+    found: dict[str, Health] = {}
+    for raw in computers if isinstance(computers, list) else []:
+        name, told = (raw.get("displayName"), raw.get("monitorData")) if isinstance(raw, dict) else (None, None)
+        if isinstance(name, str) and isinstance(told, dict):
+            builtin = str(raw.get("_class") or "").endswith("MasterComputer")
+            found["" if builtin else name] = _health(told)
+    return found
+
+
+def _health(told: dict[str, Any]) -> Health:
+    disks = [size for name in ("DiskSpaceMonitor", "TemporarySpaceMonitor") if (size := _monitor(told, name).size) is not None]
+    average = _monitor(told, "ResponseTimeMonitor").average
+    return Health(
+        disk_bytes=min(disks, default=None),
+        memory_bytes=_monitor(told, "SwapSpaceMonitor").availablePhysicalMemory,
+        response_seconds=None if average is None else average / 1000.0,
+    )
+
+
+def _monitor(told: dict[str, Any], name: str) -> _Monitor:
+    try:
+        return _Monitor.model_validate(told.get(f"{_MONITORS}{name}") or {})
+    except ValidationError:
+        return _Monitor()

@@ -1,0 +1,65 @@
+"""Measuring: look, learn from what changed since the last look, and describe what is there. Decides nothing, needs no lease."""
+
+from collections.abc import Mapping
+
+from autoscaler.control.observe import log_notes, observe_without_instances
+from autoscaler.control.passes import Turn
+from autoscaler.domain.datum import Datum
+from autoscaler.domain.learning import Lesson, learn
+from autoscaler.domain.metrics import measure
+from autoscaler.domain.model import Fleet
+from autoscaler.domain.results import BuildResult, gone_since
+from autoscaler.domain.situation import Situation, assess
+from autoscaler.domain.snapshot import Health, Snapshot
+from autoscaler.errors import AutoscalerError, ConflictError
+from autoscaler.ports import Controller, Ports
+
+
+def publish(ports: Ports, fleet: Fleet, turn: Turn) -> list[Datum]:
+    """Measure what is there, and learn from what changed since the last look. Decides nothing, needs no lease."""
+    situation, lessons = study(ports, fleet, turn)
+    return measure(situation, lessons, healths(ports) if turn.look == 1 else {})
+
+
+def healths(ports: Ports) -> dict[str, Mapping[str, Health]]:
+    """What each controller's node monitors say; they look once an hour, so that one that cannot be read now is read in a minute."""
+    found: dict[str, Mapping[str, Health]] = {}
+    for controller in ports.controllers:
+        try:
+            found[controller.name] = controller.health()
+        except AutoscalerError as error:
+            ports.log("health_not_read", controller=controller.name, error=f"{type(error).__name__}: {error}")
+    return found
+
+
+def study(ports: Ports, fleet: Fleet, turn: Turn) -> tuple[Situation, dict[str, Lesson]]:
+    """Look, and learn from what changed since the last look: how long jobs ran, how they ended, how long those waited that began."""
+    snapshot = observe_without_instances(ports, ports.ledger.read(), turn.invocation)
+    situation = assess(snapshot, fleet)
+    lessons: dict[str, Lesson] = {}
+    for port in ports.controllers:
+        controller = port.name
+        lesson = lessons[controller] = learn(situation, controller, _results(ports, port, snapshot))
+        if not lesson.learned.tells_what(snapshot.learned[controller]):
+            try:
+                ports.notebook.save_learned(controller, lesson.learned)
+            except ConflictError:
+                # An invocation that overlapped this one learned the same first: its samples count, ours would be twice.
+                ports.log("learned_elsewhere", controller=controller)
+    log_notes(ports, snapshot)
+    return situation, lessons
+
+
+def _results(ports: Ports, controller: Controller, snapshot: Snapshot) -> dict[str, BuildResult]:
+    """Ask how the builds ended that are gone since the last look. Where one cannot be asked for, the others stay unknown, too."""
+    found: dict[str, BuildResult] = {}
+    for gone in gone_since(snapshot.learned[controller.name], snapshot.controllers[controller.name]):
+        try:
+            result = controller.result(gone.run)
+        except AutoscalerError as error:
+            ports.log("result_not_read", controller=controller.name, run=gone.run, error=f"{type(error).__name__}: {error}")
+            break
+        if result is not None:
+            found[gone.run] = result
+            ports.log("build_ended", controller=controller.name, pool=gone.pool, node=gone.node, run=gone.run, result=result)
+    return found
