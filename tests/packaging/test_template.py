@@ -1,5 +1,7 @@
 """Facts of template.yaml that safety depends on."""
 
+import re
+
 import pytest
 
 from autoscaler.domain.numbers import LEASE_SECONDS
@@ -119,15 +121,30 @@ def test_both_layers_are_built_by_their_makefiles():
         assert f"build-{name}:" in makefile.read_text(encoding="utf-8")
 
 
-def test_every_alarm_leads_to_the_topic_and_to_its_entry_in_the_runbook():
+def test_composites_are_of_alarms_that_there_are_joined_by_or():
+    for name, resource in RESOURCES.items():
+        if resource["Type"] == "AWS::CloudWatch::CompositeAlarm":
+            parts = [part.strip() for part in resource["Properties"]["AlarmRule"]["Sub"].split("OR")]
+            named = [re.fullmatch(r'ALARM\("\$\{(\w+)\}"\)', part) for part in parts]
+            assert all(found and found[1] in RESOURCES for found in named), name
+
+
+def test_every_alarm_leads_to_the_topic_or_a_composite_and_to_its_entry_in_the_runbook():
     runbook = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    alarms = {name: r["Properties"] for name, r in RESOURCES.items() if r["Type"] == "AWS::CloudWatch::Alarm"}
-    assert len(alarms) >= 4
+    kinds = {"AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"}
+    alarms = {name: r["Properties"] for name, r in RESOURCES.items() if r["Type"] in kinds}
+    composed = " ".join(alarm["AlarmRule"]["Sub"] for alarm in alarms.values() if "AlarmRule" in alarm)
+    assert len(alarms) > 30
     for name, alarm in alarms.items():
-        assert alarm["AlarmActions"] == [{"Ref": "AlarmTopic"}], name
-        assert alarm["TreatMissingData"] in {"ignore", "breaching", "notBreaching"}, name
+        is_part = f"${{{name}}}" in composed
+        assert bool(alarm.get("AlarmActions")) is not is_part, name
+        assert alarm.get("AlarmActions", []) == alarm.get("OKActions", []), name
+        assert "AlarmRule" in alarm or alarm["TreatMissingData"] in {"ignore", "breaching", "notBreaching", "missing"}, name
         heading = alarm["AlarmDescription"].rpartition("#")[2]
         assert f'<a id="{heading}"></a>' in runbook, name
+
+
+ONLY_WITH_AGENTS_OR_JOBS = {"AgentDiskFreeBytes", "AgentMemoryFreeBytes", "JobWaitSeconds", "QueueWait"}
 
 
 def test_every_alarm_watches_a_metric_that_is_really_published():
@@ -137,8 +154,9 @@ def test_every_alarm_watches_a_metric_that_is_really_published():
         fleet.publish_metrics()
         fleet.scale_down()
     published = {datum.name for _, datum in fleet.metrics.published} | set(scaling_counts())
-    watched = {r["Properties"]["MetricName"] for r in RESOURCES.values() if r["Type"] == "AWS::CloudWatch::Alarm"}
-    assert watched <= published
+    properties = [r["Properties"] for r in RESOURCES.values() if r["Type"] == "AWS::CloudWatch::Alarm"]
+    watched = {one["MetricName"] for one in properties if one.get("Namespace") == {"Ref": "MetricNamespace"}}
+    assert watched - published <= ONLY_WITH_AGENTS_OR_JOBS
 
 
 def scaling_counts():

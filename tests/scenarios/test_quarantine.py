@@ -45,7 +45,7 @@ def test_it_is_kept_for_whoever_wants_to_look_at_it():
     work(day, 60)
     assert ":quarantine:" in broken.reason
     assert broken.name in day.jenkins.nodes
-    assert last(day, "AgentsQuarantined") == 1
+    assert last(day, "AgentsInQuarantine") == 1
     assert day.agents() >= 5
 
 

@@ -83,7 +83,7 @@ def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, heal
     boots = tuple(r.registered_at - r.launched_at for r in records if since and r.registered_at and r.registered_at > since)
     yield Datum(name="BootSeconds", values=boots, unit=SECONDS, dimensions=dimensions)
     yield from _build_data(situation, pool, dimensions)
-    yield from streak_of(situation, pool, dimensions)
+    yield from streak_of(lesson, pool, dimensions)
     yield from health_of_agents(pool, healths, dimensions)
 
 
@@ -131,12 +131,13 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     # A pool that a person has set to no agents at all uses nothing of its limit, unless some are left.
     shares = [room.agents_in(pool.name) / max(pool.max_agents, 1) for pool in fleet.pools.values()]
     yield one("AgentsLimitUsedPercent", 100.0 * max([*shares, room.agents / limits.max_agents]), PERCENT, dimensions)
+    yield one("ControllersUnread", sum(not view.complete for view in situation.views()), COUNT, dimensions)
     overdue = sum(is_drain_overdue(situation, agent) for agent in situation.agents)
     yield one("DrainsOverdue", overdue, COUNT, dimensions)
     yield one("HoldsActive", len(situation.standing.holds), COUNT, dimensions)
     yield one("OverridesActive", len(situation.standing.numbers), COUNT, dimensions)
     quarantined = sum(agent.mark is not None and agent.mark.kind is MarkClass.QUARANTINE for agent in situation.agents)
-    yield one("AgentsQuarantined", quarantined, COUNT, dimensions)
+    yield one("AgentsInQuarantine", quarantined, COUNT, dimensions)
     yield one("UsdMonth", situation.memory.month.usd, NONE, dimensions)
     yield one("UsdMonthUsedPercent", 100.0 * situation.memory.month.usd / limits.max_usd_per_month, PERCENT, dimensions)
     yield one("AgentsStuck", len(situation.memory.stuck), COUNT, dimensions)

@@ -6,7 +6,6 @@ from autoscaler.domain.datum import BYTES, COUNT, SECONDS, Datum, Dimensions, on
 from autoscaler.domain.learning import Lesson
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.results import Tally
-from autoscaler.domain.situation import Situation
 from autoscaler.domain.snapshot import ControllerView, Health
 
 Healths = Mapping[str, Mapping[str, Health]]  # by controller, then by node; the built-in node is ""
@@ -26,9 +25,9 @@ def results_of(lesson: Lesson | None, pool: str, dimensions: Dimensions) -> Iter
             yield one(name, count, COUNT, dimensions)
 
 
-def streak_of(situation: Situation, pool: PoolView, dimensions: Dimensions) -> Iterator[Datum]:
+def streak_of(lesson: Lesson | None, pool: PoolView, dimensions: Dimensions) -> Iterator[Datum]:
     """The most failures in a row that a node of the pool has had."""
-    streaks = situation.snapshot.learned[pool.controller].streaks
+    streaks = lesson.learned.streaks if lesson else {}
     failures = [streaks[agent.node.name].failures for agent in pool.agents if agent.node and agent.node.name in streaks]
     yield one("NodeFailureStreak", max(failures, default=0), COUNT, dimensions)
 

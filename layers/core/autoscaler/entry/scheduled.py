@@ -8,12 +8,13 @@ from autoscaler import bootstrap
 from autoscaler.bootstrap import Runtime
 from autoscaler.control import passes, study
 from autoscaler.control.passes import Turn
-from autoscaler.control.report import Report, done, merged_json
+from autoscaler.control.report import Outcome, Report, Result, done, merged_json
 from autoscaler.domain.datum import Datum
+from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.metrics import heartbeat, scaling
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.numbers import LAST_LOOK_SECONDS, MINUTE_SECONDS
-from autoscaler.domain.plan import Launch, Terminate
+from autoscaler.domain.plan import Cordon, Launch, Terminate
 from autoscaler.domain.reasons import Reason
 from autoscaler.entry.context import Context
 from autoscaler.entry.sending import send
@@ -123,10 +124,16 @@ def _scaling_data(fleet: str, function: str, reports: list[Report]) -> list[Datu
         "LaunchesHeld": sum(reason in _HOLDS_LAUNCHES for _, _, reason in held),
         "Terminations": done(results, Terminate),
         "BootFailures": sum(len(report.plan.boot_failures) for report in reports),
+        "Quarantines": _quarantines(results),
         "SweepsStopped": sum(reason is Reason.SWEEP_LIMIT for _, _, reason in held),
         "LeaseHeld": 0,
     }
     return [*scaling(fleet, counts), heartbeat(fleet, function)]
+
+
+def _quarantines(results: list[Result]) -> int:
+    cordons = [result.step for result in results if isinstance(result.step, Cordon) and result.outcome is Outcome.DONE]
+    return sum(step.mark.kind is MarkClass.QUARANTINE for step in cordons)
 
 
 _HOLDS_LAUNCHES = {

@@ -1,0 +1,197 @@
+"""Each alarm of the template rings in its condition, by its own definition, on what the handlers really sent; and no other does."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from autoscaler import bootstrap
+from support.deployed import deployed, event
+from support.ringing import ringing_in
+
+GPU, CPU = "mxnetlinux-gpu", "mxnetlinux-cpu"
+LOW_LIMITS = """
+fleet: mxnet-ci
+limits: {max_agents: 4, max_launches_per_hour: 2, max_usd_per_hour: 8, max_usd_per_month: 12}
+controllers: {main: {url: "https://jenkins.example.org/", secret: jenkins/main}}
+defaults: {queue_maturity_seconds: 0}
+pools:
+  mxnetlinux-gpu: {executors: 1, launch_template: t, instance_types: [g4dn.8xlarge], platform: linux, max_agents: 3, usd_per_hour: 3.8}
+"""
+
+
+@pytest.fixture
+def here():
+    with deployed() as stood:
+        stood.call("scale_up", event("tick"))
+        yield stood
+
+
+@pytest.fixture
+def poor(tmp_path):
+    file = Path(tmp_path) / "fleet.yaml"
+    file.write_text(LOW_LIMITS, encoding="utf-8")
+    with deployed(file) as stood:
+        stood.call("scale_up", event("tick"))
+        yield stood
+
+
+def jenkins(here):
+    return here.world.controllers["main"]
+
+
+def submit(here, count=1, label=GPU, seconds=600.0, prefix="job"):
+    return [jenkins(here).submit(f"{prefix}-{number}", label, seconds) for number in range(count)]
+
+
+def an_agent(here, label=GPU, seconds=6 * 3600.0):
+    """One agent of a pool, busy."""
+    submit(here, 1, label, seconds, prefix="long")
+    here.pass_minutes(8)
+    return next(node for node in jenkins(here).nodes.values() if node.builds)
+
+
+def test_a_quiet_day_rings_nothing(here):
+    submit(here, 3, seconds=200.0)
+    here.pass_minutes(30)
+    assert ringing_in(here) == set()
+
+
+def test_a_queue_item_that_no_pool_serves(here):
+    submit(here, 1, "sparc")
+    here.pass_minutes(4)
+    assert ringing_in(here) == set()
+    here.pass_minutes(2)
+    assert ringing_in(here) == {"QueueUnservable"}
+
+
+def test_jobs_that_wait_too_long(here):
+    here.call("operate", event("hold") | {"pool": GPU, "minutes": 300})
+    submit(here, 2)
+    here.pass_minutes(30)
+    assert ringing_in(here) == set()
+    here.pass_minutes(8)
+    assert ringing_in(here) == {"JobWaits"}
+    here.call("operate", event("resume") | {"pool": GPU})
+    here.pass_minutes(30)
+    assert ringing_in(here) == set()
+
+
+@pytest.mark.parametrize(
+    ("what", "field", "value"),
+    [("AgentDiskLow", "disk_bytes", 2 * 2**30), ("AgentMemoryLow", "memory_bytes", 2**20)],
+)
+def test_an_agent_that_runs_full(here, what, field, value):
+    node = an_agent(here)
+    setattr(node.monitors, field, value)
+    here.pass_minutes(6)
+    assert ringing_in(here) == {what}
+    setattr(node.monitors, field, 10**11)
+    here.pass_minutes(1)
+    assert ringing_in(here) == set()
+
+
+@pytest.mark.parametrize(
+    ("what", "field", "value"),
+    [("ControllerDiskLow", "disk_bytes", 2 * 2**30), ("ControllerMemoryLow", "memory_bytes", 2**20)],
+)
+def test_a_controller_that_runs_full(here, what, field, value):
+    setattr(jenkins(here).monitors, field, value)
+    here.pass_minutes(6)
+    assert ringing_in(here) == {what}
+
+
+def test_a_controller_that_cannot_be_read(here):
+    jenkins(here).up = "starting"
+    here.pass_minutes(6)
+    assert ringing_in(here) == {"ControllerUnread"}
+
+
+def test_boots_that_fail(here):
+    here.world.ec2.on_running = lambda _instance: None
+    submit(here, 3, seconds=60.0)
+    here.pass_minutes(22)
+    assert ringing_in(here) == {"BootFailures", "BreakersOpen"}
+    said = " ".join(here.call("operate", event("why") | {"subject": GPU})["facts"])
+    assert "boots in a row failed" in said
+
+
+def test_builds_that_fail_in_a_row_on_one_machine_and_its_quarantine(here):
+    here.call("operate", event("set") | {"pool": GPU, "min_agents": 3, "max_agents": 8, "warm_executors": 0, "minutes": 600})
+    here.pass_minutes(10)
+    broken = next(node for node in jenkins(here).nodes.values() if node.connected and GPU in node.labels)
+    broken.fails_builds = True
+    rang = set()
+    for round_ in range(25):
+        submit(here, 2, seconds=70.0, prefix=f"job-{round_}")
+        here.pass_minutes(1)
+        rang |= ringing_in(here)
+    assert rang == {"NodeFailureStreak", "Quarantine"}
+
+
+def test_a_build_that_does_not_end(here):
+    for _ in range(3):
+        jenkins(here).submit("short", GPU, 100.0)
+        here.pass_minutes(9)
+    jenkins(here).submit("short", GPU, 3 * 3600.0)
+    here.pass_minutes(20)
+    assert ringing_in(here) == set()
+    here.pass_minutes(25)
+    assert ringing_in(here) == {"BuildsOverdue"}
+
+
+def test_many_executors_that_nobody_uses(here):
+    here.call("operate", event("set") | {"pool": CPU, "min_agents": 14, "max_agents": 20, "warm_executors": 0, "minutes": 600})
+    here.pass_minutes(110)
+    assert ringing_in(here) == set()
+    here.pass_minutes(25)
+    assert ringing_in(here) == {"ExecutorsFree"}
+
+
+def test_limits_that_are_used_up_and_money_that_is_spent(poor):
+    submit(poor, 5, seconds=4 * 3600.0)
+    poor.pass_minutes(5)
+    assert ringing_in(poor) == {"LaunchRate"}
+    poor.pass_minutes(17)
+    assert ringing_in(poor) == {"LaunchRate", "UsdPerHour"}
+    poor.pass_minutes(60)
+    assert "UsdPerMonth" in ringing_in(poor)
+    assert {held["reason"] for held in poor.call("scale_up", {})["held"]} & {"max-usd-per-month", "max-usd-per-hour"}
+
+
+def test_a_pool_at_its_limit(here):
+    here.call("operate", event("set") | {"pool": GPU, "min_agents": 0, "max_agents": 1, "warm_executors": 0, "minutes": 600})
+    submit(here, 2, seconds=3600.0)
+    here.pass_minutes(22)
+    assert ringing_in(here) == {"AgentsLimit"}
+
+
+def test_a_lease_that_somebody_else_holds(here):
+    now = here.world.timeline.now
+    assert bootstrap.runtime().ports.lease.acquire("another", now=now, until=now + 7200.0)
+    for minute in range(1, 13):
+        here.world.move_to(now + minute * 60)
+        tick = event("tick") | {"time": datetime.fromtimestamp(here.world.timeline.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+        for function in ("publish_metrics", "scale_up", "scale_down"):
+            here.call(function, tick)
+    assert ringing_in(here) == {"AutoscalerDown", "LeaseHeld"}
+
+
+@pytest.mark.parametrize("function", ["publish_metrics", "scale_up", "scale_down"])
+def test_a_function_that_does_not_run_any_more(here, function):
+    others = {"publish_metrics", "scale_up", "scale_down"} - {function}
+    here.pass_minutes(1)
+    for minute in range(5):
+        assert ringing_in(here) == set(), minute
+        here.world.move_to(here.world.timeline.now + 60)
+        for name in sorted(others):
+            here.call(name, {})
+    assert ringing_in(here) == {"AutoscalerDown"}
+
+
+def test_an_instance_that_may_not_be_terminated(here):
+    an_agent(here, seconds=400.0)
+    [instance] = [one for one in here.world.alive() if one.tags["autoscaler:pool"] == GPU]
+    instance.protected = True
+    here.pass_minutes(30)
+    assert ringing_in(here) == {"AgentsStuck"}
