@@ -93,6 +93,7 @@ def hold(  # noqa: PLR0913, PLR0917 - the options of a command
     controller: ControllerOption = None,
     label: LabelOption = None,
     minutes: Minutes = 60.0,
+    until_resumed: Annotated[bool, typer.Option("--until-resumed", help="It does not end by itself.")] = False,  # noqa: FBT002
     freeze: Annotated[bool, typer.Option("--freeze", help="Do nothing at all there, not even repairs.")] = False,  # noqa: FBT002
     reason: Why = _NO_REASON,
     stack: Stack = _STACK,
@@ -102,7 +103,7 @@ def hold(  # noqa: PLR0913, PLR0917 - the options of a command
 ) -> None:
     """Launch, bring back and retire nothing in a pool, on a controller, or anywhere; or let the jobs of a label wait."""
     where = _given(pool=pool, controller=controller, label=label)
-    event = {"action": "hold", "minutes": minutes, "freeze": freeze, "reason": reason} | where
+    event = {"action": "hold", "minutes": minutes, "until_resumed": until_resumed, "freeze": freeze, "reason": reason} | where
     _order(Deployed(stack=stack, local=local), event, dry_run=dry_run, as_json=as_json)
 
 
@@ -204,7 +205,9 @@ def _given(**options: Any) -> dict[str, Any]:
 
 
 def _order(deployed: Deployed, event: dict[str, Any], *, dry_run: bool, as_json: bool) -> None:
-    _show(deployed.call("operate", event | {"by": getuser(), "dry_run": dry_run}), as_json=as_json)
+    # Sent again on its way, it is the same request.
+    said = {"by": getuser(), "dry_run": dry_run, "request_id": f"cli-{uuid.uuid4().hex[:12]}"}
+    _show(deployed.call("operate", event | said), as_json=as_json)
 
 
 def _show(answer: dict[str, Any], *, as_json: bool) -> None:

@@ -45,6 +45,7 @@ def test_every_sample_event_is_tested_here():
         "plan",
         "status",
         "why",
+        "budget",
         "register_agent",
         "spot_interruption",
         "rebalance",

@@ -4,10 +4,10 @@ import boto3
 import pytest
 
 from autoscaler import bootstrap
-from autoscaler.errors import ConfigError
+from autoscaler.errors import ConfigError, TransientError
 from support.deployed import NOON, deployed, event
 
-SAMPLES = ("hold", "hold_label", "freeze", "resume", "set", "drain", "purge", "plan", "status", "why")
+SAMPLES = ("hold", "budget", "hold_label", "freeze", "resume", "set", "drain", "purge", "plan", "status", "why")
 
 
 @pytest.fixture
@@ -28,10 +28,10 @@ def pools(here):
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_sample_event_is_understood(here, name):
     here.call("scale_up", event("tick"))
-    assert here.call("operate", event(name))["action"] == event(name)["action"]
+    assert here.call("operate", event(name))["action"] == event(name).get("action", "hold")
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLES if name not in {"plan", "status", "why"}])
+@pytest.mark.parametrize("name", [name for name in SAMPLES if name not in {"plan", "status", "why", "budget"}])
 def test_a_dry_run_changes_nothing(here, name):
     here.call("scale_up", event("tick"))
     before = bootstrap.runtime().ports.ledger.read().standing
@@ -190,3 +190,46 @@ def test_what_is_wrong_is_refused_in_one_line_and_changes_nothing(here, asked, l
     with pytest.raises(ConfigError, match=line):
         here.call("operate", asked)
     assert bootstrap.runtime().ports.ledger.read() == before
+
+
+def test_a_message_of_the_budget_holds_launches_until_somebody_resumes(here):
+    here.call("scale_up", event("tick"))
+    [held] = here.call("operate", event("budget"))["holds"]
+    assert (held["by"], held["until_at"], held["freeze"]) == ("aws-budget", None, False)
+    submit(here, "mxnetlinux-gpu", 2)
+    here.pass_minutes(20)
+    assert "mxnetlinux-gpu" not in pools(here)
+    [said] = [held for held in here.call("operate", event("plan"))["plan"]["held"] if held["reason"] == "held"]
+    assert said["detail"].startswith(
+        "fleet is on hold until somebody resumes it by aws-budget: AWS Budgets: autoscaler-mxnet-ci has exceeded"
+    )
+    here.call("operate", {"action": "resume"})
+    assert here.call("operate", event("budget"))["holds"] == [held]  # the same message again: the answer of then, and nothing is done
+    assert here.call("operate", event("status"))["holds"] == []
+    here.pass_minutes(5)
+    assert "mxnetlinux-gpu" in pools(here)
+
+
+def test_the_same_request_is_done_once_and_answered_alike(here):
+    here.call("scale_up", event("tick"))
+    once = event("set") | {"request_id": "release-1"}
+    first = here.call("operate", once)
+    here.call("operate", event("set") | {"pool": once["pool"], "min_agents": 1})
+    again = here.call("operate", once)
+    assert again["numbers"] == first["numbers"]
+    assert [numbers["min_agents"] for numbers in here.call("operate", event("plan"))["numbers"]] == [1]
+    assert here.call("operate", once | {"request_id": "release-2"})["numbers"][0]["min_agents"] == once["min_agents"]
+
+
+def test_a_request_that_failed_may_be_asked_for_again(here, monkeypatch):
+    here.call("scale_up", event("tick"))
+    order = event("purge") | {"request_id": "purge-1"}
+    monkeypatch.setattr("autoscaler.control.operate.purge", fails)
+    with pytest.raises(TransientError):
+        here.call("operate", order)
+    monkeypatch.undo()
+    assert here.call("operate", order)["plan"]["steps"] == []
+
+
+def fails(*_arguments):
+    raise TransientError("Jenkins does not answer")

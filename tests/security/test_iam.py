@@ -38,7 +38,7 @@ def requests_of(operation: str, params: dict[str, Any]) -> Iterator[Asked]:  # n
                 yield asked(f"dynamodb:{action}", TABLE, **{"dynamodb:LeadingKeys": [(part.get("Item") or part["Key"])["fleet"]["S"]]})
         case "dynamodb:Query":
             yield asked(operation, TABLE, **{"dynamodb:LeadingKeys": [params["ExpressionAttributeValues"][":fleet"]["S"]]})
-        case "dynamodb:PutItem" | "dynamodb:DeleteItem":
+        case "dynamodb:PutItem" | "dynamodb:DeleteItem" | "dynamodb:GetItem" | "dynamodb:UpdateItem":
             yield asked(operation, TABLE, **{"dynamodb:LeadingKeys": [(params.get("Item") or params["Key"])["fleet"]["S"]]})
         case "cloudwatch:PutMetricData":
             yield asked(operation, "*", **{"cloudwatch:namespace": params["Namespace"]})

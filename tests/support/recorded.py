@@ -51,7 +51,8 @@ def record_a_life() -> Recorded:
         for name in [name for name in jenkins.nodes if name.startswith("mxnetlinux")]:
             _call(here, recorded, "scale_down", {"nodes": [name], "reason": "a test"})
         for asked in (
-            {"action": "hold", "pool": "utility"},
+            {"action": "hold", "pool": "utility", "request_id": "once"},
+            {"action": "hold", "pool": "utility", "request_id": "once"},
             {"action": "plan"},
             {"action": "why", "subject": "utility"},
             {"action": "resume"},

@@ -27,6 +27,8 @@ from autoscaler.ports import Ports
 from autoscaler.telemetry import log
 
 if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer
+
     from autoscaler.config import ControllerSettings
     from autoscaler.domain.model import Fleet
     from autoscaler.ports import Clock, Sleep
@@ -73,6 +75,7 @@ def reset() -> None:
     _TIME.clock, _TIME.sleep = time.time, time.sleep
     runtime.cache_clear()
     trust.cache_clear()
+    requests_done.cache_clear()
     _client.cache_clear()
 
 
@@ -107,6 +110,20 @@ def trust() -> Trust:
         if not (role.startswith("AROA") and sign and ":instance-profile/" in profile):
             raise ConfigError(f"environment variable AGENT_ROLES ({role}{sign}{profile}): must be ROLE-ID=INSTANCE-PROFILE-ARN")
     return Trust(account=_required("AGENT_ACCOUNT"), profile_of_role={role: profile for role, _, profile in pairs})
+
+
+@cache
+def requests_done() -> DynamoDBPersistenceLayer:
+    """Where requests are remembered that were done: in the state table, under the fleet, beside what passes read."""
+    from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer as Layer  # noqa: PLC0415 - a scheduled pass needs none
+
+    return Layer(
+        table_name=_required("STATE_TABLE"),
+        key_attr="fleet",
+        sort_key_attr="item",
+        static_pk_value=runtime().fleet.name,
+        boto3_client=_client("dynamodb"),
+    )
 
 
 @cache

@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.orders import DrainNodes, DrainSome, Purge, Resume
 from autoscaler.domain.standing import Hold, Numbers, Scope, Standing, hold, set_numbers
 from autoscaler.errors import ConfigError
-from autoscaler.events import Manual, Text, checked, known_pool, read_scale_down
+from autoscaler.events import Manual, RequestId, Text, checked, known_pool, read_scale_down
 
 _Minutes = Annotated[float, Field(gt=0, le=10_080)]  # a week
 _Count = Annotated[int, Field(ge=0, le=10_000)]
+_REASON_CHARACTERS = 300
 _SOMEBODY = "somebody who did not say who"
 
 
@@ -54,6 +55,7 @@ class Asked:
     by: str
     reason: str
     dry_run: bool
+    request_id: str | None
 
 
 class _Order(Manual):
@@ -84,6 +86,7 @@ class _Scoped(_Order):
 class _Hold(_Scoped):
     action: Literal["hold"]
     minutes: _Minutes = 60.0
+    until_resumed: bool = False
     freeze: bool = False
 
 
@@ -128,14 +131,45 @@ class _Why(_Order):
     subject: Text
 
 
+class _Message(BaseModel):
+    """What SNS tells of a message; what it says is for people."""
+
+    model_config = ConfigDict(extra="ignore")
+    MessageId: RequestId
+    Subject: str | None = None
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    EventSource: Literal["aws:sns"]
+    Sns: _Message
+
+
+class _Messages(BaseModel):
+    Records: Annotated[list[_Record], Field(min_length=1, max_length=1)]  # SNS never sends more
+
+
 class _Action(BaseModel):
     action: Literal["hold", "resume", "set", "drain", "purge", "plan", "status", "why"]
 
 
 def read_operation(event: Any, fleet: Fleet, now: float) -> Asked:
     """Read an event of ``operate``."""
+    event = _of_budget(event) if isinstance(event, dict) and "Records" in event else event
     action = checked(_Action, event).action
     return _READERS[action](event, fleet, now)
+
+
+def _of_budget(event: Any) -> dict[str, Any]:
+    """Read a message of the AWS budget: launches are on hold until somebody resumes. Sent again, it is the same request."""
+    message = checked(_Messages, event).Records[0].Sns
+    return {
+        "action": "hold",
+        "until_resumed": True,
+        "by": "aws-budget",
+        "reason": " ".join((message.Subject or "the AWS budget is spent").split())[:_REASON_CHARACTERS],
+        "request_id": message.MessageId,
+    }
 
 
 def _read_hold(event: Any, fleet: Fleet, now: float) -> Asked:
@@ -143,7 +177,7 @@ def _read_hold(event: Any, fleet: Fleet, now: float) -> Asked:
     scope, name = asked.place(fleet)
     if asked.freeze and scope is Scope.LABEL:
         raise ConfigError("event refused: freeze (true): a label can be held, not frozen: items are not touched")
-    until_at = now + asked.minutes * 60.0
+    until_at = None if asked.until_resumed else now + asked.minutes * 60.0
     new = Hold(scope=scope, name=name, since_at=now, until_at=until_at, by=asked.by, reason=asked.reason, freeze=asked.freeze)
     return _asked(asked.action, asked, Change(of=partial(hold, new=new)))
 
@@ -216,7 +250,7 @@ _READERS: dict[str, Callable[[Any, Fleet, float], Asked]] = {
 
 
 def _asked(action: str, order: _Order, operation: Operation) -> Asked:
-    return Asked(action=action, operation=operation, by=order.by, reason=order.reason, dry_run=order.dry_run)
+    return Asked(action=action, operation=operation, by=order.by, reason=order.reason, dry_run=order.dry_run, request_id=order.request_id)
 
 
 def _pairs(asked: _Set, pool: Any) -> tuple[tuple[int | None, int], tuple[int | None, int]]:

@@ -23,7 +23,7 @@ class Hold:
     scope: Scope
     name: str
     since_at: float
-    until_at: float
+    until_at: float | None  # None: until somebody resumes
     by: str
     reason: str
     freeze: bool = False
@@ -31,9 +31,8 @@ class Hold:
     def text(self, now: float) -> str:
         """Say what is held, until when, by whom and why."""
         what = f"{self.scope} {self.name}".strip()
-        return (
-            f"{what} is {'frozen' if self.freeze else 'on hold'} for {(self.until_at - now) / 60:.0f} more min by {self.by}: {self.reason}"
-        )
+        until = "until somebody resumes it" if self.until_at is None else f"for {(self.until_at - now) / 60:.0f} more min"
+        return f"{what} is {'frozen' if self.freeze else 'on hold'} {until} by {self.by}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +67,7 @@ class Standing:
         """Those that have not ended by then."""
         return replace(
             self,
-            holds=tuple(hold for hold in self.holds if now < hold.until_at),
+            holds=tuple(hold for hold in self.holds if hold.until_at is None or now < hold.until_at),
             numbers=tuple(numbers for numbers in self.numbers if now < numbers.until_at),
         )
 

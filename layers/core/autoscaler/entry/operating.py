@@ -10,6 +10,7 @@ from autoscaler.control.passes import Turn
 from autoscaler.control.report import Report, merged_json
 from autoscaler.domain.orders import Purge, Resume
 from autoscaler.entry.context import Context
+from autoscaler.entry.once import once
 from autoscaler.operations import Ask, Asked, Change, LookAhead, LookAround, read_operation
 from autoscaler.telemetry import log, log_reports
 
@@ -21,11 +22,22 @@ def obey(function: str, event: Any, context: Context) -> dict[str, Any]:
     asked = read_operation(event, wired.fleet, now)
     ends_at = now + context.get_remaining_time_in_millis() / 1000.0
     turn = Turn(invocation=context.aws_request_id, ends_at=ends_at, dry_run=asked.dry_run, by_a_person=True)
-    answer, reports = _done(wired, turn, asked)
-    if not isinstance(asked.operation, LookAhead | LookAround | Ask):
-        log("operated", action=asked.action, by=asked.by, reason=asked.reason, dry_run=asked.dry_run)
-        log_reports(function, reports)
+    is_order = not isinstance(asked.operation, LookAhead | LookAround | Ask)
+    if is_order and asked.request_id and not asked.dry_run:
+        answer = once(asked.request_id, context, lambda: _told(function, wired, turn, asked))
+    elif is_order:
+        answer = _told(function, wired, turn, asked)
+    else:
+        answer, _ = _done(wired, turn, asked)
     return {"action": asked.action, "dry_run": asked.dry_run} | answer
+
+
+def _told(function: str, wired: Runtime, turn: Turn, asked: Asked) -> dict[str, Any]:
+    """Do it, and say in the log who wanted it and why."""
+    answer, reports = _done(wired, turn, asked)
+    log("operated", action=asked.action, by=asked.by, reason=asked.reason, dry_run=asked.dry_run)
+    log_reports(function, reports)
+    return answer
 
 
 def _done(wired: Runtime, turn: Turn, asked: Asked) -> tuple[dict[str, Any], list[Report]]:
