@@ -108,7 +108,7 @@ def _state(alarm: Alarm, buckets: Mapping[int, list[float]], at: float, before: 
     breaching = sound = 0
     for values in (buckets.get(number) for number in range(newest - alarm.periods + 1, newest + 1)):
         if values is not None:
-            over = _OVER[alarm.comparison](_statistic(alarm.statistic, values), alarm.threshold)
+            over = _OVER[alarm.comparison](statistic_of(alarm.statistic, values), alarm.threshold)
         elif alarm.missing in {"breaching", "notBreaching"}:
             over = alarm.missing == "breaching"
         else:
@@ -120,7 +120,8 @@ def _state(alarm: Alarm, buckets: Mapping[int, list[float]], at: float, before: 
     return "OK" if alarm.periods - sound < alarm.to_alarm else before
 
 
-def _statistic(name: str, values: list[float]) -> float:
+def statistic_of(name: str, values: list[float]) -> float:
+    """A statistic as CloudWatch names it, of at least one value."""
     match name:
         case "Maximum":
             return max(values)

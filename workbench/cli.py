@@ -33,6 +33,7 @@ from workbench.contest import OURS, POLICIES, Contest, play
 from workbench.demo import Show
 from workbench.drive import MINUTE
 from workbench.drive import Progress as Tick
+from workbench.faces.cloudwatch_face import Published
 from workbench.fleets import EXAMPLE_FLEET, fleet_for
 from workbench.history import Bounds, connect, read_history
 from workbench.knobs import PHYSICS, load_with, physics_of, read_assignments
@@ -144,13 +145,15 @@ def demo(  # noqa: PLR0913 - the options of a command
     settings = load_settings(fleet)
     log_file = Path(tempfile.mkdtemp(prefix="autoscaler-demo-")) / "functions.log"
     run = prepare(_load(trace, hours), load_fleet(fleet), hours=hours, seed=seed)
-    _follow(
-        run,
-        Show(run, settings, fleet, log_file, _say_where() if keep else None).play(),
-        {},
-        _directory(out, "demo", as_json=as_json),
-        as_json=as_json,
-    )
+    directory = _directory(out, "demo", as_json=as_json)
+    kept: list[Published] = []
+    show = Show(run, settings, fleet, log_file, _say_where() if keep else None, kept.append)
+    _follow(run, show.play(), {}, directory, as_json=as_json)
+    if directory is not None:
+        from workbench.report.board import write_dashboard  # noqa: PLC0415 - drawing is an extra
+
+        page = write_dashboard(settings.fleet, kept[-1], directory)
+        Console(stderr=as_json).print(f"the dashboard and its alarms: {page}", markup=False, soft_wrap=True)
     if not as_json:
         Console().print(f"what the functions logged: {log_file}", markup=False, soft_wrap=True)
 

@@ -4,6 +4,7 @@ import json
 import sys
 import uuid
 from getpass import getuser
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -31,7 +32,7 @@ _NO_REASON = "no reason was given"
 
 def add_commands(app: typer.Typer) -> None:
     """Add them to the command line."""
-    for command in (status, plan, why, hold, resume, set_, launch, drain, purge):
+    for command in (status, plan, why, hold, resume, set_, launch, drain, purge, dashboard):
         app.command(command.__name__.rstrip("_"))(command)
 
 
@@ -198,6 +199,29 @@ def purge(  # noqa: PLR0913, PLR0917
             print("nothing was cancelled", file=sys.stderr)  # noqa: T201
             raise typer.Exit(1)
     _order(deployed, event, dry_run=dry_run, as_json=as_json)
+
+
+def dashboard(
+    out: Annotated[Path, typer.Option(help="Directory for dashboard.html, of a demo.")] = Path("out") / "dashboard",
+    stack: Stack = _STACK,
+    local: Local = None,
+) -> None:
+    """Say where the stack's dashboard is; of a demo that was kept running, draw it, with the alarms that ring."""
+    deployed = Deployed(stack=stack, local=local)
+    if local is None:
+        Console().print(deployed.output("DashboardUrl"), markup=False, soft_wrap=True)
+        return
+    published = deployed.published()
+    if not published:
+        raise ConfigError(f"--local ({local}): nothing was published there yet")
+    try:
+        from workbench.report.board import write_dashboard  # noqa: PLC0415 - drawing is an extra
+    except ImportError as error:
+        raise ConfigError(f"dashboard: drawing needs the extra report ({error})") from error
+
+    out.mkdir(parents=True, exist_ok=True)
+    page = write_dashboard(dict(published[0][1].dimensions)["Fleet"], published, out)
+    Console().print(str(page), markup=False, soft_wrap=True)
 
 
 def _given(**options: Any) -> dict[str, Any]:

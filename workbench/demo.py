@@ -25,6 +25,7 @@ from autoscaler.errors import AutoscalerError
 from autoscaler.telemetry import logger
 from workbench.asking import announcement, ask_the_handler
 from workbench.drive import MINUTE, Progress, tick_once
+from workbench.faces.cloudwatch_face import Published, as_json, published
 from workbench.faces.ec2_face import Ec2Face
 from workbench.faces.functions_face import FunctionsFace
 from workbench.faces.jenkins_face import JenkinsFace
@@ -45,7 +46,8 @@ _USER, TOKEN = "autoscaler", "demo-token"
 class Show:
     """One demo: a run whose functions are the real handlers. ``log_file`` takes what they log.
 
-    ``kept``: told where to ask it, once it begins to take commands: half of the hours on, a minute in two seconds, until it is interrupted.
+    ``on_end``: takes what CloudWatch was sent. ``kept``: told where to ask it, once it begins to take commands: half of the hours on,
+    a minute in two seconds, until it is interrupted.
     """
 
     run: Run
@@ -53,6 +55,7 @@ class Show:
     fleet_file: Path
     log_file: Path
     kept: Callable[[str], None] | None = None
+    on_end: Callable[[Published], None] = lambda _published: None
 
     def play(self) -> Iterator[Progress]:
         """Run it, yielding after each simulated minute."""
@@ -79,8 +82,10 @@ class Show:
                 yield from self.run.drive(handlers)
             else:
                 server.functions = FunctionsFace(frozenset(handlers.names))
+                server.published = lambda: as_json(published())
                 with suppress(KeyboardInterrupt):
                     yield from self._keep(server, handlers, self.kept)
+            self.on_end(published())
 
     def _keep(self, server: FaceServer, handlers: "Handlers", told: Callable[[str], None]) -> Iterator[Progress]:
         world, progress, functions = self.run.world, Progress(), server.functions

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import boto3
+import requests
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from autoscaler.errors import ConfigError, TransientError
+from workbench.faces.cloudwatch_face import Published, from_json
 
 _OUTPUTS = {"scale_up": "ScaleUp", "scale_down": "ScaleDown", "operate": "Operate"}
 # A person's event waits up to 45 s for the lease; a call that is tried again would be done twice.
@@ -34,6 +36,26 @@ class Deployed:
             raise (ConfigError if answer.get("errorType") == "ConfigError" else TransientError)(message)
         return answer
 
+    def published(self) -> Published:
+        """What a demo's CloudWatch was sent."""
+        try:
+            answer = requests.get(f"{str(self.local).rstrip('/')}/cloudwatch/published", timeout=60)
+            answer.raise_for_status()
+            return from_json(answer.content)
+        except (requests.RequestException, ValueError) as error:
+            raise TransientError(f"--local ({self.local}): {error}") from error
+
+    def output(self, name: str) -> str:
+        """An output of the stack."""
+        try:
+            [stack] = boto3.client("cloudformation").describe_stacks(StackName=self.stack)["Stacks"]
+        except (BotoCoreError, ClientError) as error:
+            raise ConfigError(f"--stack ({self.stack}): {error}") from error
+        outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+        if name not in outputs:
+            raise ConfigError(f"--stack ({self.stack}): has no output {name}; is it a stack of the autoscaler?")
+        return str(outputs[name])
+
     def _client(self) -> Any:
         if self.local is None:
             return boto3.client("lambda", config=_PATIENT)
@@ -49,11 +71,4 @@ class Deployed:
     def _name(self, function: str) -> str:
         if self.local is not None:
             return function
-        try:
-            [stack] = boto3.client("cloudformation").describe_stacks(StackName=self.stack)["Stacks"]
-        except (BotoCoreError, ClientError) as error:
-            raise ConfigError(f"--stack ({self.stack}): {error}") from error
-        outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
-        if _OUTPUTS[function] not in outputs:
-            raise ConfigError(f"--stack ({self.stack}): has no output {_OUTPUTS[function]}; is it a stack of the autoscaler?")
-        return str(outputs[_OUTPUTS[function]])
+        return self.output(_OUTPUTS[function])

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from moto import mock_aws
-from moto.cloudwatch.models import cloudwatch_backends
 
 from autoscaler import bootstrap
 from autoscaler.config import load_settings
-from autoscaler.domain.datum import Datum
 from autoscaler.domain.model import Fleet
 from workbench import demo
 from workbench.asking import ask_the_handler
@@ -37,23 +35,11 @@ class Deployed:
         answer: dict[str, Any] = handler(event, given)
         return answer
 
-    def published(self) -> list[tuple[float, Datum]]:
-        """What CloudWatch was sent, as it keeps it."""
-        [backend] = [backend for regions in cloudwatch_backends.values() for backend in regions.values() if backend.metric_data]
-        return [
-            (one.timestamp.timestamp(), Datum(name=one.name, values=(one.value,), unit=one.unit, dimensions=_dimensions(one)))
-            for one in backend.metric_data
-        ]
-
     def pass_minutes(self, minutes: int) -> None:
         for _ in range(minutes):
             self.world.move_to(self.world.timeline.now + 60)
             for function in ("publish_metrics", "scale_up", "scale_down"):
                 self.call(function, {})
-
-
-def _dimensions(one: Any) -> tuple[tuple[str, str], ...]:
-    return tuple((dimension.name, dimension.value) for dimension in one.dimensions)
 
 
 @contextmanager

@@ -106,7 +106,14 @@ def test_a_share_of_the_pool_is_taken_an_hour():
 def test_a_build_that_runs_ten_times_what_its_job_takes_makes_its_machine_suspect(elapsed, samples, is_taken):
     learned = Learned(samples={"cpu\nslow": (720.0,) * samples})
     steps, _ = taken(learned, builds=(a_build("slow", elapsed_seconds=elapsed),))
-    assert [step.detail for step in steps] == (["slow has run on it for 2.0 h; four in five of its builds take 720 s"] if is_taken else [])
+    assert [step.detail for step in steps] == (
+        ["slow has run on it for 2.0 h; the longest of its last builds took 720 s"] if is_taken else []
+    )
+
+
+def test_a_long_stage_among_short_ones_of_its_pipeline_is_no_hanging_build():
+    learned = Learned(samples={"cpu\npr-1": (10.0,) * 19 + (3000.0,)})
+    assert taken(learned, builds=(a_build("pr-1", elapsed_seconds=9000.0),))[0] == []
 
 
 def given_up(quarantine, **memory):

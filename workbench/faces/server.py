@@ -33,6 +33,7 @@ class FaceServer:
         self.jenkins: dict[str, JenkinsFace] = {}
         self.ec2: Ec2Face | None = None
         self.functions: FunctionsFace | None = None
+        self.published: Callable[[], bytes] | None = None  # what the local CloudWatch was sent
         self.requests: list[tuple[str, int]] = []  # path, bytes sent
         self.before_answer: Callable[[], None] = lambda: None  # such as letting the world's time catch up with the wall clock
         self.lock = threading.RLock()
@@ -63,6 +64,8 @@ class FaceServer:
         form = dict(parse_qsl(body.decode(), keep_blank_values=True)) if body and is_form else {}
         if url.path.startswith("/lambda/") and self.functions is not None:  # not under the lock: handlers ask the other faces
             return self.functions.handle(url.path.removeprefix("/lambda"), body)
+        if url.path == "/cloudwatch/published" and self.published is not None:
+            return Response(200, {"Content-Type": "application/json"}, self.published())
         with self.lock:
             self.before_answer()
             if url.path.startswith("/ec2") and self.ec2 is not None:

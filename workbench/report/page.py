@@ -20,7 +20,7 @@ from workbench.run import Run
 _VEGA_LITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 _PIXELS_WIDE, _POOLS_A_ROW = 1000, 2
 _MOST_POOLS = 24
-_CONFIG: dict[str, Any] = {
+CONFIG: dict[str, Any] = {
     "font": "Liberation Sans, Arial, sans-serif",
     "view": {"stroke": None},
     "legend": {"orient": "bottom", "columns": 4, "columnPadding": 30, "labelLimit": 220},
@@ -109,7 +109,7 @@ def picture_of(figures: list[Figure], agents: list[Figure], words: str) -> dict[
     together = (
         alt.vconcat(*panels[:-1], *rows, panels[-1], title=words, background="white", padding=16)
         .resolve_scale(color="independent")
-        .configure(**_CONFIG)
+        .configure(**CONFIG)
         .configure_title(anchor="start")
     )
     data = {name: rows for figure in (*figures, *agents) for name, rows in figure.drawing.data.items()}
@@ -152,5 +152,5 @@ def vega_script() -> Markup:
 
 def _stretched(figure: Figure) -> dict[str, Any]:
     """As wide as the page allows; the legend is the page's, where it can wrap."""
-    config = _CONFIG | {"legend": {"disable": True}, "autosize": {"type": "fit", "contains": "padding"}}
+    config = CONFIG | {"legend": {"disable": True}, "autosize": {"type": "fit", "contains": "padding"}}
     return figure.drawing.spec(width="container", height=figure.height) | {"config": config}

@@ -11,6 +11,8 @@ from autoscaler.domain.learning import Lesson
 from autoscaler.domain.limits import living_records
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.model import Fleet
+from autoscaler.domain.numbers import OVERDUE_FACTOR
+from autoscaler.domain.overdue import times_over
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.retire import starved_by_pool
 from autoscaler.domain.room import Room
@@ -103,8 +105,8 @@ def _build_data(situation: Situation, pool: PoolView, dimensions: Dimensions) ->
     overdue = 0
     for build in _builds(pool.agents):
         left = build_remaining_seconds(build, name, learned, situation.now, frozenset())
+        overdue += times_over(build, name, learned, situation.now)[0] > OVERDUE_FACTOR
         if left == float("inf"):
-            overdue += 1
             continue
         elapsed = elapsed_seconds(build, learned, situation.now)
         remaining.append(left)

@@ -41,9 +41,11 @@ TAKEN_AT_LEAST = 1
 # Failures in a row that make a machine suspect, where others of its pool succeed: of builds that fail one time in four by
 # themselves, one in a thousand such rows.
 QUARANTINE_FAILURES = 5
-# A build that has run for so many times what its job takes is not slow, it hangs; of jobs seen so often, and not within the hour.
+# A build that has run for so many times the longest its job took is overdue, and for so many it is not slow, it hangs; of jobs seen so
+# often, and not within the hour.
+OVERDUE_FACTOR = 3.0
+OVERDUE_SAMPLES = 5
 FAR_OVERDUE_FACTOR = 10.0
-FAR_OVERDUE_SAMPLES = 5
 FAR_OVERDUE_AT_LEAST_SECONDS = 3600.0
 # p50 of the boots seen is used once there are this many; the observed idle tail likewise.
 BOOTS_TO_TRUST = 10

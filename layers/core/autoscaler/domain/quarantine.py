@@ -8,16 +8,15 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from autoscaler.domain.agents import Agent
-from autoscaler.domain.durations import job_key, quantiles
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.model import Quarantine
-from autoscaler.domain.numbers import FAR_OVERDUE_AT_LEAST_SECONDS, FAR_OVERDUE_FACTOR, FAR_OVERDUE_SAMPLES, QUARANTINE_FAILURES
+from autoscaler.domain.numbers import FAR_OVERDUE_AT_LEAST_SECONDS, FAR_OVERDUE_FACTOR, QUARANTINE_FAILURES
+from autoscaler.domain.overdue import times_over
 from autoscaler.domain.pace import PACE, Taking, left_this_hour
 from autoscaler.domain.plan import Cordon, Held, Step
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.situation import Situation
-from autoscaler.domain.supply import elapsed_seconds
 
 _SUSPECTED = {Reason.FAILURE_STREAK, Reason.FAR_OVERDUE}
 
@@ -48,16 +47,10 @@ def why_suspect(situation: Situation, agent: Agent) -> tuple[Reason, str] | None
         detail = f"{streak.failures} builds {of_jobs}failed in a row on it within {minutes:.0f} min, while others of its pool succeeded"
         return Reason.FAILURE_STREAK, detail
     for build in agent.node.builds:
-        samples = learned.samples.get(job_key(build.job, agent.pool.name), ())
-        elapsed = elapsed_seconds(build, learned, situation.now)
-        if len(samples) < FAR_OVERDUE_SAMPLES or elapsed <= FAR_OVERDUE_AT_LEAST_SECONDS:
-            continue
-        usual = quantiles(samples).p80_seconds
-        if elapsed > FAR_OVERDUE_FACTOR * usual:
-            return (
-                Reason.FAR_OVERDUE,
-                f"{build.job} has run on it for {elapsed / 3600:.1f} h; four in five of its builds take {usual:.0f} s",
-            )
+        times, longest = times_over(build, agent.pool.name, learned, situation.now)
+        if times > FAR_OVERDUE_FACTOR and times * longest > FAR_OVERDUE_AT_LEAST_SECONDS:
+            hours = times * longest / 3600
+            return Reason.FAR_OVERDUE, f"{build.job} has run on it for {hours:.1f} h; the longest of its last builds took {longest:.0f} s"
     return None
 
 

@@ -1,0 +1,68 @@
+"""The dashboard of a local world in a real browser, without a network."""
+
+import pytest
+
+from autoscaler.domain.datum import Datum
+from browser.conftest import Opened
+from workbench.dashboard import read_widgets
+from workbench.report.board import TEMPLATE, write_dashboard
+
+POOLS = ("cpu", "gpu", "<b>odd</b>")
+
+
+def published():
+    """An hour of three pools, of which one's boots fail."""
+    for minute in range(60):
+        at = 1_800_000_000.0 + minute * 60
+        for number, pool in enumerate(POOLS):
+            dimensions = (("Fleet", "f"), ("Controller", "main"), ("Pool", pool))
+            for name in ("QueueStarved", "AgentsOnline", "NodeFailureStreak"):
+                yield at, Datum(name=name, values=(float(minute % 7 + number),), unit="Count", dimensions=dimensions)
+        whole = {"BreakersOpen": 1.0 if minute > 40 else 0.0, "AgentsOnline": 9.0, "UsdPerHour": 12.5, "JobWaitSeconds": 300.0}
+        for name, value in whole.items():
+            yield at, Datum(name=name, values=(value,), unit="Count", dimensions=(("Fleet", "f"),))
+        for function in ("publish_metrics", "scale_up", "scale_down"):
+            yield at, Datum(name="Heartbeat", values=(1.0,), unit="Count", dimensions=(("Fleet", "f"), ("Function", function)))
+
+
+@pytest.fixture
+def board(browser, tmp_path):
+    file = write_dashboard("f", list(published()), tmp_path)
+    browser.get_log("browser")
+    browser.get(file.as_uri())
+    browser.execute_async_script("window.drawn.then(arguments[0])")
+    return Opened(browser)
+
+
+def test_every_widget_that_has_data_is_drawn_and_the_others_say_so(board):
+    widgets = read_widgets(TEMPLATE, "f", list(published()))
+    drawn = {f"w{number}" for number, widget in enumerate(widgets) if widget.series}
+    assert set(board.run("Object.keys(window.views)")) == drawn
+    for name in drawn:
+        assert board.run(f"document.querySelectorAll('#{name} svg .mark-area path, #{name} svg .mark-line path').length") > 0, name
+    assert len(board.run("[...document.querySelectorAll('.none')].map(one => one.textContent)")) == len(widgets) - len(drawn)
+    assert board.console() == []
+
+
+def test_a_search_finds_every_pool_and_its_name_is_text(board):
+    shown = board.run("[...document.querySelectorAll('#w0 .role-legend-label text')].map(one => one.textContent)")
+    assert set(shown) == set(POOLS)
+    assert board.run("document.querySelectorAll('body b').length") == 0
+
+
+def test_the_alarm_that_rings_stands_out_and_leads_to_its_runbook(board):
+    rings = board.run("[...document.querySelectorAll('.alarms a.rings')].map(one => [one.textContent, one.href])")
+    [(name, link)] = rings
+    assert name == "BreakersOpenAlarm"
+    assert link.endswith("docs/operations.md#breakers-open")
+    assert board.run("document.querySelectorAll('.alarms a').length") > 20
+
+
+def test_nothing_is_loaded_from_anywhere(board):
+    assert board.run("performance.getEntriesByType('resource').map(entry => entry.name)") == []
+
+
+def test_the_page_fits_a_narrow_screen(board):
+    board.resize(420)
+    assert board.run("document.documentElement.scrollWidth") <= 420
+    board.resize(1400)

@@ -1,0 +1,42 @@
+"""The template's dashboard shows what the handlers really publish, and follows the fleet file."""
+
+import json
+
+from typer.testing import CliRunner
+
+from packaging_root import ROOT
+from support.deployed import deployed, event
+from workbench.cli import app
+from workbench.dashboard import dashboard_body, read_widgets
+from workbench.faces.cloudwatch_face import as_json, published
+
+TEMPLATE = ROOT / "template.yaml"
+
+
+def test_every_widget_of_ours_has_data_after_an_hour_of_work(tmp_path):
+    with deployed() as here:
+        here.call("scale_up", event("tick"))
+        jenkins = here.world.controllers["main"]
+        for number in range(6):
+            jenkins.submit(f"job-{number}", "mxnetlinux-gpu", 400.0)
+        jenkins.submit("windows", "mxnetwindows-cpu", 400.0)
+        here.pass_minutes(40)
+        widgets = read_widgets(TEMPLATE, "mxnet-ci", published())
+        assert [widget.title for widget in widgets if not (widget.series or widget.elsewhere)] == []
+        [pools] = [widget for widget in widgets if widget.title == "Agents online by pool"]
+        assert {series.label for series in pools.series} >= {"mxnetlinux-gpu", "mxnetwindows-cpu", "utility"}
+        here.server.published = lambda: as_json(published())
+        ran = CliRunner().invoke(app, ["dashboard", "--local", here.server.url, "--out", str(tmp_path / "d")])
+        assert ran.exit_code == 0, ran.output
+        assert "Agents online by pool" in (tmp_path / "d" / "dashboard.html").read_text(encoding="utf-8")
+
+
+def test_the_body_is_what_cloudwatch_takes():
+    board = json.loads(dashboard_body(TEMPLATE, "mxnet-ci"))
+    assert all(widget["x"] + widget["width"] <= 24 for widget in board["widgets"])
+    places = {(widget["x"], widget["y"]) for widget in board["widgets"]}
+    assert len(places) == len(board["widgets"])
+    assert {widget["type"] for widget in board["widgets"]} == {"alarm", "metric", "log"}
+    text = json.dumps(board)
+    assert "mxnetlinux" not in text  # pools are searched for
+    assert "${" not in text.replace("${PROP('Dim.", "")
