@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from autoscaler.errors import ConfigError
@@ -32,7 +33,7 @@ _NO_REASON = "no reason was given"
 
 def add_commands(app: typer.Typer) -> None:
     """Add them to the command line."""
-    for command in (status, plan, why, hold, resume, set_, launch, drain, purge, dashboard):
+    for command in (status, plan, why, hold, resume, set_, launch, drain, purge, doctor, dashboard):
         app.command(command.__name__.rstrip("_"))(command)
 
 
@@ -199,6 +200,26 @@ def purge(  # noqa: PLR0913, PLR0917
             print("nothing was cancelled", file=sys.stderr)  # noqa: T201
             raise typer.Exit(1)
     _order(deployed, event, dry_run=dry_run, as_json=as_json)
+
+
+def doctor(
+    stack: Stack = _STACK,
+    local: Local = None,
+    dry_run: DryRun = False,  # noqa: FBT002
+    as_json: AsJson = False,  # noqa: FBT002
+) -> None:
+    """Try, inside the functions, whether they can reach and do all that they need; exit code 1 where something is wrong."""
+    findings = Deployed(stack=stack, local=local).call("operate", {"action": "doctor", "dry_run": dry_run})["findings"]
+    if as_json:
+        print(json.dumps(findings))  # noqa: T201
+    else:
+        table = Table("", "of", "what", "", box=SIMPLE_HEAD)
+        signs = {True: "[green]ok[/]", False: "[bold red]no[/]", None: "?"}
+        for finding in findings:
+            table.add_row(signs[finding["fine"]], finding["about"], finding["what"], escape(finding["detail"]))
+        Console().print(table)
+    if any(finding["fine"] is False for finding in findings):
+        raise typer.Exit(1)
 
 
 def dashboard(

@@ -245,3 +245,12 @@ def test_templates_are_found_by_name_and_by_id_and_fixed_versions_ask_nobody(kin
         assert here.compute.template_versions(["three"]) == {"three": "3"}
         with pytest.raises(TransientError):
             here.compute.template_versions(["two"])
+
+
+def test_subnets_that_there_are_not_and_types_that_cannot_be_had_are_told_by_pool(here):
+    assert here.compute.not_offered() == {}
+    here.world.ec2.zones = {"subnet-a": "us-west-2a", "subnet-b": "us-west-2b"}
+    here.world.ec2.unknown_subnets = {"subnet-b"}
+    here.world.ec2.withdrawn = {"c5.18xlarge"}
+    told = here.compute.not_offered()
+    assert told == {"cpu": ("c5.18xlarge cannot be had in subnet-a (us-west-2a)", "there is no subnet subnet-b")}

@@ -111,3 +111,16 @@ def test_a_refusal_of_the_functions_is_one_line(here):
 def test_a_stack_that_is_not_there_or_not_ours_is_said_in_one_line(here):
     with pytest.raises(ConfigError, match=r"--stack \(mine\): .*"):
         Deployed(stack="mine").call("operate", {"action": "status"})
+
+
+def test_the_doctor_shows_what_it_found_and_fails_where_something_is_wrong(here):
+    here.pass_minutes(1)
+    here.world.controllers["main"].submit("job", "utility", 600.0)
+    here.pass_minutes(1)
+    ran = command(here, "doctor")
+    assert ran.exit_code == 0, ran.output
+    assert "Agent/Create" in ran.stdout
+    here.world.ec2.withdrawn.add("c5.18xlarge")
+    ran = command(here, "doctor", "--json")
+    assert ran.exit_code == 1
+    assert any(finding["fine"] is False for finding in json.loads(ran.stdout))

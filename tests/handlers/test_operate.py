@@ -7,7 +7,7 @@ from autoscaler import bootstrap
 from autoscaler.errors import ConfigError, TransientError
 from support.deployed import NOON, deployed, event
 
-SAMPLES = ("hold", "budget", "hold_label", "freeze", "resume", "set", "drain", "purge", "plan", "status", "why")
+SAMPLES = ("hold", "budget", "hold_label", "freeze", "resume", "set", "drain", "purge", "plan", "status", "why", "doctor")
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_every_sample_event_is_understood(here, name):
     assert here.call("operate", event(name))["action"] == event(name).get("action", "hold")
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLES if name not in {"plan", "status", "why", "budget"}])
+@pytest.mark.parametrize("name", [name for name in SAMPLES if name not in {"plan", "status", "why", "budget", "doctor"}])
 def test_a_dry_run_changes_nothing(here, name):
     here.call("scale_up", event("tick"))
     before = bootstrap.runtime().ports.ledger.read().standing
@@ -170,7 +170,7 @@ def test_the_status_shows_queue_agents_limits_and_what_is_held(here):
         ({}, r"action: missing"),
         (
             {"action": "explode"},
-            r"action \('explode'\): input should be 'hold', 'resume', 'set', 'drain', 'purge', 'plan', 'status' or 'why'",
+            r"action \('explode'\): input should be 'hold', 'resume', 'set', 'drain', 'purge', 'plan', 'status', 'why' or 'doctor'",
         ),
         ({"action": "hold", "pool": "nope"}, r"pool \(nope\): is not one of the pools \(mxnetlinux-cpu"),
         ({"action": "hold", "controller": "nope"}, r"controller \(nope\): is not one of the controllers \(main\)"),

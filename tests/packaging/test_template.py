@@ -65,7 +65,13 @@ def test_the_state_outlives_the_stack_and_can_be_restored():
 
 def test_only_what_knows_no_resources_is_allowed_on_everything():
     on_everything = {action for name in FUNCTIONS for s in statements(name) if s["Resource"] == "*" for action in actions(s)}
-    assert on_everything == {"ec2:DescribeInstances", "ec2:DescribeLaunchTemplates", "cloudwatch:PutMetricData"}
+    assert on_everything == {
+        "ec2:DescribeInstances",
+        "ec2:DescribeLaunchTemplates",
+        "ec2:DescribeSubnets",
+        "ec2:DescribeInstanceTypeOfferings",
+        "cloudwatch:PutMetricData",
+    }
     assert all("Condition" in s for s in allowing("cloudwatch:PutMetricData"))
 
 

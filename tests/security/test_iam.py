@@ -21,6 +21,7 @@ FUNCTIONS = {
 OURS, THEIRS = {"aws:ResourceTag/autoscaler:fleet": FLEET}, {"aws:ResourceTag/autoscaler:fleet": "another"}
 # One statement lets every function use the state; a life need not show each of these in each function.
 OF_THE_SHARED_STATEMENT = {"dynamodb:ConditionCheckItem", "dynamodb:DeleteItem"}
+ONLY_WITH_SUBNETS = {"ec2:DescribeSubnets"}  # the example fleet leaves them to its launch templates
 Asked = tuple[str, str, str]  # action, resource, context as JSON: hashable
 
 
@@ -44,7 +45,7 @@ def requests_of(operation: str, params: dict[str, Any]) -> Iterator[Asked]:  # n
             yield asked(operation, "*", **{"cloudwatch:namespace": params["Namespace"]})
         case "secretsmanager:GetSecretValue":
             yield asked(operation, f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:{params['SecretId']}-AbCdEf")
-        case "ec2:DescribeInstances" | "ec2:DescribeLaunchTemplates":
+        case "ec2:DescribeInstances" | "ec2:DescribeLaunchTemplates" | "ec2:DescribeSubnets" | "ec2:DescribeInstanceTypeOfferings":
             yield asked(operation, "*")
         case "ec2:TerminateInstances":
             yield from (asked(operation, f"{EC2}:instance/{i}", **OURS) for i in params["InstanceIds"])
@@ -113,7 +114,7 @@ def test_it_may_not_do_what_only_others_call(life, decide, function):
 @every_function
 def test_it_is_granted_nothing_that_it_never_calls(life, function):
     granted = {action for policy in resolved(FUNCTIONS[function]) for s in policy["Statement"] for action in listed(s["Action"])}
-    assert granted - {action for action, _, _ in needed(life, function)} <= OF_THE_SHARED_STATEMENT
+    assert granted - {action for action, _, _ in needed(life, function)} <= OF_THE_SHARED_STATEMENT | ONLY_WITH_SUBNETS
 
 
 FOREIGN = [

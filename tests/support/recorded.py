@@ -55,6 +55,7 @@ def record_a_life() -> Recorded:
             {"action": "hold", "pool": "utility", "request_id": "once"},
             {"action": "plan"},
             {"action": "why", "subject": "utility"},
+            {"action": "doctor"},
             {"action": "resume"},
             {"action": "purge", "label": "none"},
         ):

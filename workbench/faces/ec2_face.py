@@ -23,6 +23,9 @@ _SPELLED = {
 }
 
 
+_ZONE = "us-west-2a"
+
+
 @dataclass(slots=True)
 class Ec2Face:
     """One region's face."""
@@ -59,10 +62,19 @@ class Ec2Face:
                 return {"InstanceId": request["InstanceId"], "Output": self.ec2.console_of(request["InstanceId"])}
             case "DescribeLaunchTemplates":
                 return {"LaunchTemplates": [self._template(name) for name in sorted(self._named(request))]}
+            case "DescribeSubnets":
+                return {"Subnets": [self._subnet(name) for name in _values(request, "subnet-id") if name not in self.ec2.unknown_subnets]}
+            case "DescribeInstanceTypeOfferings":
+                kinds = [kind for kind in _values(request, "instance-type") if kind not in self.ec2.withdrawn]
+                zones = sorted({_ZONE, *self.ec2.zones.values()})
+                return {"InstanceTypeOfferings": [{"InstanceType": kind, "Location": zone} for kind in kinds for zone in zones]}
             case "DescribeLaunchTemplateVersions":
                 return {"LaunchTemplateVersions": [{"LaunchTemplateData": self.ec2.data_of(_template_of(request))}]}
             case _:
                 raise Ec2Error("InvalidAction", f"The action {action} is not valid for this web service.")
+
+    def _subnet(self, name: str) -> dict[str, Any]:
+        return {"SubnetId": name, "AvailabilityZone": self.ec2.zones.get(name, _ZONE)}
 
     def _named(self, request: dict[str, Any]) -> set[str]:
         """The templates asked for; of ids all must exist, of names in a filter those count that do."""
@@ -86,6 +98,10 @@ class Ec2Face:
         root = f"{action}Response"
         body = _XML_OF[action](answer)
         return 200, f'<{root} xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>r</requestId>{body}</{root}>'.encode()
+
+
+def _values(request: dict[str, Any], name: str) -> list[str]:
+    return [value for wanted in request.get("Filters", []) if wanted["Name"] == name for value in wanted["Values"]]
 
 
 def _template_of(request: dict[str, Any]) -> str:
@@ -200,7 +216,19 @@ def _templates_xml(answer: dict[str, Any]) -> str:
     return f"<launchTemplates>{items}</launchTemplates>"
 
 
+def _rows_xml(outer: str, rows: list[dict[str, str]]) -> str:
+    items = "".join(
+        "<item>"
+        + "".join(f"<{key[0].lower()}{key[1:]}>{escape(value)}</{key[0].lower()}{key[1:]}>" for key, value in row.items())
+        + "</item>"
+        for row in rows
+    )
+    return f"<{outer}>{items}</{outer}>"
+
+
 _XML_OF = {
+    "DescribeSubnets": lambda answer: _rows_xml("subnetSet", answer["Subnets"]),
+    "DescribeInstanceTypeOfferings": lambda answer: _rows_xml("instanceTypeOfferingSet", answer["InstanceTypeOfferings"]),
     "CreateFleet": _fleet_xml,
     "DescribeInstances": _instances_xml,
     "TerminateInstances": _terminating_xml,

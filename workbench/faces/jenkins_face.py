@@ -17,6 +17,7 @@ from workbench.world.jenkins import Controller, Node
 
 CRUMB = "0faafd05f3cf51c429d61c10d061a61d649649d1b14a01e64e3d26630eccefdc"
 _STARTING = "<!DOCTYPE html><html><head><title>Starting Jenkins</title></head><body>Jenkins is getting ready to work</body></html>"
+_CONNECT = "hudson.model.Computer.Connect"
 _PERMISSIONS = {
     "doCreateItem": "hudson.model.Computer.Create",
     "doDelete": "hudson.model.Computer.Delete",
@@ -98,12 +99,19 @@ class JenkinsFace:
             return self._html(403, "<html><title>Error 403 No valid crumb was included in the request</title></html>", mark=False)
         return None
 
+    def _lacking(self, permission: str) -> Response | None:
+        if permission not in self.lacks:
+            return None
+        return self._html(403, "<html>no permission</html>", {"X-Required-Permission": permission})
+
     def _get(self, parts: list[str], request: Request) -> Response:
         match parts:
             case ["jnlpJars", "agent.jar"]:
                 return Response(200, self._headers(), inbound.AGENT_JAR)
             case ["computer", name, "jenkins-agent.jnlp"] if name in self.controller.nodes:
-                return Response(200, self._headers() | {"Content-Type": "application/x-java-jnlp-file"}, inbound.jnlp(name))
+                return self._lacking(_CONNECT) or Response(
+                    200, self._headers() | {"Content-Type": "application/x-java-jnlp-file"}, inbound.jnlp(name)
+                )
             case ["computer", _, "toggleOffline" | "changeOfflineCause" | "doDelete"]:
                 return self._html(405, "<html>Method Not Allowed</html>")
             case [*place, "api", "json"]:
@@ -133,8 +141,10 @@ class JenkinsFace:
 
     def _post(self, parts: list[str], request: Request) -> Response:
         action = parts[-1]
-        if _PERMISSIONS.get(action) in self.lacks:
-            return self._html(403, "<html>no permission</html>", {"X-Required-Permission": _PERMISSIONS[action]})
+        back = action == "toggleOffline" and len(parts) == 3 and parts[1] in self.controller.nodes
+        back = back and self.controller.nodes[parts[1]].temporarily_offline
+        if refused := self._lacking(_CONNECT if back else _PERMISSIONS.get(action, "")):
+            return refused
         match parts:
             case ["computer", "doCreateItem"]:
                 return self._create(request)

@@ -83,6 +83,9 @@ class Ec2:
     template_data: dict[str, dict[str, Any]] = field(default_factory=dict)  # what they say, where it matters
     physics: Physics = CALM
     seed: int = 0  # of what comes by physics alone, so that it is the same for everybody
+    zones: dict[str, str] = field(default_factory=dict)  # of subnets; unlisted ones are in the first zone
+    unknown_subnets: set[str] = field(default_factory=set)
+    withdrawn: set[str] = field(default_factory=set)  # instance types that cannot be had anywhere
     templates: set[str] = field(default_factory=set)  # names of the launch templates that there are
     instances: dict[str, Instance] = field(default_factory=dict)  # all that ever were
     remembered: dict[str, Instance] = field(default_factory=dict)  # those that EC2 still tells of

@@ -43,7 +43,12 @@ class Ask:
     subject: str
 
 
-Operation = Change | Resume | DrainSome | DrainNodes | Purge | LookAhead | LookAround | Ask
+@dataclass(frozen=True, slots=True)
+class Examine:
+    """Whether the functions can reach and do all that they need."""
+
+
+Operation = Change | Resume | DrainSome | DrainNodes | Purge | LookAhead | LookAround | Ask | Examine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +131,10 @@ class _Status(_Order):
     action: Literal["status"]
 
 
+class _Doctor(_Order):
+    action: Literal["doctor"]
+
+
 class _Why(_Order):
     action: Literal["why"]
     subject: Text
@@ -150,7 +159,7 @@ class _Messages(BaseModel):
 
 
 class _Action(BaseModel):
-    action: Literal["hold", "resume", "set", "drain", "purge", "plan", "status", "why"]
+    action: Literal["hold", "resume", "set", "drain", "purge", "plan", "status", "why", "doctor"]
 
 
 def read_operation(event: Any, fleet: Fleet, now: float) -> Asked:
@@ -237,6 +246,11 @@ def _read_why(event: Any, _fleet: Fleet, _now: float) -> Asked:
     return _asked(asked.action, asked, Ask(subject=asked.subject))
 
 
+def _read_doctor(event: Any, _fleet: Fleet, _now: float) -> Asked:
+    asked = checked(_Doctor, event)
+    return _asked(asked.action, asked, Examine())
+
+
 _READERS: dict[str, Callable[[Any, Fleet, float], Asked]] = {
     "hold": _read_hold,
     "resume": _read_resume,
@@ -246,6 +260,7 @@ _READERS: dict[str, Callable[[Any, Fleet, float], Asked]] = {
     "plan": _read_plan,
     "status": _read_status,
     "why": _read_why,
+    "doctor": _read_doctor,
 }
 
 

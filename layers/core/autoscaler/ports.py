@@ -53,6 +53,9 @@ class Controller(Protocol):
     def health(self) -> Mapping[str, Health]:
         """What the node monitors say, by node; the built-in node is "". Without what the account may not see."""
 
+    def sees_jobs(self) -> bool:
+        """Tell whether the account is shown any job."""
+
     def agent_secret(self, name: str) -> str:
         """Read the secret by which a node's agent connects."""
 
@@ -103,6 +106,9 @@ class Compute(Protocol):
 
     def console_output(self, instance_id: str) -> str:
         """What an instance wrote to its console, its end; "" where EC2 has nothing (yet)."""
+
+    def not_offered(self) -> Mapping[str, tuple[str, ...]]:
+        """By pool, a line for each subnet that there is not and each instance type that cannot be had in a subnet's zone."""
 
     def template_versions(self, pools: Collection[str]) -> Mapping[str, str]:
         """The version of its launch template that each pool would launch from now; without those that EC2 does not know."""

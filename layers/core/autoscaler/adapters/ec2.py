@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -28,7 +28,12 @@ FLEET_TAG, POOL_TAG, CONTROLLER_TAG, LAUNCH_TAG, NODE_TAG = (
 _TEMPLATE_VERSION_TAG = "aws:ec2launchtemplate:version"
 _VERSION_NUMBER = {"$Default": "DefaultVersionNumber", "$Latest": "LatestVersionNumber"}
 _CONSOLE_CHARACTERS = 8000  # of the end: why it did not boot stands there
-_PAGINATED = {"DescribeInstances": "describe_instances", "DescribeLaunchTemplates": "describe_launch_templates"}
+_PAGINATED = {
+    "DescribeInstances": "describe_instances",
+    "DescribeInstanceTypeOfferings": "describe_instance_type_offerings",
+    "DescribeLaunchTemplates": "describe_launch_templates",
+    "DescribeSubnets": "describe_subnets",
+}
 _LISTED = ["pending", "running", "stopping", "stopped", "shutting-down"]
 _IDS_A_CALL = 200  # values a filter takes
 _SERVER_ERROR = 500
@@ -156,6 +161,27 @@ class Ec2Compute:
                 versions[name] = str(template[_VERSION_NUMBER[pool.launch_template_version]])
         return versions
 
+    def not_offered(self) -> Mapping[str, tuple[str, ...]]:
+        """Two questions for all pools: where their subnets are, and what can be had there."""
+        wanted = sorted({offering.subnet for pool in self._fleet.pools.values() for offering in pool.offerings} - {""})
+        zones = self._zones(wanted)
+        types = sorted({offering.instance_type for pool in self._fleet.pools.values() for offering in pool.offerings})
+        offered = self._offered(types)
+        found = {name: tuple(_lacking(pool.offerings, zones, offered)) for name, pool in self._fleet.pools.items()}
+        return {name: lines for name, lines in found.items() if lines}
+
+    def _zones(self, subnets: list[str]) -> dict[str, str]:
+        if not subnets:
+            return {}
+        pages = self._pages("DescribeSubnets", {"Filters": [{"Name": "subnet-id", "Values": subnets[:_IDS_A_CALL]}]})
+        return {raw["SubnetId"]: raw["AvailabilityZone"] for page in pages for raw in page["Subnets"]}
+
+    def _offered(self, types: list[str]) -> set[tuple[str, str]]:
+        """Instance type and zone, of all that can be had."""
+        filters = [{"Name": "instance-type", "Values": types[:_IDS_A_CALL]}]
+        pages = self._pages("DescribeInstanceTypeOfferings", {"LocationType": "availability-zone", "Filters": filters})
+        return {(raw["InstanceType"], raw["Location"]) for page in pages for raw in page["InstanceTypeOfferings"]}
+
     def _templates(self, names: Collection[str]) -> dict[str, Any]:
         """Launch templates by name and by id."""
         ids = sorted(name for name in names if name.startswith("lt-"))
@@ -228,3 +254,13 @@ def _launch_error(error: ClientError) -> TransientError:
 
 def _code(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", "Unknown"))
+
+
+def _lacking(offerings: Iterable[Offering], zones: Mapping[str, str], offered: Collection[tuple[str, str]]) -> Iterator[str]:
+    for subnet, kind in dict.fromkeys((offering.subnet, offering.instance_type) for offering in offerings):
+        if subnet and subnet not in zones:
+            yield f"there is no subnet {subnet}"
+        elif subnet and (kind, zones[subnet]) not in offered:
+            yield f"{kind} cannot be had in {subnet} ({zones[subnet]})"
+        elif not subnet and not any(known == kind for known, _ in offered):
+            yield f"{kind} cannot be had in this region"

@@ -6,12 +6,13 @@ from typing import Any
 from autoscaler import bootstrap
 from autoscaler.bootstrap import Runtime
 from autoscaler.control import operate, passes
+from autoscaler.control.doctor import examine
 from autoscaler.control.passes import Turn
 from autoscaler.control.report import Report, merged_json
 from autoscaler.domain.orders import Purge, Resume
 from autoscaler.entry.context import Context
 from autoscaler.entry.once import once
-from autoscaler.operations import Ask, Asked, Change, LookAhead, LookAround, read_operation
+from autoscaler.operations import Ask, Asked, Change, Examine, LookAhead, LookAround, read_operation
 from autoscaler.telemetry import log, log_reports
 
 
@@ -22,7 +23,7 @@ def obey(function: str, event: Any, context: Context) -> dict[str, Any]:
     asked = read_operation(event, wired.fleet, now)
     ends_at = now + context.get_remaining_time_in_millis() / 1000.0
     turn = Turn(invocation=context.aws_request_id, ends_at=ends_at, dry_run=asked.dry_run, by_a_person=True)
-    is_order = not isinstance(asked.operation, LookAhead | LookAround | Ask)
+    is_order = not isinstance(asked.operation, LookAhead | LookAround | Ask | Examine)
     if is_order and asked.request_id and not asked.dry_run:
         answer = once(asked.request_id, context, lambda: _told(function, wired, turn, asked))
     elif is_order:
@@ -56,6 +57,8 @@ def _done(wired: Runtime, turn: Turn, asked: Asked) -> tuple[dict[str, Any], lis
             return _what_stands(wired) | {"plan": merged_json(reports)}, reports
         case LookAround():
             return _what_stands(wired) | {"status": asdict(operate.status(ports, fleet, turn))}, []
+        case Examine():
+            return {"findings": [asdict(finding) for finding in examine(ports, fleet, turn)]}, []
         case Ask():
             return {"subject": asked.operation.subject, "facts": operate.why(ports, fleet, turn, asked.operation.subject)}, []
         case _:

@@ -139,6 +139,11 @@ class JenkinsController:
         """One GET for all nodes; without Agent/Connect the monitors are empty."""
         return read_health(self._session().get("computer/api/json", HEALTH_TREE).json())
 
+    def sees_jobs(self) -> bool:
+        """Ask for the first one."""
+        root = self._session().get("api/json", "jobs[name]{0,1}").json()
+        return isinstance(root, dict) and bool(root.get("jobs"))
+
     def agent_secret(self, name: str) -> str:
         """Read it from the file that a person would download; the REST API does not tell it."""
         answer = self._session().get(f"computer/{quote(name, safe='')}/jenkins-agent.jnlp")

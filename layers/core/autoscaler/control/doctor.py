@@ -1,0 +1,127 @@
+"""The doctor: can the functions reach and do all that they need? Tried, one by one, with the calls that passes make."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from autoscaler.control.observe import observe
+from autoscaler.control.passes import Turn
+from autoscaler.domain.model import Fleet, NodeSpec
+from autoscaler.domain.snapshot import ControllerView, Snapshot
+from autoscaler.errors import AutoscalerError, ConflictError
+from autoscaler.ports import Controller, Ports
+
+_LATE_SECONDS = 180.0
+_CREATE, _CORDON, _UNCORDON = "Agent/Create", "Agent/Disconnect (cordon)", "Agent/Connect (uncordon)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was tried. ``fine`` None: it could not be told."""
+
+    about: str
+    what: str
+    fine: bool | None
+    detail: str
+
+
+def examine(ports: Ports, fleet: Fleet, turn: Turn) -> list[Finding]:
+    """Try everything. ``turn.dry_run``: nothing that Jenkins would have to undo."""
+    found: list[Finding] = []
+    snapshot = None
+    try:
+        snapshot = observe(ports, fleet, ports.ledger.read(), turn.pass_id, turn.invocation)
+        found.append(Finding(about="aws", what="state and ec2:DescribeInstances", fine=True, detail=f"{len(snapshot.instances)} instances"))
+    except AutoscalerError as error:
+        found.append(Finding(about="aws", what="state and ec2:DescribeInstances", fine=False, detail=str(error)))
+    for controller in ports.controllers:
+        view = snapshot.controllers[controller.name] if snapshot else controller.look()
+        found += _controller(controller, view)
+        if view.complete and not turn.dry_run:
+            found += _permissions(controller, fleet)
+    found += _templates(ports, fleet)
+    found += _offerings(ports, fleet)
+    return [*found, *(_passes(snapshot) if snapshot else ())]
+
+
+def _controller(controller: Controller, view: ControllerView) -> Iterator[Finding]:
+    about = controller.name
+    if not view.complete:
+        yield Finding(about=about, what="answers, Overall/Read", fine=False, detail=view.problem or "")
+        return
+    told = f"in {view.response_seconds:.1f} s: {len(view.nodes)} nodes, {len(view.items)} items in the queue"
+    yield Finding(about=about, what="answers, Overall/Read", fine=True, detail=told)
+    hidden = "no job is shown: the queue looks empty without it" if not controller.sees_jobs() else ""
+    yield Finding(about=about, what="Job/Read", fine=not hidden, detail=hidden)
+    builtin = sum(node.executors for node in view.nodes if not node.agent)
+    detail = f"{builtin} executors on the controller itself: builds there can read its secrets" if builtin else ""
+    yield Finding(about=about, what="no builds on the controller", fine=not builtin, detail=detail)
+    if view.set_aside:
+        yield Finding(about=about, what="is understood", fine=False, detail=f"{len(view.set_aside)} entries are not: {view.set_aside[0]}")
+
+
+def _permissions(controller: Controller, fleet: Fleet) -> Iterator[Finding]:
+    """Make a node that nobody ever connects to, do to it what passes do to nodes, and delete it."""
+    name = f"autoscaler-doctor-{fleet.name}"
+    description = f"Made by the doctor of the autoscaler of fleet {fleet.name} to try permissions, and deleted again."
+    spec = NodeSpec(name=name, labels=(name,), executors=1, exclusive=True, remote_dir="/nonexistent", description=description)
+    cordoned = True
+    tries: tuple[tuple[str, Callable[[], object]], ...] = (
+        (_CREATE, lambda: _create(controller, spec)),
+        (_CORDON, lambda: controller.set_offline(name, "tried by the doctor")),
+        (_UNCORDON, lambda: controller.toggle_offline(name, "")),
+        ("Agent/Connect (an agent's secret)", lambda: controller.agent_secret(name)),
+        ("Agent/Delete", lambda: controller.delete_node(name)),
+    )
+    for what, attempt in tries:
+        if what == _UNCORDON and not cordoned:
+            continue
+        try:
+            attempt()
+        except AutoscalerError as error:
+            yield Finding(about=controller.name, what=what, fine=False, detail=str(error))
+            if what == _CREATE:
+                return
+            cordoned = cordoned and what != _CORDON
+        else:
+            yield Finding(about=controller.name, what=what, fine=True, detail="")
+    cannot = "only purge needs it; it cannot be tried without cancelling an item"
+    yield Finding(about=controller.name, what="Job/Cancel", fine=None, detail=cannot)
+
+
+def _create(controller: Controller, spec: NodeSpec) -> None:
+    try:
+        controller.create_node(spec)
+    except ConflictError:
+        return  # left by a doctor who was cut off; this one deletes it
+
+
+def _templates(ports: Ports, fleet: Fleet) -> Iterator[Finding]:
+    try:
+        known = ports.compute.template_versions(fleet.pools)
+    except AutoscalerError as error:
+        yield Finding(about="aws", what="ec2:DescribeLaunchTemplates", fine=False, detail=str(error))
+        return
+    for name, pool in fleet.pools.items():
+        there = f"{pool.launch_template}, version {known[name]}" if name in known else f"there is no {pool.launch_template}"
+        yield Finding(about=name, what="launch template", fine=name in known, detail=there)
+
+
+def _offerings(ports: Ports, fleet: Fleet) -> Iterator[Finding]:
+    try:
+        lacking = ports.compute.not_offered()
+    except AutoscalerError as error:
+        yield Finding(about="aws", what="ec2:DescribeSubnets, ec2:DescribeInstanceTypeOfferings", fine=False, detail=str(error))
+        return
+    for name in fleet.pools:
+        missing = lacking.get(name, ())
+        yield Finding(about=name, what="subnets and instance types", fine=not missing, detail="; ".join(missing))
+
+
+def _passes(snapshot: Snapshot) -> Iterator[Finding]:
+    """When the scheduled functions last looked."""
+    learned = max((learned.seen_at for learned in snapshot.learned.values()), default=0.0)
+    decided = max((window.seen_at for window in snapshot.memory.windows.values()), default=0.0)
+    for function, at in (("publish_metrics", learned), ("scale_down", decided)):
+        ago = snapshot.taken_at - at
+        detail = f"{ago:.0f} s ago" if at else "not yet"
+        yield Finding(about=function, what="looked lately", fine=None if not at else ago < _LATE_SECONDS, detail=detail)
