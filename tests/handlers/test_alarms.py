@@ -59,7 +59,7 @@ def test_a_quiet_day_rings_nothing(here):
 
 def test_a_queue_item_that_no_pool_serves(here):
     submit(here, 1, "sparc")
-    here.pass_minutes(4)
+    here.pass_minutes(3)
     assert ringing_in(here) == set()
     here.pass_minutes(2)
     assert ringing_in(here) == {"QueueUnservable"}
@@ -87,7 +87,7 @@ def test_an_agent_that_runs_full(here, what, field, value):
     here.pass_minutes(6)
     assert ringing_in(here) == {what}
     setattr(node.monitors, field, 10**11)
-    here.pass_minutes(1)
+    here.pass_minutes(2)
     assert ringing_in(here) == set()
 
 

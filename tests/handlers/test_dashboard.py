@@ -13,7 +13,7 @@ from workbench.faces.cloudwatch_face import as_json, published
 TEMPLATE = ROOT / "template.yaml"
 
 
-def test_every_widget_of_ours_has_data_after_an_hour_of_work(tmp_path):
+def test_every_widget_of_ours_has_data_but_those_of_what_should_not_be_has_data_after_some_work(tmp_path):
     with deployed() as here:
         here.call("scale_up", event("tick"))
         jenkins = here.world.controllers["main"]
@@ -22,7 +22,8 @@ def test_every_widget_of_ours_has_data_after_an_hour_of_work(tmp_path):
         jenkins.submit("windows", "mxnetwindows-cpu", 400.0)
         here.pass_minutes(40)
         widgets = read_widgets(TEMPLATE, "mxnet-ci", published())
-        assert [widget.title for widget in widgets if not (widget.series or widget.elsewhere)] == []
+        silent = {widget.title for widget in widgets if not (widget.series or widget.elsewhere)}
+        assert silent == {"Failures in a row on one agent, by pool", "By hand, and in each other's way"}
         [pools] = [widget for widget in widgets if widget.title == "Agents online by pool"]
         assert {series.label for series in pools.series} >= {"mxnetlinux-gpu", "mxnetwindows-cpu", "utility"}
         here.server.published = lambda: as_json(published())

@@ -55,12 +55,21 @@ def test_a_day_at_work_publishes_what_the_design_lists(here):
     here.pass_minutes(14)
     names = {name for name, _ in published()}
     assert names >= {
-        *("QueueLength", "QueueStarved", "QueueUnservable", "QueueWait", "JobWaitSeconds"),
+        *("QueueLength", "QueueStarved", "QueueWait", "JobWaitSeconds"),
         *("ExecutorsTotal", "ExecutorsBusy", "ExecutorsFree", "AgentsOnline", "AgentsBooting", "AgentsDraining"),
-        *("AgentsOffline", "AgentsRequested", "RemainingSeconds", "RemainingPercent", "BuildsOverdue"),
-        *("ControllerResponseSeconds", "Launches", "LaunchesHeld", "Terminations", "BootSeconds", "BootFailures"),
-        *("UsdPerHour", "AgentsLimitUsedPercent", "LaunchRateUsedPercent", "LeaseHeld", "Heartbeat"),
+        *("AgentsOffline", "AgentsRequested", "RemainingSeconds", "RemainingPercent", "BuildsSucceeded"),
+        *("ControllerResponseSeconds", "ControllerDiskFreeBytes", "ControllerMemoryFreeBytes", "Launches", "BootSeconds"),
+        *("AgentDiskFreeBytes", "AgentMemoryFreeBytes", "AgentResponseSeconds", "UsdPerHour", "UsdMonth"),
+        *("AgentsLimitUsedPercent", "LaunchRateUsedPercent", "UsdPerHourUsedPercent", "UsdMonthUsedPercent", "Heartbeat"),
     }
+
+
+def test_what_is_none_costs_nothing(here):
+    here.pass_minutes(6)
+    told = {name for name, dimensions in published() if len(dimensions) == 1}
+    assert not told & {"QueueUnservable", "BuildsOverdue", "NodeFailureStreak", "Terminations", "BootFailures", "LeaseHeld", "HoldsActive"}
+    pools = {dict(dimensions)["Pool"] for _, dimensions in published() if "Pool" in dict(dimensions)}
+    assert pools == {"utility"}  # the only one that has an agent
 
 
 def test_the_heartbeat_beats_only_when_a_pass_was_completed(here):

@@ -4,8 +4,9 @@ import re
 
 import pytest
 
+from autoscaler.domain.metrics import _TOLD_WHEN_ANY
 from autoscaler.domain.numbers import LEASE_SECONDS
-from autoscaler.entry.scheduled import _scaling_data
+from autoscaler.entry.scheduled import _counts
 from packaging_root import ROOT
 from support.builders import a_pool
 from support.template import TEMPLATE
@@ -145,7 +146,7 @@ def test_every_alarm_leads_to_the_topic_or_a_composite_and_to_its_entry_in_the_r
         assert f'<a id="{heading}"></a>' in runbook, name
 
 
-ONLY_WITH_AGENTS_OR_JOBS = {"AgentDiskFreeBytes", "AgentMemoryFreeBytes", "JobWaitSeconds", "QueueWait"}
+ONLY_WITH_AGENTS_OR_JOBS = {"AgentDiskFreeBytes", "AgentMemoryFreeBytes", "JobWaitSeconds", "QueueWait"} | _TOLD_WHEN_ANY
 
 
 def test_every_alarm_watches_a_metric_that_is_really_published():
@@ -161,4 +162,4 @@ def test_every_alarm_watches_a_metric_that_is_really_published():
 
 
 def scaling_counts():
-    return {datum.name for datum in _scaling_data("f", "scale_down", [])}
+    return {*_counts([]), "Heartbeat"}

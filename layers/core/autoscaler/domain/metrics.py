@@ -25,6 +25,15 @@ from autoscaler.domain.wellbeing import Healths, health_of_agents, health_of_con
 _WORST = re.compile("QueueWait|AgentsLimitUsedPercent|NodeFailureStreak|(Agent|Controller)(DiskFreeBytes|MemoryFreeBytes|ResponseSeconds)")
 
 
+# Who watches these takes none for no data.
+_TOLD_WHEN_ANY = frozenset(
+    {
+        *("AgentsInQuarantine", "AgentsStuck", "BreakersOpen", "BuildsOverdue", "ControllersUnread", "ControllerExecutorsBusy"),
+        *("DrainsOverdue", "HoldsActive", "NodeFailureStreak", "OverridesActive", "QueueUnservable"),
+    }
+)
+
+
 def measure(situation: Situation, lessons: Mapping[str, Lesson], healths: Healths) -> list[Datum]:
     """Describe queue, executors, agents, builds and machines. ``lessons``: what the look taught, by controller."""
     parts: list[Datum] = []
@@ -34,7 +43,13 @@ def measure(situation: Situation, lessons: Mapping[str, Lesson], healths: Health
         parts += _controller_data(situation, view, healths)
     nothing = [one(name, 0, COUNT, ()) for name in _COUNTED]
     data = [*parts, *_fleet_totals(situation.fleet, [*nothing, *parts]), *_fleet_data(situation)]
-    return [datum for datum in data if datum.values]
+    return [datum for datum in data if _says_something(datum)]
+
+
+def _says_something(datum: Datum) -> bool:
+    """Tell whether it is worth its price: a metric costs money by the hour it is sent in, and most counts are 0 most of the time."""
+    silent = len(datum.dimensions) > 1 or datum.name in _TOLD_WHEN_ANY
+    return any(datum.values) if datum.unit == COUNT and silent else bool(datum.values)
 
 
 def _controller_data(situation: Situation, view: ControllerView, healths: Healths) -> Iterator[Datum]:
@@ -51,8 +66,8 @@ def heartbeat(fleet: str, function: str) -> Datum:
 
 
 def scaling(fleet: str, counts: Mapping[str, int]) -> list[Datum]:
-    """Describe what a pass did: Launches, LaunchesHeld, Terminations, LeaseHeld."""
-    return [one(name, count, COUNT, (("Fleet", fleet),)) for name, count in counts.items()]
+    """Describe what a pass did: Launches, LaunchesHeld, Terminations, LeaseHeld. What it did not do is not told."""
+    return [one(name, count, COUNT, (("Fleet", fleet),)) for name, count in counts.items() if count]
 
 
 def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, healths: Healths) -> Iterator[Datum]:

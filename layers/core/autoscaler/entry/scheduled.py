@@ -117,9 +117,13 @@ def _turns(wired: Runtime, context: Context, command: Command) -> Iterator[Turn]
 
 
 def _scaling_data(fleet: str, function: str, reports: list[Report]) -> list[Datum]:
+    return [*scaling(fleet, _counts(reports)), heartbeat(fleet, function)]
+
+
+def _counts(reports: list[Report]) -> dict[str, int]:
     results = [result for report in reports for result in report.results]
     held = {(h.controller, h.pool, h.reason) for report in reports for h in report.plan.held}
-    counts = {
+    return {
         "Launches": done(results, Launch),
         "LaunchesHeld": sum(reason in _HOLDS_LAUNCHES for _, _, reason in held),
         "Terminations": done(results, Terminate),
@@ -128,7 +132,6 @@ def _scaling_data(fleet: str, function: str, reports: list[Report]) -> list[Datu
         "SweepsStopped": sum(reason is Reason.SWEEP_LIMIT for _, _, reason in held),
         "LeaseHeld": 0,
     }
-    return [*scaling(fleet, counts), heartbeat(fleet, function)]
 
 
 def _quarantines(results: list[Result]) -> int:
