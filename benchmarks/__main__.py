@@ -6,13 +6,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import baserock, cold, often, simulation, size
+from benchmarks import baserock, cold, monthly, often, simulation, size
 from benchmarks.figures import Figures, machine
 
 SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
     "size": size.measure,
     "cold": cold.measure,
     "often": often.measure,
+    "monthly": monthly.measure,
     "simulation": simulation.measure,
     "baserock": baserock.measure,
 }
