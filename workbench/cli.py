@@ -43,7 +43,7 @@ from workbench.tune import Workplace
 from workbench.tune import tune as run_tuning
 from workbench.tuned import tables_of
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 FleetFile = Annotated[Path, typer.Option("--fleet", help="The fleet file.", show_default="the MXNet example")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 TraceFile = Annotated[Path | None, typer.Option(help="A workload trace (CSV, may be gzipped).", show_default="2018-09-04 of the MXNet CI")]
