@@ -7,6 +7,7 @@ from random import Random
 import boto3
 import pytest
 from moto import mock_aws
+from moto.dynamodb.responses import DynamoHandler
 
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.domain.durations import Arrivals, Expected, Learned, RunSeen, Sequel, Sighting, StageSeen, Streak
@@ -20,6 +21,17 @@ from workbench.demo import TABLE, create_table
 from workbench.memory import MemoryState
 
 
+def one_at_a_time(monkeypatch):
+    """DynamoDB checks a condition and writes in one; moto does the one after the other, and another thread may come in between."""
+    lock, call = threading.RLock(), DynamoHandler.call_action
+
+    def call_alone(handler):
+        with lock:
+            return call(handler)
+
+    monkeypatch.setattr(DynamoHandler, "call_action", call_alone)
+
+
 @pytest.fixture(params=["memory", "dynamodb"])
 def state(request, monkeypatch):
     if request.param == "memory":
@@ -27,6 +39,7 @@ def state(request, monkeypatch):
         return
     for name, value in {"AWS_DEFAULT_REGION": "us-west-2", "AWS_ACCESS_KEY_ID": "t", "AWS_SECRET_ACCESS_KEY": "t"}.items():
         monkeypatch.setenv(name, value)
+    one_at_a_time(monkeypatch)
     with mock_aws():
         create_table()
         client = boto3.client("dynamodb")

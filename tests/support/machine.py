@@ -1,5 +1,6 @@
 """A world in which anything happens, as a hypothesis state machine: the fleet's promises are checked at each step and in the end."""
 
+from contextlib import suppress
 from random import Random
 
 from hypothesis import strategies as st
@@ -8,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from autoscaler.control import passes
 from autoscaler.domain.model import Market
 from autoscaler.domain.orders import DrainSome, LaunchSome
+from autoscaler.domain.standing import Hold, Scope, hold
 from autoscaler.errors import AutoscalerError
 from support.builders import a_pool, an_offering
 from support.worlds import in_memory
@@ -120,6 +122,21 @@ class AnythingHappens(RuleBasedStateMachine):
         asked = {"pool": pool, "count": count, "reason": "by hand", "request_id": f"r-{self.chance.getrandbits(40)}"}
         order = LaunchSome(controller="main", keep_seconds=0.0, **asked) if more else DrainSome(controller=None, **asked)
         self._run(lambda: passes.carry_out(self.fleet.ports, self.fleet.fleet, self.fleet.turn(), order))
+
+    @rule(pool=st.sampled_from(POOLS), minutes=st.integers(1, 60), freeze=st.booleans())
+    def a_person_holds_a_pool(self, pool, minutes, freeze):
+        now = self.world.timeline.now
+        new = Hold(scope=Scope.POOL, name=pool, since_at=now, until_at=now + minutes * MINUTE, by="ada", reason="r", freeze=freeze)
+        with suppress(AutoscalerError):
+            self.fleet.state.save_standing(hold(self.fleet.state.read().standing.at(now), new))
+        self.minutes(1)
+
+    @rule(which=st.integers(0, 9))
+    def a_machine_begins_to_fail_whatever_it_builds(self, which):
+        nodes = sorted(name for name, node in self.jenkins.nodes.items() if node.connected)
+        if nodes:
+            self.jenkins.nodes[nodes[which % len(nodes)]].fails_builds = True
+        self.minutes(1)
 
     @rule(pool=st.sampled_from(POOLS))
     def a_launch_template_gets_a_new_version(self, pool):
