@@ -18,12 +18,12 @@ from support.forks import told
 from workbench.world.faults import ConnectionLostError, Fault, Faults, StatusError
 
 READS = {
-    *("state read", "jenkins queue", "jenkins computer", "jenkins api"),
+    *("state read", "jenkins queue", "jenkins computer", "jenkins api", "jenkins job"),
     *("ec2 DescribeInstances", "ec2 DescribeLaunchTemplates", "ec2 GetConsoleOutput"),
 }
 HANGS_SECONDS = 50.0
 # Alike but for when they happen: of these, the first few are cut off.
-AS_MANY = {"publish_metrics": 5, "register_agent": 5}
+AS_MANY = {"publish_metrics": 3, "register_agent": 3}
 
 
 class Way(StrEnum):
@@ -133,9 +133,13 @@ class Cutting:
         live(self.faults, process, invocation)
 
     def _cut(self, minute: int, calls: list[str]) -> Process:
-        """Fork for each call; return how this process goes on. Dying after a read is like hanging in it: nothing took effect."""
+        """Fork for each call; return how this process goes on.
+
+        Dying after a read is like hanging in it, nothing took effect; an answer to a read that is lost is a read that fails; and hanging in
+        one read is like hanging in the one before it.
+        """
         for at, call in enumerate(calls):
-            if self.way is Way.DIES and call in READS:
+            if call in READS and (self.way in {Way.DIES, Way.LOST} or (self.way is Way.HANGS and at and calls[at - 1] in READS)):
                 continue
             self.cases += 1
             if self._forked(f"{self.function}, minute {minute}, call {at} ({call}) {self.way}"):
