@@ -83,7 +83,7 @@ BUGS = (
         file="control/nodes.py",
         was="controller.set_offline(step.node, step.mark.text)",
         becomes="controller.toggle_offline(step.node, step.mark.text)",
-        found_by=("tests/handlers/test_instance_events.py",),
+        found_by=("tests/handlers/test_instance_events.py::test_our_own_retire_mark_gives_way",),
     ),
     Bug(
         name="a person's mark is overwritten",
@@ -104,7 +104,7 @@ BUGS = (
         file="domain/agents.py",
         was="return Phase.RETIRING if mark.kind is MarkClass.RETIRE else Phase.DRAINING",
         becomes="return Phase.RETIRING",
-        found_by=("tests/handlers/test_instance_events.py",),
+        found_by=("tests/handlers/test_instance_events.py::test_demand_never_brings_it_back_and_another_is_launched",),
     ),
     Bug(
         name="an instance that a list does not show is taken for gone",
@@ -154,21 +154,21 @@ BUGS = (
         was="    except UnansweredError as error:\n        return Result(",
         becomes="    except UnansweredError as error:\n        _advance(ports, sent, replace(sent, state=IntentState.SETTLED))\n"
         "        return Result(",
-        found_by=("tests/scenarios/test_faults.py",),
+        found_by=("tests/scenarios/test_faults.py::test_a_lost_launch_is_found_by_its_tag_and_not_repeated",),
     ),
     Bug(
         name="a launch is sent again with another token",
         file="control/launches.py",
         was="settle(ports, pool, sent, ports.compute.launch(sent.request))",
         becomes="settle(ports, pool, sent, ports.compute.launch(sent.request.replace('Token\": \"', 'Token\": \"x')))",
-        found_by=("tests/scenarios/test_faults.py",),
+        found_by=("tests/scenarios/test_faults.py::test_a_lost_launch_that_no_list_shows_yet_is_sent_again_with_the_same_token",),
     ),
     Bug(
         name="a launch that never came to be keeps its reservation for ever",
         file="control/launches.py",
         was="    elif now - intent.empty_look_at >= SECOND_LOOK_SECONDS:\n",
         becomes="    elif now < intent.created_at:\n",
-        found_by=("tests/scenarios/test_faults.py",),
+        found_by=("tests/scenarios/test_faults.py::test_a_launch_that_stays_without_answer_is_given_up_and_its_room_comes_back",),
     ),
     Bug(
         name="launches under way do not count against the limits",
@@ -189,7 +189,7 @@ BUGS = (
         file="control/passes.py",
         was="while not ports.lease.acquire(owner, now=ports.clock(), until=ports.clock() + LEASE_SECONDS):",
         becomes="while ports.lease.acquire(owner, now=ports.clock(), until=ports.clock() + LEASE_SECONDS) is None:",
-        found_by=("tests/scenarios/test_faults.py",),
+        found_by=("tests/scenarios/test_faults.py::test_two_passes_never_act_at_once",),
     ),
     Bug(
         name="two instances get the same slot",
@@ -203,7 +203,7 @@ BUGS = (
         file="domain/slots.py",
         was="elif agent.instance is InstanceState.TERMINATED and situation.now - ended_since >= SLOT_REST_SECONDS:",
         becomes="elif situation.now >= ended_since:",
-        found_by=("tests/scenarios/test_slots.py",),
+        found_by=("tests/scenarios/test_slots.py::test_a_slot_stays_offline_until_its_machine_has_surely_ended",),
     ),
     Bug(
         name="a sweep takes as many as it finds",
@@ -217,14 +217,14 @@ BUGS = (
         file="domain/breakers.py",
         was="until_at=now + pause if count >= BREAKER_FAILURES else 0.0,",
         becomes="until_at=0.0,",
-        found_by=("tests/scenarios/test_boots.py",),
+        found_by=("tests/scenarios/test_boots.py::test_a_broken_image_does_not_launch_for_ever",),
     ),
     Bug(
         name="a fallback to on-demand asks for spot again",
         file="adapters/ec2.py",
         was="spot = launch.market is Market.SPOT",
         becomes="spot = any(offering.market is Market.SPOT for offering in pool.offerings)",
-        found_by=("tests/scenarios/test_spot.py",),
+        found_by=("tests/scenarios/test_spot.py::test_a_fallback_really_asks_for_on_demand",),
     ),
     Bug(
         name="draining agents count as supply",
@@ -245,7 +245,9 @@ BUGS = (
         file="entry/announced.py",
         was="        _fail_if_undone(reports)\n",
         becomes="",
-        found_by=("tests/handlers/test_instance_events.py",),
+        found_by=(
+            "tests/handlers/test_instance_events.py::test_an_announcement_that_could_not_be_acted_on_fails_so_that_lambda_tries_again",
+        ),
     ),
     Bug(
         name="a job that comes at any time is expected an hour after each time",
@@ -274,5 +276,12 @@ BUGS = (
         was="foreseen=foreseen.get(name, NOTHING).stages)",
         becomes="foreseen=0)",
         found_by=("tests/unit/test_stages.py",),
+    ),
+    Bug(
+        name="a machine is blamed for code that fails everywhere",
+        file="domain/quarantine.py",
+        was="and learned.succeeded_at.get(agent.pool.name, 0.0) > streak.since_at",
+        becomes="",
+        found_by=("tests/unit/test_quarantine.py",),
     ),
 )
