@@ -56,6 +56,11 @@ def test_each_scheduled_function_runs_every_minute_and_nothing_is_retried(name):
     assert "ReservedConcurrentExecutions" not in FUNCTIONS[name] | SHARED
 
 
+def test_a_message_that_comes_once_is_tried_again():
+    """The next tick makes good what a scheduled function failed at; nobody sends the budget's message twice."""
+    assert FUNCTIONS["OperateFunction"]["EventInvokeConfig"] == {"MaximumRetryAttempts": 2, "MaximumEventAgeInSeconds": 3600}
+
+
 def test_the_state_outlives_the_stack_and_can_be_restored():
     table = RESOURCES["StateTable"]
     assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("Retain", "Retain")

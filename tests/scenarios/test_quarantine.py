@@ -69,3 +69,16 @@ def metric(day, name):
 
 def last(day, name):
     return values(day, name)[-1]
+
+
+def test_a_jenkins_that_answers_slowly_does_not_keep_a_look_from_its_end():
+    day = a_day(executors=8)
+    day.minutes(10)
+    day.queue(30, seconds=70.0)
+    day.minutes(1)
+    day.fleet.faults.meanwhile = lambda call: day.world.timeline.sleep(3.0) if call == "jenkins job" else None
+    day.world.move_to(day.world.timeline.now + 60.0)
+    began = day.world.timeline.now
+    day.fleet.publish_metrics()
+    assert day.world.timeline.now - began < 20.0
+    assert day.fleet.state.read().learned["main"].running == {}  # what it saw is learned, and not asked for again
