@@ -8,6 +8,7 @@ from autoscaler.domain.datum import Datum
 from autoscaler.domain.learning import Lesson, learn
 from autoscaler.domain.metrics import measure
 from autoscaler.domain.model import Fleet
+from autoscaler.domain.numbers import RESULTS_SECONDS
 from autoscaler.domain.results import BuildResult, gone_since
 from autoscaler.domain.situation import Situation, assess
 from autoscaler.domain.snapshot import Health, Snapshot
@@ -37,9 +38,10 @@ def study(ports: Ports, fleet: Fleet, turn: Turn) -> tuple[Situation, dict[str, 
     snapshot = observe_without_instances(ports, ports.ledger.read(), turn.invocation)
     situation = assess(snapshot, fleet)
     lessons: dict[str, Lesson] = {}
+    ask_until = ports.clock() + RESULTS_SECONDS
     for port in ports.controllers:
         controller = port.name
-        lesson = lessons[controller] = learn(situation, controller, _results(ports, port, snapshot))
+        lesson = lessons[controller] = learn(situation, controller, _results(ports, port, snapshot, ask_until))
         if not lesson.learned.tells_what(snapshot.learned[controller]):
             try:
                 ports.notebook.save_learned(controller, lesson.learned)
@@ -50,10 +52,13 @@ def study(ports: Ports, fleet: Fleet, turn: Turn) -> tuple[Situation, dict[str, 
     return situation, lessons
 
 
-def _results(ports: Ports, controller: Controller, snapshot: Snapshot) -> dict[str, BuildResult]:
-    """Ask how the builds ended that are gone since the last look. Where one cannot be asked for, the others stay unknown, too."""
+def _results(ports: Ports, controller: Controller, snapshot: Snapshot, ask_until: float) -> dict[str, BuildResult]:
+    """Ask how the builds ended that are gone since the last look. Where one cannot be asked for, or in time, the others stay unknown."""
     found: dict[str, BuildResult] = {}
     for gone in gone_since(snapshot.learned[controller.name], snapshot.controllers[controller.name]):
+        if ports.clock() >= ask_until:
+            ports.log("results_not_asked", controller=controller.name, seconds=RESULTS_SECONDS)
+            break
         try:
             result = controller.result(gone.run)
         except AutoscalerError as error:

@@ -38,6 +38,9 @@ STUCK_TRY_AGAIN_SECONDS = 3600.0
 # Agents taken because a machine, a template or an age is not what it should be, at most this share of a pool an hour.
 TAKEN_SHARE = 0.2
 TAKEN_AT_LEAST = 1
+# How builds ended is asked for no longer than this a look: a slow controller must not keep it from saving what it saw, or the next look
+# would ask for the same again.
+RESULTS_SECONDS = 10.0
 # Failures in a row that make a machine suspect, where others of its pool succeed: of builds that fail one time in four by
 # themselves, one in a thousand such rows.
 QUARANTINE_FAILURES = 5
