@@ -10,7 +10,8 @@ from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
-from workbench.faces.ec2_face import Ec2Face, error_xml
+from workbench.faces.ec2_face import Ec2Face
+from workbench.faces.ec2_wire import error_xml
 from workbench.faces.functions_face import FunctionsFace
 from workbench.faces.jenkins_face import JenkinsFace, Request, Response
 from workbench.world.faults import ConnectionLostError, StatusError
