@@ -20,13 +20,13 @@ from rich.live import Live
 from rich.progress import MofNCompleteColumn, Progress
 from rich.table import Table
 
+from autoscaler.adapters.launch_templates import check_templates
 from autoscaler.config import load_fleet, load_settings
 from autoscaler.domain.demand import explain_match
 from autoscaler.domain.labels import LabelSyntaxError, parse
 from autoscaler.domain.model import Fleet
 from autoscaler.errors import AutoscalerError, ConfigError
 from workbench import cli_operate, live
-from workbench.checks import check_templates
 from workbench.compare import Workload, carried_workloads, entries
 from workbench.compare import compare as run_comparison
 from workbench.contest import OURS, POLICIES, Contest, play

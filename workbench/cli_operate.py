@@ -209,7 +209,8 @@ def doctor(
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Try, inside the functions, whether they can reach and do all that they need; exit code 1 where something is wrong."""
-    findings = Deployed(stack=stack, local=local).call("operate", {"action": "doctor", "dry_run": dry_run})["findings"]
+    deployed, event = Deployed(stack=stack, local=local), {"action": "doctor", "dry_run": dry_run}
+    findings = [finding for function in ("operate", "scale_up") for finding in deployed.call(function, event)["findings"]]
     if as_json:
         print(json.dumps(findings))  # noqa: T201
     else:

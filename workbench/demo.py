@@ -216,6 +216,7 @@ def environment(server: FaceServer, settings: FleetSettings, fleet_file: Path) -
         "AWS_ACCESS_KEY_ID": "demo",
         "AWS_SECRET_ACCESS_KEY": "demo",
         "AWS_ENDPOINT_URL_EC2": f"{server.url}/ec2/",
+        "AWS_ENDPOINT_URL_SERVICE_QUOTAS": f"{server.url}/service-quotas/",
         "AGENT_ACCOUNT": ACCOUNT,
         "AGENT_ROLES": f"{AGENT_ROLE_ID}={profile_arn(AGENT_ROLE)}",
         "POWERTOOLS_SERVICE_NAME": "autoscaler",

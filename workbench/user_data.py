@@ -9,8 +9,6 @@ from autoscaler.errors import ConfigError
 ROOT = Path(__file__).parents[1]
 TEMPLATE = ROOT / "template.yaml"
 INSTALLERS = {"linux": "install", "windows": "install.ps1"}
-# What EC2 takes, before base64.
-LIMIT_BYTES = 16 * 1024
 _INCLUDE = re.compile(r"^@include (\S+)\n", re.MULTILINE)
 
 

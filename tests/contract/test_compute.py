@@ -247,10 +247,16 @@ def test_templates_are_found_by_name_and_by_id_and_fixed_versions_ask_nobody(kin
             here.compute.template_versions(["two"])
 
 
-def test_subnets_that_there_are_not_and_types_that_cannot_be_had_are_told_by_pool(here):
-    assert here.compute.not_offered() == {}
-    here.world.ec2.zones = {"subnet-a": "us-west-2a", "subnet-b": "us-west-2b"}
-    here.world.ec2.unknown_subnets = {"subnet-b"}
-    here.world.ec2.withdrawn = {"c5.18xlarge"}
-    told = here.compute.not_offered()
-    assert told == {"cpu": ("c5.18xlarge cannot be had in subnet-a (us-west-2a)", "there is no subnet subnet-b")}
+def test_a_launch_that_is_only_tried_launches_nothing_and_says_what_would_keep_it(here):
+    here.compute.try_launch(a_launch())
+    assert here.compute.instances() == ()
+    assert send(here).instances  # its token was not used up
+    here.world.ec2.refuse = "UnauthorizedOperation", "You are not authorized to perform this operation."
+    with pytest.raises(LaunchRefusedError, match="UnauthorizedOperation"):
+        here.compute.try_launch(a_launch())
+
+
+def test_a_try_that_is_not_answered_is_told_from_one_that_is_refused(here):
+    here.faults.plan(Fault("ec2 CreateFleet", times=9))
+    with pytest.raises(UnansweredError):
+        here.compute.try_launch(a_launch())

@@ -114,6 +114,16 @@ def test_a_controller_that_cannot_be_read(here):
     assert ringing_in(here) == {"ControllerUnread"}
 
 
+def test_a_controller_that_answers_slowly(here):
+    here.server.before_answer = lambda: here.world.move_to(here.world.timeline.now + 4.0)  # each of a look's three requests
+    for minute in range(5):
+        assert "ControllerSlow" not in ringing_in(here), minute
+        here.call("publish_metrics", {})
+        here.world.move_to(here.world.timeline.now + 48.0)
+    here.call("publish_metrics", {})
+    assert "ControllerSlow" in ringing_in(here)
+
+
 def test_boots_that_fail(here):
     here.world.ec2.on_running = lambda _instance: None
     submit(here, 3, seconds=60.0)
@@ -203,3 +213,29 @@ def test_an_instance_that_may_not_be_terminated(here):
     instance.protected = True
     here.pass_minutes(30)
     assert ringing_in(here) == {"AgentsStuck"}
+
+
+def test_a_drain_that_takes_longer_than_it_should(tmp_path):
+    file = Path(tmp_path) / "fleet.yaml"
+    file.write_text(LOW_LIMITS.replace("executors: 1,", "executors: 1, drain_timeout_seconds: 600,"), encoding="utf-8")
+    with deployed(file) as here:
+        here.call("scale_up", event("tick"))
+        node = an_agent(here)
+        here.call("scale_down", {"nodes": [node.name], "reason": "to be slow"})
+        here.pass_minutes(10)
+        assert "DrainsOverdue" not in ringing_in(here)
+        here.pass_minutes(3)
+        assert "DrainsOverdue" in ringing_in(here)
+        assert node.builds  # an alarm, never a kill
+
+
+def test_more_to_repair_than_may_be_repaired_at_once(here):
+    here.call("operate", event("set") | {"pool": CPU, "min_agents": 12, "max_agents": 20, "warm_executors": 0, "minutes": 600})
+    here.pass_minutes(10)
+    assert ringing_in(here) == set()
+    for name in [name for name in jenkins(here).nodes if name.startswith(CPU)]:
+        jenkins(here).delete_node(name)  # somebody cleared Jenkins' nodes: what is left in EC2 is of no use, and much at once
+    here.pass_minutes(4)
+    assert ringing_in(here) == {"SweepsStopped"}
+    here.pass_minutes(10)
+    assert ringing_in(here) == set()

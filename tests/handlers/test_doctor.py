@@ -2,7 +2,9 @@
 
 import pytest
 
+from autoscaler.errors import ConfigError
 from support.deployed import deployed, event
+from workbench.world.faults import Fault
 
 PERMISSIONS = {
     "hudson.model.Computer.Create": {"Agent/Create"},
@@ -23,6 +25,10 @@ def fleet():
 
 def findings(fleet, **facts):
     return fleet.call("operate", event("doctor") | facts)["findings"]
+
+
+def launches(fleet, **facts):
+    return fleet.call("scale_up", event("doctor") | facts)["findings"]
 
 
 def wrong(fleet):
@@ -57,8 +63,50 @@ def test_what_ec2_does_not_have_is_named(fleet):
     fleet.world.ec2.templates.discard("mxnetlinux-gpu")
     fleet.world.ec2.withdrawn.add("g3.8xlarge")
     said = wrong(fleet)
-    assert said["mxnetlinux-gpu", "launch template"] == "there is no mxnetlinux-gpu"
+    assert said["mxnetlinux-gpu", "launch template, user data"] == "there is no such launch template, or not that version of it"
     assert said["mxnetlinux-gpu", "subnets and instance types"] == "g3.8xlarge cannot be had in this region"
+
+
+def test_a_launch_template_without_user_data_is_named(fleet):
+    fleet.world.ec2.template_data["utility"]["UserData"] = ""
+    assert wrong(fleet) == {("utility", "launch template, user data"): "UserData is missing: nothing would make an agent of the instance"}
+
+
+def test_a_quota_below_the_pools_limits_is_named_with_both_numbers(fleet):
+    fleet.world.ec2.quotas["Running On-Demand P instances"] = 8.0
+    [((_, what), detail)] = wrong(fleet).items()
+    assert what == "Running On-Demand P instances"
+    assert detail.endswith("vCPUs at their limits, the quota is 8")
+
+
+@pytest.mark.parametrize(
+    ("call", "action"),
+    [
+        ("service-quotas ListServiceQuotas", "ListServiceQuotas"),
+        ("ec2 DescribeInstanceTypeOfferings", "DescribeInstanceTypeOfferings"),
+        ("ec2 DescribeInstanceTypes", "DescribeInstanceTypes"),
+        ("ec2 DescribeLaunchTemplateVersions", "DescribeLaunchTemplateVersions"),
+    ],
+)
+def test_what_aws_denies_is_named_and_the_rest_is_tried(fleet, call, action):
+    fleet.server.ec2.faults.plan(Fault(call, times=9, status=403, code="AccessDenied"))
+    [((about, what), detail)] = wrong(fleet).items()
+    assert (about, detail) == ("aws", f"{action}: AccessDenied")
+    assert action in what
+
+
+def test_a_launch_is_tried_for_every_pool_and_launches_nothing(fleet):
+    before = set(fleet.world.ec2.instances)
+    found = launches(fleet)
+    assert {(finding["about"], finding["fine"]) for finding in found} == {(pool, True) for pool in fleet.fleet.pools}
+    fleet.world.ec2.refuse = "UnauthorizedOperation", "You are not authorized to perform this operation."
+    assert all(finding["fine"] is False and "UnauthorizedOperation" in finding["detail"] for finding in launches(fleet, dry_run=True))
+    assert set(fleet.world.ec2.instances) == before
+
+
+def test_an_action_that_scale_up_does_not_know_is_refused(fleet):
+    with pytest.raises(ConfigError, match="action"):
+        fleet.call("scale_up", {"action": "hold"})
 
 
 def test_functions_that_do_not_run_are_said(fleet):

@@ -8,13 +8,13 @@ import pytest
 import tree_sitter_powershell
 from tree_sitter import Language, Parser
 
+from autoscaler.adapters.launch_templates import USER_DATA_BYTES, check_templates
 from packaging_root import ROOT
 from support.builders import a_fleet, a_pool
 from support.template import TEMPLATE, resolved
 from support.worlds import stand
-from workbench.checks import check_templates
 from workbench.faces.local import LocalEc2Client
-from workbench.user_data import LIMIT_BYTES, packed, with_user_data
+from workbench.user_data import packed, with_user_data
 
 TEMPLATES = {"linux": "LinuxAgents", "windows": "WindowsAgents"}
 
@@ -57,7 +57,7 @@ def test_what_ec2_fleet_cannot_tag_is_tagged_here(platform):
 @both
 def test_user_data_fits_and_holds_no_secret(platform):
     text = user_data(platform)
-    assert len(text.encode()) < LIMIT_BYTES
+    assert len(text.encode()) < USER_DATA_BYTES
     assert "${" not in text.split("\n", 4)[0]
     assert "lambda-url.us-west-2.on.aws" in text
 

@@ -45,8 +45,6 @@ def requests_of(operation: str, params: dict[str, Any]) -> Iterator[Asked]:  # n
             yield asked(operation, "*", **{"cloudwatch:namespace": params["Namespace"]})
         case "secretsmanager:GetSecretValue":
             yield asked(operation, f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:{params['SecretId']}-AbCdEf")
-        case "ec2:DescribeInstances" | "ec2:DescribeLaunchTemplates" | "ec2:DescribeSubnets" | "ec2:DescribeInstanceTypeOfferings":
-            yield asked(operation, "*")
         case "ec2:TerminateInstances":
             yield from (asked(operation, f"{EC2}:instance/{i}", **OURS) for i in params["InstanceIds"])
         case "ec2:GetConsoleOutput":
@@ -56,6 +54,8 @@ def requests_of(operation: str, params: dict[str, Any]) -> Iterator[Asked]:  # n
             yield from (asked(operation, f"{EC2}:instance/{i}", **OURS, **{"aws:TagKeys": keys}) for i in params["Resources"])
         case "ec2:CreateFleet":
             yield from launching({tag["Key"]: tag["Value"] for tag in params["TagSpecifications"][1]["Tags"]})
+        case _ if operation.startswith("ec2:Describe") or operation == "servicequotas:ListServiceQuotas":
+            yield asked(operation, "*")
         case _:
             raise AssertionError(f"{operation}: which requests does it make?")
 

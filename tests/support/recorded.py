@@ -27,7 +27,8 @@ class Recorded:
 
     def called(self, params: dict[str, Any], model: Any, **_facts: Any) -> None:
         """boto3 is about to make a call."""
-        self.calls.append((self.function, f"{model.service_model.service_name}:{model.name}", dict(params)))
+        service = model.service_model.service_name.replace("service-quotas", "servicequotas")  # as IAM spells it
+        self.calls.append((self.function, f"{service}:{model.name}", dict(params)))
 
 
 def record_a_life() -> Recorded:
@@ -60,6 +61,7 @@ def record_a_life() -> Recorded:
             {"action": "purge", "label": "none"},
         ):
             _call(here, recorded, "operate", asked)
+        _call(here, recorded, "scale_up", {"action": "doctor"})
         _call(here, recorded, "register_agent", url_event("i-00000000000000000"))
         _call(here, recorded, "register_agent", {"body": "x"})
         _minutes(here, recorded, 20)

@@ -39,6 +39,7 @@ class Stand:
     controller: Controller
     compute: Ec2Compute
     ec2_face: Ec2Face
+    server: FaceServer
 
     @property
     def jenkins(self):
@@ -67,15 +68,15 @@ def stand(kind: str, fleet: Fleet | None = None, **accounts: Any) -> Iterator[St
         client: Any = LocalEc2Client(ec2_face)
         if kind == "http":
             session = JenkinsSession(f"{server.url}/jenkins/main/", "u", "t", lambda: 0.0)
-            client = ec2_over_http(f"{server.url}/ec2/")
+            client = aws_over_http("ec2", server)
         controller = JenkinsController("main", face.base, lambda: session, lambda: 0.0)
-        yield Stand(world, fleet, faults, face, controller, Ec2Compute(lambda: client, fleet), ec2_face)
+        yield Stand(world, fleet, faults, face, controller, Ec2Compute(lambda: client, fleet), ec2_face, server)
 
 
-def ec2_over_http(url: str) -> Any:
+def aws_over_http(service: Any, server: FaceServer) -> Any:
     config = Config(retries={"total_max_attempts": 1}, connect_timeout=2, read_timeout=5)
     keys = {"aws_access_key_id": "t", "aws_secret_access_key": "t"}
-    return boto3.client("ec2", region_name="us-west-2", endpoint_url=url, config=config, **keys)
+    return boto3.client(service, region_name="us-west-2", endpoint_url=f"{server.url}/{service}/", config=config, **keys)
 
 
 def in_memory(

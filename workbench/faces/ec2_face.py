@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from workbench.faces.ec2_wire import answer_xml, error_xml, request_of
+from workbench.world.account import vcpus_of
 from workbench.world.ec2 import Ec2, Ec2Error, Instance
 from workbench.world.faults import Faults
 
@@ -54,6 +55,9 @@ class Ec2Face:
                 kinds = [kind for kind in _values(request, "instance-type") if kind not in self.ec2.withdrawn]
                 zones = sorted({_ZONE, *self.ec2.zones.values()})
                 return {"InstanceTypeOfferings": [{"InstanceType": kind, "Location": zone} for kind in kinds for zone in zones]}
+            case "DescribeInstanceTypes":
+                kinds = [kind for kind in _values(request, "instance-type") if kind not in self.ec2.withdrawn]
+                return {"InstanceTypes": [{"InstanceType": kind, "VCpuInfo": {"DefaultVCpus": vcpus_of(kind)}} for kind in kinds]}
             case "DescribeLaunchTemplateVersions":
                 return {"LaunchTemplateVersions": [{"LaunchTemplateData": self.ec2.data_of(_template_of(request))}]}
             case _:

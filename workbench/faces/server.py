@@ -14,6 +14,7 @@ from workbench.faces.ec2_face import Ec2Face
 from workbench.faces.ec2_wire import error_xml
 from workbench.faces.functions_face import FunctionsFace
 from workbench.faces.jenkins_face import JenkinsFace, Request, Response
+from workbench.faces.quotas_face import quotas_answer
 from workbench.world.faults import ConnectionLostError, StatusError
 
 _GZIP_FROM_BYTES = 1000
@@ -27,7 +28,7 @@ class _Server(ThreadingTCPServer):
 
 
 class FaceServer:
-    """Serves ``/jenkins/<controller>/...``, ``/ec2/`` and ``/lambda/`` on loopback. Use as a context manager."""
+    """Serves ``/jenkins/<controller>/...``, ``/ec2/``, ``/service-quotas/`` and ``/lambda/`` on loopback. Use as a context manager."""
 
     def __init__(self) -> None:
         """Bind to a free port; serve once entered."""
@@ -72,6 +73,8 @@ class FaceServer:
             if url.path.startswith("/ec2") and self.ec2 is not None:
                 status, xml = self.ec2.query(form)
                 return Response(status, {"Content-Type": "text/xml;charset=UTF-8"}, xml)
+            if url.path.startswith("/service-quotas") and self.ec2 is not None:
+                return quotas_answer(self.ec2.ec2, self.ec2.faults)
             _, _, controller, path = (*url.path.split("/", 3), "", "")[:4]
             face = self.jenkins.get(controller)
             if face is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from workbench.world.account import QUOTAS
 from workbench.world.physics import CALM, Physics
 from workbench.world.timeline import Timeline
 
@@ -16,6 +17,7 @@ _EVENT_SECONDS = 1.0
 _FORGOTTEN_AFTER_SECONDS = 3600.0
 
 
+_WOULD_HAVE = "DryRunOperation", "Request would have succeeded, but DryRun flag is set."
 LAUNCH_TAG = "autoscaler:launch"
 # The one account and the one agent role of this world.
 ACCOUNT, AGENT_ROLE, AGENT_ROLE_ID = "123456789012", "autoscaler-agent", "AROAEXAMPLEAGENTROLE1"
@@ -86,6 +88,7 @@ class Ec2:
     zones: dict[str, str] = field(default_factory=dict)  # of subnets; unlisted ones are in the first zone
     unknown_subnets: set[str] = field(default_factory=set)
     withdrawn: set[str] = field(default_factory=set)  # instance types that cannot be had anywhere
+    quotas: dict[str, float] = field(default_factory=lambda: dict(QUOTAS))  # vCPUs that may run at once
     templates: set[str] = field(default_factory=set)  # names of the launch templates that there are
     instances: dict[str, Instance] = field(default_factory=dict)  # all that ever were
     remembered: dict[str, Instance] = field(default_factory=dict)  # those that EC2 still tells of
@@ -94,6 +97,8 @@ class Ec2:
 
     def create_fleet(self, request: dict[str, Any]) -> dict[str, Any]:
         """Launch at once what can be had, in the order of priority; the same token gets the same answer."""
+        if request.get("DryRun"):
+            raise Ec2Error(*(self.refuse or _WOULD_HAVE))
         spelled = json.dumps(request, sort_keys=True)
         token = request["ClientToken"]
         if token in self._tokens:

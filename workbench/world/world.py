@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from random import Random
 
 from autoscaler.domain.model import Fleet
+from workbench.world.account import safe_template
 from workbench.world.ec2 import Ec2, Instance
 from workbench.world.jenkins import Controller, Node, secret_of
 from workbench.world.physics import CALM, Physics
@@ -49,6 +50,7 @@ def build_world(fleet: Fleet, *, start_at: float, seed: int, physics: Physics = 
         return physics.boot_seconds(by_template.get(template, 120.0), chance)
 
     ec2 = Ec2(timeline, Random(seed + 1), boot_seconds, templates=set(by_template), physics=physics, seed=seed)  # noqa: S311
+    ec2.template_data = {template: safe_template(fleet.name) for template in by_template}
     controllers = {name: Controller(name, timeline, physics) for name in fleet.controllers}
     return World(fleet, timeline, controllers, ec2, chance, physics)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from botocore.config import Config
 
+from autoscaler.adapters.account import AwsAccount
 from autoscaler.adapters.cloudwatch import CloudWatchMetrics
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.ec2 import Ec2Compute
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from autoscaler.config import ControllerSettings
     from autoscaler.domain.model import Fleet
-    from autoscaler.ports import Clock, Sleep
+    from autoscaler.ports import Account, Clock, Sleep
 
 _SDK = Config(
     connect_timeout=3,
@@ -60,6 +61,7 @@ class _Time:
 
     clock: Clock = time.time
     sleep: Sleep = time.sleep
+    stopwatch: Clock = time.monotonic  # which no correction of the wall clock moves
 
 
 _TIME = _Time()
@@ -67,15 +69,16 @@ _TIME = _Time()
 
 def use_time(clock: Clock, sleep: Sleep) -> None:
     """Run everything on another clock: the real handlers then live a simulated day in seconds."""
-    _TIME.clock, _TIME.sleep = clock, sleep
+    _TIME.clock, _TIME.sleep, _TIME.stopwatch = clock, sleep, clock
 
 
 def reset() -> None:
     """Forget what was wired, as a cold start does, and go back to the wall clock."""
-    _TIME.clock, _TIME.sleep = time.time, time.sleep
+    _TIME.clock, _TIME.sleep, _TIME.stopwatch = time.time, time.sleep, time.monotonic
     runtime.cache_clear()
     trust.cache_clear()
     requests_done.cache_clear()
+    account.cache_clear()
     _client.cache_clear()
 
 
@@ -113,6 +116,12 @@ def trust() -> Trust:
 
 
 @cache
+def account() -> Account:
+    """What the doctor asks of AWS."""
+    return AwsAccount(partial(_client, "ec2"), partial(_client, "service-quotas"), runtime().fleet)
+
+
+@cache
 def requests_done() -> DynamoDBPersistenceLayer:
     """Where requests are remembered that were done: in the state table, under the fleet, beside what passes read."""
     from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer as Layer  # noqa: PLC0415 - a scheduled pass needs none
@@ -134,7 +143,11 @@ def _client(service: str) -> Any:
 def _controller(name: str, settings: FleetSettings) -> JenkinsController:
     controller = settings.controllers[name]
     url = os.environ.get(f"JENKINS_URL_{environment_name(name)}", controller.url)
-    return JenkinsController(name, url, partial(_connect, name, url, controller), time.monotonic)
+    return JenkinsController(name, url, partial(_connect, name, url, controller), _stopwatch)
+
+
+def _stopwatch() -> float:
+    return _TIME.stopwatch()
 
 
 def _connect(name: str, url: str, settings: ControllerSettings) -> JenkinsSession:
@@ -143,7 +156,7 @@ def _connect(name: str, url: str, settings: ControllerSettings) -> JenkinsSessio
         raise ConfigError(f"environment variable JENKINS_URL_{override} ({url}): must be an http or https URL")
     credentials = _credentials(override, settings)
     username, token = (credentials.username, credentials.token) if credentials else (None, None)
-    session = JenkinsSession(url, username, token, time.monotonic)
+    session = JenkinsSession(url, username, token, _stopwatch)
     if bundle := os.environ.get("JENKINS_CA_BUNDLE"):
         session.trust(bundle)
     return session

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
@@ -41,6 +41,10 @@ class _Launch(Manual):
     count: Annotated[int, Field(ge=1, le=1000)]
     controller: Text | None = None
     keep_minutes: Annotated[float, Field(ge=0, le=10_080)] = 0.0
+
+
+class _Doctor(Manual):
+    action: Literal["doctor"]
 
 
 class _DrainSome(Manual):
@@ -121,6 +125,11 @@ class Command:
     def stale(self, now: float) -> bool:
         """Tell whether this tick comes from a past that is gone."""
         return self.tick_at is not None and now - self.tick_at > STALE_TICK_SECONDS
+
+
+def read_doctor(event: Any) -> bool:
+    """Read what the doctor asks of ``scale_up``; whether it is a dry run, which this always is."""
+    return checked(_Doctor, event).dry_run
 
 
 def read_tick(event: Any, _fleet: Fleet) -> Command:

@@ -9,6 +9,7 @@ from autoscaler.domain.durations import Learned
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.model import NodeSpec
 from autoscaler.domain.plan import Launch
+from autoscaler.domain.quotas import Quota
 from autoscaler.domain.registration import Identity
 from autoscaler.domain.results import BuildResult
 from autoscaler.domain.snapshot import ControllerView, Health, Instance, InstanceState, Intent, IntentState, Node, Record, RecordState
@@ -101,17 +102,33 @@ class Compute(Protocol):
         Raises `UnansweredError` (it may have taken effect), `MismatchError` (it has, once), `LaunchRefusedError` (it has not).
         """
 
+    def try_launch(self, launch: Launch) -> None:
+        """Ask EC2 whether it would let us launch; launches nothing. `LaunchRefusedError` where it would not, `UnansweredError`."""
+
     def terminate(self, instance_id: str) -> None:
         """Terminate one instance; a no-op if it is already gone. `StuckError` where EC2 refuses."""
 
     def console_output(self, instance_id: str) -> str:
         """What an instance wrote to its console, its end; "" where EC2 has nothing (yet)."""
 
+    def template_versions(self, pools: Collection[str]) -> Mapping[str, str]:
+        """The version of its launch template that each pool would launch from now; without those that EC2 does not know."""
+
+
+class Account(Protocol):
+    """What the AWS account has ready for launches. Only the doctor asks; each method raises `TransientError`."""
+
     def not_offered(self) -> Mapping[str, tuple[str, ...]]:
         """By pool, a line for each subnet that there is not and each instance type that cannot be had in a subnet's zone."""
 
-    def template_versions(self, pools: Collection[str]) -> Mapping[str, str]:
-        """The version of its launch template that each pool would launch from now; without those that EC2 does not know."""
+    def unsafe_templates(self) -> Mapping[str, tuple[str, ...]]:
+        """By pool, a line for each thing that is missing in its launch template, or unsafe."""
+
+    def vcpus(self) -> Mapping[str, int]:
+        """By instance type of the fleet's pools; without those that EC2 does not know."""
+
+    def quotas(self) -> tuple[Quota, ...]:
+        """The account's limits on running vCPUs in this region."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from autoscaler.adapters.aws import code_of, pages
 from autoscaler.domain.model import Market, Offering
 from autoscaler.domain.registration import Identity
 from autoscaler.domain.snapshot import Instance, InstanceState
@@ -28,12 +29,6 @@ FLEET_TAG, POOL_TAG, CONTROLLER_TAG, LAUNCH_TAG, NODE_TAG = (
 _TEMPLATE_VERSION_TAG = "aws:ec2launchtemplate:version"
 _VERSION_NUMBER = {"$Default": "DefaultVersionNumber", "$Latest": "LatestVersionNumber"}
 _CONSOLE_CHARACTERS = 8000  # of the end: why it did not boot stands there
-_PAGINATED = {
-    "DescribeInstances": "describe_instances",
-    "DescribeInstanceTypeOfferings": "describe_instance_type_offerings",
-    "DescribeLaunchTemplates": "describe_launch_templates",
-    "DescribeSubnets": "describe_subnets",
-}
 _LISTED = ["pending", "running", "stopping", "stopped", "shutting-down"]
 _IDS_A_CALL = 200  # values a filter takes
 _SERVER_ERROR = 500
@@ -80,7 +75,7 @@ class Ec2Compute:
         try:
             self._client().create_tags(Resources=[instance_id], Tags=[{"Key": key, "Value": node} for key in ("Name", NODE_TAG)])
         except ClientError as error:
-            raise TransientError(f"CreateTags: {_code(error)}") from error
+            raise TransientError(f"CreateTags: {code_of(error)}") from error
         except BotoCoreError as error:
             raise TransientError(f"CreateTags was not answered ({type(error).__name__})") from error
 
@@ -128,15 +123,27 @@ class Ec2Compute:
         ]
         return LaunchAnswer(instances=tuple(instances), errors=tuple(_offering_error(raw) for raw in answer.get("Errors", [])))
 
+    def try_launch(self, launch: Launch) -> None:
+        """Ask in earnest and have EC2 stop short of it; without a token, which the real request must not find used."""
+        request = json.loads(self.compose(launch, "")) | {"DryRun": True}
+        del request["ClientToken"]
+        try:
+            self._client().create_fleet(**request)
+        except ClientError as error:
+            if code_of(error) != "DryRunOperation":
+                raise _launch_error(error) from error
+        except BotoCoreError as error:
+            raise UnansweredError(f"CreateFleet was not answered ({type(error).__name__})") from error
+
     def terminate(self, instance_id: str) -> None:
         """Terminate one: in a batch, one wrong id would fail all."""
         try:
             self._client().terminate_instances(InstanceIds=[instance_id])
         except ClientError as error:
-            if _code(error) == "OperationNotPermitted":
-                raise StuckError(f"TerminateInstances: {_code(error)}") from error
-            if _code(error) != "InvalidInstanceID.NotFound":
-                raise TransientError(f"TerminateInstances: {_code(error)}") from error
+            if code_of(error) == "OperationNotPermitted":
+                raise StuckError(f"TerminateInstances: {code_of(error)}") from error
+            if code_of(error) != "InvalidInstanceID.NotFound":
+                raise TransientError(f"TerminateInstances: {code_of(error)}") from error
         except BotoCoreError as error:
             raise UnansweredError(f"TerminateInstances was not answered ({type(error).__name__})") from error
 
@@ -145,7 +152,7 @@ class Ec2Compute:
         try:
             output = str(self._client().get_console_output(InstanceId=instance_id).get("Output", ""))
         except ClientError as error:
-            raise TransientError(f"GetConsoleOutput: {_code(error)}") from error
+            raise TransientError(f"GetConsoleOutput: {code_of(error)}") from error
         except BotoCoreError as error:
             raise TransientError(f"GetConsoleOutput was not answered ({type(error).__name__})") from error
         return output[-_CONSOLE_CHARACTERS:]
@@ -161,50 +168,20 @@ class Ec2Compute:
                 versions[name] = str(template[_VERSION_NUMBER[pool.launch_template_version]])
         return versions
 
-    def not_offered(self) -> Mapping[str, tuple[str, ...]]:
-        """Two questions for all pools: where their subnets are, and what can be had there."""
-        wanted = sorted({offering.subnet for pool in self._fleet.pools.values() for offering in pool.offerings} - {""})
-        zones = self._zones(wanted)
-        types = sorted({offering.instance_type for pool in self._fleet.pools.values() for offering in pool.offerings})
-        offered = self._offered(types)
-        found = {name: tuple(_lacking(pool.offerings, zones, offered)) for name, pool in self._fleet.pools.items()}
-        return {name: lines for name, lines in found.items() if lines}
-
-    def _zones(self, subnets: list[str]) -> dict[str, str]:
-        if not subnets:
-            return {}
-        pages = self._pages("DescribeSubnets", {"Filters": [{"Name": "subnet-id", "Values": subnets[:_IDS_A_CALL]}]})
-        return {raw["SubnetId"]: raw["AvailabilityZone"] for page in pages for raw in page["Subnets"]}
-
-    def _offered(self, types: list[str]) -> set[tuple[str, str]]:
-        """Instance type and zone, of all that can be had."""
-        filters = [{"Name": "instance-type", "Values": types[:_IDS_A_CALL]}]
-        pages = self._pages("DescribeInstanceTypeOfferings", {"LocationType": "availability-zone", "Filters": filters})
-        return {(raw["InstanceType"], raw["Location"]) for page in pages for raw in page["InstanceTypeOfferings"]}
-
     def _templates(self, names: Collection[str]) -> dict[str, Any]:
         """Launch templates by name and by id."""
         ids = sorted(name for name in names if name.startswith("lt-"))
         others = sorted(set(names) - set(ids))
         questions: list[dict[str, Any]] = [{"LaunchTemplateIds": ids}] if ids else []
         questions += [{"Filters": [{"Name": "launch-template-name", "Values": others}]}] if others else []
-        pages = [page for question in questions for page in self._pages("DescribeLaunchTemplates", question)]
-        templates = [raw for page in pages for raw in page["LaunchTemplates"]]
+        found = [page for question in questions for page in pages(self._client(), "describe_launch_templates", question)]
+        templates = [raw for page in found for raw in page["LaunchTemplates"]]
         return {raw[key]: raw for raw in templates for key in ("LaunchTemplateId", "LaunchTemplateName")}
 
     def _describe(self, filters: list[Any]) -> Iterator[Any]:
-        for page in self._pages("DescribeInstances", {"Filters": filters}):
+        for page in pages(self._client(), "describe_instances", {"Filters": filters}):
             for reservation in page["Reservations"]:
                 yield from reservation.get("Instances", [])
-
-    def _pages(self, action: str, request: dict[str, Any]) -> Iterator[Any]:
-        paginated: Any = _PAGINATED[action]
-        try:
-            yield from self._client().get_paginator(paginated).paginate(**request)
-        except ClientError as error:
-            raise TransientError(f"{action}: {_code(error)}") from error
-        except BotoCoreError as error:
-            raise TransientError(f"{action} was not answered ({type(error).__name__})") from error
 
 
 def _override(offering: Offering, place: int) -> dict[str, Any]:
@@ -244,23 +221,9 @@ def _offering_error(raw: Any) -> OfferingError:
 
 
 def _launch_error(error: ClientError) -> TransientError:
-    code, status = _code(error), error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    code, status = code_of(error), error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code == "IdempotentParameterMismatch":
         return MismatchError("CreateFleet: EC2 knows this token with another request")
     if status >= _SERVER_ERROR and code != "RequestLimitExceeded":
         return UnansweredError(f"CreateFleet: {code}")
     return LaunchRefusedError(code, str(error.response.get("Error", {}).get("Message", "")))
-
-
-def _code(error: ClientError) -> str:
-    return str(error.response.get("Error", {}).get("Code", "Unknown"))
-
-
-def _lacking(offerings: Iterable[Offering], zones: Mapping[str, str], offered: Collection[tuple[str, str]]) -> Iterator[str]:
-    for subnet, kind in dict.fromkeys((offering.subnet, offering.instance_type) for offering in offerings):
-        if subnet and subnet not in zones:
-            yield f"there is no subnet {subnet}"
-        elif subnet and (kind, zones[subnet]) not in offered:
-            yield f"{kind} cannot be had in {subnet} ({zones[subnet]})"
-        elif not subnet and not any(known == kind for known, _ in offered):
-            yield f"{kind} cannot be had in this region"

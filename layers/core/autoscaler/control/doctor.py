@@ -1,16 +1,20 @@
 """The doctor: can the functions reach and do all that they need? Tried, one by one, with the calls that passes make."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from autoscaler.control.observe import observe
 from autoscaler.control.passes import Turn
-from autoscaler.domain.model import Fleet, NodeSpec
+from autoscaler.domain.model import Fleet, NodeSpec, Pool
+from autoscaler.domain.plan import Launch
+from autoscaler.domain.quotas import Need, needs
+from autoscaler.domain.reasons import Reason
 from autoscaler.domain.snapshot import ControllerView, Snapshot
 from autoscaler.errors import AutoscalerError, ConflictError
-from autoscaler.ports import Controller, Ports
+from autoscaler.ports import Account, Compute, Controller, Ports
 
 _LATE_SECONDS = 180.0
+_LAUNCH = "ec2:CreateFleet (a dry run)"
 _CREATE, _CORDON, _UNCORDON = "Agent/Create", "Agent/Disconnect (cordon)", "Agent/Connect (uncordon)"
 
 
@@ -24,7 +28,7 @@ class Finding:
     detail: str
 
 
-def examine(ports: Ports, fleet: Fleet, turn: Turn) -> list[Finding]:
+def examine(ports: Ports, account: Account, fleet: Fleet, turn: Turn) -> list[Finding]:
     """Try everything. ``turn.dry_run``: nothing that Jenkins would have to undo."""
     found: list[Finding] = []
     snapshot = None
@@ -38,9 +42,13 @@ def examine(ports: Ports, fleet: Fleet, turn: Turn) -> list[Finding]:
         found += _controller(controller, view)
         if view.complete and not turn.dry_run:
             found += _permissions(controller, fleet)
-    found += _templates(ports, fleet)
-    found += _offerings(ports, fleet)
+    found += _account(account, fleet)
     return [*found, *(_passes(snapshot) if snapshot else ())]
+
+
+def examine_launches(compute: Compute, fleet: Fleet) -> list[Finding]:
+    """Try an agent of each pool, short of launching it; for the function that may launch."""
+    return [_launch(compute, pool) for pool in fleet.pools.values()]
 
 
 def _controller(controller: Controller, view: ControllerView) -> Iterator[Finding]:
@@ -95,26 +103,62 @@ def _create(controller: Controller, spec: NodeSpec) -> None:
         return  # left by a doctor who was cut off; this one deletes it
 
 
-def _templates(ports: Ports, fleet: Fleet) -> Iterator[Finding]:
-    try:
-        known = ports.compute.template_versions(fleet.pools)
-    except AutoscalerError as error:
-        yield Finding(about="aws", what="ec2:DescribeLaunchTemplates", fine=False, detail=str(error))
-        return
-    for name, pool in fleet.pools.items():
-        there = f"{pool.launch_template}, version {known[name]}" if name in known else f"there is no {pool.launch_template}"
-        yield Finding(about=name, what="launch template", fine=name in known, detail=there)
+def _account(account: Account, fleet: Fleet) -> Iterator[Finding]:
+    """What only AWS knows, question by question: one that is not answered keeps the others from nothing."""
+    asked: tuple[tuple[str, Callable[[], Iterable[Finding]]], ...] = (
+        ("ec2:DescribeLaunchTemplateVersions", lambda: _templates(account, fleet)),
+        ("ec2:DescribeSubnets, ec2:DescribeInstanceTypeOfferings", lambda: _offerings(account, fleet)),
+        ("ec2:DescribeInstanceTypes, servicequotas:ListServiceQuotas", lambda: _quotas(account, fleet)),
+    )
+    for question, ask in asked:
+        try:
+            yield from ask()
+        except AutoscalerError as error:
+            yield Finding(about="aws", what=question, fine=False, detail=str(error))
 
 
-def _offerings(ports: Ports, fleet: Fleet) -> Iterator[Finding]:
+def _templates(account: Account, fleet: Fleet) -> Iterable[Finding]:
+    unsafe = account.unsafe_templates()
+    return [_by_pool(pool.name, "launch template, user data", unsafe.get(pool.name, ())) for pool in fleet.pools.values()]
+
+
+def _offerings(account: Account, fleet: Fleet) -> Iterable[Finding]:
+    lacking = account.not_offered()
+    return [_by_pool(name, "subnets and instance types", lacking.get(name, ())) for name in fleet.pools]
+
+
+def _by_pool(pool: str, what: str, lines: tuple[str, ...]) -> Finding:
+    return Finding(about=pool, what=what, fine=not lines, detail="; ".join(lines))
+
+
+def _quotas(account: Account, fleet: Fleet) -> Iterable[Finding]:
+    return [_quota(need) for need in needs(fleet, account.quotas(), account.vcpus())]
+
+
+def _quota(need: Need) -> Finding:
+    detail = f"{', '.join(need.pools)}: {need.vcpus:,} vCPUs at their limits, the quota is {need.quota.vcpus:,.0f}"
+    return Finding(about="aws", what=need.quota.name, fine=need.fits, detail=detail)
+
+
+def _launch(compute: Compute, pool: Pool) -> Finding:
+    market = pool.offerings[0].market
+    offerings = tuple(offering for offering in pool.offerings if offering.market is market)
+    one = Launch(
+        controller=pool.controllers[0],
+        pool=pool.name,
+        count=1,
+        market=market,
+        offerings=offerings,
+        keep_until=0.0,
+        intent_id=None,
+        reason=Reason.MANUAL,
+        detail="",
+    )
     try:
-        lacking = ports.compute.not_offered()
+        compute.try_launch(one)
     except AutoscalerError as error:
-        yield Finding(about="aws", what="ec2:DescribeSubnets, ec2:DescribeInstanceTypeOfferings", fine=False, detail=str(error))
-        return
-    for name in fleet.pools:
-        missing = lacking.get(name, ())
-        yield Finding(about=name, what="subnets and instance types", fine=not missing, detail="; ".join(missing))
+        return Finding(about=pool.name, what=_LAUNCH, fine=False, detail=str(error))
+    return Finding(about=pool.name, what=_LAUNCH, fine=True, detail="")
 
 
 def _passes(snapshot: Snapshot) -> Iterator[Finding]:

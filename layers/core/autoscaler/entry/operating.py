@@ -58,7 +58,7 @@ def _done(wired: Runtime, turn: Turn, asked: Asked) -> tuple[dict[str, Any], lis
         case LookAround():
             return _what_stands(wired) | {"status": asdict(operate.status(ports, fleet, turn))}, []
         case Examine():
-            return {"findings": [asdict(finding) for finding in examine(ports, fleet, turn)]}, []
+            return {"findings": [asdict(finding) for finding in examine(ports, bootstrap.account(), fleet, turn)]}, []
         case Ask():
             return {"subject": asked.operation.subject, "facts": operate.why(ports, fleet, turn, asked.operation.subject)}, []
         case _:

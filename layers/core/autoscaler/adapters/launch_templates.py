@@ -1,4 +1,4 @@
-"""What ``validate --live`` asks AWS: whether each pool's launch template is safe to launch agents from."""
+"""Whether each pool's launch template is safe to launch agents from: what ``validate --live`` and the doctor ask AWS."""
 
 import base64
 import binascii
@@ -9,7 +9,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from autoscaler.domain.model import Fleet, Pool
 from autoscaler.errors import ConfigError, TransientError
-from workbench.user_data import LIMIT_BYTES
+
+USER_DATA_BYTES = 16 * 1024  # what EC2 takes, before base64
 
 
 def check_templates(fleet: Fleet, client: Any) -> dict[str, list[str]]:
@@ -82,5 +83,5 @@ def _user_data(data: dict[str, Any]) -> Iterator[str]:
     except binascii.Error:
         yield "UserData is not base64"
         return
-    if size > LIMIT_BYTES:
-        yield f"UserData has {size} bytes, EC2 takes {LIMIT_BYTES}"
+    if size > USER_DATA_BYTES:
+        yield f"UserData has {size} bytes, EC2 takes {USER_DATA_BYTES}"

@@ -1,29 +1,19 @@
-"""What ``validate --live`` finds in the launch templates that pools name."""
+"""What ``validate --live`` and the doctor find in the launch templates that pools name."""
 
 import base64
 from copy import deepcopy
 
 import pytest
 
+from autoscaler.adapters.launch_templates import check_templates
 from autoscaler.errors import ConfigError, TransientError
 from support.builders import a_fleet, a_pool
 from support.worlds import stand
-from workbench.checks import check_templates
 from workbench.faces.local import LocalEc2Client
+from workbench.world.account import safe_template
 from workbench.world.faults import Fault
 
-SAFE = {
-    "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
-    "InstanceInitiatedShutdownBehavior": "terminate",
-    "IamInstanceProfile": {"Arn": "arn:aws:iam::123456789012:instance-profile/agent"},
-    "BlockDeviceMappings": [
-        {"DeviceName": "/dev/xvda", "Ebs": {"Encrypted": True}},
-        {"DeviceName": "/dev/xvdb", "VirtualName": "ephemeral0"},
-    ],
-    "NetworkInterfaces": [{"DeviceIndex": 0, "AssociatePublicIpAddress": False}],
-    "TagSpecifications": [{"ResourceType": "volume", "Tags": [{"Key": "autoscaler:fleet", "Value": "f"}]}],
-    "UserData": base64.b64encode(b"#!/bin/sh\n").decode(),
-}
+SAFE = safe_template("f")
 
 
 def findings(**changes):

@@ -1,0 +1,24 @@
+"""What is alike in every question to AWS: pages, and what an error says."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from autoscaler.errors import TransientError
+
+
+def pages(client: Any, method: str, request: dict[str, Any]) -> Iterator[Any]:
+    """Ask page by page; ``method``: boto3's name of the operation. `TransientError`."""
+    action = "".join(word.capitalize() for word in method.split("_"))
+    try:
+        yield from client.get_paginator(method).paginate(**request)
+    except ClientError as error:
+        raise TransientError(f"{action}: {code_of(error)}") from error
+    except BotoCoreError as error:
+        raise TransientError(f"{action} was not answered ({type(error).__name__})") from error
+
+
+def code_of(error: ClientError) -> str:
+    """AWS' name of the error."""
+    return str(error.response.get("Error", {}).get("Code", "Unknown"))

@@ -1,0 +1,66 @@
+"""The Account port, with real boto3 over HTTP."""
+
+import pytest
+
+from autoscaler.adapters.account import AwsAccount
+from autoscaler.errors import TransientError
+from support.builders import a_fleet, a_pool, an_offering
+from support.worlds import aws_over_http, stand
+from workbench.world.faults import Fault
+
+FIRST, SECOND = an_offering(subnet="subnet-a"), an_offering("g4dn.2xlarge", subnet="subnet-b", usd_per_hour=2.0)
+FLEET = a_fleet(a_pool("cpu", offerings=(FIRST, SECOND)))
+
+
+@pytest.fixture
+def here():
+    with stand("http", FLEET) as stood:
+        yield stood
+
+
+@pytest.fixture
+def account(here):
+    ec2, quotas = (aws_over_http(service, here.server) for service in ("ec2", "service-quotas"))
+    return AwsAccount(lambda: ec2, lambda: quotas, FLEET)
+
+
+def test_subnets_that_there_are_not_and_types_that_cannot_be_had_are_told_by_pool(here, account):
+    assert account.not_offered() == {}
+    here.world.ec2.zones = {"subnet-a": "us-west-2a", "subnet-b": "us-west-2b"}
+    here.world.ec2.unknown_subnets = {"subnet-b"}
+    here.world.ec2.withdrawn = {"c5.18xlarge"}
+    told = account.not_offered()
+    assert told == {"cpu": ("c5.18xlarge cannot be had in subnet-a (us-west-2a)", "there is no subnet subnet-b")}
+
+
+def test_what_is_unsafe_in_a_launch_template_is_told_by_pool(here, account):
+    assert account.unsafe_templates() == {}
+    del here.world.ec2.template_data["cpu"]["UserData"]
+    assert account.unsafe_templates() == {"cpu": ("UserData is missing: nothing would make an agent of the instance",)}
+
+
+def test_sizes_are_told_of_types_that_there_are(here, account):
+    assert account.vcpus() == {"c5.18xlarge": 72, "g4dn.2xlarge": 8}
+    here.world.ec2.withdrawn = {"c5.18xlarge"}
+    assert account.vcpus() == {"g4dn.2xlarge": 8}
+
+
+def test_quotas_are_told_by_name(here, account):
+    here.world.ec2.quotas = {"Running On-Demand P instances": 64.0}
+    assert [(quota.name, quota.vcpus) for quota in account.quotas()] == [("Running On-Demand P instances", 64.0)]
+
+
+@pytest.mark.parametrize(
+    ("call", "method"),
+    [
+        ("ec2 DescribeSubnets", "not_offered"),
+        ("ec2 DescribeInstanceTypeOfferings", "not_offered"),
+        ("ec2 DescribeLaunchTemplateVersions", "unsafe_templates"),
+        ("ec2 DescribeInstanceTypes", "vcpus"),
+        ("service-quotas ListServiceQuotas", "quotas"),
+    ],
+)
+def test_a_question_that_is_denied_says_which(here, account, call, method):
+    here.faults.plan(Fault(call, times=9, status=403, code="AccessDenied"))
+    with pytest.raises(TransientError, match=call.split()[1]):
+        getattr(account, method)()
