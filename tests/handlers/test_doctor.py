@@ -114,5 +114,12 @@ def test_functions_that_do_not_run_are_said(fleet):
     assert {about for about, _ in wrong(fleet)} == {"publish_metrics", "scale_down"}
 
 
+def test_a_quiet_night_is_no_failure(fleet):
+    fleet.pass_minutes(40)
+    [said] = [finding for finding in findings(fleet) if finding["about"] == "publish_metrics"]
+    assert said["fine"] is None
+    assert said["detail"].startswith("nothing has changed that it would save for")
+
+
 def test_a_dry_run_makes_no_node(fleet):
     assert not any(finding["what"].startswith("Agent/") for finding in findings(fleet, dry_run=True))
