@@ -110,6 +110,7 @@ def test_an_action_that_scale_up_does_not_know_is_refused(fleet):
 
 
 def test_functions_that_do_not_run_are_said(fleet):
+    fleet.world.controllers["main"].submit("job", "mxnetlinux-gpu", 600.0)
     fleet.world.move_to(fleet.world.timeline.now + 3600)
     assert {about for about, _ in wrong(fleet)} == {"publish_metrics", "scale_down"}
 

@@ -162,10 +162,20 @@ def _launch(compute: Compute, pool: Pool) -> Finding:
 
 
 def _passes(snapshot: Snapshot) -> Iterator[Finding]:
-    """When the scheduled functions last looked."""
+    """When the scheduled functions last looked, by what they saved."""
     learned = max((learned.seen_at for learned in snapshot.learned.values()), default=0.0)
     decided = max((window.seen_at for window in snapshot.memory.windows.values()), default=0.0)
-    for function, at in (("publish_metrics", learned), ("scale_down", decided)):
-        ago = snapshot.taken_at - at
-        detail = f"{ago:.0f} s ago" if at else "not yet"
-        yield Finding(about=function, what="looked lately", fine=None if not at else ago < _LATE_SECONDS, detail=detail)
+    quiet = not any(view.items or any(node.builds for node in view.nodes) for view in snapshot.controllers.values())
+    yield _looked("publish_metrics", snapshot.taken_at, learned, may_rest=quiet)
+    yield _looked("scale_down", snapshot.taken_at, decided, may_rest=False)
+
+
+def _looked(function: str, now: float, at: float, *, may_rest: bool) -> Finding:
+    """``may_rest``: where nothing changes it saves nothing, and only its heartbeat shows that it runs."""
+    what, ago = "looked lately", now - at
+    if not at:
+        return Finding(about=function, what=what, fine=None, detail="not yet")
+    if may_rest and ago >= _LATE_SECONDS:
+        detail = f"nothing has changed that it would save for {ago:.0f} s; its heartbeat shows whether it runs"
+        return Finding(about=function, what=what, fine=None, detail=detail)
+    return Finding(about=function, what=what, fine=ago < _LATE_SECONDS, detail=f"{ago:.0f} s ago")
