@@ -264,6 +264,13 @@ BUGS = (
         found_by=("tests/unit/test_foresight.py",),
     ),
     Bug(
+        name="a job that was guessed at is taken to have waited",
+        file="domain/returns.py",
+        was="    ready = window.peaks[-1][1] * executors + window.guessed\n",
+        becomes="    ready = window.peaks[-1][1] * executors\n",
+        found_by=("tests/unit/test_returns.py",),
+    ),
+    Bug(
         name="an agent that is there for what is to come is retired",
         file="domain/retire.py",
         was="_floor(situation, pool), soon)",

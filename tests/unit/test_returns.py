@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.memory import Returns, Window
-from autoscaler.domain.returns import EDGES, Costs, Keeping, Needed, needed_lately, note_returns
+from autoscaler.domain.returns import EDGES, Costs, Keeping, Needed, guessed_in_time, needed_lately, note_returns
 from support.builders import NOW
 
 # An agent of $3 an hour, three minutes of boot, and five minutes of a job's waiting at $20 an hour.
@@ -69,7 +69,7 @@ def test_levels_are_learned_apart():
     assert (learned.seconds(1), learned.seconds(9)) == (480.0, 0.0)
 
 
-@pytest.mark.parametrize(("demand", "levels"), [(3, {}), (5, {"2": 1.0}), (12, {"2": 2.0})])
+@pytest.mark.parametrize(("demand", "levels"), [(3, {}), (5, {"2": 0.5}), (12, {"2": 1.0})])
 def test_each_agent_that_is_needed_again_is_noted_once(demand, levels):
     """Four executors an agent; one agent is needed now, three were ten minutes ago."""
     noted = note_returns({}, a_window((600, 3), (60, 1)), Needed(present=demand), 4, NOW)
@@ -78,8 +78,8 @@ def test_each_agent_that_is_needed_again_is_noted_once(demand, levels):
 
 def test_a_return_is_noted_by_how_long_it_was_away_and_how_many_jobs_waited():
     noted = note_returns({}, a_window((600, 3), (60, 1)), Needed(present=7), 4, NOW)["2"]
-    assert noted.times[EDGES.index(900.0)] == 1.0
-    assert noted.jobs[EDGES.index(900.0)] == 3.0
+    assert noted.times[EDGES.index(900.0)] == 0.5
+    assert noted.jobs[EDGES.index(900.0)] == 1.5
 
 
 def test_what_was_never_needed_before_counts_as_away_for_very_long():
@@ -105,5 +105,30 @@ def test_as_many_are_kept_as_were_needed_no_longer_ago_than_each_is_kept():
 
 def test_a_job_that_was_foreseen_would_not_have_waited():
     noted = note_returns({}, a_window((600, 3), (60, 1)), Needed(present=6, foreseen=6), 4, NOW)
-    assert sum(noted["2"].times) == pytest.approx(2.0, abs=0.02)
-    assert sum(noted["2"].jobs) == pytest.approx(2.0, abs=0.03)
+    assert sum(noted["2"].times) == pytest.approx(1.0, abs=0.02)
+    assert sum(noted["2"].jobs) == pytest.approx(1.0, abs=0.03)
+
+
+def test_a_job_that_was_guessed_at_would_not_have_waited_either_and_is_a_return_all_the_same():
+    before = replace(a_window((600, 8), (60, 3)), guessed=3.0)
+    noted = note_returns({}, before, Needed(present=8), 1, NOW)
+    assert sum(noted["3"].times) == pytest.approx(1.0, abs=0.02)
+    assert sum(noted["3"].jobs) == pytest.approx(1.0 / 4, abs=0.02)  # agents 4 to 6 were guessed at, 7 was not
+    assert sum(noted["4"].jobs) == pytest.approx(1.0 / 8, abs=0.02)
+
+
+def test_a_burst_of_many_agents_outweighs_no_more_than_one_of_a_few():
+    few, many = (note_returns({}, a_window((600, 99), (60, low)), Needed(present=2 * low + 1), 1, NOW) for low in (1, 31))
+    assert (sum(few["2"].times), sum(many["6"].times)) == (pytest.approx(1.0, abs=0.02), pytest.approx(1.0, abs=0.02))
+
+
+def test_what_is_guessed_at_counts_as_its_agents_boot_and_no_longer_than_it_is_guessed_at():
+    """A look a minute, three minutes of boot; the first look guesses at two executors."""
+    window, counted = a_window((60, 0)), []
+    for look, guessed in enumerate((2, 2, 2, 2, 1, 0)):
+        now = NOW + look * 60
+        at = guessed_in_time(window, Needed(present=0, guessed=guessed), 180.0, now)
+        window = replace(window, seen_at=now, guessed=at)
+        counted.append(round(at, 2))
+    assert counted == [0.67, 1.33, 2.0, 2.0, 1.0, 0.0]
+    assert guessed_in_time(None, Needed(present=0, guessed=2), 180.0, NOW) == 0.0

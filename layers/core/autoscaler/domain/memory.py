@@ -23,6 +23,7 @@ class Window:
     opened_at: float
     seen_at: float
     peaks: tuple[tuple[float, int], ...]  # (at, agents needed)
+    guessed: float = 0.0  # executors launched for jobs that may come, as far as their agents have had the time to boot
 
     @property
     def most(self) -> int:
@@ -32,7 +33,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returns:
-    """How often demand for agents of one level came back, and how many jobs waited then; each by how long it was away."""
+    """How often demand for agents of one level came back, and how many jobs would have waited; each by how long it was away.
+
+    The agents of a level count for one together: they leave and come back in one burst.
+    """
 
     times: tuple[float, ...]
     jobs: tuple[float, ...]

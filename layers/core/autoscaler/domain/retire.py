@@ -1,6 +1,7 @@
 """Retire: cordon what was not needed at any time inside the break-even window. Reversible, and free."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import ceil
 
 from autoscaler.domain.agents import Agent, Phase
@@ -12,7 +13,7 @@ from autoscaler.domain.numbers import LOOK_GAP_SECONDS
 from autoscaler.domain.plan import Cordon, Held
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.reasons import Reason
-from autoscaler.domain.returns import Needed, needed_lately, note_returns
+from autoscaler.domain.returns import Needed, guessed_in_time, needed_lately, note_returns
 from autoscaler.domain.situation import Situation
 from autoscaler.domain.supply import agent_remaining_seconds
 from autoscaler.domain.trials import why_outdated
@@ -48,19 +49,24 @@ def next_windows(situation: Situation, controller: str, foreseen: Mapping[str, F
         return {}
     starved = starved_by_pool(situation, controller)
     return {
-        _key(pool): _look_on(
-            situation, pool, Needed(present=demand_of(pool, starved.get(name, 0)), foreseen=foreseen.get(name, NOTHING).stages)
-        )
+        _key(pool): _look_on(situation, pool, _needed(pool, starved.get(name, 0), foreseen.get(name, NOTHING)))
         for name, pool in situation.pools_of(controller).items()
     }
+
+
+def _needed(pool: PoolView, starved: int, foreseen: Foreseen) -> Needed:
+    return Needed(present=demand_of(pool, starved), foreseen=foreseen.stages, guessed=foreseen.executors - foreseen.stages)
 
 
 def _look_on(situation: Situation, pool: PoolView, needed: Needed) -> tuple[Window, dict[str, Returns]]:
     executors, before = pool.pool.executors, situation.memory.windows.get(_key(pool))
     length = max(pool.break_even_seconds, pool.pool.max_idle_seconds)
     window = next_window(before, needed.agents(executors), situation.now, length)
+    if window.opened_at == situation.now:
+        before = None  # of what was before a gap nothing is known
+    window = replace(window, guessed=guessed_in_time(before, needed, pool.boot_seconds, situation.now))
     known = situation.memory.returns.get(_key(pool), {})
-    return window, note_returns(known, before if window.opened_at < situation.now else None, needed, executors, situation.now)
+    return window, note_returns(known, before, needed, executors, situation.now)
 
 
 def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window], foreseen: Foreseen) -> list[Cordon | Held]:

@@ -42,10 +42,14 @@ def level_of(number: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needed:
-    """Executors that are needed now: by jobs that run or wait, and by those that are foreseen, whose agents boot before they come."""
+    """Executors that are needed now: by jobs that run or wait, and by stages that are foreseen, whose agents boot before they come.
+
+    ``guessed``: those that are worth having for jobs that may come. Agents are launched for them; they are not needed.
+    """
 
     present: int
     foreseen: int = 0
+    guessed: int = 0
 
     def agents(self, executors: int) -> int:
         """How many agents that takes, if packed."""
@@ -60,17 +64,33 @@ def note_returns(known: Mapping[str, Returns], window: Window | None, needed: Ne
     noted = dict(known)
     if window is None or not window.peaks:
         return noted
+    ready = window.peaks[-1][1] * executors + window.guessed
     for number in range(window.peaks[-1][1] + 1, needed.agents(executors) + 1):
-        level, place = level_of(number), bisect_left(EDGES, _seconds_since(window, number, now))
-        jobs = min(executors, max(0, needed.present - (number - 1) * executors))
+        level, place, share = level_of(number), bisect_left(EDGES, _seconds_since(window, number, now)), 1.0 / _agents_like(number)
+        jobs = max(0, min(needed.present, number * executors) - max(ready, (number - 1) * executors))
         before = noted.get(level, _NONE)
-        noted[level] = Returns(times=_added(before.times, place, 1.0), jobs=_added(before.jobs, place, jobs))
+        noted[level] = Returns(times=_added(before.times, place, 1.0, share), jobs=_added(before.jobs, place, jobs, share))
     return noted
 
 
-def _added(sums: tuple[float, ...], place: int, amount: float) -> tuple[float, ...]:
-    faded = [known * _FADES for known in sums]
-    faded[place] += amount
+def guessed_in_time(window: Window | None, needed: Needed, boot_seconds: float, now: float) -> float:
+    """Executors launched for guesses, as far as their agents have had the time to boot: all of them a boot after they were guessed at.
+
+    A job that they await would not have waited, whether or not an agent was kept for it.
+    """
+    if window is None:
+        return 0.0
+    return min(float(needed.guessed), window.guessed + needed.guessed * (now - window.seen_at) / max(boot_seconds, 1.0))
+
+
+def _agents_like(number: int) -> int:
+    """How many agents a level has."""
+    return 1 << (number.bit_length() - 1)
+
+
+def _added(sums: tuple[float, ...], place: int, amount: float, share: float) -> tuple[float, ...]:
+    faded = [known * _FADES**share for known in sums]
+    faded[place] += amount * share
     return tuple(faded)
 
 
