@@ -16,8 +16,8 @@ help:   ## Show this list
 
 setup: $(VENV)/.ready  ## Create .venv with the package, the command line and the tools
 
-demo: $(VENV)/.ready  ## Watch a fleet follow a real day of the MXNet CI; pictures of it go to out/demo; KEEP=1: it takes commands
-	@$(BIN)/autoscaler demo $(if $(KEEP),--keep)
+demo: $(VENV)/.ready  ## Watch a fleet follow a real day of the MXNet CI; pictures of it go to out/demo; KEEP=1: it takes commands; BROKEN=POOL: agents of it never come up
+	@$(BIN)/autoscaler demo $(if $(KEEP),--keep) $(if $(BROKEN),--broken $(BROKEN))
 
 test: $(VENV)/.ready $(SAM_VENV)/.ready $(IAM)/node_modules/.ready  ## All tests
 	$(BIN)/pytest -n $(JOBS) --dist worksteal

@@ -138,16 +138,19 @@ def demo(  # noqa: PLR0913 - the options of a command
     hours: Hours = 24.0,
     seed: Seed = 1,
     keep: Annotated[bool, typer.Option("--keep", help="Half of the hours on, slow down and take commands, until Ctrl-C.")] = False,  # noqa: FBT002
+    broken: Annotated[list[str] | None, typer.Option("--broken", help="A pool whose agents never come up; may be repeated.")] = None,
     out: Out = None,
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Run the real functions over a real day, in a world of its own on this machine."""
     settings = load_settings(fleet)
+    if unknown := set(broken or ()) - settings.pools.keys():
+        raise ConfigError(f"--broken ({min(unknown)}): is not one of the pools ({', '.join(settings.pools)})")
     log_file = Path(tempfile.mkdtemp(prefix="autoscaler-demo-")) / "functions.log"
     run = prepare(_load(trace, hours), load_fleet(fleet), hours=hours, seed=seed)
     directory = _directory(out, "demo", as_json=as_json)
     kept: list[Published] = []
-    show = Show(run, settings, fleet, log_file, _say_where() if keep else None, kept.append)
+    show = Show(run, settings, fleet, log_file, _say_where() if keep else None, frozenset(broken or ()), kept.append)
     _follow(run, show.play(), {}, directory, as_json=as_json)
     if directory is not None:
         from workbench.report.board import write_dashboard  # noqa: PLC0415 - drawing is an extra

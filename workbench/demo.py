@@ -20,6 +20,7 @@ import boto3
 from moto import mock_aws
 
 from autoscaler import bootstrap
+from autoscaler.adapters.ec2 import POOL_TAG
 from autoscaler.config import FleetSettings, environment_name
 from autoscaler.errors import AutoscalerError
 from autoscaler.telemetry import logger
@@ -46,7 +47,7 @@ _USER, TOKEN = "autoscaler", "demo-token"
 class Show:
     """One demo: a run whose functions are the real handlers. ``log_file`` takes what they log.
 
-    ``on_end``: takes what CloudWatch was sent. ``kept``: told where to ask it, once it begins to take commands: half of the hours on,
+    ``broken``: pools whose agents never come up. ``on_end``: takes what CloudWatch was sent. ``kept``: told where to ask it, once it begins to take commands: half of the hours on,
     a minute in two seconds, until it is interrupted.
     """
 
@@ -55,6 +56,7 @@ class Show:
     fleet_file: Path
     log_file: Path
     kept: Callable[[str], None] | None = None
+    broken: frozenset[str] = frozenset()
     on_end: Callable[[Published], None] = lambda _published: None
 
     def play(self) -> Iterator[Progress]:
@@ -77,6 +79,7 @@ class Show:
             bootstrap.use_time(lambda: world.timeline.now, world.timeline.sleep)
             handlers = Handlers(world, Random(self.run.seed))  # noqa: S311 - names of simulated invocations
             Agents(world, ask_the_handler(handlers.register_agent))
+            break_boots(world, self.broken)
             world.ec2.announce = handlers.instance_events
             if self.kept is None:
                 yield from self.run.drive(handlers)
@@ -101,6 +104,19 @@ class Show:
             self.run.recording.note(progress)
             yield progress
             _take_commands(functions, handlers)
+
+
+def break_boots(world: World, pools: frozenset[str]) -> None:
+    """Let the agents of these pools hang before they ask who they are, as with a broken image."""
+    comes_up = world.ec2.on_running
+
+    def hangs_or_comes_up(instance: Instance) -> None:
+        if instance.tags.get(POOL_TAG) in pools:
+            instance.console = "dracut: FATAL: no root device found"
+        else:
+            comes_up(instance)
+
+    world.ec2.on_running = hangs_or_comes_up
 
 
 def _take_commands(functions: FunctionsFace, handlers: "Handlers") -> None:

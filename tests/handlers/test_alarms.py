@@ -8,6 +8,7 @@ import pytest
 from autoscaler import bootstrap
 from support.deployed import deployed, event
 from support.ringing import ringing_in
+from workbench.demo import break_boots
 
 GPU, CPU = "mxnetlinux-gpu", "mxnetlinux-cpu"
 LOW_LIMITS = """
@@ -125,7 +126,7 @@ def test_a_controller_that_answers_slowly(here):
 
 
 def test_boots_that_fail(here):
-    here.world.ec2.on_running = lambda _instance: None
+    break_boots(here.world, frozenset({GPU}))
     submit(here, 3, seconds=60.0)
     here.pass_minutes(22)
     assert ringing_in(here) == {"BootFailures", "BreakersOpen"}

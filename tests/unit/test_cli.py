@@ -63,6 +63,7 @@ def test_match_says_who_serves_and_why_the_others_do_not():
         (["validate", "/nonexistent.yaml"], 1, "/nonexistent.yaml: cannot be read (No such file or directory)"),
         (["match", "a->b->c"], 1, "expression (a->b->c): column 5: '->' cannot be chained; use parentheses"),
         (["match", "!!a"], 1, "expression (!!a): column 2: '!' cannot follow '!'"),
+        (["demo", "--broken", "nope"], 1, "--broken (nope): is not one of the pools (mxnetlinux-cpu"),
         (["demo", "--trace", "/nonexistent.csv"], 1, "/nonexistent.csv: cannot be read"),
         (["simulate", "--policy", "magic"], 1, "--policy (magic): must be one of autoscaler, mxnet-ci"),
         (["simulate", "--set", "idle"], 1, "--set idle: must be KEY=VALUE or POOL.KEY=VALUE"),
