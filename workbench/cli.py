@@ -132,7 +132,7 @@ def match(
 
 
 @app.command()
-def demo(  # noqa: PLR0913 - the options of a command
+def demo(  # noqa: PLR0913, PLR0917 - the options of a command
     trace: TraceFile = None,
     fleet: FleetFile = EXAMPLE_FLEET,
     hours: Hours = 24.0,

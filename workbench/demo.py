@@ -47,7 +47,8 @@ _USER, TOKEN = "autoscaler", "demo-token"
 class Show:
     """One demo: a run whose functions are the real handlers. ``log_file`` takes what they log.
 
-    ``broken``: pools whose agents never come up. ``on_end``: takes what CloudWatch was sent. ``kept``: told where to ask it, once it begins to take commands: half of the hours on,
+    ``broken``: pools whose agents never come up. ``on_end``: takes what CloudWatch was sent.
+    ``kept``: told where to ask it, once it begins to take commands: half of the hours on,
     a minute in two seconds, until it is interrupted.
     """
 
