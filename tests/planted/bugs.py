@@ -280,8 +280,8 @@ BUGS = (
     Bug(
         name="an agent that a pipeline's next stage will need is retired",
         file="domain/retire.py",
-        was="foreseen=foreseen.get(name, NOTHING).stages)",
-        becomes="foreseen=0)",
+        was="foreseen=foreseen.stages, ",
+        becomes="foreseen=0, ",
         found_by=("tests/unit/test_stages.py",),
     ),
     Bug(
