@@ -20,7 +20,6 @@ import boto3
 from moto import mock_aws
 
 from autoscaler import bootstrap
-from autoscaler.adapters.ec2 import POOL_TAG
 from autoscaler.config import FleetSettings, environment_name
 from autoscaler.errors import AutoscalerError
 from autoscaler.telemetry import logger
@@ -33,7 +32,7 @@ from workbench.faces.jenkins_face import JenkinsFace
 from workbench.faces.server import FaceServer
 from workbench.run import Run
 from workbench.world.ec2 import ACCOUNT, AGENT_ROLE, AGENT_ROLE_ID, Instance, profile_arn
-from workbench.world.world import Agents, World
+from workbench.world.world import Agents, World, break_boots
 
 FUNCTIONS = Path(__file__).parents[1] / "functions"
 TABLE = "autoscaler-demo"
@@ -105,19 +104,6 @@ class Show:
             self.run.recording.note(progress)
             yield progress
             _take_commands(functions, handlers)
-
-
-def break_boots(world: World, pools: frozenset[str]) -> None:
-    """Let the agents of these pools hang before they ask who they are, as with a broken image."""
-    comes_up = world.ec2.on_running
-
-    def hangs_or_comes_up(instance: Instance) -> None:
-        if instance.tags.get(POOL_TAG) in pools:
-            instance.console = "dracut: FATAL: no root device found"
-        else:
-            comes_up(instance)
-
-    world.ec2.on_running = hangs_or_comes_up
 
 
 def _take_commands(functions: FunctionsFace, handlers: "Handlers") -> None:

@@ -8,7 +8,7 @@ import pytest
 from autoscaler import bootstrap
 from support.deployed import deployed, event
 from support.ringing import ringing_in
-from workbench.demo import break_boots
+from workbench.world.world import break_boots
 
 GPU, CPU = "mxnetlinux-gpu", "mxnetlinux-cpu"
 LOW_LIMITS = """

@@ -55,6 +55,19 @@ def build_world(fleet: Fleet, *, start_at: float, seed: int, physics: Physics = 
     return World(fleet, timeline, controllers, ec2, chance, physics)
 
 
+def break_boots(world: World, pools: frozenset[str]) -> None:
+    """Let the agents of these pools hang before they ask who they are, as with a broken image."""
+    comes_up = world.ec2.on_running
+
+    def hangs_or_comes_up(instance: Instance) -> None:
+        if instance.tags.get("autoscaler:pool") in pools:
+            instance.console = "dracut: FATAL: no root device found"
+        else:
+            comes_up(instance)
+
+    world.ec2.on_running = hangs_or_comes_up
+
+
 def ended_by(instance: Instance) -> str:
     """Say what takes the builds on an instance with it."""
     return f"{instance.id} was {'interrupted' if instance.interrupted else 'terminated'}"

@@ -116,7 +116,7 @@ class Compute(Protocol):
 
 
 class Account(Protocol):
-    """What the AWS account has ready for launches. Only the doctor asks; each method raises `TransientError`."""
+    """What the AWS account has ready for launches. Only the doctor asks; each method raises `AutoscalerError`."""
 
     def not_offered(self) -> Mapping[str, tuple[str, ...]]:
         """By pool, a line for each subnet that there is not and each instance type that cannot be had in a subnet's zone."""

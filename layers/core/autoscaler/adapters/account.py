@@ -12,8 +12,7 @@ from autoscaler.domain.quotas import Quota
 if TYPE_CHECKING:
     from autoscaler.domain.model import Fleet, Offering
 
-_IDS_A_CALL = 200  # values a filter takes
-_TYPES_A_CALL = 100
+_VALUES_A_FILTER = 200
 
 
 class AwsAccount:
@@ -39,13 +38,8 @@ class AwsAccount:
 
     def vcpus(self) -> Mapping[str, int]:
         """Ask with a filter: a type that EC2 does not know would fail the others."""
-        types = self._types()
-        sizes: dict[str, int] = {}
-        for start in range(0, len(types), _TYPES_A_CALL):
-            filters = [{"Name": "instance-type", "Values": types[start : start + _TYPES_A_CALL]}]
-            for page in pages(self._ec2(), "describe_instance_types", {"Filters": filters}):
-                sizes |= {raw["InstanceType"]: raw["VCpuInfo"]["DefaultVCpus"] for raw in page["InstanceTypes"]}
-        return sizes
+        found = self._filtered("describe_instance_types", "instance-type", self._types())
+        return {raw["InstanceType"]: raw["VCpuInfo"]["DefaultVCpus"] for page in found for raw in page["InstanceTypes"]}
 
     def quotas(self) -> tuple[Quota, ...]:
         """All of EC2's; which of them count vCPUs, their names say."""
@@ -60,18 +54,19 @@ class AwsAccount:
         return sorted({offering.instance_type for offering in self._offerings()})
 
     def _zones(self, subnets: list[str]) -> dict[str, str]:
-        if not subnets:
-            return {}
-        asked = {"Filters": [{"Name": "subnet-id", "Values": subnets[:_IDS_A_CALL]}]}
-        return {
-            raw["SubnetId"]: raw["AvailabilityZone"] for page in pages(self._ec2(), "describe_subnets", asked) for raw in page["Subnets"]
-        }
+        found = self._filtered("describe_subnets", "subnet-id", subnets)
+        return {raw["SubnetId"]: raw["AvailabilityZone"] for page in found for raw in page["Subnets"]}
 
     def _offered(self, types: list[str]) -> set[tuple[str, str]]:
         """Instance type and zone, of all that can be had."""
-        asked = {"LocationType": "availability-zone", "Filters": [{"Name": "instance-type", "Values": types[:_IDS_A_CALL]}]}
-        found = pages(self._ec2(), "describe_instance_type_offerings", asked)
+        found = self._filtered("describe_instance_type_offerings", "instance-type", types, LocationType="availability-zone")
         return {(raw["InstanceType"], raw["Location"]) for page in found for raw in page["InstanceTypeOfferings"]}
+
+    def _filtered(self, method: str, name: str, values: list[str], **more: str) -> Iterator[Any]:
+        """Pages of what has one of these values; nothing is asked where there are none."""
+        for start in range(0, len(values), _VALUES_A_FILTER):
+            filters = [{"Name": name, "Values": values[start : start + _VALUES_A_FILTER]}]
+            yield from pages(self._ec2(), method, {"Filters": filters, **more})
 
 
 def _lacking(offerings: Iterable[Offering], zones: Mapping[str, str], offered: Collection[tuple[str, str]]) -> Iterator[str]:

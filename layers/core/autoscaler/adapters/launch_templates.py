@@ -7,6 +7,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from autoscaler.adapters.aws import code_of
 from autoscaler.domain.model import Fleet, Pool
 from autoscaler.errors import ConfigError, TransientError
 
@@ -24,7 +25,7 @@ def _data(client: Any, pool: Pool) -> dict[str, Any] | None:
     try:
         answer = client.describe_launch_template_versions(**{key: pool.launch_template}, Versions=[pool.launch_template_version])
     except ClientError as error:
-        code = str(error.response.get("Error", {}).get("Code", "Unknown"))
+        code = code_of(error)
         if code.startswith("InvalidLaunchTemplate"):
             return None
         raise TransientError(f"DescribeLaunchTemplateVersions: {code}") from error

@@ -17,7 +17,7 @@ from autoscaler.domain.memory import Returns, Window
 
 # Returns within the first of these many seconds, within the second, ..., and later than the last.
 EDGES = (0.0, 60.0, 120.0, 240.0, 480.0, 900.0, 1800.0, 2700.0, 3600.0, 5400.0, 7200.0, 14_400.0, 28_800.0)
-# Each return seen makes those before it count a little less: the last hundred or so decide.
+# Each burst that returns makes those before it count a little less: the last hundred or so decide.
 _FADES = 0.99
 # Before anything was seen, a return is believed to be as likely within one doubling of the time as within the next; half never come.
 _ANYWHERE_COUNTS, _POOL_COUNTS = 3.0, 5.0
@@ -66,7 +66,8 @@ def note_returns(known: Mapping[str, Returns], window: Window | None, needed: Ne
         return noted
     ready = window.peaks[-1][1] * executors + window.guessed
     for number in range(window.peaks[-1][1] + 1, needed.agents(executors) + 1):
-        level, place, share = level_of(number), bisect_left(EDGES, _seconds_since(window, number, now)), 1.0 / _agents_like(number)
+        level, share = level_of(number), 1.0 / _agents_like(number)
+        place = bisect_left(EDGES, _seconds_since(window, number, now))
         jobs = max(0, min(needed.present, number * executors) - max(ready, (number - 1) * executors))
         before = noted.get(level, _NONE)
         noted[level] = Returns(times=_added(before.times, place, 1.0, share), jobs=_added(before.jobs, place, jobs, share))
