@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from autoscaler.errors import ConfigError
+from autoscaler.errors import ConfigError, TransientError
 from workbench.remote import Deployed
 
 Stack = Annotated[str, typer.Option(envvar="AUTOSCALER_STACK", help="The CloudFormation stack.")]
@@ -209,8 +209,8 @@ def doctor(
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Try, inside the functions, whether they can reach and do all that they need; exit code 1 where something is wrong."""
-    deployed, event = Deployed(stack=stack, local=local), {"action": "doctor", "dry_run": dry_run}
-    findings = [finding for function in ("operate", "scale_up") for finding in deployed.call(function, event)["findings"]]
+    deployed = Deployed(stack=stack, local=local)
+    findings = [finding for function in ("operate", "scale_up") for finding in _examined(deployed, function, dry_run=dry_run)]
     if as_json:
         print(json.dumps(findings))  # noqa: T201
     else:
@@ -221,6 +221,15 @@ def doctor(
         Console().print(table)
     if any(finding["fine"] is False for finding in findings):
         raise typer.Exit(1)
+
+
+def _examined(deployed: Deployed, function: str, *, dry_run: bool) -> list[dict[str, Any]]:
+    """What a function found; one that fails is a finding, and the other is asked all the same."""
+    try:
+        findings: list[dict[str, Any]] = deployed.call(function, {"action": "doctor", "dry_run": dry_run})["findings"]
+    except TransientError as error:
+        return [{"about": function, "what": "answers", "fine": False, "detail": str(error)}]
+    return findings
 
 
 def dashboard(

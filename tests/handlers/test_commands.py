@@ -124,3 +124,11 @@ def test_the_doctor_shows_what_it_found_and_fails_where_something_is_wrong(here)
     ran = command(here, "doctor", "--json")
     assert ran.exit_code == 1
     assert any(finding["fine"] is False for finding in json.loads(ran.stdout))
+
+
+def test_the_doctor_shows_what_one_function_found_where_the_other_fails(here):
+    here.pass_minutes(1)
+    here.server.functions.names -= {"scale_up"}
+    findings = json.loads(command(here, "doctor", "--json").stdout)
+    assert [finding["about"] for finding in findings if finding["what"] == "answers"] == ["scale_up"]
+    assert any(finding["what"] == "Agent/Create" and finding["fine"] for finding in findings)

@@ -104,6 +104,13 @@ def test_a_launch_is_tried_for_every_pool_and_launches_nothing(fleet):
     assert set(fleet.world.ec2.instances) == before
 
 
+def test_where_ec2_does_not_answer_the_other_pools_are_not_waited_for(fleet):
+    fleet.server.ec2.faults.plan(Fault("ec2 CreateFleet", times=99))
+    [finding] = launches(fleet)
+    assert finding["fine"] is False
+    assert finding["detail"].endswith("; the other pools were not tried")
+
+
 def test_an_action_that_scale_up_does_not_know_is_refused(fleet):
     with pytest.raises(ConfigError, match="action"):
         fleet.call("scale_up", {"action": "hold"})

@@ -10,7 +10,7 @@ from autoscaler.domain.plan import Launch
 from autoscaler.domain.quotas import Need, needs
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.snapshot import ControllerView, Snapshot
-from autoscaler.errors import AutoscalerError, ConflictError
+from autoscaler.errors import AutoscalerError, ConflictError, LaunchRefusedError, UnansweredError
 from autoscaler.ports import Account, Compute, Controller, Ports
 
 _LATE_SECONDS = 180.0
@@ -47,8 +47,14 @@ def examine(ports: Ports, account: Account, fleet: Fleet, turn: Turn) -> list[Fi
 
 
 def examine_launches(compute: Compute, fleet: Fleet) -> list[Finding]:
-    """Try an agent of each pool, short of launching it; for the function that may launch."""
-    return [_launch(compute, pool) for pool in fleet.pools.values()]
+    """Try an agent of each pool, short of launching it; for the function that may launch. Where EC2 does not answer, it is not asked on."""
+    found: list[Finding] = []
+    for pool in fleet.pools.values():
+        try:
+            found.append(_launch(compute, pool))
+        except UnansweredError as error:
+            return [*found, Finding(about=pool.name, what=_LAUNCH, fine=False, detail=f"{error}; the other pools were not tried")]
+    return found
 
 
 def _controller(controller: Controller, view: ControllerView) -> Iterator[Finding]:
@@ -104,7 +110,7 @@ def _create(controller: Controller, spec: NodeSpec) -> None:
 
 
 def _account(account: Account, fleet: Fleet) -> Iterator[Finding]:
-    """What only AWS knows, question by question: one that is not answered keeps the others from nothing."""
+    """What only AWS knows, question by question: the others are asked, too, where one is not answered."""
     asked: tuple[tuple[str, Callable[[], Iterable[Finding]]], ...] = (
         ("ec2:DescribeLaunchTemplateVersions", lambda: _templates(account, fleet)),
         ("ec2:DescribeSubnets, ec2:DescribeInstanceTypeOfferings", lambda: _offerings(account, fleet)),
@@ -156,7 +162,7 @@ def _launch(compute: Compute, pool: Pool) -> Finding:
     )
     try:
         compute.try_launch(one)
-    except AutoscalerError as error:
+    except LaunchRefusedError as error:
         return Finding(about=pool.name, what=_LAUNCH, fine=False, detail=str(error))
     return Finding(about=pool.name, what=_LAUNCH, fine=True, detail="")
 
