@@ -171,7 +171,7 @@ def _ticks(world: World, replay: Replay, every: float, trace_end: float) -> Iter
             moved_at = world.timeline.now
             continue
         before = len(left), seen
-        left = [b for b in (*left, *replay.builds[seen:]) if b.ended is None and is_servable(world.fleet, b)]
+        left = [b for b in (*left, *(b for b in replay.builds[seen:] if is_servable(world.fleet, b))) if b.ended is None]
         seen = len(replay.builds)
         if (len(left), seen) != before:
             moved_at = world.timeline.now

@@ -61,6 +61,17 @@ class StraightController(JenkinsController):
             self._last = state, self._seen_now()
         return self._last[1]
 
+    def node(self, name: str) -> Node | None:
+        """Read one node from the world."""
+        if self._world.up != "up":
+            return super().node(name)
+        try:
+            with self._face.faults.around("jenkins computer"):
+                node = self._world.nodes.get(name)
+        except (ConnectionLostError, StatusError) as error:
+            raise TransientError(f"node {name} was not read") from error
+        return self._node(node) if node is not None else None
+
     def result(self, run: str) -> BuildResult | None:
         """Read the run from the world."""
         try:

@@ -176,7 +176,7 @@ def test_what_was_learned_is_kept_by_controller(state):
         streaks={"n": Streak(failures=2, since_at=1.0, jobs=("a", "ü"))},
         succeeded_at={"cpu": 2.0},
         waiting={"1\nj": 2.0},
-        runs={"job/m/4": RunSeen(project="m", stage="cpu*2", since_at=1.0, seen_at=3.0, items=(7,), builds={"k": "cpu"})},
+        runs={"job/m/4": RunSeen(project="m", stage="cpu*2", since_at=1.0, left_at=3.0, items=(7,), builds={"k": "cpu"})},
         stages={"m\ncpu*2": StageSeen(followed=((60.0, {"gpu": 3}),), ended=(5.0,))},
         arrivals={"j": Arrivals(pool="cpu", times=(1.0, 2.0), count=2, expected=(Expected(at=9.0, period_seconds=8.0, share=0.5),))},
         sequels={"j": Sequel(after="i", delays=(60.0, 90.0), missed=1)},

@@ -24,7 +24,11 @@ class AnythingHappensAndIsSeenStraight(AnythingHappens):
             self.straight = StraightController(self.fleet.faces["main"])
             self.compute = StraightCompute(Ec2Face(self.world.ec2), self.fleet.fleet)
         self.fleet.faults.dice = None
-        assert self.straight.look() == replace(self.fleet.ports.controllers[0].look(), response_seconds=0.0)
+        read = self.fleet.ports.controllers[0]
+        assert self.straight.look() == replace(read.look(), response_seconds=0.0)
+        for name in (*self.fleet.faces["main"].controller.nodes, "nobody"):
+            if self.fleet.faces["main"].controller.up == "up":
+                assert self.straight.node(name) == read.node(name)
         assert self.compute.instances() == self.fleet.ports.compute.instances()
 
 

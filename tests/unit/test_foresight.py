@@ -89,7 +89,8 @@ def test_it_must_have_paid_in_the_earlier_half_and_in_the_later_one():
     followed = {*began[5:], *began[1:5:2]}
     arrivals = [*(("build", ago) for ago in began), *(("tests", ago - 600.0) for ago in followed)]
     assert "tests" in after(*arrivals).sequels
-    dear = {"gpu": replace(POOLS["gpu"], usd_per_hour=30.0)}
+    dear_gpu = replace(GPU, offerings=tuple(replace(offering, usd_per_hour=30.0) for offering in GPU.offerings))
+    dear = {"gpu": replace(POOLS["gpu"], pool=dear_gpu)}
     assert "tests" not in after(*arrivals, pools=dear).sequels
 
 

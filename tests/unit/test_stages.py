@@ -39,7 +39,7 @@ def follow(*looks):
     for number, look in enumerate(looks):
         present = {} if look is None else {RUN: look}
         runs, stages = learn_stages(learned, present, NOW + 60.0 * number)
-        learned = replace(learned, runs=runs, stages=stages)
+        learned = replace(learned, runs=runs, stages=stages, seen_at=NOW + 60.0 * number)
     return learned
 
 
@@ -77,7 +77,7 @@ def test_branches_of_one_project_teach_each_other(job, project):
 def learned(elapsed, *, followed=5, ended=0, seconds=600.0, counts=None, own=None):
     """A run so far into a stage that so many runs took so long with, and those that ended there."""
     history = StageSeen(followed=((seconds, counts or {"gpu": 3}),) * followed, ended=(seconds,) * ended)
-    run = RunSeen(project="m", stage="cpu*1", since_at=NOW - elapsed, seen_at=NOW, builds=own or {"a": "cpu"})
+    run = RunSeen(project="m", stage="cpu*1", since_at=NOW - elapsed, builds=own or {"a": "cpu"})
     return Learned(runs={RUN: run}, stages={"m\ncpu*1": history})
 
 

@@ -121,8 +121,9 @@ class Site:
 
     def launch(self, site: PoolSite, number: int) -> int:
         """Launch agents, as many as the limits on agents and EC2's capacity allow; return how many."""
-        in_all = sum(len(other.agents) for other in self.pools.values())
-        number = min(number, site.pool.max_agents - len(site.agents), self.fleet.limits.max_agents - in_all)
+        if number > 0:
+            in_all = sum(len(other.agents) for other in self.pools.values())
+            number = min(number, site.pool.max_agents - len(site.agents), self.fleet.limits.max_agents - in_all)
         if number <= 0 or self._call_fails():
             return 0
         answer = self.world.ec2.create_fleet(self._request(site.pool, number))

@@ -60,12 +60,11 @@ class Agent:
 
 def join_agents(snapshot: Snapshot, fleet: Fleet) -> tuple[Agent, ...]:
     """Join every record that is not closed with what Jenkins and EC2 show of it; unknown pools are left out."""
-    states = dict(snapshot.fates) | {instance.id: instance.state for instance in snapshot.instances}
     nodes = {(view.name, node.name): node for view in snapshot.controllers.values() for node in view.nodes}
-    return tuple(_join(snapshot, fleet, states, nodes))
+    return tuple(_join(snapshot, fleet, nodes))
 
 
-def _join(snapshot: Snapshot, fleet: Fleet, states: dict[str, InstanceState], nodes: dict[tuple[str, str], Node]) -> Iterator[Agent]:
+def _join(snapshot: Snapshot, fleet: Fleet, nodes: dict[tuple[str, str], Node]) -> Iterator[Agent]:
     for record in snapshot.records:
         pool = fleet.pools.get(record.pool)
         if pool is None or record.state is RecordState.GONE:
@@ -77,7 +76,7 @@ def _join(snapshot: Snapshot, fleet: Fleet, states: dict[str, InstanceState], no
             record=record,
             pool=pool,
             node=node,
-            instance=_state(record, states.get(record.instance_id), snapshot.taken_at),
+            instance=_state(record, snapshot.states.get(record.instance_id), snapshot.taken_at),
             mark=mark,
             phase=_phase(record, pool, node, mark, view, snapshot.taken_at),
         )

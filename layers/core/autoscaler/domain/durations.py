@@ -46,7 +46,7 @@ class RunSeen:
     project: str
     stage: str  # what it has in its stage, roughly: the name under which stages are learned
     since_at: float
-    seen_at: float
+    left_at: float | None = None  # when it was seen last, where it has nothing now
     items: tuple[int, ...] = ()
     builds: Mapping[str, str] = field(default_factory=dict)  # with their pools
 

@@ -39,8 +39,10 @@ def foresee(learned: Learned, pools: Mapping[str, PoolView], now: float) -> dict
 def _jobs(learned: Learned, pools: Mapping[str, PoolView], now: float) -> Iterator[tuple[str, int, str]]:
     """Jobs that are worth an agent before they are there: which, how many times, and why. One that is announced twice over comes once."""
     for job, known in learned.arrivals.items():
+        if not known.expected and job not in learned.sequels:
+            continue
         pool, sequel = pools.get(known.pool), learned.sequels.get(job)
-        if pool is None or not (known.expected or sequel):
+        if pool is None:
             continue
         by_time = _worth_having(rhythms.outlooks(known, now), pool)
         after = _worth_having(sequels.outlooks(sequel, learned.arrivals, known, now), pool) if sequel else 0

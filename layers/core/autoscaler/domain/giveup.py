@@ -22,6 +22,9 @@ from autoscaler.domain.situation import Situation
 from autoscaler.domain.snapshot import InstanceState
 from autoscaler.domain.strangers import node_named_after, strangers_seen, take_in
 
+_MARKED = (Phase.RETIRING, Phase.DRAINING)
+_STOPPED = (InstanceState.STOPPING, InstanceState.STOPPED)
+
 
 def what_is_seen(situation: Situation) -> dict[str, Seen]:
     """Name the condition of every agent, instance and node that may have to go; what cannot be believed is not named."""
@@ -37,7 +40,7 @@ def drained(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminat
     """Give up agents that carry our mark, are idle and were idle in an earlier look, and that nothing is bound to."""
     starved = {view.name: starved_by_pool(situation, view.name) for view in situation.views()}
     for agent in situation.agents:
-        if agent.phase not in {Phase.RETIRING, Phase.DRAINING} or agent.node is None:
+        if agent.phase not in _MARKED or agent.node is None:
             continue
         if situation.no_giving_up(agent.record.controller) or situation.protected(agent):
             continue
@@ -119,7 +122,7 @@ def _condition(situation: Situation, agent: Agent) -> Seen | None:  # noqa: C901
         return Seen(Condition.DRAINED, session) if at_rest else None
     if agent.instance_ended:
         return Seen(Condition.ENDED) if agent.node is not None else None
-    if agent.instance in {InstanceState.STOPPING, InstanceState.STOPPED}:
+    if agent.instance in _STOPPED:
         return Seen(Condition.STOPPED, session)
     match agent.phase:
         case Phase.OVERDUE if not node_named_after(situation, agent.record.controller, agent.record.instance_id):

@@ -11,7 +11,7 @@ HOUR_SECONDS = 3600.0
 
 def living_records(snapshot: Snapshot) -> tuple[Record, ...]:
     """Every record whose instance may still cost money."""
-    states = dict(snapshot.fates) | {instance.id: instance.state for instance in snapshot.instances}
+    states = snapshot.states
     return tuple(
         record
         for record in snapshot.records

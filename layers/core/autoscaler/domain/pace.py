@@ -31,22 +31,17 @@ class Taking:
     def of(self, situation: Situation, controller: str, cordoned: Collection[Cordon]) -> Iterator[Cordon | Held]:
         """Cordon agents of one controller, as many as are allowed. ``cordoned``: what this pass takes already."""
         leaving = {step.node for step in cordoned if step.controller == controller}
-        by_pool: dict[str, list[Agent]] = {}
-        for agent in situation.agents:
-            by_pool.setdefault(agent.pool.name, []).append(agent)
-        for name in situation.pools_of(controller):
-            mine = by_pool.get(name, [])
-            ready = [a for a in mine if a.phase is Phase.READY and a.record.controller == controller and not situation.protected(a)]
-            staying = [agent for agent in ready if agent.record.node not in leaving]
-            wrong = {agent.record.instance_id: why for agent in staying if (why := self.wrong_with(agent))}
+        for name, pool in situation.pools_of(controller).items():
+            staying = [agent for agent in pool.agents if agent.phase is Phase.READY and agent.record.node not in leaving]
+            wrong = {a.record.instance_id: why for a in staying if (why := self.wrong_with(a)) and not situation.protected(a)}
             if not wrong:
                 continue
-            pool = situation.pools[controller, name]
             if pool.on_hold:
                 detail = f"{len(wrong)} {self.adjective} agents; {pool.paused_detail}"
                 yield Held(pool=name, controller=controller, reason=Reason.HELD, detail=detail)
                 continue
             now = sum(step.pool == name and step.mark.kind is self.kind for step in cordoned)  # on other controllers
+            mine = [agent for agent in situation.agents if agent.pool.name == name]
             allowed = max(0, self.allowed(name, mine) - now)
             chosen = least_missed(situation, [agent for agent in staying if agent.record.instance_id in wrong])
             for agent in chosen[:allowed]:

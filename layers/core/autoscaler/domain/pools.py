@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from statistics import median
 
 from autoscaler.domain.agents import Agent
@@ -14,26 +14,67 @@ from autoscaler.domain.returns import Costs, Keeping
 from autoscaler.domain.standing import Standing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PoolView:
-    """One pool on one controller, with what planning takes for its price and its boot."""
+    """One pool on one controller, with what planning takes for its price and its boot: worked out when a rule asks for it."""
 
     controller: str
     pool: Pool
     agents: tuple[Agent, ...]
-    boot_seconds: float
-    break_even_seconds: float  # an idle agent kept for this long costs as much as another one and the waiting for it
-    returns: Mapping[str, Returns]  # how soon agents of each level were needed again
-    tail_seconds: float
-    usd_per_hour: float  # the first offering that may be asked for
-    offerings: tuple[Offering, ...]  # not cooled off, in order of preference
-    paused: Reason | None
-    paused_detail: str
+    memory: Memory
+    standing: Standing
+    now: float
 
     @property
     def key(self) -> tuple[str, str]:
         """Controller and pool name."""
         return self.controller, self.pool.name
+
+    @cached_property
+    def boot_seconds(self) -> float:
+        """How long a boot takes, by those seen lately."""
+        boots = self.memory.boots.get(self.pool.name, ())
+        return _median(boots) if len(boots) >= BOOTS_TO_TRUST else self.pool.boot_seconds
+
+    @cached_property
+    def break_even_seconds(self) -> float:
+        """An idle agent kept for this long costs as much as another one and the waiting for it."""
+        if self.pool.idle_seconds is not None:
+            return self.pool.idle_seconds
+        renewal = self.boot_seconds + self.pool.wait_usd_per_hour / self.usd_per_hour * self._wait_seconds
+        return min(max(renewal, 60.0), self.pool.max_idle_seconds)
+
+    @cached_property
+    def tail_seconds(self) -> float:
+        """How long agents were idle before they were retired."""
+        tails = self.memory.tails.get(self.pool.name, ())
+        return sum(tails) / len(tails) if len(tails) >= TAILS_TO_TRUST else self.break_even_seconds / 2
+
+    @cached_property
+    def offerings(self) -> tuple[Offering, ...]:
+        """What may be asked for, in order of preference: not cooled off."""
+        cooled = {key for key in self.memory.cool_offs if self._cooled(key)}
+        return tuple([o for o in self.pool.offerings if f"{self.pool.name}/{o.key}" not in cooled]) if cooled else self.pool.offerings
+
+    @property
+    def usd_per_hour(self) -> float:
+        """The price of the first offering that may be asked for."""
+        return (self.offerings or self.pool.offerings)[0].usd_per_hour
+
+    @property
+    def returns(self) -> Mapping[str, Returns]:
+        """How soon agents of each level were needed again."""
+        return self.memory.returns.get(f"{self.controller}/{self.pool.name}", {})
+
+    @property
+    def paused(self) -> Reason | None:
+        """Why nothing is launched here now."""
+        return self._pause[0]
+
+    @property
+    def paused_detail(self) -> str:
+        """Who or what pauses it, and for how long."""
+        return self._pause[1]
 
     @property
     def on_hold(self) -> bool:
@@ -48,7 +89,7 @@ class PoolView:
     @property
     def keep(self) -> Keeping:
         """How long agents are kept without demand."""
-        wait_usd = self.pool.wait_usd_per_hour * _pause_seconds(self.pool, self.boot_seconds) / 3600.0
+        wait_usd = self.pool.wait_usd_per_hour * self._wait_seconds / 3600.0
         per_second = self.usd_per_hour / 3600.0
         return Keeping(
             returns=self.returns,
@@ -82,60 +123,30 @@ class PoolView:
             return Market.ON_DEMAND, firm
         return None
 
+    @property
+    def _wait_seconds(self) -> float:
+        """How long a job waits for an agent that is not there."""
+        return self.boot_seconds + self.pool.queue_maturity_seconds + PASS_SECONDS
 
-def view_pool(controller: str, pool: Pool, agents: tuple[Agent, ...], memory: Memory, standing: Standing, now: float) -> PoolView:
-    """Put together what is known of one pool on one controller."""
-    boots = memory.boots.get(pool.name, ())
-    boot = _median(boots) if len(boots) >= BOOTS_TO_TRUST else pool.boot_seconds
-    cooled = {key for key, cool_off in memory.cool_offs.items() if now < cool_off.until_at}
-    offerings = tuple([o for o in pool.offerings if f"{pool.name}/{o.key}" not in cooled]) if cooled else pool.offerings
-    usd_per_hour = (offerings or pool.offerings)[0].usd_per_hour
-    window = _break_even_seconds(pool, boot, usd_per_hour)
-    tails = memory.tails.get(pool.name, ())
-    hold = standing.hold_on(controller, pool.name)
-    paused, detail = (Reason.HELD, hold.text(now)) if hold else _pause(pool, memory, now)
-    return PoolView(
-        controller=controller,
-        pool=pool,
-        agents=agents,
-        boot_seconds=boot,
-        break_even_seconds=window,
-        returns=memory.returns.get(f"{controller}/{pool.name}", {}),
-        tail_seconds=sum(tails) / len(tails) if len(tails) >= TAILS_TO_TRUST else window / 2,
-        usd_per_hour=usd_per_hour,
-        offerings=offerings,
-        paused=paused,
-        paused_detail=detail,
-    )
+    def _cooled(self, key: str) -> bool:
+        cool_off = self.memory.cool_offs.get(key)
+        return cool_off is not None and self.now < cool_off.until_at
 
-
-def _break_even_seconds(pool: Pool, boot_seconds: float, usd_per_hour: float) -> float:
-    if pool.idle_seconds is not None:
-        return pool.idle_seconds
-    renewal = boot_seconds + pool.wait_usd_per_hour / usd_per_hour * _pause_seconds(pool, boot_seconds)
-    return min(max(renewal, 60.0), pool.max_idle_seconds)
+    @cached_property
+    def _pause(self) -> tuple[Reason | None, str]:
+        if hold := self.standing.hold_on(self.controller, self.pool.name):
+            return Reason.HELD, hold.text(self.now)
+        for key, reason in ((self.pool.name, Reason.POOL_PAUSED), ("account", Reason.ACCOUNT_THROTTLED)):
+            if self._cooled(key):
+                cool_off = self.memory.cool_offs[key]
+                return reason, f"{cool_off.why}; {cool_off.until_at - self.now:.0f} s to go"
+        breaker = self.memory.breakers.get(self.pool.name)
+        if breaker is not None and self.now < breaker.until_at:
+            detail = f"{breaker.failures} boots in a row failed; one is tried again in {breaker.until_at - self.now:.0f} s"
+            return Reason.BREAKER_OPEN, detail
+        return None, ""
 
 
 @lru_cache(maxsize=1000)
 def _median(seconds: tuple[float, ...]) -> float:
     return median(seconds)
-
-
-def _pause_seconds(pool: Pool, boot_seconds: float) -> float:
-    """How long a job waits for an agent that is not there."""
-    return boot_seconds + pool.queue_maturity_seconds + PASS_SECONDS
-
-
-def _cooled(memory: Memory, key: str, now: float) -> bool:
-    cool_off = memory.cool_offs.get(key)
-    return cool_off is not None and now < cool_off.until_at
-
-
-def _pause(pool: Pool, memory: Memory, now: float) -> tuple[Reason | None, str]:
-    for key, reason in ((pool.name, Reason.POOL_PAUSED), ("account", Reason.ACCOUNT_THROTTLED)):
-        if _cooled(memory, key, now):
-            return reason, f"{memory.cool_offs[key].why}; {memory.cool_offs[key].until_at - now:.0f} s to go"
-    breaker = memory.breakers.get(pool.name)
-    if breaker is not None and now < breaker.until_at:
-        return Reason.BREAKER_OPEN, f"{breaker.failures} boots in a row failed; one is tried again in {breaker.until_at - now:.0f} s"
-    return None, ""

@@ -1,7 +1,6 @@
 """Retire: cordon what was not needed at any time inside the break-even window. Reversible, and free."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import ceil
 
 from autoscaler.domain.agents import Agent, Phase
@@ -19,14 +18,19 @@ from autoscaler.domain.supply import agent_remaining_seconds
 from autoscaler.domain.trials import why_outdated
 
 
-def next_window(window: Window | None, needed: int, now: float, length_seconds: float) -> Window:
-    """Record what is needed now; a gap between passes starts the window again, since nobody knows what was needed meanwhile."""
-    if window is None or now - window.seen_at > LOOK_GAP_SECONDS:
-        return Window(opened_at=now, seen_at=now, peaks=((now, needed),))
+def before_gap(window: Window | None, now: float) -> Window | None:
+    """The window that may go on: a gap between passes starts it again, since nobody knows what was needed meanwhile."""
+    return window if window is not None and now - window.seen_at <= LOOK_GAP_SECONDS else None
+
+
+def next_window(window: Window | None, needed: int, now: float, length_seconds: float, guessed: float = 0.0) -> Window:
+    """Record what is needed now."""
+    if window is None:
+        return Window(opened_at=now, seen_at=now, peaks=((now, needed),), guessed=guessed)
     kept = [peak for peak in window.peaks if peak[0] >= now - length_seconds]
     while kept and kept[-1][1] <= needed:
         kept.pop()
-    return Window(opened_at=window.opened_at, seen_at=now, peaks=(*kept, (now, needed)))
+    return Window(opened_at=window.opened_at, seen_at=now, peaks=(*kept, (now, needed)), guessed=guessed)
 
 
 def demand_of(pool: PoolView, starved: int) -> int:
@@ -43,7 +47,7 @@ def starved_by_pool(situation: Situation, controller: str) -> dict[str, int]:
     return counts
 
 
-def next_windows(situation: Situation, controller: str, foreseen: Mapping[str, Foreseen]) -> dict[str, tuple[Window, dict[str, Returns]]]:
+def next_windows(situation: Situation, controller: str, foreseen: Mapping[str, Foreseen]) -> dict[str, tuple[Window, Mapping[str, Returns]]]:
     """Record what each pool needs now, and learn from what is needed again; a view that cannot be believed does neither."""
     if situation.no_giving_up(controller):
         return {}
@@ -58,15 +62,13 @@ def _needed(pool: PoolView, starved: int, foreseen: Foreseen) -> Needed:
     return Needed(present=demand_of(pool, starved), foreseen=foreseen.stages, guessed=foreseen.executors - foreseen.stages)
 
 
-def _look_on(situation: Situation, pool: PoolView, needed: Needed) -> tuple[Window, dict[str, Returns]]:
-    executors, before = pool.pool.executors, situation.memory.windows.get(_key(pool))
-    length = max(pool.break_even_seconds, pool.pool.max_idle_seconds)
-    window = next_window(before, needed.agents(executors), situation.now, length)
-    if window.opened_at == situation.now:
-        before = None  # of what was before a gap nothing is known
-    window = replace(window, guessed=guessed_in_time(before, needed, pool.boot_seconds, situation.now))
-    known = situation.memory.returns.get(_key(pool), {})
-    return window, note_returns(known, before, needed, executors, situation.now)
+def _look_on(situation: Situation, pool: PoolView, needed: Needed) -> tuple[Window, Mapping[str, Returns]]:
+    executors, now = pool.pool.executors, situation.now
+    before = before_gap(situation.memory.windows.get(_key(pool)), now)
+    longest = max(pool.pool.idle_seconds or 0.0, pool.pool.max_idle_seconds)
+    guessed = guessed_in_time(before, needed, pool.boot_seconds, now)
+    window = next_window(before, needed.agents(executors), now, longest, guessed)
+    return window, note_returns(pool.returns, before, needed, executors, now)
 
 
 def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window], foreseen: Foreseen) -> list[Cordon | Held]:

@@ -56,14 +56,14 @@ class Needed:
         return ceil((self.present + self.foreseen) / executors)
 
 
-def note_returns(known: Mapping[str, Returns], window: Window | None, needed: Needed, executors: int, now: float) -> dict[str, Returns]:
+def note_returns(known: Mapping[str, Returns], window: Window | None, needed: Needed, executors: int, now: float) -> Mapping[str, Returns]:
     """Note for each agent that is needed again how long it was not, and the jobs that would wait for another one.
 
     ``window``: before this look. ``executors``: of one agent.
     """
+    if window is None or not window.peaks or needed.agents(executors) <= window.peaks[-1][1]:
+        return known
     noted = dict(known)
-    if window is None or not window.peaks:
-        return noted
     ready = window.peaks[-1][1] * executors + window.guessed
     for number in range(window.peaks[-1][1] + 1, needed.agents(executors) + 1):
         level, share = level_of(number), 1.0 / _agents_like(number)
@@ -79,7 +79,7 @@ def guessed_in_time(window: Window | None, needed: Needed, boot_seconds: float, 
 
     A job that they await would not have waited, whether or not an agent was kept for it.
     """
-    if window is None:
+    if window is None or not needed.guessed:
         return 0.0
     return min(float(needed.guessed), window.guessed + needed.guessed * (now - window.seen_at) / max(boot_seconds, 1.0))
 

@@ -5,7 +5,7 @@ in the times seen, less what agents would have idled, for nothing where it did n
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from statistics import mean
+from statistics import fmean
 
 from autoscaler.domain.durations import Arrivals, Sequel
 from autoscaler.domain.numbers import PASS_SECONDS
@@ -57,7 +57,7 @@ def outlooks(sequel: Sequel, arrivals: Mapping[str, Arrivals], mine: Arrivals, n
         follow = sorted(delay - (now - at) for delay in sequel.delays if delay > now - at)
         if follow:
             share = len(follow) / (len(follow) + sequel.missed + _DOUBT)
-            yield Outlook(soon=follow[len(follow) // 4], late=mean(follow), ends=follow[-1], share=share)
+            yield Outlook(soon=follow[len(follow) // 4], late=fmean(follow), ends=follow[-1], share=share)
 
 
 def _outcomes(first: Iterable[float], then: tuple[float, ...], now: float) -> list[float | None]:

@@ -12,7 +12,7 @@ from autoscaler.domain.lives import in_grace, is_recovering, next_lives
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.numbers import SAMPLES_KEPT
-from autoscaler.domain.pools import PoolView, view_pool
+from autoscaler.domain.pools import PoolView
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.snapshot import ControllerView, Snapshot
 from autoscaler.domain.standing import Standing, in_force
@@ -120,7 +120,14 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
     for agent in agents:
         by_key.setdefault(agent.key, []).append(agent)
     pools = {
-        (view.name, pool.name): view_pool(view.name, pool, tuple(by_key.get((view.name, pool.name), ())), memory, standing, now)
+        (view.name, pool.name): PoolView(
+            controller=view.name,
+            pool=pool,
+            agents=tuple(by_key.get((view.name, pool.name), ())),
+            memory=memory,
+            standing=standing,
+            now=now,
+        )
         for view in snapshot.controllers.values()
         for pool in fleet.pools_of(view.name)
     }

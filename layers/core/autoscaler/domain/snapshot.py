@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Self
 
 from autoscaler.domain.durations import Learned
@@ -138,8 +139,10 @@ class InstanceState(StrEnum):
     @property
     def ended(self) -> bool:
         """It will never run again, and EC2 said so."""
-        return self in {InstanceState.SHUTTING_DOWN, InstanceState.TERMINATED}
+        return self in _ENDED
 
+
+_ENDED = (InstanceState.SHUTTING_DOWN, InstanceState.TERMINATED)  # no set: members are hashed slowly, and compared by identity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
@@ -214,7 +217,7 @@ class Intent:
         return self.state is not IntentState.SETTLED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """Everything one pass decides from."""
 
@@ -230,3 +233,8 @@ class Snapshot:
     learned: Mapping[str, Learned]  # by controller
     template_versions: Mapping[str, str] = field(default_factory=dict)  # what would be launched now, by pool; where EC2 says so
     standing: Standing = field(default_factory=Standing)
+
+    @cached_property
+    def states(self) -> Mapping[str, InstanceState]:
+        """What EC2 says of each instance that it was asked about, by id."""
+        return {**self.fates, **{instance.id: instance.state for instance in self.instances}}

@@ -7,7 +7,7 @@ project and stage it is learned how long it takes, what comes then, in which poo
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from statistics import mean, median
+from statistics import fmean, median
 
 from autoscaler.domain.durations import Learned, RunSeen, StageSeen
 from autoscaler.domain.numbers import LOOK_GAP_SECONDS
@@ -37,18 +37,19 @@ def learn_stages(before: Learned, present: Mapping[str, Present], now: float) ->
         if known is None:
             runs[run] = _begin(has, project_of(has.job), now)
         elif has.builds == known.builds and has.items.keys() == set(known.items):
-            runs[run] = replace(known, seen_at=now)
+            runs[run] = known if known.left_at is None else replace(known, left_at=None)
         elif came := _next_stage(known, has):
             _note(stages, known, now, came)
             runs[run] = _begin(has, known.project, now)
         else:
-            runs[run] = replace(known, items=tuple(has.items), builds=dict(has.builds), seen_at=now)
+            runs[run] = replace(known, items=tuple(has.items), builds=dict(has.builds), left_at=None)
     for run, known in before.runs.items():
         if run not in present:
-            if now - known.seen_at <= LOOK_GAP_SECONDS:
-                runs[run] = known  # between two stages, perhaps
+            left_at = before.seen_at if known.left_at is None else known.left_at
+            if now - left_at <= LOOK_GAP_SECONDS:
+                runs[run] = replace(known, left_at=left_at)  # between two stages, perhaps
             else:
-                _note(stages, known, known.seen_at, Counter())
+                _note(stages, known, left_at, Counter())
     return runs, stages
 
 
@@ -99,8 +100,8 @@ def _next_of(history: StageSeen, elapsed: float) -> tuple[Outlook, Counter[str]]
     counts = Counter({name: int(median(counts.get(name, 0) for _, counts in follow)) for name in names})
     outlook = Outlook(
         soon=ahead[len(ahead) // 4],
-        late=mean(ahead),
-        ends=mean(end) if end else 0.0,
+        late=fmean(ahead),
+        ends=fmean(end) if end else 0.0,
         share=len(follow) / (len(follow) + len(end)),
     )
     return outlook, +counts
@@ -113,7 +114,7 @@ def stage_name(counts: Mapping[str, int]) -> str:
 
 def _begin(has: Present, project: str, now: float) -> RunSeen:
     stage = stage_name(Counter((*has.items.values(), *has.builds.values())))
-    return RunSeen(project=project, stage=stage, since_at=now, seen_at=now, items=tuple(has.items), builds=dict(has.builds))
+    return RunSeen(project=project, stage=stage, since_at=now, items=tuple(has.items), builds=dict(has.builds))
 
 
 def _next_stage(known: RunSeen, has: Present) -> Counter[str]:

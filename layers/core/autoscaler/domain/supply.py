@@ -1,7 +1,8 @@
 """Executors over time: which can take a build now, which will, and when."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
@@ -29,22 +30,30 @@ class Slot:
 
 @dataclass(slots=True)
 class Supply:
-    """Executors by server (a pool, or a set of labels of nodes that are nobody's), soonest first."""
+    """Executors by server (a pool, or a set of labels of nodes that are nobody's), soonest first.
+
+    Those of a pool are counted when somebody first asks for them: of most pools nobody does.
+    """
 
     labels: dict[str, frozenset[str]] = field(default_factory=dict)
     _heaps: dict[str, list[tuple[float, int, Slot]]] = field(default_factory=dict)
+    _uncounted: dict[str, Callable[[], Iterable[Slot]]] = field(default_factory=dict)
     _order: Iterator[int] = field(default_factory=count)
 
     def add(self, slot: Slot) -> Slot:
         """Take a slot in, or in again after its time was changed."""
-        heappush(self._heaps.setdefault(slot.server, []), (slot.free_seconds, next(self._order), slot))
+        heappush(self._heap(slot.server), (slot.free_seconds, next(self._order), slot))
         return slot
+
+    def add_when_asked(self, server: str, slots: Callable[[], Iterable[Slot]]) -> None:
+        """Take in what a server has, once anybody asks for it."""
+        self._uncounted[server] = slots
 
     def soonest(self, servers: Iterable[str]) -> Slot | None:
         """Find the slot that is free first among these servers; None where there is none that ever will be."""
         found: Slot | None = None
         for server in servers:
-            heap = self._heaps.get(server, [])
+            heap = self._heap(server)
             # Entries whose slot was moved since are stale; the slot has a newer one.
             while heap and heap[0][0] != heap[0][2].free_seconds:
                 heappop(heap)
@@ -60,8 +69,14 @@ class Supply:
 
     def spare(self, server: str, within_seconds: float) -> int:
         """Count executors that nothing was planned on and that are there within that time."""
-        slots = {id(entry[2]): entry[2] for entry in self._heaps.get(server, [])}
+        slots = {id(entry[2]): entry[2] for entry in self._heap(server)}
         return sum(slot.spare and slot.free_seconds <= within_seconds for slot in slots.values())
+
+    def _heap(self, server: str) -> list[tuple[float, int, Slot]]:
+        if count_them := self._uncounted.pop(server, None):
+            for slot in count_them():
+                self.add(slot)
+        return self._heaps.setdefault(server, [])
 
 
 def elapsed_seconds(build: Build, learned: Learned, now: float) -> float:
@@ -103,9 +118,7 @@ def build_supply(  # noqa: PLR0913 - each is a part of the snapshot
     ours = {agent.node.name for pool in pools.values() for agent in pool.agents if agent.node}
     for pool in pools.values():
         supply.labels[pool.pool.name] = pool.pool.labels | {fleet.ownership_label}
-        for agent in pool.agents:
-            for seconds in _agent_slots(agent, pool, learned, now, runs, recovering=recovering):
-                supply.add(Slot(pool.pool.name, seconds, spare=seconds <= pool.boot_seconds and not agent.busy_executors))
+        supply.add_when_asked(pool.pool.name, partial(_pool_slots, pool, learned, now, runs, recovering=recovering))
     for name, launched_at, agents in expected:
         for _ in range(agents * pools[name].pool.executors):
             supply.add(Slot(name, _boots_in(launched_at, pools[name], now)))
@@ -120,6 +133,12 @@ def ready_slots(agent: Agent, learned: Learned, now: float, queued_runs: frozens
     yield from agent_remaining_seconds(agent, learned, now, queued_runs)
     executors = agent.node.executors if agent.node else 0
     yield from (0.0 for _ in range(executors - agent.busy_executors))
+
+
+def _pool_slots(pool: PoolView, learned: Learned, now: float, runs: frozenset[str], *, recovering: bool) -> Iterator[Slot]:
+    for agent in pool.agents:
+        for seconds in _agent_slots(agent, pool, learned, now, runs, recovering=recovering):
+            yield Slot(pool.pool.name, seconds, spare=seconds <= pool.boot_seconds and not agent.busy_executors)
 
 
 def _agent_slots(agent: Agent, pool: PoolView, learned: Learned, now: float, runs: frozenset[str], *, recovering: bool) -> Iterator[float]:
