@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SAM_VENV := .venv-sam
 SAM := $(SAM_VENV)/bin/sam
 IAM := tests/security/iam
-JOBS ?= 2
+JOBS ?= $(shell nproc)
 export SAM_CLI_TELEMETRY := 0
 
 .DEFAULT_GOAL := help

@@ -15,11 +15,11 @@ TRUST = Trust(account=ACCOUNT, profile_of_role={AGENT_ROLE_ID: profile_arn(AGENT
 Handler = Callable[[Any], dict[str, Any]]
 
 
-def ask_the_pass(ports: Ports, fleet: Fleet) -> Ask:
-    """Ask in memory."""
+def ask_the_pass(ports: Callable[[], Ports], fleet: Fleet) -> Ask:
+    """Ask in memory, through the ports as they are then."""
 
     def ask(instance: Instance) -> Told:
-        answer = register(ports, fleet, Caller(account=ACCOUNT, role_id=AGENT_ROLE_ID, session=instance.id), TRUST)
+        answer = register(ports(), fleet, Caller(account=ACCOUNT, role_id=AGENT_ROLE_ID, session=instance.id), TRUST)
         if isinstance(answer, Refused):
             return Told(status=int(answer.status))
         connection = answer.connection

@@ -131,6 +131,8 @@ class Cutting:
             process = self._cut(hour.minute, self.cuts.get(self.invocations, []))
             self.invocations += 1
         live(self.faults, process, invocation)
+        if process.at is not None:
+            hour.fleet.see_straight()  # what is cut off is cut off at the adapters; what makes it good may be quicker
 
     def _cut(self, minute: int, calls: list[str]) -> Process:
         """Fork for each call; return how this process goes on.

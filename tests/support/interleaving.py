@@ -257,6 +257,7 @@ def tried(scene: Scene, names: Iterable[str], schedule: Iterable[Turn]) -> Tried
     def act() -> str:
         stage = Stage(scene)
         stage.run({name: ACTORS[name] for name in names}, schedule)
+        scene.fleet.see_straight()
         scene.settle()
         scene.dead += [b for b in scene.builds if b.ended is Ended.RESTARTED or "was interrupted" in b.killed_by]
         if stage.lost_the_last_race():

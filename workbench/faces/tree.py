@@ -22,6 +22,9 @@ class Branch:
         return value[self.first : self.last] if isinstance(value, list) else value
 
 
+_NOTHING_BELOW = Branch()
+
+
 class Keyed(dict[str, Any]):
     """A map rather than an object: its keys are data, and what a tree asks for are fields of its values."""
 
@@ -49,10 +52,12 @@ def prune(body: Any, tree: Tree) -> Any:
         return body
     kept: dict[str, Any] = {"_class": body["_class"]} if "_class" in body else {}
     for key in body if "*" in tree else tree:
-        if key in body:
-            branch = tree.get(key, Branch())
-            value = branch.of(body[key])
-            kept[key] = prune(value, branch.below) if branch.below or not isinstance(value, dict | list) else _shallow(value)
+        if key not in body:
+            continue
+        value = kept[key] = body[key]
+        if isinstance(value, dict | list):
+            branch = tree.get(key, _NOTHING_BELOW)
+            kept[key] = prune(branch.of(value), branch.below) if branch.below else _shallow(branch.of(value))
     return kept
 
 

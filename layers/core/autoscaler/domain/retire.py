@@ -47,7 +47,9 @@ def starved_by_pool(situation: Situation, controller: str) -> dict[str, int]:
     return counts
 
 
-def next_windows(situation: Situation, controller: str, foreseen: Mapping[str, Foreseen]) -> dict[str, tuple[Window, Mapping[str, Returns]]]:
+def next_windows(
+    situation: Situation, controller: str, foreseen: Mapping[str, Foreseen]
+) -> dict[str, tuple[Window, Mapping[str, Returns]]]:
     """Record what each pool needs now, and learn from what is needed again; a view that cannot be believed does neither."""
     if situation.no_giving_up(controller):
         return {}

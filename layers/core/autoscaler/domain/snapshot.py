@@ -144,6 +144,7 @@ class InstanceState(StrEnum):
 
 _ENDED = (InstanceState.SHUTTING_DOWN, InstanceState.TERMINATED)  # no set: members are hashed slowly, and compared by identity
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
     """One EC2 instance that carries our fleet tag."""
