@@ -74,7 +74,8 @@ class Ours:
         self.tick_seconds = looks_every_seconds
         self.failed = 0
         state = ForgetfulState(part=without) if without else MemoryState()
-        self._functions = Straight(world, fleet, state=state, faults=Faults(dice=failing(world.physics.failing_calls, seed)))
+        faults = Faults(dice=failing(world.physics.failing_calls, seed))
+        self._functions = Straight(world, fleet, state=state, faults=faults, look_every_seconds=looks_every_seconds)
         self._timeline = world.timeline
         self._looked_at, self._happened, self._acted = -_REST_SECONDS, 0, False
 

@@ -106,6 +106,7 @@ class InMemory:
     logged: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     faces: dict[str, JenkinsFace] = field(default_factory=dict)
     skew_seconds: float = 0.0  # how far the functions' clock is ahead of the world's
+    look_every_seconds: float = MINUTE
     ports: Ports = field(init=False)
     agents: Agents = field(init=False)
     _ids: Iterator[int] = field(default_factory=count)
@@ -126,6 +127,7 @@ class InMemory:
             new_id=lambda: f"launch-{next(self._ids)}",
             shuffled=lambda slots: self.world.chance.sample(slots, len(slots)),
             log=lambda event, **facts: self.logged.append((event, facts)),
+            look_every_seconds=self.look_every_seconds,
         )
         self.agents = Agents(self.world, ask_the_pass(lambda: self.ports, self.fleet))
         self.world.ec2.announce = self.instance_events

@@ -61,4 +61,4 @@ def prepare(trace: Trace, fleet: Fleet, *, hours: float, seed: int, physics: Phy
 def in_memory(run: Run, *, every: float = MINUTE) -> Iterator[Progress]:
     """Run it in memory: the production passes on the world, without handlers, sockets and a local AWS."""
     faults = Faults(dice=failing(run.world.physics.failing_calls, run.seed))
-    return run.drive(Straight(run.world, run.world.fleet, faults), every=every)
+    return run.drive(Straight(run.world, run.world.fleet, faults, look_every_seconds=every), every=every)

@@ -26,6 +26,10 @@ def keep(seen=None, at_most=7200.0, costs=COSTS, fixed=None):
     return Keeping(returns=seen or {}, costs=costs, fixed_seconds=fixed, at_most_seconds=at_most)
 
 
+def noted_of(known, window, needed, executors=1, jobs_in_a_boot=0.5):
+    return note_returns(known, window, needed, NOW, executors=executors, jobs_in_a_boot=jobs_in_a_boot)
+
+
 def within(seconds, times=50.0, jobs=1.0):
     return returns(*(0.0,) * EDGES.index(seconds), times, jobs=jobs)
 
@@ -72,28 +76,40 @@ def test_levels_are_learned_apart():
 @pytest.mark.parametrize(("demand", "levels"), [(3, {}), (5, {"2": 0.5}), (12, {"2": 1.0})])
 def test_each_agent_that_is_needed_again_is_noted_once(demand, levels):
     """Four executors an agent; one agent is needed now, three were ten minutes ago."""
-    noted = note_returns({}, a_window((600, 3), (60, 1)), Needed(present=demand), 4, NOW)
+    noted = noted_of({}, a_window((600, 3), (60, 1)), Needed(present=demand), executors=4)
     assert {level: round(sum(seen.times), 1) for level, seen in noted.items()} == pytest.approx(levels, abs=0.1)
 
 
 def test_a_return_is_noted_by_how_long_it_was_away_and_how_many_jobs_waited():
-    noted = note_returns({}, a_window((600, 3), (60, 1)), Needed(present=7), 4, NOW)["2"]
+    noted = noted_of({}, a_window((600, 3), (60, 1)), Needed(present=7), executors=4)["2"]
     assert noted.times[EDGES.index(900.0)] == 0.5
     assert noted.jobs[EDGES.index(900.0)] == 1.5
 
 
+def test_of_jobs_shorter_than_a_boot_one_agent_spares_several_the_waiting():
+    """Five jobs that take half a boot each: the first agent runs one at once and one half a boot later, and so does the second."""
+    noted = noted_of({}, a_window((600, 3), (60, 0)), Needed(present=5), jobs_in_a_boot=2.0)
+    assert sum(noted["1"].jobs) == 1.5
+    assert sum(noted["2"].jobs) == pytest.approx((1.5 + 1.0) / 2, abs=0.01)
+
+
+def test_all_agents_together_spare_each_job_one_wait():
+    noted = noted_of({}, a_window((60, 0)), Needed(present=3), jobs_in_a_boot=10.0)
+    assert sum(noted["1"].jobs) + 2 * sum(noted["2"].jobs) == pytest.approx(3.0, abs=0.02)
+
+
 def test_what_was_never_needed_before_counts_as_away_for_very_long():
-    assert note_returns({}, a_window((60, 0)), Needed(present=1), 4, NOW)["1"].times[-1] == 1.0
+    assert noted_of({}, a_window((60, 0)), Needed(present=1), executors=4)["1"].times[-1] == 1.0
 
 
 def test_the_past_fades():
     before = {"1": within(60.0)}
-    noted = note_returns(before, a_window((60, 0)), Needed(present=1), 4, NOW)["1"]
+    noted = noted_of(before, a_window((60, 0)), Needed(present=1), executors=4)["1"]
     assert noted.times[EDGES.index(60.0)] == pytest.approx(49.5)
 
 
 def test_where_nothing_is_remembered_nothing_is_noted():
-    assert note_returns({}, None, Needed(present=5), 4, NOW) == {}
+    assert noted_of({}, None, Needed(present=5), executors=4) == {}
 
 
 def test_as_many_are_kept_as_were_needed_no_longer_ago_than_each_is_kept():
@@ -104,21 +120,21 @@ def test_as_many_are_kept_as_were_needed_no_longer_ago_than_each_is_kept():
 
 
 def test_a_job_that_was_foreseen_would_not_have_waited():
-    noted = note_returns({}, a_window((600, 3), (60, 1)), Needed(present=6, foreseen=6), 4, NOW)
+    noted = noted_of({}, a_window((600, 3), (60, 1)), Needed(present=6, foreseen=6), executors=4)
     assert sum(noted["2"].times) == pytest.approx(1.0, abs=0.02)
     assert sum(noted["2"].jobs) == pytest.approx(1.0, abs=0.03)
 
 
 def test_a_job_that_was_guessed_at_would_not_have_waited_either_and_is_a_return_all_the_same():
     before = replace(a_window((600, 8), (60, 3)), guessed=3.0)
-    noted = note_returns({}, before, Needed(present=8), 1, NOW)
+    noted = noted_of({}, before, Needed(present=8), executors=1)
     assert sum(noted["3"].times) == pytest.approx(1.0, abs=0.02)
     assert sum(noted["3"].jobs) == pytest.approx(1.0 / 4, abs=0.02)  # agents 4 to 6 were guessed at, 7 was not
     assert sum(noted["4"].jobs) == pytest.approx(1.0 / 8, abs=0.02)
 
 
 def test_a_burst_of_many_agents_outweighs_no_more_than_one_of_a_few():
-    few, many = (note_returns({}, a_window((600, 99), (60, low)), Needed(present=2 * low + 1), 1, NOW) for low in (1, 31))
+    few, many = (noted_of({}, a_window((600, 99), (60, low)), Needed(present=2 * low + 1), executors=1) for low in (1, 31))
     assert (sum(few["2"].times), sum(many["6"].times)) == (pytest.approx(1.0, abs=0.02), pytest.approx(1.0, abs=0.02))
 
 

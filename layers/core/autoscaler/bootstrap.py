@@ -48,11 +48,10 @@ _SDK = Config(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """A function, wired. ``look_every_seconds``: how often it looks within one invocation of the schedule; 60: once."""
+    """A function, wired."""
 
     ports: Ports
     fleet: Fleet
-    look_every_seconds: float
 
 
 @dataclass(slots=True)
@@ -101,8 +100,9 @@ def runtime() -> Runtime:
         new_id=lambda: uuid.uuid4().hex,
         shuffled=lambda slots: Random().sample(slots, len(slots)),  # noqa: S311 - to seldom meet, not to be secret
         log=log,
+        look_every_seconds=_look_every_seconds(),
     )
-    return Runtime(ports=ports, fleet=fleet, look_every_seconds=_look_every_seconds())
+    return Runtime(ports=ports, fleet=fleet)
 
 
 @cache

@@ -8,6 +8,7 @@ from autoscaler.domain.datum import Datum
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.model import NodeSpec
+from autoscaler.domain.numbers import MINUTE_SECONDS
 from autoscaler.domain.plan import Launch
 from autoscaler.domain.quotas import Quota
 from autoscaler.domain.registration import Identity
@@ -200,7 +201,10 @@ Sleep = Callable[[float], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Everything a pass may touch. ``clock``: epoch seconds; ``new_id``: a name never used before; ``shuffled``: in an order of chance."""
+    """Everything a pass may touch. ``clock``: epoch seconds; ``new_id``: a name never used before; ``shuffled``: in an order of chance.
+
+    ``look_every_seconds``: from one look of the schedule to the next; below 60, several within one invocation.
+    """
 
     controllers: tuple[Controller, ...]
     compute: Compute
@@ -213,3 +217,4 @@ class Ports:
     new_id: Callable[[], str]
     shuffled: Callable[[list[Node]], list[Node]]
     log: Callable[..., None]
+    look_every_seconds: float = MINUTE_SECONDS

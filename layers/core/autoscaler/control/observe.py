@@ -71,6 +71,7 @@ def _snapshot(ports: Ports, book: Book, views: dict[str, ControllerView], pass_i
         memory=book.memory,
         learned={name: book.learned.get(name, Learned()) for name in views},
         standing=book.standing,
+        look_every_seconds=ports.look_every_seconds,
     )
 
 

@@ -8,7 +8,7 @@ from statistics import median
 from autoscaler.domain.agents import Agent
 from autoscaler.domain.memory import Memory, Returns
 from autoscaler.domain.model import Market, Offering, Pool
-from autoscaler.domain.numbers import BOOTS_TO_TRUST, PASS_SECONDS, TAILS_TO_TRUST
+from autoscaler.domain.numbers import BOOTS_TO_TRUST, TAILS_TO_TRUST
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.returns import Costs, Keeping
 from autoscaler.domain.standing import Standing
@@ -24,6 +24,7 @@ class PoolView:
     memory: Memory
     standing: Standing
     now: float
+    look_every_seconds: float
 
     @property
     def key(self) -> tuple[str, str]:
@@ -125,8 +126,8 @@ class PoolView:
 
     @property
     def _wait_seconds(self) -> float:
-        """How long a job waits for an agent that is not there."""
-        return self.boot_seconds + self.pool.queue_maturity_seconds + PASS_SECONDS
+        """How long a job waits for an agent that is not there: for half a look until it is seen, and for the boot."""
+        return self.look_every_seconds / 2 + self.pool.queue_maturity_seconds + self.boot_seconds
 
     def _cooled(self, key: str) -> bool:
         cool_off = self.memory.cool_offs.get(key)

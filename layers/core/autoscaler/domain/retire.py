@@ -68,9 +68,10 @@ def _look_on(situation: Situation, pool: PoolView, needed: Needed) -> tuple[Wind
     executors, now = pool.pool.executors, situation.now
     before = before_gap(situation.memory.windows.get(_key(pool)), now)
     longest = max(pool.pool.idle_seconds or 0.0, pool.pool.max_idle_seconds)
+    usual = situation.snapshot.learned[pool.controller].quantiles("", pool.pool.name).p50_seconds
     guessed = guessed_in_time(before, needed, pool.boot_seconds, now)
     window = next_window(before, needed.agents(executors), now, longest, guessed)
-    return window, note_returns(pool.returns, before, needed, executors, now)
+    return window, note_returns(pool.returns, before, needed, now, executors=executors, jobs_in_a_boot=pool.boot_seconds / max(usual, 1.0))
 
 
 def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window], foreseen: Foreseen) -> list[Cordon | Held]:

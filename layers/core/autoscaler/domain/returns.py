@@ -56,10 +56,12 @@ class Needed:
         return ceil((self.present + self.foreseen) / executors)
 
 
-def note_returns(known: Mapping[str, Returns], window: Window | None, needed: Needed, executors: int, now: float) -> Mapping[str, Returns]:
+def note_returns(
+    known: Mapping[str, Returns], window: Window | None, needed: Needed, now: float, *, executors: int, jobs_in_a_boot: float
+) -> Mapping[str, Returns]:
     """Note for each agent that is needed again how long it was not, and the jobs that would wait for another one.
 
-    ``window``: before this look. ``executors``: of one agent.
+    ``window``: before this look. ``executors``: of one agent. ``jobs_in_a_boot``: how many one of them runs, one after the other.
     """
     if window is None or not window.peaks or needed.agents(executors) <= window.peaks[-1][1]:
         return known
@@ -68,10 +70,20 @@ def note_returns(known: Mapping[str, Returns], window: Window | None, needed: Ne
     for number in range(window.peaks[-1][1] + 1, needed.agents(executors) + 1):
         level, share = level_of(number), 1.0 / _agents_like(number)
         place = bisect_left(EDGES, _seconds_since(window, number, now))
-        jobs = max(0, min(needed.present, number * executors) - max(ready, (number - 1) * executors))
+        with_it, without = (_spared(needed.present - ready, agents * executors - ready, jobs_in_a_boot) for agents in (number, number - 1))
         before = noted.get(level, _NONE)
-        noted[level] = Returns(times=_added(before.times, place, 1.0, share), jobs=_added(before.jobs, place, jobs, share))
+        noted[level] = Returns(times=_added(before.times, place, 1.0, share), jobs=_added(before.jobs, place, with_it - without, share))
     return noted
+
+
+def _spared(jobs: float, executors: float, jobs_in_a_boot: float) -> float:
+    """How many times the wait for a boot is spared to jobs by so many more executors: who is behind others waits for these."""
+    spared, worth = 0.0, 1.0
+    while executors > 0 and jobs > 0 and worth > 0:
+        spared += min(jobs, executors) * worth
+        jobs -= executors
+        worth -= 1.0 / jobs_in_a_boot
+    return spared
 
 
 def guessed_in_time(window: Window | None, needed: Needed, boot_seconds: float, now: float) -> float:

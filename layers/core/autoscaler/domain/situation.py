@@ -127,6 +127,7 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
             memory=memory,
             standing=standing,
             now=now,
+            look_every_seconds=snapshot.look_every_seconds,
         )
         for view in snapshot.controllers.values()
         for pool in fleet.pools_of(view.name)

@@ -8,6 +8,7 @@ from typing import Self
 
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.memory import Memory
+from autoscaler.domain.numbers import MINUTE_SECONDS
 from autoscaler.domain.standing import Standing
 
 
@@ -234,6 +235,7 @@ class Snapshot:
     learned: Mapping[str, Learned]  # by controller
     template_versions: Mapping[str, str] = field(default_factory=dict)  # what would be launched now, by pool; where EC2 says so
     standing: Standing = field(default_factory=Standing)
+    look_every_seconds: float = MINUTE_SECONDS
 
     @cached_property
     def states(self) -> Mapping[str, InstanceState]:

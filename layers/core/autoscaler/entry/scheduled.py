@@ -96,7 +96,7 @@ def _each_look(wired: Runtime, context: Context, command: Command, look: Callabl
 
 def _turns(wired: Runtime, context: Context, command: Command) -> Iterator[Turn]:
     """One look; on a schedule that looks several times a minute, the others too while there is time to act on what they see."""
-    clock, every = wired.ports.clock, wired.look_every_seconds
+    clock, every = wired.ports.clock, wired.ports.look_every_seconds
     began_at = clock()
     ends_at = began_at + context.get_remaining_time_in_millis() / 1000.0
     number = 0
