@@ -70,6 +70,11 @@ def test_keeps_as_many_as_were_needed_at_once():
     assert len(plan.steps) == 1
 
 
+def test_agents_that_were_adopted_and_so_took_no_time_to_boot_do_no_harm():
+    memory = a_memory(windows=an_empty_window(), boots={"cpu": (0.0,) * 20})
+    assert "1" in decide_down(items=(an_item(label="cpu"),), memory=memory).memory.returns["main/cpu"]
+
+
 def test_a_window_that_is_not_full_retires_nothing():
     memory = a_memory(windows={"main/cpu": Window(opened_at=NOW - 60, seen_at=NOW - 30, peaks=((NOW - 30, 0),))})
     plan = decide_down(an_agent(), memory=memory)
