@@ -271,6 +271,13 @@ BUGS = (
         found_by=("tests/unit/test_returns.py",),
     ),
     Bug(
+        name="of jobs shorter than a boot a kept agent is taken to spare one only its waiting",
+        file="domain/returns.py",
+        was="        worth -= boots_a_job\n",
+        becomes="        worth -= 1.0\n",
+        found_by=("tests/unit/test_returns.py",),
+    ),
+    Bug(
         name="an agent that is there for what is to come is retired",
         file="domain/retire.py",
         was="_floor(situation, pool), soon)",

@@ -26,8 +26,8 @@ def keep(seen=None, at_most=7200.0, costs=COSTS, fixed=None):
     return Keeping(returns=seen or {}, costs=costs, fixed_seconds=fixed, at_most_seconds=at_most)
 
 
-def noted_of(known, window, needed, executors=1, jobs_in_a_boot=0.5):
-    return note_returns(known, window, needed, NOW, executors=executors, jobs_in_a_boot=jobs_in_a_boot)
+def noted_of(known, window, needed, executors=1, boots_a_job=2.0):
+    return note_returns(known, window, needed, NOW, executors=executors, boots_a_job=boots_a_job)
 
 
 def within(seconds, times=50.0, jobs=1.0):
@@ -88,13 +88,13 @@ def test_a_return_is_noted_by_how_long_it_was_away_and_how_many_jobs_waited():
 
 def test_of_jobs_shorter_than_a_boot_one_agent_spares_several_the_waiting():
     """Five jobs that take half a boot each: the first agent runs one at once and one half a boot later, and so does the second."""
-    noted = noted_of({}, a_window((600, 3), (60, 0)), Needed(present=5), jobs_in_a_boot=2.0)
+    noted = noted_of({}, a_window((600, 3), (60, 0)), Needed(present=5), boots_a_job=0.5)
     assert sum(noted["1"].jobs) == 1.5
     assert sum(noted["2"].jobs) == pytest.approx((1.5 + 1.0) / 2, abs=0.01)
 
 
 def test_all_agents_together_spare_each_job_one_wait():
-    noted = noted_of({}, a_window((60, 0)), Needed(present=3), jobs_in_a_boot=10.0)
+    noted = noted_of({}, a_window((60, 0)), Needed(present=3), boots_a_job=0.1)
     assert sum(noted["1"].jobs) + 2 * sum(noted["2"].jobs) == pytest.approx(3.0, abs=0.02)
 
 

@@ -73,7 +73,7 @@ LEASE_WAIT_SECONDS = 25.0
 LEASE_WAIT_OF_A_PERSON_SECONDS = 45.0
 # A schedule tick older than this tells of a world that is gone; the next one is on its way.
 STALE_TICK_SECONDS = 90.0
-# A break-even is computed with this much for the pass that notices.
+# What is to come is launched for this much before its boot must begin: another look later it would come too late.
 PASS_SECONDS = 60.0
 # Within the month's limit an agent is reserved for this long: a build that has begun is never cut short to save money.
 MONTH_RESERVE_SECONDS = 3600.0

@@ -71,7 +71,7 @@ def _look_on(situation: Situation, pool: PoolView, needed: Needed) -> tuple[Wind
     usual = situation.snapshot.learned[pool.controller].quantiles("", pool.pool.name).p50_seconds
     guessed = guessed_in_time(before, needed, pool.boot_seconds, now)
     window = next_window(before, needed.agents(executors), now, longest, guessed)
-    return window, note_returns(pool.returns, before, needed, now, executors=executors, jobs_in_a_boot=pool.boot_seconds / max(usual, 1.0))
+    return window, note_returns(pool.returns, before, needed, now, executors=executors, boots_a_job=usual / max(pool.boot_seconds, 1.0))
 
 
 def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window], foreseen: Foreseen) -> list[Cordon | Held]:

@@ -57,11 +57,11 @@ class Needed:
 
 
 def note_returns(
-    known: Mapping[str, Returns], window: Window | None, needed: Needed, now: float, *, executors: int, jobs_in_a_boot: float
+    known: Mapping[str, Returns], window: Window | None, needed: Needed, now: float, *, executors: int, boots_a_job: float
 ) -> Mapping[str, Returns]:
     """Note for each agent that is needed again how long it was not, and the jobs that would wait for another one.
 
-    ``window``: before this look. ``executors``: of one agent. ``jobs_in_a_boot``: how many one of them runs, one after the other.
+    ``window``: before this look. ``executors``: of one agent. ``boots_a_job``: how long a job usually runs there, in boots.
     """
     if window is None or not window.peaks or needed.agents(executors) <= window.peaks[-1][1]:
         return known
@@ -70,19 +70,19 @@ def note_returns(
     for number in range(window.peaks[-1][1] + 1, needed.agents(executors) + 1):
         level, share = level_of(number), 1.0 / _agents_like(number)
         place = bisect_left(EDGES, _seconds_since(window, number, now))
-        with_it, without = (_spared(needed.present - ready, agents * executors - ready, jobs_in_a_boot) for agents in (number, number - 1))
+        with_it, without = (_spared(needed.present - ready, agents * executors - ready, boots_a_job) for agents in (number, number - 1))
         before = noted.get(level, _NONE)
         noted[level] = Returns(times=_added(before.times, place, 1.0, share), jobs=_added(before.jobs, place, with_it - without, share))
     return noted
 
 
-def _spared(jobs: float, executors: float, jobs_in_a_boot: float) -> float:
+def _spared(jobs: float, executors: float, boots_a_job: float) -> float:
     """How many times the wait for a boot is spared to jobs by so many more executors: who is behind others waits for these."""
     spared, worth = 0.0, 1.0
     while executors > 0 and jobs > 0 and worth > 0:
         spared += min(jobs, executors) * worth
         jobs -= executors
-        worth -= 1.0 / jobs_in_a_boot
+        worth -= boots_a_job
     return spared
 
 
