@@ -266,8 +266,8 @@ BUGS = (
     Bug(
         name="a job that was guessed at is taken to have waited",
         file="domain/returns.py",
-        was="    ready = window.peaks[-1][1] * executors + window.guessed\n",
-        becomes="    ready = window.peaks[-1][1] * executors\n",
+        was="    fresh = needed.present - there * executors - window.guessed ",
+        becomes="    fresh = needed.present - there * executors ",
         found_by=("tests/unit/test_returns.py",),
     ),
     Bug(

@@ -129,8 +129,8 @@ def test_a_job_that_was_guessed_at_would_not_have_waited_either_and_is_a_return_
     before = replace(a_window((600, 8), (60, 3)), guessed=3.0)
     noted = noted_of({}, before, Needed(present=8), executors=1)
     assert sum(noted["3"].times) == pytest.approx(1.0, abs=0.02)
-    assert sum(noted["3"].jobs) == pytest.approx(1.0 / 4, abs=0.02)  # agents 4 to 6 were guessed at, 7 was not
-    assert sum(noted["4"].jobs) == pytest.approx(1.0 / 8, abs=0.02)
+    assert sum(noted["3"].jobs) == pytest.approx(2.0 / 4, abs=0.02)  # two of five were not guessed at: agents 4 and 5 would have run them
+    assert sum(noted["4"].jobs) == 0.0
 
 
 def test_a_burst_of_many_agents_outweighs_no_more_than_one_of_a_few():

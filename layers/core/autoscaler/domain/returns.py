@@ -66,17 +66,18 @@ def note_returns(
     if window is None or not window.peaks or needed.agents(executors) <= window.peaks[-1][1]:
         return known
     noted = dict(known)
-    ready = window.peaks[-1][1] * executors + window.guessed
-    for number in range(window.peaks[-1][1] + 1, needed.agents(executors) + 1):
+    there = window.peaks[-1][1]
+    fresh = needed.present - there * executors - window.guessed  # jobs that nobody guessed at
+    for number in range(there + 1, needed.agents(executors) + 1):
         level, share = level_of(number), 1.0 / _agents_like(number)
         place = bisect_left(EDGES, _seconds_since(window, number, now))
-        with_it, without = (_spared(needed.present - ready, agents * executors - ready, boots_a_job) for agents in (number, number - 1))
+        with_it, without = (_spared(fresh, more * executors, boots_a_job) for more in (number - there, number - there - 1))
         before = noted.get(level, _NONE)
         noted[level] = Returns(times=_added(before.times, place, 1.0, share), jobs=_added(before.jobs, place, with_it - without, share))
     return noted
 
 
-def _spared(jobs: float, executors: float, boots_a_job: float) -> float:
+def _spared(jobs: float, executors: int, boots_a_job: float) -> float:
     """How many times the wait for a boot is spared to jobs by so many more executors: who is behind others waits for these."""
     spared, worth = 0.0, 1.0
     while executors > 0 and jobs > 0 and worth > 0:
