@@ -1,5 +1,8 @@
 """Time-lines of ordinary days."""
 
+from dataclasses import replace
+
+from autoscaler.control.observe import observe
 from autoscaler.domain.plan import Launch, Uncordon
 from support.builders import a_pool
 from support.timeline import Day
@@ -80,3 +83,9 @@ def test_two_controllers_share_a_pool_and_one_of_them_may_be_down():
     day.minutes(10)
     assert [build.ended for build in other.builds] == [Ended.FINISHED]
     assert day.agents() == 1
+
+
+def test_a_pass_knows_how_often_its_schedule_looks():
+    fleet = in_memory(a_pool("cpu"))
+    ports = replace(fleet.ports, look_every_seconds=15.0)
+    assert observe(ports, fleet.fleet, ports.ledger.read(), "pass", "invocation").look_every_seconds == 15.0

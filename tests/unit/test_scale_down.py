@@ -75,6 +75,15 @@ def test_agents_that_were_adopted_and_so_took_no_time_to_boot_do_no_harm():
     assert "1" in decide_down(items=(an_item(label="cpu"),), memory=memory).memory.returns["main/cpu"]
 
 
+def test_the_more_often_it_looks_the_less_waiting_a_kept_agent_spares():
+    """A job waits for half a look until it is seen, and for the boot."""
+    often, seldom = (
+        decide.assess(a_snapshot(a_view(), look_every_seconds=every), FLEET).pools["main", "cpu"].keep.costs.wait_usd
+        for every in (20.0, 60.0)
+    )
+    assert seldom - often == pytest.approx(FLEET.pools["cpu"].wait_usd_per_hour * 20.0 / 3600)
+
+
 def test_a_window_that_is_not_full_retires_nothing():
     memory = a_memory(windows={"main/cpu": Window(opened_at=NOW - 60, seen_at=NOW - 30, peaks=((NOW - 30, 0),))})
     plan = decide_down(an_agent(), memory=memory)
