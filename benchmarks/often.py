@@ -11,7 +11,7 @@ from workbench.knobs import load_with
 from workbench.run import in_memory, prepare
 from workbench.traces import MXNET, MXNET_DAY, load_trace
 
-INTERVALS = (60, 30, 15)
+INTERVALS = (60, 30, 15, 5)
 _SEEDS = (1, 2)
 _MATURITIES = (120, 30)
 _HOURS = 24.0

@@ -43,7 +43,7 @@ def test_every_parameter_is_described():
 
 
 def test_a_function_that_is_cut_off_cannot_act_beside_the_next_holder_of_the_lease():
-    assert SHARED["Timeout"] == {"If": ["LooksOften", 65, 55]}
+    assert SHARED["Timeout"] == {"If": ["LooksOften", 68, 55]}
     assert max(SHARED["Timeout"]["If"][1:]) < LEASE_SECONDS
 
 

@@ -173,8 +173,8 @@ def _credentials(override: str, settings: ControllerSettings) -> Credentials | N
 
 def _look_every_seconds() -> float:
     text = os.environ.get("LOOK_EVERY_SECONDS", "60")
-    if text not in {"15", "20", "30", "60"}:
-        raise ConfigError(f"environment variable LOOK_EVERY_SECONDS ({text}): must be 15, 20, 30 or 60")
+    if text not in {"5", "10", "15", "20", "30", "60"}:
+        raise ConfigError(f"environment variable LOOK_EVERY_SECONDS ({text}): must be 5, 10, 15, 20, 30 or 60")
     return float(text)
 
 

@@ -65,8 +65,8 @@ STEP_RESERVE_SECONDS = 10.0
 # The schedule's interval.
 MINUTE_SECONDS = 60.0
 # Looking several times a minute, no look is begun with less time left than this: it could not act any more.
-LAST_LOOK_SECONDS = 15.0
-# Lease > function time-out (55 s; 65 s where it looks several times a minute), so that a holder that is cut off cannot be overlapped by
+LAST_LOOK_SECONDS = 12.0
+# Lease > function time-out (55 s; 68 s where it looks several times a minute), so that a holder that is cut off cannot be overlapped by
 # its own late call.
 LEASE_SECONDS = 70.0
 LEASE_WAIT_SECONDS = 25.0
