@@ -5,7 +5,7 @@ from typing import Any
 
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.marks import Mark, MarkClass
-from autoscaler.domain.memory import Life, Look, Memory, Window
+from autoscaler.domain.memory import Burst, Life, Look, Memory, Window
 from autoscaler.domain.model import Fleet, Limits, Market, Offering, Platform, Pool
 from autoscaler.domain.snapshot import (
     Build,
@@ -175,9 +175,9 @@ def a_memory(**facts: Any) -> Memory:
     return Memory(**(given | facts))
 
 
-def an_empty_window(*, most: int = 0, pool: str = "cpu") -> dict[str, Window]:
+def an_empty_window(*, most: int = 0, pool: str = "cpu", burst: Burst | None = None) -> dict[str, Window]:
     """A window that has been open for long, in which ``most`` agents were needed at once."""
-    return {f"main/{pool}": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 60, most),))}
+    return {f"main/{pool}": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 60, most),), burst=burst)}
 
 
 def a_look(condition: str, *, seconds_ago: float = 120.0, **facts: Any) -> Look:

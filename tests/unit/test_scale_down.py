@@ -7,7 +7,7 @@ import pytest
 from autoscaler.domain import decide
 from autoscaler.domain.looks import Condition
 from autoscaler.domain.marks import MarkClass
-from autoscaler.domain.memory import Life, Window
+from autoscaler.domain.memory import Burst, Life, Window
 from autoscaler.domain.orders import DrainNodes, DrainSome
 from autoscaler.domain.plan import Adopt, Cordon, DeleteNode, Forget, Terminate, Uncordon
 from autoscaler.domain.reasons import Reason
@@ -71,8 +71,18 @@ def test_keeps_as_many_as_were_needed_at_once():
 
 
 def test_agents_that_were_adopted_and_so_took_no_time_to_boot_do_no_harm():
-    memory = a_memory(windows=an_empty_window(), boots={"cpu": (0.0,) * 20})
+    begun = Burst(peaks=((NOW - 600, 0),), rises=((NOW - 60, 2, 2.0),))
+    memory = a_memory(windows=an_empty_window(burst=begun), boots={"cpu": (0.0,) * 20})
     assert "1" in decide_down(items=(an_item(label="cpu"),), memory=memory).memory.returns["main/cpu"]
+
+
+def test_a_burst_is_learned_from_once_and_only_when_it_is_over():
+    memory, learned = a_memory(windows=an_empty_window()), []
+    for minute in range(6):
+        snapshot = a_snapshot(a_view(items=(an_item(label="cpu"),)), memory=memory, taken_at=NOW + 60 * minute)
+        memory = decide.scale_down(snapshot, FLEET).memory
+        learned.append(sum(sum(seen.times) for seen in memory.returns.get("main/cpu", {}).values()))
+    assert learned == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
 
 
 def test_the_more_often_it_looks_the_less_waiting_a_kept_agent_spares():

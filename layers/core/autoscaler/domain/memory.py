@@ -17,6 +17,14 @@ class Life:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Burst:
+    """Demand that comes back, followed for as long as a boot takes."""
+
+    peaks: tuple[tuple[float, int], ...]  # of the window before it: (at, agents needed)
+    rises: tuple[tuple[float, int, float], ...]  # (at, executors needed beyond those agents, those that nobody expected until then)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
     """The most agents that were needed lately. ``peaks`` is falling in need and rising in time: later and smaller ones only."""
 
@@ -24,6 +32,7 @@ class Window:
     seen_at: float
     peaks: tuple[tuple[float, int], ...]  # (at, agents needed)
     guessed: float = 0.0  # executors launched for jobs that may come, as far as their agents have had the time to boot
+    burst: Burst | None = None  # the one that goes on
 
     @property
     def most(self) -> int:

@@ -1,9 +1,12 @@
 """Retire: cordon what was not needed at any time inside the break-even window. Reversible, and free."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import ceil
 
+from autoscaler.domain import bursts
 from autoscaler.domain.agents import Agent, Phase
+from autoscaler.domain.bursts import Needed
 from autoscaler.domain.demand import Want
 from autoscaler.domain.foresight import NOTHING, Foreseen
 from autoscaler.domain.marks import Mark, MarkClass
@@ -12,7 +15,7 @@ from autoscaler.domain.numbers import LOOK_GAP_SECONDS
 from autoscaler.domain.plan import Cordon, Held
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.reasons import Reason
-from autoscaler.domain.returns import Needed, guessed_in_time, needed_lately, note_returns
+from autoscaler.domain.returns import needed_lately, note_returns
 from autoscaler.domain.situation import Situation
 from autoscaler.domain.supply import agent_remaining_seconds
 from autoscaler.domain.trials import why_outdated
@@ -23,14 +26,14 @@ def before_gap(window: Window | None, now: float) -> Window | None:
     return window if window is not None and now - window.seen_at <= LOOK_GAP_SECONDS else None
 
 
-def next_window(window: Window | None, needed: int, now: float, length_seconds: float, guessed: float = 0.0) -> Window:
+def next_window(window: Window | None, needed: int, now: float, length_seconds: float) -> Window:
     """Record what is needed now."""
     if window is None:
-        return Window(opened_at=now, seen_at=now, peaks=((now, needed),), guessed=guessed)
+        return Window(opened_at=now, seen_at=now, peaks=((now, needed),))
     kept = [peak for peak in window.peaks if peak[0] >= now - length_seconds]
     while kept and kept[-1][1] <= needed:
         kept.pop()
-    return Window(opened_at=window.opened_at, seen_at=now, peaks=(*kept, (now, needed)), guessed=guessed)
+    return Window(opened_at=window.opened_at, seen_at=now, peaks=(*kept, (now, needed)))
 
 
 def demand_of(pool: PoolView, starved: int) -> int:
@@ -65,13 +68,19 @@ def _needed(pool: PoolView, starved: int, foreseen: Foreseen) -> Needed:
 
 
 def _look_on(situation: Situation, pool: PoolView, needed: Needed) -> tuple[Window, Mapping[str, Returns]]:
-    executors, now = pool.pool.executors, situation.now
+    executors, boot, now = pool.pool.executors, pool.boot_seconds, situation.now
     before = before_gap(situation.memory.windows.get(_key(pool)), now)
     longest = max(pool.pool.idle_seconds or 0.0, pool.pool.max_idle_seconds)
+    window = replace(
+        next_window(before, needed.agents(executors), now, longest),
+        guessed=bursts.guessed_in_time(before, needed, boot, now),
+        burst=bursts.follow(before, needed, now, executors=executors, boot_seconds=boot),
+    )
+    burst = before.burst if before else None
+    if burst is None or not bursts.is_over(burst, now, boot):
+        return window, pool.returns
     usual = situation.snapshot.learned[pool.controller].quantiles("", pool.pool.name).p50_seconds
-    guessed = guessed_in_time(before, needed, pool.boot_seconds, now)
-    window = next_window(before, needed.agents(executors), now, longest, guessed)
-    return window, note_returns(pool.returns, before, needed, now, executors=executors, boots_a_job=usual / max(pool.boot_seconds, 1.0))
+    return window, note_returns(pool.returns, bursts.missed(burst, executors=executors, boot_seconds=boot, job_seconds=usual))
 
 
 def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window], foreseen: Foreseen) -> list[Cordon | Held]:

@@ -7,12 +7,13 @@ Low and high numbers of agents are learned apart, since the first agent is misse
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from math import ceil, log
+from math import log
 
+from autoscaler.domain.bursts import Missed
 from autoscaler.domain.memory import Returns, Window
 
 # Returns within the first of these many seconds, within the second, ..., and later than the last.
@@ -40,61 +41,14 @@ def level_of(number: int) -> str:
     return str(number.bit_length())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Needed:
-    """Executors that are needed now: by jobs that run or wait, and by stages that are foreseen, whose agents boot before they come.
-
-    ``guessed``: those that are worth having for jobs that may come. Agents are launched for them; they are not needed.
-    """
-
-    present: int
-    foreseen: int = 0
-    guessed: int = 0
-
-    def agents(self, executors: int) -> int:
-        """How many agents that takes, if packed."""
-        return ceil((self.present + self.foreseen) / executors)
-
-
-def note_returns(
-    known: Mapping[str, Returns], window: Window | None, needed: Needed, now: float, *, executors: int, boots_a_job: float
-) -> Mapping[str, Returns]:
-    """Note for each agent that is needed again how long it was not, and the jobs that would wait for another one.
-
-    ``window``: before this look. ``executors``: of one agent. ``boots_a_job``: how long a job usually runs there, in boots.
-    """
-    if window is None or not window.peaks or needed.agents(executors) <= window.peaks[-1][1]:
-        return known
+def note_returns(known: Mapping[str, Returns], missed: Iterable[Missed]) -> Mapping[str, Returns]:
+    """Note of each agent that was needed again how long it was not, and the waits that keeping it would have spared."""
     noted = dict(known)
-    there = window.peaks[-1][1]
-    fresh = needed.present - there * executors - window.guessed  # jobs that nobody guessed at
-    for number in range(there + 1, needed.agents(executors) + 1):
-        level, share = level_of(number), 1.0 / _agents_like(number)
-        place = bisect_left(EDGES, _seconds_since(window, number, now))
-        with_it, without = (_spared(fresh, more * executors, boots_a_job) for more in (number - there, number - there - 1))
-        before = noted.get(level, _NONE)
-        noted[level] = Returns(times=_added(before.times, place, 1.0, share), jobs=_added(before.jobs, place, with_it - without, share))
+    for agent in missed:
+        level, share = level_of(agent.number), 1.0 / _agents_like(agent.number)
+        place, before = bisect_left(EDGES, agent.seconds), noted.get(level, _NONE)
+        noted[level] = Returns(times=_added(before.times, place, 1.0, share), jobs=_added(before.jobs, place, agent.waits, share))
     return noted
-
-
-def _spared(jobs: float, executors: int, boots_a_job: float) -> float:
-    """How many times the wait for a boot is spared to jobs by so many more executors: who is behind others waits for these."""
-    spared, worth = 0.0, 1.0
-    while executors > 0 and jobs > 0 and worth > 0:
-        spared += min(jobs, executors) * worth
-        jobs -= executors
-        worth -= boots_a_job
-    return spared
-
-
-def guessed_in_time(window: Window | None, needed: Needed, boot_seconds: float, now: float) -> float:
-    """Executors launched for guesses, as far as their agents have had the time to boot: all of them a boot after they were guessed at.
-
-    A job that they await would not have waited, whether or not an agent was kept for it.
-    """
-    if window is None or not needed.guessed:
-        return 0.0
-    return min(float(needed.guessed), window.guessed + needed.guessed * (now - window.seen_at) / max(boot_seconds, 1.0))
 
 
 def _agents_like(number: int) -> int:
@@ -106,11 +60,6 @@ def _added(sums: tuple[float, ...], place: int, amount: float, share: float) -> 
     faded = [known * _FADES**share for known in sums]
     faded[place] += amount * share
     return tuple(faded)
-
-
-def _seconds_since(window: Window, number: int, now: float) -> float:
-    """How long ago so many agents were needed; infinite where that is not remembered."""
-    return next((now - at for at, needed in reversed(window.peaks) if needed >= number), float("inf"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

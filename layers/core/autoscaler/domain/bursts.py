@@ -1,0 +1,106 @@
+"""Demand that comes back comes in bursts: which agents a burst needs again, and what waiting they would have spared, had they been kept.
+
+A burst begins with the look that sees more agents needed than the one before, and goes on for as long as a boot takes: an agent that is
+asked for when its first job comes boots while the next ones do, and they wait for it, too. So what is learned of a burst is the same
+however often the schedule looks.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import ceil, inf
+
+from autoscaler.domain.memory import Burst, Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needed:
+    """Executors that are needed now: by jobs that run or wait, and by stages that are foreseen, whose agents boot before they come.
+
+    ``guessed``: those that are worth having for jobs that may come. Agents are launched for them; they are not needed.
+    """
+
+    present: int
+    foreseen: int = 0
+    guessed: int = 0
+
+    def agents(self, executors: int) -> int:
+        """How many agents that takes, if packed."""
+        return ceil((self.present + self.foreseen) / executors)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """An agent that was needed again: after how many seconds (infinite: not remembered), and the waits for a boot it would have spared."""
+
+    number: int
+    seconds: float
+    waits: float
+
+
+def follow(window: Window | None, needed: Needed, now: float, *, executors: int, boot_seconds: float) -> Burst | None:
+    """Follow demand that rises. ``window``: before this look; ``executors``: of one agent."""
+    if window is None or not window.peaks:
+        return None
+    burst = window.burst
+    if burst is None or is_over(burst, now, boot_seconds):
+        burst = Burst(peaks=window.peaks, rises=())
+    there = burst.peaks[-1][1] * executors
+    so_far = burst.rises[-1][1] if burst.rises else 0
+    beyond = needed.present + needed.foreseen - there
+    if beyond <= so_far:
+        return burst if burst.rises else None
+    unexpected = max(0.0, needed.present - there - so_far - window.guessed)
+    return replace(burst, rises=(*burst.rises, (now, beyond, unexpected)))
+
+
+def is_over(burst: Burst, now: float, boot_seconds: float) -> bool:
+    """Tell whether an agent that was asked for when it began would be there by now."""
+    return now - burst.rises[0][0] >= boot_seconds
+
+
+def missed(burst: Burst, *, executors: int, boot_seconds: float, job_seconds: float) -> Iterator[Missed]:
+    """Name the agents that a burst needed again. ``job_seconds``: how long a job usually runs there."""
+    boot_seconds, there = max(boot_seconds, 1.0), burst.peaks[-1][1]
+    came = list(_came(burst))
+    waits = [max(0.0, 1.0 - (at - came[n - n % executors][0]) / boot_seconds) if alone else 0.0 for n, (at, alone) in enumerate(came)]
+    spared_without = 0.0
+    for more in range(1, ceil(len(came) / executors) + 1):
+        at, _ = came[(more - 1) * executors]
+        spared = _spared(waits, more * executors, job_seconds / boot_seconds)
+        yield Missed(number=there + more, seconds=_seconds_since(burst.peaks, there + more, at), waits=spared - spared_without)
+        spared_without = spared
+
+
+def _came(burst: Burst) -> Iterator[tuple[float, bool]]:
+    """When each executor was first needed beyond the agents that were, and whether by a job that nobody expected."""
+    so_far = 0
+    for at, beyond, unexpected in burst.rises:
+        alone = min(round(unexpected), beyond - so_far)
+        yield from [(at, True)] * alone
+        yield from [(at, False)] * (beyond - so_far - alone)
+        so_far = beyond
+
+
+def guessed_in_time(window: Window | None, needed: Needed, boot_seconds: float, now: float) -> float:
+    """Executors launched for guesses, as far as their agents have had the time to boot: all of them a boot after they were guessed at.
+
+    A job that they await would not have waited, whether or not an agent was kept for it.
+    """
+    if window is None or not needed.guessed:
+        return 0.0
+    return min(float(needed.guessed), window.guessed + needed.guessed * (now - window.seen_at) / max(boot_seconds, 1.0))
+
+
+def _spared(waits: list[float], executors: int, boots_a_job: float) -> float:
+    """How much of their waits so many more executors spare to jobs: who is behind others waits for these."""
+    spared, behind = 0.0, 0.0
+    for first in range(0, len(waits), executors):
+        if behind >= 1.0:
+            break
+        spared += sum(max(0.0, wait - behind) for wait in waits[first : first + executors])
+        behind += boots_a_job
+    return spared
+
+
+def _seconds_since(peaks: tuple[tuple[float, int], ...], number: int, at: float) -> float:
+    return next((at - peak for peak, needed in reversed(peaks) if needed >= number), inf)
