@@ -27,7 +27,7 @@ from workbench.traces import MXNET, Trace, judged_part, load_trace
 from workbench.world.physics import CALM, Physics
 
 # The one setting of ours for every trace, and the knob that is turned for the frontier.
-FIXED: Mapping[str, float] = {"looks_every_seconds": 15.0, "queue_maturity_seconds": 0.0, "max_idle_seconds": 28_800.0}
+FIXED: Mapping[str, float] = {"looks_every_seconds": 5.0, "queue_maturity_seconds": 0.0, "max_idle_seconds": 28_800.0}
 OUR_KNOB = ("wait_usd_per_hour", (3.0, 7.0, 60.0, 200.0))
 # Of each part of the learning: the same setting without it.
 WITHOUT = "without"
