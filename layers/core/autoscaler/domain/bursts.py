@@ -6,7 +6,7 @@ however often the schedule looks.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, inf
 
 from autoscaler.domain.memory import Burst, Window
@@ -41,16 +41,14 @@ def follow(window: Window | None, needed: Needed, now: float, *, executors: int,
     """Follow demand that rises. ``window``: before this look; ``executors``: of one agent."""
     if window is None or not window.peaks:
         return None
-    burst = window.burst
-    if burst is None or is_over(burst, now, boot_seconds):
-        burst = Burst(peaks=window.peaks, rises=())
-    there = burst.peaks[-1][1] * executors
-    so_far = burst.rises[-1][1] if burst.rises else 0
+    burst = None if window.burst is None or is_over(window.burst, now, boot_seconds) else window.burst
+    peaks, rises, so_far = (burst.peaks, burst.rises, burst.rises[-1][1]) if burst else (window.peaks, (), 0)
+    there = peaks[-1][1] * executors
     beyond = needed.present + needed.foreseen - there
     if beyond <= so_far:
-        return burst if burst.rises else None
+        return burst
     unexpected = max(0.0, needed.present - there - so_far - window.guessed)
-    return replace(burst, rises=(*burst.rises, (now, beyond, unexpected)))
+    return Burst(peaks=peaks, rises=(*rises, (now, beyond, unexpected)))
 
 
 def is_over(burst: Burst, now: float, boot_seconds: float) -> bool:

@@ -1,7 +1,6 @@
 """Retire: cordon what was not needed at any time inside the break-even window. Reversible, and free."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import ceil
 
 from autoscaler.domain import bursts
@@ -26,14 +25,12 @@ def before_gap(window: Window | None, now: float) -> Window | None:
     return window if window is not None and now - window.seen_at <= LOOK_GAP_SECONDS else None
 
 
-def next_window(window: Window | None, needed: int, now: float, length_seconds: float) -> Window:
-    """Record what is needed now."""
-    if window is None:
-        return Window(opened_at=now, seen_at=now, peaks=((now, needed),))
-    kept = [peak for peak in window.peaks if peak[0] >= now - length_seconds]
+def next_peaks(window: Window | None, needed: int, now: float, length_seconds: float) -> tuple[tuple[float, int], ...]:
+    """Record what is needed now; what was needed less, or too long ago, says nothing any more."""
+    kept = [peak for peak in window.peaks if peak[0] >= now - length_seconds] if window else []
     while kept and kept[-1][1] <= needed:
         kept.pop()
-    return Window(opened_at=window.opened_at, seen_at=now, peaks=(*kept, (now, needed)))
+    return *kept, (now, needed)
 
 
 def demand_of(pool: PoolView, starved: int) -> int:
@@ -71,8 +68,10 @@ def _look_on(situation: Situation, pool: PoolView, needed: Needed) -> tuple[Wind
     executors, boot, now = pool.pool.executors, pool.boot_seconds, situation.now
     before = before_gap(situation.memory.windows.get(_key(pool)), now)
     longest = max(pool.pool.idle_seconds or 0.0, pool.pool.max_idle_seconds)
-    window = replace(
-        next_window(before, needed.agents(executors), now, longest),
+    window = Window(
+        opened_at=before.opened_at if before else now,
+        seen_at=now,
+        peaks=next_peaks(before, needed.agents(executors), now, longest),
         guessed=bursts.guessed_in_time(before, needed, boot, now),
         burst=bursts.follow(before, needed, now, executors=executors, boot_seconds=boot),
     )
