@@ -7,7 +7,7 @@ from autoscaler.domain.memory import Memory
 from autoscaler.errors import ConfigError
 from workbench.memory import MemoryState
 
-PARTS = ("durations", "keeping", "stages", "sequels", "rhythms")
+PARTS = ("durations", "boots", "keeping", "stages", "sequels", "rhythms")
 
 
 @dataclass(slots=True)
@@ -22,8 +22,12 @@ class ForgetfulState(MemoryState):
             raise ConfigError(f"without ({self.part}): must be one of {', '.join(PARTS)}")
 
     def save_memory(self, memory: Memory) -> None:
-        """Save it, without how soon agents were needed again."""
-        MemoryState.save_memory(self, replace(memory, returns={}) if self.part == "keeping" else memory)
+        """Save it, without how long agents took to boot, or how soon they were needed again."""
+        if self.part == "boots":
+            memory = replace(memory, boots={})
+        if self.part == "keeping":
+            memory = replace(memory, returns={})
+        MemoryState.save_memory(self, memory)
 
     def save_learned(self, controller: str, learned: Learned) -> None:
         """Save it, without the part."""

@@ -285,6 +285,13 @@ BUGS = (
         found_by=("tests/unit/test_bursts.py",),
     ),
     Bug(
+        name="for fear of slow boots the limits are used up",
+        file="domain/launch.py",
+        was=" and self._room.is_ample(pool.pool, offered[1])",
+        becomes="",
+        found_by=("tests/unit/test_hedging.py",),
+    ),
+    Bug(
         name="an agent that is there for what is to come is retired",
         file="domain/retire.py",
         was="_floor(situation, pool), soon)",

@@ -116,11 +116,12 @@ def test_what_is_forgotten_is_never_there_again(part):
     sequel = Sequel(after="i", delays=(60.0,), missed=0)
     learned = Learned(samples={"k": (1.0,)}, stages={"s": StageSeen()}, arrivals={"j": seen}, sequels={"j": sequel})
     state.save_learned("main", learned)
-    state.save_memory(Memory(returns={"main/cpu": {"1": Returns(times=(1.0,), jobs=(1.0,))}}))
+    state.save_memory(Memory(boots={"cpu": (1.0,)}, returns={"main/cpu": {"1": Returns(times=(1.0,), jobs=(1.0,))}}))
     book = state.read()
     kept = book.learned["main"]
     left = {
         "durations": kept.samples,
+        "boots": book.memory.boots,
         "keeping": book.memory.returns,
         "stages": kept.stages,
         "sequels": kept.sequels,
@@ -130,7 +131,7 @@ def test_what_is_forgotten_is_never_there_again(part):
 
 
 def test_what_is_no_part_of_the_learning_cannot_be_left_out():
-    with pytest.raises(ConfigError, match=r"without \(luck\): must be one of durations, keeping"):
+    with pytest.raises(ConfigError, match=r"without \(luck\): must be one of durations, boots, keeping"):
         ForgetfulState(part="luck")
 
 

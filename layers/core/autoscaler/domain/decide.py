@@ -204,6 +204,7 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
     walk.foresee(foreseen)
     for pool in floors:
         walk.keep_floor(pool)
+    walk.hedge()
     yield from walk.uncordons
     yield from walk.steps()
     yield from walk.held.values()

@@ -1,5 +1,6 @@
 """Launch: one walk over the queue gives each item the executor it would get, and buys agents where waiting costs more."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
@@ -84,6 +85,7 @@ class LaunchWalk:
         self._oldest: dict[str, float] = {}
         self._items_for: dict[str, int] = {}
         self._retiring: dict[str, list[Agent]] = {}
+        self._boot_for: dict[int, str] = {}  # items that wait for an agent that this pass launches: its pool
         self._servers: dict[str, tuple[str, ...]] = {}
         self.uncordons: list[Uncordon] = []
         self.starts: dict[int, tuple[str, float]] = {}  # of each item: whose executor it takes, and in how many seconds
@@ -115,6 +117,16 @@ class LaunchWalk:
                     slot = self._supply.soonest((name,))
                 if slot is not None:
                     self._supply.occupy(slot, self._learned.quantiles("", name).p50_seconds)
+
+    def hedge(self) -> None:
+        """Launch more than is needed where boots differ so much that it is worth it, and the limits are far."""
+        for name, items in Counter(self._boot_for.values()).items():
+            pool, order = self._pools[name], self._orders[name]
+            most, added = pool.hedges(order.count, items), 0
+            while added < most and self._may_hedge(pool) and self._buy(pool, order.reason, order.detail):
+                added += 1
+            if added:
+                order.detail += f"; and {added} more, for {items} item{'s' * (items > 1)} not to wait for the slowest boot"
 
     def keep_floor(self, pool: PoolView) -> None:
         """Add what the pool's minimum and its warm executors ask for, beyond what the queue does."""
@@ -177,6 +189,8 @@ class LaunchWalk:
         if excess > 0:
             self._accounts[pool.pool.name].book(want, slot, work.p50_seconds, excess)
         self.starts[want.item.id] = slot.server, slot.free_seconds
+        if slot.bought and slot.free_seconds <= self._pools[slot.server].boot_seconds:
+            self._boot_for[want.item.id] = slot.server
         self._supply.occupy(slot, work.p50_seconds)
 
     def _settle_account(self, pool: PoolView) -> None:
@@ -210,7 +224,7 @@ class LaunchWalk:
         order = self._orders.setdefault(name, _Order(*offered, reason=reason, detail=detail))
         order.count += 1
         for _ in range(pool.pool.executors):
-            self._supply.add(Slot(name, pool.boot_seconds))
+            self._supply.add(Slot(name, pool.boot_seconds, bought=True))
         return True
 
     def _planned(self, pool: str) -> int:
@@ -240,6 +254,11 @@ class LaunchWalk:
         offered = self._offered(pool)
         has_slot = self._slots is None or self._planned(pool.pool.name) < self._slots[pool.pool.name]
         return has_slot and not pool.paused and offered is not None and self._room.refusal(pool.pool, offered[1]) is None
+
+    def _may_hedge(self, pool: PoolView) -> bool:
+        offered, name = self._offered(pool), pool.pool.name
+        has_slots = self._slots is None or 2 * (self._planned(name) + 1) <= self._slots[name]
+        return has_slots and offered is not None and self._may_buy(pool) and self._room.is_ample(pool.pool, offered[1])
 
     def _servers_of(self, want: Want) -> tuple[str, ...]:
         names = tuple(pool.name for pool in want.pools)

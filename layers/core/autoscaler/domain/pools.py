@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from statistics import median
+from statistics import fmean, median
 
 from autoscaler.domain.agents import Agent
+from autoscaler.domain.hedging import worth_adding
 from autoscaler.domain.memory import Memory, Returns
 from autoscaler.domain.model import Market, Offering, Pool
 from autoscaler.domain.numbers import BOOTS_TO_TRUST, TAILS_TO_TRUST
@@ -34,8 +35,13 @@ class PoolView:
     @cached_property
     def boot_seconds(self) -> float:
         """How long a boot takes, by those seen lately."""
+        return _median(self.boots) if self.boots else self.pool.boot_seconds
+
+    @property
+    def boots(self) -> tuple[float, ...]:
+        """How long its agents took to boot lately, in seconds; none before enough were seen."""
         boots = self.memory.boots.get(self.pool.name, ())
-        return _median(boots) if len(boots) >= BOOTS_TO_TRUST else self.pool.boot_seconds
+        return boots if len(boots) >= BOOTS_TO_TRUST else ()
 
     @cached_property
     def break_even_seconds(self) -> float:
@@ -108,6 +114,20 @@ class PoolView:
         """What another agent costs more than work that waits for agents there are: boot, idle tail, and executors that it leaves empty."""
         empty = 1.0 - min(items, self.pool.executors) / self.pool.executors
         return self.usd_per_hour * (self.boot_seconds + work_seconds * empty + self.tail_seconds) / 3600.0
+
+    def hedges(self, agents: int, items: int) -> int:
+        """How many agents more than these are worth launching for items that wait for one of them: the slowest need not be waited for."""
+        if not self.boots:
+            return 0
+        seen_idle = self.look_every_seconds + self.pool.drain_settle_seconds
+        return worth_adding(
+            self.boots,
+            items=items,
+            agents=agents,
+            executors=self.pool.executors,
+            usd_a_second=self.pool.wait_usd_per_hour / 3600.0,
+            agent_usd=self.usd_per_hour * (fmean(self.boots) + seen_idle) / 3600.0,
+        )
 
     def score(self, duration_seconds: float, start_seconds: float, items: int) -> tuple[float, int, str]:
         """Order pools for an item: dollars of waiting and of running there; ties go to fewer labels, then to the name."""

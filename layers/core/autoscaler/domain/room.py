@@ -70,6 +70,17 @@ class Room:
             return self._trials[pool.name]
         return None
 
+    def is_ample(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
+        """Tell whether one agent more would leave half of each limit, by the hour and on agents, to those that are needed."""
+        usd, limits = max(offering.usd_per_hour for offering in offerings), self._limits
+        shares = (
+            (self._in_pool[pool.name] + 1) / max(pool.max_agents, 1),
+            (self.agents + 1) / max(limits.max_agents, 1),
+            (self.launched + 1) / max(limits.max_launches_per_hour, 1),
+            (self._rate + usd) / max(limits.max_usd_per_hour, 1.0),
+        )
+        return max(shares) <= 0.5
+
     def take(self, pool: Pool, offerings: Iterable[Offering]) -> None:
         """Reserve one agent."""
         usd = max(offering.usd_per_hour for offering in offerings)

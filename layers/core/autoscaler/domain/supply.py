@@ -26,6 +26,7 @@ class Slot:
     server: str
     free_seconds: float
     spare: bool = True  # nothing runs on it, and nothing was planned on it
+    bought: bool = False  # of an agent that this pass launches
 
 
 @dataclass(slots=True)

@@ -1,0 +1,55 @@
+"""A few agents more than the queue needs, where boots are unlike one another and waiting is dear: nobody waits for the slowest then.
+
+Jobs take whichever executors are there first, so of more agents the quickest do the work; the others are given up when they come, and
+have cost a boot. At most half as many are
+added as are needed, or one: beyond that each brings little, and whoever shares the account wants machines, too. Known from requests as
+hedging: Dean and Barroso, The Tail at Scale, 2013 (https://doi.org/10.1145/2408776.2408794).
+"""
+
+from bisect import bisect_left
+from functools import lru_cache
+from itertools import pairwise
+from math import exp, lgamma, log
+from statistics import quantiles
+
+_PARTS, _LEAST = 10, 2
+
+
+def worth_adding(boots: tuple[float, ...], *, items: int, agents: int, executors: int, usd_a_second: float, agent_usd: float) -> int:
+    """How many agents more are worth their price, ``agent_usd`` each, for items that wait for ``agents`` to boot.
+
+    ``boots``: how long agents of the pool took lately, in seconds. ``usd_a_second``: what a second of one item's waiting is worth.
+    """
+    if len(boots) < _LEAST or not items:
+        return 0
+    times = _spread(boots)
+
+    def is_too_many(added: int) -> bool:  # each one more brings less than the one before
+        fewer, more = (_waiting_seconds(times, items, agents + n, executors) for n in (added, added + 1))
+        return (fewer - more) * usd_a_second <= agent_usd
+
+    return bisect_left(range(max(1, agents // 2)), x=True, key=is_too_many)
+
+
+@lru_cache(maxsize=1000)
+def _spread(boots: tuple[float, ...]) -> tuple[float, ...]:
+    """The quickest boot, the deciles, and the slowest."""
+    return (min(boots), *quantiles(boots, n=_PARTS), max(boots))
+
+
+def _waiting_seconds(times: tuple[float, ...], items: int, agents: int, executors: int) -> float:
+    """How long the items are expected to wait together: at each moment those wait for whom no agent has come yet."""
+    waiting = items * times[0]
+    for part, (before, after) in enumerate(pairwise(times)):
+        waiting += (after - before) * _left(items, agents, executors, (part + 0.5) / _PARTS)
+    return waiting
+
+
+@lru_cache(maxsize=10_000)
+def _left(items: int, agents: int, executors: int, share: float) -> float:
+    """How many items are expected to wait still when each agent has come with this probability."""
+    left = 0.0
+    for come in range(min(agents, (items - 1) // executors) + 1):
+        ways = lgamma(agents + 1) - lgamma(come + 1) - lgamma(agents - come + 1)
+        left += (items - executors * come) * exp(ways + come * log(share) + (agents - come) * log(1.0 - share))
+    return left
