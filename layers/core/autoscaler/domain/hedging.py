@@ -1,9 +1,8 @@
 """A few agents more than the queue needs, where boots are unlike one another and waiting is dear: nobody waits for the slowest then.
 
 Jobs take whichever executors are there first, so of more agents the quickest do the work; the others are given up when they come, and
-have cost a boot. At most half as many are
-added as are needed, or one: beyond that each brings little, and whoever shares the account wants machines, too. Known from requests as
-hedging: Dean and Barroso, The Tail at Scale, 2013 (https://doi.org/10.1145/2408776.2408794).
+have cost a boot. At most half as many are added as are needed, or two: beyond that each brings little, and whoever shares the account
+wants machines, too. Known from requests as hedging: Dean and Barroso, The Tail at Scale, 2013 (https://doi.org/10.1145/2408776.2408794).
 """
 
 from bisect import bisect_left
@@ -12,7 +11,8 @@ from itertools import pairwise
 from math import exp, lgamma, log
 from statistics import quantiles
 
-_PARTS, _LEAST = 10, 2
+_PARTS = 10
+_FEW = 2
 
 
 def worth_adding(boots: tuple[float, ...], *, items: int, agents: int, executors: int, usd_a_second: float, agent_usd: float) -> int:
@@ -20,7 +20,7 @@ def worth_adding(boots: tuple[float, ...], *, items: int, agents: int, executors
 
     ``boots``: how long agents of the pool took lately, in seconds. ``usd_a_second``: what a second of one item's waiting is worth.
     """
-    if len(boots) < _LEAST or not items:
+    if not items or not boots or min(boots) == max(boots):
         return 0
     times = _spread(boots)
 
@@ -28,7 +28,7 @@ def worth_adding(boots: tuple[float, ...], *, items: int, agents: int, executors
         fewer, more = (_waiting_seconds(times, items, agents + n, executors) for n in (added, added + 1))
         return (fewer - more) * usd_a_second <= agent_usd
 
-    return bisect_left(range(max(1, agents // 2)), x=True, key=is_too_many)
+    return bisect_left(range(max(_FEW, agents // 2)), x=True, key=is_too_many)
 
 
 @lru_cache(maxsize=1000)
