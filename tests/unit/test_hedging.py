@@ -7,9 +7,10 @@ import pytest
 
 from autoscaler.domain import decide
 from autoscaler.domain.hedging import worth_adding
+from autoscaler.domain.memory import CoolOff
 from autoscaler.domain.plan import Launch
 from autoscaler.domain.reasons import Reason
-from support.builders import a_fleet, a_memory, a_pool, a_snapshot, a_view, an_item, an_offering
+from support.builders import NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_item, an_offering
 
 # From two minutes and a quarter to four, evenly.
 UNEVEN = tuple(135.0 + 108.0 * n / 19 for n in range(20))
@@ -75,10 +76,13 @@ def test_at_most_half_as_many_are_added_or_two(agents, most):
     assert added(items=agents, agents=agents, agent_usd=0.0001) == most
 
 
-def launched(count, fleet=None, items=1, boots=UNEVEN, **facts):
+def launched(count, fleet=None, items=1, boots=UNEVEN, cool_offs=None):
     """How many agents are launched for so many items, and the plan."""
-    queue = tuple(an_item(number, label="cpu", **facts) for number in range(items))
-    plan = decide.scale_up(a_snapshot(a_view(items=queue), memory=a_memory(boots={"cpu": boots})), fleet or a_fleet(a_pool("cpu", **CHEAP)))
+    queue = tuple(an_item(number, label="cpu") for number in range(items))
+    plan = decide.scale_up(
+        a_snapshot(a_view(items=queue), memory=a_memory(boots={"cpu": boots}, cool_offs=cool_offs or {})),
+        fleet or a_fleet(a_pool("cpu", **CHEAP)),
+    )
     return sum(step.count for step in plan.steps if isinstance(step, Launch)) == count, plan
 
 
@@ -94,6 +98,11 @@ def test_one_job_gets_two_cheap_agents_and_the_plan_says_why():
 def test_agents_whose_boots_are_alike_or_not_known_are_launched_as_needed():
     assert launched(1, boots=(180.0,) * 20)[0]
     assert launched(1, boots=UNEVEN[:9])[0]
+
+
+def test_where_machines_were_short_in_the_last_hour_no_more_are_asked_for_than_are_needed():
+    short = {f"cpu/{CHEAP['offerings'][0].key}": CoolOff(until_at=NOW - 60, times=1, why="InsufficientInstanceCapacity")}
+    assert launched(1, cool_offs=short)[0]
 
 
 @pytest.mark.parametrize(

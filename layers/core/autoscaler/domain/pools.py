@@ -116,8 +116,11 @@ class PoolView:
         return self.usd_per_hour * (self.boot_seconds + work_seconds * empty + self.tail_seconds) / 3600.0
 
     def hedges(self, agents: int, items: int) -> int:
-        """How many agents more than these are worth launching for items that wait for one of them: the slowest need not be waited for."""
-        if not self.boots:
+        """How many agents more than these are worth launching for items that wait for one of them: the slowest need not be waited for.
+
+        None where machines were short in the last hour: whoever asks for more than is needed then may get less than is needed next.
+        """
+        if not self.boots or any(f"{self.pool.name}/{offering.key}" in self.memory.cool_offs for offering in self.pool.offerings):
             return 0
         seen_idle = self.look_every_seconds + self.pool.drain_settle_seconds
         return worth_adding(
