@@ -54,16 +54,7 @@ class Room:
 
     def refusal(self, pool: Pool, offerings: Iterable[Offering]) -> tuple[Reason, str] | None:
         """Name the limit that forbids one more agent at the dearest of these prices; None when there is room."""
-        usd = max(offering.usd_per_hour for offering in offerings)
-        limits, month = self._limits, self._month + usd * MONTH_RESERVE_SECONDS / HOUR_SECONDS
-        checks = (
-            (Reason.MAX_AGENTS, self._in_pool[pool.name] + 1, pool.max_agents, "agents in the pool"),
-            (Reason.FLEET_MAX_AGENTS, self.agents + 1, limits.max_agents, "agents in the fleet"),
-            (Reason.LAUNCH_RATE, self.launched + 1, limits.max_launches_per_hour, "launches within the hour"),
-            (Reason.USD_PER_HOUR, self._rate + usd, limits.max_usd_per_hour, "dollars per hour"),
-            (Reason.USD_PER_MONTH, month, limits.max_usd_per_month, "dollars in the month"),
-        )
-        for reason, would_be, limit, unit in checks:
+        for reason, would_be, limit, unit in self._with_one_more(pool, offerings):
             if would_be > limit + 1e-9:
                 return reason, f"one more would make {would_be:g} {unit}, the limit is {limit:g}"
         if pool.name in self._trials and self._booting.get(pool.name):
@@ -71,15 +62,21 @@ class Room:
         return None
 
     def is_ample(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
-        """Tell whether one agent more would leave half of each limit, by the hour and on agents, to those that are needed."""
-        usd, limits = max(offering.usd_per_hour for offering in offerings), self._limits
-        shares = (
-            (self._in_pool[pool.name] + 1) / max(pool.max_agents, 1),
-            (self.agents + 1) / max(limits.max_agents, 1),
-            (self.launched + 1) / max(limits.max_launches_per_hour, 1),
-            (self._rate + usd) / max(limits.max_usd_per_hour, 1.0),
+        """Tell whether one more would leave half of each limit to who needs it; the month's, which only fills, is left to what forbids."""
+        counts = self._with_one_more(pool, offerings)
+        return all(2 * would_be <= limit for reason, would_be, limit, _ in counts if reason is not Reason.USD_PER_MONTH)
+
+    def _with_one_more(self, pool: Pool, offerings: Iterable[Offering]) -> tuple[tuple[Reason, float, float, str], ...]:
+        """What one more agent, at the dearest of these prices, would make of all that is limited, and the limits."""
+        usd = max(offering.usd_per_hour for offering in offerings)
+        limits, month = self._limits, self._month + usd * MONTH_RESERVE_SECONDS / HOUR_SECONDS
+        return (
+            (Reason.MAX_AGENTS, self._in_pool[pool.name] + 1, pool.max_agents, "agents in the pool"),
+            (Reason.FLEET_MAX_AGENTS, self.agents + 1, limits.max_agents, "agents in the fleet"),
+            (Reason.LAUNCH_RATE, self.launched + 1, limits.max_launches_per_hour, "launches within the hour"),
+            (Reason.USD_PER_HOUR, self._rate + usd, limits.max_usd_per_hour, "dollars per hour"),
+            (Reason.USD_PER_MONTH, month, limits.max_usd_per_month, "dollars in the month"),
         )
-        return max(shares) <= 0.5
 
     def take(self, pool: Pool, offerings: Iterable[Offering]) -> None:
         """Reserve one agent."""
