@@ -50,8 +50,8 @@ build: $(VENV)/.ready $(SAM_VENV)/.ready  ## sam validate --lint and sam build, 
 bench: $(VENV)/.ready  ## Figures of speed and cost, some ten minutes; OUT=docs/benchmarks.md writes them down
 	@$(BIN)/python -m benchmarks $(if $(OUT),--out $(OUT)) $(ONLY)
 
-compare: $(VENV)/.ready  ## All policies on the carried traces, some hours: make compare OUT=out/compare SEEDS=5 HOURS=168 LEAD_IN=168 TRACES=DIR
-	$(BIN)/autoscaler compare --out $(or $(OUT),out/compare) --seeds $(or $(SEEDS),5) --hours $(or $(HOURS),168) --lead-in $(or $(LEAD_IN),$(if $(TRACES),0,168)) \
+compare: $(VENV)/.ready  ## All policies on the carried traces, some hours: make compare OUT=out/compare SEEDS=5 SKIP=0 LEAD_IN=168 HOURS=168 TRACES=DIR
+	$(BIN)/autoscaler compare --out $(or $(OUT),out/compare) --seeds $(or $(SEEDS),5) --hours $(or $(HOURS),168) --skip $(or $(SKIP),0) --lead-in $(or $(LEAD_IN),$(if $(TRACES),0,168)) \
 		$(foreach trace,$(wildcard $(TRACES)/*.csv $(TRACES)/*.csv.gz),--trace $(trace))
 
 pictures: $(VENV)/.ready  ## Draw the pictures of docs/ anew

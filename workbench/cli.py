@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -202,6 +203,7 @@ def compare(  # noqa: PLR0913, PLR0917 - the options of a command
     policies: Annotated[list[str] | None, typer.Option("--policy", help="May be repeated.", show_default="all")] = None,
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="How many worlds each run is played in.")] = 5,
     hours: Hours = 24 * 7,
+    skip: Annotated[float, typer.Option(min=0, help="Hours of each trace that are left out, before the lead-in.")] = 0.0,
     lead_in: Annotated[float, typer.Option(min=0, help="Hours that are played before those that are measured: to learn from.")] = 0.0,
     sweep: Annotated[bool, typer.Option(help="Turn each policy's main knob, too.")] = True,  # noqa: FBT002
     physics: PhysicsOptions = None,
@@ -210,8 +212,9 @@ def compare(  # noqa: PLR0913, PLR0917 - the options of a command
 ) -> None:
     """Play traces by every policy in the same world, and say who is cheaper and who waits less."""
     world = physics_of(read_assignments(physics or [], "--physics"))
-    given = [Workload(file=file, fleet=fleet, hours=hours, lead_in_hours=lead_in, physics=world) for file in traces or []]
-    workloads = given or carried_workloads(hours, lead_in, world)
+    workload = partial(Workload, fleet=fleet, hours=hours, skip_hours=skip, lead_in_hours=lead_in, physics=world)
+    given = [workload(file=file) for file in traces or []]
+    workloads = given or carried_workloads(hours, skip_hours=skip, lead_in_hours=lead_in, physics=world)
     todo = entries(workloads, policies or POLICIES, seeds, sweep=sweep)
     write_report = _drawing_of_comparison(out)
     with Progress(*Progress.get_default_columns(), MofNCompleteColumn(), transient=True, disable=as_json) as progress:

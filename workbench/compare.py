@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -42,22 +42,23 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A trace, the fleet that it is played on (None: guessed from its labels), and how many hours of it, after a lead-in."""
+    """A trace, the fleet that it is played on (None: guessed from its labels), and which hours of it are measured."""
 
     file: Path
     fleet: Path | None = None
     hours: float
+    skip_hours: float = 0.0
     lead_in_hours: float = 0.0
     physics: Physics = CALM
 
 
-def carried_workloads(hours: float, lead_in_hours: float = 0.0, physics: Physics = CALM) -> list[Workload]:
-    """The traces that the project carries, no more than so many hours of each; the shortest has no lead-in."""
-    data = MXNET.parent
+def carried_workloads(hours: float, *, skip_hours: float = 0.0, lead_in_hours: float = 0.0, physics: Physics = CALM) -> list[Workload]:
+    """The traces that the project carries, no more than so many hours of each; the shortest is played from its beginning, at once."""
+    month = partial(Workload, hours=hours, skip_hours=skip_hours, lead_in_hours=lead_in_hours, physics=physics)
     return [
         Workload(file=MXNET, fleet=EXAMPLE_FLEET, hours=min(hours, 113.0), physics=physics),
-        Workload(file=data / "linkerd_gha.csv.gz", hours=hours, lead_in_hours=lead_in_hours, physics=physics),
-        Workload(file=data / "mxnet_jenkins.csv.gz", hours=hours, lead_in_hours=lead_in_hours, physics=physics),
+        month(file=MXNET.parent / "linkerd_gha.csv.gz"),
+        month(file=MXNET.parent / "mxnet_jenkins.csv.gz"),
     ]
 
 
@@ -129,7 +130,7 @@ def read_rows(file: Path) -> list[Row]:
 
 @lru_cache(maxsize=4)
 def _loaded(workload: Workload) -> tuple[Trace, FleetSettings]:
-    trace = load_trace(workload.file, hours=workload.hours, lead_in_hours=workload.lead_in_hours)
+    trace = load_trace(workload.file, hours=workload.hours, skip_hours=workload.skip_hours, lead_in_hours=workload.lead_in_hours)
     return trace, load_settings(workload.fleet) if workload.fleet else fleet_for(trace)
 
 
@@ -161,7 +162,7 @@ def _claim(out: Path, todo: Sequence[Entry]) -> None:
 
 def _identity(workload: Workload) -> list[Any]:
     fleet = _print_of(workload.fleet) if workload.fleet else "guessed"
-    return [_print_of(workload.file), fleet, workload.hours, workload.lead_in_hours, workload.physics.told()]
+    return [_print_of(workload.file), fleet, workload.hours, workload.skip_hours, workload.lead_in_hours, workload.physics.told()]
 
 
 def _write_bounds(out: Path, workloads: Iterable[Workload]) -> None:

@@ -45,9 +45,10 @@ class Trace:
     dropped: int
 
 
-def load_trace(path: Path, *, hours: float, start_at: float | None = None, lead_in_hours: float = 0.0) -> Trace:
-    """Read the rows of a lead-in and of ``hours`` hours more, from ``start_at`` (epoch seconds; None: the first row's hour).
+def load_trace(path: Path, *, hours: float, start_at: float | None = None, skip_hours: float = 0.0, lead_in_hours: float = 0.0) -> Trace:
+    """Read the rows of a lead-in and of ``hours`` hours more.
 
+    They begin ``skip_hours`` after ``start_at`` (epoch seconds; None: the first row's hour).
     A run counts as a whole when it began inside. `ConfigError` in one line for what is malformed.
     """
     rows: list[Row] = []
@@ -59,7 +60,8 @@ def load_trace(path: Path, *, hours: float, start_at: float | None = None, lead_
             rows.append(row)
     if not rows:
         raise ConfigError(f"{path}: has no row with a duration")
-    begin = start_at if start_at is not None else math.floor(min(row.queued_at for row in rows) / 3600) * 3600.0
+    first = start_at if start_at is not None else math.floor(min(row.queued_at for row in rows) / 3600) * 3600.0
+    begin = first + skip_hours * 3600
     judged = begin + lead_in_hours * 3600
     kept = sorted(_window(rows, begin, judged + hours * 3600), key=lambda row: row.queued_at)
     if judged > max(row.queued_at for row in rows):

@@ -18,7 +18,7 @@ from workbench.contest import POLICIES, Contest, play
 from workbench.fleets import EXAMPLE_FLEET, fleet_for
 from workbench.forgetting import PARTS, ForgetfulState
 from workbench.report.comparison import ablations, verdict
-from workbench.traces import MXNET, MXNET_DAY, load_trace
+from workbench.traces import MXNET, MXNET_DAY, judged_part, load_trace
 
 LINKERD = MXNET.parent / "linkerd_gha.csv.gz"
 TINY = Workload(file=LINKERD, hours=5.0)
@@ -205,6 +205,14 @@ def test_the_command_writes_results_and_a_report(tmp_path):
 def test_a_setting_that_cannot_be_read_is_refused_in_one_line(setting, line):
     with pytest.raises(ConfigError, match=line):
         CliRunner().invoke(app, ["simulate", "--policy", "gitlab", "--hours", "1", "--set", setting], catch_exceptions=False)
+
+
+def test_the_command_can_begin_in_the_middle_of_a_trace(tmp_path):
+    arguments = ["compare", "--trace", str(LINKERD), "--skip", "24", "--lead-in", "1", "--hours", "5", "--seeds", "1"]
+    ran = CliRunner().invoke(app, [*arguments, "--policy", "reactive", "--no-sweep", "--jobs", "1", "--out", str(tmp_path)])
+    assert ran.exit_code == 0, ran.output
+    [row] = read_rows(tmp_path / "results.csv")
+    assert row["jobs"] == len(judged_part(load_trace(LINKERD, hours=5, skip_hours=24, lead_in_hours=1)).rows) > 0
 
 
 @pytest.mark.parametrize(

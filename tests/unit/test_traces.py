@@ -40,6 +40,13 @@ def test_the_beginning_of_a_trace_can_be_a_lead_in(tmp_path):
         load_trace(path, hours=1, lead_in_hours=3)
 
 
+def test_what_is_skipped_of_a_trace_comes_before_the_lead_in(tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_text(HEADER + "0,1,cpu,skipped\n3700,1,cpu,led\n7300,1,cpu,judged\n10900,1,cpu,later\n", encoding="utf-8")
+    trace = load_trace(path, hours=1, skip_hours=1, lead_in_hours=1)
+    assert ([row.job for row in trace.rows], trace.start_at, trace.judged_at) == (["led", "judged"], 3600.0, 7200.0)
+
+
 def test_a_gzipped_trace_is_read_whatever_its_name(tmp_path):
     path = tmp_path / "trace.dat"
     path.write_bytes(gzip.compress((HEADER + "0,1,,job\n").encode()))
