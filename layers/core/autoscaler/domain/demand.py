@@ -1,5 +1,6 @@
 """Who waits for an executor, what could serve it, and which nodes are waited for by name."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -79,6 +80,12 @@ def explain_match(pool: Pool, fleet: Fleet, expression: LabelExpression) -> str 
                 excluded = [f"has the label {label}" for label in flipped if label in labels]
                 return ", ".join(lacks + excluded)
     return "has other labels than the expression asks for"
+
+
+def starved_by_pool(demand: Demand) -> dict[str, int]:
+    """Count starved items, ripe or not, each in the account of one pool: the one with the fewest labels."""
+    homes = (min(want.pools, key=lambda pool: (len(pool.labels), pool.name)).name for want in demand.wants)
+    return dict(Counter(homes))
 
 
 class _Resolver:

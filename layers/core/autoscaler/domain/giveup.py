@@ -5,6 +5,7 @@ from math import ceil
 
 from autoscaler.domain import looks, slots
 from autoscaler.domain.agents import Agent, Phase
+from autoscaler.domain.demand import starved_by_pool
 from autoscaler.domain.looks import Condition, Seen
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Look
@@ -17,7 +18,7 @@ from autoscaler.domain.numbers import (
 from autoscaler.domain.plan import Adopt, Cordon, DeleteNode, Forget, FreeSlot, Held, Terminate
 from autoscaler.domain.quarantine import is_kept
 from autoscaler.domain.reasons import Reason
-from autoscaler.domain.retire import cordon, starved_by_pool
+from autoscaler.domain.retire import cordon
 from autoscaler.domain.situation import Situation
 from autoscaler.domain.snapshot import InstanceState
 from autoscaler.domain.strangers import node_named_after, strangers_seen, take_in
@@ -38,7 +39,7 @@ def what_is_seen(situation: Situation) -> dict[str, Seen]:
 
 def drained(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminate | Held]:
     """Give up agents that carry our mark, are idle and were idle in an earlier look, and that nothing is bound to."""
-    starved = {view.name: starved_by_pool(situation, view.name) for view in situation.views()}
+    starved = {view.name: starved_by_pool(situation.demands[view.name]) for view in situation.views()}
     for agent in situation.agents:
         if agent.phase not in _MARKED or agent.node is None:
             continue

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.breakers import is_tripped
 from autoscaler.domain.datum import COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one
+from autoscaler.domain.demand import starved_by_pool
 from autoscaler.domain.giveup import is_drain_overdue
 from autoscaler.domain.learning import Lesson
 from autoscaler.domain.limits import living_records
@@ -14,7 +15,6 @@ from autoscaler.domain.model import Fleet
 from autoscaler.domain.numbers import OVERDUE_FACTOR
 from autoscaler.domain.overdue import times_over
 from autoscaler.domain.pools import PoolView
-from autoscaler.domain.retire import starved_by_pool
 from autoscaler.domain.room import Room
 from autoscaler.domain.situation import Situation
 from autoscaler.domain.snapshot import Build, ControllerView
@@ -84,7 +84,7 @@ def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, heal
     total = sum(agent.node.executors for agent in ready if agent.node)
     busy = sum(agent.busy_executors for agent in pool.agents)
     free = total - sum(agent.busy_executors for agent in ready)
-    yield one("QueueStarved", starved_by_pool(situation, controller).get(name, 0), COUNT, dimensions)
+    yield one("QueueStarved", starved_by_pool(situation.demands[controller]).get(name, 0), COUNT, dimensions)
     yield one("ExecutorsTotal", total, COUNT, dimensions)
     yield one("AgentsOnline", len(ready), COUNT, dimensions)
     yield Datum(name="QueueWait", values=waits, unit=SECONDS, dimensions=dimensions)

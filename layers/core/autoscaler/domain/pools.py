@@ -7,9 +7,9 @@ from statistics import fmean, median
 
 from autoscaler.domain.agents import Agent
 from autoscaler.domain.hedging import worth_adding
-from autoscaler.domain.memory import Memory, Returns
+from autoscaler.domain.memory import Memory, Returns, Window
 from autoscaler.domain.model import Market, Offering, Pool
-from autoscaler.domain.numbers import BOOTS_TO_TRUST, TAILS_TO_TRUST
+from autoscaler.domain.numbers import BOOTS_TO_TRUST, LOOK_GAP_SECONDS, TAILS_TO_TRUST
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.returns import Costs, Keeping
 from autoscaler.domain.standing import Standing
@@ -31,6 +31,21 @@ class PoolView:
     def key(self) -> tuple[str, str]:
         """Controller and pool name."""
         return self.controller, self.pool.name
+
+    @property
+    def full_name(self) -> str:
+        """Under which its own past is remembered."""
+        return f"{self.controller}/{self.pool.name}"
+
+    @property
+    def window(self) -> Window | None:
+        """The window that may go on: a gap between passes starts it again, since nobody knows what was needed meanwhile."""
+        window = self.memory.windows.get(self.full_name)
+        return window if window is not None and self.now - window.seen_at <= LOOK_GAP_SECONDS else None
+
+    def in_use(self, starved: int) -> int:
+        """Count busy executors, starved items and warm executors: what agents are needed for, if packed."""
+        return sum(agent.busy_executors for agent in self.agents) + starved + self.pool.warm_executors
 
     @cached_property
     def boot_seconds(self) -> float:
@@ -71,7 +86,7 @@ class PoolView:
     @property
     def returns(self) -> Mapping[str, Returns]:
         """How soon agents of each level were needed again."""
-        return self.memory.returns.get(f"{self.controller}/{self.pool.name}", {})
+        return self.memory.returns.get(self.full_name, {})
 
     @property
     def paused(self) -> Reason | None:

@@ -6,11 +6,10 @@ from math import ceil
 from autoscaler.domain import bursts
 from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.bursts import Needed
-from autoscaler.domain.demand import Want
+from autoscaler.domain.demand import starved_by_pool
 from autoscaler.domain.foresight import NOTHING, Foreseen
 from autoscaler.domain.marks import Mark, MarkClass
 from autoscaler.domain.memory import Returns, Window
-from autoscaler.domain.numbers import LOOK_GAP_SECONDS
 from autoscaler.domain.plan import Cordon, Held
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.reasons import Reason
@@ -18,11 +17,6 @@ from autoscaler.domain.returns import needed_lately, note_returns
 from autoscaler.domain.situation import Situation
 from autoscaler.domain.supply import agent_remaining_seconds
 from autoscaler.domain.trials import why_outdated
-
-
-def before_gap(window: Window | None, now: float) -> Window | None:
-    """The window that may go on: a gap between passes starts it again, since nobody knows what was needed meanwhile."""
-    return window if window is not None and now - window.seen_at <= LOOK_GAP_SECONDS else None
 
 
 def next_peaks(window: Window | None, needed: int, now: float, length_seconds: float) -> tuple[tuple[float, int], ...]:
@@ -33,40 +27,26 @@ def next_peaks(window: Window | None, needed: int, now: float, length_seconds: f
     return *kept, (now, needed)
 
 
-def demand_of(pool: PoolView, starved: int) -> int:
-    """Count busy executors, starved items and warm executors: what agents are needed for, if packed."""
-    return sum(agent.busy_executors for agent in pool.agents) + starved + pool.pool.warm_executors
-
-
-def starved_by_pool(situation: Situation, controller: str) -> dict[str, int]:
-    """Count starved items, ripe or not, each in the account of one pool."""
-    counts: dict[str, int] = {}
-    for want in situation.demands[controller].wants:
-        home = _home_pool(want)
-        counts[home] = counts.get(home, 0) + 1
-    return counts
-
-
 def next_windows(
     situation: Situation, controller: str, foreseen: Mapping[str, Foreseen]
 ) -> dict[str, tuple[Window, Mapping[str, Returns]]]:
     """Record what each pool needs now, and learn from what is needed again; a view that cannot be believed does neither."""
     if situation.no_giving_up(controller):
         return {}
-    starved = starved_by_pool(situation, controller)
+    starved = starved_by_pool(situation.demands[controller])
     return {
-        _key(pool): _look_on(situation, pool, _needed(pool, starved.get(name, 0), foreseen.get(name, NOTHING)))
+        pool.full_name: _look_on(situation, pool, _needed(pool, starved.get(name, 0), foreseen.get(name, NOTHING)))
         for name, pool in situation.pools_of(controller).items()
     }
 
 
 def _needed(pool: PoolView, starved: int, foreseen: Foreseen) -> Needed:
-    return Needed(present=demand_of(pool, starved), foreseen=foreseen.stages, guessed=foreseen.executors - foreseen.stages)
+    return Needed(present=pool.in_use(starved), foreseen=foreseen.stages, guessed=foreseen.executors - foreseen.stages)
 
 
 def _look_on(situation: Situation, pool: PoolView, needed: Needed) -> tuple[Window, Mapping[str, Returns]]:
     executors, boot, now = pool.pool.executors, pool.boot_seconds, situation.now
-    before = before_gap(situation.memory.windows.get(_key(pool)), now)
+    before = pool.window
     longest = max(pool.pool.idle_seconds or 0.0, pool.pool.max_idle_seconds)
     window = Window(
         opened_at=before.opened_at if before else now,
@@ -87,7 +67,7 @@ def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window],
     ready = [agent for agent in pool.agents if agent.phase is Phase.READY]
     if not ready:
         return []
-    window = windows[_key(pool)]
+    window = windows[pool.full_name]
     soon = window.peaks[-1][1] + ceil((foreseen.executors - foreseen.stages) / pool.pool.executors)
     least = max(_floor(situation, pool), soon)
     if len(ready) <= least:
@@ -153,11 +133,3 @@ def _floor(situation: Situation, pool: PoolView) -> int:
         if agent.pool.name == pool.pool.name and agent.record.controller != pool.controller
     )
     return max(0, pool.pool.min_agents - elsewhere)
-
-
-def _home_pool(want: Want) -> str:
-    return min(want.pools, key=lambda pool: (len(pool.labels), pool.name)).name
-
-
-def _key(pool: PoolView) -> str:
-    return f"{pool.controller}/{pool.pool.name}"

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from autoscaler.domain.agents import Phase
+from autoscaler.domain.demand import starved_by_pool
 from autoscaler.domain.limits import living_records
 from autoscaler.domain.pools import PoolView
-from autoscaler.domain.retire import starved_by_pool
 from autoscaler.domain.room import Room
 from autoscaler.domain.situation import Situation
 
@@ -65,7 +65,7 @@ def status_of(situation: Situation) -> Status:
 
 def _pools(situation: Situation) -> Iterator[PoolStatus]:
     for controller in situation.snapshot.controllers:
-        starved = starved_by_pool(situation, controller)
+        starved = starved_by_pool(situation.demands[controller])
         for name, pool in situation.pools_of(controller).items():
             wants = [want for want in situation.demands[controller].wants if name in {one.name for one in want.pools}]
             yield PoolStatus(

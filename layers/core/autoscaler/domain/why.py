@@ -4,10 +4,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from autoscaler.domain import decide
 from autoscaler.domain.agents import Agent
-from autoscaler.domain.demand import Want
+from autoscaler.domain.demand import Want, starved_by_pool
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.plan import Held, Plan, Step
-from autoscaler.domain.retire import starved_by_pool
 from autoscaler.domain.situation import Situation, assess
 from autoscaler.domain.snapshot import QueueItem, Snapshot
 
@@ -34,7 +33,7 @@ def _of_pool(situation: Situation, plans: Iterable[Plan], subject: str) -> Itera
     for (controller, name), pool in situation.pools.items():
         if name != subject:
             continue
-        starved = starved_by_pool(situation, controller).get(name, 0)
+        starved = starved_by_pool(situation.demands[controller]).get(name, 0)
         phases = [str(agent.phase) for agent in pool.agents]
         agents = ", ".join(f"{phases.count(phase)} {phase}" for phase in sorted(set(phases))) or "no agents"
         least, most, worth = pool.pool.min_agents, pool.pool.max_agents, pool.pool.wait_usd_per_hour
