@@ -7,7 +7,7 @@ from autoscaler.domain.memory import Memory
 from autoscaler.errors import ConfigError
 from workbench.memory import MemoryState
 
-PARTS = ("durations", "boots", "keeping", "stages", "sequels", "rhythms")
+PARTS = ("durations", "boots", "keeping", "growth", "stages", "sequels", "rhythms")
 
 
 @dataclass(slots=True)
@@ -22,11 +22,13 @@ class ForgetfulState(MemoryState):
             raise ConfigError(f"without ({self.part}): must be one of {', '.join(PARTS)}")
 
     def save_memory(self, memory: Memory) -> None:
-        """Save it, without how long agents took to boot, or how soon they were needed again."""
+        """Save it, without how long agents took to boot, how soon they were needed again, or how bursts grew."""
         if self.part == "boots":
             memory = replace(memory, boots={})
         if self.part == "keeping":
             memory = replace(memory, returns={})
+        if self.part == "growth":
+            memory = replace(memory, growths={})
         MemoryState.save_memory(self, memory)
 
     def save_learned(self, controller: str, learned: Learned) -> None:

@@ -11,7 +11,7 @@ from moto.dynamodb.responses import DynamoHandler
 
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.domain.durations import Arrivals, Expected, Learned, RunSeen, Sequel, Sighting, StageSeen, Streak
-from autoscaler.domain.memory import Breaker, Burst, CoolOff, Life, Look, Memory, Month, Returns, Stuck, Window
+from autoscaler.domain.memory import Breaker, Burst, CoolOff, Growth, Life, Look, Memory, Month, Returns, Stuck, Window
 from autoscaler.domain.snapshot import IntentState, RecordState
 from autoscaler.domain.standing import Hold, Numbers, Scope, Standing
 from autoscaler.errors import ConflictError
@@ -50,6 +50,7 @@ def state(request, monkeypatch):
 BURST = Burst(peaks=((1.0, 3),), rises=((2.0, 4, 0.5),))
 MEMORY = Memory(
     lives={"main": Life(session="s1", since_at=1.5, restarted=True, busy=("a",), suspects=("b",), cleared_once=("c",))},
+    growths={"main/cpu": (Growth(steps=((0.0, 1), (60.0, 3))),)},
     returns={"main/cpu": {"1": Returns(times=(1.0, 0.5), jobs=(4.0, 0.0))}},
     windows={"main/cpu": Window(opened_at=1.0, seen_at=2.0, peaks=((1.0, 3), (2.0, 1)), guessed=2.5, burst=BURST)},
     looks={"i-1": Look(condition="idle", first_at=1.0, last_at=2.0, invocation="x", session="s", idle_before_at=0.5)},

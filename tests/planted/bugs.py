@@ -285,6 +285,13 @@ BUGS = (
         found_by=("tests/unit/test_bursts.py",),
     ),
     Bug(
+        name="a burst that has not grown for long is expected to grow as quick ones did",
+        file="domain/growth.py",
+        was="    return None if ahead and ahead[0][0] <= 0 else ahead\n",
+        becomes="    return ahead\n",
+        found_by=("tests/unit/test_growth.py",),
+    ),
+    Bug(
         name="for fear of slow boots the limits are used up",
         file="domain/launch.py",
         was=" and self._room.is_ample(pool.pool, offered[1])",

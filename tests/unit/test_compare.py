@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from autoscaler.config import load_settings
 from autoscaler.domain.durations import Arrivals, Expected, Learned, Sequel, StageSeen
-from autoscaler.domain.memory import Memory, Returns
+from autoscaler.domain.memory import Growth, Memory, Returns
 from autoscaler.errors import ConfigError
 from workbench.cli import app
 from workbench.compare import COLUMNS, Workload, compare, entries, play_entry, read_rows
@@ -116,13 +116,15 @@ def test_what_is_forgotten_is_never_there_again(part):
     sequel = Sequel(after="i", delays=(60.0,), missed=0)
     learned = Learned(samples={"k": (1.0,)}, stages={"s": StageSeen()}, arrivals={"j": seen}, sequels={"j": sequel})
     state.save_learned("main", learned)
-    state.save_memory(Memory(boots={"cpu": (1.0,)}, returns={"main/cpu": {"1": Returns(times=(1.0,), jobs=(1.0,))}}))
+    returns = {"main/cpu": {"1": Returns(times=(1.0,), jobs=(1.0,))}}
+    state.save_memory(Memory(boots={"cpu": (1.0,)}, returns=returns, growths={"main/cpu": (Growth(steps=((0.0, 1),)),)}))
     book = state.read()
     kept = book.learned["main"]
     left = {
         "durations": kept.samples,
         "boots": book.memory.boots,
         "keeping": book.memory.returns,
+        "growth": book.memory.growths,
         "stages": kept.stages,
         "sequels": kept.sequels,
         "rhythms": kept.arrivals["j"].expected,

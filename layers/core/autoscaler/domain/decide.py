@@ -59,10 +59,11 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
     situation = assess(snapshot, fleet)
     seen = looks.next_looks(situation.memory.looks, giveup.what_is_seen(situation), situation.now, snapshot.invocation)
     foreseen = {controller: situation.foreseen(controller) for controller in snapshot.controllers}
-    looked = {key: look for name in snapshot.controllers for key, look in retire.next_windows(situation, name, foreseen[name]).items()}
-    windows = {key: window for key, (window, _) in looked.items()}
-    returns = {**situation.memory.returns, **{key: returns for key, (_, returns) in looked.items() if returns}}
-    memory = replace(situation.memory, looks=seen, windows=windows, returns=returns)
+    watched = {key: pool for name in snapshot.controllers for key, pool in retire.watch(situation, name, foreseen[name]).items()}
+    windows = {key: pool.window for key, pool in watched.items()}
+    returns = {**situation.memory.returns, **{key: pool.returns for key, pool in watched.items() if pool.returns}}
+    growths = {**situation.memory.growths, **{key: pool.growths for key, pool in watched.items() if pool.growths}}
+    memory = replace(situation.memory, looks=seen, windows=windows, returns=returns, growths=growths)
     decided: list[Step | Held] = []
     for controller in snapshot.controllers:
         decided += bring_back_bound(situation, controller)

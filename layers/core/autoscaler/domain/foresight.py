@@ -1,10 +1,11 @@
-"""What is to come in each pool, by all that announces it: a pipeline's stage, another job, the time of day."""
+"""What is to come in each pool, by all that announces it: a pipeline's stage, another job, the time of day, the beginning of a burst."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from autoscaler.domain import rhythms, sequels, stages
+from autoscaler.domain import bursts, growth, rhythms, sequels, stages
+from autoscaler.domain.bursts import Needed
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.outlook import Outlook, is_worth
 from autoscaler.domain.pools import PoolView
@@ -25,15 +26,25 @@ class Foreseen:
 NOTHING = Foreseen(executors=0, stages=0, why="")
 
 
-def foresee(learned: Learned, pools: Mapping[str, PoolView], now: float) -> dict[str, Foreseen]:
-    """Count what is worth having now, by pool: another look later it would come too late."""
+def foresee(learned: Learned, pools: Mapping[str, PoolView], starved: Mapping[str, int], now: float) -> dict[str, Foreseen]:
+    """Count what is worth having now, by pool: another look later it would come too late. ``starved``: items by pool."""
     staged = stages.due(learned, pools, now)
     counts, whys = Counter(staged), dict.fromkeys(staged, "a pipeline's next stage")
     for job, times, why in _jobs(learned, pools, now):
         name = learned.arrivals[job].pool
         counts[name] += times
         whys.setdefault(name, why)
+    for name, pool in pools.items():
+        needed = Needed(present=pool.in_use(starved.get(name, 0)), foreseen=staged[name], guessed=counts[name] - staged[name])
+        if (more := _of_burst(pool, needed)) > needed.guessed:
+            counts[name], whys[name] = staged[name] + more, "bursts like this one grew"
     return {name: Foreseen(executors=count, stages=staged[name], why=whys[name]) for name, count in counts.items() if count > 0}
+
+
+def _of_burst(pool: PoolView, needed: Needed) -> int:
+    if not pool.growths:
+        return 0
+    return growth.to_come(bursts.follow(pool.window, needed, pool.now, executors=pool.pool.executors, boot_seconds=pool.boot_seconds), pool)
 
 
 def _jobs(learned: Learned, pools: Mapping[str, PoolView], now: float) -> Iterator[tuple[str, int, str]]:

@@ -52,6 +52,13 @@ class Returns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """How a burst grew: seconds since it began, and executors that were needed by then beyond the agents before it. Both rise."""
+
+    steps: tuple[tuple[float, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
     """A condition seen on an agent, since when without a gap; two looks make a fact."""
 
@@ -106,6 +113,7 @@ class Memory:
     lives: Mapping[str, Life] = field(default_factory=dict)  # by controller
     windows: Mapping[str, Window] = field(default_factory=dict)  # by controller/pool
     returns: Mapping[str, Mapping[str, Returns]] = field(default_factory=dict)  # by controller/pool, then by level
+    growths: Mapping[str, tuple[Growth, ...]] = field(default_factory=dict)  # of the last bursts, by controller/pool
     looks: Mapping[str, Look] = field(default_factory=dict)  # by instance id or node
     idle_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
     cool_offs: Mapping[str, CoolOff] = field(default_factory=dict)  # by pool/offering, pool, or "account"

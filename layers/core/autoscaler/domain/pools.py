@@ -7,7 +7,7 @@ from statistics import fmean, median
 
 from autoscaler.domain.agents import Agent
 from autoscaler.domain.hedging import worth_adding
-from autoscaler.domain.memory import Memory, Returns, Window
+from autoscaler.domain.memory import Growth, Memory, Returns, Window
 from autoscaler.domain.model import Market, Offering, Pool
 from autoscaler.domain.numbers import BOOTS_TO_TRUST, LOOK_GAP_SECONDS, TAILS_TO_TRUST
 from autoscaler.domain.reasons import Reason
@@ -89,6 +89,11 @@ class PoolView:
         return self.memory.returns.get(self.full_name, {})
 
     @property
+    def growths(self) -> tuple[Growth, ...]:
+        """How its last bursts grew."""
+        return self.memory.growths.get(self.full_name, ())
+
+    @property
     def paused(self) -> Reason | None:
         """Why nothing is launched here now."""
         return self._pause[0]
@@ -130,6 +135,12 @@ class PoolView:
         empty = 1.0 - min(items, self.pool.executors) / self.pool.executors
         return self.usd_per_hour * (self.boot_seconds + work_seconds * empty + self.tail_seconds) / 3600.0
 
+    @property
+    def vain_seconds(self) -> float:
+        """How long an agent is paid for that nobody takes: its boot, and until it is given up."""
+        boot = fmean(self.boots) if self.boots else self.boot_seconds
+        return boot + self.look_every_seconds + self.pool.drain_settle_seconds
+
     def hedges(self, agents: int, items: int) -> int:
         """How many agents more than these are worth launching for items that wait for one of them: the slowest need not be waited for.
 
@@ -137,14 +148,13 @@ class PoolView:
         """
         if not self.boots or any(f"{self.pool.name}/{offering.key}" in self.memory.cool_offs for offering in self.pool.offerings):
             return 0
-        seen_idle = self.look_every_seconds + self.pool.drain_settle_seconds
         return worth_adding(
             self.boots,
             items=items,
             agents=agents,
             executors=self.pool.executors,
             usd_a_second=self.pool.wait_usd_per_hour / 3600.0,
-            agent_usd=self.usd_per_hour * (fmean(self.boots) + seen_idle) / 3600.0,
+            agent_usd=self.usd_per_hour * self.vain_seconds / 3600.0,
         )
 
     def score(self, duration_seconds: float, start_seconds: float, items: int) -> tuple[float, int, str]:

@@ -1,6 +1,7 @@
 """Retire: cordon what was not needed at any time inside the break-even window. Reversible, and free."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import ceil
 
 from autoscaler.domain import bursts
@@ -8,8 +9,9 @@ from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.bursts import Needed
 from autoscaler.domain.demand import starved_by_pool
 from autoscaler.domain.foresight import NOTHING, Foreseen
+from autoscaler.domain.growth import note_growth
 from autoscaler.domain.marks import Mark, MarkClass
-from autoscaler.domain.memory import Returns, Window
+from autoscaler.domain.memory import Growth, Returns, Window
 from autoscaler.domain.plan import Cordon, Held
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.reasons import Reason
@@ -27,9 +29,16 @@ def next_peaks(window: Window | None, needed: int, now: float, length_seconds: f
     return *kept, (now, needed)
 
 
-def next_windows(
-    situation: Situation, controller: str, foreseen: Mapping[str, Foreseen]
-) -> dict[str, tuple[Window, Mapping[str, Returns]]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """What a look at one pool leaves: its window, and what its bursts have taught so far."""
+
+    window: Window
+    returns: Mapping[str, Returns]
+    growths: tuple[Growth, ...]
+
+
+def watch(situation: Situation, controller: str, foreseen: Mapping[str, Foreseen]) -> dict[str, Watched]:
     """Record what each pool needs now, and learn from what is needed again; a view that cannot be believed does neither."""
     if situation.no_giving_up(controller):
         return {}
@@ -44,7 +53,7 @@ def _needed(pool: PoolView, starved: int, foreseen: Foreseen) -> Needed:
     return Needed(present=pool.in_use(starved), foreseen=foreseen.stages, guessed=foreseen.executors - foreseen.stages)
 
 
-def _look_on(situation: Situation, pool: PoolView, needed: Needed) -> tuple[Window, Mapping[str, Returns]]:
+def _look_on(situation: Situation, pool: PoolView, needed: Needed) -> Watched:
     executors, boot, now = pool.pool.executors, pool.boot_seconds, situation.now
     before = pool.window
     longest = max(pool.pool.idle_seconds or 0.0, pool.pool.max_idle_seconds)
@@ -57,9 +66,10 @@ def _look_on(situation: Situation, pool: PoolView, needed: Needed) -> tuple[Wind
     )
     burst = before.burst if before else None
     if burst is None or not bursts.is_over(burst, now, boot):
-        return window, pool.returns
+        return Watched(window=window, returns=pool.returns, growths=pool.growths)
     usual = situation.snapshot.learned[pool.controller].quantiles("", pool.pool.name).p50_seconds
-    return window, note_returns(pool.returns, bursts.missed(burst, executors=executors, boot_seconds=boot, job_seconds=usual))
+    missed = bursts.missed(burst, executors=executors, boot_seconds=boot, job_seconds=usual)
+    return Watched(window=window, returns=note_returns(pool.returns, missed), growths=note_growth(pool.growths, burst))
 
 
 def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window], foreseen: Foreseen) -> list[Cordon | Held]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from autoscaler.domain.agents import Agent, Phase, join_agents
 from autoscaler.domain.breakers import note_connected
-from autoscaler.domain.demand import Demand, read_demand
+from autoscaler.domain.demand import Demand, read_demand, starved_by_pool
 from autoscaler.domain.foresight import Foreseen, foresee
 from autoscaler.domain.limits import living_records, meter, missing_of
 from autoscaler.domain.lives import in_grace, is_recovering, next_lives
@@ -70,7 +70,8 @@ class Situation:
 
     def foreseen(self, controller: str) -> dict[str, Foreseen]:
         """Executors by pool that are worth having now for what is to come."""
-        return foresee(self.snapshot.learned[controller], self.pools_of(controller), self.now)
+        starved = starved_by_pool(self.demands[controller])
+        return foresee(self.snapshot.learned[controller], self.pools_of(controller), starved, self.now)
 
     def queued_runs(self, controller: str) -> frozenset[str]:
         """Runs of which some part waits in the queue."""

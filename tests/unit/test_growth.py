@@ -1,0 +1,115 @@
+"""Bursts grow as those before them did: agents are launched for jobs that are likely to come before the first ones have theirs."""
+
+import pytest
+
+from autoscaler.domain import decide
+from autoscaler.domain.memory import Burst, Growth, Window
+from autoscaler.domain.plan import Launch
+from autoscaler.domain.reasons import Reason
+from support.builders import LONG_AGO, NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_empty_window, an_item
+
+BOOT = 180.0
+# Dollars an hour: a job's waiting 20, an agent 3. In vain it is paid for its boot, for a look, and for what Jenkins takes to settle.
+GREW, CAME_TO_NOTHING = Growth(steps=((0.0, 1), (60.0, 3))), Growth(steps=((0.0, 1),))
+
+
+def a_burst(*rises):
+    """A burst that nothing was needed before; ``rises``: (seconds ago, executors)."""
+    return Burst(peaks=((NOW - 300, 0),), rises=tuple((NOW - ago, beyond, float(beyond)) for ago, beyond in rises))
+
+
+def foreseen(*growths, waiting=1, most=0, burst=None, **pool):
+    """Executors that are foreseen in the pool when so many items wait. ``most``: agents that were needed a look ago."""
+    items = tuple(an_item(number, label="cpu") for number in range(1, waiting + 1))
+    memory = a_memory(windows=an_empty_window(most=most, burst=burst), growths={"main/cpu": growths})
+    situation = decide.assess(a_snapshot(a_view(items=items), memory=memory), a_fleet(a_pool(**pool)))
+    return {name: due.executors for name, due in situation.foreseen("main").items()}
+
+
+def test_nothing_is_foreseen_of_a_burst_before_one_was_seen():
+    assert foreseen() == {}
+
+
+def test_who_sees_the_first_job_of_a_burst_foresees_those_that_came_later_before():
+    assert foreseen(GREW, GREW, GREW) == {"cpu": 2}
+
+
+def test_without_a_burst_nothing_is_foreseen():
+    assert foreseen(GREW, GREW, GREW, waiting=0) == {}
+
+
+def test_they_are_launched_with_those_that_are_needed():
+    memory = a_memory(windows=an_empty_window(), growths={"main/cpu": (GREW, GREW, GREW)})
+    plan = decide.scale_up(a_snapshot(a_view(items=(an_item(label="cpu"),)), memory=memory), a_fleet(a_pool()))
+    [launch] = [step for step in plan.steps if isinstance(step, Launch)]
+    assert (launch.count, launch.reason) == (3, Reason.NOBODY_CAN_SERVE)
+
+
+def test_the_plan_says_what_was_foreseen():
+    agents = a_memory(windows=an_empty_window(burst=a_burst((20, 1))), growths={"main/cpu": (GREW, GREW, GREW)})
+    plan = decide.scale_up(a_snapshot(a_view(), memory=agents), a_fleet(a_pool()))
+    [launch] = [step for step in plan.steps if isinstance(step, Launch)]
+    assert (launch.reason, launch.detail) == (Reason.FORESEEN, "2 executors for what is to come: bursts like this one grew")
+
+
+def test_jobs_that_come_all_but_at_once_are_not_launched_for_before():
+    """Waiting five seconds for each to come costs less than being wrong one time in four."""
+    soon = Growth(steps=((0.0, 1), (5.0, 3)))
+    assert foreseen(soon, soon, soon) == {}
+
+
+@pytest.mark.parametrize(("grew", "came_to_nothing", "executors"), [(3, 2, {"cpu": 2}), (3, 4, {}), (30, 40, {"cpu": 2}), (30, 50, {})])
+def test_what_comes_too_seldom_is_not_launched_for(grew, came_to_nothing, executors):
+    """Early each is paid for a minute, in vain for 245 s, as one more is taken to be; the minute of waiting is worth 400 s of an agent."""
+    assert foreseen(*[GREW] * grew, *[CAME_TO_NOTHING] * came_to_nothing) == executors
+
+
+def test_the_dearer_waiting_the_more_is_launched_for():
+    seldom = [GREW] * 3 + [CAME_TO_NOTHING] * 4
+    assert [foreseen(*seldom, wait_usd_per_hour=usd) for usd in (20, 60)] == [{}, {"cpu": 2}]
+
+
+def test_a_burst_that_has_stayed_as_it_is_for_longer_than_others_did_will_not_grow_as_they_did():
+    burst = a_burst((90, 1))
+    assert foreseen(GREW, GREW, GREW, burst=burst) == {}
+    assert foreseen(GREW, GREW, GREW, burst=a_burst((30, 1))) == {"cpu": 2}
+
+
+def test_only_bursts_that_were_as_large_tell_how_this_one_goes_on():
+    assert foreseen(GREW, GREW, GREW, waiting=3) == {}
+    larger = Growth(steps=((0.0, 3), (60.0, 7)))
+    assert foreseen(GREW, larger, larger, larger, waiting=3) == {"cpu": 4}
+
+
+def test_a_burst_that_an_agent_would_be_too_late_for_is_over():
+    assert foreseen(GREW, GREW, GREW, most=1, burst=a_burst((BOOT, 1))) == {}
+    assert foreseen(GREW, GREW, GREW, most=1, burst=a_burst((30, 1))) == {"cpu": 2}
+
+
+def test_the_first_agent_has_room_for_some_of_what_is_to_come():
+    assert foreseen(GREW, GREW, GREW, executors=4) == {}
+    larger = Growth(steps=((0.0, 1), (60.0, 8)))
+    assert foreseen(larger, larger, executors=4) == {"cpu": 7}
+
+
+def test_jobs_that_are_awaited_by_name_are_not_awaited_twice():
+    """A stage that is due is needed already: of the burst as it is with it, no more is to come."""
+    stages = Growth(steps=((0.0, 3),))
+    assert foreseen(stages, stages, stages, waiting=3) == {}
+
+
+def watched(burst, *growths):
+    windows = {"main/cpu": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 300, 3),), burst=burst)}
+    memory = a_memory(windows=windows, growths={"main/cpu": growths} if growths else {})
+    plan = decide.scale_down(a_snapshot(a_view(), memory=memory), a_fleet(a_pool()))
+    return plan.memory.growths
+
+
+def test_how_a_burst_grew_is_remembered_when_it_is_over():
+    assert watched(a_burst((BOOT + 20, 1), (BOOT - 40, 3))) == {"main/cpu": (GREW,)}
+    assert watched(a_burst((BOOT - 20, 1), (BOOT - 40, 3))) == {}
+
+
+def test_the_last_thirty_bursts_are_remembered():
+    [kept] = watched(a_burst((BOOT + 20, 1), (BOOT - 40, 3)), *[CAME_TO_NOTHING] * 30).values()
+    assert (len(kept), kept[-1]) == (30, GREW)
