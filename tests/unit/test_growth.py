@@ -110,6 +110,6 @@ def test_how_a_burst_grew_is_remembered_when_it_is_over():
     assert watched(a_burst((BOOT - 20, 1), (BOOT - 40, 3))) == {}
 
 
-def test_the_last_thirty_bursts_are_remembered():
-    [kept] = watched(a_burst((BOOT + 20, 1), (BOOT - 40, 3)), *[CAME_TO_NOTHING] * 30).values()
-    assert (len(kept), kept[-1]) == (30, GREW)
+def test_the_last_sixty_bursts_are_remembered():
+    [kept] = watched(a_burst((BOOT + 20, 1), (BOOT - 40, 3)), *[CAME_TO_NOTHING] * 60).values()
+    assert (len(kept), kept[-1]) == (60, GREW)

@@ -62,8 +62,14 @@ def test_no_longer_than_the_operator_allows():
     assert keep({"1": within(480.0)}, at_most=300.0).seconds(1) <= 300.0
 
 
-def test_a_number_of_agents_of_which_nothing_is_known_is_taken_for_like_the_others():
-    assert keep({"1": within(480.0)}).seconds(40) == 480.0
+def test_a_number_of_agents_of_which_nothing_is_known_is_taken_for_like_those_near_it():
+    learned = keep({"1": within(480.0), "5": within(14_400.0)})
+    assert (learned.seconds(2), learned.seconds(40)) == (480.0, 0.0)
+
+
+def test_a_burst_that_comes_once_in_days_is_not_kept_for_because_single_jobs_come_often():
+    learned = keep({"1": within(480.0, times=500.0), "6": returns(*(0.0,) * len(EDGES), 1.0), "7": returns(*(0.0,) * len(EDGES), 1.0)})
+    assert learned.seconds(70) <= 120.0 < learned.seconds(1)
 
 
 def test_levels_are_learned_apart():

@@ -12,7 +12,7 @@ from autoscaler.domain.bursts import is_over
 from autoscaler.domain.memory import Burst, Growth
 from autoscaler.domain.pools import PoolView
 
-_BURSTS_KEPT = 30
+_BURSTS_KEPT = 60
 _BELIEVED_TO_END = 1
 
 Ahead = tuple[tuple[float, int], ...]  # (seconds from now, executors needed by then)

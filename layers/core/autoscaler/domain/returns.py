@@ -3,7 +3,8 @@
 An agent that is kept costs its price until demand for it returns; one that is given up costs a boot, and the waiting for it. Where
 returns were seen, the time that would have been cheapest over them is kept; before that, an agent is kept for as long as its
 replacement would cost: then nobody pays more than twice what somebody pays who knows the future (the ski-rental rule).
-Low and high numbers of agents are learned apart, since the first agent is missed sooner than the thirtieth.
+Low and high numbers of agents are learned apart, since the first agent is missed sooner than the thirtieth; of what is not known yet
+of a number those near to it tell more than those far away.
 """
 
 from bisect import bisect_left
@@ -21,7 +22,8 @@ EDGES = (0.0, 60.0, 120.0, 240.0, 480.0, 900.0, 1800.0, 2700.0, 3600.0, 5400.0, 
 # Each burst that returns makes those before it count a little less: the last hundred or so decide.
 _FADES = 0.99
 # Before anything was seen, a return is believed to be as likely within one doubling of the time as within the next; half never come.
-_ANYWHERE_COUNTS, _POOL_COUNTS = 3.0, 5.0
+_ANYWHERE_COUNTS, _BORROWED_COUNTS = 3.0, 5.0
+_NEXT_LEVEL_SHARE = 0.25
 _SOONEST_SECONDS, _NEVER_SHARE = 15.0, 0.5
 _NONE = Returns(times=(0.0,) * (len(EDGES) + 1), jobs=(0.0,) * (len(EDGES) + 1))
 
@@ -89,11 +91,14 @@ class Keeping:
 
 @lru_cache(maxsize=1000)
 def _believed(seen: tuple[tuple[str, Returns], ...], level: str) -> Returns:
-    """What a level's own returns say, beside a few that are as those of the whole pool, beside a few that are as anywhere."""
-    pool = _together([_ANYWHERE, *(returns for _, returns in seen)])
-    share = _POOL_COUNTS / sum(pool.times)
-    borrowed = Returns(times=tuple(n * share for n in pool.times), jobs=tuple(n * share for n in pool.jobs))
-    return _together([borrowed, dict(seen).get(level, _NONE)])
+    """What a level's own returns say, beside a few that are as those of the levels near it, beside a few that are as anywhere."""
+    near = [_part(returns, _NEXT_LEVEL_SHARE ** abs(int(level) - int(other))) for other, returns in seen]
+    around = _together([_ANYWHERE, *near])
+    return _together([_part(around, _BORROWED_COUNTS / sum(around.times)), dict(seen).get(level, _NONE)])
+
+
+def _part(returns: Returns, share: float) -> Returns:
+    return Returns(times=tuple(n * share for n in returns.times), jobs=tuple(n * share for n in returns.jobs))
 
 
 def _together(levels: list[Returns]) -> Returns:
