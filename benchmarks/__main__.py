@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import baserock, cold, monthly, often, simulation, size
+from benchmarks import baserock, cold, made_up, monthly, often, simulation, size
 from benchmarks.figures import Figures, machine
 
 SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
@@ -16,6 +16,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
     "monthly": monthly.measure,
     "simulation": simulation.measure,
     "baserock": baserock.measure,
+    "made_up": made_up.measure,
 }
 _HEAD = """# Benchmarks
 
