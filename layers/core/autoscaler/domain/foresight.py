@@ -35,16 +35,15 @@ def foresee(learned: Learned, pools: Mapping[str, PoolView], starved: Mapping[st
         counts[name] += times
         whys.setdefault(name, why)
     for name, pool in pools.items():
-        needed = Needed(present=pool.in_use(starved.get(name, 0)), foreseen=staged[name], guessed=counts[name] - staged[name])
-        if (more := _of_burst(pool, needed)) > needed.guessed:
+        if pool.growths and (more := _of_burst(pool, starved.get(name, 0), staged[name])) > counts[name] - staged[name]:
             counts[name], whys[name] = staged[name] + more, "bursts like this one grew"
     return {name: Foreseen(executors=count, stages=staged[name], why=whys[name]) for name, count in counts.items() if count > 0}
 
 
-def _of_burst(pool: PoolView, needed: Needed) -> int:
-    if not pool.growths:
-        return 0
-    return growth.to_come(bursts.follow(pool.window, needed, pool.now, executors=pool.pool.executors, boot_seconds=pool.boot_seconds), pool)
+def _of_burst(pool: PoolView, starved: int, staged: int) -> int:
+    needed = Needed(present=pool.in_use(starved), foreseen=staged)
+    burst = bursts.follow(pool.window, needed, pool.now, executors=pool.pool.executors, boot_seconds=pool.boot_seconds)
+    return growth.to_come(burst, pool)
 
 
 def _jobs(learned: Learned, pools: Mapping[str, PoolView], now: float) -> Iterator[tuple[str, int, str]]:

@@ -15,7 +15,7 @@ from autoscaler.domain.pools import PoolView
 _BURSTS_KEPT = 60
 _BELIEVED_TO_END = 1
 
-Ahead = tuple[tuple[float, int], ...]  # (seconds from now, executors needed by then)
+_Ahead = tuple[tuple[float, int], ...]  # (seconds from now, executors needed by then)
 
 
 def note_growth(known: tuple[Growth, ...], burst: Burst) -> tuple[Growth, ...]:
@@ -36,7 +36,7 @@ def to_come(burst: Burst | None, pool: PoolView) -> int:
     return taken + more - needed if more else 0
 
 
-def _ahead(growth: Growth, needed: int, stayed_seconds: float) -> Ahead | None:
+def _ahead(growth: Growth, needed: int, stayed_seconds: float) -> _Ahead | None:
     """How a burst grew on from where it needed as much, and had stayed so for so long; None where it never did."""
     reached = next((age for age, beyond in growth.steps if beyond >= needed), None)
     if reached is None:
@@ -45,7 +45,7 @@ def _ahead(growth: Growth, needed: int, stayed_seconds: float) -> Ahead | None:
     return None if ahead and ahead[0][0] <= 0 else ahead
 
 
-def _is_worth_having(futures: list[Ahead], taken: int, pool: PoolView) -> bool:
+def _is_worth_having(futures: list[_Ahead], taken: int, pool: PoolView) -> bool:
     """Tell whether it pays to launch one agent more now, not when its first job comes."""
     executors = range(taken + 1, taken + pool.pool.executors + 1)
     comes = [times for ahead in futures if (times := list(_times(ahead, executors)))]
@@ -55,7 +55,7 @@ def _is_worth_having(futures: list[Ahead], taken: int, pool: PoolView) -> bool:
     return spared_seconds * pool.pool.wait_usd_per_hour > paid_seconds * pool.usd_per_hour
 
 
-def _times(ahead: Ahead, executors: range) -> Iterator[float]:
+def _times(ahead: _Ahead, executors: range) -> Iterator[float]:
     """In how many seconds each of these executors is needed, as far as they are."""
     for number in executors:
         if (at := next((at for at, beyond in ahead if beyond >= number), None)) is None:
