@@ -285,7 +285,7 @@ BUGS = (
         found_by=("tests/unit/test_bursts.py",),
     ),
     Bug(
-        name="a burst that has not grown for long is expected to grow as quick ones did",
+        name="bursts that grew sooner than this one count against those that grew later",
         file="domain/growth.py",
         was="    return None if ahead and ahead[0][0] <= 0 else ahead\n",
         becomes="    return ahead\n",

@@ -75,6 +75,11 @@ def test_a_burst_that_has_stayed_as_it_is_for_longer_than_others_did_will_not_gr
     assert foreseen(GREW, GREW, GREW, burst=a_burst((30, 1))) == {"cpu": 2}
 
 
+def test_it_may_grow_yet_as_slow_ones_did_however_many_were_quicker():
+    slow = Growth(steps=((0.0, 1), (150.0, 3)))
+    assert foreseen(*[GREW] * 6, *[slow] * 3, burst=a_burst((90, 1))) == {"cpu": 2}
+
+
 def test_only_bursts_that_were_as_large_tell_how_this_one_goes_on():
     assert foreseen(GREW, GREW, GREW, waiting=3) == {}
     larger = Growth(steps=((0.0, 3), (60.0, 7)))
