@@ -12,6 +12,7 @@ from autoscaler.domain.bursts import is_over
 from autoscaler.domain.memory import Burst, Growth
 from autoscaler.domain.pools import PoolView
 
+# Of thirty, large ones that come seldom are forgotten too soon; a hundred and twenty teach no more than sixty.
 _BURSTS_KEPT = 60
 _BELIEVED_TO_END = 1
 
