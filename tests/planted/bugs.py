@@ -299,6 +299,13 @@ BUGS = (
         found_by=("tests/unit/test_hedging.py",),
     ),
     Bug(
+        name="guesses take the room that other pools' jobs need",
+        file="domain/launch.py",
+        was="number < due.stages or self._leaves_others_room(pool)",
+        becomes="True",
+        found_by=("tests/unit/test_growth.py",),
+    ),
+    Bug(
         name="an agent that is there for what is to come is retired",
         file="domain/retire.py",
         was="_floor(situation, pool), soon)",

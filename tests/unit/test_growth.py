@@ -4,9 +4,9 @@ import pytest
 
 from autoscaler.domain import decide
 from autoscaler.domain.memory import Burst, Growth, Window
-from autoscaler.domain.plan import Launch
+from autoscaler.domain.plan import CreateBeacon, Launch, Uncordon
 from autoscaler.domain.reasons import Reason
-from support.builders import LONG_AGO, NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_empty_window, an_item
+from support.builders import LONG_AGO, NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_empty_window, an_item, cordoned
 
 BOOT = 180.0
 # Dollars an hour: a job's waiting 20, an agent 3. In vain it is paid for its boot, for a look, and for what Jenkins takes to settle.
@@ -43,6 +43,34 @@ def test_they_are_launched_with_those_that_are_needed():
     plan = decide.scale_up(a_snapshot(a_view(items=(an_item(label="cpu"),)), memory=memory), a_fleet(a_pool()))
     [launch] = [step for step in plan.steps if isinstance(step, Launch)]
     assert (launch.count, launch.reason) == (3, Reason.NOBODY_CAN_SERVE)
+
+
+@pytest.mark.parametrize(
+    ("pool", "limits", "launched"),
+    [
+        ({"max_agents": 3}, {}, 3),
+        ({}, {"max_agents": 6}, 3),
+        ({}, {"max_agents": 5}, 2),
+        ({}, {"max_launches_per_hour": 4}, 2),
+        ({}, {"max_usd_per_hour": 15.0}, 2),
+        ({}, {"max_agents": 3}, 1),
+    ],
+    ids=str,
+)
+def test_half_of_what_pools_share_is_left_to_jobs_that_wait(pool, limits, launched):
+    """One agent for the job that waits, which may take all there is, and two for those that are to come. A pool's own limit is its own."""
+    memory = a_memory(windows=an_empty_window(), growths={"main/cpu": (GREW, GREW, GREW)})
+    plan = decide.scale_up(a_snapshot(a_view(items=(an_item(label="cpu"),)), memory=memory), a_fleet(a_pool(**pool), **limits))
+    [launch] = [step for step in plan.steps if isinstance(step, Launch)]
+    assert launch.count == launched
+
+
+def test_an_agent_that_retires_comes_back_for_what_is_to_come_however_near_the_limits_are():
+    """It is there already."""
+    record, node = an_agent()
+    memory = a_memory(windows=an_empty_window(burst=a_burst((20, 1))), growths={"main/cpu": (GREW, GREW, GREW)})
+    plan = decide.scale_up(a_snapshot(a_view(cordoned(node)), records=(record,), memory=memory), a_fleet(a_pool(), max_agents=1))
+    assert [type(step) for step in plan.steps if not isinstance(step, CreateBeacon)] == [Uncordon]
 
 
 def test_the_plan_says_what_was_foreseen():

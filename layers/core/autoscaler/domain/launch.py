@@ -106,13 +106,17 @@ class LaunchWalk:
                 self._hold(name, Reason.WORTH_WAITING, account.text(self._pools[name], "against"))
 
     def foresee(self, foreseen: Mapping[str, Foreseen]) -> None:
-        """Have executors for what is to come, beyond what the queue takes; what retires comes back before anything is launched."""
+        """Have executors for what is to come, beyond what the queue takes; what retires comes back before anything is launched.
+
+        A stage is as good as in the queue; for a guess at jobs nothing is launched that would leave other pools less than half of a limit.
+        """
         for name, due in foreseen.items():
             pool, detail = self._pools[name], f"{due.executors} executor{'s' * (due.executors > 1)} for what is to come: {due.why}"
-            for _ in range(due.executors):
+            for number in range(due.executors):
                 slot = self._supply.soonest((name,))
                 if slot is None or slot.free_seconds > pool.boot_seconds:
-                    if not (self._bring_back((pool.pool,), detail) or self._buy(pool, Reason.FORESEEN, detail)):
+                    may_buy = number < due.stages or self._leaves_others_room(pool)
+                    if not (self._bring_back((pool.pool,), detail) or (may_buy and self._buy(pool, Reason.FORESEEN, detail))):
                         break
                     slot = self._supply.soonest((name,))
                 if slot is not None:
@@ -259,6 +263,10 @@ class LaunchWalk:
         offered, name = self._offered(pool), pool.pool.name
         has_slots = self._slots is None or 2 * (self._planned(name) + 1) <= self._slots[name]
         return has_slots and offered is not None and self._may_buy(pool) and self._room.is_ample(pool.pool, offered[1])
+
+    def _leaves_others_room(self, pool: PoolView) -> bool:
+        offered = self._offered(pool)
+        return offered is not None and self._room.is_ample_for_others(pool.pool, offered[1])
 
     def _servers_of(self, want: Want) -> tuple[str, ...]:
         names = tuple(pool.name for pool in want.pools)

@@ -1,8 +1,8 @@
 """How soon demand comes back for the n-th agent of a pool, learned from its own past, and so how long that agent is worth keeping.
 
 An agent that is kept costs its price until demand for it returns; one that is given up costs a boot, and the waiting for it. Where
-returns were seen, the time that would have been cheapest over them is kept; before that, an agent is kept for as long as its
-replacement would cost: then nobody pays more than twice what somebody pays who knows the future (the ski-rental rule).
+returns were seen, the time that would have been cheapest over them is kept; before that, an agent is kept as if demand could return
+at any time, and half the time never did.
 Low and high numbers of agents are learned apart, since the first agent is missed sooner than the thirtieth; of what is not known yet
 of a number those near to it tell more than those far away.
 """

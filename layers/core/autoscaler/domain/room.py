@@ -12,6 +12,8 @@ from autoscaler.domain.situation import Situation
 from autoscaler.domain.snapshot import Instance, RecordState
 from autoscaler.domain.trials import on_trial
 
+_SHARED = {Reason.FLEET_MAX_AGENTS, Reason.LAUNCH_RATE, Reason.USD_PER_HOUR}
+
 
 class Room:
     """What the limits still allow; taking from it is how a plan reserves."""
@@ -62,9 +64,12 @@ class Room:
         return None
 
     def is_ample(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
-        """Tell whether one more would leave half of each limit to who needs it; the month's, which only fills, is left to what forbids."""
-        counts = self._with_one_more(pool, offerings)
-        return all(2 * would_be <= limit for reason, would_be, limit, _ in counts if reason is not Reason.USD_PER_MONTH)
+        """Tell whether one more would leave half of each limit to who needs it."""
+        return 2 * (self._in_pool[pool.name] + 1) <= pool.max_agents and self.is_ample_for_others(pool, offerings)
+
+    def is_ample_for_others(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
+        """Tell whether one more would leave half of each limit that pools share; the month's, which only fills, is left to what forbids."""
+        return all(2 * would_be <= limit for reason, would_be, limit, _ in self._with_one_more(pool, offerings) if reason in _SHARED)
 
     def _with_one_more(self, pool: Pool, offerings: Iterable[Offering]) -> tuple[tuple[Reason, float, float, str], ...]:
         """What one more agent, at the dearest of these prices, would make of all that is limited, and the limits."""
