@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.domain import decide
-from autoscaler.domain.memory import Burst, Growth, Window
+from autoscaler.domain.memory import Burst, CoolOff, Growth, Window
 from autoscaler.domain.plan import CreateBeacon, Launch, Uncordon
 from autoscaler.domain.reasons import Reason
 from support.builders import LONG_AGO, NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_empty_window, an_item, cordoned
@@ -71,6 +71,15 @@ def test_an_agent_that_retires_comes_back_for_what_is_to_come_however_near_the_l
     memory = a_memory(windows=an_empty_window(burst=a_burst((20, 1))), growths={"main/cpu": (GREW, GREW, GREW)})
     plan = decide.scale_up(a_snapshot(a_view(cordoned(node)), records=(record,), memory=memory), a_fleet(a_pool(), max_agents=1))
     assert [type(step) for step in plan.steps if not isinstance(step, CreateBeacon)] == [Uncordon]
+
+
+def test_the_plan_says_where_nothing_is_offered_for_what_is_to_come():
+    short = {
+        f"cpu/{offering.key}": CoolOff(until_at=NOW + 60, times=1, why="InsufficientInstanceCapacity") for offering in a_pool().offerings
+    }
+    memory = a_memory(windows=an_empty_window(burst=a_burst((20, 1))), growths={"main/cpu": (GREW, GREW, GREW)}, cool_offs=short)
+    plan = decide.scale_up(a_snapshot(a_view(), memory=memory), a_fleet(a_pool()))
+    assert [held.reason for held in plan.held] == [Reason.NO_OFFERING]
 
 
 def test_the_plan_says_what_was_foreseen():

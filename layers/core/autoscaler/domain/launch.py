@@ -265,8 +265,8 @@ class LaunchWalk:
         return has_slots and offered is not None and self._may_buy(pool) and self._room.is_ample(pool.pool, offered[1])
 
     def _leaves_others_room(self, pool: PoolView) -> bool:
-        offered = self._offered(pool)
-        return offered is not None and self._room.is_ample_for_others(pool.pool, offered[1])
+        offered = self._offered(pool)  # where nothing is offered, it is for `_buy` to say so
+        return offered is None or self._room.is_ample_for_others(pool.pool, offered[1])
 
     def _servers_of(self, want: Want) -> tuple[str, ...]:
         names = tuple(pool.name for pool in want.pools)
