@@ -26,7 +26,7 @@ soak: $(VENV)/.ready  ## Random worlds for as long as you like: make soak MINUTE
 	PYTHONPATH=tests:. $(BIN)/python -m support.soak $(or $(MINUTES),10) $(JOBS) $(SEED)
 
 mutate: $(VENV)/.ready  ## Mutants of domain and control, and the share that the tests find: make mutate MODULES=retire ONE_IN=1
-	PYTHONPATH=tests:. $(BIN)/python -m support.mutation $(or $(MODULES),.) $(or $(ONE_IN),10) $(JOBS)
+	PYTHONPATH=tests:. $(BIN)/python -m support.mutation "$(or $(MODULES),.)" $(or $(ONE_IN),10) $(JOBS)
 
 live: $(VENV)/.ready  ## Contract and scenarios on a live Jenkins: make live JENKINS_URL=... JENKINS_USER=... JENKINS_TOKEN=...
 	@test -n "$(JENKINS_URL)" || { echo "JENKINS_URL: missing; make live JENKINS_URL=... JENKINS_USER=... JENKINS_TOKEN=..." >&2; exit 2; }
