@@ -113,6 +113,13 @@ def test_a_guess_that_has_come_is_not_taken_for_a_surprise_by_the_next_look():
     assert [waits for _, waits in found.values()] == [0.0, 0.0]
 
 
+def test_jobs_that_were_guessed_at_only_after_the_burst_began_would_not_have_waited_either():
+    before = a_window((600, 8), (60, 0))
+    first = bursts.follow(before, Needed(present=2), NOW, executors=1, boot_seconds=BOOT)
+    found = missed_of(replace(before, guessed=2.0, burst=first), (0, Needed(present=4)))
+    assert [waits for _, waits in found.values()] == [1.0, 1.0, 0.0, 0.0]
+
+
 def test_what_is_guessed_at_counts_as_its_agents_boot_and_no_longer_than_it_is_guessed_at():
     """A look a minute, three minutes of boot; the first look guesses at two executors."""
     window, counted = a_window((60, 0)), []

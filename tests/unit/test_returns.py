@@ -37,6 +37,10 @@ def test_before_returns_were_seen_the_dearer_the_replacement_the_longer_an_agent
     assert keep(costs=cheap).seconds(1) < keep().seconds(1) < keep(costs=dear).seconds(1)
 
 
+def test_before_returns_were_seen_even_one_that_is_hard_to_replace_is_not_kept_for_ever_since_half_are_never_missed():
+    assert keep(costs=replace(COSTS, wait_usd=COSTS.wait_usd * 8), at_most=28_800.0).seconds(1) == 1800.0
+
+
 def test_a_few_returns_do_not_yet_outweigh_what_is_so_anywhere():
     assert keep({"1": within(14_400.0, times=1.0)}).seconds(1) == keep().seconds(1)
 
@@ -82,6 +86,10 @@ def test_as_many_are_kept_as_were_needed_no_longer_ago_than_each_is_kept():
     assert needed_lately(peaks, keep(fixed=1800.0), NOW) == 5
     assert needed_lately(peaks, keep({"4": within(3600.0, jobs=4.0), "3": within(60.0)}), NOW) == 9
     assert needed_lately(peaks, keep({"3": within(60.0), "2": within(60.0), "4": within(60.0)}), NOW) == 2
+
+
+def test_of_the_agents_that_were_needed_at_once_the_first_ones_may_be_worth_keeping_longer_than_the_last():
+    assert needed_lately(a_window((1000, 9), (0, 0)), keep({"4": within(14_400.0), "3": within(3600.0, jobs=4.0)}), NOW) == 7
 
 
 def test_a_return_is_noted_by_how_long_it_was_away_and_the_waits_it_would_have_spared():

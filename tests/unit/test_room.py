@@ -1,0 +1,19 @@
+"""What the ceilings leave, and what counts against them."""
+
+import pytest
+
+from autoscaler.domain import decide
+from autoscaler.domain.model import Market
+from autoscaler.domain.plan import Launch
+from support.builders import a_fleet, a_pool, a_snapshot, a_view, an_instance, an_item, an_offering
+
+OFFERINGS = (an_offering(usd_per_hour=3.0), an_offering(usd_per_hour=10.0, market=Market.SPOT))
+
+
+@pytest.mark.parametrize("limit", [{"max_agents": 4}, {"max_usd_per_hour": 45.0}], ids=str)
+def test_machines_that_nobody_wrote_down_count_each_and_at_their_pools_dearest_price(limit):
+    """Two of them, and jobs for five agents: there is room for two."""
+    unknown = (an_instance("i-1", pool="cpu"), an_instance("i-2", pool="cpu"))
+    items = tuple(an_item(number, label="cpu") for number in range(1, 6))
+    plan = decide.scale_up(a_snapshot(a_view(items=items), instances=unknown), a_fleet(a_pool(offerings=OFFERINGS), **limit))
+    assert sum(step.count for step in plan.steps if isinstance(step, Launch)) == 2
