@@ -202,6 +202,12 @@ def test_nothing_is_given_up_where_jenkins_cannot_be_believed(view, lives, reaso
     assert reason in held(plan)
 
 
+def test_a_look_at_what_cannot_be_believed_does_not_forget_what_was_needed_before():
+    """A window starts again after three minutes that nobody saw, not after one answer that did not come."""
+    memory = a_memory(windows=an_empty_window(most=3) | an_empty_window(pool="gone"))
+    assert decide_down(an_agent(), view={"problem": "503"}, memory=memory).memory.windows == an_empty_window(most=3)
+
+
 def test_what_is_marked_when_a_controller_is_met_for_the_first_time_may_have_been_busy_before_a_restart_that_nobody_saw():
     [step] = decide_down(a_drained_agent(), memory=replace(drained_memory(), lives={})).steps
     assert (type(step), step.reason) == (Uncordon, Reason.BUSY_BEFORE_RESTART)
