@@ -204,7 +204,8 @@ def test_nothing_is_given_up_where_jenkins_cannot_be_believed(view, lives, reaso
 
 def test_a_look_at_what_cannot_be_believed_does_not_forget_what_was_needed_before():
     """A window starts again after three minutes that nobody saw, not after one answer that did not come."""
-    memory = a_memory(windows=an_empty_window(most=3) | an_empty_window(pool="gone"))
+    nobody_saw = Window(opened_at=NOW - 9e4, seen_at=NOW - 181, peaks=((NOW - 181, 5),))
+    memory = a_memory(windows=an_empty_window(most=3) | {"main/gpu": nobody_saw})
     assert decide_down(an_agent(), view={"problem": "503"}, memory=memory).memory.windows == an_empty_window(most=3)
 
 

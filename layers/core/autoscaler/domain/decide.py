@@ -60,7 +60,7 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
     seen = looks.next_looks(situation.memory.looks, giveup.what_is_seen(situation), situation.now, snapshot.invocation)
     foreseen = {controller: situation.foreseen(controller) for controller in snapshot.controllers}
     watched = {key: pool for name in snapshot.controllers for key, pool in retire.watch(situation, name, foreseen[name]).items()}
-    windows = {key: pool.window for key, pool in watched.items()}
+    windows = {**situation.memory.windows, **{key: pool.window for key, pool in watched.items()}}
     returns = {**situation.memory.returns, **{key: pool.returns for key, pool in watched.items() if pool.returns}}
     growths = {**situation.memory.growths, **{key: pool.growths for key, pool in watched.items() if pool.growths}}
     memory = replace(situation.memory, looks=seen, windows=windows, returns=returns, growths=growths)

@@ -9,7 +9,7 @@ from autoscaler.domain.agents import Agent
 from autoscaler.domain.hedging import worth_adding
 from autoscaler.domain.memory import Growth, Memory, Returns, Window
 from autoscaler.domain.model import Market, Offering, Pool
-from autoscaler.domain.numbers import BOOTS_TO_TRUST, LOOK_GAP_SECONDS, TAILS_TO_TRUST
+from autoscaler.domain.numbers import BOOTS_TO_TRUST, TAILS_TO_TRUST
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.returns import Costs, Keeping
 from autoscaler.domain.standing import Standing
@@ -39,9 +39,8 @@ class PoolView:
 
     @property
     def window(self) -> Window | None:
-        """The window that may go on: a gap between passes starts it again, since nobody knows what was needed meanwhile."""
-        window = self.memory.windows.get(self.full_name)
-        return window if window is not None and self.now - window.seen_at <= LOOK_GAP_SECONDS else None
+        """What was needed lately; None where nobody knows."""
+        return self.memory.windows.get(self.full_name)
 
     def in_use(self, starved: int) -> int:
         """Count busy executors, starved items and warm executors: what agents are needed for, if packed."""
