@@ -55,7 +55,7 @@ MEMORY = Memory(
     windows={"main/cpu": Window(opened_at=1.0, seen_at=2.0, peaks=((1.0, 3), (2.0, 1)), guessed=2.5, burst=BURST)},
     looks={"i-1": Look(condition="idle", first_at=1.0, last_at=2.0, invocation="x", session="s", idle_before_at=0.5)},
     idle_since={"i-1": 7.0},
-    cool_offs={"cpu": CoolOff(until_at=9.0, times=2, why="ü")},
+    cool_offs={"cpu": CoolOff(until_at=9.0, last_resort_at=8.0, times=2, why="ü")},
     booted=frozenset({"i-1"}),
     boots={"cpu": (1.0, 2.0)},
     month=Month(name="2027-01", usd=1.25, metered_at=3.0),

@@ -75,7 +75,8 @@ def test_an_agent_that_retires_comes_back_for_what_is_to_come_however_near_the_l
 
 def test_the_plan_says_where_nothing_is_offered_for_what_is_to_come():
     short = {
-        f"cpu/{offering.key}": CoolOff(until_at=NOW + 60, times=1, why="InsufficientInstanceCapacity") for offering in a_pool().offerings
+        f"cpu/{offering.key}": CoolOff(until_at=NOW + 60, last_resort_at=NOW + 60, times=1, why="InsufficientInstanceCapacity")
+        for offering in a_pool().offerings
     }
     memory = a_memory(windows=an_empty_window(burst=a_burst((20, 1))), growths={"main/cpu": (GREW, GREW, GREW)}, cool_offs=short)
     plan = decide.scale_up(a_snapshot(a_view(), memory=memory), a_fleet(a_pool()))

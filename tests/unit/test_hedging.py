@@ -101,7 +101,9 @@ def test_agents_whose_boots_are_alike_or_not_known_are_launched_as_needed():
 
 
 def test_where_machines_were_short_in_the_last_hour_no_more_are_asked_for_than_are_needed():
-    short = {f"cpu/{CHEAP['offerings'][0].key}": CoolOff(until_at=NOW - 60, times=1, why="InsufficientInstanceCapacity")}
+    short = {
+        f"cpu/{CHEAP['offerings'][0].key}": CoolOff(until_at=NOW - 60, last_resort_at=NOW - 60, times=1, why="InsufficientInstanceCapacity")
+    }
     assert launched(1, cool_offs=short)[0]
 
 

@@ -38,6 +38,10 @@ def held(plan):
     return {h.reason for h in plan.held}
 
 
+def cooled_off(*, last_resort_at=NOW + 30):
+    return CoolOff(until_at=NOW + 60, last_resort_at=last_resort_at, times=1, why="none left")
+
+
 def items(count, label="cpu", **facts):
     return tuple(an_item(number, label=label, **facts) for number in range(1, count + 1))
 
@@ -223,15 +227,29 @@ def test_keeps_the_minimum_and_the_warm_executors():
 
 def test_an_offering_without_capacity_gives_the_next_one_its_turn():
     first, second = an_offering(), an_offering("c6i.16xlarge")
-    memory = a_memory(cool_offs={f"cpu/{first.key}": CoolOff(until_at=NOW + 60, times=1, why="none left")})
+    memory = a_memory(cool_offs={f"cpu/{first.key}": cooled_off()})
     plan = decide.scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet(a_pool("cpu", offerings=(first, second))))
     assert [step.offerings for step in plan.steps] == [(second,)]
 
 
 def test_when_every_offering_is_cooled_off_nothing_is_asked_for():
-    memory = a_memory(cool_offs={f"cpu/{an_offering().key}": CoolOff(until_at=NOW + 60, times=1, why="none left")})
+    memory = a_memory(cool_offs={f"cpu/{an_offering().key}": cooled_off()})
     plan = decide.scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet())
     assert (plan.steps, held(plan)) == ((), {Reason.NO_OFFERING})
+
+
+def test_when_every_offering_is_cooled_off_what_was_refused_longest_ago_is_tried_as_a_last_resort():
+    first, second = an_offering(), an_offering("c6i.16xlarge")
+    memory = a_memory(cool_offs={f"cpu/{first.key}": cooled_off(last_resort_at=NOW), f"cpu/{second.key}": cooled_off()})
+    plan = decide.scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet(a_pool("cpu", offerings=(first, second))))
+    assert [step.offerings for step in plan.steps] == [(first,)]
+
+
+def test_no_last_resort_is_needed_where_something_else_may_be_asked_for():
+    first, second = an_offering(), an_offering("c6i.16xlarge")
+    memory = a_memory(cool_offs={f"cpu/{first.key}": cooled_off(last_resort_at=NOW)})
+    plan = decide.scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet(a_pool("cpu", offerings=(first, second))))
+    assert [step.offerings for step in plan.steps] == [(second,)]
 
 
 @pytest.mark.parametrize(("waiting", "market"), [(60.0, Market.SPOT), (300.0, Market.ON_DEMAND)])

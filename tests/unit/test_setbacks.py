@@ -35,6 +35,15 @@ def test_each_code_cools_what_it_is_about(code, key, expected):
     assert cooled((code, key)) == expected
 
 
+def test_what_has_no_capacity_may_be_tried_after_a_minute_where_nothing_else_is_left_and_nothing_else_may():
+    codes = ("InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "Unsupported", "VcpuLimitExceeded", "RequestLimitExceeded")
+    waits = []
+    for code in codes:
+        [cool_off] = note_setback(Memory(), POOL, code, SPOT.key, NOW).cool_offs.values()
+        waits.append(cool_off.last_resort_at - NOW)
+    assert waits == [60.0, 60.0, 86_400.0, 300.0, 60.0]
+
+
 def test_capacity_that_stays_missing_is_asked_for_less_and_less():
     once = ("InsufficientInstanceCapacity", SPOT.key)
     assert [cooled(*[once] * times)[f"cpu/{SPOT.key}"] for times in (1, 2, 3, 9)] == [180.0, 360.0, 600.0, 600.0]

@@ -72,9 +72,10 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoolOff:
-    """Something not to be asked for until then, and how often in a row it failed."""
+    """Something not to be asked for until then, and how often in a row it failed. ``last_resort_at``: unless nothing else is left."""
 
     until_at: float
+    last_resort_at: float
     times: int
     why: str
 

@@ -22,8 +22,10 @@ SLOT_REST_SECONDS = 300.0
 # A sweep over a larger share of a pool is more likely our own mistake than the world's.
 SWEEP_SHARE = 0.3
 SWEEP_AT_LEAST = 2
-# Capacity comes back in minutes; asking for it each minute only burns the small CreateFleet bucket.
+# Capacity comes back in minutes; who has something else to ask for does not wait for it. Where nothing else is left, jobs do: asking
+# once a minute is far below what the CreateFleet bucket refills, and asking more often brings nothing (docs/comparison.md).
 COOL_OFF_SECONDS = (180.0, 360.0, 600.0)
+LAST_RESORT_SECONDS = 60.0
 UNSUPPORTED_COOL_OFF_SECONDS = 86_400.0
 # A bad template or an exhausted vCPU quota needs a person; try again at this pace meanwhile.
 POOL_PAUSE_SECONDS = 300.0

@@ -73,9 +73,12 @@ class PoolView:
 
     @cached_property
     def offerings(self) -> tuple[Offering, ...]:
-        """What may be asked for, in order of preference: not cooled off."""
-        cooled = {key for key in self.memory.cool_offs if self._cooled(key)}
-        return tuple([o for o in self.pool.offerings if f"{self.pool.name}/{o.key}" not in cooled]) if cooled else self.pool.offerings
+        """What may be asked for, in order of preference: not cooled off; where all is, as a last resort what was refused a while ago."""
+        if not self.memory.cool_offs:
+            return self.pool.offerings
+        cool_offs = {offering: self.memory.cool_offs.get(f"{self.pool.name}/{offering.key}") for offering in self.pool.offerings}
+        free = tuple(offering for offering, cool_off in cool_offs.items() if cool_off is None or self.now >= cool_off.until_at)
+        return free or tuple(offering for offering, cool_off in cool_offs.items() if cool_off and self.now >= cool_off.last_resort_at)
 
     @property
     def usd_per_hour(self) -> float:

@@ -7,6 +7,7 @@ from autoscaler.domain.model import Market, Pool
 from autoscaler.domain.numbers import (
     ACCOUNT_THROTTLE_SECONDS,
     COOL_OFF_SECONDS,
+    LAST_RESORT_SECONDS,
     POOL_PAUSE_SECONDS,
     UNSUPPORTED_COOL_OFF_SECONDS,
 )
@@ -40,9 +41,10 @@ def _cool_offering(memory: Memory, pool: Pool, offering_key: str, code: str, now
     key = f"{pool.name}/{offering_key}"
     times = memory.cool_offs[key].times if key in memory.cool_offs else 0
     seconds = COOL_OFF_SECONDS[min(times, len(COOL_OFF_SECONDS) - 1)]
-    return _cool(memory, key, seconds, now, f"EC2 answered {code}")
+    return _cool(memory, key, seconds, now, f"EC2 answered {code}", LAST_RESORT_SECONDS)
 
 
-def _cool(memory: Memory, key: str, seconds: float, now: float, why: str) -> Memory:
+def _cool(memory: Memory, key: str, seconds: float, now: float, why: str, last_resort_seconds: float | None = None) -> Memory:
     times = memory.cool_offs[key].times + 1 if key in memory.cool_offs else 1
-    return replace(memory, cool_offs={**memory.cool_offs, key: CoolOff(until_at=now + seconds, times=times, why=why)})
+    cool_off = CoolOff(until_at=now + seconds, last_resort_at=now + (last_resort_seconds or seconds), times=times, why=why)
+    return replace(memory, cool_offs={**memory.cool_offs, key: cool_off})
