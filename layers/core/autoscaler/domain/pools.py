@@ -39,7 +39,7 @@ class PoolView:
 
     @property
     def window(self) -> Window | None:
-        """What was needed lately; None where nobody knows."""
+        """What was needed, as far as anybody saw; None before the first look."""
         return self.memory.windows.get(self.full_name)
 
     def in_use(self, starved: int) -> int:

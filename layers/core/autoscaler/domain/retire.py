@@ -12,6 +12,7 @@ from autoscaler.domain.foresight import NOTHING, Foreseen
 from autoscaler.domain.growth import note_growth
 from autoscaler.domain.marks import Mark, MarkClass
 from autoscaler.domain.memory import Growth, Returns, Window
+from autoscaler.domain.numbers import LOOK_GAP_SECONDS
 from autoscaler.domain.plan import Cordon, Held
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.reasons import Reason
@@ -58,7 +59,8 @@ def _look_on(situation: Situation, pool: PoolView, needed: Needed) -> Watched:
     before = pool.window
     longest = max(pool.pool.idle_seconds or 0.0, pool.pool.max_idle_seconds)
     window = Window(
-        opened_at=before.opened_at if before else now,
+        # A gap between passes starts it again: nobody knows what was needed meanwhile. What was before is not forgotten.
+        opened_at=before.opened_at if before and now - before.seen_at <= LOOK_GAP_SECONDS else now,
         seen_at=now,
         peaks=next_peaks(before, needed.agents(executors), now, longest),
         guessed=bursts.guessed_in_time(before, needed, boot, now),

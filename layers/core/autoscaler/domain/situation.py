@@ -11,7 +11,7 @@ from autoscaler.domain.limits import living_records, meter, missing_of
 from autoscaler.domain.lives import in_grace, is_recovering, next_lives
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.model import Fleet
-from autoscaler.domain.numbers import LOOK_GAP_SECONDS, SAMPLES_KEPT
+from autoscaler.domain.numbers import SAMPLES_KEPT
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.snapshot import ControllerView, Snapshot
@@ -108,8 +108,6 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
         memory,
         lives=next_lives(memory.lives, snapshot.controllers.values(), pins, now),
         idle_since=_since(memory.idle_since, (agent for agent in agents if agent.idle), now),
-        # A gap between passes starts a window again: nobody knows what was needed meanwhile.
-        windows={key: window for key, window in memory.windows.items() if now - window.seen_at <= LOOK_GAP_SECONDS},
         boots=boots,
         booted=booted,
         month=meter(memory.month, living_records(snapshot), now),
