@@ -65,8 +65,8 @@ class Player(Protocol):
 class Ours:
     """The production passes. ``looks_every_seconds`` beside the fleet file's settings: from one look to the next.
 
-    To be quick, a look is left out while nothing has happened since one that did nothing, for up to a minute: what only time brings
-    about (an agent kept long enough, a job to come) is seen up to a minute late, never early.
+    To be quick, a look is left out while nothing has happened since one that went well and did nothing, for up to a minute: what only
+    time brings about (an agent kept long enough, a job to come) is seen up to a minute late, never early.
     """
 
     def __init__(self, world: World, fleet: Fleet, looks_every_seconds: float, without: str | None, seed: int) -> None:
@@ -74,15 +74,15 @@ class Ours:
         self.tick_seconds = looks_every_seconds
         self.failed = 0
         state = ForgetfulState(part=without) if without else MemoryState()
-        faults = Faults(dice=failing(world.physics.failing_calls, seed))
-        self._functions = Straight(world, fleet, state=state, faults=faults, look_every_seconds=looks_every_seconds)
+        self._faults = Faults(dice=failing(world.physics.failing_calls, seed))
+        self._functions = Straight(world, fleet, state=state, faults=self._faults, look_every_seconds=looks_every_seconds)
         self._timeline = world.timeline
-        self._looked_at, self._happened, self._acted = -_REST_SECONDS, 0, False
+        self._looked_at, self._happened, self._restless = -_REST_SECONDS, 0, False
 
     def tick(self) -> None:
         """Run the three functions, as the schedule does."""
         rested = self._timeline.now - self._looked_at >= _REST_SECONDS
-        if not (rested or self._acted or self._timeline.happened != self._happened):
+        if not (rested or self._restless or self._timeline.happened != self._happened):
             return
         self._looked_at, self._happened = self._timeline.now, self._timeline.happened
         for function in (self._functions.publish_metrics, self._functions.scale_up, self._functions.scale_down):
@@ -90,7 +90,8 @@ class Ours:
                 function()
             except AutoscalerError:  # as in production: this pass did nothing more, the next one repairs
                 self.failed += 1
-        self._acted = any(report.plan.steps for report in self._functions.reports)
+        self._restless = bool(self._faults.seen) or any(report.plan.steps for report in self._functions.reports)
+        self._faults.seen.clear()
         self._functions.metrics.published.clear()
         self._functions.reports.clear()
         self._functions.logged.clear()

@@ -8,7 +8,7 @@ from autoscaler.domain.model import Market
 from autoscaler.errors import ConfigError
 from support.builders import NOW, a_fleet, a_pool
 from workbench.compare import Workload, compare, entries
-from workbench.contest import Contest, play
+from workbench.contest import Contest, Ours, play
 from workbench.fleets import fleet_for
 from workbench.knobs import physics_of
 from workbench.traces import MXNET, load_trace
@@ -101,6 +101,17 @@ def test_a_call_in_ten_fails_half_of_them_after_they_took_effect():
     faults = [fault for fault in (dice("ec2 CreateFleet") for _ in range(10_000)) if fault]
     assert (len(faults) // 100, sum(fault.after for fault in faults) // 50) == (pytest.approx(10, abs=1), pytest.approx(10, abs=1))
     assert failing(0.0, seed=1) is None
+
+
+def test_after_a_call_that_failed_the_next_look_is_not_left_out_as_if_all_were_well():
+    """Nine calls in ten fail, and so do most of the 36 passes of a minute in which nothing happens."""
+    fleet = a_fleet(a_pool("cpu"))
+    world = build_world(fleet, start_at=NOW, seed=1, physics=Physics(failing_calls=0.9))
+    ours = Ours(world, fleet, looks_every_seconds=5.0, without=None, seed=1)
+    for _ in range(12):
+        ours.tick()
+        world.timeline.sleep(5.0)
+    assert ours.failed > 20
 
 
 def spot_fleet_for(trace):
