@@ -161,6 +161,13 @@ def test_a_node_of_somebody_else_that_can_serve_is_used_first():
     assert plan.steps == ()
 
 
+def test_a_node_that_is_nobodys_serves_what_its_own_labels_match_whatever_a_pool_of_that_name_has():
+    pool = a_pool("cpu", labels=frozenset({"cpu", "docker"}))
+    for label, launched in (("cpu&&docker", [("cpu", 1, Reason.NOBODY_CAN_SERVE)]), ("cpu", [])):
+        view = a_view(a_node("static", "cpu"), items=items(1, label=label))
+        assert launches(decide.scale_up(a_snapshot(view), a_fleet(pool))) == launched
+
+
 def test_puts_the_beacon_back():
     view = replace(a_view(), nodes=())
     [step] = decide.scale_up(a_snapshot(view), a_fleet()).steps
