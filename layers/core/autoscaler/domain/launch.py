@@ -273,7 +273,7 @@ class LaunchWalk:
         if want.expression is None:
             return names
         if want.expression.name not in self._servers:
-            matching = (s for s, labels in self._supply.labels.items() if s not in self._pools and want.expression.matches(labels))
+            matching = (server for server, labels in self._supply.labels.items() if want.expression.matches(labels))
             self._servers[want.expression.name] = (*names, *matching)
         return self._servers[want.expression.name]
 

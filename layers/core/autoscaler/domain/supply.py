@@ -31,7 +31,7 @@ class Slot:
 
 @dataclass(slots=True)
 class Supply:
-    """Executors by server (a pool, or a set of labels of nodes that are nobody's), soonest first.
+    """Executors by server (a pool, or a set of labels of nodes that are nobody's), soonest first. ``labels``: of the latter.
 
     Those of a pool are counted when somebody first asks for them: of most pools nobody does.
     """
@@ -118,7 +118,6 @@ def build_supply(  # noqa: PLR0913 - each is a part of the snapshot
     runs = frozenset(item.run for item in view.items if item.run)
     ours = {agent.node.name for pool in pools.values() for agent in pool.agents if agent.node}
     for pool in pools.values():
-        supply.labels[pool.pool.name] = pool.pool.labels | {fleet.ownership_label}
         supply.add_when_asked(pool.pool.name, partial(_pool_slots, pool, learned, now, runs, recovering=recovering))
     for name, launched_at, agents in expected:
         for _ in range(agents * pools[name].pool.executors):
@@ -162,7 +161,7 @@ def _add_strangers(supply: Supply, fleet: Fleet, node: Node, learned: Learned, n
     labels = node.labels - {node.name}
     if fleet.ownership_label in labels:  # ours without a record: it may be given up any moment
         return
-    server = "\n".join(sorted(labels))
+    server = "\n" + "\n".join(sorted(labels))  # unlike any pool's name
     supply.labels[server] = labels
     for build in node.builds:
         supply.add(Slot(server, build_remaining_seconds(build, "", learned, now, runs), spare=False))
