@@ -74,7 +74,7 @@ def test_when_patience_is_over_the_oldest_item_gets_on_demand():
     day.minutes(2)
     day.world.ec2.refuse = ("InsufficientInstanceCapacity", "none")
     day.queue(1)
-    day.minutes(1)
+    day.minutes(5)
     day.world.ec2.refuse = None
     day.minutes(10)
     assert markets(day) == ["on-demand"]
