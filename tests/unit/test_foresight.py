@@ -94,6 +94,20 @@ def test_it_must_have_paid_in_the_earlier_half_and_in_the_later_one():
     assert "tests" not in after(*arrivals, pools=dear).sequels
 
 
+@pytest.mark.parametrize(("usd_per_hour", "pays"), [(13.3, True), (13.4, False)])
+def test_an_announcer_pays_up_to_the_price_at_which_idling_costs_what_the_waiting_is_worth(usd_per_hour, pays):
+    """In each half of the times tests come 120, 120, 300 and 420 s after a build, at $20 an hour of waiting; a boot takes 180 s.
+
+    Agents that are asked for at once are there a boot and a look later, after 240 s: they spare the first two 60 s each, and the others
+    180 s, so 480 s; they idle for 60 and 180 s, and for the doubt once for a boot and the 300 s until the last would have come: 720 s.
+    """
+    began = now_and_then(8, until=HOUR)
+    delays = [120.0, 120.0, 300.0, 420.0] * 2
+    arrivals = [*(("build", ago) for ago in began), *(("tests", ago - delay) for ago, delay in zip(began, delays, strict=True))]
+    pool = replace(GPU, offerings=tuple(replace(offering, usd_per_hour=usd_per_hour) for offering in GPU.offerings))
+    assert ("tests" in after(*arrivals, pools={"gpu": replace(POOLS["gpu"], pool=pool)}).sequels) is pays
+
+
 def test_the_job_is_foreseen_a_boot_and_a_look_before_it_may_come():
     known = note(after(*builds_and_tests(8)), "build", NOW)
     assert foreseen(known, now=NOW + 600.0 - 180.0 - 61.0) == {}
