@@ -211,3 +211,17 @@ def test_an_agent_is_kept_for_what_is_foreseen_and_no_longer():
         known = note(after(*builds_and_tests(8)), "build", NOW - ago)
         snapshot = a_snapshot(a_view(node), records=(record,), memory=memory, learned={"main": known})
         assert any(isinstance(step, Cordon) for step in decide.scale_down(snapshot, FLEET).steps) == goes
+
+
+def test_as_many_agents_are_kept_for_what_is_foreseen_as_it_fills():
+    """One job is foreseen, and two agents of four executors are idle."""
+    fleet = a_fleet(CPU, replace(GPU, executors=4))
+    agents = [an_agent(number, pool="gpu") for number in (1, 2)]
+    known = note(after(*builds_and_tests(8)), "build", NOW - 400.0)
+    snapshot = a_snapshot(
+        a_view(*(replace(node, executors=4) for _, node in agents)),
+        records=tuple(record for record, _ in agents),
+        memory=a_memory(windows=an_empty_window(pool="gpu")),
+        learned={"main": known},
+    )
+    assert sum(isinstance(step, Cordon) for step in decide.scale_down(snapshot, fleet).steps) == 1
