@@ -320,6 +320,27 @@ BUGS = (
         found_by=("tests/unit/test_stages.py",),
     ),
     Bug(
+        name="one answer that does not come makes all windows forget",
+        file="domain/decide.py",
+        was="{**situation.memory.windows, **{key: pool.window for key, pool in watched.items()}}",
+        becomes="{key: pool.window for key, pool in watched.items()}",
+        found_by=("tests/unit/test_scale_down.py",),
+    ),
+    Bug(
+        name="a static node counts as an agent of the pool that is called like its label, and the pool's jobs wait for it for ever",
+        file="domain/supply.py",
+        was='server = "\\n" + ',
+        becomes="server = ",
+        found_by=("tests/unit/test_scale_up.py",),
+    ),
+    Bug(
+        name="where nothing has capacity, nobody asks for ten minutes",
+        file="domain/pools.py",
+        was="return free or tuple(",
+        becomes="return free or () and tuple(",
+        found_by=("tests/unit/test_scale_up.py",),
+    ),
+    Bug(
         name="a machine is blamed for code that fails everywhere",
         file="domain/quarantine.py",
         was="and learned.succeeded_at.get(agent.pool.name, 0.0) > streak.since_at",
