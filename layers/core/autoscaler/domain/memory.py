@@ -72,7 +72,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoolOff:
-    """Something not to be asked for until then, and how often in a row it failed. ``last_resort_at``: sooner, where nothing else is left."""
+    """What is not to be asked for until then, and how often in a row it failed. ``last_resort_at``: sooner, where nothing else is left."""
 
     until_at: float
     last_resort_at: float
