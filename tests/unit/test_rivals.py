@@ -2,7 +2,9 @@
 
 import pytest
 
+from autoscaler.domain.model import Market
 from autoscaler.errors import ConfigError
+from support.builders import an_offering
 from support.rivalry import Alone
 from workbench.rivals import RIVALS
 from workbench.rivals.foreseen import foresee
@@ -197,6 +199,22 @@ def test_a_static_fleet_is_a_share_of_the_peak():
     trace = a_trace((0, 100), (10, 100), (20, 100), (30, 100), (500, 100))
     alone = Alone("static", settings={"share": 0.5}, foreseen=foresee(trace, {"cpu": "cpu"}))
     assert alone.lives(5000).agents == 2
+
+
+def test_a_static_fleet_replaces_what_it_loses():
+    alone = Alone("static", settings={"share": 1.0}, foreseen=foresee(a_trace((0, 100), (10, 100)), {"cpu": "cpu"}))
+    alone.world.ec2.end(next(iter(alone.world.ec2.instances.values())))
+    assert alone.agents == 1
+    assert alone.lives(600).agents == 2
+
+
+def test_where_spot_is_short_a_rival_too_asks_for_what_its_pool_names_next():
+    spot, demand = an_offering(market=Market.SPOT), an_offering()
+    alone = Alone("karpenter", offerings=(spot, demand))
+    alone.world.ec2.capacity[spot.key] = 2
+    alone.submit(3)
+    alone.lives(60)
+    assert [instance.market for instance in alone.world.ec2.instances.values()] == ["spot", "spot", "on-demand"]
 
 
 def test_the_clairvoyant_lets_nobody_wait():

@@ -120,13 +120,19 @@ class Site:
                 yield home, build
 
     def launch(self, site: PoolSite, number: int) -> int:
-        """Launch agents, as many as the limits on agents and EC2's capacity allow; return how many."""
+        """Launch agents, as many as the limits on agents and EC2's capacity allow, of the markets that the pool names; return how many."""
         if number > 0:
             in_all = sum(len(other.agents) for other in self.pools.values())
             number = min(number, site.pool.max_agents - len(site.agents), self.fleet.limits.max_agents - in_all)
+        launched = 0
+        for market in dict.fromkeys(offering.market for offering in site.pool.offerings):
+            launched += self._launch_of(site, number - launched, market)
+        return launched
+
+    def _launch_of(self, site: PoolSite, number: int, market: Market) -> int:
         if number <= 0 or self._call_fails():
             return 0
-        answer = self.world.ec2.create_fleet(self._request(site.pool, number))
+        answer = self.world.ec2.create_fleet(self._request(site.pool, number, market))
         ids = [instance_id for group in answer["Instances"] for instance_id in group["InstanceIds"]]
         for instance_id in ids:
             instance = self.world.ec2.instances[instance_id]
@@ -147,8 +153,7 @@ class Site:
         share = self.world.physics.failing_calls
         return bool(share) and self.world.chance.random() < share
 
-    def _request(self, pool: Pool, number: int) -> dict[str, object]:
-        market = pool.offerings[0].market
+    def _request(self, pool: Pool, number: int, market: Market) -> dict[str, object]:
         overrides = [
             {"InstanceType": o.instance_type, "Priority": float(place)} | ({"SubnetId": o.subnet} if o.subnet else {})
             for place, o in enumerate(pool.offerings)

@@ -1,9 +1,10 @@
 """A static fleet: machines that always run, as many of each pool as a share of the most that the trace ever needs at once.
 
-Its size is chosen by somebody who knows the whole trace; they are billed from its beginning to its end.
+Its size is chosen by somebody who knows the whole trace; they are billed from its beginning to its end. What is lost, or could not be
+had, is asked for again, as an Auto Scaling group of a fixed size does.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from workbench.rivals.policy import Rival
 from workbench.rivals.site import Site
@@ -17,14 +18,19 @@ class Static(Rival):
 
     NAME = "static"
     KNOB = ("share", (0.1, 0.25, 0.5, 0.75, 1.0))
-    tick_seconds = 600.0
+    tick_seconds = 60.0
+    _sizes: dict[str, int] = field(default_factory=dict, init=False)
 
     def begin(self, site: Site) -> None:
-        """Launch everything, once."""
+        """Choose the sizes, and launch everything."""
         for name, pool in site.pools.items():
             peak = site.foreseen.peak(name) if site.foreseen else 0
             if peak:
-                site.launch(pool, max(1, pool.agents_for(self.share * peak)))
+                self._sizes[name] = max(1, pool.agents_for(self.share * peak))
+        self.tick(site)
 
     def tick(self, site: Site) -> None:
-        """Do nothing."""
+        """Launch what is missing."""
+        for name, size in self._sizes.items():
+            pool = site.pools[name]
+            site.launch(pool, size - len(pool.agents))
