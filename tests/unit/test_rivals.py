@@ -238,3 +238,10 @@ def test_every_rival_says_where_it_comes_from_and_has_a_knob(name):
 def test_a_setting_that_a_rival_does_not_have_is_refused():
     with pytest.raises(ConfigError, match=r"--set speed: is no setting of gitlab \(idle_count, idle_seconds"):
         RIVALS["gitlab"].of({"speed": 1}, 1)
+
+
+def test_what_a_rival_remembers_is_no_setting():
+    with pytest.raises(
+        ConfigError, match=r"--set _added_at: is no setting of cluster-autoscaler \(unneeded_seconds, delay_after_add_seconds\)"
+    ):
+        RIVALS["cluster-autoscaler"].of({"_added_at": 1}, 1)

@@ -33,7 +33,7 @@ class Rival:
     @classmethod
     def of(cls, settings: Mapping[str, Any], seed: int) -> Self:
         """Make one with some settings changed; `ConfigError` names one that it does not have."""
-        known = {field.name: type(field.default) for field in fields(cls) if field.name != "seed"}
+        known = {field.name: type(field.default) for field in fields(cls) if field.name != "seed" and not field.name.startswith("_")}
         for key, value in settings.items():
             if key not in known:
                 raise ConfigError(f"--set {key}: is no setting of {cls.NAME} ({', '.join(known)})")

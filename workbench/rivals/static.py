@@ -19,7 +19,7 @@ class Static(Rival):
     NAME = "static"
     KNOB = ("share", (0.1, 0.25, 0.5, 0.75, 1.0))
     tick_seconds = 60.0
-    _sizes: dict[str, int] = field(default_factory=dict, init=False)
+    _sizes: dict[str, int] = field(default_factory=dict)
 
     def begin(self, site: Site) -> None:
         """Choose the sizes, and launch everything."""
