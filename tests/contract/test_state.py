@@ -11,7 +11,7 @@ from moto.dynamodb.responses import DynamoHandler
 
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.domain.durations import Arrivals, Expected, Learned, RunSeen, Sequel, Sighting, StageSeen, Streak
-from autoscaler.domain.memory import Breaker, Burst, CoolOff, Growth, Life, Look, Memory, Month, Returns, Stuck, Window
+from autoscaler.domain.memory import Breaker, Burst, CoolOff, Growth, Life, Look, Memory, Month, Returns, Shortage, Stuck, Window
 from autoscaler.domain.snapshot import IntentState, RecordState
 from autoscaler.domain.standing import Hold, Numbers, Scope, Standing
 from autoscaler.errors import ConflictError
@@ -56,6 +56,7 @@ MEMORY = Memory(
     looks={"i-1": Look(condition="idle", first_at=1.0, last_at=2.0, invocation="x", session="s", idle_before_at=0.5)},
     idle_since={"i-1": 7.0},
     cool_offs={"cpu": CoolOff(until_at=9.0, last_resort_at=8.0, times=2, why="ü")},
+    shortages={"cpu": Shortage(asks=1.5, seconds=60.0, squares=3600.0, asked_at=9.0, since_at=8.0), "gpu": Shortage()},
     booted=frozenset({"i-1"}),
     boots={"cpu": (1.0, 2.0)},
     month=Month(name="2027-01", usd=1.25, metered_at=3.0),

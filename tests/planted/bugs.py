@@ -347,4 +347,18 @@ BUGS = (
         becomes="",
         found_by=("tests/unit/test_quarantine.py",),
     ),
+    Bug(
+        name="a shortage that nobody asks about any more lasts for ever, and agents are kept for it",
+        file="domain/shortages.py",
+        was="(now if now - known.asked_at <= _ONE_ASK_SECONDS else known.asked_at)",
+        becomes="now",
+        found_by=("tests/unit/test_shortages.py",),
+    ),
+    Bug(
+        name="a launch that was refused counts as one that was had",
+        file="control/apply.py",
+        was="if result.outcome is Outcome.DONE:\n            self.had",
+        becomes="if result.count:\n            self.had",
+        found_by=("tests/scenarios/test_shortages.py",),
+    ),
 )

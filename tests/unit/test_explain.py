@@ -3,6 +3,7 @@
 import pytest
 
 from autoscaler.domain.marks import MarkClass
+from autoscaler.domain.memory import Shortage
 from autoscaler.domain.snapshot import OfflineCause, Wait
 from autoscaler.domain.standing import Hold, Scope, Standing
 from autoscaler.domain.why import explain
@@ -97,6 +98,11 @@ def test_a_pool_says_what_there_is_and_why_nothing_is_launched():
     facts = asked("cpu", an_agent(), items=[an_item(1, label="cpu")], standing=Standing(holds=(hold,)))
     assert facts[0] == "cpu on main: 1 items wait for it; 1 ready; at most 10, at least 0"
     assert "nothing is launched there: pool cpu is on hold for 10 more min by ada: driver" in facts
+
+
+def test_a_pool_says_that_its_machines_were_short():
+    memory = a_memory(shortages={"cpu": Shortage(asks=1.0, seconds=300.0, squares=90_000.0)})
+    assert "machines were short: agents are kept as if one more took 142 s longer to be had" in asked("cpu", memory=memory)
 
 
 def test_a_controller_that_cannot_be_read_is_told_first():

@@ -7,7 +7,7 @@ import pytest
 from autoscaler.domain import decide
 from autoscaler.domain.looks import Condition
 from autoscaler.domain.marks import MarkClass
-from autoscaler.domain.memory import Burst, Life, Window
+from autoscaler.domain.memory import Burst, Life, Shortage, Window
 from autoscaler.domain.orders import DrainNodes, DrainSome
 from autoscaler.domain.plan import Adopt, Cordon, DeleteNode, Forget, Terminate, Uncordon
 from autoscaler.domain.reasons import Reason
@@ -32,6 +32,7 @@ from support.builders import (
 )
 
 FLEET = a_fleet()
+SHORT = Shortage(asks=3.0, seconds=3600.0, squares=3600.0**2, asked_at=NOW - 5000)
 
 
 def decide_down(*agents, fleet=FLEET, items=(), view=None, memory=None, **facts):
@@ -92,6 +93,16 @@ def test_the_more_often_it_looks_the_less_waiting_a_kept_agent_spares():
         for every in (20.0, 60.0)
     )
     assert seldom - often == pytest.approx(FLEET.pools["cpu"].wait_usd_per_hour * 20.0 / 3600)
+
+
+def test_where_machines_were_short_keeping_an_agent_spares_more_waiting():
+    for shortages in ({}, {"gpu": SHORT}):
+        snapshot = a_snapshot(a_view(), memory=a_memory(shortages=shortages))
+        assert decide.assess(snapshot, FLEET).pools["main", "cpu"].short_seconds == 0.0
+    short = decide.assess(a_snapshot(a_view(), memory=a_memory(shortages={"cpu": SHORT})), FLEET).pools["main", "cpu"]
+    spared_usd = short.keep.costs.wait_usd - decide.assess(a_snapshot(a_view()), FLEET).pools["main", "cpu"].keep.costs.wait_usd
+    assert spared_usd == pytest.approx(short.pool.wait_usd_per_hour * short.short_seconds / 3600)
+    assert short.short_seconds > 600
 
 
 def test_a_window_that_is_not_full_retires_nothing():

@@ -7,6 +7,7 @@ from typing import assert_never
 from autoscaler.control import launches, nodes
 from autoscaler.control.launches import Setback
 from autoscaler.control.report import Outcome, Report, Result
+from autoscaler.domain import shortages
 from autoscaler.domain.memory import Memory, Stuck
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.numbers import STEP_RESERVE_SECONDS
@@ -25,7 +26,7 @@ from autoscaler.domain.plan import (
     Terminate,
     Uncordon,
 )
-from autoscaler.domain.setbacks import note_setback
+from autoscaler.domain.setbacks import is_shortage, note_setback
 from autoscaler.domain.snapshot import InstanceState, Record, RecordState, Snapshot
 from autoscaler.errors import AutoscalerError, StuckError, UnansweredError
 from autoscaler.ports import Controller, Ports
@@ -45,9 +46,10 @@ def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, ends_at: f
             results.append(Result(step=step, outcome=Outcome.SKIPPED, detail="no time is left in this invocation"))
         else:
             results.append(hand.take(step))
-    if plan.remember or hand.setbacks:
-        memory = _note_stuck(plan.memory, hand, ports.clock())
-        _remember(ports, _note(memory, fleet, hand.setbacks, ports.clock()))
+    now = ports.clock()
+    memory = _note_asks(_note_stuck(plan.memory, hand, now), fleet, hand, now)
+    if plan.remember or hand.setbacks or memory.shortages != plan.memory.shortages:
+        _remember(ports, memory)
     return Report(plan=plan, results=tuple(results), dry_run=False)
 
 
@@ -75,11 +77,15 @@ def _note_stuck(memory: Memory, hand: "_Hand", now: float) -> Memory:
     return replace(memory, stuck={**known, **newly})
 
 
-def _note(memory: Memory, fleet: Fleet, setbacks: list[Setback], now: float) -> Memory:
-    for setback in setbacks:
+def _note_asks(memory: Memory, fleet: Fleet, hand: "_Hand", now: float) -> Memory:
+    """Remember what could be had of what was asked for, and what could not."""
+    for setback in hand.setbacks:
         pool = fleet.pools[setback.pool]
         memory = note_setback(memory, pool, setback.error.code, setback.error.offering_key, now)
-    return memory
+    short = {setback.pool for setback in hand.setbacks if is_shortage(setback.error.code)}
+    refused = {name: shortages.note_refused(memory.shortages.get(name), now) for name in short - hand.had}
+    had = {name: shortages.note_had(memory.shortages.get(name), now) for name in hand.had}
+    return replace(memory, shortages={**memory.shortages, **refused, **had})
 
 
 class _Hand:
@@ -93,6 +99,7 @@ class _Hand:
         self._records = {record.instance_id: record for record in snapshot.records}
         self._silent: set[str] = set()
         self.setbacks: list[Setback] = []
+        self.had: set[str] = set()  # pools of which an agent was launched
         self.stuck: set[str] = set()
         self.terminated: set[str] = set()
 
@@ -111,9 +118,7 @@ class _Hand:
             case CreateBeacon() | Uncordon() | Cordon() | CancelItem():
                 return nodes.act(self._controllers[step.controller], step)
             case Launch():
-                result, setbacks = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._snapshot.pass_id)
-                self.setbacks += setbacks
-                return result
+                return self._launch(step)
             case Terminate():
                 return self._terminate(step)
             case DeleteNode():
@@ -126,6 +131,13 @@ class _Hand:
                 return self._forget(step)
             case _:
                 assert_never(step)
+
+    def _launch(self, step: Launch) -> Result:
+        result, setbacks = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._snapshot.pass_id)
+        self.setbacks += setbacks
+        if result.outcome is Outcome.DONE:
+            self.had.add(step.pool)
+        return result
 
     def _terminate(self, step: Terminate) -> Result:
         """Win the record, read the node once more, terminate, delete the node; cut off anywhere, the next pass goes on.

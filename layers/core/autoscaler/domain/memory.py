@@ -81,6 +81,17 @@ class CoolOff:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shortage:
+    """How long machines of a pool could not be had when they were asked for: over so many asks, and the shortage that lasts."""
+
+    asks: float = 0.0
+    seconds: float = 0.0
+    squares: float = 0.0  # of those seconds
+    asked_at: float = 0.0
+    since_at: float | None = None  # refused since then
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker:
     """Boots that failed in a row in one pool. Closed below the number that opens it; past ``until_at`` one trial at a time."""
 
@@ -118,6 +129,7 @@ class Memory:
     looks: Mapping[str, Look] = field(default_factory=dict)  # by instance id or node
     idle_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
     cool_offs: Mapping[str, CoolOff] = field(default_factory=dict)  # by pool/offering, pool, or "account"
+    shortages: Mapping[str, Shortage] = field(default_factory=dict)  # by pool
     booted: frozenset[str] = frozenset()  # instances whose boot was noted
     connected: frozenset[str] = frozenset()  # instances that were seen connected
     breakers: Mapping[str, Breaker] = field(default_factory=dict)  # by pool

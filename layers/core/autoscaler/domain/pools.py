@@ -12,6 +12,7 @@ from autoscaler.domain.model import Market, Offering, Pool
 from autoscaler.domain.numbers import BOOTS_TO_TRUST, TAILS_TO_TRUST
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.returns import Costs, Keeping
+from autoscaler.domain.shortages import expected_seconds
 from autoscaler.domain.standing import Standing
 
 
@@ -50,6 +51,11 @@ class PoolView:
     def boot_seconds(self) -> float:
         """How long a boot takes, by those seen lately."""
         return _median(self.boots) if self.boots else self.pool.boot_seconds
+
+    @cached_property
+    def short_seconds(self) -> float:
+        """How much longer than a boot is waited for an agent, since machines were short lately."""
+        return expected_seconds(self.memory.shortages.get(self.pool.name), self.now, self.boot_seconds)
 
     @property
     def boots(self) -> tuple[float, ...]:
@@ -176,8 +182,8 @@ class PoolView:
 
     @property
     def _wait_seconds(self) -> float:
-        """How long a job waits for an agent that is not there: for half a look until it is seen, and for the boot."""
-        return self.look_every_seconds / 2 + self.pool.queue_maturity_seconds + self.boot_seconds
+        """How long a job waits for an agent that is not there: half a look until it is seen, until a machine is to be had, and the boot."""
+        return self.look_every_seconds / 2 + self.pool.queue_maturity_seconds + self.short_seconds + self.boot_seconds
 
     def _cooled(self, key: str) -> bool:
         cool_off = self.memory.cool_offs.get(key)

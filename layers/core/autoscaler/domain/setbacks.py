@@ -37,6 +37,11 @@ def note_setback(memory: Memory, pool: Pool, code: str, offering_key: str, now: 
     return _cool(memory, pool.name, POOL_PAUSE_SECONDS, now, f"EC2 answered {code}")
 
 
+def is_shortage(code: str) -> bool:
+    """Tell whether machines are short, and not something wrong with the asking."""
+    return code in _NO_CAPACITY | _NO_SPOT
+
+
 def _cool_offering(memory: Memory, pool: Pool, offering_key: str, code: str, now: float) -> Memory:
     key = f"{pool.name}/{offering_key}"
     times = memory.cool_offs[key].times if key in memory.cool_offs else 0

@@ -39,6 +39,8 @@ def _of_pool(situation: Situation, plans: Iterable[Plan], subject: str) -> Itera
         least, most, worth = pool.pool.min_agents, pool.pool.max_agents, pool.pool.wait_usd_per_hour
         yield f"{name} on {controller}: {starved} items wait for it; {agents}; at most {most}, at least {least}"
         yield f"an agent costs ${pool.usd_per_hour:.2f} an hour, boots in {pool.boot_seconds:.0f} s; waiting is worth ${worth:g} an hour"
+        if pool.short_seconds >= 1:
+            yield f"machines were short: agents are kept as if one more took {pool.short_seconds:.0f} s longer to be had"
         if pool.paused:
             yield f"nothing is launched there: {pool.paused_detail}"
     yield from _decided(plans, _of_pools({subject}))
