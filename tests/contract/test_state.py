@@ -70,7 +70,6 @@ MEMORY = Memory(
     proven={"cpu": "7"},
     taken={"outdated/cpu": (1.0, 2.0)},
     kept=frozenset({"i-1"}),
-    tails={"cpu": (3.0, 4.0)},
 )
 
 

@@ -107,6 +107,14 @@ def test_the_reason_tells_both_sides_in_dollars():
     assert "for an agent of $" in step.detail
 
 
+@pytest.mark.parametrize(("minutes_left", "count"), [(3.4, 0), (3.5, 1), (5.0, 1)])
+def test_an_agent_costs_its_boot_and_not_what_it_may_idle_afterwards(minutes_left, count):
+    """A boot of three minutes costs $0.15, as 27 seconds of waiting do; where an agent is kept after its work, that pays for itself."""
+    record, node = an_agent(builds=(a_build(elapsed_seconds=0.0),))
+    snapshot = a_snapshot(a_view(node, items=items(1)), records=(record,), learned=learned_minutes("cpu", minutes_left))
+    assert sum(launched for _, launched, _ in launches(decide.scale_up(snapshot, a_fleet()))) == count
+
+
 def test_short_jobs_share_the_executor_that_is_free():
     record, node = an_agent()
     snapshot = a_snapshot(a_view(node, items=items(3)), records=(record,), learned=learned_minutes("cpu", 0.5))

@@ -10,7 +10,7 @@ from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.orders import DrainNodes, LaunchSome, Purge, Resume
 from autoscaler.domain.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
 from autoscaler.domain.reasons import Reason
-from autoscaler.domain.snapshot import InstanceState, Wait
+from autoscaler.domain.snapshot import InstanceState, RecordState, Wait
 from autoscaler.domain.standing import Hold, Numbers, Scope, Standing, asks_for, hold, in_force, resume, set_numbers
 from support.builders import (
     NOW,
@@ -103,10 +103,14 @@ def test_frozen_means_that_nothing_at_all_is_done():
 
 
 def test_what_is_not_done_because_it_is_frozen_is_not_remembered_as_done():
-    memory = a_memory(windows=an_empty_window(), looks={"i-1": a_look(Condition.DRAINED)})
-    record, node = an_agent()
-    plan = decide.scale_down(seen((record, cordoned(node)), memory=memory, holds=[a_hold(freeze=True)]), FLEET)
-    assert (plan.memory.tails, plan.memory.launches_gone) == ({}, ())
+    condemned = replace(an_agent()[0], state=RecordState.CONDEMNED, launched_at=NOW - 600.0)
+
+    def forgotten(*holds):
+        shown = seen((condemned, None), holds=holds)
+        gone = replace(shown, instances=(), fates={condemned.instance_id: InstanceState.SHUTTING_DOWN})
+        return decide.scale_down(gone, FLEET).memory.launches_gone
+
+    assert (forgotten(), forgotten(a_hold(freeze=True))) == ((condemned.launched_at,), ())
 
 
 def test_items_of_a_held_label_are_no_demand_and_are_counted():

@@ -140,7 +140,6 @@ class Memory:
     taken: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # when agents were taken within the hour, by class/pool
     kept: frozenset[str] = frozenset()  # suspect instances that their operator wants to look at
     boots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds, by pool
-    tails: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds idle before retirement, by pool
     month: Month = field(default_factory=Month)
     launches_gone: tuple[float, ...] = ()  # when agents were launched that are gone within the hour: they count in its rate
     requests: Mapping[str, float] = field(default_factory=dict)  # manual request ids done, and when

@@ -52,9 +52,8 @@ OVERDUE_FACTOR = 3.0
 OVERDUE_SAMPLES = 5
 FAR_OVERDUE_FACTOR = 10.0
 FAR_OVERDUE_AT_LEAST_SECONDS = 3600.0
-# p50 of the boots seen is used once there are this many; the observed idle tail likewise.
+# p50 of the boots seen is used once there are this many.
 BOOTS_TO_TRUST = 10
-TAILS_TO_TRUST = 20
 SAMPLES_KEPT = 50
 # Beyond p80 a build is overdue; beyond three times p80 it is taken to hold its executor for good.
 NEVER_FREE_FACTOR = 3.0

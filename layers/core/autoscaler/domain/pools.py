@@ -9,7 +9,7 @@ from autoscaler.domain.agents import Agent
 from autoscaler.domain.hedging import worth_adding
 from autoscaler.domain.memory import Growth, Memory, Returns, Window
 from autoscaler.domain.model import Market, Offering, Pool
-from autoscaler.domain.numbers import BOOTS_TO_TRUST, TAILS_TO_TRUST
+from autoscaler.domain.numbers import BOOTS_TO_TRUST
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.returns import Costs, Keeping
 from autoscaler.domain.shortages import expected_seconds
@@ -62,20 +62,6 @@ class PoolView:
         """How long its agents took to boot lately, in seconds; none before enough were seen."""
         boots = self.memory.boots.get(self.pool.name, ())
         return boots if len(boots) >= BOOTS_TO_TRUST else ()
-
-    @cached_property
-    def break_even_seconds(self) -> float:
-        """An idle agent kept for this long costs as much as another one and the waiting for it."""
-        if self.pool.idle_seconds is not None:
-            return self.pool.idle_seconds
-        renewal = self.boot_seconds + self.pool.wait_usd_per_hour / self.usd_per_hour * self._wait_seconds
-        return min(max(renewal, 60.0), self.pool.max_idle_seconds)
-
-    @cached_property
-    def tail_seconds(self) -> float:
-        """How long agents were idle before they were retired."""
-        tails = self.memory.tails.get(self.pool.name, ())
-        return sum(tails) / len(tails) if len(tails) >= TAILS_TO_TRUST else self.break_even_seconds / 2
 
     @cached_property
     def offerings(self) -> tuple[Offering, ...]:
@@ -134,14 +120,17 @@ class PoolView:
         )
 
     def agent_usd(self, work_seconds: float, items: int) -> float:
-        """What one more agent costs: boot, its share of the work packed on the executors it fills, and its idle tail."""
+        """What one more agent costs: boot, and its share of the work packed on the executors it fills."""
         filled = max(1, min(items, self.pool.executors))
-        return self.usd_per_hour * (self.boot_seconds + work_seconds / filled + self.tail_seconds) / 3600.0
+        return self.usd_per_hour * (self.boot_seconds + work_seconds / filled) / 3600.0
 
     def extra_usd(self, work_seconds: float, items: int) -> float:
-        """What another agent costs more than work that waits for agents there are: boot, idle tail, and executors that it leaves empty."""
+        """What another agent costs more than work that waits for agents there are: its boot, and executors that it leaves empty.
+
+        Not what it idles afterwards: it is kept idle only where that pays for itself.
+        """
         empty = 1.0 - min(items, self.pool.executors) / self.pool.executors
-        return self.usd_per_hour * (self.boot_seconds + work_seconds * empty + self.tail_seconds) / 3600.0
+        return self.usd_per_hour * (self.boot_seconds + work_seconds * empty) / 3600.0
 
     @property
     def vain_seconds(self) -> float:

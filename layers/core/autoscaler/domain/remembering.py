@@ -7,11 +7,10 @@ from autoscaler.domain.bound import note_owed
 from autoscaler.domain.breakers import note_failed
 from autoscaler.domain.limits import HOUR_SECONDS
 from autoscaler.domain.memory import Memory
-from autoscaler.domain.numbers import REQUESTS_REMEMBERED_SECONDS, SAMPLES_KEPT
+from autoscaler.domain.numbers import REQUESTS_REMEMBERED_SECONDS
 from autoscaler.domain.pace import note_taken
-from autoscaler.domain.plan import BootFailure, Forget, Held, Step, Terminate
+from autoscaler.domain.plan import BootFailure, Forget, Held, Step
 from autoscaler.domain.quarantine import note_kept
-from autoscaler.domain.reasons import Reason
 from autoscaler.domain.situation import Situation
 
 
@@ -21,7 +20,7 @@ def remember(memory: Memory, situation: Situation, decided: list[Step | Held], f
     memory = note_taken(memory, decided, situation.now)
     memory = note_kept(memory, situation, decided)
     memory = note_owed(memory, situation, decided)
-    return _note_gone(_note_tails(memory, situation, decided), situation, decided)
+    return _note_gone(memory, situation, decided)
 
 
 def remember_request(situation: Situation, request_id: str | None) -> Memory:
@@ -31,16 +30,6 @@ def remember_request(situation: Situation, request_id: str | None) -> Memory:
     if request_id:
         kept[request_id] = situation.now
     return replace(situation.memory, requests=kept)
-
-
-def _note_tails(memory: Memory, situation: Situation, decided: list[Step | Held]) -> Memory:
-    """Note how long each agent that is given up now was idle: it is what the next one's price includes."""
-    tails = dict(memory.tails)
-    for step in decided:
-        since = situation.memory.idle_since.get(step.instance_id) if isinstance(step, Terminate) else None
-        if isinstance(step, Terminate) and step.reason is Reason.DRAINED and since is not None:
-            tails[step.pool] = (*tails.get(step.pool, ()), situation.now - since)[-SAMPLES_KEPT:]
-    return replace(memory, tails=tails)
 
 
 def _note_gone(memory: Memory, situation: Situation, decided: list[Step | Held]) -> Memory:
