@@ -10,7 +10,7 @@ from moto import mock_aws
 from moto.dynamodb.responses import DynamoHandler
 
 from autoscaler.adapters.dynamodb import DynamoState
-from autoscaler.domain.durations import Arrivals, Expected, Learned, RunSeen, Sequel, Sighting, StageSeen, Streak
+from autoscaler.domain.durations import Arrivals, Borne, Expected, Learned, RunSeen, Sequel, Sighting, StageSeen, Streak
 from autoscaler.domain.memory import Breaker, Burst, CoolOff, Growth, Life, Look, Memory, Month, Returns, Shortage, Stuck, Window
 from autoscaler.domain.snapshot import IntentState, RecordState
 from autoscaler.domain.standing import Hold, Numbers, Scope, Standing
@@ -180,7 +180,10 @@ def test_what_was_learned_is_kept_by_controller(state):
         waiting={"1\nj": 2.0},
         runs={"job/m/4": RunSeen(project="m", stage="cpu*2", since_at=1.0, left_at=3.0, items=(7,), builds={"k": "cpu"})},
         stages={"m\ncpu*2": StageSeen(followed=((60.0, {"gpu": 3}),), ended=(5.0,))},
-        arrivals={"j": Arrivals(pool="cpu", times=(1.0, 2.0), count=2, expected=(Expected(at=9.0, period_seconds=8.0, share=0.5),))},
+        arrivals={
+            "j": Arrivals(pool="cpu", times=(1.0, 2.0), count=2, expected=(Expected(at=9.0, period_seconds=8.0, share=0.5, kind="8 2/3"),))
+        },
+        rhythms={"8 2/3": Borne(true=1.0, false=2.0)},
         sequels={"j": Sequel(after="i", delays=(60.0, 90.0), missed=1)},
         seen_at=3.0,
     )

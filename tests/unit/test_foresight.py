@@ -38,8 +38,8 @@ def after(*arrivals: tuple[str, float], pools=POOLS) -> Learned:
 
 
 def note(learned: Learned, job: str, at: float, pools=POOLS) -> Learned:
-    arrivals, sequels = note_arrivals(learned, [Arrival(job=job, pool="gpu", at=at)], pools, at)
-    return replace(learned, arrivals=arrivals, sequels=sequels)
+    noted = note_arrivals(learned, [Arrival(job=job, pool="gpu", at=at)], pools, at)
+    return replace(learned, arrivals=noted.arrivals, sequels=noted.sequels, rhythms=noted.rhythms)
 
 
 def each(seconds: float, times: int, *, until: float = 0.0) -> Iterable[float]:
@@ -171,6 +171,21 @@ def test_what_never_comes_again_is_forgotten():
     for days in range(12):
         known = note(known, "other", NOW + days * DAY + 600.0)
     assert known.arrivals["nightly"].expected == ()
+
+
+@pytest.mark.parametrize(("times", "share"), [(3, 3 / (4 + 8)), (4, (3 + 8) / (4 + 8))])
+def test_a_guess_by_the_clock_is_trusted_as_far_as_others_of_its_kind_came_true(times, share):
+    """Eight jobs came so many times an hour apart, and no more; after three each was expected once more. Now a ninth came three times."""
+    others = [(f"job {day}", ago) for day in range(1, 9) for ago in each(HOUR, times, until=day * DAY)]
+    [expected] = after(*others, *(("ninth", ago) for ago in each(HOUR, 3))).arrivals["ninth"].expected
+    assert expected.share == pytest.approx(share, abs=0.03)
+
+
+def test_where_guesses_came_to_nothing_no_dear_machine_is_launched_for_one():
+    in_vain = [(f"job {day}", ago) for day in range(1, 9) for ago in each(HOUR, 3, until=day * DAY)]
+    known = after(*in_vain, *(("ninth", ago) for ago in each(HOUR, 3, until=HOUR)))
+    dear = a_fleet(CPU, replace(GPU, offerings=tuple(replace(offering, usd_per_hour=30.0) for offering in GPU.offerings)))
+    assert [foreseen(known, fleet, now=NOW - 180.0) for fleet in (FLEET, dear)] == [{"gpu": (1, "ninth comes at this time")}, {}]
 
 
 def test_one_job_that_is_announced_twice_over_comes_once():

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from autoscaler.domain import rhythms, sequels
-from autoscaler.domain.durations import Arrivals, Learned, Sequel
+from autoscaler.domain.durations import Arrivals, Borne, Learned, Sequel
 from autoscaler.domain.pools import PoolView
 
 _TIMES_KEPT = 20
@@ -20,13 +20,28 @@ class Arrival:
     at: float
 
 
-def note_arrivals(
-    before: Learned, arrived: Iterable[Arrival], pools: Mapping[str, PoolView], now: float
-) -> tuple[dict[str, Arrivals], dict[str, Sequel]]:
-    """Note what came, and look again for what announces it: arrivals and sequels as they are now."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """When jobs were asked for, as it is known now, what announces which, and what has come of guesses by the clock."""
+
+    arrivals: Mapping[str, Arrivals]
+    sequels: Mapping[str, Sequel]
+    rhythms: Mapping[str, Borne]
+
+
+def note_arrivals(before: Learned, arrived: Iterable[Arrival], pools: Mapping[str, PoolView], now: float) -> Noted:
+    """Note what came and what did not, and look again for what announces it."""
+    in_vain = [kind for seen in before.arrivals.values() for kind in rhythms.come_to_nothing(seen, now)]
+    borne = rhythms.note_borne(before.rhythms, true=(), false=in_vain)
     known = {job: _rolled_on(seen, now) for job, seen in before.arrivals.items()}
+    came = []
+    for arrival in arrived:
+        seen = known.pop(arrival.job, Arrivals(pool=arrival.pool, times=(), count=0))
+        borne = rhythms.note_borne(borne, true=rhythms.come_true(seen, arrival.at), false=())
+        known[arrival.job] = _noted(seen, arrival, borne)  # the jobs seen last stand last
+        came.append(arrival.job)
     follows = dict(before.sequels)
-    for job in [_note(known, arrival) for arrival in arrived]:
+    for job in came:
         pool = pools.get(known[job].pool)
         if pool is not None and sequels.is_time_to_look(known[job]):
             follows.pop(job, None)
@@ -34,7 +49,7 @@ def note_arrivals(
             if found is not None:
                 follows[job] = found
     kept = dict(list(known.items())[-_JOBS_KEPT:])
-    return kept, {job: sequel for job, sequel in follows.items() if job in kept}
+    return Noted(arrivals=kept, sequels={job: sequel for job, sequel in follows.items() if job in kept}, rhythms=borne)
 
 
 def _rolled_on(seen: Arrivals, now: float) -> Arrivals:
@@ -42,13 +57,10 @@ def _rolled_on(seen: Arrivals, now: float) -> Arrivals:
     return seen if expected is seen.expected else replace(seen, expected=expected)
 
 
-def _note(known: dict[str, Arrivals], arrival: Arrival) -> str:
-    """Note one, and say its job; the jobs seen last stand last."""
-    seen = known.pop(arrival.job, Arrivals(pool=arrival.pool, times=(), count=0))
-    known[arrival.job] = Arrivals(
+def _noted(seen: Arrivals, arrival: Arrival, borne: Mapping[str, Borne]) -> Arrivals:
+    return Arrivals(
         pool=arrival.pool,
         times=(*seen.times, round(arrival.at, 1))[-_TIMES_KEPT:],
         count=seen.count + 1,
-        expected=rhythms.expect(seen, arrival.at) if seen.times else (),
+        expected=rhythms.expect(seen, arrival.at, borne) if seen.times else (),
     )
-    return arrival.job

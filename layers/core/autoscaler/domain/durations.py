@@ -61,11 +61,20 @@ class StageSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """When a job that comes at the same time every period comes next, and how often it did."""
+    """When a job that comes at the same time every period comes next, and how likely. ``kind``: under which it is noted whether it does."""
 
     at: float
     period_seconds: float
     share: float
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Borne:
+    """How many guesses of a kind came true lately, and how many did not; those of long ago count less."""
+
+    true: float = 0.0
+    false: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +106,7 @@ class Learned:
     runs: Mapping[str, RunSeen] = field(default_factory=dict)
     stages: Mapping[str, StageSeen] = field(default_factory=dict)  # by project and number
     arrivals: Mapping[str, Arrivals] = field(default_factory=dict)  # by job
+    rhythms: Mapping[str, Borne] = field(default_factory=dict)  # by period, and how often the job had come: "3600 2/4"
     sequels: Mapping[str, Sequel] = field(default_factory=dict)  # by the job that follows
     streaks: Mapping[str, Streak] = field(default_factory=dict)  # by node
     succeeded_at: Mapping[str, float] = field(default_factory=dict)  # when a build last succeeded, by pool

@@ -56,7 +56,7 @@ def learn(situation: Situation, controller: str, results: Mapping[str, BuildResu
     begun = _begun(fresh, before, waiting)
     unseen = {builds[key][0].run: sighting for key, sighting, waited in begun if waited is None}
     arrived = _arrived(situation, controller, unseen) if before.seen_at else []
-    arrivals, sequels = note_arrivals(before, arrived, situation.pools_of(controller), now)
+    noted = note_arrivals(before, arrived, situation.pools_of(controller), now)
     gone = gone_since(before, view)
     streaks, succeeded_at = note_streaks(before, gone, results, view, now)
     learned = Learned(
@@ -67,8 +67,9 @@ def learn(situation: Situation, controller: str, results: Mapping[str, BuildResu
         samples=dict(list(samples.items())[-_JOBS_KEPT:]),
         running=running,
         waiting=waiting,
-        arrivals=arrivals,
-        sequels=sequels,
+        arrivals=noted.arrivals,
+        sequels=noted.sequels,
+        rhythms=noted.rhythms,
         seen_at=now,
         version=before.version,
     )
