@@ -264,6 +264,13 @@ BUGS = (
         found_by=("tests/unit/test_foresight.py",),
     ),
     Bug(
+        name="an agent is launched for a job that will be there long before it",
+        file="domain/outlook.py",
+        was="min(pool.boot_seconds, max(0.0, outlook.late))",
+        becomes="pool.boot_seconds",
+        found_by=("tests/unit/test_foresight.py",),
+    ),
+    Bug(
         name="what was announced and has come is still expected",
         file="domain/sequels.py",
         was="lately[len(_outcomes(lately, mine.times, now)) :]",

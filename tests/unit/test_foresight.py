@@ -228,6 +228,18 @@ def test_an_agent_is_kept_for_what_is_foreseen_and_no_longer():
         assert any(isinstance(step, Cordon) for step in decide.scale_down(snapshot, FLEET).steps) == goes
 
 
+@pytest.mark.parametrize(("seconds_to_go", "launched"), [(180.0, 1), (60.0, 1), (-60.0, 0)])
+def test_an_agent_is_kept_for_a_late_job_but_none_is_launched_that_would_come_later_still(seconds_to_go, launched):
+    """A job of each night, at $13.50 an hour: who is there spares it a boot; a minute late, one that is launched spares half a look."""
+    fleet = a_fleet(CPU, replace(GPU, offerings=tuple(replace(offering, usd_per_hour=13.5) for offering in GPU.offerings)))
+    known = after(*(("nightly", ago) for ago in each(DAY, 5, until=DAY - seconds_to_go)))
+    launches = [s.count for s in decide.scale_up(a_snapshot(a_view(), learned={"main": known}), fleet).steps if isinstance(s, Launch)]
+    record, node = an_agent(pool="gpu")
+    memory = a_memory(windows=an_empty_window(pool="gpu"))
+    there = decide.scale_down(a_snapshot(a_view(node), records=(record,), memory=memory, learned={"main": known}), fleet)
+    assert (sum(launches), [step for step in there.steps if isinstance(step, Cordon)]) == (launched, [])
+
+
 def test_as_many_agents_are_kept_for_what_is_foreseen_as_it_fills():
     """One job is foreseen, and two agents of four executors are idle."""
     fleet = a_fleet(CPU, replace(GPU, executors=4))

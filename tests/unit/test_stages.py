@@ -7,6 +7,7 @@ import pytest
 
 from autoscaler.domain import decide
 from autoscaler.domain.durations import Learned, RunSeen, StageSeen
+from autoscaler.domain.outlook import is_worth_keeping
 from autoscaler.domain.plan import Cordon, CreateBeacon, Launch, Uncordon
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.stages import Present, due, learn_stages, project_of
@@ -153,4 +154,4 @@ def test_limits_hold_for_what_is_foreseen():
 
 def test_nothing_is_due_where_nothing_was_learned():
     item, busy = an_item(1, label="cpu", run=RUN), an_agent(builds=(a_build(run=RUN),))[1]
-    assert due(a_snapshot(a_view(busy, items=(item,))).learned["main"], {}, LONG_AGO) == Counter()
+    assert due(a_snapshot(a_view(busy, items=(item,))).learned["main"], {}, LONG_AGO, is_worth_keeping) == Counter()

@@ -112,12 +112,15 @@ class LaunchWalk:
         """
         for name, due in foreseen.items():
             pool, detail = self._pools[name], f"{due.executors} executor{'s' * (due.executors > 1)} for what is to come: {due.why}"
+            bought = 0
             for number in range(due.executors):
                 slot = self._supply.soonest((name,))
                 if slot is None or slot.free_seconds > pool.boot_seconds:
-                    may_buy = number < due.stages or self._leaves_others_room(pool)
-                    if not (self._bring_back((pool.pool,), detail) or (may_buy and self._buy(pool, Reason.FORESEEN, detail))):
-                        break
+                    if not self._bring_back((pool.pool,), detail):
+                        may_buy = bought < due.launches and (number < due.stages or self._leaves_others_room(pool))
+                        if not (may_buy and self._buy(pool, Reason.FORESEEN, detail)):
+                            break
+                        bought += 1
                     slot = self._supply.soonest((name,))
                 if slot is not None:
                     self._supply.occupy(slot, self._learned.quantiles("", name).p50_seconds)

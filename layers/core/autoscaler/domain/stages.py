@@ -5,14 +5,16 @@ project and stage it is learned how long it takes, what comes then, in which poo
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 from autoscaler.domain.durations import Learned, RunSeen, StageSeen
 from autoscaler.domain.numbers import LOOK_GAP_SECONDS
-from autoscaler.domain.outlook import Outlook, is_worth
+from autoscaler.domain.outlook import Outlook
 from autoscaler.domain.pools import PoolView
+
+Worth = Callable[[Outlook, PoolView, int], bool]  # whether it is time, and an agent pays, for so many jobs
 
 _STAGES_TO_TRUST = 3
 _STAGES_AHEAD = 2
@@ -58,18 +60,18 @@ def project_of(job: str) -> str:
     return job.rpartition("/")[0] or job
 
 
-def due(learned: Learned, pools: Mapping[str, PoolView], now: float) -> Counter[str]:
-    """Count the executors that stages to come are worth having now, by pool: another look later they would come too late."""
+def due(learned: Learned, pools: Mapping[str, PoolView], now: float, is_worth: Worth) -> Counter[str]:
+    """Count the executors that stages to come are worth now, by pool: another look later they would come too late."""
     counts: Counter[str] = Counter()
     for run in learned.runs.values():
-        if needed := _due_of(learned, run, pools, now):
+        if needed := _due_of(learned, run, pools, now, is_worth):
             own = Counter(run.builds.values())  # these will have ended by then
             for name, count in needed.items():
                 counts[name] += max(0, count - own[name])
     return counts
 
 
-def _due_of(learned: Learned, run: RunSeen, pools: Mapping[str, PoolView], now: float) -> dict[str, int]:
+def _due_of(learned: Learned, run: RunSeen, pools: Mapping[str, PoolView], now: float, is_worth: Worth) -> dict[str, int]:
     """What one run will need: its next stage, and the one behind it where that comes as soon."""
     needed: dict[str, int] = {}
     stage, elapsed, ahead, share = run.stage, now - run.since_at, 0.0, 1.0
