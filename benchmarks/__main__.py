@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import baserock, cold, made_up, monthly, often, simulation, size
+from benchmarks import baserock, cold, dear, made_up, monthly, often, simulation, size
 from benchmarks.figures import Figures, machine
 
 SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
@@ -17,6 +17,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
     "simulation": simulation.measure,
     "baserock": baserock.measure,
     "made_up": made_up.measure,
+    "dear": dear.measure,
 }
 _HEAD = """# Benchmarks
 

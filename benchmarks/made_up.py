@@ -4,55 +4,25 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count as numbers
 from math import exp
 from random import Random
-from statistics import fmean
-from typing import Any
 
-from joblib import Parallel, delayed
-
-from benchmarks.figures import Figures, count
-from workbench.compare import FIXED
-from workbench.contest import OURS, POLICIES, Contest, play
+from benchmarks.contests import Load, contests
+from benchmarks.figures import Figures
 from workbench.fleets import fleet_for
 from workbench.traces import Row, Trace
 
 _HOURS, _HOUR, _DAY = 96.0, 3600.0, 86_400.0
 _MONDAY = 1_700_438_400.0  # midnight, UTC
-_SEEDS = (1, 2)
-_BOUND = "clairvoyant"
 
 
 def measure() -> Iterator[Figures]:
-    """Play every load by every policy at its default, from nothing."""
-    asked = [(name, policy, seed) for name in _LOADS for policy in POLICIES for seed in _SEEDS]
-    played = Parallel(n_jobs=-1)(delayed(_play)(*what) for what in asked)
-    results = dict(zip(asked, played, strict=True))
-    yield Figures(
-        "Made-up loads",
-        f"Four days each, from nothing, drawn by lot; {len(_SEEDS)} seeds; a look of ours every {FIXED['looks_every_seconds']:g} s, "
-        "rivals at their defaults. Total: the bill, and waiting at $20 an hour. Best: of those that killed no build; a static fleet is "
-        "sized by somebody who knows the load.",
-        ("load", "jobs", "ours", "p95", "best", "its total", "its p95", "ours to best", _BOUND),
-        tuple(_row(name, results) for name in _LOADS),
-    )
+    """Play them, from nothing."""
+    yield contests("Made-up loads", "Four days each, from nothing, drawn by lot", [_load(name) for name in _LOADS])
 
 
-def _play(name: str, policy: str, seed: int) -> dict[str, Any]:
+def _load(name: str) -> Load:
     rows = tuple(sorted(_LOADS[name](Random(name)), key=lambda row: row.queued_at))  # noqa: S311 - the same each time
     trace = Trace(name=name, start_at=_MONDAY, judged_at=_MONDAY, rows=rows, dropped=0)
-    settings = FIXED if policy == OURS else {}
-    return play(Contest(trace=trace, fleet=fleet_for(trace), hours=_HOURS, policy=policy, settings=settings, seed=seed))
-
-
-def _row(name: str, results: Mapping[tuple[str, str, int], dict[str, Any]]) -> tuple[str, ...]:
-    def mean(policy: str, what: str) -> float:
-        return fmean(results[name, policy, seed][what] for seed in _SEEDS)
-
-    rivals = [policy for policy in POLICIES if policy not in {OURS, _BOUND} and not mean(policy, "killed")]
-    best = min(rivals, key=lambda policy: mean(policy, "total_usd"))
-    ours, theirs = mean(OURS, "total_usd"), mean(best, "total_usd")
-    told = f"${ours:,.0f}", f"{mean(OURS, 'wait_p95_s'):.0f} s", best, f"${theirs:,.0f}", f"{mean(best, 'wait_p95_s'):.0f} s"
-    jobs = count(results[name, OURS, _SEEDS[0]]["jobs"])
-    return name, jobs, *told, f"{ours / theirs:.2f}", f"${mean(_BOUND, 'total_usd'):,.0f}"
+    return Load(name=name, trace=trace, fleet=fleet_for(trace), hours=_HOURS)
 
 
 def _always(_at: float) -> float:
