@@ -18,13 +18,13 @@ def measure() -> Iterator[Figures]:
     weeks = [load_trace(_LINKERD, hours=_WEEK_HOURS, skip_hours=week * _WEEK_HOURS) for week in range(3)]
     yield contests(
         "Dear machines",
-        f"linkerd's first three weeks, each from nothing, where every machine is a {_MACHINE} of $13.35 an hour",
+        f"linkerd's first three weeks, each from nothing, where every machine is a {_MACHINE} of $13.35 an hour and has so many executors",
         [_load(number, trace, executors) for executors in (1, 8) for number, trace in enumerate(weeks, start=1)],
     )
 
 
 def _load(week: int, trace: Trace, executors: int) -> Load:
-    name = f"week {week}, {executors} executor{'s' * (executors > 1)} a machine"
+    name = f"week {week}, {executors} executor{'s' * (executors > 1)}"
     return Load(name=name, trace=trace, fleet=_dear(trace, executors), hours=_WEEK_HOURS)
 
 
