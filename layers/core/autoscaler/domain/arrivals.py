@@ -32,12 +32,12 @@ class Noted:
 def note_arrivals(before: Learned, arrived: Iterable[Arrival], pools: Mapping[str, PoolView], now: float) -> Noted:
     """Note what came and what did not, and look again for what announces it."""
     in_vain = [kind for seen in before.arrivals.values() for kind in rhythms.come_to_nothing(seen, now)]
-    borne = rhythms.note_borne(before.rhythms, true=(), false=in_vain)
+    borne = rhythms.note_borne(before.rhythms, in_vain, came=False)
     known = {job: _rolled_on(seen, now) for job, seen in before.arrivals.items()}
     came = []
     for arrival in arrived:
         seen = known.pop(arrival.job, Arrivals(pool=arrival.pool, times=(), count=0))
-        borne = rhythms.note_borne(borne, true=rhythms.come_true(seen, arrival.at), false=())
+        borne = rhythms.note_borne(borne, rhythms.come_true(seen, arrival.at), came=True)
         known[arrival.job] = _noted(seen, arrival, borne)  # the jobs seen last stand last
         came.append(arrival.job)
     follows = dict(before.sequels)

@@ -41,13 +41,12 @@ def come_to_nothing(known: Arrivals, now: float) -> list[str]:
     return [e.kind for e in known.expected if e.kind and now > e.at + _TOLERANCE_SECONDS]
 
 
-def note_borne(borne: Mapping[str, Borne], true: Iterable[str], false: Iterable[str]) -> dict[str, Borne]:
-    """Note which guesses came true: where jobs come by the clock most do, where people's pushes only look like it, hardly any."""
+def note_borne(borne: Mapping[str, Borne], kinds: Iterable[str], *, came: bool) -> dict[str, Borne]:
+    """Note whether guesses came true: where jobs come by the clock most do, where people's pushes only look like it, hardly any."""
     noted = dict(borne)
-    for kinds, is_true in ((true, 1.0), (false, 0.0)):
-        for kind in kinds:
-            before = noted.get(kind, Borne())
-            noted[kind] = Borne(true=before.true * _BORNE_FADES + is_true, false=before.false * _BORNE_FADES + 1.0 - is_true)
+    for kind in kinds:
+        before = noted.get(kind, Borne())
+        noted[kind] = Borne(true=before.true * _BORNE_FADES + came, false=before.false * _BORNE_FADES + (not came))
     return noted
 
 
