@@ -17,14 +17,14 @@ def a_window(*peaks, guessed=0.0):
     return Window(opened_at=NOW - 7200, seen_at=NOW - 60, peaks=tuple((NOW - ago, needed) for ago, needed in peaks), guessed=guessed)
 
 
-def missed_of(window, *looks, executors=1, job_seconds=2 * BOOT):
+def missed_of(window, *looks, executors=1):
     """Agents that a burst needed, by number: after how many seconds, and the waits. ``looks``: (seconds from now, what is needed then)."""
     for at, needed in looks:
         burst = bursts.follow(window, needed, NOW + at, executors=executors, boot_seconds=BOOT)
         window = replace(window, burst=burst)
     if burst is None:
         return {}
-    found = bursts.missed(burst, executors=executors, boot_seconds=BOOT, job_seconds=job_seconds)
+    found = bursts.missed(burst, executors=executors, boot_seconds=BOOT)
     return {agent.number: (agent.seconds, round(agent.waits, 2)) for agent in found}
 
 
@@ -50,15 +50,9 @@ def test_where_nothing_is_remembered_nothing_begins():
     assert bursts.follow(None, Needed(present=5), NOW, executors=4, boot_seconds=BOOT) is None
 
 
-def test_of_jobs_shorter_than_a_boot_one_agent_spares_several_the_waiting():
-    """Five jobs that take half a boot each: the first agent runs one at once and one half a boot later, and so does the second."""
-    found = at_once(a_window((600, 3), (60, 0)), Needed(present=5), job_seconds=BOOT / 2)
-    assert [waits for _, waits in found.values()][:3] == [1.5, 1.5, 1.0]
-
-
-def test_all_agents_together_spare_each_job_one_wait():
-    found = at_once(a_window((60, 0)), Needed(present=3), job_seconds=BOOT / 10)
-    assert sum(waits for _, waits in found.values()) == pytest.approx(3.0, abs=0.02)
+def test_an_agent_spares_the_jobs_that_would_have_run_on_its_own_executors():
+    found = at_once(a_window((600, 3), (60, 0)), Needed(present=5), executors=2)
+    assert [waits for _, waits in found.values()] == [2.0, 2.0, 1.0]
 
 
 def test_a_burst_is_the_same_whether_it_is_seen_at_once_or_in_many_looks():

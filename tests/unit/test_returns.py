@@ -49,6 +49,16 @@ def test_an_operator_may_fix_it():
     assert keep({"1": within(480.0)}, fixed=77.0).seconds(1) == 77.0
 
 
+def test_what_keeping_spares_is_told_each_time_an_agent_is_not_needed_beside_giving_it_up_at_once():
+    """Kept for four minutes of the eight, on average, it costs $0.30; given up, a boot of $0.15 and the waiting of $1.67."""
+    assert keep({"1": within(480.0, times=1e6)}).spared_usd(1) == pytest.approx(COSTS.boot_usd + COSTS.wait_usd - 0.3, abs=0.01)
+
+
+@pytest.mark.parametrize("kept", [{"seen": {"1": within(28_800.0, times=1e6)}}, {"fixed": 600.0}])
+def test_where_it_is_given_up_at_once_or_an_operator_has_fixed_it_keeping_spares_nothing(kept):
+    assert keep(**kept).spared_usd(1) == pytest.approx(0.0, abs=1e-3)
+
+
 def test_demand_that_comes_back_soon_is_waited_for_and_no_longer():
     assert keep({"1": within(480.0)}).seconds(1) == 480.0
 

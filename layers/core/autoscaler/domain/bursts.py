@@ -56,17 +56,14 @@ def is_over(burst: Burst, now: float, boot_seconds: float) -> bool:
     return now - burst.rises[0][0] >= boot_seconds
 
 
-def missed(burst: Burst, *, executors: int, boot_seconds: float, job_seconds: float) -> Iterator[Missed]:
-    """Name the agents that a burst needed again. ``job_seconds``: how long a job usually runs there."""
+def missed(burst: Burst, *, executors: int, boot_seconds: float) -> Iterator[Missed]:
+    """Name the agents that a burst needed again, each with the waits of the jobs that would have run on its executors."""
     boot_seconds, there = max(boot_seconds, 1.0), burst.peaks[-1][1]
     came = list(_came(burst))
-    waits = [max(0.0, 1.0 - (at - came[n - n % executors][0]) / boot_seconds) if alone else 0.0 for n, (at, alone) in enumerate(came)]
-    spared_without = 0.0
-    for more in range(1, ceil(len(came) / executors) + 1):
-        at, _ = came[(more - 1) * executors]
-        spared = _spared(waits, more * executors, job_seconds / boot_seconds)
-        yield Missed(number=there + more, seconds=_seconds_since(burst.peaks, there + more, at), waits=spared - spared_without)
-        spared_without = spared
+    for more, first in enumerate(range(0, len(came), executors), start=1):
+        its_own, at = came[first : first + executors], came[first][0]
+        waits = sum(max(0.0, 1.0 - (later - at) / boot_seconds) for later, alone in its_own if alone)
+        yield Missed(number=there + more, seconds=_seconds_since(burst.peaks, there + more, at), waits=waits)
 
 
 def _came(burst: Burst) -> Iterator[tuple[float, bool]]:
@@ -87,17 +84,6 @@ def guessed_in_time(window: Window | None, needed: Needed, boot_seconds: float, 
     if window is None or not needed.guessed:
         return 0.0
     return min(float(needed.guessed), window.guessed + needed.guessed * (now - window.seen_at) / max(boot_seconds, 1.0))
-
-
-def _spared(waits: list[float], executors: int, boots_a_job: float) -> float:
-    """How much of their waits so many more executors spare to jobs: who is behind others waits for these."""
-    spared, behind = 0.0, 0.0
-    for first in range(0, len(waits), executors):
-        if behind >= 1.0:
-            break
-        spared += sum(max(0.0, wait - behind) for wait in waits[first : first + executors])
-        behind += boots_a_job
-    return spared
 
 
 def _seconds_since(peaks: tuple[tuple[float, int], ...], number: int, at: float) -> float:

@@ -206,6 +206,7 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
     walk.foresee(foreseen)
     for pool in floors:
         walk.keep_floor(pool)
+    walk.keep_up()
     walk.hedge()
     yield from walk.uncordons
     yield from walk.steps()

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-from autoscaler.domain.agents import Agent
+from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.bound import uncordon
 from autoscaler.domain.demand import Want
 from autoscaler.domain.durations import Learned
@@ -124,6 +124,23 @@ class LaunchWalk:
                     slot = self._supply.soonest((name,))
                 if slot is not None:
                     self._supply.occupy(slot, self._learned.quantiles("", name).p50_seconds)
+
+    def keep_up(self) -> None:
+        """Have the agents that the jobs which run and wait would fill, where they are needed again so soon that keeping them pays the boot.
+
+        The jobs that wait now may be done before they are there; those that come next are not.
+        """
+        for name, items in Counter(server for server, _ in self.starts.values()).items():
+            if (pool := self._pools.get(name)) is None:
+                continue
+            needed = items + sum(agent.busy_executors for agent in pool.agents if agent.phase is Phase.READY)
+            while (there := self._supply.executors(name)) < needed:
+                number = there // pool.pool.executors + 1
+                spared_usd, boot_usd = pool.keep.spared_usd(number), pool.keep.costs.boot_usd
+                if not (spared_usd > boot_usd and self._may_buy(pool) and self._leaves_others_room(pool)):
+                    break
+                detail = f"agent {number} is needed again so soon that keeping it spares ${spared_usd:.2f}, for a boot of ${boot_usd:.2f}"
+                self._buy(pool, Reason.FORESEEN, detail)
 
     def hedge(self) -> None:
         """Launch more than is needed where boots differ so much that it is worth it, and the limits are far."""

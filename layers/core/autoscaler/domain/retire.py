@@ -45,7 +45,7 @@ def watch(situation: Situation, controller: str, foreseen: Mapping[str, Foreseen
         return {}
     starved = starved_by_pool(situation.demands[controller])
     return {
-        pool.full_name: _look_on(situation, pool, _needed(pool, starved.get(name, 0), foreseen.get(name, NOTHING)))
+        pool.full_name: _look_on(pool, _needed(pool, starved.get(name, 0), foreseen.get(name, NOTHING)))
         for name, pool in situation.pools_of(controller).items()
     }
 
@@ -54,8 +54,8 @@ def _needed(pool: PoolView, starved: int, foreseen: Foreseen) -> Needed:
     return Needed(present=pool.in_use(starved), foreseen=foreseen.stages, guessed=foreseen.executors - foreseen.stages)
 
 
-def _look_on(situation: Situation, pool: PoolView, needed: Needed) -> Watched:
-    executors, boot, now = pool.pool.executors, pool.boot_seconds, situation.now
+def _look_on(pool: PoolView, needed: Needed) -> Watched:
+    executors, boot, now = pool.pool.executors, pool.boot_seconds, pool.now
     before = pool.window
     longest = max(pool.pool.idle_seconds or 0.0, pool.pool.max_idle_seconds)
     window = Window(
@@ -69,8 +69,7 @@ def _look_on(situation: Situation, pool: PoolView, needed: Needed) -> Watched:
     burst = before.burst if before else None
     if burst is None or not bursts.is_over(burst, now, boot):
         return Watched(window=window, returns=pool.returns, growths=pool.growths)
-    usual = situation.snapshot.learned[pool.controller].quantiles("", pool.pool.name).p50_seconds
-    missed = bursts.missed(burst, executors=executors, boot_seconds=boot, job_seconds=usual)
+    missed = bursts.missed(burst, executors=executors, boot_seconds=boot)
     return Watched(window=window, returns=note_returns(pool.returns, missed), growths=note_growth(pool.growths, burst))
 
 

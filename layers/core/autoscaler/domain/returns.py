@@ -84,9 +84,20 @@ class Keeping:
 
     def seconds(self, number: int) -> float:
         """How long the n-th agent is kept."""
-        if self.fixed_seconds is not None:
-            return self.fixed_seconds
-        return _cheapest_seconds(_believed(tuple(self.returns.items()), level_of(number)), self.costs, self.at_most_seconds)
+        return self._cheapest(number).seconds if self.fixed_seconds is None else self.fixed_seconds
+
+    def spared_usd(self, number: int) -> float:
+        """What that spares each time the n-th agent is not needed, beside giving it up at once; nothing where an operator has fixed it."""
+        return self._cheapest(number).spared_usd if self.fixed_seconds is None else 0.0
+
+    def _cheapest(self, number: int) -> "_Cheapest":
+        return _cheapest(_believed(tuple(self.returns.items()), level_of(number)), self.costs, self.at_most_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cheapest:
+    seconds: float
+    spared_usd: float
 
 
 @lru_cache(maxsize=1000)
@@ -109,16 +120,18 @@ def _together(levels: list[Returns]) -> Returns:
 
 
 @lru_cache(maxsize=1000)
-def _cheapest_seconds(returns: Returns, costs: Costs, at_most_seconds: float) -> float:
+def _cheapest(returns: Returns, costs: Costs, at_most_seconds: float) -> _Cheapest:
     """Try each edge: what came back before it was kept for, what came later was kept in vain and costs a boot and its waiting."""
-    best_usd, best = float("inf"), EDGES[0]
+    tried: list[tuple[float, float]] = []
     used, missed, waiting = 0.0, sum(returns.times), sum(returns.jobs)
     for low, high, times, jobs in zip((0.0, *EDGES), EDGES, returns.times, returns.jobs, strict=False):
+        if high > max(at_most_seconds, EDGES[0]):
+            break
         used, missed, waiting = used + times * (low + high) / 2, missed - times, waiting - jobs
         usd = (used + missed * high) * costs.usd_per_second + missed * costs.boot_usd + waiting * costs.wait_usd
-        if usd < best_usd and high <= max(at_most_seconds, EDGES[0]):
-            best_usd, best = usd, high
-    return best
+        tried.append((usd, high))
+    (at_once_usd, _), (usd, seconds) = tried[0], min(tried)
+    return _Cheapest(seconds, (at_once_usd - usd) / sum(returns.times))
 
 
 def needed_lately(window: Window, keep: Keeping, now: float) -> int:

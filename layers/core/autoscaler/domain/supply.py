@@ -1,6 +1,6 @@
 """Executors over time: which can take a build now, which will, and when."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
@@ -70,8 +70,14 @@ class Supply:
 
     def spare(self, server: str, within_seconds: float) -> int:
         """Count executors that nothing was planned on and that are there within that time."""
-        slots = {id(entry[2]): entry[2] for entry in self._heap(server)}
-        return sum(slot.spare and slot.free_seconds <= within_seconds for slot in slots.values())
+        return sum(slot.spare and slot.free_seconds <= within_seconds for slot in self._slots(server))
+
+    def executors(self, server: str) -> int:
+        """Count all its executors, also those that are on their way."""
+        return len(self._slots(server))
+
+    def _slots(self, server: str) -> Collection[Slot]:
+        return {id(entry[2]): entry[2] for entry in self._heap(server)}.values()
 
     def _heap(self, server: str) -> list[tuple[float, int, Slot]]:
         if count_them := self._uncounted.pop(server, None):
