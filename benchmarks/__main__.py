@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import baserock, cold, dear, made_up, monthly, often, simulation, size
+from benchmarks import baserock, cold, dear, made_up, monthly, often, short, simulation, size
 from benchmarks.figures import Figures, machine
 
 SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
@@ -18,6 +18,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
     "baserock": baserock.measure,
     "made_up": made_up.measure,
     "dear": dear.measure,
+    "short": short.measure,
 }
 _HEAD = """# Benchmarks
 
