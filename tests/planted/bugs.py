@@ -31,7 +31,7 @@ BUGS = (
     ),
     Bug(
         name="what retires comes back in a pool on hold",
-        file="domain/decide.py",
+        file="domain/walks.py",
         was="if agent.phase is Phase.RETIRING and not pool.on_hold and",
         becomes="if agent.phase is Phase.RETIRING and",
         found_by=("tests/unit/test_standing.py",),

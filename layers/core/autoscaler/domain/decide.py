@@ -16,12 +16,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from autoscaler.domain import giveup, looks, notices, retire
+from autoscaler.domain import giveup, looks, notices, retire, walks
 from autoscaler.domain.agents import Agent, Phase
-from autoscaler.domain.bound import bound, bring_back_bound, drain_again, let_resume, uncordon
+from autoscaler.domain.bound import bring_back_bound, drain_again, let_resume, uncordon
 from autoscaler.domain.breakers import failed_boots
 from autoscaler.domain.foresight import NOTHING
-from autoscaler.domain.launch import LaunchWalk
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.model import Fleet, beacon_spec
@@ -34,10 +33,8 @@ from autoscaler.domain.reasons import Reason
 from autoscaler.domain.remembering import remember, remember_request
 from autoscaler.domain.room import Room
 from autoscaler.domain.situation import Situation, assess
-from autoscaler.domain.slots import slots_left
 from autoscaler.domain.snapshot import Snapshot
 from autoscaler.domain.standing import Hold, Scope, asks_for
-from autoscaler.domain.supply import Slot, build_supply, ready_slots
 
 Decided = Iterable[Step | Held]
 _UNDONE_BY_A_PERSON = {MarkClass.OPERATOR, MarkClass.QUARANTINE}
@@ -96,7 +93,7 @@ def launch_some(snapshot: Snapshot, fleet: Fleet, order: LaunchSome) -> Plan:
     if intent_id in {intent.id for intent in snapshot.intents}:
         held = Held(pool=pool.name, controller=controller, reason=Reason.ALREADY_DONE, detail=f"request {order.request_id}")
         return _plan(situation, [held], situation.memory)
-    walk = _walk(situation, controller, Room(situation))
+    walk = walks.begin(situation, controller, Room(situation))
     view = situation.pools[controller, pool.name]
     planned = walk.order(view, order.count, order.reason)
     decided: list[Step | Held] = [*walk.steps(keep_until=situation.now + order.keep_seconds, intent_id=intent_id)]
@@ -203,7 +200,7 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
     foreseen, floors = situation.foreseen(controller), [pool for pool in situation.pools_of(controller).values() if pool.has_floor]
     if not (demand.wants or foreseen or floors):
         return
-    walk = _walk_the_queue(situation, controller, room)
+    walk = walks.walk_the_queue(situation, controller, room)
     walk.foresee(foreseen)
     for pool in floors:
         walk.keep_floor(pool)
@@ -216,20 +213,9 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
 
 def expected_starts(situation: Situation, controller: str) -> dict[int, tuple[str, float]]:
     """Of each ripe item that waits: whose executor it would take, a new agent's included, and in how many seconds."""
-    return _walk_the_queue(situation, controller, Room(situation)).starts if situation.snapshot.controllers[controller].complete else {}
-
-
-def _walk_the_queue(situation: Situation, controller: str, room: Room) -> LaunchWalk:
-    walk = _walk(situation, controller, room)
-    kept = {agent.record.instance_id for agent in bound(situation, controller)}
-    retiring = [
-        agent
-        for pool in situation.pools_of(controller).values()
-        for agent in pool.agents
-        if agent.phase is Phase.RETIRING and not pool.on_hold and agent.record.instance_id not in kept and not agent.instance_ended
-    ]
-    walk.run(situation.demands[controller].wants, retiring)
-    return walk
+    if not situation.snapshot.controllers[controller].complete:
+        return {}
+    return walks.walk_the_queue(situation, controller, Room(situation)).starts
 
 
 def _held_by_label(situation: Situation, controller: str) -> Iterable[Held]:
@@ -253,26 +239,6 @@ def _thawed(situation: Situation, decided: Decided) -> list[Step | Held]:
     for (controller, pool), hold in frozen.items():
         left.append(Held(pool=pool, controller=controller, reason=Reason.FROZEN, detail=hold.text(situation.now)))
     return left
-
-
-def _walk(situation: Situation, controller: str, room: Room) -> LaunchWalk:
-    snapshot = situation.snapshot
-    learned = snapshot.learned[controller]
-    pools = situation.pools_of(controller)
-    runs = situation.queued_runs(controller)
-    supply = build_supply(
-        snapshot.controllers[controller],
-        situation.fleet,
-        pools,
-        situation.expected(controller),
-        learned,
-        situation.now,
-        recovering=situation.recovering(controller),
-    )
-    for agent in bound(situation, controller):
-        for seconds in ready_slots(agent, learned, situation.now, runs):
-            supply.add(Slot(agent.pool.name, seconds))
-    return LaunchWalk(controller, pools, supply, room, learned, situation.now, runs, slots=slots_left(situation, controller))
 
 
 def _to_drain(situation: Situation, order: DrainSome | DrainNodes, decided: list[Step | Held]) -> list[Agent]:
