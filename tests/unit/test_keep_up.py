@@ -52,3 +52,8 @@ def test_where_an_operator_has_fixed_how_long_agents_are_kept_nothing_is_launche
 @pytest.mark.parametrize("limit", [{"max_agents": 3}, {"max_launches_per_hour": 1}])
 def test_it_leaves_half_of_every_shared_limit_to_others(limit):
     assert launched(comes_back_within(240.0), **limit) == []
+
+
+def test_it_leaves_half_of_a_pool_to_other_controllers_that_share_it():
+    for controllers, count in ((("main",), [(1, Reason.FORESEEN)]), (("main", "second"), [])):
+        assert launched(comes_back_within(240.0), pool=a_pool("cpu", max_agents=3, controllers=controllers)) == count

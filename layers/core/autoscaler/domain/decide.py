@@ -6,7 +6,8 @@ it is needed now and would be kept, since it is needed again so soon; and beside
 it pays that nobody waits for the slowest boot; never beyond a limit.
 
 An agent is given up by `scale_down` in three steps, none of which a build can be killed by:
-1. *cordon* what was not needed at any time inside the break-even window; builds on it go on, demand brings it back;
+1. *cordon* what was not needed at any time inside the break-even window, and what stands idle in the way of jobs that wait;
+   builds on it go on, demand brings it back;
 2. *look again*: it carries our mark, is idle, was idle in an earlier look, and no queue item waits for that very node;
 3. *terminate* then, after `control` has read that one node once more.
 Where a controller was not read completely, restarted lately or is about to shut down, none of the three happens.
@@ -21,6 +22,7 @@ from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.bound import bring_back_bound, drain_again, let_resume, uncordon
 from autoscaler.domain.breakers import failed_boots
 from autoscaler.domain.foresight import NOTHING
+from autoscaler.domain.giveway import give_way
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.model import Fleet, beacon_spec
@@ -45,7 +47,7 @@ def scale_up(snapshot: Snapshot, fleet: Fleet) -> Plan:
     situation = assess(snapshot, fleet)
     room = Room(situation)
     decided: list[Step | Held] = []
-    for controller in snapshot.controllers:
+    for controller in walks.in_turn(situation):
         decided += keep_beacon(situation, controller)
         decided += bring_back_bound(situation, controller)
         decided += launch_for_queue(situation, controller, room)
@@ -63,6 +65,7 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
     growths = {**situation.memory.growths, **{key: pool.growths for key, pool in watched.items() if pool.growths}}
     memory = replace(situation.memory, looks=seen, windows=windows, returns=returns, growths=growths)
     decided: list[Step | Held] = []
+    idle: list[Agent] = []
     for controller in snapshot.controllers:
         decided += bring_back_bound(situation, controller)
         decided += let_resume(situation, controller)
@@ -71,10 +74,13 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
             decided.append(Held(pool="", controller=controller, reason=reason, detail=problem))
             continue
         for name, pool in situation.pools_of(controller).items():
-            decided += retire.surplus(situation, pool, windows, foreseen[controller].get(name, NOTHING))
+            due = foreseen[controller].get(name, NOTHING)
+            decided += retire.surplus(situation, pool, windows, due)
+            idle += retire.idle_beyond_need(situation, pool, windows, due)
         decided += drain_again(situation, controller, _cordons(decided))
         decided += quarantine(situation, controller, _cordons(decided))
         decided += outdated(situation, controller, _cordons(decided))
+    decided += give_way(situation, idle, _cordons(decided))
     decided += strangers(situation)
     decided += giveup.drained(situation, seen)
     decided += giveup.repairs(situation, seen)

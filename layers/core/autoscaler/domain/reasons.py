@@ -19,6 +19,7 @@ class Reason(StrEnum):
     BUSY_BEFORE_RESTART = "busy-before-restart"
     DRAINED_BEFORE_RESTART = "drained-before-restart"
     SURPLUS = "surplus"
+    GIVES_WAY = "gives-way"
     DRAINED = "drained"
     BEACON = "beacon-missing"
     INTERRUPTED = "spot-interruption"

@@ -79,8 +79,7 @@ def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window],
     if not ready:
         return []
     window = windows[pool.full_name]
-    soon = window.peaks[-1][1] + ceil((foreseen.executors - foreseen.stages) / pool.pool.executors)
-    least = max(_floor(situation, pool), soon)
+    least = _least(situation, pool, window, foreseen)
     if len(ready) <= least:
         return []
     keeping = pool.keep
@@ -98,10 +97,28 @@ def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window],
     if minutes < keep:
         detail = f"{extra} agents seem too many, seen for {minutes:.0f} of {keep:.0f} min"
         return [Held(pool=pool.pool.name, controller=pool.controller, reason=Reason.WINDOW_OPEN, detail=detail)]
-    free_to_go = [a for a in ready if not situation.protected(a) and situation.now >= a.record.keep_until]
     detail = f"no more than {most} of {len(ready)} agents were needed at once for {keep:.0f} min"
-    chosen = least_missed(situation, free_to_go)[:extra]
+    chosen = least_missed(situation, _free_to_go(situation, ready))[:extra]
     return [cordon(situation, agent, MarkClass.RETIRE, Reason.SURPLUS, detail) for agent in chosen]
+
+
+def idle_beyond_need(situation: Situation, pool: PoolView, windows: Mapping[str, Window], foreseen: Foreseen) -> list[Agent]:
+    """Choose the agents that stand idle and are there only for what may come back: as many as are not needed now, nor soon."""
+    ready = [agent for agent in pool.agents if agent.phase is Phase.READY]
+    idle = [agent for agent in _free_to_go(situation, ready) if agent.idle]
+    if not idle or pool.on_hold:
+        return []
+    return least_missed(situation, idle)[: max(0, len(ready) - _least(situation, pool, windows[pool.full_name], foreseen))]
+
+
+def _least(situation: Situation, pool: PoolView, window: Window, foreseen: Foreseen) -> int:
+    """How many agents stay, whatever is learned: those needed now or for what is foreseen, and the pool's minimum."""
+    soon = window.peaks[-1][1] + ceil((foreseen.executors - foreseen.stages) / pool.pool.executors)
+    return max(_floor(situation, pool), soon)
+
+
+def _free_to_go(situation: Situation, agents: list[Agent]) -> list[Agent]:
+    return [a for a in agents if not situation.protected(a) and situation.now >= a.record.keep_until]
 
 
 def least_missed(situation: Situation, agents: list[Agent]) -> list[Agent]:

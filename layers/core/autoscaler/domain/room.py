@@ -1,7 +1,7 @@
 """The ceilings: how much room is left for launches, and which limit is the one that is hit."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from autoscaler.domain.agents import Agent
 from autoscaler.domain.limits import HOUR_SECONDS, launched_lately, living_records, missing_of, unrecorded
@@ -18,13 +18,13 @@ _SHARED = {Reason.FLEET_MAX_AGENTS, Reason.LAUNCH_RATE, Reason.USD_PER_HOUR}
 class Room:
     """What the limits still allow; taking from it is how a plan reserves."""
 
-    def __init__(self, situation: Situation) -> None:
-        """Count what lives and what was asked for, open launches included."""
+    def __init__(self, situation: Situation, without: Collection[str] = ()) -> None:
+        """Count what lives and what was asked for, open launches included. ``without``: instances that are taken to have left."""
         snapshot, fleet, memory = situation.snapshot, situation.fleet, situation.memory
         self._limits = fleet.limits
         self._trials = {name: trial for pool in fleet.pools.values() if (trial := on_trial(situation, name := pool.name))}
         self._booting = _booting(situation)
-        records = living_records(snapshot)
+        records = [record for record in living_records(snapshot) if record.instance_id not in without]
         open_intents = [intent for intent in snapshot.intents if intent.open]
         in_pools = Counter(record.pool for record in records)
         for intent in open_intents:
@@ -68,8 +68,9 @@ class Room:
         return 2 * (self._in_pool[pool.name] + 1) <= pool.max_agents and self.is_ample_for_others(pool, offerings)
 
     def is_ample_for_others(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
-        """Tell whether one more would leave half of each limit that pools share; the month's, which only fills, is left to what forbids."""
-        return all(2 * would_be <= limit for reason, would_be, limit, _ in self._with_one_more(pool, offerings) if reason in _SHARED)
+        """Tell whether one more would leave half of each limit that is shared; the month's, which only fills, is left to what forbids."""
+        shared = _SHARED if len(pool.controllers) == 1 else {*_SHARED, Reason.MAX_AGENTS}
+        return all(2 * would_be <= limit for reason, would_be, limit, _ in self._with_one_more(pool, offerings) if reason in shared)
 
     def _with_one_more(self, pool: Pool, offerings: Iterable[Offering]) -> tuple[tuple[Reason, float, float, str], ...]:
         """What one more agent, at the dearest of these prices, would make of all that is limited, and the limits."""

@@ -9,6 +9,12 @@ from autoscaler.domain.slots import slots_left
 from autoscaler.domain.supply import Slot, build_supply, ready_slots
 
 
+def in_turn(situation: Situation) -> list[str]:
+    """The controllers, first the one where a job has waited longest: limits may leave room for one of them only."""
+    demands = situation.demands
+    return sorted(demands, key=lambda name: max((want.item.waiting_seconds for want in demands[name].wants), default=0.0), reverse=True)
+
+
 def walk_the_queue(situation: Situation, controller: str, room: Room) -> LaunchWalk:
     """Give each job that waits the executor it would get, and plan the agents that this takes; what is planned is taken from ``room``."""
     walk = begin(situation, controller, room)

@@ -1,0 +1,136 @@
+"""Idle agents that are kept for what may come back, where a limit that they count against keeps jobs waiting."""
+
+import pytest
+
+from autoscaler.domain import decide
+from autoscaler.domain.memory import Life, Window
+from autoscaler.domain.plan import Cordon, Launch
+from autoscaler.domain.reasons import Reason
+from support.builders import (
+    LONG_AGO,
+    NOW,
+    a_build,
+    a_fleet,
+    a_memory,
+    a_pool,
+    a_snapshot,
+    a_view,
+    an_agent,
+    an_item,
+    an_offering,
+    cordoned,
+)
+
+GPU_JOB = (an_item(1, label="gpu"),)
+
+
+def needed_lately(most=3):
+    """Windows in which so many cpu agents were needed a minute ago: none is surplus."""
+    return {"main/cpu": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 60, most),))}
+
+
+def plan_of(*agents, items=GPU_JOB, pools=None, memory=None, view=None, decision=decide.scale_down, **limits):
+    """Decide for a pool of cpu agents that are kept, and one of gpu agents that has none."""
+    fleet = a_fleet(*(pools or (a_pool("cpu"), a_pool("gpu"))), **limits)
+    shown = a_view(*(node for _, node in agents), items=items, **(view or {}))
+    remembered = a_memory(windows=needed_lately(), **(memory or {}))
+    return decision(a_snapshot(shown, records=tuple(record for record, _ in agents), memory=remembered), fleet)
+
+
+def gone(*agents, **facts):
+    """The nodes that give way."""
+    return {step.node for step in plan_of(*agents, **facts).steps if isinstance(step, Cordon) and step.reason is Reason.GIVES_WAY}
+
+
+def test_an_idle_agent_gives_way_to_a_job_that_the_limit_keeps_waiting():
+    [step] = plan_of(an_agent(1), an_agent(2), max_agents=2).steps
+    assert (step.reason, step.mark.kind) == (Reason.GIVES_WAY, "retire")
+    assert step.detail == (
+        "it is idle, and takes the room of an agent that jobs wait for: one more would make 3 agents in the fleet, the limit is 2"
+    )
+
+
+def test_none_does_while_there_is_room():
+    assert gone(an_agent(1), an_agent(2), max_agents=3) == set()
+
+
+def test_none_does_for_a_job_that_is_not_ripe_or_that_no_launch_would_help():
+    agents = an_agent(1), an_agent(2)
+    assert gone(*agents, items=(an_item(1, label="gpu", waiting_seconds=1.0),), max_agents=2) == set()
+    assert gone(*agents, items=(an_item(1, label="sparc"),), max_agents=2) == set()
+    assert gone(*agents, max_agents=2, max_launches_per_hour=0) == set()
+
+
+def test_none_does_where_the_controller_takes_no_new_builds():
+    assert gone(an_agent(1), max_agents=1, view={"quieting_down": True}) == set()
+
+
+def test_the_one_that_was_idle_longest_goes():
+    memory = {"idle_since": {"i-1": NOW - 60, "i-2": NOW - 600, "i-3": NOW - 300}}
+    assert gone(an_agent(1), an_agent(2), an_agent(3), memory=memory, max_agents=3) == {"cpu-2"}
+
+
+def test_as_many_go_as_jobs_need_the_room_of():
+    items = tuple(an_item(number, label="gpu") for number in (1, 2))
+    assert len(gone(an_agent(1), an_agent(2), an_agent(3), items=items, max_agents=3)) == 2
+
+
+def test_those_that_leave_already_are_counted_first():
+    record, node = an_agent(2)
+    assert gone(an_agent(1), (record, cordoned(node)), max_agents=2) == set()
+
+
+def test_of_dollars_as_many_go_as_one_dear_agent_takes():
+    pools = a_pool("cpu"), a_pool("gpu", offerings=(an_offering("p4d.24xlarge", usd_per_hour=6.0),))
+    assert len(gone(an_agent(1), an_agent(2), an_agent(3), pools=pools, max_usd_per_hour=10.0)) == 2
+    assert gone(an_agent(1), an_agent(2), an_agent(3), pools=pools, max_usd_per_hour=5.0) == set()
+
+
+def test_an_agent_that_works_or_is_needed_soon_stays():
+    assert gone(an_agent(1, builds=(a_build(),)), max_agents=1) == set()
+    assert gone(an_agent(1), items=(*GPU_JOB, an_item(2, label="cpu", waiting_seconds=1.0)), max_agents=1) == set()
+
+
+@pytest.mark.parametrize("asked", [{"min_agents": 1}, {"warm_executors": 1}], ids=str)
+def test_what_an_operator_wants_to_be_there_stays(asked):
+    pools = a_pool("cpu", **asked), a_pool("gpu")
+    assert len(gone(an_agent(1), an_agent(2), pools=pools, max_agents=2)) == 1
+    assert gone(an_agent(1), pools=pools, max_agents=1) == set()
+
+
+def test_an_agent_that_a_queue_item_names_stays():
+    items = (*GPU_JOB, an_item(2, label="cpu-1", waiting_seconds=1.0))
+    assert gone(an_agent(1), items=items, max_agents=1) == set()
+
+
+def two_controllers(*, waiting=("main",)):
+    """A pool of one agent, which is idle on ``main``, and of which ``second`` has none; jobs wait on these controllers."""
+    record, node = an_agent(1)
+    views = (
+        a_view(node, items=()),
+        a_view(name="second", items=(an_item(1, label="cpu"),) if "second" in waiting else ()),
+    )
+    lives = {name: Life(session="s1", since_at=LONG_AGO) for name in ("main", "second")}
+    return a_snapshot(*views, records=(record,), memory=a_memory(windows=needed_lately(), lives=lives))
+
+
+def test_an_agent_on_one_controller_gives_way_to_a_job_on_another_that_shares_the_pool():
+    fleet = a_fleet(a_pool("cpu", max_agents=1, controllers=("main", "second")))
+    [step] = decide.scale_down(two_controllers(waiting=("second",)), fleet).steps
+    assert (step.controller, step.node, step.reason) == ("main", "cpu-1", Reason.GIVES_WAY)
+    assert decide.scale_down(two_controllers(waiting=()), fleet).steps == ()
+
+
+def test_an_agent_of_another_pool_does_not_where_only_the_pool_is_full():
+    cpu, gpu = an_agent(1), an_agent(2, pool="gpu", builds=(a_build(elapsed_seconds=0.0, estimate_seconds=9000.0),))
+    assert gone(cpu, gpu, pools=(a_pool("cpu"), a_pool("gpu", max_agents=1))) == set()
+
+
+@pytest.mark.parametrize("first", ["main", "second"])
+def test_the_controller_whose_job_has_waited_longest_launches_first(first):
+    pool = a_pool("cpu", max_agents=1, controllers=("main", "second"))
+    views = (
+        a_view(name=name, items=(an_item(1, label="cpu", waiting_seconds=300.0 if name == first else 200.0),)) for name in pool.controllers
+    )
+    plan = decide.scale_up(a_snapshot(*views), a_fleet(pool))
+    assert [step.controller for step in plan.steps if isinstance(step, Launch)] == [first]
