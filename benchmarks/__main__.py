@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import baserock, cold, dear, made_up, monthly, often, short, simulation, size
+from benchmarks import baserock, cold, dear, full, made_up, monthly, often, parts, short, simulation, size
 from benchmarks.figures import Figures, machine
 
 SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
@@ -19,6 +19,8 @@ SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
     "made_up": made_up.measure,
     "dear": dear.measure,
     "short": short.measure,
+    "full": full.measure,
+    "parts": parts.measure,
 }
 _HEAD = """# Benchmarks
 

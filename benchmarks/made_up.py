@@ -16,7 +16,12 @@ _MONDAY = 1_700_438_400.0  # midnight, UTC
 
 def measure() -> Iterator[Figures]:
     """Play them, from nothing."""
-    yield contests("Made-up loads", "Four days each, from nothing, drawn by lot", [_load(name) for name in _LOADS])
+    yield contests("Made-up loads", "Four days each, from nothing, drawn by lot", loads())
+
+
+def loads() -> list[Load]:
+    """All of them."""
+    return [_load(name) for name in _LOADS]
 
 
 def _load(name: str) -> Load:

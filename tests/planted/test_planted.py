@@ -1,4 +1,4 @@
-"""Every known way to kill or to leak, planted one at a time: the tests must find each. It is by this that they are judged."""
+"""Every known way to kill, to leak or to waste, planted one at a time: the tests must find each. It is by this that they are judged."""
 
 import os
 import shutil
@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from planted.bugs import BUGS
+from planted.costly import COSTLY
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "layers" / "core" / "autoscaler"
 _TESTS_FAILED = 1  # pytest's own: 0 is all passed, 2 and more that something else went wrong
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+@pytest.mark.parametrize("bug", [*BUGS, *COSTLY], ids=lambda bug: bug.name)
 def test_the_suite_finds(bug, tmp_path, record_property):
     patched = tmp_path / "layer"
     shutil.copytree(SOURCE, patched / "autoscaler", ignore=shutil.ignore_patterns("__pycache__"))

@@ -34,9 +34,10 @@ def give_way(situation: Situation, idle: list[Agent], cordoned: Collection[Cordo
         return _launches(situation, leaving | {agent.record.instance_id for agent in in_the_way[:first]})[0]
 
     most = launches_without(len(in_the_way))
-    if most == with_them:
-        return
-    for agent in in_the_way[: bisect_left(range(len(in_the_way)), most, key=launches_without)]:
+    fewest = most - with_them  # where dollars are short, a dear agent takes the room of several
+    if fewest and launches_without(fewest) < most:
+        fewest = bisect_left(range(len(in_the_way)), most, lo=fewest, key=launches_without)
+    for agent in in_the_way[:fewest]:
         detail = f"it is idle, and takes the room of an agent that jobs wait for: {refused[0].detail}"
         yield cordon(situation, agent, MarkClass.RETIRE, Reason.GIVES_WAY, detail)
 
