@@ -27,8 +27,8 @@ def measure() -> Iterator[Figures]:
     totals = {(load.name, part): total for (load, part), total in zip(asked, played, strict=True)}
     yield Figures(
         "What the parts of the learning are worth",
-        "Total (the bill, and waiting at $20 an hour) with everything, and how much more it is without each part; one seed, which alone moves "
-        "a total by one or two per cent. Weeks after the first with a week of lead-in; made-up loads as above.",
+        "Total (the bill, and waiting at $20 an hour) with everything, and how much more it is without each part; one seed, "
+        "which alone moves a total by one or two per cent. Weeks after the first with a week of lead-in; made-up loads as above.",
         ("load", "with everything", *(f"without {part}" for part in PARTS)),
         tuple((load.name, *_row([totals[load.name, part] for part in (_NOTHING, *PARTS)])) for load in loads),
     )

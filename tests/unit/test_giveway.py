@@ -1,5 +1,7 @@
 """Idle agents that are kept for what may come back, where a limit that they count against keeps jobs waiting."""
 
+from dataclasses import replace
+
 import pytest
 
 from autoscaler.domain import decide
@@ -86,6 +88,13 @@ def test_of_dollars_as_many_go_as_one_dear_agent_takes():
     assert gone(an_agent(1), an_agent(2), an_agent(3), pools=pools, max_usd_per_hour=5.0) == set()
 
 
+def test_a_dear_agent_goes_alone_for_several_cheap_ones():
+    pools = a_pool("cpu", offerings=(an_offering("p4d.24xlarge", usd_per_hour=9.0),)), a_pool("gpu")
+    agents = [(replace(record, usd_per_hour=9.0), node) for record, node in (an_agent(1), an_agent(2))]
+    items = tuple(an_item(number, label="gpu") for number in (1, 2, 3))
+    assert len(gone(*agents, pools=pools, items=items, max_usd_per_hour=18.0)) == 1
+
+
 def test_an_agent_that_works_or_is_needed_soon_stays():
     assert gone(an_agent(1, builds=(a_build(),)), max_agents=1) == set()
     assert gone(an_agent(1), items=(*GPU_JOB, an_item(2, label="cpu", waiting_seconds=1.0)), max_agents=1) == set()
@@ -119,6 +128,21 @@ def test_an_agent_on_one_controller_gives_way_to_a_job_on_another_that_shares_th
     [step] = decide.scale_down(two_controllers(waiting=("second",)), fleet).steps
     assert (step.controller, step.node, step.reason) == ("main", "cpu-1", Reason.GIVES_WAY)
     assert decide.scale_down(two_controllers(waiting=()), fleet).steps == ()
+
+
+def test_where_both_the_fleet_and_a_pool_are_full_the_agent_of_that_pool_goes_first():
+    """The one that is idle longer would make room in the fleet, but none for the job that needs the pool's."""
+    fleet = a_fleet(a_pool("cpu"), a_pool("gpu", max_agents=1, controllers=("main", "second")), a_pool("arm"), max_agents=2)
+    cpu, gpu = an_agent(1), an_agent(2, pool="gpu")
+    views = a_view(cpu[1], gpu[1], items=(an_item(1, label="arm"),)), a_view(name="second", items=(an_item(2, label="gpu"),))
+    windows = {f"main/{pool}": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 60, 1),)) for pool in ("cpu", "gpu")}
+    lives = {name: Life(session="s1", since_at=LONG_AGO) for name in ("main", "second")}
+    memory = a_memory(windows=windows, lives=lives, idle_since={"i-1": NOW - 600, "i-2": NOW - 60})
+    steps = decide.scale_down(a_snapshot(*views, records=(cpu[0], gpu[0]), memory=memory), fleet).steps
+    assert {step.node for step in steps if isinstance(step, Cordon)} == {"cpu-1", "gpu-2"}
+    few = replace(views[0], items=())
+    [step] = decide.scale_down(a_snapshot(few, views[1], records=(cpu[0], gpu[0]), memory=memory), fleet).steps
+    assert step.node == "gpu-2"
 
 
 def test_an_agent_of_another_pool_does_not_where_only_the_pool_is_full():

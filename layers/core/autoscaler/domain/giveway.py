@@ -21,25 +21,29 @@ _SHARED_BY_POOLS = {Reason.FLEET_MAX_AGENTS, Reason.USD_PER_HOUR, Reason.USD_PER
 
 def give_way(situation: Situation, idle: list[Agent], cordoned: Collection[Cordon]) -> Iterator[Cordon]:
     """Cordon those of these agents that jobs need the room of, idle longest first. ``cordoned``: what this pass takes already."""
-    if not idle or not any(want.mature for demand in situation.demands.values() for want in demand.wants):
+    if not idle or not _may_be_refused(situation):
         return
     leaving = _leaving(situation, cordoned)
     with_them, refused = _launches(situation, leaving)
-    in_the_way = [agent for agent in idle if _counts_against(agent, refused) and agent.record.instance_id not in leaving]
-    if not in_the_way:
-        return
-    in_the_way.sort(key=lambda agent: situation.memory.idle_since.get(agent.record.instance_id, situation.now))
+    in_the_way = _in_the_way(situation, idle, leaving, refused)
 
     def launches_without(first: int) -> int:
         return _launches(situation, leaving | {agent.record.instance_id for agent in in_the_way[:first]})[0]
 
-    most = launches_without(len(in_the_way))
-    fewest = most - with_them  # where dollars are short, a dear agent takes the room of several
-    if fewest and launches_without(fewest) < most:
-        fewest = bisect_left(range(len(in_the_way)), most, lo=fewest, key=launches_without)
+    most = launches_without(len(in_the_way)) if in_the_way else with_them
+    if most <= with_them:
+        return
+    fewest = bisect_left(range(len(in_the_way)), most, key=launches_without)
     for agent in in_the_way[:fewest]:
         detail = f"it is idle, and takes the room of an agent that jobs wait for: {refused[0].detail}"
         yield cordon(situation, agent, MarkClass.RETIRE, Reason.GIVES_WAY, detail)
+
+
+def _may_be_refused(situation: Situation) -> bool:
+    """Tell whether the limits might not allow each job that waits an agent of its own: no walk is needed to see that they do."""
+    wants = [want for demand in situation.demands.values() for want in demand.wants if want.mature]
+    room, pools = Room(situation), {pool.name: pool for want in wants for pool in want.pools}
+    return not all(room.has_room_for(len(wants), pool) for pool in pools.values())
 
 
 def _launches(situation: Situation, leaving: frozenset[str]) -> tuple[int, list[Held]]:
@@ -55,8 +59,13 @@ def _launches(situation: Situation, leaving: frozenset[str]) -> tuple[int, list[
     return count, refused
 
 
-def _counts_against(agent: Agent, refused: list[Held]) -> bool:
-    return any(held.reason in _SHARED_BY_POOLS or held.pool == agent.pool.name for held in refused)
+def _in_the_way(situation: Situation, idle: list[Agent], leaving: Collection[str], refused: list[Held]) -> list[Agent]:
+    """Those that count against what was refused: idle longest first, but before all others those of a pool that is full itself."""
+    full = {held.pool for held in refused if held.reason is Reason.MAX_AGENTS}
+    shared = any(held.reason in _SHARED_BY_POOLS for held in refused)
+    counting = [a for a in idle if a.record.instance_id not in leaving and (shared or a.pool.name in full)]
+    since = situation.memory.idle_since
+    return sorted(counting, key=lambda agent: (agent.pool.name not in full, since.get(agent.record.instance_id, situation.now)))
 
 
 def _leaving(situation: Situation, cordoned: Collection[Cordon]) -> frozenset[str]:

@@ -56,7 +56,7 @@ class Room:
 
     def refusal(self, pool: Pool, offerings: Iterable[Offering]) -> tuple[Reason, str] | None:
         """Name the limit that forbids one more agent at the dearest of these prices; None when there is room."""
-        for reason, would_be, limit, unit in self._with_one_more(pool, offerings):
+        for reason, would_be, limit, unit in self._with_more(pool, offerings):
             if would_be > limit + 1e-9:
                 return reason, f"one more would make {would_be:g} {unit}, the limit is {limit:g}"
         if pool.name in self._trials and self._booting.get(pool.name):
@@ -70,16 +70,20 @@ class Room:
     def is_ample_for_others(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
         """Tell whether one more would leave half of each limit that is shared; the month's, which only fills, is left to what forbids."""
         shared = _SHARED if len(pool.controllers) == 1 else {*_SHARED, Reason.MAX_AGENTS}
-        return all(2 * would_be <= limit for reason, would_be, limit, _ in self._with_one_more(pool, offerings) if reason in shared)
+        return all(2 * would_be <= limit for reason, would_be, limit, _ in self._with_more(pool, offerings) if reason in shared)
 
-    def _with_one_more(self, pool: Pool, offerings: Iterable[Offering]) -> tuple[tuple[Reason, float, float, str], ...]:
-        """What one more agent, at the dearest of these prices, would make of all that is limited, and the limits."""
-        usd = max(offering.usd_per_hour for offering in offerings)
-        limits, month = self._limits, self._month + usd * MONTH_RESERVE_SECONDS / HOUR_SECONDS
+    def has_room_for(self, agents: int, pool: Pool) -> bool:
+        """Tell whether so many more agents of a pool, at its dearest prices, would exceed no limit."""
+        return all(would_be <= limit for _, would_be, limit, _ in self._with_more(pool, pool.offerings, agents))
+
+    def _with_more(self, pool: Pool, offerings: Iterable[Offering], agents: int = 1) -> tuple[tuple[Reason, float, float, str], ...]:
+        """What so many more agents, at the dearest of these prices, would make of all that is limited, and the limits."""
+        limits, usd = self._limits, agents * max(offering.usd_per_hour for offering in offerings)
+        month = self._month + usd * MONTH_RESERVE_SECONDS / HOUR_SECONDS
         return (
-            (Reason.MAX_AGENTS, self._in_pool[pool.name] + 1, pool.max_agents, "agents in the pool"),
-            (Reason.FLEET_MAX_AGENTS, self.agents + 1, limits.max_agents, "agents in the fleet"),
-            (Reason.LAUNCH_RATE, self.launched + 1, limits.max_launches_per_hour, "launches within the hour"),
+            (Reason.MAX_AGENTS, self._in_pool[pool.name] + agents, pool.max_agents, "agents in the pool"),
+            (Reason.FLEET_MAX_AGENTS, self.agents + agents, limits.max_agents, "agents in the fleet"),
+            (Reason.LAUNCH_RATE, self.launched + agents, limits.max_launches_per_hour, "launches within the hour"),
             (Reason.USD_PER_HOUR, self._rate + usd, limits.max_usd_per_hour, "dollars per hour"),
             (Reason.USD_PER_MONTH, month, limits.max_usd_per_month, "dollars in the month"),
         )
