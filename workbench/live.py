@@ -55,11 +55,17 @@ def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("agent hours", f"{result['agent_hours']:.1f}"),
         ("bill", f"${result['usd']:,.2f}"),
-        ("agents launched, terminated", f"{result['launches']}, {result['terminations']}"),
+        ("agents launched, terminated, kept as a minimum", f"{result['launches']}, {result['terminations']}, {_kept(result)}"),
         ("instances left over, nodes left over", f"{result['leaked_instances']}, {result['leaked_nodes']}"),
         ("passes, errors", f"{result['passes']}, {result['errors']}"),
         ("took", f"{result['took_s']:.0f} s"),
     ]
+
+
+def _kept(result: dict[str, Any]) -> int:
+    """Those that run still and are not left over: the fleet file asks for them."""
+    kept: int = result["launches"] - result["terminations"] - result["leaked_instances"]
+    return kept
 
 
 def _pools(run: Run) -> Table:
