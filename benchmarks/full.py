@@ -17,7 +17,7 @@ def measure() -> Iterator[Figures]:
     """Play the MXNet CI's busiest days with ever fewer agents allowed."""
     yield contests(
         "Full fleets",
-        "two days of the MXNet CI on the example's fleet, whose pools may together have no more agents than this (and need not have any)",
+        "Two days of the MXNet CI on the example's fleet, whose pools may together have no more agents than this (and need not have any)",
         [_load(limit) for limit in _LIMITS],
     )
 
