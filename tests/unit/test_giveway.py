@@ -5,14 +5,17 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain import decide
-from autoscaler.domain.memory import Life, Window
+from autoscaler.domain.marks import MarkClass
+from autoscaler.domain.memory import Life, Stuck, Window
 from autoscaler.domain.plan import Cordon, Launch
 from autoscaler.domain.reasons import Reason
+from autoscaler.domain.snapshot import Wait
 from support.builders import (
     LONG_AGO,
     NOW,
     a_build,
     a_fleet,
+    a_mark,
     a_memory,
     a_pool,
     a_snapshot,
@@ -37,6 +40,11 @@ def plan_of(*agents, items=GPU_JOB, pools=None, memory=None, view=None, decision
     shown = a_view(*(node for _, node in agents), items=items, **(view or {}))
     remembered = a_memory(windows=needed_lately(), **(memory or {}))
     return decision(a_snapshot(shown, records=tuple(record for record, _ in agents), memory=remembered), fleet)
+
+
+def waits_for(node):
+    """A pipeline that goes on where it was: on this very node."""
+    return an_item(2, why=Wait(for_executor=False, nodes=(node,)), buildable=False)
 
 
 def gone(*agents, **facts):
@@ -82,6 +90,24 @@ def test_those_that_leave_already_are_counted_first():
     assert gone(an_agent(1), (record, cordoned(node)), max_agents=2) == set()
 
 
+@pytest.mark.parametrize(
+    "remembered",
+    [{"kept": frozenset({"i-2"})}, {"stuck": {"i-2": Stuck(since_at=NOW - 600, tried_at=NOW - 60)}}],
+    ids=["kept for a person to look at", "EC2 does not let it be terminated"],
+)
+def test_one_that_is_out_of_use_and_does_not_leave_makes_no_room(remembered):
+    record, node = an_agent(2)
+    agents = an_agent(1), (record, cordoned(node, a_mark(MarkClass.QUARANTINE)))
+    assert gone(*agents, memory=remembered, max_agents=2) == {"cpu-1"}
+
+
+def test_one_that_is_out_of_use_while_a_queue_item_waits_for_it_makes_no_room():
+    record, node = an_agent(2)
+    items = (*GPU_JOB, waits_for("cpu-2"))
+    agents = an_agent(1), (record, cordoned(node, a_mark(MarkClass.OPERATOR)))
+    assert gone(*agents, items=items, max_agents=2) == {"cpu-1"}
+
+
 def test_of_dollars_as_many_go_as_one_dear_agent_takes():
     pools = a_pool("cpu"), a_pool("gpu", offerings=(an_offering("p4d.24xlarge", usd_per_hour=6.0),))
     assert len(gone(an_agent(1), an_agent(2), an_agent(3), pools=pools, max_usd_per_hour=10.0)) == 2
@@ -108,7 +134,7 @@ def test_what_an_operator_wants_to_be_there_stays(asked):
 
 
 def test_an_agent_that_a_queue_item_names_stays():
-    items = (*GPU_JOB, an_item(2, label="cpu-1", waiting_seconds=1.0))
+    items = (*GPU_JOB, waits_for("cpu-1"))
     assert gone(an_agent(1), items=items, max_agents=1) == set()
 
 

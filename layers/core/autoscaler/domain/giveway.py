@@ -69,6 +69,8 @@ def _in_the_way(situation: Situation, idle: list[Agent], leaving: Collection[str
 
 
 def _leaving(situation: Situation, cordoned: Collection[Cordon]) -> frozenset[str]:
-    """Agents that take no builds any more and have none: their room is as good as free."""
-    nodes = {(step.controller, step.node) for step in cordoned}
-    return frozenset(a.record.instance_id for a in situation.agents if a.idle and (a.mark or (a.record.controller, a.record.node) in nodes))
+    """Agents that take no builds any more and have none: their room is as good as free, but for those that something holds."""
+    nodes, memory = {(step.controller, step.node) for step in cordoned}, situation.memory
+    out_of_use = [a for a in situation.agents if a.idle and (a.mark or (a.record.controller, a.record.node) in nodes)]
+    held = {*memory.kept, *memory.stuck}
+    return frozenset(a.record.instance_id for a in out_of_use if a.record.instance_id not in held and not situation.protected(a))
