@@ -11,23 +11,25 @@ from workbench.fleets import fleet_for
 from workbench.traces import Row, Trace
 
 _HOURS, _HOUR, _DAY = 96.0, 3600.0, 86_400.0
+_LOTS = (1, 2, 3)
 _MONDAY = 1_700_438_400.0  # midnight, UTC
 
 
 def measure() -> Iterator[Figures]:
     """Play them, from nothing."""
-    yield contests("Made-up loads", "Four days each, from nothing, drawn by lot", loads())
+    yield contests("Made-up loads", "Four days each, from nothing, each run's load drawn by another lot", loads())
 
 
 def loads() -> list[Load]:
-    """All of them."""
-    return [_load(name) for name in _LOADS]
+    """All of them, each drawn some times: where a day's few bursts decide, one lot says little."""
+    return [_load(name, lot) for name in _LOADS for lot in _LOTS]
 
 
-def _load(name: str) -> Load:
-    rows = tuple(sorted(_LOADS[name](Random(name)), key=lambda row: row.queued_at))  # noqa: S311 - the same each time
+def _load(name: str, lot: int) -> Load:
+    chance = Random(f"{name}, {lot}")  # noqa: S311 - the same each time
+    rows = tuple(sorted(_LOADS[name](chance), key=lambda row: row.queued_at))
     trace = Trace(name=name, start_at=_MONDAY, judged_at=_MONDAY, rows=rows, dropped=0)
-    return Load(name=name, trace=trace, fleet=fleet_for(trace), hours=_HOURS)
+    return Load(name=name, trace=trace, fleet=fleet_for(trace), hours=_HOURS, seed=lot)
 
 
 def _always(_at: float) -> float:

@@ -1,6 +1,8 @@
 """What each part of the learning is worth: ours without it, on recorded weeks and made-up loads."""
 
+from collections import defaultdict
 from collections.abc import Iterator
+from statistics import fmean
 
 from joblib import Parallel, delayed
 
@@ -24,13 +26,17 @@ def measure() -> Iterator[Figures]:
     loads = [*_recorded(), *made_up.loads()]
     asked = [(load, part) for load in loads for part in (_NOTHING, *PARTS)]
     played = Parallel(n_jobs=-1)(delayed(_total_usd)(*what) for what in asked)
-    totals = {(load.name, part): total for (load, part), total in zip(asked, played, strict=True)}
+    totals: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    for (load, part), total in zip(asked, played, strict=True):
+        totals[load.name, part].append(total)
     yield Figures(
         "What the parts of the learning are worth",
-        "Total (the bill, and waiting at $20 an hour) with everything, and how much more it is without each part; one seed, "
-        "which alone moves a total by one or two per cent. Weeks after the first with a week of lead-in; made-up loads as above.",
+        "Total (the bill, and waiting at $20 an hour) with everything, and how much more it is without each part. Recorded weeks: one "
+        "run, which alone moves a total by one or two per cent, after the first with a week of lead-in. Made-up loads: as above.",
         ("load", "with everything", *(f"without {part}" for part in PARTS)),
-        tuple((load.name, *_row([totals[load.name, part] for part in (_NOTHING, *PARTS)])) for load in loads),
+        tuple(
+            (name, *_row([fmean(totals[name, part]) for part in (_NOTHING, *PARTS)])) for name in dict.fromkeys(load.name for load in loads)
+        ),
     )
 
 
@@ -46,7 +52,7 @@ def _recorded() -> Iterator[Load]:
 
 def _total_usd(load: Load, part: str) -> float:
     settings = {**FIXED, WITHOUT: part} if part else FIXED
-    total: float = play(Contest(trace=load.trace, fleet=load.fleet, hours=load.hours, settings=settings))["total_usd"]
+    total: float = play(Contest(trace=load.trace, fleet=load.fleet, hours=load.hours, settings=settings, seed=load.seed))["total_usd"]
     return total
 
 
