@@ -67,4 +67,4 @@ def _row(name: str, results: _Results) -> tuple[str, ...]:
     best = min(rivals, key=lambda policy: mean(policy, "total_usd"))
     ours, theirs = mean(OURS, "total_usd"), mean(best, "total_usd")
     told = f"${ours:,.0f}", f"{mean(OURS, 'wait_p95_s'):.0f} s", best, f"${theirs:,.0f}", f"{mean(best, 'wait_p95_s'):.0f} s"
-    return name, count(round(mean(OURS, "jobs"))), *told, f"{ours / theirs:.2f}", f"${mean(_BOUND, 'total_usd'):,.0f}"
+    return name, count(mean(OURS, "jobs")), *told, f"{ours / theirs:.2f}", f"${mean(_BOUND, 'total_usd'):,.0f}"
