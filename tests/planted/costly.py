@@ -81,6 +81,20 @@ COSTLY = (
         found_by=("tests/unit/test_hedging.py",),
     ),
     Bug(
+        name="what was added for fear of slow boots is added at every look",
+        file="domain/launch.py",
+        was="pool.hedges(-(-items // executors), items) - spare, 0",
+        becomes="pool.hedges(-(-items // executors), items), 0",
+        found_by=("tests/unit/test_hedging.py",),
+    ),
+    Bug(
+        name="agents that are nearly there are hedged",
+        file="domain/launch.py",
+        was="_EARLY * (boot := self._pools[server].boot_seconds) < seconds <= boot",
+        becomes="0.0 < seconds <= self._pools[server].boot_seconds",
+        found_by=("tests/unit/test_hedging.py",),
+    ),
+    Bug(
         name="guesses take the room that other pools' jobs need",
         file="domain/launch.py",
         was="number < due.stages or self._leaves_others_room(pool)",

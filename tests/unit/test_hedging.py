@@ -10,7 +10,7 @@ from autoscaler.domain.hedging import worth_adding
 from autoscaler.domain.memory import CoolOff
 from autoscaler.domain.plan import Launch
 from autoscaler.domain.reasons import Reason
-from support.builders import NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_item, an_offering
+from support.builders import NOW, a_fleet, a_memory, a_pool, a_record, a_snapshot, a_view, an_item, an_offering
 
 # From two minutes and a quarter to four, evenly.
 UNEVEN = tuple(135.0 + 108.0 * n / 19 for n in range(20))
@@ -76,12 +76,13 @@ def test_at_most_half_as_many_are_added_or_two(agents, most):
     assert added(items=agents, agents=agents, agent_usd=0.0001) == most
 
 
-def launched(count, fleet=None, items=1, boots=UNEVEN, cool_offs=None):
-    """How many agents are launched for so many items, and the plan."""
+def launched(count, fleet=None, items=1, boots=UNEVEN, cool_offs=None, booting=(), executors=1):
+    """Whether so many agents are launched for so many items, and the plan. ``booting``: of each agent on its way, since when in seconds."""
     queue = tuple(an_item(number, label="cpu") for number in range(items))
+    records = tuple(a_record(f"i-{number}", launched_at=NOW - seconds) for number, seconds in enumerate(booting))
     plan = decide.scale_up(
-        a_snapshot(a_view(items=queue), memory=a_memory(boots={"cpu": boots}, cool_offs=cool_offs or {})),
-        fleet or a_fleet(a_pool("cpu", **CHEAP)),
+        a_snapshot(a_view(items=queue), records=records, memory=a_memory(boots={"cpu": boots}, cool_offs=cool_offs or {})),
+        fleet or a_fleet(a_pool("cpu", executors=executors, **CHEAP)),
     )
     return sum(step.count for step in plan.steps if isinstance(step, Launch)) == count, plan
 
@@ -93,6 +94,25 @@ def test_one_job_gets_two_cheap_agents_and_the_plan_says_why():
     done, plan = launched(2)
     assert done
     assert plan.steps[0].detail.endswith("; and 1 more, for 1 item not to wait for the slowest boot")
+
+
+def test_what_was_added_a_look_ago_and_later_jobs_have_taken_is_added_again():
+    """Four were launched for two jobs; two more jobs wait for them now."""
+    done, plan = launched(2, items=4, booting=(5.0,) * 4)
+    assert done
+    assert plan.steps[0].reason is Reason.UNEVEN_BOOTS
+    assert plan.steps[0].detail == "for 4 items not to wait for the slowest boot"
+
+
+@pytest.mark.parametrize(("booting", "executors", "items"), [(4, 1, 2), (3, 1, 1), (3, 4, 3), (9, 1, 6)])
+def test_what_was_added_a_look_ago_and_nobody_has_taken_is_not_added_again(booting, executors, items):
+    assert launched(0, items=items, booting=(5.0,) * booting, executors=executors)[0]
+
+
+def test_agents_that_are_nearly_there_are_not_hedged():
+    """An agent takes some 190 seconds; one that was launched now would come too late to be of use."""
+    assert launched(0, items=4, booting=(150.0,) * 4)[0]
+    assert not launched(0, items=4, booting=(100.0,) * 4)[0]
 
 
 def test_agents_whose_boots_are_alike_or_not_known_are_launched_as_needed():

@@ -18,6 +18,8 @@ from autoscaler.domain.room import Room
 from autoscaler.domain.supply import Slot, Supply, ready_slots
 
 HOUR_SECONDS = 3600.0
+# Where less than this share of a boot is left, an agent launched now would seldom be there first.
+_EARLY = 0.3
 
 
 @dataclass(slots=True)
@@ -85,7 +87,6 @@ class LaunchWalk:
         self._oldest: dict[str, float] = {}
         self._items_for: dict[str, int] = {}
         self._retiring: dict[str, list[Agent]] = {}
-        self._boot_for: dict[int, str] = {}  # items that wait for an agent that this pass launches: its pool
         self._servers: dict[str, tuple[str, ...]] = {}
         self.uncordons: list[Uncordon] = []
         self.starts: dict[int, tuple[str, float]] = {}  # of each item: whose executor it takes, and in how many seconds
@@ -143,14 +144,26 @@ class LaunchWalk:
                 self._buy(pool, Reason.FORESEEN, detail)
 
     def hedge(self) -> None:
-        """Launch more than is needed where boots differ so much that it is worth it, and the limits are far."""
-        for name, items in Counter(self._boot_for.values()).items():
-            pool, order = self._pools[name], self._orders[name]
-            most, added = pool.hedges(order.count, items), 0
-            while added < most and self._may_hedge(pool) and self._buy(pool, order.reason, order.detail):
+        """Launch more than is needed where boots differ so much that it is worth it, and the limits are far.
+
+        For all who wait for agents with most of their boot before them, whenever those were launched: what was added for the jobs of
+        an earlier look is there for those of this look, too, and a burst that goes on takes it all.
+        """
+        for name, items in Counter(self._waits_for_boots()).items():
+            pool = self._pools[name]
+            executors, more = pool.pool.executors, f"for {items} item{'s' * (items > 1)} not to wait for the slowest boot"
+            spare = self._supply.spare(name, pool.boot_seconds) // executors
+            most, added = pool.hedges(-(-items // executors), items) - spare, 0
+            while added < most and self._may_hedge(pool) and self._buy(pool, Reason.UNEVEN_BOOTS, more):
                 added += 1
-            if added:
-                order.detail += f"; and {added} more, for {items} item{'s' * (items > 1)} not to wait for the slowest boot"
+            if added and self._orders[name].reason is not Reason.UNEVEN_BOOTS:
+                self._orders[name].detail += f"; and {added} more, {more}"
+
+    def _waits_for_boots(self) -> Iterable[str]:
+        """Of each item that waits for an agent which is far from ready: its pool."""
+        for server, seconds in self.starts.values():
+            if server in self._pools and _EARLY * (boot := self._pools[server].boot_seconds) < seconds <= boot:
+                yield server
 
     def keep_floor(self, pool: PoolView) -> None:
         """Add what the pool's minimum and its warm executors ask for, beyond what the queue does."""
@@ -213,8 +226,6 @@ class LaunchWalk:
         if excess > 0:
             self._accounts[pool.pool.name].book(want, slot, work.p50_seconds, excess)
         self.starts[want.item.id] = slot.server, slot.free_seconds
-        if slot.bought and slot.free_seconds <= self._pools[slot.server].boot_seconds:
-            self._boot_for[want.item.id] = slot.server
         self._supply.occupy(slot, work.p50_seconds)
 
     def _settle_account(self, pool: PoolView) -> None:
@@ -248,7 +259,7 @@ class LaunchWalk:
         order = self._orders.setdefault(name, _Order(*offered, reason=reason, detail=detail))
         order.count += 1
         for _ in range(pool.pool.executors):
-            self._supply.add(Slot(name, pool.boot_seconds, bought=True))
+            self._supply.add(Slot(name, pool.boot_seconds))
         return True
 
     def _planned(self, pool: str) -> int:

@@ -13,6 +13,7 @@ class Reason(StrEnum):
     MAX_WAIT = "max-wait"
     MIN_AGENTS = "min-agents"
     WARM_EXECUTORS = "warm-executors"
+    UNEVEN_BOOTS = "uneven-boots"
     MANUAL = "manual"
     PINNED = "pinned"
     DEMAND_IS_BACK = "demand-is-back"

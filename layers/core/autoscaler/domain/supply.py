@@ -26,7 +26,6 @@ class Slot:
     server: str
     free_seconds: float
     spare: bool = True  # nothing runs on it, and nothing was planned on it
-    bought: bool = False  # of an agent that this pass launches
 
 
 @dataclass(slots=True)
