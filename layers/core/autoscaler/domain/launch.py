@@ -292,7 +292,7 @@ class LaunchWalk:
 
     def _may_hedge(self, pool: PoolView) -> bool:
         offered, name = self._offered(pool), pool.pool.name
-        has_slots = self._slots is None or 2 * (self._planned(name) + 1) <= self._slots[name]
+        has_slots = self._slots is None or 3 * (self._planned(name) + 1) <= self._slots[name]
         return has_slots and offered is not None and self._may_buy(pool) and self._room.is_ample(pool.pool, offered[1])
 
     def _leaves_others_room(self, pool: PoolView) -> bool:

@@ -64,13 +64,16 @@ class Room:
         return None
 
     def is_ample(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
-        """Tell whether one more would leave half of each limit to who needs it."""
-        return 2 * (self._in_pool[pool.name] + 1) <= pool.max_agents and self.is_ample_for_others(pool, offerings)
+        """Tell whether one more would leave two thirds of each limit to who needs it."""
+        return self._leaves_most(3, {*_SHARED, Reason.MAX_AGENTS}, pool, offerings)
 
     def is_ample_for_others(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
-        """Tell whether one more would leave half of each limit that is shared; the month's, which only fills, is left to what forbids."""
-        shared = _SHARED if len(pool.controllers) == 1 else {*_SHARED, Reason.MAX_AGENTS}
-        return all(2 * would_be <= limit for reason, would_be, limit, _ in self._with_more(pool, offerings) if reason in shared)
+        """Tell whether one more would leave half of each limit that is shared."""
+        return self._leaves_most(2, _SHARED if len(pool.controllers) == 1 else {*_SHARED, Reason.MAX_AGENTS}, pool, offerings)
+
+    def _leaves_most(self, parts: int, limits: set[Reason], pool: Pool, offerings: Iterable[Offering]) -> bool:
+        """Tell whether one more would use no more than one of so many parts; the month's, which only fills, is left to what forbids."""
+        return all(parts * would_be <= limit for reason, would_be, limit, _ in self._with_more(pool, offerings) if reason in limits)
 
     def has_room_for(self, agents: int, pool: Pool) -> bool:
         """Tell whether so many more agents of a pool, at its dearest prices, would exceed no limit."""
