@@ -81,6 +81,13 @@ COSTLY = (
         found_by=("tests/unit/test_hedging.py",),
     ),
     Bug(
+        name="for fear of slow boots every slot is taken",
+        file="domain/launch.py",
+        was="3 * (self._planned(name) + 1) <= self._slots[name]",
+        becomes="self._planned(name) + 1 <= self._slots[name]",
+        found_by=("tests/unit/test_hedging.py",),
+    ),
+    Bug(
         name="what was added for fear of slow boots is added at every look",
         file="domain/launch.py",
         was="pool.hedges(-(-items // executors), items) - spare, 0",

@@ -1,5 +1,6 @@
 """More agents than are needed, where boots are so unlike one another that nobody need wait for the slowest."""
 
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
@@ -10,7 +11,7 @@ from autoscaler.domain.hedging import worth_adding
 from autoscaler.domain.memory import CoolOff
 from autoscaler.domain.plan import Launch
 from autoscaler.domain.reasons import Reason
-from support.builders import NOW, a_fleet, a_memory, a_pool, a_record, a_snapshot, a_view, an_item, an_offering
+from support.builders import NOW, a_fleet, a_memory, a_node, a_pool, a_record, a_snapshot, a_view, an_item, an_offering
 
 # From two minutes and a quarter to four, evenly.
 UNEVEN = tuple(135.0 + 108.0 * n / 19 for n in range(20))
@@ -76,12 +77,12 @@ def test_at_most_half_as_many_are_added_or_two(agents, most):
     assert added(items=agents, agents=agents, agent_usd=0.0001) == most
 
 
-def launched(count, fleet=None, items=1, boots=UNEVEN, cool_offs=None, booting=(), executors=1):
+def launched(count, *, fleet=None, items=1, boots=UNEVEN, cool_offs=None, booting=(), executors=1, nodes=()):
     """Whether so many agents are launched for so many items, and the plan. ``booting``: of each agent on its way, since when in seconds."""
     queue = tuple(an_item(number, label="cpu") for number in range(items))
     records = tuple(a_record(f"i-{number}", launched_at=NOW - seconds) for number, seconds in enumerate(booting))
     plan = decide.scale_up(
-        a_snapshot(a_view(items=queue), records=records, memory=a_memory(boots={"cpu": boots}, cool_offs=cool_offs or {})),
+        a_snapshot(a_view(*nodes, items=queue), records=records, memory=a_memory(boots={"cpu": boots}, cool_offs=cool_offs or {})),
         fleet or a_fleet(a_pool("cpu", executors=executors, **CHEAP)),
     )
     return sum(step.count for step in plan.steps if isinstance(step, Launch)) == count, plan
@@ -143,3 +144,10 @@ def test_two_thirds_of_every_limit_are_left_to_what_is_needed_and_nothing_is_sai
     done, plan = launched(13, items=10, fleet=a_fleet(a_pool("cpu", **(CHEAP | pool)), **limits))
     assert done
     assert {held.reason for held in plan.held} <= {Reason.WORTH_WAITING}
+
+
+@pytest.mark.parametrize(("slots", "count"), [(46, 15), (40, 13), (30, 10)])
+def test_two_thirds_of_the_slots_that_are_free_are_left_too(slots, count):
+    fleet = replace(a_fleet(a_pool("cpu", **CHEAP)), slot_controllers=frozenset({"main"}))
+    nodes = (a_node(f"slot-{number}", "cpu", fleet.ownership_label, offline=True) for number in range(slots))
+    assert launched(count, items=10, fleet=fleet, nodes=nodes)[0]

@@ -65,13 +65,13 @@ class Room:
 
     def is_ample(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
         """Tell whether one more would leave two thirds of each limit to who needs it."""
-        return self._leaves_most(3, {*_SHARED, Reason.MAX_AGENTS}, pool, offerings)
+        return self._uses_one_part(3, {*_SHARED, Reason.MAX_AGENTS}, pool, offerings)
 
     def is_ample_for_others(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
         """Tell whether one more would leave half of each limit that is shared."""
-        return self._leaves_most(2, _SHARED if len(pool.controllers) == 1 else {*_SHARED, Reason.MAX_AGENTS}, pool, offerings)
+        return self._uses_one_part(2, _SHARED if len(pool.controllers) == 1 else {*_SHARED, Reason.MAX_AGENTS}, pool, offerings)
 
-    def _leaves_most(self, parts: int, limits: set[Reason], pool: Pool, offerings: Iterable[Offering]) -> bool:
+    def _uses_one_part(self, parts: int, limits: set[Reason], pool: Pool, offerings: Iterable[Offering]) -> bool:
         """Tell whether one more would use no more than one of so many parts; the month's, which only fills, is left to what forbids."""
         return all(parts * would_be <= limit for reason, would_be, limit, _ in self._with_more(pool, offerings) if reason in limits)
 
