@@ -17,7 +17,7 @@ from workbench.compare import COLUMNS, Workload, compare, entries, play_entry, r
 from workbench.contest import POLICIES, Contest, play
 from workbench.fleets import EXAMPLE_FLEET, fleet_for
 from workbench.forgetting import PARTS, ForgetfulState
-from workbench.report.comparison import ablations, verdict
+from workbench.report.comparison import ablations, highest_drawn, verdict
 from workbench.traces import MXNET, MXNET_DAY, judged_part, load_trace
 
 LINKERD = MXNET.parent / "linkerd_gha.csv.gz"
@@ -98,6 +98,12 @@ def test_a_rival_that_beats_one_point_of_our_frontier_in_dollars_and_wait_is_nam
     cheaper_and_faster = {"policy": "x", "setting": "a=1", "usd": 90.0, "wait_p95_s": 150.0, "total_usd": 0.0, "killed": 0}
     beaten = {"policy": "y", "setting": "", "usd": 300.0, "wait_p95_s": 140.0, "total_usd": 0.0, "killed": 0}
     assert verdict("t", [*ours, cheaper_and_faster, beaten])["beyond"] == ["x a=1"]
+
+
+@pytest.mark.parametrize(("waits", "highest"), [([100.0, 200.0], 400.0), ([0.0], float("inf")), ([], float("inf"))])
+def test_frontiers_are_drawn_up_to_twice_our_longest_wait(waits, highest):
+    ours = [{"policy": "autoscaler", "wait_p95_s": wait} for wait in waits]
+    assert highest_drawn([*ours, {"policy": "mxnet-ci", "wait_p95_s": 400_000.0}]) == highest
 
 
 def test_a_part_of_the_learning_is_worth_what_the_total_rises_without_it():

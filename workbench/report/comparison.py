@@ -92,6 +92,11 @@ def frontier_of(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if not any(_beats(other, row) for other in rows)]
 
 
+def highest_drawn(rows: Sequence[Row]) -> float:
+    """Up to which p95 wait the frontiers of a trace are drawn: beyond twice the longest of ours they would press all others together."""
+    return 2 * max((row["wait_p95_s"] for row in rows if row["policy"] == OURS), default=0.0) or float("inf")
+
+
 def _beats(row: Row, other: Row) -> bool:
     return bool(row["usd"] < other["usd"] and row["wait_p95_s"] < other["wait_p95_s"])
 
@@ -111,13 +116,15 @@ def _means(rows: Iterable[Row]) -> list[Row]:
 
 
 def _frontier(means: Sequence[Row]) -> dict[str, Any]:
+    highest = {trace: highest_drawn([row for row in means if row["trace"] == trace]) for trace in {row["trace"] for row in means}}
     shown = [
         {name: row[name] for name in ("trace", "policy", "setting", "usd", "wait_p95_s", "total_usd", "killed")}
         | {"kind": OURS if row["policy"] == OURS else "bound" if row["policy"] in _BOUNDS else "rival"}
+        | {"drawn_s": min(row["wait_p95_s"], highest[row["trace"]])}
         for row in means
     ]
-    x = alt.X("usd:Q", title="dollars", scale=alt.Scale(type="log"))
-    y = alt.Y("wait_p95_s:Q", title="p95 wait, s", scale=alt.Scale(type="symlog"))
+    x = alt.X("usd:Q", title="dollars", scale=alt.Scale(type="log", nice=False, padding=10))
+    y = alt.Y("drawn_s:Q", title="p95 wait, s")
     colour = alt.Color("policy:N", legend=alt.Legend(columns=8))
     base = alt.Chart(alt.NamedData(name="means"))
     lines = base.mark_line(opacity=0.6).encode(
