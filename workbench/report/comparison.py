@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
-from statistics import mean, pstdev
+from statistics import mean, stdev
 from typing import Any
 
 import altair as alt
@@ -110,7 +110,8 @@ def _means(rows: Iterable[Row]) -> list[Row]:
     for (trace, policy, setting), of_seeds in groups.items():
         numbers = [name for name, value in of_seeds[0].items() if isinstance(value, int | float) and name != "seed"]
         mean_of: Row = {name: round(mean(row[name] for row in of_seeds), 4) for name in numbers}
-        spread = round(pstdev([row["total_usd"] for row in of_seeds]), 2)
+        totals = [row["total_usd"] for row in of_seeds]
+        spread = round(stdev(totals), 2) if len(totals) > 1 else 0.0
         means.append({"trace": trace, "policy": policy, "setting": setting, "seeds": len(of_seeds), "spread": spread, **mean_of})
     return means
 
