@@ -1,6 +1,7 @@
 """Measure everything, or what is named, print it, and write it down where that is asked for."""
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
     "full": full.measure,
     "parts": parts.measure,
 }
+_FILE_COLUMNS = 160  # what rich takes a file to have is too narrow for these tables
 _HEAD = """# Benchmarks
 
 Made by `make bench OUT=docs/benchmarks.md`, and by nothing else; `make bench` prints the same. Measured on {machine}. Machines are noisy:
@@ -38,7 +40,7 @@ def main() -> None:
     unknown = [name for name in asked.sections if name not in SECTIONS]
     if unknown:
         arguments.error(f"SECTION ({unknown[0]}): must be one of {', '.join(SECTIONS)}")
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else _FILE_COLUMNS)
     console.print(f"measured on {machine()}")
     written = [_HEAD.format(machine=machine())]
     for name in asked.sections or SECTIONS:
