@@ -100,10 +100,10 @@ def test_a_rival_that_beats_one_point_of_our_frontier_in_dollars_and_wait_is_nam
     assert verdict("t", [*ours, cheaper_and_faster, beaten])["beyond"] == ["x a=1"]
 
 
-@pytest.mark.parametrize(("waits", "highest"), [([100.0, 200.0], 400.0), ([0.0], float("inf")), ([], float("inf"))])
-def test_frontiers_are_drawn_up_to_twice_our_longest_wait(waits, highest):
-    ours = [{"policy": "autoscaler", "wait_p95_s": wait} for wait in waits]
-    assert highest_drawn([*ours, {"policy": "mxnet-ci", "wait_p95_s": 400_000.0}]) == highest
+@pytest.mark.parametrize(("ours", "theirs", "highest"), [(300.0, 200.0, 600.0), (10.0, 200.0, 400.0), (0.0, 0.0, float("inf"))])
+def test_frontiers_are_drawn_up_to_twice_our_longest_wait_or_the_middle_one_of_all(ours, theirs, highest):
+    waits = [("autoscaler", ours), ("gitlab", theirs), ("karpenter", theirs), ("mxnet-ci", 400_000.0 if theirs else 0.0)]
+    assert highest_drawn([{"policy": policy, "wait_p95_s": wait} for policy, wait in waits]) == highest
 
 
 def test_a_part_of_the_learning_is_worth_what_the_total_rises_without_it():
