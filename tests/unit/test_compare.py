@@ -204,6 +204,7 @@ def test_the_command_writes_results_and_a_report(tmp_path):
     assert told["runs"] == 2
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "reactive" in page
+    assert page.count('"run":') == 2, "a run's points must not each repeat its name"
     assert "https://cdn" not in page
 
 

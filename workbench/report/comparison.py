@@ -29,6 +29,7 @@ _TABLE = (
     "early_terminations",
     "killed",
 )
+_DRAWN = ("waiting", "running", "executors paid for")
 _DEFAULTS = {"", setting_text(FIXED)}
 
 
@@ -151,31 +152,33 @@ def _frontier(means: Sequence[Row]) -> dict[str, Any]:
 
 
 def _timeline(file: Path) -> dict[str, Any]:
-    """Waiting, running and paid for, of the one run that the reader picks."""
+    """Waiting, running and paid for, of the run that the reader picks: the page holds one row a run, and unfolds the one that is picked."""
     runs = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
-    names = sorted({f"{run['trace']} · {run['policy']} {run['setting']}".strip() for run in runs})
-    rows = [
-        {"run": f"{run['trace']} · {run['policy']} {run['setting']}".strip(), "at": at * 1000, "what": what, "count": count}
-        for run in runs
-        for at, *counts in run["points"]
-        for what, count in zip(("waiting", "running", "executors paid for"), counts, strict=True)
-    ]
+    rows = [{"run": f"{run['trace']} · {run['policy']} {run['setting']}".strip(), **_series(run["points"])} for run in runs]
+    names = sorted({row["run"] for row in rows})
     picked = alt.param(
         name="picked",
         value=next((n for n in names if OURS in n), names[0] if names else ""),
         bind=alt.binding_select(options=names, name="run "),
     )
     chart = (
-        alt.Chart(alt.NamedData(name="points"))
+        alt.Chart(alt.NamedData(name="runs"))
         .mark_line(interpolate="step-after")
         .encode(
-            x=alt.X("at:T", title=None),
+            x=alt.X("at_ms:T", title=None),
             y=alt.Y("count:Q", title="executors"),
             color=alt.Color("what:N", legend=alt.Legend(orient="bottom", title=None)),
         )
         .transform_filter("datum.run == picked")
+        .transform_flatten(["at", *_DRAWN])
+        .transform_fold(list(_DRAWN), as_=["what", "count"])
+        .transform_calculate(at_ms="1000 * datum.at")
         .add_params(picked)
         .properties(width="container", height=260)
     )
     written: dict[str, Any] = chart.to_dict()
-    return written | {"datasets": {"points": rows}}
+    return written | {"datasets": {"runs": rows}}
+
+
+def _series(points: Sequence[Sequence[float]]) -> dict[str, Any]:
+    return dict(zip(("at", *_DRAWN), zip(*points, strict=True), strict=bool(points)))
