@@ -123,9 +123,8 @@ class MemoryState:
 
     def _check_node(self, record: Record) -> None:
         """A node is one instance's."""
-        place = record.controller, record.node
-        others = (known for known in self.records.values() if known.instance_id != record.instance_id)
-        if record.node and any((known.controller, known.node) == place for known in others):
+        having = [k.instance_id for k in self.records.values() if k.node == record.node and k.controller == record.controller]
+        if record.node and having not in ([], [record.instance_id]):
             raise ConflictError("another instance has this node")
 
     @contextmanager

@@ -134,16 +134,20 @@ class StraightCompute(Ec2Compute):
         self._face = face
         self._name = fleet.name
         self._seen: dict[str, tuple[tuple[Any, ...], Instance]] = {}
+        self._last: tuple[tuple[float, int], tuple[Instance, ...]] | None = None
         self._versions: tuple[dict[str, int], Mapping[str, str]] | None = None
 
     def instances(self) -> tuple[Instance, ...]:
         """List what has not ended."""
         try:
             with self._face.faults.around("ec2 DescribeInstances"):
-                shown = self._face.ec2.describe({})
+                pass
         except (ConnectionLostError, StatusError) as error:
             raise TransientError("DescribeInstances failed") from error
-        return tuple([self._instance(i) for i in shown if i.state in _LISTED and i.tags.get("autoscaler:fleet") == self._name])
+        state = self._face.ec2.timeline.now, self._face.ec2.changes
+        if self._last is None or self._last[0] != state:
+            self._last = state, self._listed_now()
+        return self._last[1]
 
     def template_versions(self, pools: Collection[str]) -> Mapping[str, str]:
         """Ask again only when a template has changed since."""
@@ -151,6 +155,10 @@ class StraightCompute(Ec2Compute):
         if self._versions is None or self._versions[0] != now:
             self._versions = now, super().template_versions(pools)
         return self._versions[1]
+
+    def _listed_now(self) -> tuple[Instance, ...]:
+        shown = self._face.ec2.describe({})
+        return tuple([self._instance(i) for i in shown if i.state in _LISTED and i.tags.get("autoscaler:fleet") == self._name])
 
     def _instance(self, instance: ec2.Instance) -> Instance:
         signs = (instance.state, *instance.tags.values())

@@ -1,6 +1,7 @@
 """EC2 as it behaves where it counts for us: tokens, partial fulfilment, order of offerings, lag, pending first."""
 
 import json
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
@@ -92,7 +93,9 @@ class Ec2:
     templates: set[str] = field(default_factory=set)  # names of the launch templates that there are
     instances: dict[str, Instance] = field(default_factory=dict)  # all that ever were
     remembered: dict[str, Instance] = field(default_factory=dict)  # those that EC2 still tells of
+    changes: int = 0  # of any instance
     asked: dict[str, int] = field(default_factory=dict)  # how many instances were ever asked for, by launch
+    _ended_ids: deque[str] = field(default_factory=deque)  # of those that EC2 still tells of, in the order of their ends
     _tokens: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
 
     def create_fleet(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -136,6 +139,7 @@ class Ec2:
         if instance is None:
             raise Ec2Error("InvalidInstanceID.NotFound", f"The instance ID '{instance_id}' does not exist")
         instance.tags |= tags
+        self.changes += 1
 
     def console_of(self, instance_id: str) -> str:
         """What an instance wrote to its console."""
@@ -159,6 +163,8 @@ class Ec2:
         if not instance.alive():
             return
         instance.state, instance.ended_at = "shutting-down", self.timeline.now
+        self._ended_ids.append(instance.id)
+        self.changes += 1
         self.timeline.after(_EVENT_SECONDS, lambda: self.announce(instance, "state"))
         self.timeline.after(_SHUTTING_DOWN_SECONDS, lambda: self._ended(instance))
         self.on_end(instance)
@@ -172,10 +178,12 @@ class Ec2:
     def stop(self, instance: Instance) -> None:
         """Let an instance be stopped by somebody."""
         instance.state = "stopped"
+        self.changes += 1
         self.on_end(instance)
 
     def _ended(self, instance: Instance) -> None:
         instance.state = "terminated"
+        self.changes += 1
         self.announce(instance, "state")
 
     def _fulfil(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -222,6 +230,7 @@ class Ec2:
             profile=profile_arn(AGENT_ROLE),
         )
         self.instances[instance.id] = self.remembered[instance.id] = instance
+        self.changes += 1
         self.timeline.after(self.physics.pending_seconds(self.chance), lambda: self._run(instance))
         self._doom(instance)
         return instance
@@ -246,6 +255,7 @@ class Ec2:
         if instance.state != "pending":
             return
         instance.state = "running"
+        self.changes += 1
         self.timeline.after(self.boot_seconds(instance.template), lambda: self._booted(instance))
 
     def _booted(self, instance: Instance) -> None:
@@ -261,8 +271,8 @@ class Ec2:
 
     def _forget(self) -> None:
         ended_before = self.timeline.now - _FORGOTTEN_AFTER_SECONDS
-        for instance in [i for i in self.remembered.values() if i.ended_at is not None and i.ended_at < ended_before]:
-            del self.remembered[instance.id]
+        while self._ended_ids and (self.instances[self._ended_ids[0]].ended_at or 0.0) < ended_before:
+            del self.remembered[self._ended_ids.popleft()]
 
     @staticmethod
     def _passes(instance: Instance, filters: dict[str, list[str]]) -> bool:

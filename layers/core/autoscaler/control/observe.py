@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.model import Fleet
-from autoscaler.domain.snapshot import ControllerView, Instance, Record, RecordState, Snapshot
+from autoscaler.domain.snapshot import ControllerView, Instance, RecordState, Snapshot
 from autoscaler.domain.strangers import instance_in
 from autoscaler.errors import TransientError
 from autoscaler.ports import Book, Controller, Ports
@@ -78,13 +78,9 @@ def _snapshot(ports: Ports, book: Book, views: dict[str, ControllerView], pass_i
 def _unlisted(book: Book, fleet: Fleet, views: Iterable[ControllerView], instances: tuple[Instance, ...]) -> list[str]:
     """Ids to ask for one by one: absence from a list is never gone."""
     listed = {instance.id for instance in instances}
-    recorded = {record.instance_id for record in book.records if _open(record)}
-    named = {record.node for record in book.records if _open(record)}
+    known = [record for record in book.records if record.state is not RecordState.GONE]
+    recorded, named = {record.instance_id for record in known}, {record.node for record in known}
     described = {
-        instance_in(node) or "" for view in views for node in view.nodes if fleet.ownership_label in node.labels and node.name not in named
+        instance_in(node) or "" for view in views for node in view.nodes if node.name not in named and fleet.ownership_label in node.labels
     }
     return sorted((recorded | described) - listed - {""})
-
-
-def _open(record: Record) -> bool:
-    return record.state is not RecordState.GONE

@@ -81,7 +81,7 @@ def heed(ports: Ports, fleet: Fleet, turn: Turn, notice: Notice) -> tuple[list[R
     if identity is None or identity.fleet != fleet.name:
         return [], ()
     book = ports.ledger.read()
-    if notice.instance_id not in {record.instance_id for record in book.records if record.state is RecordState.REGISTERED}:
+    if not any(record.instance_id == notice.instance_id and record.state is RecordState.REGISTERED for record in book.records):
         return [], ()  # it has no node, or we gave it up ourselves: the schedule sees to it
     decision = partial(decide.heed, notice=notice)
     if notice.kind is Announced.STATE:  # deleting a node needs the lease; marking one does not

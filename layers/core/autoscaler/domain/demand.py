@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
@@ -95,17 +96,24 @@ class _Resolver:
         self._view = view
         self._fleet = fleet
         self._pools = fleet.pools_of(view.name)
-        self._nodes: Mapping[str, Node] = {node.name: node for node in view.nodes}
-        self._pool_of_node = {
-            record.node: fleet.pools[record.pool]
-            for record in records
-            if record.node and record.controller == view.name and record.pool in fleet.pools
-        }
-        self._known_labels = {label for pool in self._pools for label in pool.labels}
-        self._known_labels |= {label for node in view.nodes for label in node.labels}
+        self._records = records
         self._by_text: dict[str, tuple[LabelExpression, tuple[Pool, ...]]] = {}
         self._by_node: dict[str, tuple[Pool, ...]] = {}
         self._anything = tuple(pool for pool in self._pools if not pool.exclusive)
+
+    @cached_property
+    def _nodes(self) -> Mapping[str, Node]:
+        return {node.name: node for node in self._view.nodes}
+
+    @cached_property
+    def _known_labels(self) -> set[str]:
+        labels = {label for pool in self._pools for label in pool.labels}
+        return labels | {label for node in self._view.nodes for label in node.labels}
+
+    @cached_property
+    def _pool_of_node(self) -> Mapping[str, Pool]:
+        pools, here = self._fleet.pools, [record for record in self._records if record.controller == self._view.name]
+        return {record.node: pools[record.pool] for record in here if record.node and record.pool in pools}
 
     def pins(self) -> frozenset[str]:
         return frozenset(name for item in self._view.items for name in self._named_nodes(item))

@@ -30,9 +30,9 @@ _STOPPED = (InstanceState.STOPPING, InstanceState.STOPPED)
 def what_is_seen(situation: Situation) -> dict[str, Seen]:
     """Name the condition of every agent, instance and node that may have to go; what cannot be believed is not named."""
     seen: dict[str, Seen] = {}
+    believed = {view.name for view in situation.views() if not situation.no_giving_up(view.name)}
     for agent in situation.agents:
-        condition = _condition(situation, agent)
-        if condition:
+        if agent.record.controller in believed and (condition := _condition(situation, agent)):
             seen[agent.record.instance_id] = condition
     return seen | strangers_seen(situation)
 
@@ -115,8 +115,6 @@ def unfinished(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Termi
 
 
 def _condition(situation: Situation, agent: Agent) -> Seen | None:  # noqa: C901, PLR0911 - a table, a line each
-    if situation.no_giving_up(agent.record.controller):
-        return None
     session = situation.snapshot.controllers[agent.record.controller].session
     if agent.phase is Phase.CONDEMNED:
         at_rest = agent.node is not None and agent.node.offline and agent.idle and not agent.instance_ended

@@ -4,19 +4,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from autoscaler.domain.memory import Memory, Month
-from autoscaler.domain.snapshot import Instance, InstanceState, Intent, Record, RecordState, Snapshot
+from autoscaler.domain.snapshot import Instance, Intent, Record, Snapshot
 
 HOUR_SECONDS = 3600.0
-
-
-def living_records(snapshot: Snapshot) -> tuple[Record, ...]:
-    """Every record whose instance may still cost money."""
-    states = snapshot.states
-    return tuple(
-        record
-        for record in snapshot.records
-        if record.state is not RecordState.GONE and not states.get(record.instance_id, InstanceState.PENDING).ended
-    )
 
 
 def unrecorded(snapshot: Snapshot) -> tuple[Instance, ...]:

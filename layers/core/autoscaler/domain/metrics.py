@@ -9,7 +9,6 @@ from autoscaler.domain.datum import COUNT, NONE, PERCENT, SECONDS, Datum, Dimens
 from autoscaler.domain.demand import starved_by_pool
 from autoscaler.domain.giveup import is_drain_overdue
 from autoscaler.domain.learning import Lesson
-from autoscaler.domain.limits import living_records
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.numbers import OVERDUE_FACTOR
@@ -141,7 +140,7 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     fleet, limits = situation.fleet, situation.fleet.limits
     room = Room(situation)
     dimensions = (("Fleet", fleet.name),)
-    records = living_records(situation.snapshot)
+    records = situation.snapshot.living
     usd_per_hour = sum(record.usd_per_hour for record in records)
     yield one("UsdPerHour", usd_per_hour, NONE, dimensions)
     yield one("UsdPerHourUsedPercent", 100.0 * usd_per_hour / limits.max_usd_per_hour, PERCENT, dimensions)

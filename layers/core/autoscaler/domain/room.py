@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from autoscaler.domain.agents import Agent
-from autoscaler.domain.limits import HOUR_SECONDS, launched_lately, living_records, missing_of, unrecorded
+from autoscaler.domain.limits import HOUR_SECONDS, launched_lately, missing_of, unrecorded
 from autoscaler.domain.model import Fleet, Offering, Pool
 from autoscaler.domain.numbers import MONTH_RESERVE_SECONDS
 from autoscaler.domain.reasons import Reason
@@ -24,7 +24,7 @@ class Room:
         self._limits = fleet.limits
         self._trials = {name: trial for pool in fleet.pools.values() if (trial := on_trial(situation, name := pool.name))}
         self._booting = _booting(situation)
-        records = [record for record in living_records(snapshot) if record.instance_id not in without]
+        records = [record for record in snapshot.living if record.instance_id not in without]
         open_intents = [intent for intent in snapshot.intents if intent.open]
         in_pools = Counter(record.pool for record in records)
         for intent in open_intents:
@@ -105,8 +105,9 @@ class Room:
 def _booting(situation: Situation) -> dict[str, int]:
     """Count the agents of each pool that were asked for and never seen connected."""
     counts: dict[str, int] = {}
+    connected = situation.memory.connected
     for agent in situation.agents:
-        if _may_still_connect(agent) and agent.record.instance_id not in situation.memory.connected:
+        if agent.record.instance_id not in connected and _may_still_connect(agent):
             counts[agent.pool.name] = counts.get(agent.pool.name, 0) + 1
     for intent in situation.snapshot.intents:
         counts[intent.pool] = counts.get(intent.pool, 0) + missing_of(intent)

@@ -4,6 +4,7 @@ For each job the one other job is looked for after which it was best to have an 
 in the times seen, less what agents would have idled, for nothing where it did not come.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from statistics import fmean
 
@@ -35,7 +36,9 @@ def announcer_of(job: str, arrivals: Mapping[str, Arrivals], pool: PoolView, now
     most_usd = 0.0
     mine = arrivals[job].times
     for name, other in arrivals.items():
-        if name == job or not any(_AT_LEAST_SECONDS <= now - at <= _AT_MOST_SECONDS for at in reversed(other.times)):
+        if name == job or now - other.times[-1] > _AT_MOST_SECONDS:
+            continue
+        if not any(_AT_LEAST_SECONDS <= now - at <= _AT_MOST_SECONDS for at in reversed(other.times)):
             continue
         outcomes = _outcomes(other.times, mine, now)
         delays = tuple(round(delay, 1) for delay in outcomes if delay is not None)
@@ -65,8 +68,7 @@ def _outcomes(first: Iterable[float], then: tuple[float, ...], now: float) -> li
     outcomes: list[float | None] = []
     place = 0
     for at in first:
-        while place < len(then) and then[place] < at + _AT_LEAST_SECONDS:
-            place += 1
+        place = bisect_left(then, at + _AT_LEAST_SECONDS, place)
         if place < len(then) and then[place] <= at + _AT_MOST_SECONDS:
             outcomes.append(then[place] - at)
             place += 1

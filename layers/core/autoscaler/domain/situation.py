@@ -7,7 +7,7 @@ from autoscaler.domain.agents import Agent, Phase, join_agents
 from autoscaler.domain.breakers import note_connected
 from autoscaler.domain.demand import Demand, read_demand, starved_by_pool
 from autoscaler.domain.foresight import Foreseen, foresee
-from autoscaler.domain.limits import living_records, meter, missing_of
+from autoscaler.domain.limits import meter, missing_of
 from autoscaler.domain.lives import in_grace, is_recovering, next_lives
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.model import Fleet
@@ -110,7 +110,7 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
         idle_since=_since(memory.idle_since, (agent for agent in agents if agent.idle), now),
         boots=boots,
         booted=booted,
-        month=meter(memory.month, living_records(snapshot), now),
+        month=meter(memory.month, snapshot.living, now),
         cool_offs={key: c for key, c in memory.cool_offs.items() if now - c.until_at < 3600.0},
         draining_since=_since(memory.draining_since, (agent for agent in agents if agent.mark), now),
         stuck={instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id in living},

@@ -89,6 +89,8 @@ def free_slot(controller: str, pool: str, node: str, instance_id: str | None, ma
 
 def left_offline(situation: Situation) -> Iterator[tuple[str, Node, Mark]]:
     """Find slots that carry our mark though no record and no living instance has them: the state was lost, or a pass cut off."""
+    if not situation.fleet.slot_controllers:
+        return
     recorded = {(record.controller, record.node) for record in situation.snapshot.records if record.state is not RecordState.GONE}
     named = {(instance.controller, instance.node) for instance in situation.snapshot.instances if not instance.state.ended}
     known = recorded | named

@@ -241,3 +241,9 @@ class Snapshot:
     def states(self) -> Mapping[str, InstanceState]:
         """What EC2 says of each instance that it was asked about, by id."""
         return {**self.fates, **{instance.id: instance.state for instance in self.instances}}
+
+    @cached_property
+    def living(self) -> tuple[Record, ...]:
+        """Every record whose instance may still cost money."""
+        ended = {instance_id for instance_id, state in self.states.items() if state.ended}
+        return tuple([record for record in self.records if record.state is not RecordState.GONE and record.instance_id not in ended])

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from autoscaler.domain.agents import Phase
 from autoscaler.domain.demand import starved_by_pool
-from autoscaler.domain.limits import living_records
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.room import Room
 from autoscaler.domain.situation import Situation
@@ -56,7 +55,7 @@ def status_of(situation: Situation) -> Status:
         max_agents=limits.max_agents,
         launches_in_the_hour=room.launched,
         max_launches_per_hour=limits.max_launches_per_hour,
-        usd_per_hour=round(sum(record.usd_per_hour for record in living_records(situation.snapshot)), 4),
+        usd_per_hour=round(sum(record.usd_per_hour for record in situation.snapshot.living), 4),
         max_usd_per_hour=limits.max_usd_per_hour,
         usd_in_the_month=round(situation.memory.month.usd, 2),
         max_usd_per_month=limits.max_usd_per_month,
