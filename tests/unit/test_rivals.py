@@ -227,6 +227,12 @@ def test_the_clairvoyant_lets_nobody_wait():
     assert alone.lives(2000).agents == 0
 
 
+def test_the_clairvoyant_pays_for_nobody_long_before_a_pools_first_job():
+    alone = Alone("clairvoyant", foreseen=foresee(a_trace((1_700_003_000.0, 100)), {"cpu": "cpu"}))
+    assert alone.lives(1000).agents == 0
+    assert alone.lives(990).agents == 1
+
+
 @pytest.mark.parametrize("name", list(RIVALS))
 def test_every_rival_says_where_it_comes_from_and_has_a_knob(name):
     rival = RIVALS[name]
