@@ -15,9 +15,9 @@ class Curve:
     counts: list[int] = field(default_factory=list)
 
     def most(self, begin: float, end: float) -> int:
-        """The most at once between two instants."""
-        first = max(0, bisect_right(self.times, begin) - 1)
-        return max(self.counts[first : max(first + 1, bisect_left(self.times, end))], default=0)
+        """The most at once between two instants; before its first step there are none."""
+        running, last = bisect_right(self.times, begin), bisect_left(self.times, end)
+        return max(self.counts[max(0, running - 1) : max(running, last)], default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
