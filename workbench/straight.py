@@ -144,6 +144,7 @@ class StraightCompute(Ec2Compute):
                 pass
         except (ConnectionLostError, StatusError) as error:
             raise TransientError("DescribeInstances failed") from error
+        # What is listed changes with an instance, or with time: new ones turn up late, those that ended are forgotten.
         state = self._face.ec2.timeline.now, self._face.ec2.changes
         if self._last is None or self._last[0] != state:
             self._last = state, self._listed_now()
