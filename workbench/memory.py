@@ -123,8 +123,10 @@ class MemoryState:
 
     def _check_node(self, record: Record) -> None:
         """A node is one instance's."""
+        if not record.node:
+            return
         having = [k.instance_id for k in self.records.values() if k.node == record.node and k.controller == record.controller]
-        if record.node and having not in ([], [record.instance_id]):
+        if having not in ([], [record.instance_id]):
             raise ConflictError("another instance has this node")
 
     @contextmanager

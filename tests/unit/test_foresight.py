@@ -66,6 +66,11 @@ def foreseen(learned: Learned, fleet=FLEET, now: float = NOW) -> dict[str, tuple
 # Jobs that follow others.
 
 
+def test_an_arrival_that_is_told_of_late_takes_its_place_among_the_others():
+    learned = note(note(Learned(seen_at=1.0), "tests", NOW - 60), "tests", NOW - 90)
+    assert learned.arrivals["tests"].times == (NOW - 90, NOW - 60)
+
+
 def test_a_job_that_comes_after_another_one_is_learned_to_follow_it():
     assert after(*builds_and_tests(8)).sequels == {"tests": Sequel(after="build", delays=(600.0,) * 8, missed=0)}
 

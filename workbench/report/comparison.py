@@ -181,4 +181,4 @@ def _timeline(file: Path) -> dict[str, Any]:
 
 
 def _series(points: Sequence[Sequence[float]]) -> dict[str, Any]:
-    return dict(zip(("at", *_DRAWN), zip(*points, strict=True), strict=bool(points)))
+    return dict(zip(("at", *_DRAWN), zip(*points, strict=True), strict=True))

@@ -60,7 +60,8 @@ def _rolled_on(seen: Arrivals, now: float) -> Arrivals:
 def _noted(seen: Arrivals, arrival: Arrival, borne: Mapping[str, Borne]) -> Arrivals:
     return Arrivals(
         pool=arrival.pool,
-        times=(*seen.times, round(arrival.at, 1))[-_TIMES_KEPT:],
+        # A build that nobody saw wait may turn out to have come before an item that was seen.
+        times=tuple(sorted((*seen.times, round(arrival.at, 1)))[-_TIMES_KEPT:]),
         count=seen.count + 1,
         expected=rhythms.expect(seen, arrival.at, borne) if seen.times else (),
     )
