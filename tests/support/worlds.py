@@ -22,6 +22,7 @@ from workbench.faces.local import LocalEc2Client, LocalSession
 from workbench.faces.server import FaceServer
 from workbench.world.faults import Faults
 from workbench.world.jenkins import Node
+from workbench.world.physics import CALM, Physics
 from workbench.world.world import World, build_world
 
 START = 1_800_000_000.0
@@ -46,8 +47,8 @@ class Stand:
         return self.world.controllers["main"]
 
 
-def a_world(fleet: Fleet | None = None, seed: int = 1) -> World:
-    return build_world(fleet or a_fleet(), start_at=START, seed=seed)
+def a_world(fleet: Fleet | None = None, seed: int = 1, physics: Physics = CALM) -> World:
+    return build_world(fleet or a_fleet(), start_at=START, seed=seed, physics=physics)
 
 
 def a_world_node(name: str, *labels: str, connected: bool = True, **facts: Any) -> Node:
@@ -80,17 +81,22 @@ def aws_over_http(service: Any, server: FaceServer) -> Any:
 
 
 def in_memory(
-    *pools: Any, seed: int = 1, slots: dict[str, tuple[str, ...]] | None = None, faults: Faults | None = None, **limits: Any
+    *pools: Any,
+    seed: int = 1,
+    slots: dict[str, tuple[str, ...]] | None = None,
+    faults: Faults | None = None,
+    physics: Physics = CALM,
+    **limits: Any,
 ) -> InMemory:
     """A whole fleet in memory: the real passes on the world. ``slots``: nodes that an operator made on main, with their labels."""
     fleet = a_fleet(*(pools or (a_pool(),)), **limits)
     if slots is not None:
         fleet = replace(fleet, slot_controllers=frozenset({"main"}))
-        made = InMemory(a_world(fleet, seed), fleet, faults or Faults())
+        made = InMemory(a_world(fleet, seed, physics), fleet, faults or Faults())
         for name, labels in slots.items():
             made.world.controllers["main"].add_node(a_world_node(name, *labels, fleet.ownership_label, connected=False))
         return made
-    return InMemory(a_world(fleet, seed), fleet, faults or Faults())
+    return InMemory(a_world(fleet, seed, physics), fleet, faults or Faults())
 
 
 @contextmanager

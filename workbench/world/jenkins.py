@@ -5,6 +5,8 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import count
+from random import Random
 
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
 from workbench.world.physics import CALM, NodeChoice, Physics
@@ -14,7 +16,6 @@ from workbench.world.timeline import Timeline
 _DOWN_SECONDS, _STARTING_SECONDS, _RECONNECT_SECONDS = 3.0, 2.5, 6.5
 # A pipeline whose node is deleted under it goes on for this long, then it is aborted.
 _ABORT_AFTER_DELETE_SECONDS = 300.0
-_RESUMES_AFTER_SECONDS = 1.0
 
 
 class Kind(StrEnum):
@@ -333,18 +334,24 @@ class Controller:
         self.up, self.quieting_down, self.quiet_reason = "up", False, None
         self._lives += 1
 
-        def requeue() -> None:
-            while self._resuming:
-                build = self._resuming.pop(0)
-                build.resumes_on = build.node
-                build.buildable_at = self.timeline.now
-                self.queue.insert(0, build)
-                if build.node not in self.nodes:
-                    self.timeline.after(_ABORT_AFTER_DELETE_SECONDS, lambda build=build: self._abort(build))  # type: ignore[misc]
-
-        self.timeline.after(_RESUMES_AFTER_SECONDS, requeue)
+        for build in self._resuming:
+            chance = Random(f"{self.session}/{build.id}")  # noqa: S311 - a simulation's chance
+            self.timeline.after(self._physics.resumes_in_seconds(chance), lambda build=build: self._requeue(build))  # type: ignore[misc]
         for name in connected:
             self.timeline.after(_RECONNECT_SECONDS, lambda name=name: self._reconnect(name))  # type: ignore[misc]
+
+    def _requeue(self, build: Build) -> None:
+        """Let a pipeline that was loaded again wait for its node, unless another restart has taken it from here."""
+        if self.up != "up" or build not in self._resuming:
+            return
+        self._resuming.remove(build)
+        build.resumes_on = build.node
+        build.buildable_at = self.timeline.now
+        self.queue.insert(0, build)
+        if build.node not in self.nodes:
+            build.killed_by = build.killed_by or "its node was deleted"
+            self.timeline.after(_ABORT_AFTER_DELETE_SECONDS, lambda: self._abort(build))
+        self.schedule()
 
     def _reconnect(self, name: str) -> None:
         if name not in self._lost:  # an agent that ended while the controller was away does not come back
@@ -375,7 +382,8 @@ class Controller:
 
     @staticmethod
     def _place(build: Build, node: Node) -> None:
-        build.executor = next(number for number in range(node.executors + 1) if number not in node.builds)
+        # What resumes may find its executor taken by another build: it then runs beside the node's own executors.
+        build.executor = next(number for number in count() if number not in node.builds)
         build.node = node.name
         node.builds[build.executor] = build
 

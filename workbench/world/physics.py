@@ -32,6 +32,10 @@ class Physics:
     # From the end of the boot to a connected agent. Recorded on Jenkins 2.504.3: agents are back within 6 to 7 s.
     connect_from_seconds: _Seconds = 3.0
     connect_to_seconds: _Seconds = 9.0
+    # From a controller's restart until a pipeline asks for its node again. Recorded on Jenkins 2.504.3 with few jobs: a second. Builds that are
+    # loaded in the background (workflow-api-plugin, pull request 368) may take minutes.
+    resume_from_seconds: _Seconds = 1.0
+    resume_to_seconds: _Seconds = 1.0
     # Until Jenkins hands out what became free. hudson.model.Queue looks at once when something changes, and every 5 s.
     scheduling_seconds: _Seconds = 0.0
     node_choice: NodeChoice = NodeChoice.HASH
@@ -50,6 +54,7 @@ class Physics:
             ("pending_from_seconds", "pending_to_seconds"),
             ("boot_from", "boot_to"),
             ("connect_from_seconds", "connect_to_seconds"),
+            ("resume_from_seconds", "resume_to_seconds"),
         ):
             if getattr(self, low) > getattr(self, high):
                 raise ValueError(f"{low} must be at most {high}")
@@ -65,6 +70,10 @@ class Physics:
     def connects_in_seconds(self, chance: Random) -> float:
         """Draw how long a booted agent takes to connect."""
         return chance.uniform(self.connect_from_seconds, self.connect_to_seconds)
+
+    def resumes_in_seconds(self, chance: Random) -> float:
+        """Draw how long a pipeline takes to ask for its node again after a restart."""
+        return chance.uniform(self.resume_from_seconds, self.resume_to_seconds)
 
     def can_be_had(self, offering: str, now: float, seed: int) -> bool:
         """Tell whether EC2 has an offering now; the same for everybody who asks within the same spell."""
