@@ -165,9 +165,12 @@ def test_how_a_run_ended_is_told_once_it_has(here):
     here.until(lambda: here.controller.node(agent).builds, "it runs")
     [build] = here.controller.node(agent).builds
     assert here.controller.result(build.run) is None
+    assert not here.controller.has_ended(build.run)
     here.until(lambda: here.controller.node(agent).idle, "it has ended")
     here.until(lambda: here.controller.result(build.run) is BuildResult.SUCCEEDED, "its result is told")
+    assert here.controller.has_ended(build.run)
     assert here.controller.result(f"{build.run}99") is None
+    assert not here.controller.has_ended(f"{build.run}99"), "what is not shown may go on all the same"
 
 
 def test_the_node_monitors_are_read_for_agents_and_the_controller(here):

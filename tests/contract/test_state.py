@@ -49,7 +49,7 @@ def state(request, monkeypatch):
 
 BURST = Burst(peaks=((1.0, 3),), rises=((2.0, 4, 0.5),))
 MEMORY = Memory(
-    lives={"main": Life(session="s1", since_at=1.5, restarted=True, busy=("a",), suspects=("b",), cleared_once=("c",))},
+    lives={"main": Life(session="s1", since_at=1.5, restarted=True, busy={"a": ("job/a/1",)}, marked=("c",), suspects={"b": ("",)})},
     growths={"main/cpu": (Growth(steps=((0.0, 1), (60.0, 3))),)},
     returns={"main/cpu": {"1": Returns(times=(1.0, 0.5), jobs=(4.0, 0.0))}},
     windows={"main/cpu": Window(opened_at=1.0, seen_at=2.0, peaks=((1.0, 3), (2.0, 1)), guessed=2.5, burst=BURST)},

@@ -135,6 +135,20 @@ BUGS = (
         found_by=("tests/unit/test_scale_down.py",),
     ),
     Bug(
+        name="an agent that looks idle after a restart is believed before its builds have resumed",
+        file="domain/lives.py",
+        was="        elif run not in ended:\n            missing.append(run)\n",
+        becomes="        elif run not in ended and node.builds:\n            missing.append(run)\n",
+        found_by=("tests/scenarios/test_slow_resumes.py",),
+    ),
+    Bug(
+        name="a build that began after the last look before a restart is forgotten",
+        file="domain/lives.py",
+        was="return runs if node in life.marked or _UNKNOWN in runs else (*runs, _UNKNOWN)",
+        becomes="return runs",
+        found_by=("tests/scenarios/test_slow_resumes.py",),
+    ),
+    Bug(
         name="a controller that could not be read completely is believed",
         file="domain/situation.py",
         was="if view is None or not view.complete:\n            return Reason.INCOMPLETE",

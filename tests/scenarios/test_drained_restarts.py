@@ -85,7 +85,7 @@ def test_an_agent_that_never_comes_back_after_a_restart_does_not_run_for_ever(da
     [instance] = day.world.alive()
     day.jenkins.restart()
     day.jenkins.disconnect(instance.tags["Name"])
-    day.minutes(20)
+    day.minutes(50)
     assert not instance.alive()
     assert instance.tags["Name"] not in day.nodes()
 

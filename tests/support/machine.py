@@ -16,6 +16,7 @@ from support.worlds import in_memory
 from workbench.truth import beyond_floor, leaked_instances, leaked_nodes
 from workbench.world.faults import Fault
 from workbench.world.jenkins import Ended, Kind
+from workbench.world.physics import Physics
 
 MINUTE = 60.0
 # With no build beginning or ending for this long it must be at rest: the longest build, then what the repairs take.
@@ -39,10 +40,13 @@ class AnythingHappens(RuleBasedStateMachine):
 
     minutes_lived = 0
 
-    @initialize(seed=st.integers(0, 10**6), lag=st.sampled_from([0.0, 30.0]), slots=st.booleans())
-    def begin(self, seed, lag, slots):
+    @initialize(
+        seed=st.integers(0, 10**6), lag=st.sampled_from([0.0, 30.0]), slots=st.booleans(), resume=st.sampled_from([1.0, 180.0, 1200.0])
+    )
+    def begin(self, seed, lag, slots, resume):
         self.chance = Random(seed)
-        self.fleet = in_memory(*pools(), seed=seed, slots=SLOTS if slots else None, max_agents=8)
+        physics = Physics(resume_to_seconds=resume)
+        self.fleet = in_memory(*pools(), seed=seed, slots=SLOTS if slots else None, physics=physics, max_agents=8)
         self.world, self.jenkins = self.fleet.world, self.fleet.world.controllers["main"]
         self.world.ec2.lag_seconds = lag
         self.share = 0.0

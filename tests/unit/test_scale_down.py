@@ -196,7 +196,7 @@ def test_a_pinned_agent_is_not_given_up_and_comes_back():
 
 
 def test_what_was_busy_before_a_restart_is_not_given_up_and_comes_back():
-    life = Life(session="s1", since_at=NOW - 600, restarted=True, suspects=("cpu-1",))
+    life = Life(session="s1", since_at=NOW - 600, restarted=True, suspects={"cpu-1": ("job/job/1",)})
     memory = replace(drained_memory(), lives={"main": life})
     [step] = decide_down(a_drained_agent(), memory=memory).steps
     assert (type(step), step.reason) == (Uncordon, Reason.BUSY_BEFORE_RESTART)

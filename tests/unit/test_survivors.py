@@ -74,7 +74,7 @@ def test_idle_counts_as_seen_before_only_where_the_agent_was_cordoned_after_it()
 def test_a_restart_remembers_who_is_busy_in_the_new_life():
     before = Life(session="s0", since_at=0.0)
     busy = a_node("k-1", builds=(a_build(),))
-    assert next_life(before, a_view(busy), frozenset(), NOW).busy == ("k-1",)
+    assert next_life(before, a_view(busy), (), NOW, 7200.0).busy == {"k-1": ("job/job/1",)}
 
 
 def test_an_outdated_agent_goes_before_one_that_was_idle_for_longer():

@@ -32,8 +32,8 @@ class Physics:
     # From the end of the boot to a connected agent. Recorded on Jenkins 2.504.3: agents are back within 6 to 7 s.
     connect_from_seconds: _Seconds = 3.0
     connect_to_seconds: _Seconds = 9.0
-    # From a controller's restart until a pipeline asks for its node again. Recorded on Jenkins 2.504.3 with few jobs: a second. Builds that are
-    # loaded in the background (workflow-api-plugin, pull request 368) may take minutes.
+    # From a controller's restart until a pipeline asks for its node again. Recorded on Jenkins 2.504.3 with few jobs: a second. Builds that
+    # are loaded in the background (workflow-api-plugin, pull request 368) may take minutes.
     resume_from_seconds: _Seconds = 1.0
     resume_to_seconds: _Seconds = 1.0
     # Until Jenkins hands out what became free. hudson.model.Queue looks at once when something changes, and every 5 s.

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AnyHttpUrl, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from autoscaler.domain.model import Fleet, Limits, Market, Offering, Platform, Pool, Quarantine
+from autoscaler.domain.model import RESUME_TIMEOUT_SECONDS, Fleet, Limits, Market, Offering, Platform, Pool, Quarantine
 from autoscaler.errors import ConfigError
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
@@ -39,11 +39,15 @@ class LimitSettings(_Settings):
 
 
 class ControllerSettings(_Settings):
-    """One controller. ``secret``: a Secrets Manager secret {"username": ..., "token": ...}; omitted: anonymous."""
+    """One controller. ``secret``: a Secrets Manager secret {"username": ..., "token": ...}; omitted: anonymous.
+
+    ``resume_timeout_seconds``: for how long after a restart an agent is kept for a pipeline that was on it and has not resumed.
+    """
 
     url: str
     secret: Annotated[str, StringConstraints(min_length=1)] | None = None
     nodes: Literal["dynamic", "slots"] = "dynamic"
+    resume_timeout_seconds: Annotated[float, Field(ge=600, le=604_800, allow_inf_nan=False)] = RESUME_TIMEOUT_SECONDS
 
     @model_validator(mode="after")
     def _url_is_http(self) -> Self:
@@ -157,6 +161,7 @@ class FleetSettings(_Settings):
             limits=Limits(**self.limits.model_dump()),
             controllers=tuple(self.controllers),
             pools={name: self._pool(name, pool) for name, pool in self.pools.items()},
+            resume_timeouts={name: controller.resume_timeout_seconds for name, controller in self.controllers.items()},
             slot_controllers=frozenset(name for name, controller in self.controllers.items() if controller.nodes == "slots"),
         )
 

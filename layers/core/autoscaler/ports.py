@@ -52,6 +52,9 @@ class Controller(Protocol):
     def result(self, run: str) -> BuildResult | None:
         """How a run ended; None while it goes on, when it was aborted, or is not there any more."""
 
+    def has_ended(self, run: str) -> bool:
+        """Tell whether a run has ended, however; False while it goes on, and where Jenkins does not show it."""
+
     def health(self) -> Mapping[str, Health]:
         """What the node monitors say, by node; the built-in node is "". Without what the account may not see."""
 

@@ -4,10 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from autoscaler.domain.durations import Learned
+from autoscaler.domain.lives import runs_to_ask_for
 from autoscaler.domain.model import Fleet
+from autoscaler.domain.numbers import MINUTE_SECONDS, RUNS_ASKED_A_LOOK
 from autoscaler.domain.snapshot import ControllerView, Instance, RecordState, Snapshot
 from autoscaler.domain.strangers import instance_in
-from autoscaler.errors import TransientError
+from autoscaler.errors import AutoscalerError, TransientError
 from autoscaler.ports import Book, Controller, Ports
 
 
@@ -18,7 +20,13 @@ def observe(ports: Ports, fleet: Fleet, book: Book, pass_id: str, invocation: st
     unlisted = _unlisted(book, fleet, views.values(), instances)
     fates = ports.compute.fates(unlisted) if unlisted else {}
     snapshot = _snapshot(ports, book, views, pass_id, invocation)
-    return replace(snapshot, instances=instances, fates=fates, template_versions=_template_versions(ports, fleet))
+    return replace(
+        snapshot,
+        instances=instances,
+        fates=fates,
+        template_versions=_template_versions(ports, fleet),
+        ended_runs={controller.name: _ended_runs(ports, controller, book, views[controller.name]) for controller in ports.controllers},
+    )
 
 
 def observe_without_instances(ports: Ports, book: Book, invocation: str) -> Snapshot:
@@ -47,6 +55,22 @@ def _look(ports: Ports, controller: Controller) -> ControllerView:
     except Exception as error:  # noqa: BLE001 - the one place: the view says what happened, and nothing follows from it
         ports.log("look_broke", controller=controller.name, error=f"{type(error).__name__}: {error}")
         return ControllerView.of_nothing(controller.name, f"{type(error).__name__}: {error}", 0.0)
+
+
+def _ended_runs(ports: Ports, controller: Controller, book: Book, view: ControllerView) -> frozenset[str]:
+    """Ask which runs have ended that were on a node before the controller restarted. What cannot be asked goes on, as far as we know."""
+    runs = runs_to_ask_for(book.memory.lives.get(controller.name), view)
+    # Another part of a long list at each look, so that one whose first runs all go on is read to its end, too.
+    first = int(ports.clock() // MINUTE_SECONDS) * RUNS_ASKED_A_LOOK % len(runs) if runs else 0
+    ended: set[str] = set()
+    for run in (runs[first:] + runs[:first])[:RUNS_ASKED_A_LOOK]:
+        try:
+            if controller.has_ended(run):
+                ended.add(run)
+        except AutoscalerError as error:
+            ports.log("run_not_read", controller=controller.name, run=run, error=f"{type(error).__name__}: {error}")
+            break
+    return frozenset(ended)
 
 
 def _template_versions(ports: Ports, fleet: Fleet) -> Mapping[str, str]:

@@ -27,15 +27,14 @@ def bring_back_bound(situation: Situation, controller: str) -> Iterator[Uncordon
         if agent.record.node in situation.demands[controller].pins:
             yield uncordon(agent, Reason.PINNED, f"a queue item waits for {agent.record.node} by name")
         else:
-            yield uncordon(agent, Reason.BUSY_BEFORE_RESTART, f"{agent.record.node} was busy before {controller} restarted")
+            yield uncordon(agent, Reason.BUSY_BEFORE_RESTART, f"{agent.record.node} may hold a build of before {controller} restarted")
 
 
 def let_resume(situation: Situation, controller: str) -> Iterator[Uncordon]:
     """Bring back for a while what was drained for good, where a restart made the pipeline on it wait for it. Not what EC2 takes away."""
-    life = situation.memory.lives.get(controller)
     for agent in _of(situation, controller):
         name = agent.record.node or ""
-        waited_for = life is not None and name in life.suspects and name in situation.demands[controller].pins
+        waited_for = situation.waits_to_resume(agent) and name in situation.demands[controller].pins
         if agent.phase is Phase.DRAINING and waited_for and agent.mark and agent.mark.kind is not MarkClass.INTERRUPTED:
             yield uncordon(agent, Reason.BUSY_BEFORE_RESTART, f"{name} was drained when {controller} restarted, its build waits for it")
 
@@ -45,7 +44,8 @@ def drain_again(situation: Situation, controller: str, cordoned: Collection[Cord
     leaving = {step.node for step in cordoned if step.controller == controller}
     for agent in _of(situation, controller):
         owed = situation.memory.owed.get(agent.record.instance_id)
-        if owed and agent.phase is Phase.READY and agent.record.node not in leaving and not situation.protected(agent):
+        waited_for = situation.waits_to_resume(agent) or agent.record.node in situation.demands[controller].pins
+        if owed and agent.phase is Phase.READY and agent.record.node not in leaving and not waited_for:
             detail = f"{agent.record.node} came back only for the build that waited for it"
             yield cordon(situation, agent, MarkClass(owed), Reason.DRAINED_BEFORE_RESTART, detail)
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
-    """One life of a controller: its session, since when we know it, who was busy when the last one ended."""
+    """One life of a controller: its session, since when we know it, and what may still be bound to a node since it restarted."""
 
     session: str
     since_at: float
     restarted: bool = False  # it followed another life that we saw
-    busy: tuple[str, ...] = ()  # nodes busy when last seen: they become suspects if the controller restarts
-    suspects: tuple[str, ...] = ()  # busy before the restart, not yet seen connected and idle since
-    cleared_once: tuple[str, ...] = ()  # suspects seen connected and idle with no pin in one pass so far
+    busy: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # runs on each busy node when last seen; "" where not told
+    marked: tuple[str, ...] = ()  # nodes that were marked offline when last seen: no other build has begun there since
+    suspects: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # nodes that may look idle and are not: their missing runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

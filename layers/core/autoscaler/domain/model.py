@@ -1,8 +1,11 @@
 """What an operator wrote, in our words: fleet, pools, offerings, limits."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+# Pipelines resume within minutes of a restart; one that has not for so long never will, and its agent must not be kept for ever.
+RESUME_TIMEOUT_SECONDS = 7200.0
 
 
 class Platform(StrEnum):
@@ -92,6 +95,11 @@ class Fleet:
     controllers: tuple[str, ...]
     pools: Mapping[str, Pool]
     slot_controllers: frozenset[str] = frozenset()  # on these an operator makes the nodes; elsewhere each agent gets its own
+    resume_timeouts: Mapping[str, float] = field(default_factory=dict)  # seconds, by controller; unlisted: RESUME_TIMEOUT_SECONDS
+
+    def resume_timeout(self, controller: str) -> float:
+        """For how long after a restart a pipeline may still resume on its node."""
+        return self.resume_timeouts.get(controller, RESUME_TIMEOUT_SECONDS)
 
     @property
     def ownership_label(self) -> str:

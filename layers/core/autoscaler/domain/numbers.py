@@ -2,6 +2,10 @@
 
 # After a controller restart every agent looks offline and idle for some seconds, and resumed builds are invisible (recorded: f21).
 RESTART_GRACE_SECONDS = 120.0
+# A pipeline that began after the last look before a restart is known to nobody here until it resumes: twenty minutes was the slowest seen.
+UNSEEN_RESUME_SECONDS = 1800.0
+# Each costs a small request; a controller that restarted with more busy nodes than this is asked for the others in the next looks.
+RUNS_ASKED_A_LOOK = 30
 # A WebSocket agent is back within seconds of a lost connection; a rebooting one within a few minutes.
 DISCONNECT_GRACE_SECONDS = 300.0
 # Repairs act on what two invocations saw, this far apart: DescribeInstances lags by up to 30 s.

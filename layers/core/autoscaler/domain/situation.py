@@ -8,7 +8,7 @@ from autoscaler.domain.breakers import note_connected
 from autoscaler.domain.demand import Demand, read_demand, starved_by_pool
 from autoscaler.domain.foresight import Foreseen, foresee
 from autoscaler.domain.limits import meter, missing_of
-from autoscaler.domain.lives import in_grace, is_recovering, next_lives
+from autoscaler.domain.lives import in_grace, is_recovering, next_lives, waits_to_resume
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.numbers import SAMPLES_KEPT
@@ -60,6 +60,10 @@ class Situation:
         demand = self.demands.get(agent.record.controller)
         return demand is None or name in demand.pins or bool(life and name in life.suspects)
 
+    def waits_to_resume(self, agent: Agent) -> bool:
+        """Tell whether a build that was on this agent before a restart is still missing."""
+        return waits_to_resume(self.memory.lives.get(agent.record.controller), agent.record.node or "")
+
     def template_version(self, agent: Agent) -> str:
         """The version of the launch template that an agent came from; "" where EC2 does not say."""
         return self.versions.get(agent.record.instance_id, "")
@@ -100,13 +104,18 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
         view.name: read_demand(view, fleet, snapshot.records, standing, recovering=recovering[view.name])
         for view in snapshot.controllers.values()
     }
-    pins = {name: demand.pins for name, demand in demands.items()}
     boots, booted = _boots(memory, agents)
     versions = {instance.id: instance.template_version for instance in snapshot.instances}
     living = {agent.record.instance_id for agent in agents if not agent.instance_ended}
     memory = replace(
         memory,
-        lives=next_lives(memory.lives, snapshot.controllers.values(), pins, now),
+        lives=next_lives(
+            memory.lives,
+            snapshot.controllers.values(),
+            snapshot.ended_runs,
+            now,
+            {name: fleet.resume_timeout(name) for name in snapshot.controllers},
+        ),
         idle_since=_since(memory.idle_since, (agent for agent in agents if agent.idle), now),
         boots=boots,
         booted=booted,

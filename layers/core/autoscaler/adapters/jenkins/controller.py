@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from autoscaler.adapters.jenkins.health import HEALTH_TREE, RESULT_TREE, read_health, read_result
+from autoscaler.adapters.jenkins.health import HEALTH_TREE, RESULT_TREE, read_has_ended, read_health, read_result
 from autoscaler.adapters.jenkins.parse import (
     COMPUTER_TREE,
     NODE_FIELDS,
@@ -134,6 +134,13 @@ class JenkinsController:
             return read_result(self._session().get(f"{run}/api/json", RESULT_TREE).json())
         except NotThereError:
             return None
+
+    def has_ended(self, run: str) -> bool:
+        """Ask the run itself. One that is not shown may have been deleted, or hidden from this account: that proves nothing."""
+        try:
+            return read_has_ended(self._session().get(f"{run}/api/json", RESULT_TREE).json())
+        except NotThereError:
+            return False
 
     def health(self) -> dict[str, Health]:
         """One GET for all nodes; without Agent/Connect the monitors are empty."""

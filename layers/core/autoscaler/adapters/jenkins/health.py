@@ -31,11 +31,13 @@ class _Monitor(BaseModel):
 
 def read_result(body: object) -> BuildResult | None:
     """Read how a run ended; None: it goes on, or ended in a way that says nothing of its node."""
-    try:
-        run = _Run.model_validate(body)
-    except ValidationError as error:
-        raise TransientError(f"Jenkins' answer about a run is not understood: {error.error_count()} fields") from error
+    run = _read_run(body)
     return None if run.building else _RESULTS.get(run.result or "")
+
+
+def read_has_ended(body: object) -> bool:
+    """Read whether a run has ended, aborted ones too."""
+    return not _read_run(body).building
 
 
 def read_health(body: object) -> dict[str, Health]:
@@ -48,6 +50,13 @@ def read_health(body: object) -> dict[str, Health]:
             builtin = str(raw.get("_class") or "").endswith("MasterComputer")
             found["" if builtin else name] = _health(told)
     return found
+
+
+def _read_run(body: object) -> _Run:
+    try:
+        return _Run.model_validate(body)
+    except ValidationError as error:
+        raise TransientError(f"Jenkins' answer about a run is not understood: {error.error_count()} fields") from error
 
 
 def _health(told: dict[str, Any]) -> Health:
