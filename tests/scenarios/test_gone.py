@@ -1,0 +1,121 @@
+"""Time-lines of instances that EC2 does not show: that proves nothing, and yet nothing may stay for ever."""
+
+from dataclasses import replace
+from math import inf
+
+import pytest
+
+from autoscaler.domain.plan import DeleteNode, Terminate
+from autoscaler.domain.reasons import Reason
+from support.builders import a_fleet, a_pool
+from support.timeline import Day
+from support.worlds import a_world, in_memory
+from workbench.drive import InMemory
+from workbench.world.jenkins import Ended, Kind
+
+HERE, ELSEWHERE = "123456789012/us-west-2", "999999999999/eu-west-1"
+
+
+@pytest.fixture
+def day():
+    return Day(in_memory(a_pool("cpu", idle_seconds=300.0))).minutes(2)
+
+
+def hide(day):
+    """From now on EC2 answers as if it had never heard of any instance."""
+    for instance in day.world.ec2.instances.values():
+        instance.visible_at = inf
+    day.world.ec2.changes += 1
+
+
+def show(day):
+    for instance in day.world.ec2.instances.values():
+        instance.visible_at = 0.0
+    day.world.ec2.changes += 1
+
+
+@pytest.mark.parametrize("minutes", [7, 60, 300])
+def test_no_build_is_killed_however_long_ec2_shows_nothing(day, minutes):
+    builds = day.queue(10, seconds=(minutes + 30) * 60.0, kind=Kind.PIPELINE)
+    day.minutes(15)
+    hide(day)
+    day.minutes(minutes)
+    assert [build.ended for build in builds] == [None] * 10
+    assert len(day.nodes()) == 10
+    show(day)
+    day.minutes(60)
+    assert [build.ended for build in builds] == [Ended.FINISHED] * 10
+    assert (day.agents(), day.nodes()) == (0, [])
+
+
+def test_nothing_is_given_up_and_somebody_is_told_while_ec2_shows_many_connected_agents_no_more(day):
+    day.queue(5, seconds=300.0)
+    day.minutes(7)
+    hide(day)
+    day.minutes(30)
+    assert day.done(Terminate) == []
+    assert Reason.EC2_DISAGREES in {held.reason for held in day.fleet.reports[-1].plan.held}
+    show(day)
+    day.minutes(20)
+    assert day.agents() == 0
+
+
+def test_an_instance_that_asks_again_while_ec2_does_not_show_it_is_not_told_to_power_off(day):
+    [build] = day.queue(1, seconds=3600.0)
+    day.minutes(10)
+    [instance] = day.world.alive()
+    hide(day)
+    day.fleet.agents.register(instance)
+    assert instance.alive()
+    assert build.ended is None
+
+
+def test_what_ended_while_nobody_looked_does_not_stay_for_ever(day):
+    """EC2 tells of an instance for an hour after its end; the functions were off for longer."""
+    day.queue(1, seconds=600.0)
+    day.minutes(8)
+    [instance] = day.world.alive()
+    instance.interrupted = True
+    day.world.ec2.end(instance)
+    day.world.move_to(day.world.timeline.now + 7200.0)
+    day.minutes(100)
+    assert len(day.nodes()) == 1
+    day.minutes(60)
+    assert day.nodes() == []
+    assert not day.fleet.state.records
+
+
+def test_a_machine_that_is_shutting_down_is_no_supply_and_its_node_waits_until_it_has_ended(day):
+    [build] = day.queue(1, seconds=3600.0)
+    day.minutes(10)
+    [instance] = day.world.alive()
+    instance.interrupted = True
+    instance.state, instance.ended_at = "shutting-down", day.world.timeline.now  # it takes its time
+    day.world.ec2.changes += 1
+    [other] = day.queue(1)
+    day.minutes(8)
+    assert build.node in day.nodes()
+    assert other.started_at is not None
+    instance.state = "terminated"
+    day.world.ec2.on_end(instance)
+    day.world.ec2.changes += 1
+    day.minutes(10)
+    assert build.node not in day.nodes()
+
+
+def test_a_stack_of_the_same_name_in_another_account_leaves_our_nodes_alone():
+    fleet = a_fleet(a_pool("cpu", idle_seconds=300.0))
+    world = a_world(fleet)
+    ours = Day(InMemory(world, replace(fleet, home=HERE))).minutes(2)
+    [build] = ours.queue(1, seconds=5 * 3600.0)
+    ours.minutes(10)
+    comes_up, announce = world.ec2.on_running, world.ec2.announce
+    theirs = InMemory(a_world(fleet), replace(fleet, home=ELSEWHERE))
+    theirs.ports = replace(theirs.ports, controllers=ours.fleet.ports.controllers)
+    world.ec2.on_running, world.ec2.announce = comes_up, announce
+    for _ in range(240):
+        theirs.world.move_to(world.timeline.now)
+        theirs.scale_down()
+        ours.minutes(1)
+    assert [result.step for report in theirs.reports for result in report.results if isinstance(result.step, DeleteNode)] == []
+    assert build.ended is None
