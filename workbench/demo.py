@@ -214,6 +214,7 @@ def environment(server: FaceServer, settings: FleetSettings, fleet_file: Path) -
     os.environ |= {
         "FLEET_CONFIG": str(fleet_file),
         "STATE_TABLE": TABLE,
+        "FLEET_HOME": f"{ACCOUNT}/{_REGION}",
         "METRIC_NAMESPACE": "JenkinsFleet",
         "AWS_DEFAULT_REGION": _REGION,
         "AWS_ACCESS_KEY_ID": "demo",

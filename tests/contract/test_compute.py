@@ -132,6 +132,15 @@ def test_fates_are_asked_by_id_and_an_unknown_id_fails_nothing(here):
     assert here.compute.instances() == ()
 
 
+def test_one_instance_is_asked_for_alone_and_unknown_only_where_ec2_says_so(here):
+    [(instance_id, _, _)] = send(here).instances
+    assert here.compute.fate(instance_id) is InstanceState.PENDING
+    assert here.compute.fate("i-0123456789abcdef0") is InstanceState.NOT_FOUND
+    here.faults.plan(Fault("ec2 DescribeInstances", status=503, code="Unavailable"))
+    with pytest.raises(TransientError):
+        here.compute.fate("i-0123456789abcdef0")
+
+
 def test_a_new_instance_may_be_missing_from_the_list(here):
     here.world.ec2.lag_seconds = 30.0
     send(here)

@@ -11,7 +11,7 @@ from moto.dynamodb.responses import DynamoHandler
 
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.domain.durations import Arrivals, Borne, Expected, Learned, RunSeen, Sequel, Sighting, StageSeen, Streak
-from autoscaler.domain.memory import Breaker, Burst, CoolOff, Growth, Life, Look, Memory, Month, Returns, Shortage, Stuck, Window
+from autoscaler.domain.memory import Breaker, Burst, CoolOff, Growth, Life, Look, Memory, Missing, Month, Returns, Shortage, Stuck, Window
 from autoscaler.domain.snapshot import IntentState, RecordState
 from autoscaler.domain.standing import Hold, Numbers, Scope, Standing
 from autoscaler.errors import ConflictError
@@ -66,6 +66,7 @@ MEMORY = Memory(
     breakers={"cpu": Breaker(failures=3, until_at=4.0, failed=("i-2",))},
     draining_since={"i-1": 5.0},
     stuck={"i-3": Stuck(since_at=1.0, tried_at=2.0)},
+    missing={"i-4": Missing(since_at=1.0, asked_at=2.0)},
     owed={"i-1": "operator"},
     proven={"cpu": "7"},
     taken={"outdated/cpu": (1.0, 2.0)},

@@ -1,6 +1,7 @@
 """Each alarm of the template rings in its condition, by its own definition, on what the handlers really sent; and no other does."""
 
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -228,6 +229,19 @@ def test_a_drain_that_takes_longer_than_it_should(tmp_path):
         here.pass_minutes(3)
         assert "DrainsOverdue" in ringing_in(here)
         assert node.builds  # an alarm, never a kill
+
+
+def test_ec2_shows_nothing_of_agents_that_are_connected(here):
+    here.call("operate", event("set") | {"pool": CPU, "min_agents": 6, "max_agents": 20, "warm_executors": 0, "minutes": 600})
+    here.pass_minutes(10)
+    for instance in here.world.ec2.instances.values():
+        instance.visible_at = inf
+    here.pass_minutes(6)
+    assert ringing_in(here) == {"Ec2Disagrees"}
+    for instance in here.world.ec2.instances.values():
+        instance.visible_at = 0.0
+    here.pass_minutes(10)
+    assert ringing_in(here) == set()
 
 
 def test_more_to_repair_than_may_be_repaired_at_once(here):

@@ -88,6 +88,7 @@ def clouds():
             "AWS_ENDPOINT_URL": f"http://{host}:{port}",
             "AWS_ENDPOINT_URL_EC2": f"{server.url}/ec2/",
             "STATE_TABLE": demo.TABLE,
+            "FLEET_HOME": "123456789012/us-west-2",
             "JENKINS_URL_MAIN": f"{server.url}/jenkins/main/",
         }
         yield world, environment

@@ -297,7 +297,7 @@ def test_what_somebody_terminates_by_hand_leaves_no_node_behind():
     day.minutes(8)
     [instance] = day.world.alive()
     day.world.ec2.end(instance)
-    day.world.move_to(day.world.timeline.now + 5)
+    day.world.move_to(day.world.timeline.now + 25)
     assert day.nodes() == []
 
 

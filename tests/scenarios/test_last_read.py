@@ -1,6 +1,9 @@
 """The last read of a node before its machine is terminated: what it must refuse."""
 
+import pytest
+
 from autoscaler.control import nodes
+from autoscaler.domain.snapshot import InstanceState
 from scenarios.conftest import MARK, NODE
 from support.builders import a_mark
 
@@ -39,3 +42,18 @@ def test_being_online_keeps_it(here):
 def test_a_node_that_is_not_there_keeps_nothing(here):
     here.jenkins.delete_node(NODE)
     assert why_not(here) is None
+
+
+@pytest.mark.parametrize("fate", [InstanceState.TERMINATED, InstanceState.NOT_FOUND])
+def test_a_node_that_is_connected_is_not_deleted_whatever_ec2_says(here, fate):
+    here.jenkins.toggle(NODE, "", "anna")
+    assert nodes.may_delete(here.controller, NODE, fate) == "its node is connected"
+
+
+def test_what_ec2_merely_does_not_know_any_more_may_still_build(here):
+    here.jenkins.toggle(NODE, "", "u")
+    here.jenkins.submit("job", "cpu", 600.0)
+    here.jenkins.schedule()
+    here.controller.set_offline(NODE, MARK.text)
+    assert nodes.may_delete(here.controller, NODE, InstanceState.NOT_FOUND) == "a build is on it"
+    assert nodes.may_delete(here.controller, NODE, InstanceState.TERMINATED) is None

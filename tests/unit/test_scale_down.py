@@ -8,6 +8,7 @@ from autoscaler.domain import decide
 from autoscaler.domain.looks import Condition
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Burst, Life, Shortage, Window
+from autoscaler.domain.model import agent_spec
 from autoscaler.domain.orders import DrainNodes, DrainSome
 from autoscaler.domain.plan import Adopt, Cordon, DeleteNode, Forget, Terminate, Uncordon
 from autoscaler.domain.reasons import Reason
@@ -303,7 +304,7 @@ def test_a_node_that_could_not_be_read_is_not_missing():
 
 
 def test_an_unknown_instance_with_our_tags_is_adopted_with_its_node():
-    node = a_node("cpu-7", "cpu", "autoscaler-fleet-f", description="Agent of pool cpu on instance i-7.")
+    node = a_node("cpu-7", "cpu", "autoscaler-fleet-f", description=agent_spec(a_fleet(), a_pool("cpu"), "i-7").description)
     memory = a_memory(looks={"i-7": a_look("stray", session="")}, windows=an_empty_window())
     [step] = decide_down(view={"nodes": (node,)}, memory=memory, instances=(an_instance("i-7"),)).steps
     assert (type(step), step.instance_id, step.node) == (Adopt, "i-7", "cpu-7")
@@ -312,8 +313,10 @@ def test_an_unknown_instance_with_our_tags_is_adopted_with_its_node():
 def test_what_was_condemned_is_gone_on_with():
     record = replace(an_agent()[0], state=RecordState.CONDEMNED)
     assert kinds(decide_down((record, None))) == [Terminate]
-    gone = {"instances": (), "fates": {"i-1": InstanceState.SHUTTING_DOWN}}
-    assert kinds(decide_down((record, None), **gone)) == [Forget]
+    ends = {"instances": (), "fates": {"i-1": InstanceState.SHUTTING_DOWN}}
+    gone = {"instances": (), "fates": {"i-1": InstanceState.TERMINATED}}
+    assert kinds(decide_down((record, None), **ends)) == [Forget]
+    assert kinds(decide_down((record, an_agent()[1]), **ends)) == []
     assert kinds(decide_down((record, an_agent()[1]), **gone)) == [DeleteNode]
 
 

@@ -43,7 +43,9 @@ class Ec2Face:
     def _tell(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
         match action:
             case "DescribeInstances":
+                self.ec2.check_known(request.get("InstanceIds", []))
                 filters = {f["Name"]: list(f["Values"]) for f in request.get("Filters", [])}
+                filters |= {"instance-id": list(request["InstanceIds"])} if request.get("InstanceIds") else {}
                 return {"Reservations": [{"Instances": [instance_json(i) for i in self.ec2.describe(filters)]}]}
             case "GetConsoleOutput":
                 return {"InstanceId": request["InstanceId"], "Output": self.ec2.console_of(request["InstanceId"])}

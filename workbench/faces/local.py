@@ -72,6 +72,10 @@ class LocalEc2Client:
         """Tag."""
         return self._call("CreateTags", request)
 
+    def describe_instances(self, **request: Any) -> dict[str, Any]:
+        """List instances, in one answer."""
+        return self._call("DescribeInstances", request)
+
     def get_console_output(self, **request: Any) -> dict[str, Any]:
         """Read a console."""
         return self._call("GetConsoleOutput", request)

@@ -124,6 +124,12 @@ class Ec2:
             return [i for i in named if i is not None and i.visible_at <= now]
         return [i for i in self.remembered.values() if i.visible_at <= now and self._passes(i, filters)]
 
+    def check_known(self, ids: list[str]) -> None:
+        """Refuse ids that EC2 does not know, as it does where it is asked for them without a filter."""
+        shown = {instance.id for instance in self.describe({"instance-id": ids})}
+        if unknown := sorted(set(ids) - shown):
+            raise Ec2Error("InvalidInstanceID.NotFound", f"The instance IDs '{', '.join(unknown)}' do not exist")
+
     def terminate(self, instance_id: str) -> None:
         """Begin the end of an instance."""
         instance = self.instances.get(instance_id)

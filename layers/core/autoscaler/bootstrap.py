@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from random import Random
@@ -85,7 +85,7 @@ def reset() -> None:
 def runtime() -> Runtime:
     """Wire everything from the environment (design 6.2); `ConfigError` says in one line what is missing or wrong."""
     settings = load_settings(Path(os.environ.get("FLEET_CONFIG", "/opt/fleet.yaml")))
-    fleet = settings.domain()
+    fleet = replace(settings.domain(), home=_required("FLEET_HOME"))
     state = DynamoState(partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet.name)
     namespace = os.environ.get("METRIC_NAMESPACE", "JenkinsFleet")
     ports = Ports(

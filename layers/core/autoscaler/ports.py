@@ -91,6 +91,9 @@ class Compute(Protocol):
     def fates(self, ids: Collection[str]) -> Mapping[str, InstanceState]:
         """Ask for instances by id; ids unknown to EC2 are `NOT_FOUND`."""
 
+    def fate(self, instance_id: str) -> InstanceState:
+        """Ask for one instance alone. `NOT_FOUND` only where EC2 says that it does not know this very id."""
+
     def identity(self, instance_id: str) -> Identity | None:
         """What EC2 shows of an instance, whosever it is; None: EC2 does not know it, yet or any more."""
 

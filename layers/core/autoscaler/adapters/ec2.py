@@ -56,6 +56,21 @@ class Ec2Compute:
                 fates[raw["InstanceId"]] = InstanceState(raw["State"]["Name"])
         return fates
 
+    def fate(self, instance_id: str) -> InstanceState:
+        """Ask without a filter: an id that EC2 does not know is an error then, no empty answer."""
+        try:
+            answer = self._client().describe_instances(InstanceIds=[instance_id])
+        except ClientError as error:
+            if code_of(error) == "InvalidInstanceID.NotFound":
+                return InstanceState.NOT_FOUND
+            raise TransientError(f"DescribeInstances: {code_of(error)}") from error
+        except BotoCoreError as error:
+            raise TransientError(f"DescribeInstances was not answered ({type(error).__name__})") from error
+        found = [raw for reservation in answer["Reservations"] for raw in reservation.get("Instances", [])]
+        if not found:
+            raise TransientError(f"DescribeInstances shows nothing of {instance_id}, and does not say that it is unknown")
+        return InstanceState(found[0]["State"]["Name"])
+
     def identity(self, instance_id: str) -> Identity | None:
         """Ask by id with a filter, whatever tags the instance has: an unknown id is then an empty answer."""
         for raw in self._describe([{"Name": "instance-id", "Values": [instance_id]}]):

@@ -27,7 +27,7 @@ from autoscaler.domain.plan import (
     Uncordon,
 )
 from autoscaler.domain.setbacks import is_shortage, note_setback
-from autoscaler.domain.snapshot import InstanceState, Record, RecordState, Snapshot
+from autoscaler.domain.snapshot import Record, RecordState, Snapshot
 from autoscaler.errors import AutoscalerError, StuckError, UnansweredError
 from autoscaler.ports import Controller, Ports
 
@@ -163,12 +163,14 @@ class _Hand:
         return Result(step=step, outcome=Outcome.DONE)
 
     def _delete(self, step: DeleteNode) -> Result:
-        """Delete a node once EC2, asked again by id, says that its instance is gone."""
-        record = self._records.get(step.instance_id or "")
-        if step.instance_id is not None:
-            fate = self._ports.compute.fates([step.instance_id])[step.instance_id]
-            if not (fate.ended or fate is InstanceState.NOT_FOUND):
-                return Result(step=step, outcome=Outcome.SKIPPED, detail=f"its instance is {fate}")
+        """Delete a node once EC2, asked again, says that its instance is gone, and Jenkins that nobody is connected."""
+        fate = self._ports.compute.fate(step.instance_id)
+        if fate is not step.fate:
+            return Result(step=step, outcome=Outcome.SKIPPED, detail=f"its instance is {fate}")
+        keep = nodes.may_delete(self._controllers[step.controller], step.node, step.fate)
+        if keep:
+            return Result(step=step, outcome=Outcome.SKIPPED, detail=keep)
+        record = self._records.get(step.instance_id)
         if record is not None and record.state in _TERMINABLE:
             self._change(record, RecordState.CONDEMNED)
         self._controllers[step.controller].delete_node(step.node)
@@ -178,8 +180,8 @@ class _Hand:
         """Give a slot back once EC2, asked again by id, says that its instance has ended."""
         record = self._records.get(step.instance_id or "")
         if step.instance_id is not None:
-            fate = self._ports.compute.fates([step.instance_id])[step.instance_id]
-            if fate not in {InstanceState.TERMINATED, InstanceState.NOT_FOUND}:
+            fate = self._ports.compute.fate(step.instance_id)
+            if fate is not step.fate:
                 return Result(step=step, outcome=Outcome.SKIPPED, detail=f"its instance is {fate}")
         if record is not None and record.state in _TERMINABLE:
             self._change(record, RecordState.CONDEMNED)

@@ -1,14 +1,14 @@
 """Observe: one snapshot from the state, Jenkins and EC2."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.lives import runs_to_ask_for
-from autoscaler.domain.model import Fleet
-from autoscaler.domain.numbers import MINUTE_SECONDS, RUNS_ASKED_A_LOOK
-from autoscaler.domain.snapshot import ControllerView, Instance, RecordState, Snapshot
-from autoscaler.domain.strangers import instance_in
+from autoscaler.domain.missing import ids_to_ask_alone
+from autoscaler.domain.model import Fleet, described_instance
+from autoscaler.domain.numbers import FORGOTTEN_ASKED_A_LOOK, MINUTE_SECONDS, RUNS_ASKED_A_LOOK
+from autoscaler.domain.snapshot import ControllerView, Instance, InstanceState, RecordState, Snapshot
 from autoscaler.errors import AutoscalerError, TransientError
 from autoscaler.ports import Book, Controller, Ports
 
@@ -18,12 +18,14 @@ def observe(ports: Ports, fleet: Fleet, book: Book, pass_id: str, invocation: st
     views = look_at_controllers(ports)
     instances = ports.compute.instances()
     unlisted = _unlisted(book, fleet, views.values(), instances)
-    fates = ports.compute.fates(unlisted) if unlisted else {}
+    fates = dict(ports.compute.fates(unlisted)) if unlisted else {}
+    unknown_alone = _ask_alone(ports, book, fates)
     snapshot = _snapshot(ports, book, views, pass_id, invocation)
     return replace(
         snapshot,
         instances=instances,
         fates=fates,
+        unknown_alone=unknown_alone,
         template_versions=_template_versions(ports, fleet),
         ended_runs={controller.name: _ended_runs(ports, controller, book, views[controller.name]) for controller in ports.controllers},
     )
@@ -57,13 +59,30 @@ def _look(ports: Ports, controller: Controller) -> ControllerView:
         return ControllerView.of_nothing(controller.name, f"{type(error).__name__}: {error}", 0.0)
 
 
+def _ask_alone(ports: Ports, book: Book, fates: dict[str, InstanceState]) -> frozenset[str]:
+    """Ask EC2 alone for each instance that has been missing for hours; what it shows after all is noted in ``fates``."""
+    if not book.memory.missing:
+        return frozenset()
+    now = ports.clock()
+    asked = _a_part_of(ids_to_ask_alone(book.memory.missing, fates, now), FORGOTTEN_ASKED_A_LOOK, now)
+    for instance_id in asked:
+        fates[instance_id] = ports.compute.fate(instance_id)
+    return frozenset(instance_id for instance_id in asked if fates[instance_id] is InstanceState.NOT_FOUND)
+
+
+def _a_part_of(names: Sequence[str], count: int, now: float) -> list[str]:
+    """Choose so many, others a minute later: those that are asked for in vain must not keep the rest from being asked for."""
+    first = int(now // MINUTE_SECONDS) * count % max(1, len(names))
+    return [*names[first:], *names[:first]][:count]
+
+
 def _ended_runs(ports: Ports, controller: Controller, book: Book, view: ControllerView) -> frozenset[str]:
     """Ask which runs have ended that were on a node before the controller restarted. What cannot be asked goes on, as far as we know."""
     runs = runs_to_ask_for(book.memory.lives.get(controller.name), view)
-    # Another part of a long list at each look, so that one whose first runs all go on is read to its end, too.
-    first = int(ports.clock() // MINUTE_SECONDS) * RUNS_ASKED_A_LOOK % len(runs) if runs else 0
+    if not runs:
+        return frozenset()
     ended: set[str] = set()
-    for run in (runs[first:] + runs[:first])[:RUNS_ASKED_A_LOOK]:
+    for run in _a_part_of(runs, RUNS_ASKED_A_LOOK, ports.clock()):
         try:
             if controller.has_ended(run):
                 ended.add(run)
@@ -105,6 +124,6 @@ def _unlisted(book: Book, fleet: Fleet, views: Iterable[ControllerView], instanc
     known = [record for record in book.records if record.state is not RecordState.GONE]
     recorded, named = {record.instance_id for record in known}, {record.node for record in known}
     described = {
-        instance_in(node) or "" for view in views for node in view.nodes if node.name not in named and fleet.ownership_label in node.labels
+        described_instance(fleet, node.name, node.description) or "" for view in views for node in view.nodes if node.name not in named
     }
     return sorted((recorded | described) - listed - {""})

@@ -44,7 +44,7 @@ def _register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Regis
     identity = ports.compute.identity(caller.session)
     records = ports.ledger.read().records
     record = next((record for record in records if record.instance_id == caller.session), None)
-    verdict = judge(caller, trust, identity, record, fleet, ports.clock())
+    verdict = judge(caller, trust, identity, record, fleet)
     if isinstance(verdict, Refused):
         return verdict
     controller = next(controller for controller in ports.controllers if controller.name == verdict.record.controller)

@@ -1,12 +1,11 @@
 """Agents: each record joined with its instance and its node, and what state of life that makes."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from autoscaler.domain.marks import Mark, MarkClass, read_mark
 from autoscaler.domain.model import Fleet, Pool
-from autoscaler.domain.numbers import NOT_FOUND_IS_GONE_AFTER_SECONDS
 from autoscaler.domain.snapshot import ControllerView, InstanceState, Node, OfflineCause, Record, RecordState, Snapshot
 
 
@@ -28,7 +27,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """One agent of ours. ``instance`` is None where EC2 was not asked or did not say."""
+    """One agent of ours. ``instance`` is None where EC2 was not asked or did not say; `NOT_FOUND` only where EC2 has forgotten it."""
 
     record: Record
     pool: Pool
@@ -54,17 +53,28 @@ class Agent:
 
     @property
     def instance_ended(self) -> bool:
-        """EC2 said that it is shutting down or gone."""
-        return self.instance is not None and self.instance.ended
+        """EC2 said that it is shutting down or gone: it is no supply any more."""
+        return self.instance is not None and (self.instance.ended or self.machine_gone)
+
+    @property
+    def machine_gone(self) -> bool:
+        """Nothing can run on it any more: EC2 said that it has terminated, or has long forgotten it."""
+        return self.instance in _GONE
 
 
-def join_agents(snapshot: Snapshot, fleet: Fleet) -> tuple[Agent, ...]:
-    """Join every record that is not closed with what Jenkins and EC2 show of it; unknown pools are left out."""
+_GONE = (InstanceState.TERMINATED, InstanceState.NOT_FOUND)
+
+
+def join_agents(snapshot: Snapshot, fleet: Fleet, forgotten: Collection[str] = ()) -> tuple[Agent, ...]:
+    """Join every record that is not closed with what Jenkins and EC2 show of it; unknown pools are left out.
+
+    ``forgotten``: instances that EC2 knew once and does not know any more.
+    """
     nodes = {(view.name, node.name): node for view in snapshot.controllers.values() for node in view.nodes}
-    return tuple(_join(snapshot, fleet, nodes))
+    return tuple(_join(snapshot, fleet, nodes, forgotten))
 
 
-def _join(snapshot: Snapshot, fleet: Fleet, nodes: dict[tuple[str, str], Node]) -> Iterator[Agent]:
+def _join(snapshot: Snapshot, fleet: Fleet, nodes: dict[tuple[str, str], Node], forgotten: Collection[str]) -> Iterator[Agent]:
     for record in snapshot.records:
         pool = fleet.pools.get(record.pool)
         if pool is None or record.state is RecordState.GONE:
@@ -76,18 +86,18 @@ def _join(snapshot: Snapshot, fleet: Fleet, nodes: dict[tuple[str, str], Node]) 
             record=record,
             pool=pool,
             node=node,
-            instance=_state(record, snapshot.states.get(record.instance_id), snapshot.taken_at),
+            instance=_state(snapshot.states.get(record.instance_id), node, is_forgotten=record.instance_id in forgotten),
             mark=mark,
             phase=_phase(record, pool, node, mark, view, snapshot.taken_at),
         )
 
 
-def _state(record: Record, state: InstanceState | None, now: float) -> InstanceState | None:
-    """NotFound is the end of an old record; of a young one it may be EC2's lag, and says nothing."""
+def _state(state: InstanceState | None, node: Node | None, *, is_forgotten: bool) -> InstanceState | None:
+    """NotFound says nothing by itself, and nothing at all against a node that is connected or busy."""
     if state is not InstanceState.NOT_FOUND:
         return state
-    old = now - record.launched_at > NOT_FOUND_IS_GONE_AFTER_SECONDS
-    return InstanceState.TERMINATED if old else None
+    left = node is None or (node.offline and node.idle and not node.builds)
+    return InstanceState.NOT_FOUND if is_forgotten and left else None
 
 
 def _phase(record: Record, pool: Pool, node: Node | None, mark: Mark | None, view: ControllerView | None, now: float) -> Phase:

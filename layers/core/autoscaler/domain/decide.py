@@ -70,7 +70,7 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
         decided += bring_back_bound(situation, controller)
         decided += let_resume(situation, controller)
         if reason := situation.no_giving_up(controller):
-            problem = snapshot.controllers[controller].problem or "nothing is given up meanwhile"
+            problem = snapshot.controllers[controller].problem or situation.disagreement or "nothing is given up meanwhile"
             decided.append(Held(pool="", controller=controller, reason=reason, detail=problem))
             continue
         for name, pool in situation.pools_of(controller).items():

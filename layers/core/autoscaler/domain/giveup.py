@@ -41,7 +41,7 @@ def drained(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminat
     """Give up agents that carry our mark, are idle and were idle in an earlier look, and that nothing is bound to."""
     starved = {view.name: starved_by_pool(situation.demands[view.name]) for view in situation.views()}
     for agent in situation.agents:
-        if agent.phase not in _MARKED or agent.node is None:
+        if agent.phase not in _MARKED or agent.node is None or agent.instance_ended:
             continue
         if situation.no_giving_up(agent.record.controller) or situation.protected(agent):
             continue
@@ -97,7 +97,7 @@ def unfinished(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Termi
         bound = situation.protected(agent) and not agent.instance_ended
         if not node_gone and (situation.no_giving_up(record.controller) or bound):
             continue
-        if agent.instance_ended and agent.phase is Phase.CONDEMNED and agent.node is not None and not node_gone:
+        if agent.machine_gone and agent.phase is Phase.CONDEMNED and agent.node is not None and not node_gone:
             if record.controller in situation.fleet.slot_controllers:
                 yield from slots.leave(situation, agent, record.changed_at)
             else:
@@ -119,8 +119,8 @@ def _condition(situation: Situation, agent: Agent) -> Seen | None:  # noqa: C901
     if agent.phase is Phase.CONDEMNED:
         at_rest = agent.node is not None and agent.node.offline and agent.idle and not agent.instance_ended
         return Seen(Condition.DRAINED, session) if at_rest else None
-    if agent.instance_ended:
-        return Seen(Condition.ENDED) if agent.node is not None else None
+    if agent.instance_ended:  # what is shutting down keeps its node until it has terminated
+        return Seen(Condition.ENDED) if agent.node is not None and agent.machine_gone else None
     if agent.instance in _STOPPED:
         return Seen(Condition.STOPPED, session)
     match agent.phase:
@@ -232,6 +232,7 @@ def _delete(agent: Agent, node: str, reason: Reason) -> DeleteNode:
         pool=agent.pool.name,
         node=node,
         instance_id=agent.record.instance_id,
+        fate=agent.instance or InstanceState.TERMINATED,
         reason=reason,
         detail=f"EC2 says that its instance {agent.record.instance_id} is gone",
     )

@@ -109,6 +109,14 @@ class Stuck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """An instance that EC2 does not show: since when, and when EC2 was first asked for it alone and did not know it."""
+
+    since_at: float
+    asked_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Month:
     """Dollars metered in a calendar month (UTC)."""
 
@@ -135,6 +143,7 @@ class Memory:
     breakers: Mapping[str, Breaker] = field(default_factory=dict)  # by pool
     draining_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
     stuck: Mapping[str, Stuck] = field(default_factory=dict)  # by instance id
+    missing: Mapping[str, Missing] = field(default_factory=dict)  # by instance id
     owed: Mapping[str, str] = field(default_factory=dict)  # class of the mark that is to be set again, by instance id
     proven: Mapping[str, str] = field(default_factory=dict)  # launch template version that was seen to boot, by pool
     taken: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # when agents were taken within the hour, by class/pool

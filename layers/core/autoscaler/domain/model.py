@@ -1,5 +1,6 @@
 """What an operator wrote, in our words: fleet, pools, offerings, limits."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -95,6 +96,7 @@ class Fleet:
     controllers: tuple[str, ...]
     pools: Mapping[str, Pool]
     slot_controllers: frozenset[str] = frozenset()  # on these an operator makes the nodes; elsewhere each agent gets its own
+    home: str = ""  # AWS account and region, ACCOUNT/REGION: another deployment of this name elsewhere is another fleet
     resume_timeouts: Mapping[str, float] = field(default_factory=dict)  # seconds, by controller; unlisted: RESUME_TIMEOUT_SECONDS
 
     def resume_timeout(self, controller: str) -> float:
@@ -150,11 +152,29 @@ def beacon_spec(fleet: Fleet) -> NodeSpec:
 
 def agent_spec(fleet: Fleet, pool: Pool, instance_id: str) -> NodeSpec:
     """Describe the node of an instance. The name is never used again: an agent's secret is a function of the name alone."""
+    name = f"{pool.name}-{instance_id.removeprefix('i-')}"
     return NodeSpec(
-        name=f"{pool.name}-{instance_id.removeprefix('i-')}",
+        name=name,
         labels=(*sorted(pool.labels), fleet.ownership_label),
         executors=pool.executors,
         exclusive=pool.exclusive,
         remote_dir=pool.remote_dir,
-        description=f"Agent of pool {pool.name} of fleet {fleet.name}, launched by the autoscaler on instance {instance_id}.",
+        description=f"Agent {name} of fleet {fleet.name}, launched by the autoscaler on instance {instance_id}{_in(fleet)}.",
     )
+
+
+def described_instance(fleet: Fleet, node: str, description: str) -> str | None:
+    """Find the instance that a node was made for, by what we wrote into its description; None for any other node, a copy of ours too."""
+    found = _DESCRIBED.fullmatch(description)
+    if found is None or (found["node"], found["fleet"], found["home"] or "") != (node, fleet.name, fleet.home):
+        return None
+    return found["instance"]
+
+
+def _in(fleet: Fleet) -> str:
+    return f" in {fleet.home}" if fleet.home else ""
+
+
+_DESCRIBED = re.compile(
+    r"Agent (?P<node>\S+) of fleet (?P<fleet>\S+), launched by the autoscaler on instance (?P<instance>i-\S+?)(?: in (?P<home>\S+?))?\."
+)

@@ -78,8 +78,8 @@ def _clean_up(situation: Situation, agent: Agent) -> Iterator[DeleteNode | Held]
     """Delete the node of what EC2 says has ended. A build that may be bound to it, or seems to run there, waits for the repairs."""
     controller = agent.record.controller
     reason = situation.no_giving_up(controller)
-    if agent.node is None or controller in situation.fleet.slot_controllers:
-        return  # a slot rests before it is free again: the schedule sees to that
+    if agent.node is None or agent.instance is None or not agent.machine_gone or controller in situation.fleet.slot_controllers:
+        return  # it is not over yet, or a slot rests before it is free again: the schedule sees to that
     if reason or situation.protected(agent) or not agent.idle:
         yield Held(pool=agent.pool.name, controller=controller, reason=reason or Reason.STILL_BUSY, detail=agent.node.name)
         return
@@ -88,6 +88,7 @@ def _clean_up(situation: Situation, agent: Agent) -> Iterator[DeleteNode | Held]
         pool=agent.pool.name,
         node=agent.node.name,
         instance_id=agent.record.instance_id,
+        fate=agent.instance,
         reason=Reason.INSTANCE_GONE,
         detail=f"EC2 says that {agent.record.instance_id} has ended",
     )

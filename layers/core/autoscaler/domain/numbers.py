@@ -12,10 +12,11 @@ DISCONNECT_GRACE_SECONDS = 300.0
 SECOND_LOOK_SECONDS = 60.0
 # A look is worth nothing when passes were missing since: what happened in between is unknown.
 LOOK_GAP_SECONDS = 180.0
-# NotFound for a younger record may be EC2's listing lag; CreateFleet's own answer is the better witness.
-NOT_FOUND_IS_GONE_AFTER_SECONDS = 600.0
-# An instance that asks for its identity may be younger than EC2's own knowledge of it, but not by more than this.
-UNKNOWN_TO_EC2_SECONDS = 300.0
+# EC2 tells of an instance for an hour after its end, so that what nobody saw for twice as long is no lag and no outage of a list; and it
+# is asked for alone, twice, so far apart that two answers are not one mistake. Each question is a call of its own.
+FORGOTTEN_AFTER_SECONDS = 7200.0
+FORGOTTEN_ASK_AGAIN_SECONDS = 600.0
+FORGOTTEN_ASKED_A_LOOK = 10
 # An instance that is told to ask again does so after this long.
 ASK_AGAIN_SECONDS = 15
 # EC2 honours a client token for longer than this; after it a launch is never sent again.

@@ -7,6 +7,7 @@ from autoscaler.domain.marks import Mark
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.model import Market, NodeSpec, Offering
 from autoscaler.domain.reasons import Reason
+from autoscaler.domain.snapshot import InstanceState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,24 +75,26 @@ class Terminate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteNode:
-    """Delete a node of ours whose instance EC2 says is gone."""
+    """Delete a node of ours whose instance is gone: EC2 says that it has terminated, or has forgotten it (``fate`` NOT_FOUND)."""
 
     controller: str
     pool: str
     node: str
-    instance_id: str | None
+    instance_id: str
+    fate: InstanceState
     reason: Reason
     detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreeSlot:
-    """Give a slot back: bring it online if it carries this mark of ours. ``instance_id``: whose it was, and has ended."""
+    """Give a slot back: bring it online if it carries this mark of ours. ``instance_id``: whose it was; ``fate``: as for `DeleteNode`."""
 
     controller: str
     pool: str
     node: str
     instance_id: str | None
+    fate: InstanceState | None
     mark: Mark | None
     reason: Reason
     detail: str

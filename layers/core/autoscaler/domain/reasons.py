@@ -57,6 +57,7 @@ class Reason(StrEnum):
     LABEL_UNKNOWN = "label-unknown"
     WORTH_WAITING = "worth-waiting"
     INCOMPLETE = "incomplete-snapshot"
+    EC2_DISAGREES = "ec2-disagrees"
     QUIETING_DOWN = "quieting-down"
     RESTART_GRACE = "restart-grace"
     WINDOW_OPEN = "window-not-full"

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from autoscaler.domain.model import Fleet, NodeSpec, agent_spec
-from autoscaler.domain.numbers import UNKNOWN_TO_EC2_SECONDS
 from autoscaler.domain.snapshot import InstanceState, Record, RecordState
 
 _INSTANCE_ID = re.compile(r"i-[0-9a-f]{8,17}")
@@ -79,22 +78,17 @@ def authenticate(caller: Caller, trust: Trust) -> Refused | None:
     return None
 
 
-def judge(caller: Caller, trust: Trust, identity: Identity | None, record: Record | None, fleet: Fleet, now: float) -> Refused | Granted:
+def judge(caller: Caller, trust: Trust, identity: Identity | None, record: Record | None, fleet: Fleet) -> Refused | Granted:
     """Say what an authenticated caller is, by what EC2 shows of the instance that it says to be, and by our own record."""
     if identity is None:
-        return _unknown(record, now)
+        # It is newer than what EC2 knows, or EC2 does not show it for the moment: it speaks with a role of ours, so it is there.
+        return Refused(status=Status.TOO_EARLY, reason="EC2 does not show this instance")
     refused = _not_ours(trust.profile_of_role[caller.role_id], identity, fleet) or _over(identity, record, fleet)
     if refused:
         return refused
     if record is None:
         return Refused(status=Status.TOO_EARLY, reason="its launch is not written down yet")
     return Granted(record=record, spec=agent_spec(fleet, fleet.pools[record.pool], record.instance_id))
-
-
-def _unknown(record: Record | None, now: float) -> Refused:
-    if record is not None and now - record.launched_at > UNKNOWN_TO_EC2_SECONDS:
-        return Refused(status=Status.GONE, reason="EC2 does not know this instance any more")
-    return Refused(status=Status.TOO_EARLY, reason="EC2 does not know this instance yet")
 
 
 def _not_ours(profile: str, identity: Identity, fleet: Fleet) -> Refused | None:

@@ -10,6 +10,7 @@ from autoscaler.domain.foresight import Foreseen, foresee
 from autoscaler.domain.limits import meter, missing_of
 from autoscaler.domain.lives import in_grace, is_recovering, next_lives, waits_to_resume
 from autoscaler.domain.memory import Memory
+from autoscaler.domain.missing import disagreement, forgotten, next_missing
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.numbers import SAMPLES_KEPT
 from autoscaler.domain.pools import PoolView
@@ -30,6 +31,8 @@ class Situation:
     memory: Memory
     versions: Mapping[str, str]  # of launch templates, by instance id
     standing: Standing  # what operators have ordered and has not ended
+    forgotten: frozenset[str] = frozenset()  # instances that EC2 knew once and does not know any more
+    disagreement: str | None = None  # between EC2 and Jenkins, about too many agents to be believed
 
     @property
     def now(self) -> float:
@@ -51,6 +54,8 @@ class Situation:
             return Reason.INCOMPLETE
         if in_grace(self.memory.lives.get(controller), self.now):
             return Reason.RESTART_GRACE
+        if self.disagreement:
+            return Reason.EC2_DISAGREES
         return Reason.QUIETING_DOWN if view.quieting_down else None
 
     def protected(self, agent: Agent) -> bool:
@@ -95,8 +100,10 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
     now = snapshot.taken_at
     standing = snapshot.standing.at(now)
     fleet = in_force(fleet, standing)
-    agents = join_agents(snapshot, fleet)
     memory = snapshot.memory
+    missing = next_missing(memory.missing, snapshot)
+    gone = forgotten(missing, snapshot)
+    agents = join_agents(snapshot, fleet, gone)
     recovering = {
         view.name: is_recovering(memory.lives.get(view.name), now) or _restarted(memory, view) for view in snapshot.controllers.values()
     }
@@ -123,6 +130,7 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
         cool_offs={key: c for key, c in memory.cool_offs.items() if now - c.until_at < 3600.0},
         draining_since=_since(memory.draining_since, (agent for agent in agents if agent.mark), now),
         stuck={instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id in living},
+        missing=missing,
         proven={**memory.proven, **_proven(snapshot, agents, versions)},
     )
     memory = note_connected(memory, agents)
@@ -151,6 +159,8 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
         memory=memory,
         versions=versions,
         standing=standing,
+        forgotten=gone,
+        disagreement=disagreement(agents, snapshot),
     )
 
 

@@ -15,7 +15,7 @@ from autoscaler.domain.numbers import SLOT_REST_SECONDS
 from autoscaler.domain.plan import FreeSlot, Held
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.situation import Situation
-from autoscaler.domain.snapshot import ControllerView, InstanceState, Node, OfflineCause, Record, RecordState
+from autoscaler.domain.snapshot import ControllerView, Node, OfflineCause, Record, RecordState
 
 # What a tag of EC2 can hold and the bootstraps' few lines of parsing can read: 256 characters, no quote, backslash or control.
 _TELLABLE = re.compile(r"""[^"\\\x00-\x1f\x7f]{1,256}""")
@@ -69,21 +69,30 @@ def leave(situation: Situation, agent: Agent, ended_since: float) -> Iterator[Fr
     if not agent.idle:
         detail = f"a build waits on slot {name} for a machine that is gone; it waits in vain, abort it"
         yield Held(pool=agent.pool.name, controller=agent.record.controller, reason=Reason.STILL_BUSY, detail=detail)
-    elif agent.instance is InstanceState.TERMINATED and situation.now - ended_since >= SLOT_REST_SECONDS:
-        yield free_slot(agent.record.controller, agent.pool.name, name, agent.record.instance_id, agent.mark)
+    elif agent.machine_gone and situation.now - ended_since >= SLOT_REST_SECONDS:
+        yield FreeSlot(
+            controller=agent.record.controller,
+            pool=agent.pool.name,
+            node=name,
+            instance_id=agent.record.instance_id,
+            fate=agent.instance,
+            mark=agent.mark,
+            reason=Reason.INSTANCE_GONE,
+            detail=f"EC2 says that its instance {agent.record.instance_id} has ended",
+        )
 
 
-def free_slot(controller: str, pool: str, node: str, instance_id: str | None, mark: Mark | None) -> FreeSlot:
-    """Give back one slot."""
-    detail = f"EC2 says that its instance {instance_id} has ended" if instance_id else "it carries our mark, and no instance has it"
+def free_left_slot(controller: str, pool: str, node: str, mark: Mark) -> FreeSlot:
+    """Give back a slot that no instance has."""
     return FreeSlot(
         controller=controller,
         pool=pool,
         node=node,
-        instance_id=instance_id,
+        instance_id=None,
+        fate=None,
         mark=mark,
-        reason=Reason.INSTANCE_GONE if instance_id else Reason.SLOT_LEFT_OFFLINE,
-        detail=detail,
+        reason=Reason.SLOT_LEFT_OFFLINE,
+        detail="it carries our mark, and no instance has it",
     )
 
 

@@ -236,6 +236,7 @@ class Snapshot:
     template_versions: Mapping[str, str] = field(default_factory=dict)  # what would be launched now, by pool; where EC2 says so
     standing: Standing = field(default_factory=Standing)
     look_every_seconds: float = MINUTE_SECONDS
+    unknown_alone: frozenset[str] = frozenset()  # long missing instances that EC2 did not know when it was asked for each of them alone
     ended_runs: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by controller: runs asked for after a restart that have ended
 
     @cached_property

@@ -4,8 +4,10 @@ from collections.abc import Iterator, Mapping
 
 from autoscaler.domain import slots
 from autoscaler.domain.looks import Condition, Seen
+from autoscaler.domain.marks import read_mark
 from autoscaler.domain.memory import Look
-from autoscaler.domain.numbers import DISCONNECT_GRACE_SECONDS, NOT_FOUND_IS_GONE_AFTER_SECONDS
+from autoscaler.domain.model import described_instance
+from autoscaler.domain.numbers import DISCONNECT_GRACE_SECONDS
 from autoscaler.domain.plan import Adopt, DeleteNode, FreeSlot
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.situation import Situation
@@ -15,7 +17,7 @@ from autoscaler.domain.snapshot import Instance, InstanceState, Node, RecordStat
 def strangers_seen(situation: Situation) -> dict[str, Seen]:
     """Name every stranger that can be believed: a record, a look or a node may be late."""
     seen = {instance.id: Seen(Condition.STRAY) for instance in _strays(situation)}
-    seen |= {f"{controller}/{node.name}": Seen(Condition.ORPHAN) for controller, node in _orphans(situation)}
+    seen |= {f"{controller}/{node.name}": Seen(Condition.ORPHAN) for controller, node, _ in _orphans(situation)}
     return seen | {f"{controller}/{node.name}": Seen(Condition.ORPHAN) for controller, node, _ in slots.left_offline(situation)}
 
 
@@ -27,27 +29,31 @@ def take_in(situation: Situation, facts: Mapping[str, Look]) -> Iterator[Adopt |
     for controller, node, mark in slots.left_offline(situation):
         if f"{controller}/{node.name}" in facts:
             pool = situation.fleet.pool_of_slot(controller, node.labels)
-            yield slots.free_slot(controller, pool.name if pool else "", node.name, None, mark)
-    for controller, node in _orphans(situation):
+            yield slots.free_left_slot(controller, pool.name if pool else "", node.name, mark)
+    for controller, node, instance_id in _orphans(situation):
         fact = facts.get(f"{controller}/{node.name}")
-        instance_id = instance_in(node)
         if fact and situation.now - fact.first_at >= _doubtful_seconds(situation, controller, node):
-            detail = f"EC2 says that its instance {instance_id} is gone"
-            yield DeleteNode(controller=controller, pool="", node=node.name, instance_id=None, reason=Reason.INSTANCE_GONE, detail=detail)
+            yield DeleteNode(
+                controller=controller,
+                pool="",
+                node=node.name,
+                instance_id=instance_id,
+                fate=situation.snapshot.fates[instance_id],
+                reason=Reason.INSTANCE_GONE,
+                detail=f"EC2 says that its instance {instance_id} is gone",
+            )
 
 
 def _doubtful_seconds(situation: Situation, controller: str, node: Node) -> float:
     """How long an orphan is kept. What waits for it, or seems to run there, waits in vain; its controller learns of it by the deletion."""
-    if situation.snapshot.fates.get(instance_in(node) or "") is InstanceState.NOT_FOUND:
-        return NOT_FOUND_IS_GONE_AFTER_SECONDS
     unused = node.idle and node.name not in situation.demands[controller].pins
     return 0.0 if unused else DISCONNECT_GRACE_SECONDS
 
 
 def node_named_after(situation: Situation, controller: str, instance_id: str) -> str | None:
-    """Find the node of ours whose description names this instance."""
+    """Find the node of ours whose description names this instance. Its labels may have been edited by a person."""
     for node in situation.snapshot.controllers[controller].nodes:
-        if situation.fleet.ownership_label in node.labels and instance_in(node) == instance_id:
+        if described_instance(situation.fleet, node.name, node.description) == instance_id:
             return node.name
     return None
 
@@ -75,27 +81,25 @@ def _adopt(situation: Situation, instance: Instance) -> Adopt:
 
 
 def _node_of(situation: Situation, instance: Instance) -> str | None:
-    """Find the node of an instance without a record: EC2 shows its name, or the node's description names the instance."""
-    view = situation.snapshot.controllers[instance.controller]
-    ours = {node.name for node in view.nodes if situation.fleet.ownership_label in node.labels}
-    return instance.node if instance.node in ours else node_named_after(situation, instance.controller, instance.id)
+    """Find the node of an instance without a record: EC2 shows the name that we gave it, or the node's description names the instance."""
+    return instance.node or node_named_after(situation, instance.controller, instance.id)
 
 
-def _orphans(situation: Situation) -> Iterator[tuple[str, Node]]:
-    """Nodes with our ownership label and no record, offline, whose instance EC2 says is gone."""
+def _orphans(situation: Situation) -> Iterator[tuple[str, Node, str]]:
+    """Nodes that we made and that have no record, offline and not by a person, with their instances, which EC2 says are gone."""
     recorded = {(record.controller, record.node) for record in situation.snapshot.records if record.state is not RecordState.GONE}
     for view in situation.views():
         if situation.no_giving_up(view.name) or view.name in situation.fleet.slot_controllers:
             continue
         for node in view.nodes:
-            if (view.name, node.name) in recorded or not node.offline or situation.fleet.ownership_label not in node.labels:
+            instance_id = described_instance(situation.fleet, node.name, node.description)
+            if instance_id is None or (view.name, node.name) in recorded or not node.offline or _marked_by_a_person(situation, node):
                 continue
-            fate = situation.snapshot.fates.get(instance_in(node) or "")
-            if fate is not None and (fate.ended or fate is InstanceState.NOT_FOUND):
-                yield view.name, node
+            fate = situation.snapshot.fates.get(instance_id)
+            left = node.idle and not node.builds
+            if fate is InstanceState.TERMINATED or (fate is InstanceState.NOT_FOUND and instance_id in situation.forgotten and left):
+                yield view.name, node, instance_id
 
 
-def instance_in(node: Node) -> str | None:
-    """Find the instance id in the description that we gave a node."""
-    words = (word.strip(".,") for word in node.description.split())
-    return next((word for word in words if word.startswith("i-")), None)
+def _marked_by_a_person(situation: Situation, node: Node) -> bool:
+    return node.temporarily_offline and read_mark(node.reason, situation.fleet.name) is None

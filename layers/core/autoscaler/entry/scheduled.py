@@ -129,6 +129,7 @@ def _counts(reports: list[Report]) -> dict[str, int]:
         "Terminations": done(results, Terminate),
         "BootFailures": sum(len(report.plan.boot_failures) for report in reports),
         "Quarantines": _quarantines(results),
+        "Ec2Disagrees": any(reason is Reason.EC2_DISAGREES for _, _, reason in held),
         "SweepsStopped": sum(reason is Reason.SWEEP_LIMIT for _, _, reason in held),
         "LeaseHeld": 0,
     }
