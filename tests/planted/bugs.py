@@ -158,9 +158,9 @@ BUGS = (
     Bug(
         name="an instance that a list does not show is taken for gone",
         file="domain/agents.py",
-        was="return self.instance is not None and (self.instance.ended or self.machine_gone)",
-        becomes="return self.instance is None or self.instance.ended or self.machine_gone",
-        found_by=("tests/unit/test_scale_down.py",),
+        was="return self.instance in _GONE",
+        becomes="return self.instance is None or self.instance in _GONE",
+        found_by=("tests/scenarios/test_gone.py",),
     ),
     Bug(
         name="an agent that is disconnected is taken for idle and goes at once",
