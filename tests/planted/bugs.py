@@ -160,7 +160,7 @@ BUGS = (
         file="domain/agents.py",
         was="return self.instance in _GONE",
         becomes="return self.instance is None or self.instance in _GONE",
-        found_by=("tests/scenarios/test_gone.py",),
+        found_by=("tests/unit/test_orphans.py",),
     ),
     Bug(
         name="an agent that is disconnected is taken for idle and goes at once",

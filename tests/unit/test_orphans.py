@@ -8,7 +8,7 @@ from autoscaler.domain import decide
 from autoscaler.domain.model import agent_spec, described_instance
 from autoscaler.domain.plan import Adopt, DeleteNode
 from autoscaler.domain.snapshot import InstanceState, OfflineCause
-from support.builders import a_fleet, a_look, a_memory, a_node, a_pool, a_snapshot, a_view, an_empty_window, an_instance
+from support.builders import a_fleet, a_look, a_memory, a_node, a_pool, a_snapshot, a_view, an_agent, an_empty_window, an_instance
 
 HOME = "123456789012/us-west-2"
 FLEET = replace(a_fleet(), home=HOME)
@@ -67,3 +67,13 @@ def test_an_instance_is_adopted_with_the_node_that_its_tag_names_whatever_a_pers
 def test_a_description_that_we_wrote_names_its_instance():
     assert described_instance(FLEET, SPEC.name, SPEC.description) == "i-7"
     assert described_instance(a_fleet(), SPEC.name, agent_spec(a_fleet(), a_pool(), "i-7").description) == "i-7"
+
+
+@pytest.mark.parametrize("state", [None, InstanceState.NOT_FOUND, InstanceState.SHUTTING_DOWN], ids=str)
+def test_an_agent_whose_instance_ec2_does_not_show_to_have_ended_keeps_its_node(state):
+    record, node = an_agent(7)
+    lost = replace(node, offline=True, cause=OfflineCause.OTHER)
+    memory = a_memory(looks={"i-7": a_look("ended", session="", seconds_ago=3600.0)}, windows=an_empty_window())
+    fates = {} if state is None else {"i-7": state}
+    steps = decide.scale_down(a_snapshot(a_view(lost), records=(record,), instances=(), fates=fates, memory=memory), FLEET).steps
+    assert [step for step in steps if isinstance(step, DeleteNode)] == []
