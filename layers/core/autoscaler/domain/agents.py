@@ -54,7 +54,7 @@ class Agent:
     @property
     def instance_ended(self) -> bool:
         """EC2 said that it is shutting down or gone: it is no supply any more."""
-        return self.instance is not None and (self.instance.ended or self.machine_gone)
+        return self.machine_gone or (self.instance is not None and self.instance.ended)
 
     @property
     def machine_gone(self) -> bool:
