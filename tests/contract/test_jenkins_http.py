@@ -139,3 +139,11 @@ def test_errors_never_carry_a_page():
         with pytest.raises(TransientError) as failed:
             controller.node("x")
     assert len(str(failed.value)) < 200
+
+
+def test_only_jenkins_own_404_says_that_a_node_is_not_there():
+    with answering(http("404 Not Found", b"no route", b"X-Jenkins: 2.504.3"), http("404 Not Found", b"no route")) as (url, _):
+        controller = controller_at(url)
+        assert controller.node("cpu-1") is None
+        with pytest.raises(TransientError, match="not Jenkins"):
+            controller.node("cpu-1")

@@ -1,10 +1,15 @@
 """Time-lines of agents that were given up and could not go at once: whatever happens to them meanwhile, no build is killed."""
 
+from dataclasses import replace
+
 from autoscaler.domain.plan import Terminate
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.world.jenkins import Ended
+from workbench.asking import ask_the_pass
+from workbench.world.faults import Fault
+from workbench.world.jenkins import Ended, Kind
+from workbench.world.world import Agents
 
 
 def a_day():
@@ -73,3 +78,84 @@ def test_a_build_that_slips_in_between_keeps_the_agent_until_it_is_done():
     assert late[0].ended is Ended.FINISHED
     assert not instance.alive()
     assert day.nodes() == []
+
+
+def test_what_a_build_slipped_into_at_the_last_moment_may_reconnect():
+    """A condemned agent that asks who it is would power off under the build."""
+    day = a_day()
+    day.minutes(2).queue(1, seconds=60.0)
+    day.minutes(6)
+    [instance] = day.world.alive()
+    late = []
+
+    def meanwhile(call):
+        if call == "state change_record" and not late:
+            day.jenkins.toggle(instance.tags["Name"], "", "anna")
+            late.extend(day.queue(1, seconds=1800.0, kind=Kind.PIPELINE))
+            day.world.move_to(day.world.timeline.now + 1.0)
+
+    day.fleet.faults.meanwhile = meanwhile
+    while not late:
+        day.minutes(1)
+    day.fleet.faults.meanwhile = lambda _call: None
+    assert [str(record.state) for record in day.fleet.state.records.values()] == ["registered"]
+    day.fleet.agents.register(instance)
+    assert instance.alive()
+    day.minutes(60)
+    assert late[0].ended is Ended.FINISHED
+
+
+def test_the_last_read_that_fails_leaves_the_agent_as_it_was():
+    day = a_day()
+    day.minutes(2).queue(1, seconds=60.0)
+    day.minutes(6)
+    calls = []
+
+    def meanwhile(call):
+        if calls[-1:] == ["state change_record"] and call == "jenkins computer":
+            day.fleet.faults.plan(Fault("jenkins computer", status=503))
+        calls.append(call)
+
+    day.fleet.faults.meanwhile = meanwhile
+    while not day.fleet.faults.seen:
+        day.minutes(1)
+    assert [str(record.state) for record in day.fleet.state.records.values()] == ["registered"]
+
+
+def test_a_given_up_agent_that_is_at_work_is_not_told_to_power_off():
+    day = a_day()
+    instance, node = condemned(day)
+    day.jenkins.toggle(node.name, "", "anna")
+    [build] = day.queue(1, seconds=3600.0)
+    day.minutes(1)
+    assert build.node == node.name
+    instance.protected = False
+    day.fleet.agents.register(instance)
+    assert instance.alive()
+    assert build.ended is None
+
+
+def test_a_person_s_mark_on_a_given_up_agent_keeps_it_until_it_is_taken_away():
+    day = a_day()
+    instance, node = condemned(day)
+    day.jenkins.set_offline(node.name, "its disk is evidence, ask Anna", "anna")
+    instance.protected = False
+    day.minutes(90)
+    assert instance.alive()
+    assert node.reason == "its disk is evidence, ask Anna"
+    day.jenkins.toggle(node.name, "", "anna")
+    day.minutes(15)
+    assert not instance.alive()
+
+
+def test_an_agent_whose_pool_left_the_fleet_file_does_not_power_off_under_its_build():
+    day = a_day()
+    day.minutes(2)
+    [build] = day.queue(1, seconds=3600.0)
+    day.minutes(8)
+    [instance] = day.world.alive()
+    smaller = replace(day.fleet.fleet, pools={})
+    day.fleet.agents = Agents(day.world, ask_the_pass(lambda: day.fleet.ports, smaller))
+    day.fleet.agents.register(instance)
+    assert instance.alive()
+    assert build.ended is None

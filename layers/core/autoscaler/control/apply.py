@@ -147,10 +147,9 @@ class _Hand:
         record = self._records[step.instance_id]
         if record.state in _TERMINABLE:
             self._change(record, RecordState.CONDEMNED)
-        if step.node is not None:
-            keep = nodes.may_terminate(self._controllers[step.controller], step.node, step.mark)
-            if keep:
-                return Result(step=step, outcome=Outcome.SKIPPED, detail=keep)
+        keep = self._last_read(step, record)
+        if keep:
+            return Result(step=step, outcome=Outcome.SKIPPED, detail=keep)
         try:
             self._ports.compute.terminate(step.instance_id)
         except StuckError:
@@ -161,6 +160,24 @@ class _Hand:
         if step.node is not None and step.controller not in self._fleet.slot_controllers:
             self._controllers[step.controller].delete_node(step.node)
         return Result(step=step, outcome=Outcome.DONE)
+
+    def _last_read(self, step: Terminate, before: Record) -> str | None:
+        """Say why the machine must be kept after all. Nothing was sent yet: its record is as it was before, so that it may reconnect."""
+        if step.node is None:
+            return None
+        try:
+            keep = nodes.may_terminate(self._controllers[step.controller], step.node, step.mark)
+        except AutoscalerError:
+            self._take_back(before)
+            raise
+        if keep:
+            self._take_back(before)
+        return keep
+
+    def _take_back(self, before: Record) -> None:
+        """Undo what this very step condemned. What an earlier pass condemned stays so: it may have been sent."""
+        if before.state in _TERMINABLE:
+            self._change(self._records[before.instance_id], before.state)
 
     def _delete(self, step: DeleteNode) -> Result:
         """Delete a node once EC2, asked again, says that its instance is gone, and Jenkins that nobody is connected."""

@@ -70,6 +70,8 @@ def may_terminate(controller: Controller, node_name: str, mark: Mark | None) -> 
         return "its node is online"
     if mark is not None and not carries(node, mark):
         return f"its node does not carry our mark any more: {node.reason!r}"
+    if mark is None and node.temporarily_offline:
+        return f"somebody marked its node offline: {node.reason!r}"
     if not node.idle or node.builds:
         return "a build slipped in"
     return None

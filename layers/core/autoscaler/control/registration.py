@@ -8,7 +8,7 @@ from autoscaler.domain.registration import Caller, Granted, Refused, Status, Tru
 from autoscaler.domain.slots import free_slots
 from autoscaler.domain.snapshot import Node, Record, RecordState
 from autoscaler.errors import AutoscalerError, ConflictError, TransientError
-from autoscaler.ports import Controller, Ports
+from autoscaler.ports import Book, Controller, Ports
 
 # Each costs a write; an instance that found none asks again.
 _SLOTS_TRIED = 5
@@ -42,19 +42,36 @@ def register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Regist
 
 def _register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Registered | Refused:
     identity = ports.compute.identity(caller.session)
-    records = ports.ledger.read().records
-    record = next((record for record in records if record.instance_id == caller.session), None)
+    book = ports.ledger.read()
+    record = next((record for record in book.records if record.instance_id == caller.session), None)
     verdict = judge(caller, trust, identity, record, fleet)
     if isinstance(verdict, Refused):
-        return verdict
+        return (verdict.status is Status.GONE and record and _at_work(ports, book, record)) or verdict
     controller = next(controller for controller in ports.controllers if controller.name == verdict.record.controller)
     settle = _take_slot if controller.name in fleet.slot_controllers else _make_node
-    spec = settle(ports, fleet, controller, verdict, records)
+    spec = settle(ports, fleet, controller, verdict, book.records)
     if isinstance(spec, Refused):
         return spec
     ports.compute.name_instance(verdict.record.instance_id, spec.name)
     connection = Connection(controller=controller.name, url=controller.url, secret=controller.agent_secret(spec.name))
     return Registered(spec=spec, connection=connection)
+
+
+def _at_work(ports: Ports, book: Book, record: Record) -> Refused | None:
+    """Refuse to tell an instance to power off while a build may be on it, even where it was given up; None where none is."""
+    if record.node is None:
+        return None
+    controller = next((controller for controller in ports.controllers if controller.name == record.controller), None)
+    if controller is None:
+        return Refused(
+            status=Status.UNAVAILABLE, reason=f"its controller {record.controller} is not in the fleet file, so nobody knows what it does"
+        )
+    node = controller.node(record.node)
+    life = book.memory.lives.get(record.controller)
+    suspect = life is not None and record.node in life.suspects
+    if node is not None and (suspect or not node.offline or not node.idle or node.builds):
+        return Refused(status=Status.UNAVAILABLE, reason=f"it was given up, and a build may be on its node {record.node}")
+    return None
 
 
 def _make_node(ports: Ports, _fleet: Fleet, controller: Controller, granted: Granted, _records: Iterable[Record]) -> NodeSpec:

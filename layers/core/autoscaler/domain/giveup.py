@@ -201,6 +201,10 @@ def _go_on(situation: Situation, agent: Agent, seen: Mapping[str, Look]) -> Iter
         yield _terminate_again(situation, agent)
     elif not agent.node.offline:
         yield cordon(situation, agent, MarkClass.RETIRE, Reason.CONDEMNED, "it was given up, and somebody brought its node online")
+    elif agent.mark is None and agent.node.temporarily_offline:
+        yield _held(
+            agent, Reason.MARKED_BY_A_PERSON, f"{agent.node.name} was given up, and somebody marked it offline: {agent.node.reason}"
+        )
     elif not agent.idle:
         yield _still_busy(situation, agent)
     elif look and looks.is_settled(look, agent.pool.drain_settle_seconds, situation.now, situation.snapshot.invocation):

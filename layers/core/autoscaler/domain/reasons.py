@@ -63,6 +63,7 @@ class Reason(StrEnum):
     WINDOW_OPEN = "window-not-full"
     SECOND_LOOK = "second-look"
     STILL_BUSY = "still-busy"
+    MARKED_BY_A_PERSON = "marked-by-a-person"
     KEPT = "kept-for-inspection"
     DRAIN_OVERDUE = "drain-overdue"
     STUCK = "stuck"

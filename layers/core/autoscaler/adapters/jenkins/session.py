@@ -146,7 +146,12 @@ def error_of(status: int, headers: Mapping[str, str], text: str) -> AutoscalerEr
         wanted = f"the account lacks {permission}" if permission else "no or unknown credentials were sent"
         return ConfigError(f"Jenkins answered 403: {wanted}")
     if status == requests.codes.not_found:
-        return NotThereError("Jenkins answered 404")
+        # A proxy that lost its way to Jenkins says 404, too: that a node is not there is believed of Jenkins alone.
+        return (
+            NotThereError("Jenkins answered 404")
+            if "X-Jenkins" in headers
+            else TransientError("something that is not Jenkins answered 404")
+        )
     if status == requests.codes.service_unavailable:
         starting = "getting ready" in text or "Starting" in text
         return StartingError("Jenkins is starting up (503)") if starting else TransientError("Jenkins answered 503")
