@@ -95,8 +95,8 @@ BUGS = (
     Bug(
         name="a proxy's 404 is taken for a node that is not there",
         file="adapters/jenkins/session.py",
-        was='if "X-Jenkins" in headers else',
-        becomes="if headers is not None else",
+        was='if "X-Jenkins" in headers\n',
+        becomes="if headers is not None\n",
         found_by=("tests/contract/test_jenkins_http.py",),
     ),
     Bug(

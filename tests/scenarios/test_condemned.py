@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from autoscaler.domain.plan import Terminate
+from autoscaler.domain.reasons import Reason
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
@@ -143,6 +144,7 @@ def test_a_person_s_mark_on_a_given_up_agent_keeps_it_until_it_is_taken_away():
     day.minutes(90)
     assert instance.alive()
     assert node.reason == "its disk is evidence, ask Anna"
+    assert Reason.MARKED_BY_A_PERSON in {held.reason for held in day.fleet.reports[-1].plan.held}
     day.jenkins.toggle(node.name, "", "anna")
     day.minutes(15)
     assert not instance.alive()
