@@ -12,7 +12,7 @@ from typing import Any
 from autoscaler.adapters.ec2 import Ec2Compute, instance_of
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.health import read_result
-from autoscaler.adapters.jenkins.parse import job_of, read_node, run_of
+from autoscaler.adapters.jenkins.parse import job_of, read_node, read_version, run_of
 from autoscaler.adapters.jenkins.why import read_why
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.results import BuildResult
@@ -95,6 +95,7 @@ class StraightController(JenkinsController):
             unread=frozenset(),
             set_aside=(),
             response_seconds=0.0,
+            version=read_version(self._world.version),
         )
 
     def _item(self, build: jenkins.Build, now: float, said: dict[str, str]) -> QueueItem:
@@ -117,7 +118,7 @@ class StraightController(JenkinsController):
         )
 
     def _node(self, node: jenkins.Node) -> Node:
-        signs = (node.temporarily_offline, node.connected, node.cause, node.reason, *node.builds.items())
+        signs = (node.temporarily_offline, node.connected, node.cause, node.reason, node.labels, *node.builds.items())
         known = self._nodes.get(node.name)
         if known is None or known[0] != signs:
             known = self._nodes[node.name] = signs, read_node(node_json(node, self._face.base), _LONG_AGO)

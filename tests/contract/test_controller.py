@@ -108,6 +108,32 @@ def test_setting_offline_replaces_whatever_mark_there_is(here):
     assert here.controller.node(node).reason == "ours"
 
 
+def test_labels_and_mode_are_replaced_and_nothing_else(here):
+    name, cpu = here.name("agent-1"), here.name("cpu")
+    here.add_agent(name, cpu)
+    before = here.controller.node(name)
+    here.controller.set_labels(name, ["a&b", "zwei"], exclusive=True)
+    after = here.controller.node(name)
+    assert after.labels == {name, "a&b", "zwei"}
+    assert (after.executors, after.description, after.offline) == (before.executors, before.description, False)
+    here.controller.set_labels(name, [cpu], exclusive=False)
+    assert here.controller.node(name).labels == {name, cpu}
+
+
+def test_a_node_that_is_marked_offline_keeps_its_labels_and_its_mark(here):
+    name, cpu = here.name("agent-1"), here.name("cpu")
+    here.add_agent(name, cpu)
+    here.controller.set_offline(name, "disk swap, ask Anna")
+    with pytest.raises(ConflictError):
+        here.controller.set_labels(name, ["other"], exclusive=True)
+    node = here.controller.node(name)
+    assert (node.labels, node.reason) == ({name, cpu}, "disk swap, ask Anna")
+
+
+def test_a_controller_tells_its_version(here):
+    assert here.controller.look().version > (2, 300)
+
+
 def test_a_draining_node_is_not_idle_until_its_build_is_done(here):
     cpu, node = here.name("cpu"), here.name("cpu-1")
     here.add_agent(node, cpu)

@@ -56,7 +56,7 @@ def test_one_failure_while_removing_stops_no_other(live, monkeypatch):
 def test_leftovers_of_a_run_that_was_killed_are_removed_an_hour_later(live):
     old, young = (f"{PREFIX}{int(time.time()) - age}-0abc" for age in (4000, 100))
     for name in (old, young):
-        live.session.post_xml("createItem", name, jenkins.EMPTY_FOLDER_XML)
+        live.session.create_item("createItem", name, jenkins.EMPTY_FOLDER_XML)
         live.controller.create_node(spec_of(f"cpu-{name}-1"))
     with opened(live):
         assert [node.name for node in live.look().nodes if PREFIX in node.name] == [f"cpu-{young}-1"]

@@ -48,7 +48,7 @@ _PIPELINE = (
 class LiveSession(JenkinsSession):
     """The autoscaler's own session, and what it takes to make jobs and agents."""
 
-    def post_xml(self, path: str, name: str, config: str) -> Answer:
+    def create_item(self, path: str, name: str, config: str) -> Answer:
         request = requests.Request(
             "POST", self._url(path, {"name": name}), data=config.encode(), headers={"Content-Type": "application/xml"}
         )
@@ -96,7 +96,7 @@ class LiveJenkins:
         view = self.controller.look()
         assert view.problem is None, f"{self.url}: {view.problem}"
         self._remove_leftovers(view)
-        self.session.post_xml("createItem", self.prefix, jenkins.EMPTY_FOLDER_XML)
+        self.session.create_item("createItem", self.prefix, jenkins.EMPTY_FOLDER_XML)
 
     def add_node(self, name: str, *labels: str, executors: int = 1) -> str:
         spec = NodeSpec(
@@ -141,7 +141,7 @@ class LiveJenkins:
         config = _FREESTYLE.format(label=escape(label), seconds=seconds)
         if kind is Kind.PIPELINE:
             config = _PIPELINE.format(script=escape(f"node('{label}') {{ sleep {seconds:g} }}"))
-        self.session.post_xml(f"job/{self.prefix}/createItem", job, config)
+        self.session.create_item(f"job/{self.prefix}/createItem", job, config)
         self.session.post(f"{self._job_path(job)}/build", {"delay": "0sec"})
         return f"{self.prefix}/{job}"
 

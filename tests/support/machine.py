@@ -15,12 +15,12 @@ from support.builders import a_pool, an_offering
 from support.worlds import in_memory
 from workbench.truth import beyond_floor, leaked_instances, leaked_nodes
 from workbench.world.faults import Fault
-from workbench.world.jenkins import Ended, Kind
+from workbench.world.jenkins import CURRENT_VERSION, DROPS_BUILDS, Ended, Kind
 from workbench.world.physics import Physics
 
 MINUTE = 60.0
 # With no build beginning or ending for this long it must be at rest: the longest build, then what the repairs take.
-PATIENCE_MINUTES = 150
+PATIENCE_MINUTES = 240
 SPOT, FIRM = an_offering(market=Market.SPOT, usd_per_hour=1.0), an_offering(usd_per_hour=3.0)
 POOLS = ("cpu", "gpu")
 SLOTS = {f"slot-{number}": (("cpu", "linux") if number < 3 else ("gpu", "linux")) for number in range(5)}
@@ -41,14 +41,21 @@ class AnythingHappens(RuleBasedStateMachine):
     minutes_lived = 0
 
     @initialize(
-        seed=st.integers(0, 10**6), lag=st.sampled_from([0.0, 30.0]), slots=st.booleans(), resume=st.sampled_from([1.0, 180.0, 1200.0])
+        seed=st.integers(0, 10**6),
+        lag=st.sampled_from([0.0, 30.0]),
+        slots=st.booleans(),
+        resume=st.sampled_from([1.0, 180.0, 1200.0]),
+        version=st.sampled_from([CURRENT_VERSION, DROPS_BUILDS]),
     )
-    def begin(self, seed, lag, slots, resume):
+    def begin(self, seed, lag, slots, resume, version):
         self.chance = Random(seed)
         physics = Physics(resume_to_seconds=resume)
         self.fleet = in_memory(*pools(), seed=seed, slots=SLOTS if slots else None, physics=physics, max_agents=8)
         self.world, self.jenkins = self.fleet.world, self.fleet.world.controllers["main"]
         self.world.ec2.lag_seconds = lag
+        # The operator of slots keeps their labels: there a Jenkins that drops what it hands over has no other way out than an upgrade.
+        self.jenkins.version = CURRENT_VERSION if slots else version
+        self.fleet.faults.meanwhile = self._hands_over
         self.share = 0.0
         self.minutes(3)
 
@@ -80,6 +87,12 @@ class AnythingHappens(RuleBasedStateMachine):
     @rule()
     def the_controller_restarts(self):
         self.jenkins.restart()
+        self.minutes(1)
+
+    @precondition(lambda self: self.jenkins.up == "up")
+    @rule()
+    def configuration_as_code_is_reloaded(self):
+        self.jenkins.reload_configuration_as_code()
         self.minutes(1)
 
     @rule(minutes=st.integers(1, 5))
@@ -208,6 +221,12 @@ class AnythingHappens(RuleBasedStateMachine):
         if self.chance.random() >= self.share:
             return None
         return Fault(call, after=self.chance.random() < 0.5, status=self.chance.choice([0, 0, 503]), code="Unavailable")
+
+    def _hands_over(self, call):
+        """Jenkins hands out a build in the very instant in which a node is taken out of use."""
+        if call in {"jenkins changeOfflineCause", "jenkins config.xml"} and self.chance.random() < 0.2:
+            self.jenkins.submit("just-now", self.chance.choice(POOLS), 300.0, kind=self.chance.choice(list(Kind)))
+            self.jenkins.schedule()
 
     def _give_back(self, name):
         if name in self.jenkins.nodes and self.jenkins.nodes[name].reason == THEIR_WORDS:

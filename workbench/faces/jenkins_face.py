@@ -9,20 +9,25 @@ from typing import Any
 from urllib.parse import unquote
 
 from workbench.faces import inbound
+from workbench.faces.config_xml import config_xml, read_config_xml
 from workbench.faces.jenkins_json import builtin_json, computers_json, node_json, queue_json, root_json
 from workbench.faces.jobs import JobRefusedError, Jobs, full_name_of
 from workbench.faces.tree import TreeSyntaxError, parse_tree, prune, without_executors
 from workbench.world.faults import Faults
 from workbench.world.jenkins import Controller, Node
 
+# io.jenkins.plugins.casc.core.CascKeepNode, as a form spells it.
+KEEP_PROPERTY = "io-jenkins-plugins-casc-core-CascKeepNode"
 CRUMB = "0faafd05f3cf51c429d61c10d061a61d649649d1b14a01e64e3d26630eccefdc"
 _STARTING = "<!DOCTYPE html><html><head><title>Starting Jenkins</title></head><body>Jenkins is getting ready to work</body></html>"
 _CONNECT = "hudson.model.Computer.Connect"
+_EXTENDED_READ = "hudson.model.Computer.ExtendedRead"
 _PERMISSIONS = {
     "doCreateItem": "hudson.model.Computer.Create",
     "doDelete": "hudson.model.Computer.Delete",
     "toggleOffline": "hudson.model.Computer.Disconnect",
     "changeOfflineCause": "hudson.model.Computer.Disconnect",
+    "config.xml": "hudson.model.Computer.Configure",
 }
 
 
@@ -59,6 +64,7 @@ class JenkinsFace:
     accounts: dict[str, str] = field(default_factory=dict)
     passwords: dict[str, str] = field(default_factory=dict)
     lacks: set[str] = field(default_factory=set)  # permissions that every account lacks
+    keeps_nodes: bool = True  # the plugin Configuration as Code is new enough to know the property that keeps a node
     jobs: Jobs = field(init=False)
     acted: int = 0  # calls that may have changed something
 
@@ -112,6 +118,8 @@ class JenkinsFace:
                 return self._lacking(_CONNECT) or Response(
                     200, self._headers() | {"Content-Type": "application/x-java-jnlp-file"}, inbound.jnlp(name)
                 )
+            case ["computer", name, "config.xml"] if name in self.controller.nodes:
+                return self._lacking(_EXTENDED_READ) or self._config(name)
             case ["computer", _, "toggleOffline" | "changeOfflineCause" | "doDelete"]:
                 return self._html(405, "<html>Method Not Allowed</html>")
             case [*place, "api", "json"]:
@@ -171,6 +179,10 @@ class JenkinsFace:
             case "doDelete":
                 self.controller.delete_node(name)
                 return self._redirect("/computer/")
+            case "config.xml":
+                labels, exclusive = read_config_xml(request.body)
+                self.controller.configure(name, labels, exclusive=exclusive)
+                return Response(200, self._headers() | self._marks(), b"")
             case _:
                 return self._not_found()
         return self._redirect(f"/computer/{name}/")
@@ -196,6 +208,9 @@ class JenkinsFace:
         except JobRefusedError as error:
             return self._html(400, "<html></html>", {"X-Error": str(error)})
         return Response(200, self._headers(), b"")
+
+    def _config(self, name: str) -> Response:
+        return Response(200, self._headers() | self._marks() | {"Content-Type": "application/xml"}, config_xml(self.controller.nodes[name]))
 
     def _stop(self, full_name: str, number: str) -> Response:
         for build in self.controller.builds:
@@ -240,6 +255,7 @@ class JenkinsFace:
             exclusive=form.get("mode") == "EXCLUSIVE",
             description=str(form.get("nodeDescription", "")),
             remote_dir=str(form.get("remoteFS", "")),
+            survives_reload=KEEP_PROPERTY in dict(form.get("nodeProperties") or {}) and self.keeps_nodes,
         )
         self.controller.add_node(node)
         return self._redirect("/computer/")
@@ -267,4 +283,4 @@ class JenkinsFace:
         return {"Server": "Jetty(12.0.17)", "Date": format_datetime(now, usegmt=True), "X-Content-Type-Options": "nosniff"}
 
     def _marks(self) -> dict[str, str]:
-        return {"X-Jenkins": "2.504.3", "X-Jenkins-Session": self.controller.session}
+        return {"X-Jenkins": self.controller.version, "X-Jenkins-Session": self.controller.session}

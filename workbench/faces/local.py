@@ -37,10 +37,14 @@ class LocalSession:
         """POST."""
         return self._call("POST", path, query or {}, data or {})
 
-    def _call(self, method: str, path: str, query: Mapping[str, str], form: Mapping[str, str]) -> Answer:
+    def post_xml(self, path: str, body: bytes) -> Answer:
+        """POST a document."""
+        return self._call("POST", path, {}, {}, body)
+
+    def _call(self, method: str, path: str, query: Mapping[str, str], form: Mapping[str, str], body: bytes = b"") -> Answer:
         if self._face.controller.up == "down":
             raise TransientError("Jenkins could not be reached in time")
-        request = Request(method, quote(path, safe="/%()"), query, form, self._user, self._token)
+        request = Request(method, quote(path, safe="/%()"), query, form, self._user, self._token, body=body)
         try:
             response = self._face.handle(request)
         except ConnectionLostError as error:

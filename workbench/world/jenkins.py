@@ -12,6 +12,8 @@ from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_labe
 from workbench.world.physics import CALM, NodeChoice, Physics
 from workbench.world.timeline import Timeline
 
+# Before 2.517 a build that was handed to a node is dropped when the node is marked offline in the same instant (core, pull request 10756).
+CURRENT_VERSION, DROPS_BUILDS = "2.528.3", "2.504.3"
 # Measured on 2.504.3: a restart answers 503 for some seconds, then 200 with agents offline, which return after 6-7 s.
 _DOWN_SECONDS, _STARTING_SECONDS, _RECONNECT_SECONDS = 3.0, 2.5, 6.5
 # A pipeline whose node is deleted under it goes on for this long, then it is aborted.
@@ -102,6 +104,7 @@ class Node:
     idle_since: float = 0.0  # when it connected, or its last build left it
     builds: dict[int, Build] = field(default_factory=dict)
     monitors: Monitors = field(default_factory=Monitors)
+    survives_reload: bool = False  # it carries the property that configuration as code leaves alone
     fails_builds: bool = False  # something is wrong with the machine: whatever it builds fails
 
     @property
@@ -137,6 +140,7 @@ class Controller:
         self.quiet_reason: str | None = None
         self.up = "up"  # up, starting, down
         self._lives = 1
+        self.version = CURRENT_VERSION
         self._resuming: list[Build] = []  # pipelines that a restart has taken from their executors and not yet put into the queue
         self._lost: set[str] = set()  # nodes whose agent went away, and has not come back
         self._last_id = 0
@@ -269,6 +273,8 @@ class Controller:
     def set_offline(self, name: str, reason: str, user: str) -> None:
         """Mark a node temporarily offline, over whatever mark there is."""
         node = self.nodes[name]
+        if self.version == DROPS_BUILDS:
+            self._drop_what_was_just_handed(node)
         node.temporarily_offline, node.reason, node.user = True, reason, user
         node.cause = "hudson.slaves.OfflineCause$UserCause"
 
@@ -279,6 +285,23 @@ class Controller:
             self.set_offline(name, reason, user)
             return
         node.temporarily_offline, node.reason, node.cause = False, "", None
+        self.schedule()
+
+    def configure(self, name: str, labels: tuple[str, ...], *, exclusive: bool) -> None:
+        """Give a node other labels and another mode. What Jenkins keeps in the same file goes: a mark that was set meanwhile."""
+        node = self.nodes[name]
+        node.labels, node.exclusive = labels, exclusive
+        node.temporarily_offline = False
+        node.reason, node.cause = ("", None) if node.connected else (node.reason, node.cause)
+        self._matching.clear()
+        self.schedule()
+
+    def reload_configuration_as_code(self) -> None:
+        """Load a YAML with ``jenkins.nodes`` again: what it does not name and may not keep is deleted, and marks are dropped."""
+        for node in [node for node in self.nodes.values() if not node.survives_reload]:
+            self.delete_node(node.name)
+        for node in self.nodes.values():
+            node.temporarily_offline, node.reason, node.cause = False, "", None
         self.schedule()
 
     def delete_node(self, name: str) -> None:
@@ -356,6 +379,11 @@ class Controller:
     def _reconnect(self, name: str) -> None:
         if name not in self._lost:  # an agent that ended while the controller was away does not come back
             self.connect(name)
+
+    def _drop_what_was_just_handed(self, node: Node) -> None:
+        for build in [build for build in node.builds.values() if build.started_at == self.timeline.now]:
+            build.killed_by = build.killed_by or f"it was handed to {node.name} in the instant of its mark"
+            self._end(build, Ended.KILLED)
 
     def _resume(self, build: Build) -> None:
         node = self.nodes.get(build.resumes_on or "")

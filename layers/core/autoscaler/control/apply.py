@@ -5,11 +5,12 @@ from dataclasses import replace
 from typing import assert_never
 
 from autoscaler.control import launches, nodes
+from autoscaler.control.cordons import Cordons
 from autoscaler.control.launches import Setback
 from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.domain import shortages
 from autoscaler.domain.memory import Memory, Stuck
-from autoscaler.domain.model import Fleet
+from autoscaler.domain.model import Fleet, agent_spec
 from autoscaler.domain.numbers import STEP_RESERVE_SECONDS
 from autoscaler.domain.plan import (
     Adopt,
@@ -22,6 +23,7 @@ from autoscaler.domain.plan import (
     FreeSlot,
     Launch,
     Plan,
+    Relabel,
     Step,
     Terminate,
     Uncordon,
@@ -113,10 +115,12 @@ class _Hand:
                 self._silent.add(step.controller)
             return Result(step=step, outcome=Outcome.FAILED, detail=f"{type(error).__name__}: {error}")
 
-    def _take(self, step: Step) -> Result:
+    def _take(self, step: Step) -> Result:  # noqa: C901 - a table, a line each
         match step:
-            case CreateBeacon() | Uncordon() | Cordon() | CancelItem():
+            case CreateBeacon() | CancelItem():
                 return nodes.act(self._controllers[step.controller], step)
+            case Cordon() | Uncordon() | Relabel():
+                return self._cordons(step.controller).act(step, self._record_of(step.controller, step.node))
             case Launch():
                 return self._launch(step)
             case Terminate():
@@ -131,6 +135,23 @@ class _Hand:
                 return self._forget(step)
             case _:
                 assert_never(step)
+
+    def _cordons(self, controller: str) -> Cordons:
+        return Cordons(
+            controller=self._controllers[controller],
+            view=self._snapshot.controllers[controller],
+            fleet=self._fleet,
+            write=self._write,
+            log=self._ports.log,
+        )
+
+    def _record_of(self, controller: str, node: str) -> Record | None:
+        return next((record for record in self._records.values() if (record.controller, record.node) == (controller, node)), None)
+
+    def _write(self, record: Record) -> None:
+        """Replace a record whose state is as it was."""
+        self._ports.ledger.change_record(record, expected=record.state)
+        self._records[record.instance_id] = record
 
     def _launch(self, step: Launch) -> Result:
         result, setbacks = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._snapshot.pass_id)
@@ -206,7 +227,10 @@ class _Hand:
 
     def _adopt(self, step: Adopt) -> Result:
         instance = next(i for i in self._snapshot.instances if i.id == step.instance_id)
-        launches.adopt(self._ports, self._fleet.pools[step.pool], instance, step.node)
+        pool = self._fleet.pools[step.pool]
+        made_by_us = step.controller not in self._fleet.slot_controllers
+        labels = agent_spec(self._fleet, pool, instance.id).labels if made_by_us else ()
+        launches.adopt(self._ports, pool, instance, step.node, labels)
         return Result(step=step, outcome=Outcome.DONE)
 
     def _forget(self, step: Forget) -> Result:

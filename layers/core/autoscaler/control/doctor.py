@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from autoscaler.control.observe import observe
 from autoscaler.control.passes import Turn
+from autoscaler.domain.cordons import drops_handed_builds
 from autoscaler.domain.model import Fleet, NodeSpec, Pool
 from autoscaler.domain.plan import Launch
 from autoscaler.domain.quotas import Need, needs
@@ -15,6 +16,8 @@ from autoscaler.ports import Account, Compute, Controller, Ports
 
 _LATE_SECONDS = 180.0
 _LAUNCH = "ec2:CreateFleet (a dry run)"
+_CONFIGURE = "Agent/Configure (labels before a cordon)"
+_WITHOUT_CONFIGURE = "a build that is handed over in the instant of a cordon may be lost: grant it, or upgrade Jenkins to 2.528.1"
 _CREATE, _CORDON, _UNCORDON = "Agent/Create", "Agent/Disconnect (cordon)", "Agent/Connect (uncordon)"
 
 
@@ -41,7 +44,7 @@ def examine(ports: Ports, account: Account, fleet: Fleet, turn: Turn) -> list[Fi
         view = snapshot.controllers[controller.name] if snapshot else controller.look()
         found += _controller(controller, view)
         if view.complete and not turn.dry_run:
-            found += _permissions(controller, fleet)
+            found += _permissions(controller, view, fleet)
     found += _account(account, fleet)
     return [*found, *(_passes(snapshot) if snapshot else ())]
 
@@ -73,14 +76,16 @@ def _controller(controller: Controller, view: ControllerView) -> Iterator[Findin
         yield Finding(about=about, what="is understood", fine=False, detail=f"{len(view.set_aside)} entries are not: {view.set_aside[0]}")
 
 
-def _permissions(controller: Controller, fleet: Fleet) -> Iterator[Finding]:
+def _permissions(controller: Controller, view: ControllerView, fleet: Fleet) -> Iterator[Finding]:
     """Make a node that nobody ever connects to, do to it what passes do to nodes, and delete it."""
     name = f"autoscaler-doctor-{fleet.name}"
     description = f"Made by the doctor of the autoscaler of fleet {fleet.name} to try permissions, and deleted again."
     spec = NodeSpec(name=name, labels=(name,), executors=1, exclusive=True, remote_dir="/nonexistent", description=description)
     cordoned = True
+    relabel = ((_CONFIGURE, lambda: controller.set_labels(name, [name], exclusive=True)),) if drops_handed_builds(view) else ()
     tries: tuple[tuple[str, Callable[[], object]], ...] = (
         (_CREATE, lambda: _create(controller, spec)),
+        *relabel,
         (_CORDON, lambda: controller.set_offline(name, "tried by the doctor")),
         (_UNCORDON, lambda: controller.toggle_offline(name, "")),
         ("Agent/Connect (an agent's secret)", lambda: controller.agent_secret(name)),
@@ -92,7 +97,8 @@ def _permissions(controller: Controller, fleet: Fleet) -> Iterator[Finding]:
         try:
             attempt()
         except AutoscalerError as error:
-            yield Finding(about=controller.name, what=what, fine=False, detail=str(error))
+            detail = f"{error}; {_WITHOUT_CONFIGURE}" if what == _CONFIGURE else str(error)
+            yield Finding(about=controller.name, what=what, fine=False, detail=detail)
             if what == _CREATE:
                 return
             cordoned = cordoned and what != _CORDON

@@ -106,8 +106,8 @@ def unfinished(ports: Ports, book: Book) -> list[Intent]:
     return [intent for intent in book.intents if intent.open or not repeatable(intent)]
 
 
-def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None) -> None:
-    """Write the record that an instance with our tags should have had."""
+def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None, labels: tuple[str, ...]) -> None:
+    """Write the record that an instance with our tags should have had. ``labels``: that its node was made with."""
     _add_once(
         ports,
         Record(
@@ -123,6 +123,8 @@ def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None) -> Non
             registered_at=instance.launched_at if node else None,
             keep_until=0.0,
             changed_at=ports.clock(),
+            labels=labels,
+            exclusive=pool.exclusive,
         ),
     )
 

@@ -12,15 +12,11 @@ from autoscaler.errors import ConflictError
 from autoscaler.ports import Controller
 
 
-def act(controller: Controller, step: CreateBeacon | Cordon | Uncordon | CancelItem) -> Result:
+def act(controller: Controller, step: CreateBeacon | CancelItem) -> Result:
     """Take a step that needs nobody but Jenkins."""
     match step:
         case CreateBeacon():
             return create_beacon(controller, step)
-        case Cordon():
-            return cordon(controller, step)
-        case Uncordon():
-            return uncordon(controller, step)
         case CancelItem():
             return cancel(controller, step)
 

@@ -76,7 +76,7 @@ def _at_work(ports: Ports, book: Book, record: Record) -> Refused | None:
 
 def _make_node(ports: Ports, _fleet: Fleet, controller: Controller, granted: Granted, _records: Iterable[Record]) -> NodeSpec:
     """Create a node of its own, under a name that is never used again."""
-    _win(ports, granted.record, granted.spec.name)
+    _win(ports, replace(granted.record, labels=granted.spec.labels, exclusive=granted.spec.exclusive), granted.spec.name)
     try:
         controller.create_node(granted.spec)
     except ConflictError:

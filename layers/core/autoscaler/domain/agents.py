@@ -16,8 +16,8 @@ class Phase(StrEnum):
     OVERDUE = "overdue"  # not registered by its boot deadline
     CONNECTING = "connecting"  # has a node, and time left to connect for the first time
     READY = "ready"  # takes builds
-    RETIRING = "retiring"  # offline by our retire mark: comes back when needed
-    DRAINING = "draining"  # offline by another mark of ours: never comes back
+    RETIRING = "retiring"  # out of use by our retire mark: comes back when needed
+    DRAINING = "draining"  # out of use by another mark of ours: never comes back
     SET_ASIDE = "set-aside"  # offline by a person or a monitor: hands off
     LOST = "lost"  # its connection is lost
     NODELESS = "nodeless"  # it was registered, and its node is not there
@@ -52,6 +52,11 @@ class Agent:
         return self.node is not None and self.node.idle and not self.node.builds
 
     @property
+    def by_labels(self) -> bool:
+        """Our mark on it is that its labels were taken; it may still be online."""
+        return self.mark is not None and self.node is not None and not self.node.temporarily_offline
+
+    @property
     def instance_ended(self) -> bool:
         """EC2 said that it is shutting down or gone: it is no supply any more."""
         return self.machine_gone or (self.instance is not None and self.instance.ended)
@@ -80,7 +85,7 @@ def _join(snapshot: Snapshot, fleet: Fleet, nodes: dict[tuple[str, str], Node], 
         if pool is None or record.state is RecordState.GONE:
             continue
         node = nodes.get((record.controller, record.node)) if record.node else None
-        mark = read_mark(node.reason, fleet.name) if node and node.cause is OfflineCause.PERSON else None
+        mark = _mark_of(record, node, fleet.name)
         view = snapshot.controllers.get(record.controller)
         yield Agent(
             record=record,
@@ -90,6 +95,15 @@ def _join(snapshot: Snapshot, fleet: Fleet, nodes: dict[tuple[str, str], Node], 
             mark=mark,
             phase=_phase(record, pool, node, mark, view, snapshot.taken_at),
         )
+
+
+def _mark_of(record: Record, node: Node | None, fleet: str) -> Mark | None:
+    """Find our mark on a node: in its offline reason, or in the record where its labels were taken instead. A person's comes first."""
+    if node is None:
+        return None
+    if node.temporarily_offline or not record.cordon:
+        return read_mark(node.reason, fleet) if node.cause is OfflineCause.PERSON else None
+    return read_mark(record.cordon, fleet)
 
 
 def _state(state: InstanceState | None, node: Node | None, *, is_forgotten: bool) -> InstanceState | None:
@@ -110,7 +124,7 @@ def _phase(record: Record, pool: Pool, node: Node | None, mark: Mark | None, vie
         return Phase.UNSEEN
     if node is None:
         return Phase.NODELESS
-    if not node.offline:
+    if not node.offline and mark is None:
         return Phase.READY
     if mark:
         return Phase.RETIRING if mark.kind is MarkClass.RETIRE else Phase.DRAINING

@@ -81,6 +81,7 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
         decided += quarantine(situation, controller, _cordons(decided))
         decided += outdated(situation, controller, _cordons(decided))
     decided += give_way(situation, idle, _cordons(decided))
+    decided += giveup.relabels(situation)
     decided += strangers(situation)
     decided += giveup.drained(situation, seen)
     decided += giveup.repairs(situation, seen)

@@ -1,10 +1,12 @@
 """Giving up: when an agent, its node or its record may go. Two looks before anything that cannot be undone."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import ceil
 
-from autoscaler.domain import looks, slots
+from autoscaler.domain import cordons, looks, slots
 from autoscaler.domain.agents import Agent, Phase
+from autoscaler.domain.bound import uncordon
 from autoscaler.domain.demand import starved_by_pool
 from autoscaler.domain.looks import Condition, Seen
 from autoscaler.domain.marks import MarkClass
@@ -15,7 +17,7 @@ from autoscaler.domain.numbers import (
     SWEEP_AT_LEAST,
     SWEEP_SHARE,
 )
-from autoscaler.domain.plan import Adopt, Cordon, DeleteNode, Forget, FreeSlot, Held, Terminate
+from autoscaler.domain.plan import Adopt, Cordon, DeleteNode, Forget, FreeSlot, Held, Relabel, Terminate, Uncordon
 from autoscaler.domain.quarantine import is_kept
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.retire import cordon
@@ -37,18 +39,18 @@ def what_is_seen(situation: Situation) -> dict[str, Seen]:
     return seen | strangers_seen(situation)
 
 
-def drained(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminate | Held]:
+def drained(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminate | Cordon | Uncordon | Held]:
     """Give up agents that carry our mark, are idle and were idle in an earlier look, and that nothing is bound to."""
     starved = {view.name: starved_by_pool(situation.demands[view.name]) for view in situation.views()}
     for agent in situation.agents:
-        if agent.phase not in _MARKED or agent.node is None or agent.instance_ended:
-            continue
-        if situation.no_giving_up(agent.record.controller) or situation.protected(agent):
+        if agent.phase not in _MARKED or agent.node is None or _stays(situation, agent):
             continue
         if is_kept(situation, agent):
             yield _held(agent, Reason.KEPT, f"{agent.node.name} is kept for a person to look at: resume it, or terminate its instance")
         elif agent.phase is Phase.RETIRING and starved.get(agent.record.controller, {}).get(agent.pool.name):
             yield _held(agent, Reason.DEMAND_IS_BACK, f"{agent.node.name} is kept: items wait for its pool")
+        elif agent.by_labels:
+            yield _seal(situation, agent, seen)
         elif not agent.idle:
             yield _still_busy(situation, agent)
         elif looks.is_settled(
@@ -61,6 +63,27 @@ def drained(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminat
             yield _terminate(agent, Reason.DRAINED, detail)
         else:
             yield _held(agent, Reason.SECOND_LOOK, f"{agent.node.name} is idle, waits for a second look")
+
+
+def relabels(situation: Situation) -> Iterator[Relabel]:
+    """Give nodes the labels that their records want, where a pass was cut off in between. A person's mark would be erased: hands off."""
+    for agent in situation.agents:
+        node, controller = agent.node, agent.record.controller
+        if node is None or node.temporarily_offline or not agent.record.labels or cordons.are_as_wanted(agent.record, node):
+            continue
+        if not situation.no_giving_up(controller):
+            yield Relabel(
+                controller=controller,
+                pool=agent.pool.name,
+                node=node.name,
+                instance_id=agent.record.instance_id,
+                reason=Reason.LABELS_TAKEN if agent.record.cordon else Reason.LABELS_TO_GIVE_BACK,
+                detail=f"the labels of {node.name} are not what its record says",
+            )
+
+
+def _stays(situation: Situation, agent: Agent) -> bool:
+    return agent.instance_ended or bool(situation.no_giving_up(agent.record.controller)) or situation.protected(agent)
 
 
 def is_drain_overdue(situation: Situation, agent: Agent) -> bool:
@@ -86,7 +109,9 @@ def repairs(situation: Situation, seen: Mapping[str, Look]) -> list[Terminate | 
     return kept
 
 
-def unfinished(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminate | DeleteNode | FreeSlot | Cordon | Forget | Held]:
+def unfinished(
+    situation: Situation, seen: Mapping[str, Look]
+) -> Iterator[Terminate | DeleteNode | FreeSlot | Cordon | Uncordon | Forget | Held]:
     """Go on with what was condemned: terminate again what still runs, give its node back, close its record."""
     for agent in situation.agents:
         if agent.phase is not Phase.CONDEMNED and not agent.instance_ended:
@@ -114,9 +139,27 @@ def unfinished(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Termi
             yield from _go_on(situation, agent, seen)
 
 
+def _seal(situation: Situation, agent: Agent, seen: Mapping[str, Look]) -> Cordon | Uncordon | Held:
+    """Mark an agent offline whose labels were taken, once it was idle in two looks and nothing that waits may start on it."""
+    node, look = agent.node, seen.get(agent.record.instance_id)
+    if node is None or agent.mark is None:
+        raise ValueError(f"{agent.record.instance_id} has no labels that were taken")
+    waits = (item.job for item in situation.snapshot.controllers[agent.record.controller].items if cordons.may_start_on(item, node))
+    if not agent.idle:
+        return _still_busy(situation, agent)
+    if job := next(waits, None):
+        return uncordon(agent, Reason.LABELS_TO_GIVE_BACK, f"{job} may start on {node.name} even without its labels")
+    if look and looks.is_unlabelled_twice(look, agent.pool.drain_settle_seconds, situation.now):
+        detail = f"the labels of {node.name} were taken, and it was idle in two looks since"
+        return replace(cordon(situation, agent, agent.mark.kind, Reason.LABELS_TAKEN, detail), mark=agent.mark)
+    return _held(agent, Reason.SECOND_LOOK, f"the labels of {node.name} were taken, it waits for a second look")
+
+
 def _condition(situation: Situation, agent: Agent) -> Seen | None:  # noqa: C901, PLR0911 - a table, a line each
     session = situation.snapshot.controllers[agent.record.controller].session
     if agent.phase is Phase.CONDEMNED:
+        if agent.by_labels and not agent.instance_ended:
+            return _unlabelled(agent, session)
         at_rest = agent.node is not None and agent.node.offline and agent.idle and not agent.instance_ended
         return Seen(Condition.DRAINED, session) if at_rest else None
     if agent.instance_ended:  # what is shutting down keeps its node until it has terminated
@@ -128,6 +171,8 @@ def _condition(situation: Situation, agent: Agent) -> Seen | None:  # noqa: C901
             return Seen(Condition.OVERDUE)
         case Phase.READY if agent.idle:
             return Seen(Condition.IDLE, session)
+        case Phase.RETIRING | Phase.DRAINING if agent.by_labels:
+            return _unlabelled(agent, session)
         case Phase.RETIRING | Phase.DRAINING if agent.idle:
             return Seen(Condition.DRAINED, session)
         case Phase.NODELESS:
@@ -136,6 +181,12 @@ def _condition(situation: Situation, agent: Agent) -> Seen | None:  # noqa: C901
             return Seen(Condition.LOST, session)
         case _:
             return None
+
+
+def _unlabelled(agent: Agent, session: str) -> Seen | None:
+    """Its labels are gone from the node itself, and it is idle."""
+    gone = agent.node is not None and cordons.are_as_wanted(agent.record, agent.node)
+    return Seen(Condition.UNLABELLED, session) if gone and agent.idle else None
 
 
 def _repairs(  # noqa: C901 - one branch a kind of leak
@@ -194,11 +245,13 @@ def _is_node_gone(situation: Situation, agent: Agent) -> bool:
     return agent.node is None or (record.controller in situation.fleet.slot_controllers and slots.is_left(agent))
 
 
-def _go_on(situation: Situation, agent: Agent, seen: Mapping[str, Look]) -> Iterator[Terminate | Cordon | Held]:
+def _go_on(situation: Situation, agent: Agent, seen: Mapping[str, Look]) -> Iterator[Terminate | Cordon | Uncordon | Held]:
     """Go on with an agent that was given up and still runs. Whoever brought it online may have given it builds: it drains again."""
     look = seen.get(agent.record.instance_id)
     if agent.node is None:
         yield _terminate_again(situation, agent)
+    elif agent.by_labels:
+        yield _seal(situation, agent, seen)
     elif not agent.node.offline:
         yield cordon(situation, agent, MarkClass.RETIRE, Reason.CONDEMNED, "it was given up, and somebody brought its node online")
     elif agent.mark is None and agent.node.temporarily_offline:

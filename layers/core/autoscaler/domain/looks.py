@@ -12,6 +12,7 @@ class Condition(StrEnum):
     """What can be seen of an agent, an instance or a node that may have to go."""
 
     IDLE = "idle"  # ready, connected and idle
+    UNLABELLED = "unlabelled"  # its labels were taken, and idle
     DRAINED = "drained"  # carries our mark, and idle
     OVERDUE = "overdue"  # not registered by its boot deadline
     NODELESS = "nodeless"  # registered, and its node is not there
@@ -44,6 +45,11 @@ def is_settled(look: Look, settle_seconds: float, now: float, invocation: str) -
     return is_fact(look, now, invocation)
 
 
+def is_unlabelled_twice(look: Look, settle_seconds: float, now: float) -> bool:
+    """Tell whether an agent whose labels were taken was idle in two looks since: what was handed to it before shows by then."""
+    return look.condition == Condition.UNLABELLED and now - look.first_at >= settle_seconds
+
+
 def is_fact(look: Look, now: float, invocation: str) -> bool:
     """Tell whether a condition was seen in two invocations, far enough apart."""
     return look.invocation != invocation and now - look.first_at >= SECOND_LOOK_SECONDS
@@ -55,6 +61,6 @@ def _next(look: Look | None, seen: Seen, now: float, invocation: str) -> Look:
         return fresh
     if look.condition == seen.condition:
         return replace(look, last_at=now)
-    if look.condition == Condition.IDLE and seen.condition is Condition.DRAINED:
+    if look.condition in {Condition.IDLE, Condition.UNLABELLED} and seen.condition is Condition.DRAINED:
         return replace(fresh, idle_before_at=look.last_at)
     return fresh

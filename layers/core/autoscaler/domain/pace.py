@@ -61,7 +61,7 @@ def note_taken(memory: Memory, decided: list[Step | Held], now: float) -> Memory
     """Remember when agents were taken, as long as they count in the hour's share."""
     taken = {key: tuple(at for at in instants if now - at < HOUR_SECONDS) for key, instants in memory.taken.items()}
     for step in decided:
-        if isinstance(step, Cordon) and step.mark.kind in _PACED:
+        if isinstance(step, Cordon) and step.mark.kind in _PACED and step.reason is not Reason.LABELS_TAKEN:
             key = _key(step.mark.kind, step.pool)
             taken[key] = (*taken.get(key, ()), now)
     return replace(memory, taken={key: instants for key, instants in taken.items() if instants})

@@ -49,13 +49,28 @@ class Uncordon:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cordon:
-    """Mark a node offline with our token. No build on it is touched; it takes no new one. ``replaces``: the mark of ours it carries."""
+    """Take a node out of use in the name of our token. No build on it is touched; it takes no new one.
+
+    ``replaces``: the mark of ours that it carries.
+    """
 
     controller: str
     pool: str
     node: str
     mark: Mark
     replaces: Mark | None = None
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relabel:
+    """Give a node the labels that its record wants: a pass was cut off between the record and the node."""
+
+    controller: str
+    pool: str
+    node: str
+    instance_id: str
     reason: Reason
     detail: str
 
@@ -134,7 +149,7 @@ class CancelItem:
     detail: str
 
 
-Step: TypeAlias = CreateBeacon | Launch | Uncordon | Cordon | Terminate | DeleteNode | FreeSlot | Adopt | Forget | CancelItem
+Step: TypeAlias = CreateBeacon | Launch | Uncordon | Cordon | Relabel | Terminate | DeleteNode | FreeSlot | Adopt | Forget | CancelItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

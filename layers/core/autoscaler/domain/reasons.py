@@ -21,6 +21,8 @@ class Reason(StrEnum):
     DRAINED_BEFORE_RESTART = "drained-before-restart"
     SURPLUS = "surplus"
     GIVES_WAY = "gives-way"
+    LABELS_TAKEN = "labels-taken"
+    LABELS_TO_GIVE_BACK = "labels-to-give-back"
     DRAINED = "drained"
     BEACON = "beacon-missing"
     INTERRUPTED = "spot-interruption"

@@ -104,6 +104,7 @@ class ControllerView:
     unread: frozenset[str]  # names of nodes that are there and were not understood
     set_aside: tuple[str, ...]  # what could not be understood, a line each
     response_seconds: float
+    version: tuple[int, ...] = ()  # of Jenkins; () where it was not told
 
     @property
     def complete(self) -> bool:
@@ -187,6 +188,9 @@ class Record:
     registered_at: float | None
     keep_until: float
     changed_at: float
+    labels: tuple[str, ...] = ()  # that its node was made with; none for a slot, whose labels are its operator's
+    exclusive: bool = True  # the mode that its node was made with
+    cordon: str = ""  # our mark, where its labels were taken for it
 
 
 class IntentState(StrEnum):

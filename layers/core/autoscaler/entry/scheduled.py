@@ -137,7 +137,7 @@ def _counts(reports: list[Report]) -> dict[str, int]:
 
 def _quarantines(results: list[Result]) -> int:
     cordons = [result.step for result in results if isinstance(result.step, Cordon) and result.outcome is Outcome.DONE]
-    return sum(step.mark.kind is MarkClass.QUARANTINE for step in cordons)
+    return sum(step.mark.kind is MarkClass.QUARANTINE and step.reason is not Reason.LABELS_TAKEN for step in cordons)
 
 
 _HOLDS_LAUNCHES = {

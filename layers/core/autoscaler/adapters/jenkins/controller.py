@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 from urllib.parse import quote
 
 from pydantic import ValidationError
 
+from autoscaler.adapters.jenkins.config_xml import relabelled
 from autoscaler.adapters.jenkins.health import HEALTH_TREE, RESULT_TREE, read_has_ended, read_health, read_result
 from autoscaler.adapters.jenkins.parse import (
     COMPUTER_TREE,
@@ -18,6 +19,7 @@ from autoscaler.adapters.jenkins.parse import (
     read_date,
     read_node,
     read_queue,
+    read_version,
 )
 from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThereError, RefusedRequestError
 from autoscaler.domain.model import NodeSpec
@@ -29,6 +31,8 @@ from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, Trans
 LOOK_SECONDS = 15.0
 # The first argument is the secret: 64 hexadecimal digits.
 _SECRET = re.compile(rb"<argument>([0-9a-f]{64})</argument>")
+# io.jenkins.plugins.casc.core.CascKeepNode (configuration-as-code-plugin, pull request 2844), as a form spells it.
+_KEEP_PROPERTY = "io-jenkins-plugins-casc-core-CascKeepNode"
 _AGENT_TYPE = "hudson.slaves.DumbSlave$DescriptorImpl"
 
 
@@ -91,6 +95,12 @@ class JenkinsController:
         """Toggle; there is no call that only brings online. Jenkins reads the reason only where it marks offline."""
         self._post(name, "toggleOffline", {"offlineMessage": reason})
 
+    def set_labels(self, name: str, labels: Collection[str], *, exclusive: bool) -> None:
+        """Edit the node's own document, of which Jenkins keeps the offline mark a part: one that is marked is left as it is."""
+        path = f"computer/{quote(name, safe='')}/config.xml"
+        document = relabelled(self._session().get(path).body, labels, exclusive=exclusive)
+        self._session().post_xml(path, document)
+
     def create_node(self, spec: NodeSpec) -> None:
         """Create a node that waits for an inbound agent over WebSocket."""
         form = {
@@ -102,7 +112,9 @@ class JenkinsController:
             "mode": "EXCLUSIVE" if spec.exclusive else "NORMAL",
             "type": _AGENT_TYPE,
             "retentionStrategy": {"stapler-class": "hudson.slaves.RetentionStrategy$Always"},
-            "nodeProperties": {"stapler-class-bag": "true"},
+            # Reloading configuration as code deletes nodes under their builds; its property keeps them. Where no plugin knows the class,
+            # Jenkins leaves it out (org.kohsuke.stapler.RequestImpl: "ignore unrecognized element").
+            "nodeProperties": {"stapler-class-bag": "true", _KEEP_PROPERTY: {}},
             "launcher": {"stapler-class": "hudson.slaves.JNLPLauncher", "webSocket": True},
         }
         names = {"name": spec.name, "type": _AGENT_TYPE}
@@ -191,4 +203,5 @@ class JenkinsController:
             unread=frozenset(unread),
             set_aside=(*unread.values(), *items_aside),
             response_seconds=self._monotonic() - began,
+            version=read_version(root.headers.get("X-Jenkins")),
         )

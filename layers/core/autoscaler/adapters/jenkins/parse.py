@@ -146,6 +146,12 @@ def read_date(header: str | None) -> datetime:
         raise TransientError("Jenkins' answer carries no readable Date header") from error
 
 
+def read_version(header: str | None) -> tuple[int, ...]:
+    """Read Jenkins' version, ``2.504.3`` as (2, 504, 3); () where it is not told."""
+    found = re.match(r"\d+(?:\.\d+)*", header or "")
+    return tuple(int(part) for part in found[0].split(".")) if found else ()
+
+
 def _entries(body: object, key: str) -> list[Any]:
     entries = body.get(key) if isinstance(body, dict) else None
     if not isinstance(entries, list):

@@ -1,0 +1,83 @@
+"""Taking a node out of use and bringing it back: by the offline mark, or first by its labels where the mark may cost a build.
+
+The record is written first. Whatever fails or is cut off after it, the labels that it wants are set by a later pass.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from autoscaler.control import nodes
+from autoscaler.control.report import Outcome, Result
+from autoscaler.domain.cordons import drops_handed_builds, labels_to_set
+from autoscaler.domain.model import Fleet
+from autoscaler.domain.plan import Cordon, Relabel, Uncordon
+from autoscaler.domain.snapshot import ControllerView, Node, Record
+from autoscaler.errors import ConfigError
+from autoscaler.ports import Controller
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cordons:
+    """How nodes of one controller are taken out of use. ``write``: replaces a record, if nobody else has changed its state."""
+
+    controller: Controller
+    view: ControllerView
+    fleet: Fleet
+    write: Callable[[Record], None]
+    log: Callable[..., None]
+
+    def act(self, step: Cordon | Uncordon | Relabel, record: Record | None) -> Result:
+        """Take one of these steps."""
+        match step:
+            case Cordon():
+                return self.cordon(step, record)
+            case Uncordon():
+                return self.uncordon(step, record)
+            case Relabel():
+                return self.relabel(step, record)
+
+    def cordon(self, step: Cordon, record: Record | None) -> Result:
+        """Mark a node offline; on a Jenkins that may drop a build by it, take its labels first, and mark it in a later look."""
+        labels_first = drops_handed_builds(self.view) and record is not None and record.labels
+        if record is None or not labels_first or record.cordon == step.mark.text:
+            return nodes.cordon(self.controller, step)
+        before = self.controller.node(step.node)
+        if before is None or before.temporarily_offline:
+            return nodes.cordon(self.controller, step)  # which says what is in the way, or changes the class of a mark of ours
+        taken = replace(record, cordon=step.mark.text)
+        self.write(taken)
+        try:
+            self._set(taken, before)
+        except ConfigError as error:
+            self.write(record)
+            self.log("cordoned_without_labels", controller=self.controller.name, node=step.node, error=str(error))
+            return nodes.cordon(self.controller, step)
+        return Result(step=step, outcome=Outcome.DONE, detail="its labels were taken")
+
+    def uncordon(self, step: Uncordon, record: Record | None) -> Result:
+        """Undo our mark, and give back the labels that were taken for it."""
+        if record is None or not record.cordon:
+            return nodes.uncordon(self.controller, step)
+        before = self.controller.node(step.node)
+        if before is None:
+            return Result(step=step, outcome=Outcome.SKIPPED, detail="the node is not there any more")
+        if before.temporarily_offline:
+            result = nodes.uncordon(self.controller, step)
+            if result.outcome is not Outcome.DONE:
+                return result
+        given = replace(record, cordon="")
+        self.write(given)
+        self._set(given, before)
+        return Result(step=step, outcome=Outcome.DONE, detail="its labels are back")
+
+    def relabel(self, step: Relabel, record: Record | None) -> Result:
+        """Set what the record wants."""
+        before = self.controller.node(step.node)
+        if record is None or before is None or before.temporarily_offline:
+            return Result(step=step, outcome=Outcome.SKIPPED, detail="the node is not there any more, or somebody marked it offline")
+        self._set(record, before)
+        return Result(step=step, outcome=Outcome.DONE)
+
+    def _set(self, record: Record, before: Node) -> None:
+        labels, exclusive = labels_to_set(record, self.fleet, before)
+        self.controller.set_labels(before.name, labels, exclusive=exclusive)
