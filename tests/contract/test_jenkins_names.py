@@ -8,8 +8,8 @@ from support.worlds import a_world_node, stand
 from workbench.world.jenkins import Kind
 from workbench.world.urls import raw_encode
 
-# A folder and a job; what a multibranch pipeline makes of the branch feature/x; an axis of a matrix. Jenkins itself refuses some of these signs
-# in names that people choose, none in names that plugins make.
+# Jenkins refuses some of these signs in names that people choose, none in names that plugins make: feature%2Fx is a multibranch
+# pipeline's name for the branch feature/x.
 NAMES = ["a b", "größe", "日本", "folder x/job y", "app/feature%2Fx", "c++", "100%", "#1?", "tilde~", "team/12", "job", "{x}^[y]|`z`"]
 
 

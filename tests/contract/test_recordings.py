@@ -77,16 +77,16 @@ def test_matrix_configurations_and_branches_of_any_name():
             entry(
                 2,
                 "hudson.matrix.MatrixConfiguration",
-                "http://j/job/tests/hosts=linux,os=a b/",
+                "http://j/job/tests/hosts=linux,os=a%20b/",
                 "Waiting for next available executor on ‘linux’",
             ),
-            entry(1, "org…$PlaceholderTask", "job/app/job/feature%252Fgröße/12/", "There are no nodes with the label ‘gpu&&!p3’"),
+            entry(1, "org…$PlaceholderTask", "job/app/job/feature%252Fgr%C3%B6%C3%9Fe/12/", "There are no nodes with the label ‘gpu&&!p3’"),
         ]
     }
     items, aside = read_queue(body, read_date("Fri, 20 Nov 2026 21:28:40 GMT"), ())
     assert aside == []
     assert [(item.job, item.run, item.wait.label or item.wait.named) for item in items] == [
-        ("app/feature%252Fgröße", "job/app/job/feature%252Fgröße/12", "gpu&&!p3"),
+        ("app/feature%2Fgröße", "job/app/job/feature%252Fgr%C3%B6%C3%9Fe/12", "gpu&&!p3"),
         ("tests/hosts=linux,os=a b", "", "linux"),
     ]
 

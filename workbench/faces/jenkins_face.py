@@ -173,7 +173,7 @@ class JenkinsFace:
                 return self._redirect("/computer/")
             case _:
                 return self._not_found()
-        return self._redirect(f"/computer/{name}/")
+        return self._redirect(f"/{request.path.strip('/').rpartition('/')[0]}/")  # as it was asked for: encoded
 
     def _job(self, action: str, place: list[str], request: Request) -> Response:
         if action == "stop":

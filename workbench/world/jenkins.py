@@ -11,6 +11,7 @@ from random import Random
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
 from workbench.world.physics import CALM, NodeChoice, Physics
 from workbench.world.timeline import Timeline
+from workbench.world.urls import job_path
 
 # Measured on 2.504.3: a restart answers 503 for some seconds, then 200 with agents offline, which return after 6-7 s.
 _DOWN_SECONDS, _STARTING_SECONDS, _RECONNECT_SECONDS = 3.0, 2.5, 6.5
@@ -75,13 +76,13 @@ class Build:
 
     @property
     def run_path(self) -> str:
-        """The path of its run."""
-        return "job/" + "/job/".join(self.job.split("/")) + f"/{self.number}/"
+        """The path of its run, as URLs have it."""
+        return f"{self.job_path}{self.number}/"
 
     @property
     def job_path(self) -> str:
-        """The path of its job."""
-        return "job/" + "/job/".join(self.job.split("/")) + "/"
+        """The path of its job, as URLs have it."""
+        return job_path(self.job)
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
