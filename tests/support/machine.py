@@ -23,7 +23,12 @@ MINUTE = 60.0
 PATIENCE_MINUTES = 150
 SPOT, FIRM = an_offering(market=Market.SPOT, usd_per_hour=1.0), an_offering(usd_per_hour=3.0)
 POOLS = ("cpu", "gpu")
-SLOTS = {f"slot-{number}": (("cpu", "linux") if number < 3 else ("gpu", "linux")) for number in range(5)}
+# Names as people give them, and as plugins make them: in URLs they are percent-encoded, elsewhere not.
+SLOTS = {
+    name: (("cpu", "linux") if number < 3 else ("gpu", "linux"))
+    for number, name in enumerate(["slot-0", "slot 1", "größe", "日本", "c++#3"])
+}
+JOBS = ("job-0", "größe", "a b/日本", "app/feature%2Fx", "c++", "#4?/5")
 THEIR_WORDS = "disk swap, ask Anna"
 LABELS = st.sampled_from(["cpu", "gpu", "linux", "linux&&!gpu"])
 
@@ -55,7 +60,7 @@ class AnythingHappens(RuleBasedStateMachine):
     @rule(label=LABELS, seconds=st.floats(20, 2400), kind=st.sampled_from(list(Kind)), count=st.integers(1, 4))
     def jobs_arrive(self, label, seconds, kind, count):
         for _ in range(count):
-            self.jenkins.submit(f"job-{self.chance.randrange(6)}", label, seconds, kind=kind)
+            self.jenkins.submit(self.chance.choice(JOBS), label, seconds, kind=kind)
         self.minutes(1)
 
     @rule(seconds=st.floats(20, 900))
