@@ -42,7 +42,7 @@ class StraightController(JenkinsController):
         self._world = face.controller
         self._nodes: dict[str, tuple[tuple[Any, ...], Node]] = {}
         self._items: dict[int, tuple[str, str]] = {}
-        self._builtin = read_node(builtin_json(self._world.monitors), _LONG_AGO)
+        self._builtin = read_node(builtin_json(self._world.monitors, self._world.timeline.now), _LONG_AGO)
         self._last: tuple[tuple[float, int, int], ControllerView] | None = None
 
     def look(self) -> ControllerView:
@@ -120,7 +120,7 @@ class StraightController(JenkinsController):
         signs = (node.temporarily_offline, node.connected, node.cause, node.reason, *node.builds.items())
         known = self._nodes.get(node.name)
         if known is None or known[0] != signs:
-            known = self._nodes[node.name] = signs, read_node(node_json(node, self._face.base), _LONG_AGO)
+            known = self._nodes[node.name] = signs, read_node(node_json(node, self._face.base, self._world.timeline.now), _LONG_AGO)
         return known[1]
 
 
