@@ -46,6 +46,12 @@ def test_what_no_monitor_has_told_yet_or_the_account_may_not_see_is_not_known(na
     assert read_health(body if "computer" in body else {"computer": [body]})["n-cpu-1"] == Health()
 
 
+def test_what_a_monitor_cannot_know_is_not_known():
+    """Jenkins says -1 for memory that it cannot read on this platform: no agent short of memory."""
+    told = {"hudson.node_monitors.SwapSpaceMonitor": {"availablePhysicalMemory": -1, "availableSwapSpace": -1}}
+    assert read_health({"computer": [{"displayName": "n", "monitorData": told}]})["n"] == Health()
+
+
 def test_after_a_restart_not_even_the_controllers_own_monitors_tell_anything():
     health = read_health(recording("e31_restart_computers_first")["body"])
     assert health["s-1"] == health[""] == Health()
