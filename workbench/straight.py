@@ -25,6 +25,7 @@ from workbench.faces.jobs import result_of
 from workbench.faces.local import LocalEc2Client, LocalSession
 from workbench.world import ec2, jenkins
 from workbench.world.faults import ConnectionLostError, StatusError
+from workbench.world.listing import Listing
 
 _CALLS_OF_A_LOOK = ("jenkins queue", "jenkins computer", "jenkins api")
 _LISTED = {"pending", "running", "stopping", "stopped", "shutting-down"}
@@ -134,7 +135,7 @@ class StraightCompute(Ec2Compute):
         self._face = face
         self._name = fleet.name
         self._seen: dict[str, tuple[tuple[Any, ...], Instance]] = {}
-        self._last: tuple[tuple[float, int], tuple[Instance, ...]] | None = None
+        self._last: tuple[tuple[float, int, Listing], tuple[Instance, ...]] | None = None
         self._versions: tuple[dict[str, int], Mapping[str, str]] | None = None
 
     def instances(self) -> tuple[Instance, ...]:
@@ -145,7 +146,7 @@ class StraightCompute(Ec2Compute):
         except (ConnectionLostError, StatusError) as error:
             raise TransientError("DescribeInstances failed") from error
         # What is listed changes with an instance, or with time: new ones turn up late, those that ended are forgotten.
-        state = self._face.ec2.timeline.now, self._face.ec2.changes
+        state = self._face.ec2.timeline.now, self._face.ec2.changes, self._face.ec2.listing
         if self._last is None or self._last[0] != state:
             self._last = state, self._listed_now()
         return self._last[1]
