@@ -1,6 +1,7 @@
 """A world in which anything happens, as a hypothesis state machine: the fleet's promises are checked at each step and in the end."""
 
 from contextlib import suppress
+from dataclasses import replace
 from random import Random
 
 from hypothesis import strategies as st
@@ -16,11 +17,13 @@ from support.worlds import in_memory
 from workbench.truth import beyond_floor, leaked_instances, leaked_nodes
 from workbench.world.faults import Fault
 from workbench.world.jenkins import Ended, Kind
+from workbench.world.listing import Listing
 from workbench.world.physics import Physics
 
 MINUTE = 60.0
 # With no build beginning or ending for this long it must be at rest: the longest build, then what the repairs take.
 PATIENCE_MINUTES = 150
+ADOPTED_WITHIN_MINUTES = 30  # with calls that fail
 SPOT, FIRM = an_offering(market=Market.SPOT, usd_per_hour=1.0), an_offering(usd_per_hour=3.0)
 POOLS = ("cpu", "gpu")
 # Names as people give them, and as plugins make them: in URLs they are percent-encoded, elsewhere not.
@@ -54,7 +57,8 @@ class AnythingHappens(RuleBasedStateMachine):
         self.fleet = in_memory(*pools(), seed=seed, slots=SLOTS if slots else None, physics=physics, max_agents=8)
         self.world, self.jenkins = self.fleet.world, self.fleet.world.controllers["main"]
         self.world.ec2.lag_seconds = lag
-        self.share = 0.0
+        self.world.ec2.listing = Listing(page=self.chance.choice([2, 5, 1000]))
+        self.share, self.whole_until = 0.0, 0.0
         self.minutes(3)
 
     @rule(label=LABELS, seconds=st.floats(20, 2400), kind=st.sampled_from(list(Kind)), count=st.integers(1, 4))
@@ -126,6 +130,22 @@ class AnythingHappens(RuleBasedStateMachine):
                 self.world.timeline.after(self.chance.uniform(5, 600), lambda: self._reconnect(node.name))
         self.minutes(1)
 
+    @precondition(lambda self: self.world.alive())
+    @rule(which=st.integers(0, 9))
+    def an_agents_process_restarts(self, which):
+        alive = sorted(self.world.alive(), key=lambda instance: instance.id)
+        instance = alive[which % len(alive)]
+        node = self.world.node_of(instance)
+        # A freestyle build dies with its agent's process, whoever manages the agent; a pipeline's goes on.
+        if node is not None and all(build.kind is Kind.PIPELINE for build in node.builds.values()):
+            self.fleet.agents.restarts(instance)
+        self.minutes(1)
+
+    @precondition(lambda self: self.world.timeline.now >= self.whole_until)
+    @rule(missing=st.sampled_from([0.0, 0.2, 0.6]))
+    def instances_are_missing_from_some_lists(self, missing):
+        self.world.ec2.listing = replace(self.world.ec2.listing, missing=missing)
+
     @rule(pool=st.sampled_from(POOLS), count=st.integers(1, 3), more=st.booleans())
     def a_person_launches_or_drains(self, pool, count, more):
         asked = {"pool": pool, "count": count, "reason": "by hand", "request_id": f"r-{self.chance.getrandbits(40)}"}
@@ -160,6 +180,9 @@ class AnythingHappens(RuleBasedStateMachine):
 
     @rule()
     def the_state_is_lost(self):
+        # Until instances are adopted, EC2's list is all that is known of them: if that leaves some out too, no limit can count them.
+        self.world.ec2.listing = replace(self.world.ec2.listing, missing=0.0)
+        self.whole_until = self.world.timeline.now + ADOPTED_WITHIN_MINUTES * MINUTE
         state = self.fleet.state
         state.records.clear()
         state.intents.clear()
@@ -185,6 +208,7 @@ class AnythingHappens(RuleBasedStateMachine):
         if not hasattr(self, "world"):
             return
         self.share, self.fleet.skew_seconds = 0.0, 0.0
+        self.world.ec2.listing = Listing()
         quiet = 0
         while quiet < PATIENCE_MINUTES and not self._at_rest():
             before = [(build.started_at, build.ended) for build in self.jenkins.builds]
