@@ -123,7 +123,7 @@ class AnythingHappens(RuleBasedStateMachine):
     def a_connection_is_lost(self, which):
         alive = sorted(self.world.alive(), key=lambda instance: instance.id)
         node = self.world.node_of(alive[which % len(alive)])
-        waited_for = {build.resumes_on for build in self.jenkins.builds if build.ended is None}
+        waited_for = {build.node for build in self.jenkins.builds if build.ended is None}  # also by what has yet to resume
         if node is not None and node.connected and not node.builds and node.name not in waited_for:
             self.jenkins.disconnect(node.name)
             if self.chance.random() < 0.5:
