@@ -21,8 +21,9 @@ from workbench.world.listing import Listing
 from workbench.world.physics import Physics
 
 MINUTE = 60.0
-# With no build beginning or ending for this long it must be at rest: the longest build, then what the repairs take.
-PATIENCE_MINUTES = 150
+# With no build beginning or ending for this long it must be at rest: the longest build, then what the repairs take. The longest of
+# these is for an instance that ended while EC2 showed nothing, and that EC2 has forgotten since: it is given up two hours later.
+PATIENCE_MINUTES = 240
 ADOPTED_WITHIN_MINUTES = 30  # with calls that fail
 SPOT, FIRM = an_offering(market=Market.SPOT, usd_per_hour=1.0), an_offering(usd_per_hour=3.0)
 POOLS = ("cpu", "gpu")
@@ -130,6 +131,17 @@ class AnythingHappens(RuleBasedStateMachine):
                 self.world.timeline.after(self.chance.uniform(5, 600), lambda: self._reconnect(node.name))
         self.minutes(1)
 
+    @precondition(lambda self: self.world.timeline.now >= self.whole_until)
+    @rule(minutes=st.integers(1, 30))
+    def ec2_shows_nothing_for_a_while(self, minutes):
+        self.world.ec2.listing = replace(self.world.ec2.listing, empty_until=self.world.timeline.now + minutes * MINUTE)
+        self.minutes(minutes)
+
+    @precondition(lambda self: self.world.timeline.now >= self.whole_until)
+    @rule(missing=st.sampled_from([0.0, 0.2, 0.6]))
+    def instances_are_missing_even_where_they_are_asked_for_by_id(self, missing):
+        self.world.ec2.listing = replace(self.world.ec2.listing, missing=missing, missing_by_id=missing)
+
     @precondition(lambda self: self.world.alive())
     @rule(which=st.integers(0, 9))
     def an_agents_process_restarts(self, which):
@@ -181,7 +193,7 @@ class AnythingHappens(RuleBasedStateMachine):
     @rule()
     def the_state_is_lost(self):
         # Until instances are adopted, EC2's list is all that is known of them: if that leaves some out too, no limit can count them.
-        self.world.ec2.listing = replace(self.world.ec2.listing, missing=0.0)
+        self.world.ec2.listing = replace(self.world.ec2.listing, missing=0.0, missing_by_id=0.0, empty_until=0.0)
         self.whole_until = self.world.timeline.now + ADOPTED_WITHIN_MINUTES * MINUTE
         state = self.fleet.state
         state.records.clear()
