@@ -25,6 +25,7 @@ from workbench.faces.jobs import result_of
 from workbench.faces.local import LocalEc2Client, LocalSession
 from workbench.world import ec2, jenkins
 from workbench.world.faults import ConnectionLostError, StatusError
+from workbench.world.listing import Listing
 
 _CALLS_OF_A_LOOK = ("jenkins queue", "jenkins computer", "jenkins api")
 _LISTED = {"pending", "running", "stopping", "stopped", "shutting-down"}
@@ -42,7 +43,7 @@ class StraightController(JenkinsController):
         self._world = face.controller
         self._nodes: dict[str, tuple[tuple[Any, ...], Node]] = {}
         self._items: dict[int, tuple[str, str]] = {}
-        self._builtin = read_node(builtin_json(self._world.monitors), _LONG_AGO)
+        self._builtin = read_node(builtin_json(self._world.monitors, self._world.timeline.now), _LONG_AGO)
         self._last: tuple[tuple[float, int, int], ControllerView] | None = None
 
     def look(self) -> ControllerView:
@@ -121,7 +122,7 @@ class StraightController(JenkinsController):
         signs = (node.temporarily_offline, node.connected, node.cause, node.reason, node.labels, *node.builds.items())
         known = self._nodes.get(node.name)
         if known is None or known[0] != signs:
-            known = self._nodes[node.name] = signs, read_node(node_json(node, self._face.base), _LONG_AGO)
+            known = self._nodes[node.name] = signs, read_node(node_json(node, self._face.base, self._world.timeline.now), _LONG_AGO)
         return known[1]
 
 
@@ -135,7 +136,7 @@ class StraightCompute(Ec2Compute):
         self._face = face
         self._name = fleet.name
         self._seen: dict[str, tuple[tuple[Any, ...], Instance]] = {}
-        self._last: tuple[tuple[float, int], tuple[Instance, ...]] | None = None
+        self._last: tuple[tuple[float, int, Listing], tuple[Instance, ...]] | None = None
         self._versions: tuple[dict[str, int], Mapping[str, str]] | None = None
 
     def instances(self) -> tuple[Instance, ...]:
@@ -146,7 +147,7 @@ class StraightCompute(Ec2Compute):
         except (ConnectionLostError, StatusError) as error:
             raise TransientError("DescribeInstances failed") from error
         # What is listed changes with an instance, or with time: new ones turn up late, those that ended are forgotten.
-        state = self._face.ec2.timeline.now, self._face.ec2.changes
+        state = self._face.ec2.timeline.now, self._face.ec2.changes, self._face.ec2.listing
         if self._last is None or self._last[0] != state:
             self._last = state, self._listed_now()
         return self._last[1]

@@ -10,6 +10,7 @@ from autoscaler.errors import LaunchRefusedError, MismatchError, StuckError, Tra
 from support.builders import a_fleet, a_pool, an_offering
 from support.worlds import stand
 from workbench.world.faults import Fault
+from workbench.world.listing import Listing
 
 FIRST, SECOND = an_offering(subnet="subnet-a"), an_offering("c6i.16xlarge", subnet="subnet-b", usd_per_hour=2.0)
 FLEET = a_fleet(a_pool("cpu", offerings=(FIRST, SECOND)))
@@ -147,6 +148,40 @@ def test_a_new_instance_may_be_missing_from_the_list(here):
     assert here.compute.instances() == ()
     here.world.move_to(here.world.timeline.now + 31)
     assert len(here.compute.instances()) == 1
+
+
+def test_a_list_of_several_pages_is_read_to_its_end(here):
+    here.world.ec2.listing = Listing(page=5)
+    launched = {instance_id for instance_id, _, _ in send(here, 12).instances}
+    assert {i.id for i in here.compute.instances()} == launched
+    assert here.compute.fates(launched) == dict.fromkeys(launched, InstanceState.PENDING)
+
+
+def test_a_list_of_which_a_page_is_lost_is_no_list(here):
+    """Half of the instances must not pass for all of them."""
+    here.world.ec2.listing = Listing(page=5)
+    send(here, 12)
+    asked = []
+    here.faults.dice = lambda call: asked.append(call) or (Fault(call) if len(asked) == 2 else None)
+    with pytest.raises(TransientError):
+        here.compute.instances()
+    assert len(asked) == 2
+
+
+def test_an_instance_that_is_there_may_be_missing_from_the_list_or_from_every_answer(here):
+    [(instance_id, _, _)] = send(here).instances
+    here.world.ec2.listing = Listing(missing=0.5)
+    seen = set()
+    for _ in range(20):
+        here.world.move_to(here.world.timeline.now + 60)
+        seen.add(len(here.compute.instances()))
+        assert here.compute.fates([instance_id])[instance_id] is InstanceState.RUNNING
+    assert seen == {0, 1}
+    here.world.ec2.listing = Listing(empty_until=here.world.timeline.now + 60)
+    assert here.compute.fates([instance_id])[instance_id] is InstanceState.NOT_FOUND
+    assert here.compute.identity(instance_id) is None
+    here.world.move_to(here.world.timeline.now + 60)
+    assert here.compute.identity(instance_id) is not None
 
 
 def test_stopped_instances_are_listed(here):

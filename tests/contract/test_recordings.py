@@ -40,6 +40,23 @@ def test_the_node_monitors_of_a_real_jenkins():
     assert health["n-off-1"] == Health()
 
 
+@pytest.mark.parametrize("name", ["c02_computer_online_idle_depth0", "c02_computer_online_idle_one", "e03_reader_computer"])
+def test_what_no_monitor_has_told_yet_or_the_account_may_not_see_is_not_known(name):
+    body = recording(name)["body"]
+    assert read_health(body if "computer" in body else {"computer": [body]})["n-cpu-1"] == Health()
+
+
+def test_what_a_monitor_cannot_know_is_not_known():
+    """Jenkins says -1 for memory that it cannot read on this platform: no agent short of memory."""
+    told = {"hudson.node_monitors.SwapSpaceMonitor": {"availablePhysicalMemory": -1, "availableSwapSpace": -1}}
+    assert read_health({"computer": [{"displayName": "n", "monitorData": told}]})["n"] == Health()
+
+
+def test_after_a_restart_not_even_the_controllers_own_monitors_tell_anything():
+    health = read_health(recording("e31_restart_computers_first")["body"])
+    assert health["s-1"] == health[""] == Health()
+
+
 @pytest.mark.parametrize(
     ("name", "result"),
     [("d06_build_running_freestyle", None), ("d07_build_completed_freestyle", BuildResult.SUCCEEDED), ("d07_build_aborted", None)],
@@ -77,16 +94,16 @@ def test_matrix_configurations_and_branches_of_any_name():
             entry(
                 2,
                 "hudson.matrix.MatrixConfiguration",
-                "http://j/job/tests/hosts=linux,os=a b/",
+                "http://j/job/tests/hosts=linux,os=a%20b/",
                 "Waiting for next available executor on ‘linux’",
             ),
-            entry(1, "org…$PlaceholderTask", "job/app/job/feature%252Fgröße/12/", "There are no nodes with the label ‘gpu&&!p3’"),
+            entry(1, "org…$PlaceholderTask", "job/app/job/feature%252Fgr%C3%B6%C3%9Fe/12/", "There are no nodes with the label ‘gpu&&!p3’"),
         ]
     }
     items, aside = read_queue(body, read_date("Fri, 20 Nov 2026 21:28:40 GMT"), ())
     assert aside == []
     assert [(item.job, item.run, item.wait.label or item.wait.named) for item in items] == [
-        ("app/feature%252Fgröße", "job/app/job/feature%252Fgröße/12", "gpu&&!p3"),
+        ("app/feature%2Fgröße", "job/app/job/feature%252Fgr%C3%B6%C3%9Fe/12", "gpu&&!p3"),
         ("tests/hosts=linux,os=a b", "", "linux"),
     ]
 
@@ -229,6 +246,48 @@ def test_an_offline_node_looks_as_recorded(name, prepare):
     for key in ("offline", "temporarilyOffline", "idle", "offlineCauseReason"):
         assert ours[key] == recorded[key], key
     assert (ours["offlineCause"] or {}).get("_class") == (recorded["offlineCause"] or {}).get("_class")
+
+
+def monitors_of(standing, name):
+    return get(standing, f"/computer/{name}/api/json")[1]["monitorData"]
+
+
+def recorded_monitors(name, node="n-cpu-1"):
+    body = recording(name)["body"]
+    return next(c["monitorData"] for c in body.get("computer", [body]) if c["displayName"] == node)
+
+
+def test_the_monitors_tell_one_by_one_as_recorded():
+    standing, controller = face()
+    controller.add_node(a_world_node("n", connected=False))
+    assert monitors_of(standing, "n") == recorded_monitors("c01_computer_one_never_connected")
+    controller.connect("n")
+    assert monitors_of(standing, "n") == recorded_monitors("c02_computer_online_idle_depth0")
+    controller.timeline.move_to(controller.timeline.now + 1)
+    assert monitors_of(standing, "n") == recorded_monitors("c02_computer_online_idle_one")
+    controller.timeline.move_to(controller.timeline.now + 9)
+    told = monitors_of(standing, "n")
+    assert_shaped_alike(told, recorded_monitors("c14_computer_monitorData"))
+    assert None not in told.values()
+    controller.disconnect("n")
+    assert monitors_of(standing, "n") == told
+    assert None not in recorded_monitors("c09_computer_agent_killed", "n-cpu-2").values()
+
+
+def test_a_restart_forgets_what_the_monitors_told():
+    standing, controller = face()
+    controller.add_node(a_world_node("n"))
+    assert None not in monitors_of(standing, "n").values()
+    controller.restart()
+    controller.timeline.move_to(controller.timeline.now + 5.5)
+    assert monitors_of(standing, "n") == monitors_of(standing, "(built-in)") == recorded_monitors("e31_restart_computers_first", "s-1")
+
+
+def test_without_the_right_to_connect_agents_the_monitors_are_empty_as_recorded():
+    standing, controller = face()
+    controller.add_node(a_world_node("n"))
+    standing.lacks = {"hudson.model.Computer.Connect"}
+    assert monitors_of(standing, "n") == recorded_monitors("e03_reader_computer") == {}
 
 
 @pytest.mark.parametrize(

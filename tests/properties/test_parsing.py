@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.adapters.jenkins.parse import read_computers, read_queue
-from autoscaler.adapters.jenkins.why import read_why
+from autoscaler.adapters.jenkins.why import named_nodes, read_why
 from autoscaler.domain.snapshot import Wait
 from autoscaler.errors import TransientError
 
@@ -68,3 +68,18 @@ def test_a_label_in_curly_quotes_is_read_whole(label):
     assert read_why(f"There are no nodes with the label ‘{label}’").label == label
     assert read_why(f"All nodes of label ‘{label}’ are offline").label == label
     assert read_why(f"Waiting for next available executor on ‘{label}’").named == label
+
+
+@given(st.sets(st.text("ab -ü(1)#+日.", min_size=1, max_size=8).filter(lambda name: name == name.strip()), max_size=5))
+def test_nodes_of_any_name_are_found_in_a_text_that_is_not_known(names):
+    """An item may wait for a node that a person named: one that is not found would be given up under it."""
+    said = " and ".join(f"‘{name}’ is busy with another project" for name in sorted(names))
+    assert set(named_nodes(said, names)) >= names
+
+
+def test_a_node_is_named_by_its_whole_name_only():
+    assert named_nodes("waiting for build host 12, then build host 1.", {"build host 1", "host", "host 1", "ost 1", "2"}) == (
+        "build host 1",
+        "host",
+        "host 1",
+    )

@@ -29,6 +29,9 @@ class AnythingHappensAndIsSeenStraight(AnythingHappens):
         for name in (*self.fleet.faces["main"].controller.nodes, "nobody"):
             if self.fleet.faces["main"].controller.up == "up":
                 assert self.straight.node(name) == read.node(name)
+        for run in {build.run_path.rstrip("/") for build in self.jenkins.builds[-5:]}:
+            if self.fleet.faces["main"].controller.up == "up":
+                assert self.straight.result(run) == read.result(run)
         assert self.compute.instances() == self.fleet.ports.compute.instances()
 
 

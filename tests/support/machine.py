@@ -1,6 +1,7 @@
 """A world in which anything happens, as a hypothesis state machine: the fleet's promises are checked at each step and in the end."""
 
 from contextlib import suppress
+from dataclasses import replace
 from random import Random
 
 from hypothesis import strategies as st
@@ -16,14 +17,22 @@ from support.worlds import in_memory
 from workbench.truth import beyond_floor, leaked_instances, leaked_nodes
 from workbench.world.faults import Fault
 from workbench.world.jenkins import CURRENT_VERSION, DROPS_BUILDS, Ended, Kind
+from workbench.world.listing import Listing
 from workbench.world.physics import Physics
 
 MINUTE = 60.0
-# With no build beginning or ending for this long it must be at rest: the longest build, then what the repairs take.
+# With no build beginning or ending for this long it must be at rest: the longest build, then what the repairs take. The longest of
+# these is for an instance that ended while EC2 showed nothing, and that EC2 has forgotten since: it is given up two hours later.
 PATIENCE_MINUTES = 240
+ADOPTED_WITHIN_MINUTES = 30  # with calls that fail
 SPOT, FIRM = an_offering(market=Market.SPOT, usd_per_hour=1.0), an_offering(usd_per_hour=3.0)
 POOLS = ("cpu", "gpu")
-SLOTS = {f"slot-{number}": (("cpu", "linux") if number < 3 else ("gpu", "linux")) for number in range(5)}
+# Names as people give them, and as plugins make them: in URLs they are percent-encoded, elsewhere not.
+SLOTS = {
+    name: (("cpu", "linux") if number < 3 else ("gpu", "linux"))
+    for number, name in enumerate(["slot-0", "slot 1", "größe", "日本", "c++#3"])
+}
+JOBS = ("job-0", "größe", "a b/日本", "app/feature%2Fx", "c++", "#4?/5")
 THEIR_WORDS = "disk swap, ask Anna"
 LABELS = st.sampled_from(["cpu", "gpu", "linux", "linux&&!gpu"])
 
@@ -56,13 +65,14 @@ class AnythingHappens(RuleBasedStateMachine):
         # The operator of slots keeps their labels: there a Jenkins that drops what it hands over has no other way out than an upgrade.
         self.jenkins.version = CURRENT_VERSION if slots else version
         self.fleet.faults.meanwhile = self._hands_over
-        self.share = 0.0
+        self.world.ec2.listing = Listing(page=self.chance.choice([2, 5, 1000]))
+        self.share, self.whole_until = 0.0, 0.0
         self.minutes(3)
 
     @rule(label=LABELS, seconds=st.floats(20, 2400), kind=st.sampled_from(list(Kind)), count=st.integers(1, 4))
     def jobs_arrive(self, label, seconds, kind, count):
         for _ in range(count):
-            self.jenkins.submit(f"job-{self.chance.randrange(6)}", label, seconds, kind=kind)
+            self.jenkins.submit(self.chance.choice(JOBS), label, seconds, kind=kind)
         self.minutes(1)
 
     @rule(seconds=st.floats(20, 900))
@@ -127,12 +137,39 @@ class AnythingHappens(RuleBasedStateMachine):
     def a_connection_is_lost(self, which):
         alive = sorted(self.world.alive(), key=lambda instance: instance.id)
         node = self.world.node_of(alive[which % len(alive)])
-        waited_for = {build.resumes_on for build in self.jenkins.builds if build.ended is None}
+        waited_for = {build.node for build in self.jenkins.builds if build.ended is None}  # also by what has yet to resume
         if node is not None and node.connected and not node.builds and node.name not in waited_for:
             self.jenkins.disconnect(node.name)
             if self.chance.random() < 0.5:
                 self.world.timeline.after(self.chance.uniform(5, 600), lambda: self._reconnect(node.name))
         self.minutes(1)
+
+    @precondition(lambda self: self.world.timeline.now >= self.whole_until)
+    @rule(minutes=st.integers(1, 30))
+    def ec2_shows_nothing_for_a_while(self, minutes):
+        self.world.ec2.listing = replace(self.world.ec2.listing, empty_until=self.world.timeline.now + minutes * MINUTE)
+        self.minutes(minutes)
+
+    @precondition(lambda self: self.world.timeline.now >= self.whole_until)
+    @rule(missing=st.sampled_from([0.0, 0.2, 0.6]))
+    def instances_are_missing_even_where_they_are_asked_for_by_id(self, missing):
+        self.world.ec2.listing = replace(self.world.ec2.listing, missing=missing, missing_by_id=missing)
+
+    @precondition(lambda self: self.world.alive())
+    @rule(which=st.integers(0, 9))
+    def an_agents_process_restarts(self, which):
+        alive = sorted(self.world.alive(), key=lambda instance: instance.id)
+        instance = alive[which % len(alive)]
+        node = self.world.node_of(instance)
+        # A freestyle build dies with its agent's process, whoever manages the agent; a pipeline's goes on.
+        if node is not None and all(build.kind is Kind.PIPELINE for build in node.builds.values()):
+            self.fleet.agents.restarts(instance)
+        self.minutes(1)
+
+    @precondition(lambda self: self.world.timeline.now >= self.whole_until)
+    @rule(missing=st.sampled_from([0.0, 0.2, 0.6]))
+    def instances_are_missing_from_some_lists(self, missing):
+        self.world.ec2.listing = replace(self.world.ec2.listing, missing=missing)
 
     @rule(pool=st.sampled_from(POOLS), count=st.integers(1, 3), more=st.booleans())
     def a_person_launches_or_drains(self, pool, count, more):
@@ -168,6 +205,9 @@ class AnythingHappens(RuleBasedStateMachine):
 
     @rule()
     def the_state_is_lost(self):
+        # Until instances are adopted, EC2's list is all that is known of them: if that leaves some out too, no limit can count them.
+        self.world.ec2.listing = replace(self.world.ec2.listing, missing=0.0, missing_by_id=0.0, empty_until=0.0)
+        self.whole_until = self.world.timeline.now + ADOPTED_WITHIN_MINUTES * MINUTE
         state = self.fleet.state
         state.records.clear()
         state.intents.clear()
@@ -193,6 +233,7 @@ class AnythingHappens(RuleBasedStateMachine):
         if not hasattr(self, "world"):
             return
         self.share, self.fleet.skew_seconds = 0.0, 0.0
+        self.world.ec2.listing = Listing()
         quiet = 0
         while quiet < PATIENCE_MINUTES and not self._at_rest():
             before = [(build.started_at, build.ended) for build in self.jenkins.builds]

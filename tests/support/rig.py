@@ -35,7 +35,7 @@ class Rig(Protocol):
     def add_agent(self, name: str, *labels: str) -> None: ...
     def submit(self, job: str, label: str, seconds: float = 600.0, kind: Kind = Kind.FREESTYLE) -> str: ...
     def own_node(self, name: str) -> None: ...
-    def until(self, check: Callable[[], bool], what: str) -> None: ...
+    def until(self, check: Callable[[], bool], what: str, *, hint: Callable[[], str] = str) -> None: ...
 
 
 @dataclass(slots=True)
@@ -60,7 +60,8 @@ class WorldRig:
         self.stand.jenkins.add_node(a_world_node(name, *labels, connected=False))
 
     def add_agent(self, name: str, *labels: str) -> None:
-        self.stand.jenkins.add_node(a_world_node(name, *labels))
+        self.stand.jenkins.add_node(a_world_node(name, *labels, connected=False))
+        self.stand.jenkins.connect(name)
 
     def submit(self, job: str, label: str, seconds: float = 600.0, kind: Kind = Kind.FREESTYLE) -> str:
         self.stand.jenkins.submit(f"folder/{job}", label, seconds, kind=kind)
@@ -69,12 +70,12 @@ class WorldRig:
     def own_node(self, name: str) -> None:
         """Nothing has to be removed from a world that is thrown away."""
 
-    def until(self, check: Callable[[], bool], what: str) -> None:
+    def until(self, check: Callable[[], bool], what: str, *, hint: Callable[[], str] = str) -> None:
         for _ in range(600):
             if check():
                 return
             self.stand.world.move_to(self.stand.world.timeline.now + 1.0)
-        raise AssertionError(f"not within 600 s: {what}")
+        raise AssertionError(f"not within 600 s: {what} {hint()}")
 
 
 @dataclass(slots=True)
@@ -108,8 +109,8 @@ class LiveRig:
     def own_node(self, name: str) -> None:
         self.live.own_node(name)
 
-    def until(self, check: Callable[[], bool], what: str) -> None:
-        self.live.until(check, what)
+    def until(self, check: Callable[[], bool], what: str, *, hint: Callable[[], str] = str) -> None:
+        self.live.until(check, what, hint=hint)
 
 
 @contextmanager

@@ -94,7 +94,9 @@ def in_memory(
         fleet = replace(fleet, slot_controllers=frozenset({"main"}))
         made = InMemory(a_world(fleet, seed, physics), fleet, faults or Faults())
         for name, labels in slots.items():
-            made.world.controllers["main"].add_node(a_world_node(name, *labels, fleet.ownership_label, connected=False, survives_reload=True))
+            made.world.controllers["main"].add_node(
+                a_world_node(name, *labels, fleet.ownership_label, connected=False, survives_reload=True)
+            )
         return made
     return InMemory(a_world(fleet, seed, physics), fleet, faults or Faults())
 

@@ -11,6 +11,8 @@ from workbench.world.ec2 import Ec2, Ec2Error, Instance
 from workbench.world.faults import Faults
 
 _ZONE = "us-west-2a"
+# https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
+_LEAST_RESULTS, _MOST_RESULTS = 5, 1000
 
 
 @dataclass(slots=True)
@@ -43,10 +45,7 @@ class Ec2Face:
     def _tell(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
         match action:
             case "DescribeInstances":
-                self.ec2.check_known(request.get("InstanceIds", []))
-                filters = {f["Name"]: list(f["Values"]) for f in request.get("Filters", [])}
-                filters |= {"instance-id": list(request["InstanceIds"])} if request.get("InstanceIds") else {}
-                return {"Reservations": [{"Instances": [instance_json(i) for i in self.ec2.describe(filters)]}]}
+                return self._instances(request)
             case "GetConsoleOutput":
                 return {"InstanceId": request["InstanceId"], "Output": self.ec2.console_of(request["InstanceId"])}
             case "DescribeLaunchTemplates":
@@ -64,6 +63,19 @@ class Ec2Face:
                 return {"LaunchTemplateVersions": [{"LaunchTemplateData": self.ec2.data_of(_template_of(request))}]}
             case _:
                 raise Ec2Error("InvalidAction", f"The action {action} is not valid for this web service.")
+
+    def _instances(self, request: dict[str, Any]) -> dict[str, Any]:
+        """One page of instances; ``NextToken`` says where the next one begins."""
+        token, most = request.get("NextToken", "0"), int(request.get("MaxResults", _MOST_RESULTS))
+        if not token.isdecimal() or not _LEAST_RESULTS <= most <= _MOST_RESULTS:
+            raise Ec2Error("InvalidParameterValue", "Invalid value for NextToken or MaxResults")
+        self.ec2.check_known(request.get("InstanceIds", []))
+        filters = {f["Name"]: list(f["Values"]) for f in request.get("Filters", [])}
+        filters |= {"instance-id": list(request["InstanceIds"])} if request.get("InstanceIds") else {}
+        instances, first = self.ec2.describe(filters), int(token)
+        end = first + min(most, self.ec2.listing.page)
+        answer: dict[str, Any] = {"Reservations": [{"Instances": [instance_json(i) for i in instances[first:end]]}]}
+        return answer | ({"NextToken": str(end)} if end < len(instances) else {})
 
     def _subnet(self, name: str) -> dict[str, Any]:
         return {"SubnetId": name, "AvailabilityZone": self.ec2.zones.get(name, _ZONE)}

@@ -136,16 +136,28 @@ class JenkinsFace:
                 return self.jobs.run(place) if len(place) % 2 else self.jobs.shown(full_name_of(place))
             case ["queue"]:
                 return queue_json(self.controller, self.base)
-            case ["computer"]:
-                return computers_json(self.controller, self.base)
-            case ["computer", "(built-in)" | "(master)"]:
-                return builtin_json(self.controller.monitors)
-            case ["computer", name] if name in self.controller.nodes:
-                return node_json(self.controller.nodes[name], self.base)
+            case ["computer", *name]:
+                return self._computers(name)
             case ["crumbIssuer"]:
                 return {"crumb": CRUMB, "crumbRequestField": "Jenkins-Crumb"}
             case _:
                 return None
+
+    def _computers(self, name: list[str]) -> dict[str, Any] | None:
+        """One computer or all; without Agent/Connect no monitor tells anything (recording e03_reader_computer)."""
+        match name:
+            case []:
+                body = computers_json(self.controller, self.base)
+            case ["(built-in)" | "(master)"]:
+                body = builtin_json(self.controller.monitors, self.controller.timeline.now)
+            case [known] if known in self.controller.nodes:
+                body = node_json(self.controller.nodes[known], self.base, self.controller.timeline.now)
+            case _:
+                return None
+        if _CONNECT in self.lacks:
+            for computer in body.get("computer", [body]):
+                computer["monitorData"] = {}
+        return body
 
     def _post(self, parts: list[str], request: Request) -> Response:
         action = parts[-1]
@@ -185,7 +197,7 @@ class JenkinsFace:
                 return Response(200, self._headers() | self._marks(), b"")
             case _:
                 return self._not_found()
-        return self._redirect(f"/computer/{name}/")
+        return self._redirect(f"/{request.path.strip('/').rpartition('/')[0]}/")  # as it was asked for: encoded
 
     def _job(self, action: str, place: list[str], request: Request) -> Response:
         if action == "stop":

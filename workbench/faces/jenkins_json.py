@@ -4,7 +4,8 @@ from typing import Any
 
 from autoscaler.domain.labels import LabelExpression
 from workbench.faces.tree import Keyed
-from workbench.world.jenkins import Build, Controller, Kind, Monitors, Node
+from workbench.world.jenkins import Build, Controller, Kind, Node
+from workbench.world.monitors import Monitors
 
 _BUILTIN_LABELS = frozenset({"built-in"})
 _MONITORS = "hudson.node_monitors"
@@ -20,13 +21,14 @@ def queue_json(controller: Controller, base: str) -> dict[str, Any]:
 
 def computers_json(controller: Controller, base: str) -> dict[str, Any]:
     """``/computer/api/json``."""
-    nodes = [node_json(node, base) for node in controller.nodes.values()]
+    now = controller.timeline.now
+    nodes = [node_json(node, base, now) for node in controller.nodes.values()]
     busy = sum(len(node.builds) for node in controller.nodes.values())
     total = sum(node.executors for node in controller.nodes.values() if not node.offline)
     return {
         "_class": "hudson.model.ComputerSet",
         "busyExecutors": busy,
-        "computer": [builtin_json(controller.monitors), *nodes],
+        "computer": [builtin_json(controller.monitors, now), *nodes],
         "displayName": "Nodes",
         "totalExecutors": total,
     }
@@ -49,7 +51,7 @@ def root_json(controller: Controller, base: str) -> dict[str, Any]:
     }
 
 
-def builtin_json(monitors: Monitors) -> dict[str, Any]:
+def builtin_json(monitors: Monitors, now: float) -> dict[str, Any]:
     """The built-in node, without executors."""
     return {
         "_class": "hudson.model.Hudson$MasterComputer",
@@ -58,7 +60,7 @@ def builtin_json(monitors: Monitors) -> dict[str, Any]:
         "displayName": "Built-In Node",
         "executors": [],
         "idle": True,
-        "monitorData": _monitors(monitors),
+        "monitorData": _monitors(monitors, now),
         "numExecutors": 0,
         "offline": False,
         "offlineCause": None,
@@ -68,8 +70,8 @@ def builtin_json(monitors: Monitors) -> dict[str, Any]:
     }
 
 
-def node_json(node: Node, base: str) -> dict[str, Any]:
-    """One computer."""
+def node_json(node: Node, base: str, now: float) -> dict[str, Any]:
+    """One computer. ``now``: what its monitors have told by then."""
     return {
         "_class": "hudson.slaves.SlaveComputer",
         "assignedLabels": [{"name": label} for label in (node.name, *node.labels)],
@@ -78,7 +80,7 @@ def node_json(node: Node, base: str) -> dict[str, Any]:
         "executors": [_executor(number, node.builds.get(number), base) for number in range(node.executors)],
         "idle": not node.builds,
         "jnlpAgent": True,
-        "monitorData": _monitors(node.monitors if node.connected else None),
+        "monitorData": _monitors(node.monitors, now),
         "numExecutors": node.executors,
         "offline": node.offline,
         "offlineCause": _cause(node),
@@ -88,23 +90,19 @@ def node_json(node: Node, base: str) -> dict[str, Any]:
     }
 
 
-def _monitors(monitors: Monitors | None) -> dict[str, Any]:
-    """What the monitors of a node say; of one that is not connected nothing."""
-    names = ("SwapSpaceMonitor", "TemporarySpaceMonitor", "DiskSpaceMonitor", "ArchitectureMonitor", "ResponseTimeMonitor", "ClockMonitor")
-    told: dict[str, Any] = dict.fromkeys(names)
-    if monitors is not None:
-        disk = {"_class": f"{_MONITORS}.DiskSpaceMonitorDescriptor$DiskSpace", "path": "/tmp", "threshold": 1_073_741_824}  # noqa: S108
-        told["SwapSpaceMonitor"] = {
-            "_class": f"{_MONITORS}.SwapSpaceMonitor$MemoryUsage2",
-            "availablePhysicalMemory": monitors.memory_bytes,
-            "availableSwapSpace": 0,
-        }
-        told["TemporarySpaceMonitor"] = disk | {"size": monitors.disk_bytes}
-        told["DiskSpaceMonitor"] = disk | {"path": "/home/jenkins", "size": monitors.disk_bytes}
-        told["ArchitectureMonitor"] = "Linux (amd64)"
-        told["ResponseTimeMonitor"] = {"_class": f"{_MONITORS}.ResponseTimeMonitor$Data", "average": monitors.response_ms}
-        told["ClockMonitor"] = {"_class": "hudson.util.ClockDifference", "diff": 0}
-    return Keyed({f"{_MONITORS}.{name}": value for name, value in told.items()})
+def _monitors(monitors: Monitors, now: float) -> dict[str, Any]:
+    """What the monitors of a node say; each says nothing until it has looked."""
+    disk = {"_class": f"{_MONITORS}.DiskSpaceMonitorDescriptor$DiskSpace", "path": "/tmp", "threshold": 1_073_741_824}  # noqa: S108
+    memory = {"availablePhysicalMemory": monitors.memory_bytes, "availableSwapSpace": 0}
+    told: dict[str, Any] = {
+        "SwapSpaceMonitor": {"_class": f"{_MONITORS}.SwapSpaceMonitor$MemoryUsage2"} | memory,
+        "TemporarySpaceMonitor": disk | {"size": monitors.disk_bytes},
+        "DiskSpaceMonitor": disk | {"path": "/home/jenkins", "size": monitors.disk_bytes},
+        "ArchitectureMonitor": "Linux (amd64)",
+        "ResponseTimeMonitor": {"_class": f"{_MONITORS}.ResponseTimeMonitor$Data", "average": monitors.response_ms},
+        "ClockMonitor": {"_class": "hudson.util.ClockDifference", "diff": 0},
+    }
+    return Keyed({f"{_MONITORS}.{name}": value if monitors.tells(name, now) else None for name, value in told.items()})
 
 
 def why_of(controller: Controller, build: Build, said: dict[str, str]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from workbench.world.jenkins import Build, Controller, Ended, Kind
+from workbench.world.urls import job_path
 
 _PIPELINE = re.compile(r"node\('(?P<label>.*)'\)\s*\{\s*sleep (?P<seconds>[\d.]+)\s*\}")
 _SLEEP = re.compile(r"sleep (?P<seconds>[\d.]+)")
@@ -86,8 +87,8 @@ class Jobs:
         } | ({"labelExpression": job.label} if freestyle else {})
 
     def run(self, place: list[str]) -> dict[str, Any] | None:
-        """What the API shows of one run; None: there is none. ``place``: ``job/a/job/b/7``."""
-        builds = self.controller.runs.get("/".join(place) + "/", [])
+        """What the API shows of one run; None: there is none. ``place``: ``job/a/job/b/7``, decoded."""
+        builds = self.controller.runs.get(f"{job_path(full_name_of(place[:-1]))}{place[-1]}/", [])
         return dict(_run_json(builds)) if builds else None
 
     def at_the_top(self) -> list[dict[str, Any]]:

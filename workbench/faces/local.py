@@ -110,8 +110,12 @@ class LocalPages:
     ask: Callable[[dict[str, Any]], dict[str, Any]]
 
     def paginate(self, **request: Any) -> Iterator[dict[str, Any]]:
-        """All in one page."""
-        yield self.ask(request)
+        """Ask until no page is left."""
+        page = self.ask(request)
+        yield page
+        while token := page.get("NextToken"):
+            page = self.ask({**request, "NextToken": token})
+            yield page
 
 
 def _client_error(code: str, message: str, status: int, action: str) -> ClientError:

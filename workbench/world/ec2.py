@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from workbench.world.account import QUOTAS
+from workbench.world.listing import Listing
 from workbench.world.physics import CALM, Physics
 from workbench.world.timeline import Timeline
 
@@ -16,8 +17,6 @@ _SHUTTING_DOWN_SECONDS = 20.0
 _NOTICE_SECONDS = 120.0  # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
 _EVENT_SECONDS = 1.0
 _FORGOTTEN_AFTER_SECONDS = 3600.0
-
-
 _WOULD_HAVE = "DryRunOperation", "Request would have succeeded, but DryRun flag is set."
 LAUNCH_TAG = "autoscaler:launch"
 # The one account and the one agent role of this world.
@@ -81,6 +80,7 @@ class Ec2:
     announce: Callable[[Instance, str], None] = lambda _instance, _what: None  # what EventBridge would carry
     capacity: dict[str, int] = field(default_factory=dict)
     lag_seconds: float = 0.0
+    listing: Listing = field(default_factory=Listing)
     refuse: tuple[str, str] | None = None  # code and message of every CreateFleet
     template_versions: dict[str, int] = field(default_factory=dict)  # the default and latest one by name; unlisted: 1
     template_data: dict[str, dict[str, Any]] = field(default_factory=dict)  # what they say, where it matters
@@ -120,9 +120,9 @@ class Ec2:
         self._forget()
         now = self.timeline.now
         if set(filters) == {"instance-id"}:  # asked for by name, as is done for each agent that registers
-            named = (self.remembered.get(instance_id) for instance_id in filters["instance-id"])
-            return [i for i in named if i is not None and i.visible_at <= now]
-        return [i for i in self.remembered.values() if i.visible_at <= now and self._passes(i, filters)]
+            named = [self.remembered[one] for one in filters["instance-id"] if one in self.remembered]
+            return [i for i in self.listing.shown(named, now, by_id=True) if i.visible_at <= now]
+        return [i for i in self.listing.shown(self.remembered.values(), now) if i.visible_at <= now and self._passes(i, filters)]
 
     def check_known(self, ids: list[str]) -> None:
         """Refuse ids that EC2 does not know, as it does where it is asked for them without a filter."""

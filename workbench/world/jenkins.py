@@ -9,8 +9,10 @@ from itertools import count
 from random import Random
 
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
+from workbench.world.monitors import Monitors
 from workbench.world.physics import CALM, NodeChoice, Physics
 from workbench.world.timeline import Timeline
+from workbench.world.urls import job_path
 
 # Before 2.517 a build that was handed to a node is dropped when the node is marked offline in the same instant (core, pull request 10756).
 CURRENT_VERSION, DROPS_BUILDS = "2.528.3", "2.504.3"
@@ -34,15 +36,6 @@ class Ended(StrEnum):
     KILLED = "killed"  # its agent was taken from under it
     ABORTED = "aborted"  # a person stopped it
     RESTARTED = "restarted"  # a freestyle build that the controller's own restart ended
-
-
-@dataclass(slots=True, kw_only=True)
-class Monitors:
-    """What the node monitors measure of a machine."""
-
-    disk_bytes: int = 60_000_000_000
-    memory_bytes: int = 12_000_000_000
-    response_ms: int = 40
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -77,13 +70,13 @@ class Build:
 
     @property
     def run_path(self) -> str:
-        """The path of its run."""
-        return "job/" + "/job/".join(self.job.split("/")) + f"/{self.number}/"
+        """The path of its run, as URLs have it."""
+        return f"{self.job_path}{self.number}/"
 
     @property
     def job_path(self) -> str:
-        """The path of its job."""
-        return "job/" + "/job/".join(self.job.split("/")) + "/"
+        """The path of its job, as URLs have it."""
+        return job_path(self.job)
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -135,7 +128,7 @@ class Controller:
         self.queue: list[Build] = []  # next first
         self.builds: list[Build] = []
         self.runs: dict[str, list[Build]] = {}  # the builds of each run, by its path
-        self.monitors = Monitors()  # of the built-in node
+        self.monitors = Monitors(since_at=0.0)  # of the built-in node
         self.quieting_down = False
         self.quiet_reason: str | None = None
         self.up = "up"  # up, starting, down
@@ -238,6 +231,8 @@ class Controller:
     def add_node(self, node: Node) -> None:
         """Create a node; it waits for its agent."""
         self.nodes[node.name] = node
+        if node.connected and node.monitors.since_at is None:
+            node.monitors.since_at = 0.0  # it was there before this world began
         for expression, matching in self._matching.values():
             if node.serves(expression):
                 matching.append(node)
@@ -248,6 +243,8 @@ class Controller:
         if node is None or self.up != "up":
             return
         node.connected, node.idle_since = True, self.timeline.now
+        if node.monitors.since_at is None:
+            node.monitors.since_at = self.timeline.now
         self._lost.discard(name)
         if not node.temporarily_offline:
             node.cause, node.reason = None, ""
@@ -356,6 +353,9 @@ class Controller:
     def _come_back(self, connected: list[str]) -> None:
         self.up, self.quieting_down, self.quiet_reason = "up", False, None
         self._lives += 1
+        self.monitors.since_at = self.timeline.now
+        for node in self.nodes.values():
+            node.monitors.since_at = None
 
         for build in self._resuming:
             chance = Random(f"{self.session}/{build.id}")  # noqa: S311 - a simulation's chance

@@ -13,6 +13,8 @@ from workbench.world.timeline import Timeline
 
 NODE_TAG = "autoscaler:node"
 _ASKS_AGAIN_SECONDS = 15.0
+# What the script on an instance waits when the agent's process has ended, before it asks again.
+_PAUSE_SECONDS = 2.0
 _OK, _FINAL = 200, {403, 410}
 
 
@@ -94,6 +96,7 @@ class Agents:
         self._world = world
         self._ask = ask
         self._connected: dict[tuple[str, str], str] = {}  # the instance that connected last, by controller and node
+        self._registered: set[str] = set()  # instances that were told who they are; the boot deadline is none of theirs any more
         world.ec2.on_running = self.booted
         world.ec2.on_end = self.ended
 
@@ -102,7 +105,8 @@ class Agents:
         if not instance.alive():
             return
         pool = self._world.fleet.pools[instance.tags["autoscaler:pool"]]
-        if self._world.timeline.now > instance.launched_at + pool.boot_timeout_seconds:
+        late = self._world.timeline.now > instance.launched_at + pool.boot_timeout_seconds
+        if late and instance.id not in self._registered:
             self._world.ec2.end(instance)  # it powers itself off, which terminates it
         else:
             self.register(instance)
@@ -111,6 +115,7 @@ class Agents:
         """Ask once, and do as it is told."""
         told = self._ask(instance)
         if told.status == _OK:
+            self._registered.add(instance.id)
             seconds = self._world.physics.connects_in_seconds(self._world.chance)
             self._world.timeline.after(seconds, lambda: self._connect(instance, told))
         elif told.status in _FINAL:
@@ -118,12 +123,25 @@ class Agents:
         else:
             self._world.timeline.after(_ASKS_AGAIN_SECONDS, lambda: self.booted(instance))
 
+    def restarts(self, instance: Instance) -> None:
+        """End the agent's process, as a crash does: its connection is lost, and the instance asks anew who it is.
+
+        A freestyle build dies with it; what a pipeline's durable step runs goes on and is found again.
+        """
+        node = self._world.node_of(instance)
+        if instance.alive() and node is not None and node.connected and self._is_connected(instance, node.name):
+            self._world.controllers[instance.tags["autoscaler:controller"]].disconnect(node.name)
+            self._world.timeline.after(_PAUSE_SECONDS, lambda: self.booted(instance))
+
     def ended(self, instance: Instance) -> None:
         """Take the agent from its controller. One that is named after a node and never connected there takes nobody else's."""
         controller = self._world.controllers.get(instance.tags.get("autoscaler:controller", ""))
         node = instance.tags.get(NODE_TAG, "")
-        if controller is not None and self._connected.get((controller.name, node)) == instance.id:
+        if controller is not None and self._is_connected(instance, node):
             controller.disconnect(node, killed_by=ended_by(instance))
+
+    def _is_connected(self, instance: Instance, node: str) -> bool:
+        return self._connected.get((instance.tags.get("autoscaler:controller", ""), node)) == instance.id
 
     def _connect(self, instance: Instance, told: Told) -> None:
         controller = self._world.controllers[told.controller]

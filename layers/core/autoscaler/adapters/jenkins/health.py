@@ -1,8 +1,9 @@
 """How a run ended, and what the node monitors say: Jenkins' words and units into ours."""
 
-from typing import Any
+from math import inf
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from autoscaler.domain.results import BuildResult
 from autoscaler.domain.snapshot import Health
@@ -12,6 +13,10 @@ RESULT_TREE = "building,result"
 HEALTH_TREE = "computer[_class,displayName,monitorData[size,availablePhysicalMemory,average]]"
 _RESULTS = {"SUCCESS": BuildResult.SUCCEEDED, "UNSTABLE": BuildResult.FAILED, "FAILURE": BuildResult.FAILED}
 _MONITORS = "hudson.node_monitors."
+
+
+# A monitor that has not looked yet tells null; one that cannot read this platform -1.
+_Reading = Annotated[float | None, AfterValidator(lambda read: read if read is not None and 0 <= read < inf else None)]
 
 
 class _Run(BaseModel):
@@ -24,9 +29,9 @@ class _Monitor(BaseModel):
     """Each monitor has one of these."""
 
     model_config = ConfigDict(extra="ignore")
-    size: float | None = None  # bytes
-    availablePhysicalMemory: float | None = None  # noqa: N815 - Jenkins' spelling; bytes
-    average: float | None = None  # milliseconds
+    size: _Reading = None  # bytes
+    availablePhysicalMemory: _Reading = None  # noqa: N815 - Jenkins' spelling; bytes
+    average: _Reading = None  # milliseconds
 
 
 def read_result(body: object) -> BuildResult | None:

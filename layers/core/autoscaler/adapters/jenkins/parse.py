@@ -7,6 +7,7 @@ from collections.abc import Collection
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Annotated, Any
+from urllib.parse import unquote
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
@@ -210,15 +211,21 @@ def _build(where: str, executor: _Executor, date: datetime) -> Build | None:
 
 
 def run_of(url: str) -> str:
-    """The path of a run, the same whether Jenkins gives it relative or absolute."""
+    """The path of a run, as Jenkins encoded it and wants it back, the same whether it gives it relative or absolute."""
     found = re.search(r"(?:^|/)(job/.*)$", url)
     return found[1].rstrip("/") if found else url.rstrip("/")
 
 
 def job_of(url: str) -> str:
-    """The path of the job of a run, without the words between: ``job/a/job/b/7/`` is ``a/b``."""
-    path = re.sub(r"/\d+$", "", run_of(url))
-    return path.removeprefix("job/").replace("/job/", "/")
+    """The name of the job of a URL, as people read it, without the words between: ``job/a%20b/job/c/7/`` is ``a b/c``."""
+    rest = run_of(url).split("/")
+    names: list[str] = []
+    while len(rest) > 1 and rest[0] == "job":
+        names.append(rest[1])
+        rest = rest[2:]
+    # What is left is a run's number, after the configuration of a matrix if it has one.
+    names += rest[:-1] if rest and rest[-1].isdecimal() else rest
+    return "/".join(unquote(name) for name in names)
 
 
 def _cause(computer: _Computer) -> OfflineCause:

@@ -17,6 +17,7 @@ _RESERVED = re.compile(rf"{_OPEN}(.+?){_CLOSE} is reserved for jobs (?:with matc
 _MISSING = re.compile(rf"{_OPEN}(.+?){_CLOSE} doesn[’']t have label {_OPEN}(.+?){_CLOSE}")
 # Only the start of a next cause of a node separates; a label may hold anything.
 _SEPARATOR = re.compile(r"; (?=\S)")
+_BETWEEN_WORDS = r"\s‘’“”'\";,:(){}\[\]"
 _TIMES = re.compile(r" \(\d+ times\)$")
 _NOT_AN_EXECUTOR = re.compile(
     r"In the quiet period|Finished waiting|Build .*is (already )?in progress|A build is already in progress|Blocked by "
@@ -41,9 +42,13 @@ def read_why(why: str) -> Wait | None:
 
 
 def named_nodes(why: str, node_names: Collection[str]) -> tuple[str, ...]:
-    """Find node names that stand in a text as whole words: whatever it says, it may wait for them."""
-    words = set(re.split(r"[\s‘’“”'\";,:(){}\[\]]+", why))
-    return tuple(sorted(words & set(node_names)))
+    """Find node names, with blanks or not, that stand in a text between other words: whatever it says, it may wait for them."""
+    return tuple(sorted(name for name in filter(why.__contains__, node_names) if name and _stands_alone(name, why)))
+
+
+def _stands_alone(name: str, why: str) -> bool:
+    # A full stop ends a sentence; within a word it is a part of it.
+    return re.search(rf"(?<![^{_BETWEEN_WORDS}]){re.escape(name)}(?=\.?(?:[{_BETWEEN_WORDS}]|$))", why) is not None
 
 
 def _read_causes_of_nodes(why: str) -> Wait | None:
