@@ -119,20 +119,6 @@ def test_a_password_gets_its_crumb_only_after_jenkins_asked_for_it():
         ]
 
 
-def test_credentials_are_read_again_after_they_were_refused():
-    connected = []
-    with stand("http", accounts={"u": "new"}) as here, FaceServer() as server:
-        server.jenkins["main"] = here.face
-
-        def connect():
-            connected.append(1)
-            return JenkinsSession(f"{server.url}/jenkins/main/", "u", "old" if len(connected) == 1 else "new", lambda: 0.0)
-
-        controller = JenkinsController("main", server.url, connect, lambda: 0.0)
-        assert "401" in controller.look().problem
-        assert controller.look().problem is None
-
-
 def test_errors_never_carry_a_page():
     with answering(http("500 Server Error", b"secret page" * 8000)) as (url, _):
         controller = controller_at(url)
