@@ -60,6 +60,7 @@ class JenkinsFace:
     passwords: dict[str, str] = field(default_factory=dict)
     lacks: set[str] = field(default_factory=set)  # permissions that every account lacks
     jobs: Jobs = field(init=False)
+    login_at: str = ""  # where a login proxy in front of it sends every POST; GETs of the API pass
     acted: int = 0  # calls that may have changed something
 
     def __post_init__(self) -> None:
@@ -72,6 +73,8 @@ class JenkinsFace:
         part = request.path.strip("/").split("/")[0]
         call = f"jenkins {part if request.method == 'GET' else name.rsplit(maxsplit=1)[-1]}"
         with self.faults.around(call):
+            if self.login_at and request.method == "POST":
+                return self._redirect(self.login_at)
             return self._answer(request)
 
     def _answer(self, request: Request) -> Response:

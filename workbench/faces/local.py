@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from autoscaler.adapters.jenkins.session import Answer, error_of
+from autoscaler.adapters.jenkins.session import Answer, error_of, refuse_redirect
 from autoscaler.errors import TransientError, UnansweredError
 from workbench.faces.ec2_face import Ec2Face
 from workbench.faces.jenkins_face import JenkinsFace, Request
@@ -50,7 +50,9 @@ class LocalSession:
             raise error_of(error.fault.status, {}, "planned") from error
         if response.status >= _BAD_REQUEST:
             raise error_of(response.status, response.headers, response.body.decode())
-        return Answer(response.status, response.headers, response.body)
+        answer = Answer(response.status, response.headers, response.body)
+        refuse_redirect(method, f"{self._face.base}{path}", answer)
+        return answer
 
 
 class LocalEc2Client:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urljoin, urlsplit
 
 import jenkins
 import requests
@@ -16,6 +16,8 @@ CONNECT_SECONDS, READ_SECONDS = 3.05, 8.0
 MAX_BYTES = 64 * 1024 * 1024
 _CHUNK = 256 * 1024
 _NO_CRUMB = "No valid crumb"
+# Jenkins answers a POST to one of these with a way back to what is below it.
+_LEADS_BACK = ("computer", "queue")
 
 
 class StartingError(TransientError):
@@ -24,6 +26,14 @@ class StartingError(TransientError):
 
 class NotThereError(TransientError):
     """Jenkins answered 404."""
+
+
+class RefusedCredentialsError(ConfigError):
+    """Jenkins does not know who asks, or not any more: whatever was asked for was not done."""
+
+
+class RedirectedError(TransientError):
+    """The answer leads elsewhere than Jenkins leads: it is of a login page or a proxy, and nothing was done."""
 
 
 class RefusedRequestError(TransientError):
@@ -105,12 +115,14 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
         try:
             response = self._session.send(prepared, **{**self._settings, **manners})
             with response:
-                return _checked(response, self._read(response))
+                answer = _checked(response, self._read(response))
+            refuse_redirect(request.method, request.url, answer)
         except requests.ConnectTimeout as error:
             raise TransientError("Jenkins could not be reached in time") from error
         except requests.RequestException as error:
             lost = UnansweredError if request.method == "POST" else TransientError
             raise lost(f"the connection to Jenkins failed ({type(error).__name__})") from error
+        return answer
 
     def _read(self, response: requests.Response) -> bytes:
         """Read the body: bounded in size and in time, and of an error no more than its beginning."""
@@ -135,16 +147,31 @@ def _checked(response: requests.Response, body: bytes) -> Answer:
     raise error_of(status, response.headers, body.decode("utf-8", "replace"))
 
 
+def refuse_redirect(method: str, url: str, answer: Answer) -> None:
+    """Raise `RedirectedError` for a redirect that is not Jenkins' own way back from a POST. The path tells, not the host.
+
+    Behind a proxy that does not pass the host on, Jenkins names another one than it is asked by (recorded: f01, e06, e07).
+    """
+    if not requests.codes.multiple_choices <= answer.status < requests.codes.bad_request:
+        return
+    asked, led = urlsplit(url), urlsplit(urljoin(url, answer.headers.get("Location", "")))
+    below = [part for part in _LEADS_BACK if f"/{part}/" in asked.path]
+    back = method == "POST" and (not below or f"/{below[0]}/" in f"{led.path}/")
+    if not back or led.path.rstrip("/") == asked.path.rstrip("/"):
+        raise RedirectedError(f"{method} was answered with a redirect to {led.netloc}{led.path}: a login page or a proxy is in the way")
+
+
 def error_of(status: int, headers: Mapping[str, str], text: str) -> AutoscalerError:
     """Name what an error status means for the loop."""
     if status == requests.codes.unauthorized:
-        return ConfigError("Jenkins refused the credentials (401): check the controller's secret")
+        return RefusedCredentialsError("Jenkins refused the credentials (401): check the controller's secret")
     if status == requests.codes.forbidden:
         if _NO_CRUMB in text:
             return RefusedRequestError(status, f"Jenkins answered 403: {_NO_CRUMB}")
         permission = headers.get("X-Required-Permission")
-        wanted = f"the account lacks {permission}" if permission else "no or unknown credentials were sent"
-        return ConfigError(f"Jenkins answered 403: {wanted}")
+        if permission:
+            return ConfigError(f"Jenkins answered 403: the account lacks {permission}")
+        return RefusedCredentialsError("Jenkins answered 403: no or unknown credentials were sent")
     if status == requests.codes.not_found:
         # A proxy that lost its way to Jenkins says 404, too: that a node is not there is believed of Jenkins alone.
         return (
