@@ -1,7 +1,9 @@
 """Observe: one snapshot from the state, Jenkins and EC2."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.lives import runs_to_ask_for
@@ -37,8 +39,9 @@ def observe_without_instances(ports: Ports, book: Book, invocation: str) -> Snap
 
 
 def look_at_controllers(ports: Ports) -> dict[str, ControllerView]:
-    """Look at every controller."""
-    return {controller.name: _look(ports, controller) for controller in ports.controllers}
+    """Look at every controller, none waiting for another: one that hangs takes no time from the others."""
+    views = ports.side_by_side([partial(_look, ports, controller) for controller in ports.controllers])
+    return {view.name: view for view in views}
 
 
 def log_notes(ports: Ports, snapshot: Snapshot) -> None:
@@ -48,6 +51,24 @@ def log_notes(ports: Ports, snapshot: Snapshot) -> None:
             ports.log("controller_incomplete", controller=view.name, problem=view.problem)
         if view.set_aside:
             ports.log("set_aside", controller=view.name, count=len(view.set_aside), first=view.set_aside[0])
+
+
+def without(ports: Ports, failed: Collection[str]) -> Ports:
+    """Leave out controllers that have just failed: asking them again in the same invocation would take the others' time."""
+    return replace(ports, controllers=tuple(_LeftOut(c) if c.name in failed else c for c in ports.controllers)) if failed else ports
+
+
+class _LeftOut:
+    """A controller that is not looked at again in this invocation. Nothing follows from such a view, so that nothing else is asked."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+
+    def look(self) -> ControllerView:
+        return ControllerView.of_nothing(self._controller.name, "it failed a moment ago, and is not asked again in this invocation", 0.0)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._controller, name)
 
 
 def _look(ports: Ports, controller: Controller) -> ControllerView:
