@@ -217,6 +217,17 @@ def test_an_instance_that_may_not_be_terminated(here):
     assert ringing_in(here) == {"AgentsStuck"}
 
 
+def test_a_right_that_is_missing_so_that_the_same_step_fails_again_and_again(here):
+    here.server.jenkins["main"].lacks.add("hudson.model.Computer.Delete")
+    here.call("operate", event("set") | {"pool": GPU, "min_agents": 0, "warm_executors": 0, "minutes": 600})
+    here.call("scale_down", {"nodes": [an_agent(here, seconds=400.0).name], "reason": "to be gone"})
+    here.pass_minutes(12)
+    assert ringing_in(here) == {"StepsFailing"}
+    [said] = here.call("operate", event("status"))["status"]["failing"]
+    assert said.startswith(f"delete-node main/{GPU}")
+    assert "lacks hudson.model.Computer.Delete" in said
+
+
 def test_a_drain_that_takes_longer_than_it_should(tmp_path):
     file = Path(tmp_path) / "fleet.yaml"
     file.write_text(LOW_LIMITS.replace("executors: 1,", "executors: 1, drain_timeout_seconds: 600,"), encoding="utf-8")

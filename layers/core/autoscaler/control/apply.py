@@ -8,6 +8,7 @@ from autoscaler.control import launches, nodes
 from autoscaler.control.launches import Setback
 from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.domain import shortages
+from autoscaler.domain.failing import key_of, note_tried
 from autoscaler.domain.memory import Memory, Stuck
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.numbers import SLOW_STEP_SECONDS, STEP_RESERVE_SECONDS
@@ -47,8 +48,8 @@ def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, ends_at: f
         else:
             results.append(hand.take(step))
     now = ports.clock()
-    memory = _note_asks(_note_stuck(plan.memory, hand, now), fleet, hand, now)
-    if plan.remember or hand.setbacks or memory.shortages != plan.memory.shortages:
+    memory = note_tried(_note_asks(_note_stuck(plan.memory, hand, now), fleet, hand, now), hand.tried, now)
+    if plan.remember or hand.setbacks or memory.shortages != plan.memory.shortages or memory.failing != plan.memory.failing:
         _remember(ports, memory)
     return Report(plan=plan, results=tuple(results), dry_run=False, silent=frozenset(hand.silent))
 
@@ -100,6 +101,7 @@ class _Hand:
         self.silent: set[str] = set()
         self.setbacks: list[Setback] = []
         self.had: set[str] = set()  # pools of which an agent was launched
+        self.tried: dict[str, str | None] = {}  # steps in Jenkins, and why they failed
         self.stuck: set[str] = set()
         self.terminated: set[str] = set()
 
@@ -108,15 +110,17 @@ class _Hand:
             return Result(step=step, outcome=Outcome.SKIPPED, detail=f"{step.controller} stopped answering, or answers too slowly")
         began = self._ports.clock()
         try:
-            return self._take(step)
+            result = self._take(step)
         except AutoscalerError as error:
             if isinstance(error, UnansweredError | NoAnswerError):
                 self.silent.add(step.controller)
-            return Result(step=step, outcome=Outcome.FAILED, detail=f"{type(error).__name__}: {error}")
-        finally:
-            # What takes so long takes it from the other controllers. A launch waits for EC2, and not for Jenkins.
-            if not isinstance(step, Launch) and self._ports.clock() - began > SLOW_STEP_SECONDS:
-                self.silent.add(step.controller)
+            result = Result(step=step, outcome=Outcome.FAILED, detail=f"{type(error).__name__}: {error}")
+        # What takes so long takes it from the other controllers. A launch waits for EC2, and not for Jenkins.
+        if not isinstance(step, Launch) and self._ports.clock() - began > SLOW_STEP_SECONDS:
+            self.silent.add(step.controller)
+        if key := key_of(step):
+            self.tried[key] = result.detail if result.outcome is Outcome.FAILED else None
+        return result
 
     def _take(self, step: Step) -> Result:
         match step:

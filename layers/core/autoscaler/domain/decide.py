@@ -21,6 +21,7 @@ from autoscaler.domain import giveup, looks, notices, retire, walks
 from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.bound import bring_back_bound, drain_again, let_resume, uncordon
 from autoscaler.domain.breakers import failed_boots
+from autoscaler.domain.failing import at_a_pace
 from autoscaler.domain.foresight import NOTHING
 from autoscaler.domain.giveway import give_way
 from autoscaler.domain.marks import MarkClass
@@ -51,6 +52,7 @@ def scale_up(snapshot: Snapshot, fleet: Fleet) -> Plan:
         decided += keep_beacon(situation, controller)
         decided += bring_back_bound(situation, controller)
         decided += launch_for_queue(situation, controller, room)
+    decided = list(at_a_pace(situation.memory, decided, situation.now))
     return replace(_plan(situation, decided, situation.memory), remember=False)
 
 
@@ -85,7 +87,7 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
     decided += giveup.drained(situation, seen)
     decided += giveup.repairs(situation, seen)
     decided += giveup.unfinished(situation, seen)
-    decided = _thawed(situation, decided)
+    decided = list(at_a_pace(memory, _thawed(situation, decided), situation.now))
     failures = failed_boots(memory, snapshot.records, decided)
     return replace(_plan(situation, decided, remember(memory, situation, decided, failures)), boot_failures=failures)
 
@@ -213,6 +215,7 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
     walk.keep_up()
     walk.hedge()
     yield from walk.uncordons
+    yield from walks.tried_again(situation, controller)
     yield from walk.steps()
     yield from walk.held.values()
 

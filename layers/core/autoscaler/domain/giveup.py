@@ -6,6 +6,7 @@ from math import ceil
 from autoscaler.domain import looks, slots
 from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.demand import starved_by_pool
+from autoscaler.domain.failing import cannot_come_back, keeps_failing
 from autoscaler.domain.looks import Condition, Seen
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Look
@@ -47,7 +48,7 @@ def drained(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminat
             continue
         if is_kept(situation, agent):
             yield _held(agent, Reason.KEPT, f"{agent.node.name} is kept for a person to look at: resume it, or terminate its instance")
-        elif agent.phase is Phase.RETIRING and starved.get(agent.record.controller, {}).get(agent.pool.name):
+        elif _may_come_back(situation, agent) and starved.get(agent.record.controller, {}).get(agent.pool.name):
             yield _held(agent, Reason.DEMAND_IS_BACK, f"{agent.node.name} is kept: items wait for its pool")
         elif not agent.idle:
             yield _still_busy(situation, agent)
@@ -61,6 +62,11 @@ def drained(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminat
             yield _terminate(agent, Reason.DRAINED, detail)
         else:
             yield _held(agent, Reason.SECOND_LOOK, f"{agent.node.name} is idle, waits for a second look")
+
+
+def _may_come_back(situation: Situation, agent: Agent) -> bool:
+    """Tell whether demand counts on it: what cannot be brought back goes, so that another one may come in its place."""
+    return agent.phase is Phase.RETIRING and not keeps_failing(cannot_come_back(situation.memory, agent))
 
 
 def is_drain_overdue(situation: Situation, agent: Agent) -> bool:

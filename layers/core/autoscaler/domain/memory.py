@@ -117,6 +117,16 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """A step in Jenkins that failed each time it was tried: so often in a row, the first and the last time, and why the last time."""
+
+    times: int
+    since_at: float
+    tried_at: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Month:
     """Dollars metered in a calendar month (UTC)."""
 
@@ -144,6 +154,7 @@ class Memory:
     draining_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
     stuck: Mapping[str, Stuck] = field(default_factory=dict)  # by instance id
     missing: Mapping[str, Missing] = field(default_factory=dict)  # by instance id
+    failing: Mapping[str, Failing] = field(default_factory=dict)  # steps in Jenkins, by what they do to which node
     owed: Mapping[str, str] = field(default_factory=dict)  # class of the mark that is to be set again, by instance id
     proven: Mapping[str, str] = field(default_factory=dict)  # launch template version that was seen to boot, by pool
     taken: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # when agents were taken within the hour, by class/pool

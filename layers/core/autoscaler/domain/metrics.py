@@ -7,6 +7,7 @@ from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.breakers import is_tripped
 from autoscaler.domain.datum import COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one
 from autoscaler.domain.demand import starved_by_pool
+from autoscaler.domain.failing import keeps_failing
 from autoscaler.domain.giveup import is_drain_overdue
 from autoscaler.domain.learning import Lesson
 from autoscaler.domain.marks import MarkClass
@@ -28,7 +29,7 @@ _WORST = re.compile("QueueWait|AgentsLimitUsedPercent|NodeFailureStreak|(Agent|C
 _TOLD_WHEN_ANY = frozenset(
     {
         *("AgentsInQuarantine", "AgentsStuck", "BreakersOpen", "BuildsOverdue", "ControllersUnread", "ControllerExecutorsBusy"),
-        *("DrainsOverdue", "HoldsActive", "NodeFailureStreak", "OverridesActive", "QueueUnservable"),
+        *("DrainsOverdue", "HoldsActive", "NodeFailureStreak", "OverridesActive", "QueueUnservable", "StepsFailing"),
     }
 )
 
@@ -156,6 +157,7 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     yield one("AgentsInQuarantine", quarantined, COUNT, dimensions)
     yield one("UsdMonth", situation.memory.month.usd, NONE, dimensions)
     yield one("UsdMonthUsedPercent", 100.0 * situation.memory.month.usd / limits.max_usd_per_month, PERCENT, dimensions)
+    yield one("StepsFailing", sum(keeps_failing(failing) for failing in situation.memory.failing.values()), COUNT, dimensions)
     yield one("AgentsStuck", len(situation.memory.stuck), COUNT, dimensions)
     yield one("BreakersOpen", sum(is_tripped(breaker) for breaker in situation.memory.breakers.values()), COUNT, dimensions)
     yield one("LaunchRateUsedPercent", 100.0 * room.launched / limits.max_launches_per_hour, PERCENT, dimensions)

@@ -42,6 +42,11 @@ BREAKER_SECONDS, BREAKER_AT_MOST_SECONDS = 300.0, 3600.0
 FAILED_BOOTS_KEPT = 20
 # EC2 does not let us terminate it (protected): a person must act, and finds out by the alarm. Asking each minute changes nothing.
 STUCK_TRY_AGAIN_SECONDS = 3600.0
+# Jenkins may refuse a step once by chance; so often in a row it lacks a right, or something is in its way. It is then tried at this pace.
+FAILING_TRIES = 3
+FAILING_TRY_AGAIN_SECONDS = 300.0
+# A failing step that nobody has wanted for so long is over.
+FAILING_FORGOTTEN_SECONDS = 900.0
 # Agents taken because a machine, a template or an age is not what it should be, at most this share of a pool an hour.
 TAKEN_SHARE = 0.2
 TAKEN_AT_LEAST = 1

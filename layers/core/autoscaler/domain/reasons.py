@@ -67,6 +67,7 @@ class Reason(StrEnum):
     KEPT = "kept-for-inspection"
     DRAIN_OVERDUE = "drain-overdue"
     STUCK = "stuck"
+    KEEPS_FAILING = "keeps-failing"
     SWEEP_LIMIT = "sweep-limit"
     NOT_FOUND = "not-found"
     NOT_OURS = "not-ours"

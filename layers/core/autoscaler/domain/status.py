@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from autoscaler.domain.agents import Phase
 from autoscaler.domain.demand import starved_by_pool
+from autoscaler.domain.failing import keeps_failing, told
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.room import Room
 from autoscaler.domain.situation import Situation
@@ -29,10 +30,11 @@ class PoolStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """The whole fleet. ``problems``: of controllers that could not be read completely."""
+    """The whole fleet. ``problems``: of controllers that could not be read completely; ``failing``: steps in Jenkins that keep failing."""
 
     pools: tuple[PoolStatus, ...]
     problems: Mapping[str, str]
+    failing: tuple[str, ...]
     unservable: int
     agents: int
     max_agents: int
@@ -50,6 +52,7 @@ def status_of(situation: Situation) -> Status:
     return Status(
         pools=tuple(_pools(situation)),
         problems={view.name: view.problem or "" for view in situation.views() if not view.complete},
+        failing=tuple(told(key, one, situation.now) for key, one in sorted(situation.memory.failing.items()) if keeps_failing(one)),
         unservable=sum(len(demand.unmet) for demand in situation.demands.values()),
         agents=room.agents,
         max_agents=limits.max_agents,
