@@ -80,6 +80,15 @@ def test_an_agent_past_its_boot_deadline_is_no_longer_counted_on():
     assert launches(decide.scale_up(snapshot, a_fleet())) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
 
 
+def test_an_agent_that_was_connected_and_is_gone_is_not_on_its_way_though_its_boot_deadline_is_far():
+    record, node = an_agent()
+    record, node = replace(record, launched_at=NOW - 300.0), replace(node, offline=True)
+    young = a_snapshot(a_view(node, items=items(1)), records=(record,))
+    assert launches(decide.scale_up(young, a_fleet())) == []
+    lost = replace(young, memory=a_memory(connected=frozenset({"i-1"})))
+    assert launches(decide.scale_up(lost, a_fleet())) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
+
+
 def test_waits_for_a_busy_executor_when_that_is_cheaper_than_an_agent():
     record, node = an_agent(builds=(a_build(elapsed_seconds=None),))
     fleet = a_fleet(a_pool("cpu", wait_usd_per_hour=1.0))
