@@ -95,6 +95,7 @@ class StraightController(JenkinsController):
             unread=frozenset(),
             set_aside=(),
             response_seconds=0.0,
+            shows_jobs=bool(self._world.builds or self._face.jobs.jobs or self._face.jobs.folders),
         )
 
     def _item(self, build: jenkins.Build, now: float, said: dict[str, str]) -> QueueItem:

@@ -11,7 +11,22 @@ from moto.dynamodb.responses import DynamoHandler
 
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.domain.durations import Arrivals, Borne, Expected, Learned, RunSeen, Sequel, Sighting, StageSeen, Streak
-from autoscaler.domain.memory import Breaker, Burst, CoolOff, Growth, Life, Look, Memory, Missing, Month, Returns, Shortage, Stuck, Window
+from autoscaler.domain.memory import (
+    Breaker,
+    Burst,
+    CoolOff,
+    Failing,
+    Growth,
+    Life,
+    Look,
+    Memory,
+    Missing,
+    Month,
+    Returns,
+    Shortage,
+    Stuck,
+    Window,
+)
 from autoscaler.domain.snapshot import IntentState, RecordState
 from autoscaler.domain.standing import Hold, Numbers, Scope, Standing
 from autoscaler.errors import ConflictError
@@ -63,7 +78,8 @@ MEMORY = Memory(
     launches_gone=(1.0,),
     requests={"r": 1.0},
     connected=frozenset({"i-1"}),
-    breakers={"cpu": Breaker(failures=3, until_at=4.0, failed=("i-2",))},
+    breakers={"cpu": Breaker(failures=3, until_at=4.0, failed=("i-2",), why="403")},
+    failing={"uncordon main/cpu-1": Failing(times=2, since_at=1.0, tried_at=2.0, why="403")},
     draining_since={"i-1": 5.0},
     stuck={"i-3": Stuck(since_at=1.0, tried_at=2.0)},
     missing={"i-4": Missing(since_at=1.0, asked_at=2.0)},

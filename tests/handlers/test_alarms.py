@@ -228,6 +228,16 @@ def test_a_right_that_is_missing_so_that_the_same_step_fails_again_and_again(her
     assert "lacks hudson.model.Computer.Delete" in said
 
 
+def test_a_controller_whose_jobs_are_hidden(here):
+    submit(here, 1, seconds=100.0)
+    here.pass_minutes(8)
+    here.server.jenkins["main"].lacks.add("hudson.model.Item.Read")
+    measured_for(here, 25)
+    assert "ControllersWithoutJobs" not in ringing_in(here)
+    measured_for(here, 15)
+    assert "ControllersWithoutJobs" in ringing_in(here)
+
+
 def test_a_drain_that_takes_longer_than_it_should(tmp_path):
     file = Path(tmp_path) / "fleet.yaml"
     file.write_text(LOW_LIMITS.replace("executors: 1,", "executors: 1, drain_timeout_seconds: 600,"), encoding="utf-8")

@@ -126,13 +126,13 @@ class JenkinsFace:
     def _body(self, place: list[str]) -> dict[str, Any] | None:
         match place:
             case []:
-                return root_json(self.controller, self.base) | {"jobs": self.jobs.at_the_top()}
+                return root_json(self.controller, self.base) | {"jobs": [] if self._hides_jobs else self.jobs.at_the_top()}
             case ["job", *_]:
                 return self.jobs.run(place) if len(place) % 2 else self.jobs.shown(full_name_of(place))
             case ["queue"]:
-                return queue_json(self.controller, self.base)
+                return queue_json(self.controller, self.base) | ({"items": []} if self._hides_jobs else {})
             case ["computer"]:
-                return computers_json(self.controller, self.base)
+                return self._hidden(computers_json(self.controller, self.base))
             case ["computer", "(built-in)" | "(master)"]:
                 return builtin_json(self.controller.monitors)
             case ["computer", name] if name in self.controller.nodes:
@@ -141,6 +141,16 @@ class JenkinsFace:
                 return {"crumb": CRUMB, "crumbRequestField": "Jenkins-Crumb"}
             case _:
                 return None
+
+    @property
+    def _hides_jobs(self) -> bool:
+        return "hudson.model.Item.Read" in self.lacks
+
+    def _hidden(self, computers: dict[str, Any]) -> dict[str, Any]:
+        """Without Job/Read an executor is busy with nothing (recorded: e17)."""
+        for executor in (e for computer in computers["computer"] for e in computer["executors"] if self._hides_jobs):
+            executor["currentExecutable"] = None
+        return computers
 
     def _post(self, parts: list[str], request: Request) -> Response:
         action = parts[-1]

@@ -68,7 +68,9 @@ def _keep_console(ports: Ports, failure: BootFailure) -> None:
         said = ports.compute.console_output(failure.instance_id) or "(nothing)"
     except AutoscalerError as error:
         said = f"(not read: {error})"
-    ports.log("boot_failed", controller=failure.controller, pool=failure.pool, instance_id=failure.instance_id, console=said)
+    ports.log(
+        "boot_failed", controller=failure.controller, pool=failure.pool, instance_id=failure.instance_id, why=failure.why, console=said
+    )
 
 
 def _note_stuck(memory: Memory, hand: "_Hand", now: float) -> Memory:

@@ -49,6 +49,8 @@ def log_notes(ports: Ports, snapshot: Snapshot) -> None:
     for view in snapshot.controllers.values():
         if view.problem:
             ports.log("controller_incomplete", controller=view.name, problem=view.problem)
+        if not view.shows_jobs:
+            ports.log("no_job_shown", controller=view.name, hint="without Job/Read the queue looks empty, and nothing is launched for it")
         if view.set_aside:
             ports.log("set_aside", controller=view.name, count=len(view.set_aside), first=view.set_aside[0])
 

@@ -155,7 +155,7 @@ def _repairs(  # noqa: C901 - one branch a kind of leak
             case Condition.OVERDUE:
                 yield _terminate(agent, Reason.BOOT_TIMEOUT, f"not registered within {agent.pool.boot_timeout_seconds:g} s")
             case Condition.NODELESS:
-                yield _terminate(agent, Reason.NODE_GONE, f"its node {agent.record.node} is not there any more")
+                yield _terminate(agent, Reason.NODE_GONE, _why_nodeless(agent))
             case Condition.STOPPED if agent.node is None or (agent.idle and not situation.protected(agent)):
                 yield _terminate(agent, Reason.INSTANCE_STOPPED, "it was stopped, an agent of ours never comes back from that")
             case Condition.ENDED if fact and agent.record.controller in situation.fleet.slot_controllers:
@@ -172,9 +172,16 @@ def _repairs(  # noqa: C901 - one branch a kind of leak
     yield from take_in(situation, facts)
 
 
+def _why_nodeless(agent: Agent) -> str:
+    if agent.record.trouble:
+        return f"its node {agent.record.node} could not be made: {agent.record.trouble}"
+    return f"its node {agent.record.node} is not there any more"
+
+
 def _why_lost(situation: Situation, agent: Agent, fact: Look) -> tuple[Reason, str]:
     if agent.record.instance_id not in situation.memory.connected:
-        return Reason.BOOT_TIMEOUT, f"registered, and not connected within {agent.pool.boot_timeout_seconds:g} s"
+        trouble = f": {agent.record.trouble}" if agent.record.trouble else ""
+        return Reason.BOOT_TIMEOUT, f"registered, and not connected within {agent.pool.boot_timeout_seconds:g} s{trouble}"
     return Reason.DISCONNECTED, f"disconnected for {(situation.now - fact.first_at) / 60:.0f} min"
 
 

@@ -98,6 +98,7 @@ class Breaker:
     failures: int
     until_at: float = 0.0
     failed: tuple[str, ...] = ()  # the latest of them, by instance id: each counts once
+    why: str = ""  # what kept the last one from becoming an agent, where Jenkins said so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

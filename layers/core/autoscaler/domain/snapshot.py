@@ -104,6 +104,7 @@ class ControllerView:
     unread: frozenset[str]  # names of nodes that are there and were not understood
     set_aside: tuple[str, ...]  # what could not be understood, a line each
     response_seconds: float
+    shows_jobs: bool = True  # False: not a single one. Without Job/Read the queue looks empty
 
     @property
     def complete(self) -> bool:
@@ -187,6 +188,7 @@ class Record:
     registered_at: float | None
     keep_until: float
     changed_at: float
+    trouble: str = ""  # why its node could not be made, or its secret not be read, when it last asked
 
 
 class IntentState(StrEnum):

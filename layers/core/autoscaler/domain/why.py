@@ -27,6 +27,8 @@ def _of_controllers(situation: Situation) -> Iterator[str]:
             yield f"{view.name} could not be read completely: {view.problem}; nothing is given up or launched there"
         elif reason := situation.no_giving_up(view.name):
             yield f"nothing is given up on {view.name}: {reason}"
+        if not view.shows_jobs:
+            yield f"{view.name} shows not a single job: without Job/Read the queue looks empty"
 
 
 def _of_pool(situation: Situation, plans: Iterable[Plan], subject: str) -> Iterator[str]:

@@ -206,4 +206,5 @@ class JenkinsController:
             unread=frozenset(unread),
             set_aside=(*unread.values(), *items_aside),
             response_seconds=self._monotonic() - began,
+            shows_jobs=state.get("jobs") != [],
         )

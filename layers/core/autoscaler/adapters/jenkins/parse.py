@@ -23,7 +23,7 @@ NODE_FIELDS = (
     "oneOffExecutors[idle,currentExecutable[url]]"
 )
 COMPUTER_TREE = f"computer[{NODE_FIELDS}]"
-ROOT_TREE = "quietingDown,quietDownReason"
+ROOT_TREE = "quietingDown,quietDownReason,jobs[name]{0,1}"
 
 _NO_LIST = BeforeValidator(lambda value: value or [])
 _NO_TEXT = BeforeValidator(lambda value: value or "")
