@@ -67,6 +67,8 @@ def status(stack: Stack = _STACK, local: Local = None, as_json: AsJson = False) 
         console.print(f"{controller}: {problem}", style="red", markup=False)
     for controller in told["without_jobs"]:
         console.print(f"{controller}: shows not a single job; without Job/Read the queue looks empty", style="red", markup=False)
+    for name in told["unread"]:
+        console.print(f"{name} in the state table cannot be read by this version; it counts as alive", style="red", markup=False)
     for failing in told["failing"]:
         console.print(failing, style="red", markup=False)
     _print_standing(console, answer)

@@ -4,11 +4,13 @@ from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
 
+import boto3
 import pytest
 
 from autoscaler import bootstrap
 from support.deployed import deployed, event
 from support.ringing import ringing_in
+from workbench import demo
 from workbench.world.world import break_boots
 
 GPU, CPU = "mxnetlinux-gpu", "mxnetlinux-cpu"
@@ -236,6 +238,16 @@ def test_a_controller_whose_jobs_are_hidden(here):
     assert "ControllersWithoutJobs" not in ringing_in(here)
     measured_for(here, 15)
     assert "ControllersWithoutJobs" in ringing_in(here)
+
+
+def test_an_item_of_the_state_that_this_version_cannot_read(here):
+    unreadable = {"fleet": {"S": here.fleet.name}, "item": {"S": "record#i-0123456789abcdef0"}, "body": {"S": '{"record": {"new": 1}}'}}
+    boto3.client("dynamodb").put_item(TableName=demo.TABLE, Item=unreadable)
+    submit(here, 1, seconds=100.0)
+    here.pass_minutes(8)
+    assert ringing_in(here) == {"StateUnread"}
+    assert list(here.call("operate", event("status"))["status"]["unread"]) == ["record#i-0123456789abcdef0"]
+    assert [build.succeeded for build in jenkins(here).builds] == [True]
 
 
 def test_a_drain_that_takes_longer_than_it_should(tmp_path):

@@ -147,13 +147,14 @@ class Book:
     memory: Memory = field(default_factory=Memory)
     learned: Mapping[str, Learned] = field(default_factory=dict)
     standing: Standing = field(default_factory=Standing)
+    unread: tuple[str, ...] = ()  # names of what is there and cannot be read: ``record#i-1``, ``intent#l-1``, ``memory``...
 
 
 class Ledger(Protocol):
     """Records and intents. A write that loses a race raises `ConflictError` and changes nothing."""
 
     def read(self) -> Book:
-        """Read everything, consistently enough that what this pass wrote is there."""
+        """Read everything, consistently enough that what this pass wrote is there. What cannot be read stops nothing: it is named."""
 
     def add_record(self, record: Record) -> None:
         """Write a new record; `ConflictError` if there is one for this instance, or another instance has its node."""

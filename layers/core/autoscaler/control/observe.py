@@ -46,6 +46,8 @@ def look_at_controllers(ports: Ports) -> dict[str, ControllerView]:
 
 def log_notes(ports: Ports, snapshot: Snapshot) -> None:
     """Log what could not be seen, or not understood."""
+    if snapshot.unread:
+        ports.log("state_unread", count=len(snapshot.unread), names=snapshot.unread[:10])
     for view in snapshot.controllers.values():
         if view.problem:
             ports.log("controller_incomplete", controller=view.name, problem=view.problem)
@@ -138,6 +140,7 @@ def _snapshot(ports: Ports, book: Book, views: dict[str, ControllerView], pass_i
         learned={name: book.learned.get(name, Learned()) for name in views},
         standing=book.standing,
         look_every_seconds=ports.look_every_seconds,
+        unread=book.unread,
     )
 
 

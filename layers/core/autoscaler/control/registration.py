@@ -44,6 +44,8 @@ def register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Regist
 def _register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Registered | Refused:
     identity = ports.compute.identity(caller.session)
     book = ports.ledger.read()
+    if f"record#{caller.session}" in book.unread:
+        raise TransientError("its record cannot be read by this version")
     record = next((record for record in book.records if record.instance_id == caller.session), None)
     verdict = judge(caller, trust, identity, record, fleet)
     if isinstance(verdict, Refused):

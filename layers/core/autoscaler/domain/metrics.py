@@ -30,7 +30,7 @@ _TOLD_WHEN_ANY = frozenset(
     {
         *("AgentsInQuarantine", "AgentsStuck", "BreakersOpen", "BuildsOverdue", "ControllersUnread", "ControllersWithoutJobs"),
         "ControllerExecutorsBusy",
-        *("DrainsOverdue", "HoldsActive", "NodeFailureStreak", "OverridesActive", "QueueUnservable", "StepsFailing"),
+        *("DrainsOverdue", "HoldsActive", "NodeFailureStreak", "OverridesActive", "QueueUnservable", "StateUnread", "StepsFailing"),
     }
 )
 
@@ -159,6 +159,7 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     yield one("UsdMonth", situation.memory.month.usd, NONE, dimensions)
     yield one("UsdMonthUsedPercent", 100.0 * situation.memory.month.usd / limits.max_usd_per_month, PERCENT, dimensions)
     yield one("ControllersWithoutJobs", sum(not view.shows_jobs for view in situation.views()), COUNT, dimensions)
+    yield one("StateUnread", len(situation.snapshot.unread), COUNT, dimensions)
     yield one("StepsFailing", sum(keeps_failing(failing) for failing in situation.memory.failing.values()), COUNT, dimensions)
     yield one("AgentsStuck", len(situation.memory.stuck), COUNT, dimensions)
     yield one("BreakersOpen", sum(is_tripped(breaker) for breaker in situation.memory.breakers.values()), COUNT, dimensions)

@@ -240,6 +240,17 @@ class Snapshot:
     look_every_seconds: float = MINUTE_SECONDS
     unknown_alone: frozenset[str] = frozenset()  # long missing instances that EC2 did not know when it was asked for each of them alone
     ended_runs: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by controller: runs asked for after a restart that have ended
+    unread: tuple[str, ...] = ()  # of our own state: names of what is there and cannot be read
+
+    @cached_property
+    def unread_records(self) -> frozenset[str]:
+        """Ids of the instances whose record cannot be read: they are taken to be alive, and nothing is done to them."""
+        return frozenset(name.removeprefix("record#") for name in self.unread if name.startswith("record#"))
+
+    @cached_property
+    def unread_launches(self) -> frozenset[str]:
+        """Ids of the launches that cannot be read: their instances are taken to be alive, and nothing is done to them."""
+        return frozenset(name.removeprefix("intent#") for name in self.unread if name.startswith("intent#"))
 
     @cached_property
     def states(self) -> Mapping[str, InstanceState]:

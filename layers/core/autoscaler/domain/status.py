@@ -32,13 +32,15 @@ class PoolStatus:
 class Status:
     """The whole fleet. ``problems``: of controllers that could not be read completely; ``failing``: steps in Jenkins that keep failing.
 
-    ``without_jobs``: controllers that show not a single job, as they do without Job/Read.
+    ``without_jobs``: controllers that show not a single job, as they do without Job/Read. ``unread``: what our own state has and
+    this version cannot read.
     """
 
     pools: tuple[PoolStatus, ...]
     problems: Mapping[str, str]
     failing: tuple[str, ...]
     without_jobs: tuple[str, ...]
+    unread: tuple[str, ...]
     unservable: int
     agents: int
     max_agents: int
@@ -58,6 +60,7 @@ def status_of(situation: Situation) -> Status:
         problems={view.name: view.problem or "" for view in situation.views() if not view.complete},
         failing=tuple(told(key, one, situation.now) for key, one in sorted(situation.memory.failing.items()) if keeps_failing(one)),
         without_jobs=tuple(view.name for view in situation.views() if not view.shows_jobs),
+        unread=situation.snapshot.unread,
         unservable=sum(len(demand.unmet) for demand in situation.demands.values()),
         agents=room.agents,
         max_agents=limits.max_agents,
