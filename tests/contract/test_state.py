@@ -79,6 +79,7 @@ MEMORY = Memory(
     requests={"r": 1.0},
     connected=frozenset({"i-1"}),
     breakers={"cpu": Breaker(failures=3, until_at=4.0, failed=("i-2",), why="403")},
+    unhelped={"main/7": 1.0},
     failing={"uncordon main/cpu-1": Failing(times=2, since_at=1.0, tried_at=2.0, why="403")},
     draining_since={"i-1": 5.0},
     stuck={"i-3": Stuck(since_at=1.0, tried_at=2.0)},

@@ -36,7 +36,7 @@ from autoscaler.domain.reasons import Reason
 from autoscaler.domain.remembering import remember, remember_request
 from autoscaler.domain.room import Room
 from autoscaler.domain.situation import Situation, assess
-from autoscaler.domain.snapshot import Snapshot
+from autoscaler.domain.snapshot import QueueItem, Snapshot
 from autoscaler.domain.standing import Hold, Scope, asks_for
 
 Decided = Iterable[Step | Held]
@@ -200,6 +200,7 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
         return
     demand = situation.demands[controller]
     yield from _held_by_label(situation, controller)
+    yield from _held_unclear(situation, controller)
     for unmet in demand.unmet:
         yield Held(pool="", controller=controller, reason=unmet.reason, detail=f"{unmet.item.job}: {unmet.detail}")
     if view.quieting_down:
@@ -225,6 +226,18 @@ def expected_starts(situation: Situation, controller: str) -> dict[int, tuple[st
     if not situation.snapshot.controllers[controller].complete:
         return {}
     return walks.walk_the_queue(situation, controller, Room(situation)).starts
+
+
+def _held_unclear(situation: Situation, controller: str) -> Iterable[Held]:
+    """Name what waits too long for something unknown, a line for each wording and label."""
+    alike: dict[tuple[str, str | None], list[QueueItem]] = {}
+    for item in (one.item for one in situation.demands[controller].unclear):
+        alike.setdefault((item.wait.unclear, item.asked_label), []).append(item)
+    for (words, label), items in alike.items():
+        first = max(items, key=lambda item: item.waiting_seconds)
+        longest = f"{first.job} for {first.waiting_seconds / 60:.0f} min"
+        detail = f"{len(items)} item{'s' * (len(items) > 1)} for {label or 'a label not told'}, {longest}: {words}"
+        yield Held(pool="", controller=controller, reason=Reason.UNCLEAR, detail=detail)
 
 
 def _held_by_label(situation: Situation, controller: str) -> Iterable[Held]:

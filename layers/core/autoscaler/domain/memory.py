@@ -156,6 +156,7 @@ class Memory:
     stuck: Mapping[str, Stuck] = field(default_factory=dict)  # by instance id
     missing: Mapping[str, Missing] = field(default_factory=dict)  # by instance id
     failing: Mapping[str, Failing] = field(default_factory=dict)  # steps in Jenkins, by what they do to which node
+    unhelped: Mapping[str, float] = field(default_factory=dict)  # since when an executor stood free beside an item, by controller/item
     owed: Mapping[str, str] = field(default_factory=dict)  # class of the mark that is to be set again, by instance id
     proven: Mapping[str, str] = field(default_factory=dict)  # launch template version that was seen to boot, by pool
     taken: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # when agents were taken within the hour, by class/pool

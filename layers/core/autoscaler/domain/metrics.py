@@ -30,7 +30,16 @@ _TOLD_WHEN_ANY = frozenset(
     {
         *("AgentsInQuarantine", "AgentsStuck", "BreakersOpen", "BuildsOverdue", "ControllersUnread", "ControllersWithoutJobs"),
         "ControllerExecutorsBusy",
-        *("DrainsOverdue", "HoldsActive", "NodeFailureStreak", "OverridesActive", "QueueUnservable", "StateUnread", "StepsFailing"),
+        *(
+            "DrainsOverdue",
+            "HoldsActive",
+            "NodeFailureStreak",
+            "OverridesActive",
+            "QueueUnclear",
+            "QueueUnservable",
+            "StateUnread",
+            "StepsFailing",
+        ),
     }
 )
 
@@ -58,6 +67,7 @@ def _controller_data(situation: Situation, view: ControllerView, healths: Health
     yield from health_of_controller(view, healths, dimensions)
     if view.complete:
         yield one("QueueLength", len(view.items), COUNT, dimensions)
+        yield one("QueueUnclear", len(situation.demands[view.name].unclear), COUNT, dimensions)
         yield one("QueueUnservable", len(situation.demands[view.name].unmet), COUNT, dimensions)
 
 

@@ -45,6 +45,8 @@ STUCK_TRY_AGAIN_SECONDS = 3600.0
 # Jenkins may refuse a step once by chance; so often in a row it lacks a right, or something is in its way. It is then tried at this pace.
 FAILING_TRIES = 3
 FAILING_TRY_AGAIN_SECONDS = 300.0
+# An item that waits for something unknown beside a free executor is not helped by another one; after so long one is tried again.
+UNHELPED_SECONDS = 6 * 3600.0
 # A failing step that nobody has wanted for so long is over.
 FAILING_FORGOTTEN_SECONDS = 900.0
 # Agents taken because a machine, a template or an age is not what it should be, at most this share of a pool an hour.

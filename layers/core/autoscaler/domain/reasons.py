@@ -54,6 +54,7 @@ class Reason(StrEnum):
     ONE_TRIAL = "one-trial"
     CANARY = "canary"
     UNSERVABLE = "unservable"
+    UNCLEAR = "waits-for-something-unknown"
     LABEL_UNKNOWN = "label-unknown"
     WORTH_WAITING = "worth-waiting"
     INCOMPLETE = "incomplete-snapshot"

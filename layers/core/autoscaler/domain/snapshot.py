@@ -20,6 +20,7 @@ class Wait:
     label: str | None = None  # Jenkins' normalised text
     named: str | None = None  # a label or the only node that has it: Jenkins does not say which
     nodes: tuple[str, ...] = ()  # nodes that it would take if they were online
+    unclear: str = ""  # Jenkins' words, where nobody here knows what they mean: plugins have their own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,11 @@ class QueueItem:
     def starved(self) -> bool:
         """It waits for an executor and for nothing else."""
         return self.buildable and self.wait.for_executor
+
+    @property
+    def unclear(self) -> bool:
+        """It is free to run, and waits for something that nobody here understands."""
+        return self.buildable and bool(self.wait.unclear)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

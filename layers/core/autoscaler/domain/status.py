@@ -42,6 +42,7 @@ class Status:
     without_jobs: tuple[str, ...]
     unread: tuple[str, ...]
     unservable: int
+    unclear: int
     agents: int
     max_agents: int
     launches_in_the_hour: int
@@ -61,6 +62,7 @@ def status_of(situation: Situation) -> Status:
         failing=tuple(told(key, one, situation.now) for key, one in sorted(situation.memory.failing.items()) if keeps_failing(one)),
         without_jobs=tuple(view.name for view in situation.views() if not view.shows_jobs),
         unread=situation.snapshot.unread,
+        unclear=sum(len(demand.unclear) for demand in situation.demands.values()),
         unservable=sum(len(demand.unmet) for demand in situation.demands.values()),
         agents=room.agents,
         max_agents=limits.max_agents,

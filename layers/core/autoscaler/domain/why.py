@@ -94,7 +94,8 @@ def _of_others(situation: Situation, controller: str, subject: str) -> Iterator[
         yield f"{_waits(item, controller)}; {hold.text(situation.now)}"
     for item in situation.snapshot.controllers[controller].items:
         if item.job == subject and not item.starved:
-            yield f"{subject} is in the queue of {controller}, and waits for something else than an executor"
+            words = f"; Jenkins says: {item.wait.unclear}" if item.unclear else ""
+            yield f"{subject} is in the queue of {controller}, and waits for something else than an executor{words}"
 
 
 def _of_want(situation: Situation, controller: str, want: Want, starts: dict[int, tuple[str, float]]) -> Iterator[str]:
