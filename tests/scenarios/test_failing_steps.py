@@ -3,9 +3,10 @@
 import pytest
 
 from autoscaler.control import operate
+from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
 from autoscaler.domain.reasons import Reason
-from support.builders import a_pool
+from support.builders import a_mark, a_pool
 from support.timeline import Day
 from support.worlds import in_memory
 from workbench.truth import leaked_instances, leaked_nodes
@@ -51,12 +52,12 @@ def a_proxy_that_swallows_what_is_posted(day):
     day.jenkins.toggle = lambda *_: None
 
 
-def one_that_retires(day, of=1):
-    day.minutes(2).queue(of, seconds=60.0)
+def one_that_retires(day):
+    day.minutes(2).queue(1, seconds=60.0)
     while not day.done(Cordon):
         day.minutes(1)
-    assert len(day.nodes()) == of
-    return day.nodes()[0]
+    [name] = day.nodes()
+    return name
 
 
 @pytest.mark.parametrize("trouble", [refused, a_login_proxy, an_error, a_proxy_that_swallows_what_is_posted])
@@ -66,18 +67,21 @@ def test_a_job_does_not_wait_for_an_agent_that_cannot_be_brought_back(trouble):
     trouble(day)
     before = len(day.done(Launch))
     [build] = day.queue(1, seconds=60.0)
-    day.minutes(4)
+    day.minutes(2)
     assert "failed" in tried(day, Uncordon)
     assert len(day.done(Launch)) == before + 1
     if trouble in {an_error, a_proxy_that_swallows_what_is_posted}:  # the others keep a new agent from registering, too
-        day.minutes(6)
+        day.minutes(8)
         assert build.started_at is not None
 
 
 def test_where_the_limit_is_reached_what_cannot_be_brought_back_makes_room():
     """Of one node alone Jenkins tells its name instead of the label, and what is waited for by name is never given up."""
-    day = a_day(max_agents=2)
-    one_that_retires(day, of=2)
+    day = a_day(max_agents=2, idle_seconds=3600.0)
+    day.minutes(2).queue(2, seconds=60.0)
+    day.minutes(8)
+    for name in day.nodes():
+        day.jenkins.set_offline(name, a_mark(MarkClass.RETIRE).text, "autoscaler")
     an_error(day)
     [build] = day.queue(1, seconds=60.0)
     day.minutes(15)

@@ -4,6 +4,7 @@ import pytest
 
 from autoscaler.control import operate
 from autoscaler.control.registration import register
+from autoscaler.domain.plan import Adopt
 from autoscaler.domain.registration import Caller, Refused, Status
 from support.builders import a_pool
 from support.timeline import Day
@@ -43,6 +44,7 @@ def test_an_instance_whose_record_cannot_be_read_counts_as_alive_and_is_neither_
     day.minutes(90)
     assert [one.id for one in day.world.alive()] == [instance.id]
     assert {build.ended for build in day.jenkins.builds} == {Ended.FINISHED}
+    assert day.done(Adopt) == []
     day.fleet.state.unreadable.clear()
     day.minutes(15)
     assert (leaked_instances(day.world), leaked_nodes(day.world), day.agents(), day.nodes()) == ([], [], 0, [])
