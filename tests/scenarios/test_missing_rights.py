@@ -87,3 +87,16 @@ def test_without_the_right_to_see_jobs_every_pass_says_so():
     assert metric(day, "ControllersWithoutJobs")[-1] == 1
     assert operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.turn()).without_jobs == ("main",)
     assert any("shows not a single job" in fact for fact in operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.turn(), "cpu"))
+
+
+def test_a_token_that_is_rotated_again_and_again_costs_nothing_though_each_function_has_its_own():
+    day = a_day()
+    day.fleet.rotate_token()
+    day.minutes(2)
+    builds = day.queue(3, seconds=60.0)
+    for _ in range(15):
+        day.fleet.rotate_token()
+        day.minutes(1)
+    assert {build.ended for build in builds} == {Ended.FINISHED}
+    assert day.failed == 0
+    assert [facts for event, facts in day.fleet.logged if event == "controller_incomplete"] == []
