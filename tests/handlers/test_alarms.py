@@ -234,7 +234,7 @@ def test_a_controller_whose_jobs_are_hidden(here):
     submit(here, 1, seconds=100.0)
     here.pass_minutes(8)
     here.server.jenkins["main"].lacks.add("hudson.model.Item.Read")
-    measured_for(here, 25)
+    measured_for(here, 55)
     assert "ControllersWithoutJobs" not in ringing_in(here)
     measured_for(here, 15)
     assert "ControllersWithoutJobs" in ringing_in(here)
