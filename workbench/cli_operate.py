@@ -61,10 +61,17 @@ def status(stack: Stack = _STACK, local: Local = None, as_json: AsJson = False) 
     console.print(
         f"{told['agents']} of {told['max_agents']} agents, {told['launches_in_the_hour']} of {told['max_launches_per_hour']} launches in "
         f"the hour, ${told['usd_per_hour']:.2f} of ${told['max_usd_per_hour']:g} an hour, "
-        f"${told['usd_in_the_month']:.2f} of ${told['max_usd_per_month']:g} this month; {told['unservable']} items that no pool can serve"
+        f"${told['usd_in_the_month']:.2f} of ${told['max_usd_per_month']:g} this month; {told['unservable']} items that no pool can serve, "
+        f"{told['unclear']} that wait for something unknown"
     )
     for controller, problem in told["problems"].items():
         console.print(f"{controller}: {problem}", style="red", markup=False)
+    for controller in told["without_jobs"]:
+        console.print(f"{controller}: shows not a single job; without Job/Read the queue looks empty", style="red", markup=False)
+    for name in told["unread"]:
+        console.print(f"{name} in the state table cannot be read by this version; it counts as alive", style="red", markup=False)
+    for failing in told["failing"]:
+        console.print(failing, style="red", markup=False)
     _print_standing(console, answer)
 
 

@@ -28,6 +28,8 @@ from workbench.world.world import Agents, World
 
 MINUTE = 60.0
 _FUNCTION_SECONDS = 55.0
+_FUNCTIONS = ("publish_metrics", "scale_up", "scale_down", "register_agent", "instance_events")
+_USER = "autoscaler"
 # The longest idle window, a few boots, and the passes of an hour: a fleet that is not at rest by then never will be.
 _PATIENCE_SECONDS = 6 * 3600.0
 
@@ -107,9 +109,11 @@ class InMemory:
     faces: dict[str, JenkinsFace] = field(default_factory=dict)
     skew_seconds: float = 0.0  # how far the functions' clock is ahead of the world's
     look_every_seconds: float = MINUTE
+    token: str = "first"  # what the secret holds now
     ports: Ports = field(init=False)
     agents: Agents = field(init=False)
     _ids: Iterator[int] = field(default_factory=count)
+    _containers: dict[str, tuple[Controller, ...]] = field(default_factory=dict)  # by function; none where the world is seen straight
 
     def __post_init__(self) -> None:
         """Wire the ports, and let agents register through the same state."""
@@ -129,32 +133,47 @@ class InMemory:
             log=lambda event, **facts: self.logged.append((event, facts)),
             look_every_seconds=self.look_every_seconds,
         )
-        self.agents = Agents(self.world, ask_the_pass(lambda: self.ports, self.fleet))
+        self._containers = {name: tuple(self._controller(face) for face in self.faces.values()) for name in _FUNCTIONS}
+        self.agents = Agents(self.world, ask_the_pass(lambda: self.ports_of("register_agent"), self.fleet))
         self.world.ec2.announce = self.instance_events
 
     def publish_metrics(self) -> None:
         """Run one tick."""
-        self.ports.metrics.publish(study.publish(self.ports, self.fleet, self.turn()), self.ports.clock())
+        ports = self.ports_of("publish_metrics")
+        ports.metrics.publish(study.publish(ports, self.fleet, self.turn()), ports.clock())
 
     def scale_up(self) -> dict[str, Any]:
         """Run one tick."""
-        return self._note(passes.scale_up)
+        return self._note("scale_up", passes.scale_up)
 
     def scale_down(self) -> dict[str, Any]:
         """Run one tick."""
-        return self._note(passes.scale_down)
+        return self._note("scale_down", passes.scale_down)
 
     def instance_events(self, instance: Instance, what: str) -> None:
         """Hear what EC2 announces; what breaks is Lambda's to log, and the schedule's to make good."""
         try:
-            reports, _ = passes.heed(self.ports, self.fleet, self.turn(), Notice(kind=Announced(what), instance_id=instance.id))
+            reports, _ = passes.heed(
+                self.ports_of("instance_events"), self.fleet, self.turn(), Notice(kind=Announced(what), instance_id=instance.id)
+            )
         except AutoscalerError as error:
             self.logged.append(("instance_events_failed", {"error": str(error)}))
         else:
             self.reports += reports
 
+    def ports_of(self, function: str) -> Ports:
+        """The ports in a function's own warm container: it keeps its connections, and the credentials that it once read."""
+        return replace(self.ports, controllers=self._containers[function]) if self._containers else self.ports
+
+    def rotate_token(self) -> None:
+        """Give the account another token, and write it into the secret; nobody tells the containers."""
+        self.token = f"token-{next(self._ids)}"
+        for face in self.faces.values():
+            face.accounts = {_USER: self.token}
+
     def see_straight(self) -> None:
         """From now on see the same without JSON in between, in half the time."""
+        self._containers = {}
         controllers = tuple(StraightController(face) for face in self.faces.values())
         self.ports = replace(self.ports, controllers=controllers, compute=StraightCompute(Ec2Face(self.world.ec2, self.faults), self.fleet))
 
@@ -163,14 +182,16 @@ class InMemory:
         now = self.ports.clock()
         return Turn(invocation=f"turn-{next(self._ids)}", ends_at=now + _FUNCTION_SECONDS, dry_run=dry_run)
 
-    def _note(self, run: Callable[[Ports, Fleet, Turn], list[Report]]) -> dict[str, Any]:
-        reports = run(self.ports, self.fleet, self.turn())
+    def _note(self, function: str, run: Callable[[Ports, Fleet, Turn], list[Report]]) -> dict[str, Any]:
+        reports = run(self.ports_of(function), self.fleet, self.turn())
         self.reports += reports
         return merged_json(reports)
 
     def _controller(self, face: JenkinsFace) -> Controller:
-        session: Any = LocalSession(face)
-        return JenkinsController(face.controller.name, face.base, lambda: session, lambda: self.world.timeline.now)
+        def connect() -> Any:
+            return LocalSession(face, _USER, self.token)
+
+        return JenkinsController(face.controller.name, face.base, connect, lambda: self.world.timeline.now)
 
     def _compute(self) -> Compute:
         client: Any = LocalEc2Client(Ec2Face(self.world.ec2, self.faults))

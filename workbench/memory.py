@@ -8,7 +8,7 @@ from autoscaler.domain.datum import Datum
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.snapshot import Intent, IntentState, Record, RecordState
-from autoscaler.domain.standing import Standing
+from autoscaler.domain.standing import Standing, unknown_orders
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler.ports import Book
 from workbench.world.faults import ConnectionLostError, Faults, StatusError
@@ -25,6 +25,7 @@ class MemoryState:
     standing: Standing = field(default_factory=Standing)
     holder: tuple[str, float] | None = None
     faults: Faults = field(default_factory=Faults)
+    unreadable: set[str] = field(default_factory=set)  # names of what another version wrote, as in the table
 
     def read(self) -> Book:
         """Read everything."""
@@ -32,12 +33,14 @@ class MemoryState:
             return self._book()
 
     def _book(self) -> Book:
+        unread = self.unreadable
         return Book(
-            records=tuple(self.records.values()),
-            intents=tuple(self.intents.values()),
-            memory=self.memory,
-            learned=dict(self.learned),
-            standing=self.standing,
+            records=tuple(record for key, record in self.records.items() if f"record#{key}" not in unread),
+            intents=tuple(intent for key, intent in self.intents.items() if f"intent#{key}" not in unread),
+            memory=Memory(version=self.memory.version) if "memory" in unread else self.memory,
+            learned={key: Learned(version=one.version) if f"learned#{key}" in unread else one for key, one in self.learned.items()},
+            standing=unknown_orders(self.standing.version) if "standing" in unread else self.standing,
+            unread=tuple(sorted(unread)),
         )
 
     def add_record(self, record: Record) -> None:
@@ -91,6 +94,7 @@ class MemoryState:
             if memory.version != self.memory.version:
                 raise ConflictError("the memory was replaced meanwhile")
             self.memory = replace(memory, version=memory.version + 1)
+            self.unreadable.discard("memory")
 
     def save_learned(self, controller: str, learned: Learned) -> None:
         """Replace what was learned, of this version."""
@@ -99,6 +103,7 @@ class MemoryState:
             if learned.version != (known.version if known else 0):
                 raise ConflictError("it was replaced meanwhile")
             self.learned[controller] = replace(learned, version=learned.version + 1)
+            self.unreadable.discard(f"learned#{controller}")
 
     def save_standing(self, standing: Standing) -> None:
         """Replace the orders of this version."""
@@ -106,6 +111,7 @@ class MemoryState:
             if standing.version != self.standing.version:
                 raise ConflictError("they were replaced meanwhile")
             self.standing = replace(standing, version=standing.version + 1)
+            self.unreadable.discard("standing")
 
     def acquire(self, owner: str, *, now: float, until: float) -> bool:
         """Take the lease if it is free, ours, or expired."""

@@ -12,7 +12,7 @@ from typing import Any
 from autoscaler.adapters.ec2 import Ec2Compute, instance_of
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.health import read_result
-from autoscaler.adapters.jenkins.parse import job_of, read_node, read_version, run_of
+from autoscaler.adapters.jenkins.parse import job_of, read_node, read_version, run_of, unknown_wait
 from autoscaler.adapters.jenkins.why import read_why
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.results import BuildResult
@@ -97,6 +97,7 @@ class StraightController(JenkinsController):
             set_aside=(),
             response_seconds=0.0,
             version=read_version(self._world.version),
+            shows_jobs=bool(self._world.builds or self._face.jobs.jobs or self._face.jobs.folders),
         )
 
     def _item(self, build: jenkins.Build, now: float, said: dict[str, str]) -> QueueItem:
@@ -104,6 +105,7 @@ class StraightController(JenkinsController):
         waiting = build.buildable_at > self._world.timeline.now
         quieted = self._world.quieting_down and pipeline and build.resumes_on is None
         since = build.queued_at if waiting else build.buildable_at
+        why = why_of(self._world, build, said)
         if build.id not in self._items:
             self._items[build.id] = job_of(build.run_path if pipeline else build.job_path), run_of(build.run_path) if pipeline else ""
         job, run = self._items[build.id]
@@ -113,7 +115,7 @@ class StraightController(JenkinsController):
             run=run,
             label=None if pipeline else build.label or None,
             labelless=not pipeline and not build.label,
-            wait=_wait(why_of(self._world, build, said)),
+            wait=_wait(why) or unknown_wait(why, [*self._world.nodes, self._builtin.name]),
             buildable=not (waiting or build.blocked or quieted),
             waiting_seconds=max(0.0, now - int(since * 1000) / 1000.0),
         )
@@ -172,5 +174,5 @@ class StraightCompute(Ec2Compute):
 
 
 @lru_cache(maxsize=10_000)
-def _wait(why: str) -> Wait:
-    return read_why(why) or Wait(for_executor=False)
+def _wait(why: str) -> Wait | None:
+    return read_why(why)

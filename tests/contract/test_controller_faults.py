@@ -2,6 +2,8 @@
 
 import pytest
 
+from autoscaler.adapters.jenkins.session import RedirectedError
+from autoscaler.domain.model import NodeSpec
 from autoscaler.errors import ConfigError, TransientError, UnansweredError
 from support.worlds import a_world_node, stand
 from workbench.world.faults import Fault
@@ -65,4 +67,56 @@ def test_a_missing_permission_is_named(here):
 
 def test_wrong_credentials_are_a_named_problem(kind):
     with stand(kind, accounts={"u": "another token"}) as here:
-        assert here.controller.look().problem == "ConfigError: Jenkins refused the credentials (401): check the controller's secret"
+        assert here.controller.look().problem == (
+            "RefusedCredentialsError: Jenkins refused the credentials (401): check the controller's secret"
+        )
+
+
+LOGINS = (
+    "https://sso.example.org/authorize?rd=https%3A%2F%2Fjenkins%2Fcomputer%2Fcpu-1%2F",
+    "/login?from=%2Fcomputer%2Fcpu-1%2FtoggleOffline",
+    "https://jenkins.example.org/jenkins/main/computer/cpu-1/toggleOffline",  # the same place over https: nothing was done there either
+)
+
+
+@pytest.mark.parametrize("login", LOGINS)
+def test_a_change_that_a_login_proxy_redirects_has_failed(here, login):
+    here.jenkins.add_node(a_world_node("cpu-1"))
+    here.face.login_at = login
+    with pytest.raises(RedirectedError, match="login page or a proxy"):
+        here.controller.toggle_offline("cpu-1", "x")
+
+
+def test_every_change_that_a_login_proxy_redirects_has_failed(here):
+    here.jenkins.add_node(a_world_node("cpu-1"))
+    here.face.login_at = "/oauth2/sign_in?rd=/computer/"
+    spec = NodeSpec(name="cpu-2", labels=("cpu",), executors=1, exclusive=True, remote_dir="/x", description="")
+    for change in (
+        lambda: here.controller.set_offline("cpu-1", "x"),
+        lambda: here.controller.create_node(spec),
+        lambda: here.controller.delete_node("cpu-1"),
+        lambda: here.controller.cancel_item(1),
+    ):
+        with pytest.raises(RedirectedError):
+            change()
+    assert list(here.jenkins.nodes) == ["cpu-1"]
+
+
+@pytest.mark.parametrize("call", ["look", "node", "set_offline", "create_node", "delete_node", "agent_secret", "health"])
+def test_a_token_that_was_rotated_is_read_again_whatever_is_asked_first(kind, call):
+    """A warm container that only registers agents never looks: 60 of 60 registrations failed."""
+    with stand(kind, accounts={"u": "t"}, read_token=iter(["old", "t", "never read"]).__next__) as here:
+        here.jenkins.add_node(a_world_node("cpu-1"))
+        spec = NodeSpec(name="cpu-2", labels=("cpu",), executors=1, exclusive=True, remote_dir="/x", description="")
+        arguments = {"look": (), "health": (), "set_offline": ("cpu-1", "x"), "create_node": (spec,)}
+        answer = getattr(here.controller, call)(*arguments.get(call, ("cpu-1",)))
+        assert call != "look" or answer.problem is None
+
+
+def test_credentials_that_stay_wrong_are_read_again_once_a_call(kind):
+    tokens = ["old", "old", "t"]
+    with stand(kind, accounts={"u": "t"}, read_token=lambda: tokens.pop(0)) as here:
+        here.jenkins.add_node(a_world_node("cpu-1"))
+        with pytest.raises(ConfigError, match="401"):
+            here.controller.node("cpu-1")
+        assert here.controller.node("cpu-1") is not None

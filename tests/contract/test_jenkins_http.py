@@ -3,13 +3,14 @@
 import gzip
 import socket
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 
 import pytest
 
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
-from autoscaler.errors import TransientError
+from autoscaler.errors import NoAnswerError, TransientError
 from support.worlds import a_world_node, stand
 from workbench.faces.jenkins_face import JenkinsFace
 from workbench.faces.server import FaceServer
@@ -104,6 +105,79 @@ def test_a_look_has_a_deadline():
     assert "too slow" in view.problem
 
 
+@contextmanager
+def trickling(head: bytes, *, gzipped: bool = False):
+    """A server that goes on sending for some seconds, a byte now and then."""
+    over = threading.Event()
+    body = gzip.compress(b"x" * 200_000)[:250] if gzipped else b" " * 250
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve():
+            connection, _ = listener.accept()
+            with connection, suppress(ConnectionError):
+                connection.recv(65536)
+                connection.sendall(head)
+                for byte in body:
+                    connection.sendall(bytes([byte]))
+                    if over.wait(0.02):
+                        return
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        over.set()
+        thread.join(timeout=5)
+
+
+@pytest.mark.parametrize(
+    ("head", "gzipped"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5000000\r\n\r\n", False),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4c4b40\r\n", False),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5000000\r\nContent-Encoding: gzip\r\n\r\n", True),
+        (b"HTTP/1.1 500 Oh\r\nContent-Length: 5000000\r\n\r\n", False),
+    ],
+    ids=["length", "one large chunk", "gzip", "an error page"],
+)
+@pytest.mark.parametrize("call", ["look", "node"])
+def test_a_body_that_trickles_ends_at_the_deadline(monkeypatch, head, gzipped, call):
+    monkeypatch.setattr("autoscaler.adapters.jenkins.controller.LOOK_SECONDS", 0.4)
+    monkeypatch.setattr("autoscaler.adapters.jenkins.session.CALL_SECONDS", 0.4)
+    with trickling(head, gzipped=gzipped) as url:
+        controller = controller_at(url, time.monotonic)
+        began = time.monotonic()
+        if call == "look":
+            assert "too slow" in controller.look().problem
+        else:
+            with pytest.raises(NoAnswerError, match="too slow"):
+                controller.node("cpu-1")
+        assert time.monotonic() - began < 3.0
+
+
+def test_one_connection_serves_a_whole_look():
+    body = b'{"items": [], "computer": [], "quietingDown": false}'
+    head = b"HTTP/1.1 200 OK\r\nDate: Fri, 15 Jan 2027 08:00:00 GMT\r\nX-Jenkins-Session: s\r\n"
+    packed = gzip.compress(body)
+    answers = [
+        head + b"Content-Length: %d\r\n\r\n" % len(body) + body,
+        head + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n",
+        head + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed) + packed,
+    ]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve():
+            connection, _ = listener.accept()
+            with connection:
+                for answer in answers:
+                    connection.recv(65536)
+                    connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        assert controller_at(f"http://127.0.0.1:{listener.getsockname()[1]}/").look().problem is None
+        thread.join(timeout=5)
+
+
 def test_a_password_gets_its_crumb_only_after_jenkins_asked_for_it():
     with stand("http", passwords={"u": "pw"}) as here, FaceServer() as server:
         face = JenkinsFace(here.jenkins, f"{server.url}/jenkins/main/", passwords={"u": "pw"})
@@ -117,20 +191,6 @@ def test_a_password_gets_its_crumb_only_after_jenkins_asked_for_it():
             "json",
             "changeOfflineCause",
         ]
-
-
-def test_credentials_are_read_again_after_they_were_refused():
-    connected = []
-    with stand("http", accounts={"u": "new"}) as here, FaceServer() as server:
-        server.jenkins["main"] = here.face
-
-        def connect():
-            connected.append(1)
-            return JenkinsSession(f"{server.url}/jenkins/main/", "u", "old" if len(connected) == 1 else "new", lambda: 0.0)
-
-        controller = JenkinsController("main", server.url, connect, lambda: 0.0)
-        assert "401" in controller.look().problem
-        assert controller.look().problem is None
 
 
 def test_errors_never_carry_a_page():

@@ -11,9 +11,24 @@ from moto.dynamodb.responses import DynamoHandler
 
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.domain.durations import Arrivals, Borne, Expected, Learned, RunSeen, Sequel, Sighting, StageSeen, Streak
-from autoscaler.domain.memory import Breaker, Burst, CoolOff, Growth, Life, Look, Memory, Missing, Month, Returns, Shortage, Stuck, Window
+from autoscaler.domain.memory import (
+    Breaker,
+    Burst,
+    CoolOff,
+    Failing,
+    Growth,
+    Life,
+    Look,
+    Memory,
+    Missing,
+    Month,
+    Returns,
+    Shortage,
+    Stuck,
+    Window,
+)
 from autoscaler.domain.snapshot import IntentState, RecordState
-from autoscaler.domain.standing import Hold, Numbers, Scope, Standing
+from autoscaler.domain.standing import Hold, Numbers, Scope, Standing, resume
 from autoscaler.errors import ConflictError
 from autoscaler.ports import Book
 from support.builders import a_record, an_intent
@@ -63,7 +78,9 @@ MEMORY = Memory(
     launches_gone=(1.0,),
     requests={"r": 1.0},
     connected=frozenset({"i-1"}),
-    breakers={"cpu": Breaker(failures=3, until_at=4.0, failed=("i-2",))},
+    breakers={"cpu": Breaker(failures=3, until_at=4.0, failed=("i-2",), why="403")},
+    unhelped={"main/7": 1.0},
+    failing={"uncordon main/cpu-1": Failing(times=2, since_at=1.0, tried_at=2.0, why="403")},
     draining_since={"i-1": 5.0},
     stuck={"i-3": Stuck(since_at=1.0, tried_at=2.0)},
     missing={"i-4": Missing(since_at=1.0, asked_at=2.0)},
@@ -283,3 +300,61 @@ def test_a_node_is_one_instances_until_that_one_is_gone(state):
     state.change_record(replace(registered, state=RecordState.GONE), expected=RecordState.CONDEMNED)
     state.add_record(a_record("i-3", node="slot-1"))
     assert {(r.instance_id, r.node) for r in state.read().records} == {("i-2", "slot-1"), ("i-3", "slot-1")}
+
+
+def spoil(state, name, body='{"record": {"instance_id": 7}}'):
+    """Let another version have written an item."""
+    if isinstance(state, MemoryState):
+        state.unreadable.add(name)
+        return
+    key = {"fleet": {"S": "f"}, "item": {"S": name}}
+    change = {"UpdateExpression": "SET body = :body", "ExpressionAttributeValues": {":body": {"S": body}}}
+    boto3.client("dynamodb").update_item(TableName=TABLE, Key=key, **change)
+
+
+@pytest.mark.parametrize("body", ['{"record": {"instance_id": 7}}', "no JSON", "{}", '{"record2": {}}'])
+def test_a_record_that_cannot_be_read_is_named_and_the_others_are_read(state, body):
+    state.add_record(a_record("i-1"))
+    state.add_record(a_record("i-2"))
+    state.save_memory(MEMORY)
+    spoil(state, "record#i-1", body)
+    book = state.read()
+    assert [record.instance_id for record in book.records] == ["i-2"]
+    assert book.memory == replace(MEMORY, version=1)
+    assert book.unread == ("record#i-1",)
+    with pytest.raises(ConflictError):
+        state.add_record(a_record("i-1"))
+
+
+def test_a_launch_that_cannot_be_read_is_named(state):
+    assert state.acquire("me", now=1.0, until=100.0)
+    state.add_intent(an_intent("l-1"), holder="me")
+    spoil(state, "intent#l-1")
+    assert (state.read().intents, state.read().unread) == ((), ("intent#l-1",))
+
+
+def test_memory_that_cannot_be_read_is_replaced_at_the_next_save(state):
+    state.save_memory(MEMORY)
+    spoil(state, "memory", "{}")
+    lost = state.read()
+    assert (lost.memory, lost.unread) == (Memory(version=1), ("memory",))
+    state.save_memory(replace(lost.memory, month=Month(name="2027-01", usd=1.0, metered_at=1.0)))
+    assert (state.read().memory.month.usd, state.read().unread) == (1.0, ())
+
+
+def test_orders_that_cannot_be_read_hold_the_fleet_until_somebody_resumes(state):
+    state.save_standing(Standing(holds=(Hold(scope=Scope.POOL, name="cpu", since_at=1.0, until_at=None, by="ada", reason="r"),)))
+    spoil(state, "standing")
+    lost = state.read().standing
+    assert [(hold.scope, hold.until_at) for hold in lost.holds] == [(Scope.FLEET, None)]
+    state.save_standing(resume(lost, Scope.FLEET, ""))
+    assert (state.read().standing.holds, state.read().unread) == ((), ())
+
+
+def test_what_was_learned_and_cannot_be_read_is_learned_anew(state):
+    state.save_learned("main", Learned(seen_at=5.0))
+    spoil(state, "learned#main")
+    lost = state.read()
+    assert (lost.learned["main"], lost.unread) == (Learned(version=1), ("learned#main",))
+    state.save_learned("main", replace(lost.learned["main"], seen_at=6.0))
+    assert state.read().learned["main"].seen_at == 6.0

@@ -4,11 +4,13 @@ from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
 
+import boto3
 import pytest
 
 from autoscaler import bootstrap
 from support.deployed import deployed, event
 from support.ringing import ringing_in
+from workbench import demo
 from workbench.world.world import break_boots
 
 GPU, CPU = "mxnetlinux-gpu", "mxnetlinux-cpu"
@@ -215,6 +217,37 @@ def test_an_instance_that_may_not_be_terminated(here):
     instance.protected = True
     here.pass_minutes(30)
     assert ringing_in(here) == {"AgentsStuck"}
+
+
+def test_a_right_that_is_missing_so_that_the_same_step_fails_again_and_again(here):
+    here.server.jenkins["main"].lacks.add("hudson.model.Computer.Delete")
+    here.call("operate", event("set") | {"pool": GPU, "min_agents": 0, "warm_executors": 0, "minutes": 600})
+    here.call("scale_down", {"nodes": [an_agent(here, seconds=400.0).name], "reason": "to be gone"})
+    here.pass_minutes(12)
+    assert ringing_in(here) == {"StepsFailing"}
+    [said] = here.call("operate", event("status"))["status"]["failing"]
+    assert said.startswith(f"delete-node main/{GPU}")
+    assert "lacks hudson.model.Computer.Delete" in said
+
+
+def test_a_controller_whose_jobs_are_hidden(here):
+    submit(here, 1, seconds=100.0)
+    here.pass_minutes(8)
+    here.server.jenkins["main"].lacks.add("hudson.model.Item.Read")
+    measured_for(here, 55)
+    assert "ControllersWithoutJobs" not in ringing_in(here)
+    measured_for(here, 15)
+    assert "ControllersWithoutJobs" in ringing_in(here)
+
+
+def test_an_item_of_the_state_that_this_version_cannot_read(here):
+    unreadable = {"fleet": {"S": here.fleet.name}, "item": {"S": "record#i-0123456789abcdef0"}, "body": {"S": '{"record": {"new": 1}}'}}
+    boto3.client("dynamodb").put_item(TableName=demo.TABLE, Item=unreadable)
+    submit(here, 1, seconds=100.0)
+    here.pass_minutes(8)
+    assert ringing_in(here) == {"StateUnread"}
+    assert list(here.call("operate", event("status"))["status"]["unread"]) == ["record#i-0123456789abcdef0"]
+    assert [build.succeeded for build in jenkins(here).builds] == [True]
 
 
 def test_a_drain_that_takes_longer_than_it_should(tmp_path):

@@ -376,7 +376,7 @@ BUGS = (
     Bug(
         name="an agent past its boot deadline still counts as booting",
         file="domain/agents.py",
-        was="return Phase.REQUESTED if in_time else Phase.OVERDUE",
+        was="return Phase.REQUESTED if boots else Phase.OVERDUE",
         becomes="return Phase.REQUESTED",
         found_by=("tests/unit/test_scale_down.py",),
     ),

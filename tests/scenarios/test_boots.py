@@ -77,6 +77,21 @@ def test_what_a_failed_boot_wrote_to_its_console_is_in_the_log_before_it_is_term
     assert [(facts["instance_id"], facts["console"]) for facts in logged] == [(instance.id, "dracut: no root device")]
 
 
+def test_an_agent_that_dies_young_is_replaced_at_once_and_drained_after_five_minutes():
+    """It took a build and was counted as booting until its deadline: the next job waited for it for a quarter of an hour."""
+    day = a_day(boot_timeout_seconds=1800.0, boot_seconds=60.0)
+    day.minutes(2).queue(1, seconds=60.0)
+    day.minutes(4)
+    [node] = day.nodes()
+    assert day.jenkins.builds[0].ended is Ended.FINISHED
+    day.jenkins.disconnect(node)
+    [build] = day.queue(1, seconds=60.0)
+    day.minutes(5)
+    assert build.started_at is not None
+    day.minutes(5)
+    assert node not in day.nodes()
+
+
 def test_an_instance_that_powers_itself_off_before_it_registered_is_a_failed_boot_too():
     day = a_day()
     break_the_image(day)

@@ -185,6 +185,38 @@ class AnythingHappens(RuleBasedStateMachine):
             self.fleet.state.save_standing(hold(self.fleet.state.read().standing.at(now), new))
         self.minutes(1)
 
+    @rule()
+    def the_token_is_rotated(self):
+        self.fleet.rotate_token()
+        self.minutes(1)
+
+    @rule(minutes=st.integers(1, 20))
+    def a_login_proxy_takes_what_is_posted(self, minutes):
+        self.fleet.faces["main"].login_at = "https://sso.example.org/authorize?rd=%2Fcomputer%2F"
+        self.minutes(minutes)
+        self.fleet.faces["main"].login_at = ""
+
+    @rule(right=st.sampled_from(["Create", "Delete", "Connect", "Disconnect"]), minutes=st.integers(1, 20))
+    def a_right_is_taken_away_for_a_while(self, right, minutes):
+        self.fleet.faces["main"].lacks.add(f"hudson.model.Computer.{right}")
+        self.minutes(minutes)
+        self.fleet.faces["main"].lacks.clear()
+
+    @rule(which=st.integers(0, 5), minutes=st.integers(1, 60))
+    def a_plugin_keeps_a_job_from_all_nodes(self, which, minutes):
+        words = "Already running 1 builds across all nodes"
+        self.jenkins.veto = lambda build, _node: words if build.job == f"job-{which}" else None
+        self.minutes(minutes)
+        self._nobody_vetoes()
+
+    @rule(which=st.integers(0, 9), minutes=st.integers(1, 10))
+    def a_record_cannot_be_read_for_a_while(self, which, minutes):
+        known = sorted(self.fleet.state.records)
+        if known:
+            self.fleet.state.unreadable.add(f"record#{known[which % len(known)]}")
+        self.minutes(minutes)
+        self.fleet.state.unreadable.clear()
+
     @rule(which=st.integers(0, 9))
     def a_machine_begins_to_fail_whatever_it_builds(self, which):
         nodes = sorted(name for name, node in self.jenkins.nodes.items() if node.connected)
@@ -268,6 +300,10 @@ class AnythingHappens(RuleBasedStateMachine):
         if call in {"jenkins changeOfflineCause", "jenkins config.xml"} and self.chance.random() < 0.2:
             self.jenkins.submit("just-now", self.chance.choice(POOLS), 300.0, kind=self.chance.choice(list(Kind)))
             self.jenkins.schedule()
+
+    def _nobody_vetoes(self):
+        self.jenkins.veto = lambda _build, _node: None
+        self.jenkins.schedule()
 
     def _give_back(self, name):
         if name in self.jenkins.nodes and self.jenkins.nodes[name].reason == THEIR_WORDS:

@@ -1,7 +1,7 @@
 """Worlds for tests: a fleet from a few words, and the faces in memory or over HTTP."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -57,7 +57,7 @@ def a_world_node(name: str, *labels: str, connected: bool = True, **facts: Any) 
 
 
 @contextmanager
-def stand(kind: str, fleet: Fleet | None = None, **accounts: Any) -> Iterator[Stand]:
+def stand(kind: str, fleet: Fleet | None = None, read_token: Callable[[], str] = lambda: "t", **accounts: Any) -> Iterator[Stand]:
     """``memory``: the adapters on the faces directly; ``http``: over sockets, with real requests and real boto3."""
     fleet = fleet or a_fleet(a_pool("cpu"), a_pool("gpu", controllers=("main",)))
     world, faults = a_world(fleet), Faults()
@@ -65,12 +65,16 @@ def stand(kind: str, fleet: Fleet | None = None, **accounts: Any) -> Iterator[St
         face = JenkinsFace(world.controllers["main"], f"{server.url}/jenkins/main/", faults, **accounts)
         ec2_face = Ec2Face(world.ec2, faults)
         server.jenkins["main"], server.ec2 = face, ec2_face
-        session: Any = LocalSession(face, "u", "t")
         client: Any = LocalEc2Client(ec2_face)
         if kind == "http":
-            session = JenkinsSession(f"{server.url}/jenkins/main/", "u", "t", lambda: 0.0)
             client = aws_over_http("ec2", server)
-        controller = JenkinsController("main", face.base, lambda: session, lambda: 0.0)
+
+        def connect() -> Any:
+            if kind == "http":
+                return JenkinsSession(f"{server.url}/jenkins/main/", "u", read_token(), lambda: 0.0)
+            return LocalSession(face, "u", read_token())
+
+        controller = JenkinsController("main", face.base, connect, lambda: 0.0)
         yield Stand(world, fleet, faults, face, controller, Ec2Compute(lambda: client, fleet), ec2_face, server)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.domain import decide
 from autoscaler.domain.durations import Learned, job_key, pool_key
-from autoscaler.domain.memory import CoolOff, Life, Month
+from autoscaler.domain.memory import CoolOff, Failing, Life, Month
 from autoscaler.domain.model import Market
 from autoscaler.domain.orders import LaunchSome
 from autoscaler.domain.plan import CreateBeacon, Launch, Uncordon
@@ -78,6 +78,29 @@ def test_a_launch_without_answer_counts_as_on_its_way():
 def test_an_agent_past_its_boot_deadline_is_no_longer_counted_on():
     snapshot = a_snapshot(a_view(items=items(1)), records=(a_record("i-1", launched_at=NOW - 901),))
     assert launches(decide.scale_up(snapshot, a_fleet())) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
+
+
+def test_an_agent_that_was_connected_and_is_gone_is_not_on_its_way_though_its_boot_deadline_is_far():
+    record, node = an_agent()
+    record, node = replace(record, launched_at=NOW - 300.0), replace(node, offline=True)
+    young = a_snapshot(a_view(node, items=items(1)), records=(record,))
+    assert launches(decide.scale_up(young, a_fleet())) == []
+    lost = replace(young, memory=a_memory(connected=frozenset({"i-1"})))
+    assert launches(decide.scale_up(lost, a_fleet())) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
+
+
+def test_what_could_not_be_brought_back_is_tried_again_and_not_counted_on():
+    agents = [an_agent(number) for number in (1, 2)]
+    failing = {f"uncordon main/cpu-{n}": Failing(times=1, since_at=NOW - 60, tried_at=NOW - 60, why="403") for n in (1, 2)}
+    view = a_view(*(cordoned(node) for _, node in agents), items=items(1))
+    snapshot = a_snapshot(view, records=tuple(record for record, _ in agents), memory=a_memory(failing=failing))
+    plan = decide.scale_up(snapshot, a_fleet())
+    assert launches(plan) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
+    assert [step.node for step in plan.steps if isinstance(step, Uncordon)] == ["cpu-1", "cpu-2"]
+    often = {key: replace(one, times=3) for key, one in failing.items()}
+    plan = decide.scale_up(replace(snapshot, memory=a_memory(failing=often)), a_fleet())
+    assert [step for step in plan.steps if isinstance(step, Uncordon)] == []
+    assert Reason.KEEPS_FAILING in held(plan)
 
 
 def test_waits_for_a_busy_executor_when_that_is_cheaper_than_an_agent():

@@ -56,7 +56,6 @@ def test_reads_what_waits_for_an_executor(why, wait):
         "Jenkins is about to shut down",
         "Hudson is about to shut down",
         "Upstream project ‘x’ is already building",
-        "‘x’ lacks permission to run on ‘y’",
         "???",
     ],
 )
@@ -64,7 +63,15 @@ def test_knows_what_does_not_wait_for_an_executor(why):
     assert read_why(why) == Wait(for_executor=False)
 
 
-@pytest.mark.parametrize("why", ["", "Throttled by a plugin: too many builds on ‘cpu-1’", "Warte auf den nächsten freien Build-Prozessor"])
+@pytest.mark.parametrize(
+    "why",
+    [
+        "",
+        "‘x’ lacks permission to run on ‘y’",
+        "Throttled by a plugin: too many builds on ‘cpu-1’",
+        "Warte auf den nächsten freien Build-Prozessor",
+    ],
+)
 def test_an_unknown_wording_is_no_demand(why):
     assert read_why(why) is None
 

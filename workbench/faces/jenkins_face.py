@@ -66,6 +66,7 @@ class JenkinsFace:
     lacks: set[str] = field(default_factory=set)  # permissions that every account lacks
     keeps_nodes: bool = True  # the plugin Configuration as Code is new enough to know the property that keeps a node
     jobs: Jobs = field(init=False)
+    login_at: str = ""  # where a login proxy in front of it sends every POST; GETs of the API pass
     acted: int = 0  # calls that may have changed something
 
     def __post_init__(self) -> None:
@@ -78,6 +79,8 @@ class JenkinsFace:
         part = request.path.strip("/").split("/")[0]
         call = f"jenkins {part if request.method == 'GET' else name.rsplit(maxsplit=1)[-1]}"
         with self.faults.around(call):
+            if self.login_at and request.method == "POST":
+                return self._redirect(self.login_at)
             return self._answer(request)
 
     def _answer(self, request: Request) -> Response:
@@ -131,11 +134,11 @@ class JenkinsFace:
     def _body(self, place: list[str]) -> dict[str, Any] | None:
         match place:
             case []:
-                return root_json(self.controller, self.base) | {"jobs": self.jobs.at_the_top()}
+                return root_json(self.controller, self.base) | {"jobs": [] if self._hides_jobs else self.jobs.at_the_top()}
             case ["job", *_]:
                 return self.jobs.run(place) if len(place) % 2 else self.jobs.shown(full_name_of(place))
             case ["queue"]:
-                return queue_json(self.controller, self.base)
+                return queue_json(self.controller, self.base) | ({"items": []} if self._hides_jobs else {})
             case ["computer", *name]:
                 return self._computers(name)
             case ["crumbIssuer"]:
@@ -147,7 +150,7 @@ class JenkinsFace:
         """One computer or all; without Agent/Connect no monitor tells anything (recording e03_reader_computer)."""
         match name:
             case []:
-                body = computers_json(self.controller, self.base)
+                body = self._hidden(computers_json(self.controller, self.base))
             case ["(built-in)" | "(master)"]:
                 body = builtin_json(self.controller.monitors, self.controller.timeline.now)
             case [known] if known in self.controller.nodes:
@@ -158,6 +161,16 @@ class JenkinsFace:
             for computer in body.get("computer", [body]):
                 computer["monitorData"] = {}
         return body
+
+    @property
+    def _hides_jobs(self) -> bool:
+        return "hudson.model.Item.Read" in self.lacks
+
+    def _hidden(self, computers: dict[str, Any]) -> dict[str, Any]:
+        """Without Job/Read an executor is busy with nothing (recorded: e17)."""
+        for executor in (e for computer in computers["computer"] for e in computer["executors"] if self._hides_jobs):
+            executor["currentExecutable"] = None
+        return computers
 
     def _post(self, parts: list[str], request: Request) -> Response:
         action = parts[-1]

@@ -115,6 +115,8 @@ def why_of(controller: Controller, build: Build, said: dict[str, str]) -> str:
         return f"‘{build.resumes_on}’ is offline"
     if controller.quieting_down:
         return "Jenkins is about to shut down"
+    if vetoes := [words for node in controller.free_for(build) if (words := controller.veto(build, node))]:
+        return "; ".join(vetoes)
     # With no agent node at all, Jenkins leaves the label out: the reason for the beacon.
     if build.expression is None or not controller.nodes:
         return _why_without_label(controller, build)

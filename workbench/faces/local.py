@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from autoscaler.adapters.jenkins.session import Answer, error_of
-from autoscaler.errors import TransientError, UnansweredError
+from autoscaler.adapters.jenkins.session import Answer, error_of, refuse_redirect
+from autoscaler.errors import NoAnswerError, UnansweredError
 from workbench.faces.ec2_face import Ec2Face
 from workbench.faces.jenkins_face import JenkinsFace, Request
 from workbench.world.ec2 import Ec2Error
@@ -43,18 +43,20 @@ class LocalSession:
 
     def _call(self, method: str, path: str, query: Mapping[str, str], form: Mapping[str, str], body: bytes = b"") -> Answer:
         if self._face.controller.up == "down":
-            raise TransientError("Jenkins could not be reached in time")
+            raise NoAnswerError("Jenkins could not be reached in time")
         request = Request(method, quote(path, safe="/%()"), query, form, self._user, self._token, body=body)
         try:
             response = self._face.handle(request)
         except ConnectionLostError as error:
-            lost = UnansweredError if method == "POST" else TransientError
+            lost = UnansweredError if method == "POST" else NoAnswerError
             raise lost("the connection to Jenkins failed") from error
         except StatusError as error:
             raise error_of(error.fault.status, {}, "planned") from error
         if response.status >= _BAD_REQUEST:
             raise error_of(response.status, response.headers, response.body.decode())
-        return Answer(response.status, response.headers, response.body)
+        answer = Answer(response.status, response.headers, response.body)
+        refuse_redirect(method, f"{self._face.base}{path}", answer)
+        return answer
 
 
 class LocalEc2Client:

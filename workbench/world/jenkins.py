@@ -115,6 +115,9 @@ class Node:
         return frozenset((self.name, *self.labels))
 
 
+Veto = Callable[[Build, Node], str | None]
+
+
 class Controller:
     """One controller's life."""
 
@@ -136,6 +139,7 @@ class Controller:
         self.version = CURRENT_VERSION
         self._resuming: list[Build] = []  # pipelines that a restart has taken from their executors and not yet put into the queue
         self._lost: set[str] = set()  # nodes whose agent went away, and has not come back
+        self.veto: Veto = lambda _build, _node: None  # of a plugin, node by node: why this one does not take that build
         self._last_id = 0
         self._numbers: dict[str, int] = {}
         # The nodes of each label expression that was asked for, by its name, in the order in which they were added.
@@ -213,10 +217,10 @@ class Controller:
                 continue  # it began while an earlier one of this round ended, or cannot begin
             elif not self.quieting_down and not build.blocked and build.buildable_at <= self.timeline.now:
                 node = self._taker(build)
-                if node is None:
-                    taken.add(build.asks_for)
-                else:
+                if node is not None:
                     self._start(build, node)
+                elif not self.free_for(build):
+                    taken.add(build.asks_for)
 
     def matching(self, build: Build) -> list[Node]:
         """The nodes whose labels satisfy a build, whatever their state."""
@@ -225,6 +229,10 @@ class Controller:
         if build.asks_for not in self._matching:
             self._matching[build.asks_for] = build.expression, [node for node in self.nodes.values() if node.serves(build.expression)]
         return self._matching[build.asks_for][1]
+
+    def free_for(self, build: Build) -> list[Node]:
+        """Those of them that have an idle executor."""
+        return [node for node in self.matching(build) if len(node.builds) < node.executors and not node.offline]
 
     # Nodes
 
@@ -396,7 +404,7 @@ class Controller:
             self._end(build, Ended.FINISHED)
 
     def _taker(self, build: Build) -> Node | None:
-        takers = [n for n in self.matching(build) if len(n.builds) < n.executors and not n.offline]
+        takers = [n for n in self.free_for(build) if self.veto(build, n) is None]
         if self._physics.node_choice is NodeChoice.LEAST_LOADED:
             return max(takers, key=lambda node: node.executors - len(node.builds), default=None)
         # Consistent hashing by job, roughly as Jenkins' load balancer: the same job tends to the same node.

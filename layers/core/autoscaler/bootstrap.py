@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
 from botocore.config import Config
@@ -24,16 +25,20 @@ from autoscaler.adapters.secrets import Credentials, read_credentials
 from autoscaler.config import FleetSettings, environment_name, load_settings
 from autoscaler.domain.registration import Trust
 from autoscaler.errors import ConfigError
-from autoscaler.ports import Ports
+from autoscaler.ports import Ports, one_by_one
 from autoscaler.telemetry import log
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer
 
     from autoscaler.config import ControllerSettings
     from autoscaler.domain.model import Fleet
-    from autoscaler.ports import Account, Clock, Sleep
+    from autoscaler.ports import Account, Clock, SideBySide, Sleep
 
+# Clients may be used by several threads, and be made by one at a time only.
+_ONE_AT_A_TIME = Lock()
 _SDK = Config(
     connect_timeout=3,
     read_timeout=10,
@@ -46,6 +51,21 @@ _SDK = Config(
 )
 
 
+T = TypeVar("T")
+# Looks wait for Jenkins, not for the processor; more controllers than this are seldom behind one fleet.
+_THREADS = 16
+
+
+def in_threads(calls: Sequence[Callable[[], T]]) -> list[T]:
+    """Make each call in a thread of its own; a single one needs none."""
+    if len(calls) < 2:
+        return one_by_one(calls)
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - a fleet of one controller spares itself the import
+
+    with ThreadPoolExecutor(max_workers=min(len(calls), _THREADS)) as threads:
+        return list(threads.map(lambda call: call(), calls))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
     """A function, wired."""
@@ -56,11 +76,12 @@ class Runtime:
 
 @dataclass(slots=True)
 class _Time:
-    """Where time comes from: the wall, or what `use_time` was given."""
+    """Where time comes from: the wall, or what `use_time` was given. In a world that is made to run so nothing happens side by side."""
 
     clock: Clock = time.time
     sleep: Sleep = time.sleep
     stopwatch: Clock = time.monotonic  # which no correction of the wall clock moves
+    side_by_side: SideBySide = in_threads
 
 
 _TIME = _Time()
@@ -68,17 +89,17 @@ _TIME = _Time()
 
 def use_time(clock: Clock, sleep: Sleep) -> None:
     """Run everything on another clock: the real handlers then live a simulated day in seconds."""
-    _TIME.clock, _TIME.sleep, _TIME.stopwatch = clock, sleep, clock
+    _TIME.clock, _TIME.sleep, _TIME.stopwatch, _TIME.side_by_side = clock, sleep, clock, one_by_one
 
 
 def reset() -> None:
     """Forget what was wired, as a cold start does, and go back to the wall clock."""
-    _TIME.clock, _TIME.sleep, _TIME.stopwatch = time.time, time.sleep, time.monotonic
+    _TIME.clock, _TIME.sleep, _TIME.stopwatch, _TIME.side_by_side = time.time, time.sleep, time.monotonic, in_threads
     runtime.cache_clear()
     trust.cache_clear()
     requests_done.cache_clear()
     account.cache_clear()
-    _client.cache_clear()
+    _cached_client.cache_clear()
 
 
 @cache
@@ -101,6 +122,7 @@ def runtime() -> Runtime:
         shuffled=lambda slots: Random().sample(slots, len(slots)),  # noqa: S311 - to seldom meet, not to be secret
         log=log,
         look_every_seconds=_look_every_seconds(),
+        side_by_side=lambda calls: _TIME.side_by_side(calls),  # noqa: PLW0108
     )
     return Runtime(ports=ports, fleet=fleet)
 
@@ -135,8 +157,13 @@ def requests_done() -> DynamoDBPersistenceLayer:
     )
 
 
-@cache
 def _client(service: str) -> Any:
+    with _ONE_AT_A_TIME:
+        return _cached_client(service)
+
+
+@cache
+def _cached_client(service: str) -> Any:
     return boto3.client(service, config=_SDK)  # type: ignore[call-overload]
 
 

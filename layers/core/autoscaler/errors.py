@@ -13,6 +13,10 @@ class TransientError(AutoscalerError):
     """The next pass will try again; nothing else retries."""
 
 
+class NoAnswerError(TransientError):
+    """It did not answer in time: nothing took effect, and asking it again in this pass would only cost the others their time."""
+
+
 class UnansweredError(TransientError):
     """The call may or may not have taken effect: read before doing it again."""
 

@@ -1,8 +1,8 @@
 """The outside world in our own words; adapters and the simulated world keep the same promises."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from autoscaler.domain.datum import Datum
 from autoscaler.domain.durations import Learned
@@ -150,13 +150,14 @@ class Book:
     memory: Memory = field(default_factory=Memory)
     learned: Mapping[str, Learned] = field(default_factory=dict)
     standing: Standing = field(default_factory=Standing)
+    unread: tuple[str, ...] = ()  # names of what is there and cannot be read: ``record#i-1``, ``intent#l-1``, ``memory``...
 
 
 class Ledger(Protocol):
     """Records and intents. A write that loses a race raises `ConflictError` and changes nothing."""
 
     def read(self) -> Book:
-        """Read everything, consistently enough that what this pass wrote is there."""
+        """Read everything, consistently enough that what this pass wrote is there. What cannot be read stops nothing: it is named."""
 
     def add_record(self, record: Record) -> None:
         """Write a new record; `ConflictError` if there is one for this instance, or another instance has its node."""
@@ -206,6 +207,19 @@ class Metrics(Protocol):
 
 Clock = Callable[[], float]
 Sleep = Callable[[float], None]
+T = TypeVar("T")
+
+
+class SideBySide(Protocol):
+    """How calls are made that do not wait for each other."""
+
+    def __call__(self, calls: Sequence[Callable[[], T]]) -> list[T]:
+        """Make them all, and return their answers in the order of the calls."""
+
+
+def one_by_one(calls: Sequence[Callable[[], T]]) -> list[T]:
+    """Make calls one after another: for a world in which no call takes time, the same each time."""
+    return [call() for call in calls]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +227,7 @@ class Ports:
     """Everything a pass may touch. ``clock``: epoch seconds; ``new_id``: a name never used before; ``shuffled``: in an order of chance.
 
     ``look_every_seconds``: from one look of the schedule to the next; below 60, several within one invocation.
+    ``side_by_side``: makes calls that do not wait for each other.
     """
 
     controllers: tuple[Controller, ...]
@@ -227,3 +242,4 @@ class Ports:
     shuffled: Callable[[list[Node]], list[Node]]
     log: Callable[..., None]
     look_every_seconds: float = MINUTE_SECONDS
+    side_by_side: SideBySide = one_by_one

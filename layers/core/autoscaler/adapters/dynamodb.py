@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.snapshot import Intent, IntentState, Record, RecordState
-from autoscaler.domain.standing import Standing
+from autoscaler.domain.standing import Standing, unknown_orders
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler.ports import Book
 
@@ -40,6 +40,17 @@ class _Entry:
 
 
 _ENTRY = TypeAdapter(_Entry)
+# Items are named after what they hold; all others are no entries.
+_KINDS = frozenset({"record", "intent", "memory", "learned", "standing"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One item as it was read. ``entry`` None: this version cannot read it."""
+
+    name: str
+    version: int
+    entry: _Entry | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +84,20 @@ class DynamoState:
         self._pieces: set[str] = set()  # seen in the last read
 
     def read(self) -> Book:
-        """Read everything in one consistent query."""
-        entries = self._entries()
+        """Read everything in one consistent query. What cannot be read is named: another version wrote it, or somebody by hand."""
+        items = self._items()
+        entries = [item.entry for item in items if item.entry]
+        unread = {item.name: item.version for item in items if item.entry is None}
+        # Memory and what was learned are replaced at the next save; orders of operators only by an operator.
+        lost = {name.removeprefix("learned#"): Learned(version=version) for name, version in unread.items() if name.startswith("learned#")}
+        orders = unknown_orders(unread["standing"]) if "standing" in unread else Standing()
         return Book(
             records=tuple(entry.record for entry in entries if entry.record),
             intents=tuple(entry.intent for entry in entries if entry.intent),
-            memory=next((entry.memory for entry in entries if entry.memory), Memory()),
-            learned={entry.name: entry.learned for entry in entries if entry.learned},
-            standing=next((entry.standing for entry in entries if entry.standing), Standing()),
+            memory=next((entry.memory for entry in entries if entry.memory), Memory(version=unread.get("memory", 0))),
+            learned=lost | {entry.name: entry.learned for entry in entries if entry.learned},
+            standing=next((entry.standing for entry in entries if entry.standing), orders),
+            unread=tuple(sorted(unread)),
         )
 
     def add_record(self, record: Record) -> None:
@@ -189,7 +206,7 @@ class DynamoState:
         [(kind, request)] = writes
         self._call(lambda: self._client().put_item(**request) if kind == "Put" else self._client().delete_item(**request))
 
-    def _entries(self) -> list[_Entry]:
+    def _items(self) -> list[_Item]:
         pages = self._call(
             lambda: list(
                 self._client()
@@ -198,7 +215,8 @@ class DynamoState:
                     TableName=self._table,
                     ConsistentRead=True,
                     KeyConditionExpression="fleet = :fleet",
-                    ProjectionExpression="body, piece, piece_name",
+                    ProjectionExpression="#item, #version, body, piece, piece_name",
+                    ExpressionAttributeNames={"#item": "item", "#version": "version"},
                     ExpressionAttributeValues={":fleet": {"S": self._fleet}},
                 )
             )
@@ -206,9 +224,7 @@ class DynamoState:
         items = [item for page in pages for item in page["Items"]]
         pieces = {item["piece_name"]["S"]: item["piece"]["B"] for item in items if "piece" in item}
         self._pieces = set(pieces)
-        bodies = [item["body"] for item in items if "body" in item]
-        entries = [_ENTRY.validate_json(zlib.decompress(body["B"]) if "B" in body else body["S"]) for body in bodies]
-        return [_joined(entry, pieces) if entry.pieces else entry for entry in entries]
+        return [_read(item, pieces) for item in items if _kind(item) in _KINDS]
 
     @staticmethod
     def _call(call: Callable[[], T]) -> T:
@@ -238,6 +254,22 @@ def _node_item(record: Record) -> str:
 def _free_or_of(record: Record) -> _Condition:
     mine = {":instance": {"S": record.instance_id}}
     return _Condition("attribute_not_exists(fleet) OR instance_id = :instance", mine)
+
+
+def _kind(item: Mapping[str, Any]) -> str:
+    return str(item["item"]["S"]).partition("#")[0]
+
+
+def _read(item: Mapping[str, Any], pieces: dict[str, bytes]) -> _Item:
+    name, version = item["item"]["S"], int(item.get("version", {}).get("N", "0"))
+    try:
+        body = item["body"]
+        entry = _ENTRY.validate_json(zlib.decompress(body["B"]) if "B" in body else body["S"])
+        entry = _joined(entry, pieces) if entry.pieces else entry
+    except (ValueError, KeyError, zlib.error):
+        return _Item(name, version, None)
+    # What holds nothing that we know of its kind was written by another version.
+    return _Item(name, version, None if getattr(entry, _kind(item)) is None else entry)
 
 
 def _joined(entry: _Entry, pieces: dict[str, bytes]) -> _Entry:

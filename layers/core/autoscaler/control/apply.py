@@ -9,9 +9,10 @@ from autoscaler.control.cordons import Cordons
 from autoscaler.control.launches import Setback
 from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.domain import shortages
+from autoscaler.domain.failing import key_of, note_tried
 from autoscaler.domain.memory import Memory, Stuck
 from autoscaler.domain.model import Fleet, agent_spec
-from autoscaler.domain.numbers import STEP_RESERVE_SECONDS
+from autoscaler.domain.numbers import SLOW_STEP_SECONDS, STEP_RESERVE_SECONDS
 from autoscaler.domain.plan import (
     Adopt,
     BootFailure,
@@ -30,7 +31,7 @@ from autoscaler.domain.plan import (
 )
 from autoscaler.domain.setbacks import is_shortage, note_setback
 from autoscaler.domain.snapshot import Record, RecordState, Snapshot
-from autoscaler.errors import AutoscalerError, StuckError, UnansweredError
+from autoscaler.errors import AutoscalerError, NoAnswerError, StuckError, UnansweredError
 from autoscaler.ports import Controller, Ports
 
 _TERMINABLE = {RecordState.REQUESTED, RecordState.REGISTERED}
@@ -49,10 +50,10 @@ def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, ends_at: f
         else:
             results.append(hand.take(step))
     now = ports.clock()
-    memory = _note_asks(_note_stuck(plan.memory, hand, now), fleet, hand, now)
-    if plan.remember or hand.setbacks or memory.shortages != plan.memory.shortages:
+    memory = note_tried(_note_asks(_note_stuck(plan.memory, hand, now), fleet, hand, now), hand.tried, now)
+    if plan.remember or hand.setbacks or memory.shortages != plan.memory.shortages or memory.failing != plan.memory.failing:
         _remember(ports, memory)
-    return Report(plan=plan, results=tuple(results), dry_run=False)
+    return Report(plan=plan, results=tuple(results), dry_run=False, silent=frozenset(hand.silent))
 
 
 def _remember(ports: Ports, memory: Memory) -> None:
@@ -69,7 +70,9 @@ def _keep_console(ports: Ports, failure: BootFailure) -> None:
         said = ports.compute.console_output(failure.instance_id) or "(nothing)"
     except AutoscalerError as error:
         said = f"(not read: {error})"
-    ports.log("boot_failed", controller=failure.controller, pool=failure.pool, instance_id=failure.instance_id, console=said)
+    ports.log(
+        "boot_failed", controller=failure.controller, pool=failure.pool, instance_id=failure.instance_id, why=failure.why, console=said
+    )
 
 
 def _note_stuck(memory: Memory, hand: "_Hand", now: float) -> Memory:
@@ -99,21 +102,29 @@ class _Hand:
         self._snapshot = snapshot
         self._controllers: Mapping[str, Controller] = {controller.name: controller for controller in ports.controllers}
         self._records = {record.instance_id: record for record in snapshot.records}
-        self._silent: set[str] = set()
+        self.silent: set[str] = set()
         self.setbacks: list[Setback] = []
         self.had: set[str] = set()  # pools of which an agent was launched
+        self.tried: dict[str, str | None] = {}  # steps in Jenkins, and why they failed
         self.stuck: set[str] = set()
         self.terminated: set[str] = set()
 
     def take(self, step: Step) -> Result:
-        if step.controller in self._silent:
-            return Result(step=step, outcome=Outcome.SKIPPED, detail=f"{step.controller} stopped answering")
+        if step.controller in self.silent:
+            return Result(step=step, outcome=Outcome.SKIPPED, detail=f"{step.controller} stopped answering, or answers too slowly")
+        began = self._ports.clock()
         try:
-            return self._take(step)
+            result = self._take(step)
         except AutoscalerError as error:
-            if isinstance(error, UnansweredError):
-                self._silent.add(step.controller)
-            return Result(step=step, outcome=Outcome.FAILED, detail=f"{type(error).__name__}: {error}")
+            if isinstance(error, UnansweredError | NoAnswerError):
+                self.silent.add(step.controller)
+            result = Result(step=step, outcome=Outcome.FAILED, detail=f"{type(error).__name__}: {error}")
+        # What takes so long takes it from the other controllers. A launch waits for EC2, and not for Jenkins.
+        if not isinstance(step, Launch) and self._ports.clock() - began > SLOW_STEP_SECONDS:
+            self.silent.add(step.controller)
+        if key := key_of(step):
+            self.tried[key] = result.detail if result.outcome is Outcome.FAILED else None
+        return result
 
     def _take(self, step: Step) -> Result:  # noqa: C901 - a table, a line each
         match step:

@@ -38,6 +38,9 @@ def examine(ports: Ports, account: Account, fleet: Fleet, turn: Turn) -> list[Fi
     try:
         snapshot = observe(ports, fleet, ports.ledger.read(), turn.pass_id, turn.invocation)
         found.append(Finding(about="aws", what="state and ec2:DescribeInstances", fine=True, detail=f"{len(snapshot.instances)} instances"))
+        if snapshot.unread:
+            names = ", ".join(snapshot.unread[:5])
+            found.append(Finding(about="aws", what="state is understood", fine=False, detail=f"{len(snapshot.unread)} are not: {names}"))
     except AutoscalerError as error:
         found.append(Finding(about="aws", what="state and ec2:DescribeInstances", fine=False, detail=str(error)))
     for controller in ports.controllers:

@@ -53,6 +53,10 @@ def uncordon(controller: Controller, step: Uncordon) -> Result:
     after = controller.node(step.node)
     if after is not None and carries(after, step.mark):
         controller.toggle_offline(step.node, step.mark.text)
+        last = controller.node(step.node)
+        if last is not None and carries(last, step.mark):
+            # Twice our own toggle cannot have met somebody else's: it did nothing, whatever was answered.
+            return Result(step=step, outcome=Outcome.FAILED, detail="it still carries our mark after it was brought online")
         return Result(step=step, outcome=Outcome.DONE, detail="somebody else brought it online at the same moment")
     return Result(step=step, outcome=Outcome.DONE)
 

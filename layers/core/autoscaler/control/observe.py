@@ -1,7 +1,9 @@
 """Observe: one snapshot from the state, Jenkins and EC2."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.lives import runs_to_ask_for
@@ -37,17 +39,40 @@ def observe_without_instances(ports: Ports, book: Book, invocation: str) -> Snap
 
 
 def look_at_controllers(ports: Ports) -> dict[str, ControllerView]:
-    """Look at every controller."""
-    return {controller.name: _look(ports, controller) for controller in ports.controllers}
+    """Look at every controller, none waiting for another: one that hangs takes no time from the others."""
+    views = ports.side_by_side([partial(_look, ports, controller) for controller in ports.controllers])
+    return {view.name: view for view in views}
 
 
 def log_notes(ports: Ports, snapshot: Snapshot) -> None:
     """Log what could not be seen, or not understood."""
+    if snapshot.unread:
+        ports.log("state_unread", count=len(snapshot.unread), names=snapshot.unread[:10])
     for view in snapshot.controllers.values():
         if view.problem:
             ports.log("controller_incomplete", controller=view.name, problem=view.problem)
+        if not view.shows_jobs:
+            ports.log("no_job_shown", controller=view.name, hint="without Job/Read the queue looks empty, and nothing is launched for it")
         if view.set_aside:
             ports.log("set_aside", controller=view.name, count=len(view.set_aside), first=view.set_aside[0])
+
+
+def without(ports: Ports, failed: Collection[str]) -> Ports:
+    """Leave out controllers that have just failed: asking them again in the same invocation would take the others' time."""
+    return replace(ports, controllers=tuple(_LeftOut(c) if c.name in failed else c for c in ports.controllers)) if failed else ports
+
+
+class _LeftOut:
+    """A controller that is not looked at again in this invocation. Nothing follows from such a view, so that nothing else is asked."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+
+    def look(self) -> ControllerView:
+        return ControllerView.of_nothing(self._controller.name, "it failed a moment ago, and is not asked again in this invocation", 0.0)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._controller, name)
 
 
 def _look(ports: Ports, controller: Controller) -> ControllerView:
@@ -115,6 +140,7 @@ def _snapshot(ports: Ports, book: Book, views: dict[str, ControllerView], pass_i
         learned={name: book.learned.get(name, Learned()) for name in views},
         standing=book.standing,
         look_every_seconds=ports.look_every_seconds,
+        unread=book.unread,
     )
 
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from autoscaler.control import launches
 from autoscaler.control.apply import apply
-from autoscaler.control.observe import log_notes, observe
+from autoscaler.control.observe import log_notes, observe, without
 from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.domain import decide
 from autoscaler.domain.model import Fleet, Pool
@@ -47,7 +47,7 @@ def scale_up(ports: Ports, fleet: Fleet, turn: Turn) -> list[Report]:
     glance = plan_only(ports, fleet, turn, decide.scale_up, book)
     if turn.dry_run or not (glance.plan.steps or launches.unfinished(ports, book)):
         return [glance]
-    return [one_pass(ports, fleet, turn, decide.scale_up, settle_first=launches.recover)]
+    return [one_pass(without(ports, glance.failed), fleet, turn, decide.scale_up, settle_first=launches.recover)]
 
 
 def scale_down(ports: Ports, fleet: Fleet, turn: Turn) -> list[Report]:
@@ -60,7 +60,7 @@ def scale_down(ports: Ports, fleet: Fleet, turn: Turn) -> list[Report]:
         return [first]
     ports.sleep(settle)
     try:
-        return [first, one_pass(ports, fleet, turn, decide.scale_down, part="-2")]
+        return [first, one_pass(without(ports, first.failed), fleet, turn, decide.scale_down, part="-2")]
     except TransientError as error:
         # The next tick looks again; what the first half did is done, and its report must go out.
         ports.log("second_look_failed", error=f"{type(error).__name__}: {error}")

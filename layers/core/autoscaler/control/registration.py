@@ -1,6 +1,7 @@
 """Registering an instance: win its record first, then make its node; cut off anywhere, the next time it asks goes on."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from autoscaler.domain.model import Fleet, NodeSpec
@@ -43,18 +44,23 @@ def register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Regist
 def _register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Registered | Refused:
     identity = ports.compute.identity(caller.session)
     book = ports.ledger.read()
+    if f"record#{caller.session}" in book.unread:
+        raise TransientError("its record cannot be read by this version")
     record = next((record for record in book.records if record.instance_id == caller.session), None)
     verdict = judge(caller, trust, identity, record, fleet)
     if isinstance(verdict, Refused):
         return (verdict.status is Status.GONE and record and _at_work(ports, book, record)) or verdict
     controller = next(controller for controller in ports.controllers if controller.name == verdict.record.controller)
-    settle = _take_slot if controller.name in fleet.slot_controllers else _make_node
-    spec = settle(ports, fleet, controller, verdict, book.records)
-    if isinstance(spec, Refused):
-        return spec
-    ports.compute.name_instance(verdict.record.instance_id, spec.name)
-    connection = Connection(controller=controller.name, url=controller.url, secret=controller.agent_secret(spec.name))
-    return Registered(spec=spec, connection=connection)
+    has_slots = controller.name in fleet.slot_controllers
+    claimed = _take_slot(ports, fleet, controller, verdict, book.records) if has_slots else _claim_name(ports, verdict)
+    if isinstance(claimed, Refused):
+        return claimed
+    with _telling(ports, claimed.record):
+        if not has_slots:
+            _make_node(ports, controller, claimed)
+        ports.compute.name_instance(claimed.record.instance_id, claimed.spec.name)
+        connection = Connection(controller=controller.name, url=controller.url, secret=controller.agent_secret(claimed.spec.name))
+    return Registered(spec=claimed.spec, connection=connection)
 
 
 def _at_work(ports: Ports, book: Book, record: Record) -> Refused | None:
@@ -74,18 +80,46 @@ def _at_work(ports: Ports, book: Book, record: Record) -> Refused | None:
     return None
 
 
-def _make_node(ports: Ports, _fleet: Fleet, controller: Controller, granted: Granted, _records: Iterable[Record]) -> NodeSpec:
+def _claim_name(ports: Ports, granted: Granted) -> Granted:
+    """Claim a node of its own name, and note with which labels it is made: what is taken from it is given back by this."""
+    if granted.record.state is not RecordState.REQUESTED:
+        return granted
+    record = replace(granted.record, labels=granted.spec.labels, exclusive=granted.spec.exclusive)
+    return _win(ports, replace(granted, record=record), granted.spec.name)
+
+
+def _make_node(ports: Ports, controller: Controller, granted: Granted) -> None:
     """Create a node of its own, under a name that is never used again."""
-    _win(ports, replace(granted.record, labels=granted.spec.labels, exclusive=granted.spec.exclusive), granted.spec.name)
     try:
         controller.create_node(granted.spec)
     except ConflictError:
         # It asked before, or rebooted: the name is its own and nobody else's, so the node is, too.
         ports.log("node_exists", node=granted.spec.name, instance_id=granted.record.instance_id)
-    return granted.spec
 
 
-def _take_slot(ports: Ports, fleet: Fleet, controller: Controller, granted: Granted, records: Iterable[Record]) -> NodeSpec | Refused:
+@contextmanager
+def _telling(ports: Ports, record: Record) -> Iterator[None]:
+    """Write down why an instance does not become an agent: whoever gives it up counts a failed boot, and can say why."""
+    trouble = ""
+    try:
+        yield
+    except AutoscalerError as error:
+        trouble = f"{type(error).__name__}: {error}"
+        raise
+    finally:
+        if trouble != record.trouble:
+            _note_trouble(ports, record, trouble)
+
+
+def _note_trouble(ports: Ports, record: Record, trouble: str) -> None:
+    try:
+        ports.ledger.change_record(replace(record, trouble=trouble), expected=record.state)
+    except AutoscalerError as error:
+        # It asks again, and what is wrong is wrong then, too.
+        ports.log("trouble_not_noted", instance_id=record.instance_id, error=f"{type(error).__name__}: {error}")
+
+
+def _take_slot(ports: Ports, fleet: Fleet, controller: Controller, granted: Granted, records: Iterable[Record]) -> Granted | Refused:
     """Take a free slot at random: instances that ask at the same moment then seldom want the same one, and never both get it."""
     record = granted.record
     if record.node is not None:
@@ -97,22 +131,26 @@ def _take_slot(ports: Ports, fleet: Fleet, controller: Controller, granted: Gran
     free = free_slots(view, fleet, records).get(record.pool, [])
     for slot in ports.shuffled(free)[:_SLOTS_TRIED]:
         try:
-            _win(ports, record, slot.name)
+            won = _win(ports, granted, slot.name)
         except ConflictError:
             ports.log("slot_taken", node=slot.name, instance_id=record.instance_id)
         else:
-            return _as_it_is(granted, slot)
+            return _as_it_is(won, slot)
     return Refused(status=Status.NO_SLOT, reason=f"no slot of pool {record.pool} is free on {controller.name}")
 
 
-def _as_it_is(granted: Granted, slot: Node) -> NodeSpec:
+def _as_it_is(granted: Granted, slot: Node) -> Granted:
     """A slot's own labels and executors count."""
-    return replace(granted.spec, name=slot.name, labels=tuple(sorted(slot.labels - {slot.name})), executors=slot.executors)
+    labels = tuple(sorted(slot.labels - {slot.name}))
+    return replace(granted, spec=replace(granted.spec, name=slot.name, labels=labels, executors=slot.executors))
 
 
-def _win(ports: Ports, record: Record, node: str) -> None:
+def _win(ports: Ports, granted: Granted, node: str) -> Granted:
     """Win ``requested -> registered`` before there is a node: whoever condemned the record meanwhile has won instead."""
-    if record.state is RecordState.REQUESTED:
-        now = ports.clock()
-        registered = replace(record, state=RecordState.REGISTERED, node=node, registered_at=now, changed_at=now)
-        ports.ledger.change_record(registered, expected=RecordState.REQUESTED)
+    record = granted.record
+    if record.state is not RecordState.REQUESTED:
+        return granted
+    now = ports.clock()
+    registered = replace(record, state=RecordState.REGISTERED, node=node, registered_at=now, changed_at=now)
+    ports.ledger.change_record(registered, expected=RecordState.REQUESTED)
+    return replace(granted, record=registered)

@@ -22,6 +22,7 @@ from autoscaler.domain.plan import (
     Terminate,
     Uncordon,
 )
+from autoscaler.domain.reasons import Reason
 
 STEP_NAMES: dict[type[Step], str] = {
     CreateBeacon: "create-beacon",
@@ -64,6 +65,12 @@ class Report:
     plan: Plan
     results: tuple[Result, ...]
     dry_run: bool
+    silent: frozenset[str] = frozenset()  # controllers that stopped answering while it acted
+
+    @property
+    def failed(self) -> frozenset[str]:
+        """Controllers that could not be read, or stopped answering."""
+        return self.silent | {held.controller for held in self.plan.held if held.reason is Reason.INCOMPLETE}
 
 
 def done(results: Iterable[Result], kind: type[Step]) -> int:

@@ -1,6 +1,8 @@
 """Measuring: look, learn from what changed since the last look, and describe what is there. Decides nothing, needs no lease."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 
 from autoscaler.control.observe import log_notes, observe_without_instances
 from autoscaler.control.passes import Turn
@@ -19,18 +21,23 @@ from autoscaler.ports import Controller, Ports
 def publish(ports: Ports, fleet: Fleet, turn: Turn) -> list[Datum]:
     """Measure what is there, and learn from what changed since the last look. Decides nothing, needs no lease."""
     situation, lessons = study(ports, fleet, turn)
-    return measure(situation, lessons, healths(ports) if turn.look == 1 else {})
+    unread = {view.name for view in situation.views() if not view.complete}
+    asked = replace(ports, controllers=tuple(c for c in ports.controllers if c.name not in unread))
+    return measure(situation, lessons, healths(asked) if turn.look == 1 else {})
 
 
 def healths(ports: Ports) -> dict[str, Mapping[str, Health]]:
     """What each controller's node monitors say; they look once an hour, so that one that cannot be read now is read in a minute."""
-    found: dict[str, Mapping[str, Health]] = {}
-    for controller in ports.controllers:
-        try:
-            found[controller.name] = controller.health()
-        except AutoscalerError as error:
-            ports.log("health_not_read", controller=controller.name, error=f"{type(error).__name__}: {error}")
-    return found
+    told = ports.side_by_side([partial(_health, ports, controller) for controller in ports.controllers])
+    return {controller.name: health for controller, health in zip(ports.controllers, told, strict=True) if health is not None}
+
+
+def _health(ports: Ports, controller: Controller) -> Mapping[str, Health] | None:
+    try:
+        return controller.health()
+    except AutoscalerError as error:
+        ports.log("health_not_read", controller=controller.name, error=f"{type(error).__name__}: {error}")
+        return None
 
 
 def study(ports: Ports, fleet: Fleet, turn: Turn) -> tuple[Situation, dict[str, Lesson]]:

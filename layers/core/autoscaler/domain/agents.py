@@ -93,7 +93,7 @@ def _join(snapshot: Snapshot, fleet: Fleet, nodes: dict[tuple[str, str], Node], 
             node=node,
             instance=_state(snapshot.states.get(record.instance_id), node, is_forgotten=record.instance_id in forgotten),
             mark=mark,
-            phase=_phase(record, pool, node, mark, view, snapshot.taken_at),
+            phase=_phase(record, node, mark, view, boots=_boots(snapshot, record, pool)),
         )
 
 
@@ -106,6 +106,12 @@ def _mark_of(record: Record, node: Node | None, fleet: str) -> Mark | None:
     return read_mark(record.cordon, fleet)
 
 
+def _boots(snapshot: Snapshot, record: Record, pool: Pool) -> bool:
+    """Tell whether an agent may still be on its way: within its deadline, and never connected yet. One that was has booted."""
+    in_time = snapshot.taken_at < record.launched_at + pool.boot_timeout_seconds
+    return in_time and record.instance_id not in snapshot.memory.connected
+
+
 def _state(state: InstanceState | None, node: Node | None, *, is_forgotten: bool) -> InstanceState | None:
     """NotFound says nothing by itself, and nothing at all against a node that is connected or busy."""
     if state is not InstanceState.NOT_FOUND:
@@ -114,12 +120,11 @@ def _state(state: InstanceState | None, node: Node | None, *, is_forgotten: bool
     return InstanceState.NOT_FOUND if is_forgotten and left else None
 
 
-def _phase(record: Record, pool: Pool, node: Node | None, mark: Mark | None, view: ControllerView | None, now: float) -> Phase:
-    in_time = now < record.launched_at + pool.boot_timeout_seconds
+def _phase(record: Record, node: Node | None, mark: Mark | None, view: ControllerView | None, *, boots: bool) -> Phase:
     if record.state is RecordState.CONDEMNED:
         return Phase.CONDEMNED
     if record.state is RecordState.REQUESTED:
-        return Phase.REQUESTED if in_time else Phase.OVERDUE
+        return Phase.REQUESTED if boots else Phase.OVERDUE
     if view is None or not view.complete or record.node in view.unread:
         return Phase.UNSEEN
     if node is None:
@@ -130,4 +135,4 @@ def _phase(record: Record, pool: Pool, node: Node | None, mark: Mark | None, vie
         return Phase.RETIRING if mark.kind is MarkClass.RETIRE else Phase.DRAINING
     if node.temporarily_offline:
         return Phase.SET_ASIDE
-    return Phase.CONNECTING if in_time else Phase.LOST
+    return Phase.CONNECTING if boots else Phase.LOST

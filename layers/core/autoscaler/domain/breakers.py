@@ -1,12 +1,12 @@
 """Breakers: a pool whose agents do not boot is paused, longer each time, then tried with one agent until one connects."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.memory import Breaker, Memory
 from autoscaler.domain.numbers import BREAKER_AT_MOST_SECONDS, BREAKER_FAILURES, BREAKER_SECONDS, FAILED_BOOTS_KEPT
-from autoscaler.domain.plan import BootFailure, Cordon, Forget, Held, Step, Terminate
+from autoscaler.domain.plan import BootFailure, Cordon, DeleteNode, Forget, Held, Step, Terminate
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.snapshot import Record, RecordState
 
@@ -29,11 +29,11 @@ def failed_boots(memory: Memory, records: Iterable[Record], decided: Iterable[St
     by_id = {record.instance_id: record for record in records}
     by_node = {(record.controller, record.node): record for record in by_id.values()}
     counted = {instance_id for breaker in memory.breakers.values() for instance_id in breaker.failed}
-    failed = dict.fromkeys(record.instance_id for record in _failed(by_id, by_node, decided))
+    failed = {record.instance_id: record for record in _failed(by_id, by_node, decided, memory.connected)}
     return tuple(
-        BootFailure(controller=by_id[instance_id].controller, pool=by_id[instance_id].pool, instance_id=instance_id)
-        for instance_id in failed
-        if instance_id not in counted
+        BootFailure(controller=record.controller, pool=record.pool, instance_id=record.instance_id, why=record.trouble)
+        for record in failed.values()
+        if record.instance_id not in counted
     )
 
 
@@ -48,6 +48,7 @@ def note_failed(memory: Memory, failures: Iterable[BootFailure], now: float) -> 
             failures=count,
             until_at=now + pause if count >= BREAKER_FAILURES else 0.0,
             failed=(*known.failed, failure.instance_id)[-FAILED_BOOTS_KEPT:],
+            why=failure.why,
         )
     return replace(memory, breakers=breakers)
 
@@ -57,15 +58,32 @@ def is_tripped(breaker: Breaker | None) -> bool:
     return breaker is not None and breaker.failures >= BREAKER_FAILURES
 
 
-def _failed(by_id: dict[str, Record], by_node: dict[tuple[str, str | None], Record], decided: Iterable[Step | Held]) -> Iterator[Record]:
+def _never_was_one(record: Record) -> bool:
+    return record.state is RecordState.REQUESTED or (record.state is RecordState.REGISTERED and bool(record.trouble))
+
+
+def told(breaker: Breaker) -> str:
+    """Say how often boots failed, and why the last one did, where it is known."""
+    return f"{breaker.failures} boots in a row failed" + (f" ({breaker.why})" if breaker.why else "")
+
+
+def _failed(
+    by_id: dict[str, Record],
+    by_node: dict[tuple[str, str | None], Record],
+    decided: Iterable[Step | Held],
+    connected: Collection[str],
+) -> Iterator[Record]:
     for step in decided:
         match step:
             case Terminate(reason=Reason.BOOT_TIMEOUT):
                 yield by_id[step.instance_id]
+            case Terminate(reason=Reason.NODE_GONE) if step.instance_id not in connected:
+                # Its node was never made, or was gone before it connected: the next one would fare as it did.
+                yield by_id[step.instance_id]
             case Cordon(reason=Reason.BOOT_TIMEOUT):
                 yield by_node[step.controller, step.node]
-            case Forget() if by_id[step.instance_id].state is RecordState.REQUESTED:
-                # It ended before it registered: the bootstrap powers an instance off that cannot.
+            case Forget() | DeleteNode() if step.instance_id in by_id and _never_was_one(by_id[step.instance_id]):
+                # It ended before it was an agent: the bootstrap powers an instance off that cannot register.
                 yield by_id[step.instance_id]
             case _:
                 continue

@@ -21,6 +21,7 @@ from autoscaler.domain import giveup, looks, notices, retire, walks
 from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.bound import bring_back_bound, drain_again, let_resume, uncordon
 from autoscaler.domain.breakers import failed_boots
+from autoscaler.domain.failing import at_a_pace
 from autoscaler.domain.foresight import NOTHING
 from autoscaler.domain.giveway import give_way
 from autoscaler.domain.marks import MarkClass
@@ -35,7 +36,7 @@ from autoscaler.domain.reasons import Reason
 from autoscaler.domain.remembering import remember, remember_request
 from autoscaler.domain.room import Room
 from autoscaler.domain.situation import Situation, assess
-from autoscaler.domain.snapshot import Snapshot
+from autoscaler.domain.snapshot import QueueItem, Snapshot
 from autoscaler.domain.standing import Hold, Scope, asks_for
 
 Decided = Iterable[Step | Held]
@@ -51,6 +52,7 @@ def scale_up(snapshot: Snapshot, fleet: Fleet) -> Plan:
         decided += keep_beacon(situation, controller)
         decided += bring_back_bound(situation, controller)
         decided += launch_for_queue(situation, controller, room)
+    decided = list(at_a_pace(situation.memory, decided, situation.now))
     return replace(_plan(situation, decided, situation.memory), remember=False)
 
 
@@ -86,7 +88,7 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
     decided += giveup.drained(situation, seen)
     decided += giveup.repairs(situation, seen)
     decided += giveup.unfinished(situation, seen)
-    decided = _thawed(situation, decided)
+    decided = list(at_a_pace(memory, _thawed(situation, decided), situation.now))
     failures = failed_boots(memory, snapshot.records, decided)
     return replace(_plan(situation, decided, remember(memory, situation, decided, failures)), boot_failures=failures)
 
@@ -199,6 +201,7 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
         return
     demand = situation.demands[controller]
     yield from _held_by_label(situation, controller)
+    yield from _held_unclear(situation, controller)
     for unmet in demand.unmet:
         yield Held(pool="", controller=controller, reason=unmet.reason, detail=f"{unmet.item.job}: {unmet.detail}")
     if view.quieting_down:
@@ -214,6 +217,7 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
     walk.keep_up()
     walk.hedge()
     yield from walk.uncordons
+    yield from walks.tried_again(situation, controller)
     yield from walk.steps()
     yield from walk.held.values()
 
@@ -223,6 +227,18 @@ def expected_starts(situation: Situation, controller: str) -> dict[int, tuple[st
     if not situation.snapshot.controllers[controller].complete:
         return {}
     return walks.walk_the_queue(situation, controller, Room(situation)).starts
+
+
+def _held_unclear(situation: Situation, controller: str) -> Iterable[Held]:
+    """Name what waits too long for something unknown, a line for each wording and label."""
+    alike: dict[tuple[str, str | None], list[QueueItem]] = {}
+    for item in (one.item for one in situation.demands[controller].unclear):
+        alike.setdefault((item.wait.unclear, item.asked_label), []).append(item)
+    for (words, label), items in alike.items():
+        first = max(items, key=lambda item: item.waiting_seconds)
+        longest = f"{first.job} for {first.waiting_seconds / 60:.0f} min"
+        detail = f"{len(items)} item{'s' * (len(items) > 1)} for {label or 'a label not told'}, {longest}: {words}"
+        yield Held(pool="", controller=controller, reason=Reason.UNCLEAR, detail=detail)
 
 
 def _held_by_label(situation: Situation, controller: str) -> Iterable[Held]:

@@ -1,13 +1,14 @@
 """Who waits for an executor, what could serve it, and which nodes are waited for by name."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
 from autoscaler.domain.model import Fleet, Pool
+from autoscaler.domain.numbers import UNHELPED_SECONDS
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.snapshot import ControllerView, Node, QueueItem, Record
 from autoscaler.domain.standing import Hold, Standing
@@ -40,21 +41,49 @@ class Unmet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unclear:
+    """An item that has waited too long for something that nobody here understands. ``free``: an executor that could take it is idle."""
+
+    item: QueueItem
+    free: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """The demand on one controller, in queue order."""
+    """The demand on one controller, in queue order; what has waited too long for something unknown comes first."""
 
     wants: tuple[Want, ...]
     unmet: tuple[Unmet, ...]
     pins: frozenset[str]  # nodes that some item waits for by name
     held: tuple[tuple[QueueItem, Hold], ...] = ()  # items that an operator holds by their label: no demand
+    unclear: tuple[Unclear, ...] = ()  # where an executor may help, the first of each label is a want, too
 
 
-def read_demand(view: ControllerView, fleet: Fleet, records: Iterable[Record], standing: Standing, *, recovering: bool) -> Demand:
-    """Resolve the queue of one controller. ``recovering``: it restarted lately, items that name a node wait for that very node."""
+def read_demand(
+    view: ControllerView,
+    fleet: Fleet,
+    records: Iterable[Record],
+    standing: Standing,
+    *,
+    recovering: bool,
+    unhelped: Collection[str] = (),
+) -> Demand:
+    """Resolve the queue of one controller. ``recovering``: it restarted lately, items that name a node wait for that very node.
+
+    ``unhelped``: items, as controller/id, beside which an executor stood free already.
+    """
     resolver = _Resolver(view, fleet, records)
     wants: list[Want] = []
     unmet: list[Unmet] = []
     held: list[tuple[QueueItem, Hold]] = []
+    unclear = [(item, want) for item in view.items if item.unclear and (want := resolver.waits_too_long(item))]
+    helped: set[str | None] = set()
+    for item, want in unclear:
+        label = item.asked_label
+        may_help = want.pools and not (recovering or resolver.is_free(want) or f"{view.name}/{item.id}" in unhelped)
+        if may_help and label not in helped and not standing.hold_on_label(label):
+            helped.add(label)
+            wants.append(want)
     for item in view.items:
         if not item.starved or (recovering and resolver.names_a_node(item)):
             continue
@@ -66,7 +95,20 @@ def read_demand(view: ControllerView, fleet: Fleet, records: Iterable[Record], s
             wants.append(resolved)
         else:
             unmet.append(resolved)
-    return Demand(wants=tuple(wants), unmet=tuple(unmet), pins=resolver.pins(), held=tuple(held))
+    return Demand(
+        wants=tuple(wants),
+        unmet=tuple(unmet),
+        pins=resolver.pins(),
+        held=tuple(held),
+        unclear=tuple(Unclear(item=item, free=resolver.is_free(want)) for item, want in unclear),
+    )
+
+
+def note_unhelped(known: Mapping[str, float], demands: Mapping[str, Demand], now: float) -> dict[str, float]:
+    """Remember beside which unclear items an executor stood free: another one would not help them either."""
+    unclear = {f"{name}/{one.item.id}": one for name, demand in demands.items() for one in demand.unclear}
+    kept = {key: at for key, at in known.items() if key in unclear and now - at < UNHELPED_SECONDS}
+    return {key: now for key, one in unclear.items() if one.free} | kept
 
 
 def explain_match(pool: Pool, fleet: Fleet, expression: LabelExpression) -> str | None:
@@ -135,6 +177,19 @@ class _Resolver:
         if names:
             return self._by_names(item, names)
         return self._without_label(item)
+
+    def waits_too_long(self, item: QueueItem) -> Want | None:
+        """What may serve an unclear item, by the label that its job tells; None where it has not waited longer than anybody should."""
+        text = item.asked_label
+        known = text is not None and text not in self._nodes
+        expression, pools = self._expression(text) if known and text is not None else (None, ())
+        longest = min((pool.max_wait_seconds for pool in pools or self._pools), default=0.0)
+        return Want(item=item, pools=pools, expression=expression) if item.waiting_seconds >= longest else None
+
+    def is_free(self, want: Want) -> bool:
+        """Tell whether an executor that could take it is idle."""
+        free = (node for node in self._view.nodes if not node.offline and len(node.builds) < node.executors)
+        return want.expression is not None and any(want.expression.matches(node.labels) for node in free)
 
     def _by_names(self, item: QueueItem, names: tuple[str, ...]) -> Want | Unmet:
         found: dict[str, Pool] = {}

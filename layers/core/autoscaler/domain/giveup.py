@@ -8,6 +8,7 @@ from autoscaler.domain import cordons, looks, slots
 from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.bound import uncordon
 from autoscaler.domain.demand import starved_by_pool
+from autoscaler.domain.failing import cannot_come_back, keeps_failing
 from autoscaler.domain.looks import Condition, Seen
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Look
@@ -47,7 +48,7 @@ def drained(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminat
             continue
         if is_kept(situation, agent):
             yield _held(agent, Reason.KEPT, f"{agent.node.name} is kept for a person to look at: resume it, or terminate its instance")
-        elif agent.phase is Phase.RETIRING and starved.get(agent.record.controller, {}).get(agent.pool.name):
+        elif _may_come_back(situation, agent) and starved.get(agent.record.controller, {}).get(agent.pool.name):
             yield _held(agent, Reason.DEMAND_IS_BACK, f"{agent.node.name} is kept: items wait for its pool")
         elif agent.by_labels:
             yield _seal(situation, agent, seen)
@@ -84,6 +85,11 @@ def relabels(situation: Situation) -> Iterator[Relabel]:
 
 def _stays(situation: Situation, agent: Agent) -> bool:
     return agent.instance_ended or bool(situation.no_giving_up(agent.record.controller)) or situation.protected(agent)
+
+
+def _may_come_back(situation: Situation, agent: Agent) -> bool:
+    """Tell whether demand counts on it: what cannot be brought back goes, so that another one may come in its place."""
+    return agent.phase is Phase.RETIRING and not keeps_failing(cannot_come_back(situation.memory, agent))
 
 
 def is_drain_overdue(situation: Situation, agent: Agent) -> bool:
@@ -200,7 +206,7 @@ def _repairs(  # noqa: C901 - one branch a kind of leak
             case Condition.OVERDUE:
                 yield _terminate(agent, Reason.BOOT_TIMEOUT, f"not registered within {agent.pool.boot_timeout_seconds:g} s")
             case Condition.NODELESS:
-                yield _terminate(agent, Reason.NODE_GONE, f"its node {agent.record.node} is not there any more")
+                yield _terminate(agent, Reason.NODE_GONE, _why_nodeless(agent))
             case Condition.STOPPED if agent.node is None or (agent.idle and not situation.protected(agent)):
                 yield _terminate(agent, Reason.INSTANCE_STOPPED, "it was stopped, an agent of ours never comes back from that")
             case Condition.ENDED if fact and agent.record.controller in situation.fleet.slot_controllers:
@@ -217,9 +223,16 @@ def _repairs(  # noqa: C901 - one branch a kind of leak
     yield from take_in(situation, facts)
 
 
+def _why_nodeless(agent: Agent) -> str:
+    if agent.record.trouble:
+        return f"its node {agent.record.node} could not be made: {agent.record.trouble}"
+    return f"its node {agent.record.node} is not there any more"
+
+
 def _why_lost(situation: Situation, agent: Agent, fact: Look) -> tuple[Reason, str]:
     if agent.record.instance_id not in situation.memory.connected:
-        return Reason.BOOT_TIMEOUT, f"registered, and not connected within {agent.pool.boot_timeout_seconds:g} s"
+        trouble = f": {agent.record.trouble}" if agent.record.trouble else ""
+        return Reason.BOOT_TIMEOUT, f"registered, and not connected within {agent.pool.boot_timeout_seconds:g} s{trouble}"
     return Reason.DISCONNECTED, f"disconnected for {(situation.now - fact.first_at) / 60:.0f} min"
 
 

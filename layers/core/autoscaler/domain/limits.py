@@ -16,6 +16,12 @@ def unrecorded(snapshot: Snapshot) -> tuple[Instance, ...]:
     return tuple(i for i in snapshot.instances if i.id not in known and i.launch not in under_way and not i.state.ended)
 
 
+def unread_elsewhere(snapshot: Snapshot) -> int:
+    """Count what our state has and cannot read, and EC2 does not list: records, and launches of one agent at least."""
+    listed, launches = {i.id for i in snapshot.instances}, {i.launch for i in snapshot.instances}
+    return len(snapshot.unread_records - listed) + len(snapshot.unread_launches - launches)
+
+
 def missing_of(intent: Intent) -> int:
     """How many agents an intent may still bring: none once it is settled."""
     return max(0, intent.count - len(intent.instances)) if intent.open else 0
@@ -25,6 +31,7 @@ def launched_lately(snapshot: Snapshot, memory: Memory) -> int:
     """Count the launches of the last hour: agents that have a record, those that had one, and those still asked for."""
     since = snapshot.taken_at - HOUR_SECONDS
     recorded = sum(record.launched_at > since for record in snapshot.records)
+    recorded += sum(instance.launched_at > since for instance in snapshot.instances if instance.id in snapshot.unread_records)
     gone = sum(launched_at > since for launched_at in memory.launches_gone)
     return recorded + gone + sum(missing_of(intent) for intent in snapshot.intents)
 

@@ -98,6 +98,7 @@ class Breaker:
     failures: int
     until_at: float = 0.0
     failed: tuple[str, ...] = ()  # the latest of them, by instance id: each counts once
+    why: str = ""  # what kept the last one from becoming an agent, where Jenkins said so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,16 @@ class Missing:
 
     since_at: float
     asked_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """A step in Jenkins that failed each time it was tried: so often in a row, the first and the last time, and why the last time."""
+
+    times: int
+    since_at: float
+    tried_at: float
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +155,8 @@ class Memory:
     draining_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
     stuck: Mapping[str, Stuck] = field(default_factory=dict)  # by instance id
     missing: Mapping[str, Missing] = field(default_factory=dict)  # by instance id
+    failing: Mapping[str, Failing] = field(default_factory=dict)  # steps in Jenkins, by what they do to which node
+    unhelped: Mapping[str, float] = field(default_factory=dict)  # since when an executor stood free beside an item, by controller/item
     owed: Mapping[str, str] = field(default_factory=dict)  # class of the mark that is to be set again, by instance id
     proven: Mapping[str, str] = field(default_factory=dict)  # launch template version that was seen to boot, by pool
     taken: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # when agents were taken within the hour, by class/pool

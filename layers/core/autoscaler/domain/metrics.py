@@ -7,6 +7,7 @@ from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.breakers import is_tripped
 from autoscaler.domain.datum import COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one
 from autoscaler.domain.demand import starved_by_pool
+from autoscaler.domain.failing import keeps_failing
 from autoscaler.domain.giveup import is_drain_overdue
 from autoscaler.domain.learning import Lesson
 from autoscaler.domain.marks import MarkClass
@@ -27,8 +28,18 @@ _WORST = re.compile("QueueWait|AgentsLimitUsedPercent|NodeFailureStreak|(Agent|C
 # Who watches these takes none for no data.
 _TOLD_WHEN_ANY = frozenset(
     {
-        *("AgentsInQuarantine", "AgentsStuck", "BreakersOpen", "BuildsOverdue", "ControllersUnread", "ControllerExecutorsBusy"),
-        *("DrainsOverdue", "HoldsActive", "NodeFailureStreak", "OverridesActive", "QueueUnservable"),
+        *("AgentsInQuarantine", "AgentsStuck", "BreakersOpen", "BuildsOverdue", "ControllersUnread", "ControllersWithoutJobs"),
+        "ControllerExecutorsBusy",
+        *(
+            "DrainsOverdue",
+            "HoldsActive",
+            "NodeFailureStreak",
+            "OverridesActive",
+            "QueueUnclear",
+            "QueueUnservable",
+            "StateUnread",
+            "StepsFailing",
+        ),
     }
 )
 
@@ -56,6 +67,7 @@ def _controller_data(situation: Situation, view: ControllerView, healths: Health
     yield from health_of_controller(view, healths, dimensions)
     if view.complete:
         yield one("QueueLength", len(view.items), COUNT, dimensions)
+        yield one("QueueUnclear", len(situation.demands[view.name].unclear), COUNT, dimensions)
         yield one("QueueUnservable", len(situation.demands[view.name].unmet), COUNT, dimensions)
 
 
@@ -156,6 +168,9 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     yield one("AgentsInQuarantine", quarantined, COUNT, dimensions)
     yield one("UsdMonth", situation.memory.month.usd, NONE, dimensions)
     yield one("UsdMonthUsedPercent", 100.0 * situation.memory.month.usd / limits.max_usd_per_month, PERCENT, dimensions)
+    yield one("ControllersWithoutJobs", sum(not view.shows_jobs for view in situation.views()), COUNT, dimensions)
+    yield one("StateUnread", len(situation.snapshot.unread), COUNT, dimensions)
+    yield one("StepsFailing", sum(keeps_failing(failing) for failing in situation.memory.failing.values()), COUNT, dimensions)
     yield one("AgentsStuck", len(situation.memory.stuck), COUNT, dimensions)
     yield one("BreakersOpen", sum(is_tripped(breaker) for breaker in situation.memory.breakers.values()), COUNT, dimensions)
     yield one("LaunchRateUsedPercent", 100.0 * room.launched / limits.max_launches_per_hour, PERCENT, dimensions)

@@ -42,6 +42,13 @@ BREAKER_SECONDS, BREAKER_AT_MOST_SECONDS = 300.0, 3600.0
 FAILED_BOOTS_KEPT = 20
 # EC2 does not let us terminate it (protected): a person must act, and finds out by the alarm. Asking each minute changes nothing.
 STUCK_TRY_AGAIN_SECONDS = 3600.0
+# Jenkins may refuse a step once by chance; so often in a row it lacks a right, or something is in its way. It is then tried at this pace.
+FAILING_TRIES = 3
+FAILING_TRY_AGAIN_SECONDS = 300.0
+# An item that waits for something unknown beside a free executor is not helped by another one; after so long one is tried again.
+UNHELPED_SECONDS = 6 * 3600.0
+# A failing step that nobody has wanted for so long is over.
+FAILING_FORGOTTEN_SECONDS = 900.0
 # Agents taken because a machine, a template or an age is not what it should be, at most this share of a pool an hour.
 TAKEN_SHARE = 0.2
 TAKEN_AT_LEAST = 1
@@ -68,6 +75,8 @@ ASSUMED_DURATION_SECONDS = 600.0
 MINIMUM_BILLED_SECONDS = 60.0
 # With less time left in the invocation than this, no step is begun.
 STEP_RESERVE_SECONDS = 10.0
+# A step in Jenkins is up to three small calls; one that takes longer than this leaves its controller to the next pass.
+SLOW_STEP_SECONDS = 8.0
 # The schedule's interval.
 MINUTE_SECONDS = 60.0
 # Looking several times a minute, no look is begun with less time left than this: it could not act any more.

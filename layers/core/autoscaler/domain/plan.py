@@ -164,11 +164,12 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootFailure:
-    """An instance of which no agent ever connected; what it has to say for itself is worth keeping."""
+    """An instance of which no agent ever connected; what it has to say for itself is worth keeping. ``why``: where we know it."""
 
     controller: str
     pool: str
     instance_id: str
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from autoscaler.domain.agents import Agent
-from autoscaler.domain.limits import HOUR_SECONDS, launched_lately, missing_of, unrecorded
+from autoscaler.domain.limits import HOUR_SECONDS, launched_lately, missing_of, unread_elsewhere, unrecorded
 from autoscaler.domain.model import Fleet, Offering, Pool
 from autoscaler.domain.numbers import MONTH_RESERVE_SECONDS
 from autoscaler.domain.reasons import Reason
@@ -35,6 +35,7 @@ class Room:
         self.launched = launched_lately(snapshot, memory)
         self._rate = sum(record.usd_per_hour for record in records)
         self._rate += sum(missing_of(intent) * intent.usd_per_hour for intent in open_intents)
+        self.agents += unread_elsewhere(snapshot)
         for instance in unrecorded(snapshot):
             self._count(instance, fleet)
         self._month = memory.month.usd + self._rate * MONTH_RESERVE_SECONDS / HOUR_SECONDS

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from autoscaler.domain.agents import Agent, Phase, join_agents
 from autoscaler.domain.breakers import note_connected
-from autoscaler.domain.demand import Demand, read_demand, starved_by_pool
+from autoscaler.domain.demand import Demand, note_unhelped, read_demand, starved_by_pool
+from autoscaler.domain.failing import still_failing
 from autoscaler.domain.foresight import Foreseen, foresee
 from autoscaler.domain.limits import meter, missing_of
 from autoscaler.domain.lives import in_grace, is_recovering, next_lives, waits_to_resume
@@ -108,7 +109,7 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
         view.name: is_recovering(memory.lives.get(view.name), now) or _restarted(memory, view) for view in snapshot.controllers.values()
     }
     demands = {
-        view.name: read_demand(view, fleet, snapshot.records, standing, recovering=recovering[view.name])
+        view.name: read_demand(view, fleet, snapshot.records, standing, recovering=recovering[view.name], unhelped=memory.unhelped.keys())
         for view in snapshot.controllers.values()
     }
     boots, booted = _boots(memory, agents)
@@ -129,6 +130,8 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
         month=meter(memory.month, snapshot.living, now),
         cool_offs={key: c for key, c in memory.cool_offs.items() if now - c.until_at < 3600.0},
         draining_since=_since(memory.draining_since, (agent for agent in agents if agent.mark), now),
+        unhelped=note_unhelped(memory.unhelped, demands, now),
+        failing=still_failing(memory.failing, snapshot.controllers.values(), now),
         stuck={instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id in living},
         missing=missing,
         proven={**memory.proven, **_proven(snapshot, agents, versions)},

@@ -98,8 +98,8 @@ def free_left_slot(controller: str, pool: str, node: str, mark: Mark) -> FreeSlo
 
 def left_offline(situation: Situation) -> Iterator[tuple[str, Node, Mark]]:
     """Find slots that carry our mark though no record and no living instance has them: the state was lost, or a pass cut off."""
-    if not situation.fleet.slot_controllers:
-        return
+    if not situation.fleet.slot_controllers or situation.snapshot.unread_records:
+        return  # a record that cannot be read may have any slot
     recorded = {(record.controller, record.node) for record in situation.snapshot.records if record.state is not RecordState.GONE}
     named = {(instance.controller, instance.node) for instance in situation.snapshot.instances if not instance.state.ended}
     known = recorded | named

@@ -20,6 +20,7 @@ class Wait:
     label: str | None = None  # Jenkins' normalised text
     named: str | None = None  # a label or the only node that has it: Jenkins does not say which
     nodes: tuple[str, ...] = ()  # nodes that it would take if they were online
+    unclear: str = ""  # Jenkins' words, where nobody here knows what they mean: plugins have their own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,11 @@ class QueueItem:
     def starved(self) -> bool:
         """It waits for an executor and for nothing else."""
         return self.buildable and self.wait.for_executor
+
+    @property
+    def unclear(self) -> bool:
+        """It is free to run, and waits for something that nobody here understands."""
+        return self.buildable and bool(self.wait.unclear)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +111,7 @@ class ControllerView:
     set_aside: tuple[str, ...]  # what could not be understood, a line each
     response_seconds: float
     version: tuple[int, ...] = ()  # of Jenkins; () where it was not told
+    shows_jobs: bool = True  # False: not a single one. Without Job/Read the queue looks empty
 
     @property
     def complete(self) -> bool:
@@ -191,6 +198,7 @@ class Record:
     labels: tuple[str, ...] = ()  # that its node was made with; none for a slot, whose labels are its operator's
     exclusive: bool = True  # the mode that its node was made with
     cordon: str = ""  # our mark, where its labels were taken for it
+    trouble: str = ""  # why its node could not be made, or its secret not be read, when it last asked
 
 
 class IntentState(StrEnum):
@@ -242,6 +250,17 @@ class Snapshot:
     look_every_seconds: float = MINUTE_SECONDS
     unknown_alone: frozenset[str] = frozenset()  # long missing instances that EC2 did not know when it was asked for each of them alone
     ended_runs: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by controller: runs asked for after a restart that have ended
+    unread: tuple[str, ...] = ()  # of our own state: names of what is there and cannot be read
+
+    @cached_property
+    def unread_records(self) -> frozenset[str]:
+        """Ids of the instances whose record cannot be read: they are taken to be alive, and nothing is done to them."""
+        return frozenset(name.removeprefix("record#") for name in self.unread if name.startswith("record#"))
+
+    @cached_property
+    def unread_launches(self) -> frozenset[str]:
+        """Ids of the launches that cannot be read: their instances are taken to be alive, and nothing is done to them."""
+        return frozenset(name.removeprefix("intent#") for name in self.unread if name.startswith("intent#"))
 
     @cached_property
     def states(self) -> Mapping[str, InstanceState]:

@@ -83,6 +83,13 @@ class Standing:
         return next((hold for hold in held if asks_for(label, hold.name)), None)
 
 
+def unknown_orders(version: int) -> Standing:
+    """Stand for orders that cannot be read: nobody knows what is on hold, so that everything is until somebody resumes."""
+    reason = "what operators have ordered cannot be read; resume the fleet, and order anew what should stand"
+    everything = Hold(scope=Scope.FLEET, name="", since_at=0.0, until_at=None, by="autoscaler", reason=reason)
+    return Standing(version=version, holds=(everything,))
+
+
 def asks_for(expression: str | None, label: str) -> bool:
     """Tell whether an expression is this label or expression, or mentions it as one that is wanted."""
     if expression is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from autoscaler.domain.agents import Phase
 from autoscaler.domain.demand import starved_by_pool
+from autoscaler.domain.failing import keeps_failing, told
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.room import Room
 from autoscaler.domain.situation import Situation
@@ -29,11 +30,19 @@ class PoolStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """The whole fleet. ``problems``: of controllers that could not be read completely."""
+    """The whole fleet. ``problems``: of controllers that could not be read completely; ``failing``: steps in Jenkins that keep failing.
+
+    ``without_jobs``: controllers that show not a single job, as they do without Job/Read. ``unread``: what our own state has and
+    this version cannot read.
+    """
 
     pools: tuple[PoolStatus, ...]
     problems: Mapping[str, str]
+    failing: tuple[str, ...]
+    without_jobs: tuple[str, ...]
+    unread: tuple[str, ...]
     unservable: int
+    unclear: int
     agents: int
     max_agents: int
     launches_in_the_hour: int
@@ -50,6 +59,10 @@ def status_of(situation: Situation) -> Status:
     return Status(
         pools=tuple(_pools(situation)),
         problems={view.name: view.problem or "" for view in situation.views() if not view.complete},
+        failing=tuple(told(key, one, situation.now) for key, one in sorted(situation.memory.failing.items()) if keeps_failing(one)),
+        without_jobs=tuple(view.name for view in situation.views() if not view.shows_jobs),
+        unread=situation.snapshot.unread,
+        unclear=sum(len(demand.unclear) for demand in situation.demands.values()),
         unservable=sum(len(demand.unmet) for demand in situation.demands.values()),
         agents=room.agents,
         max_agents=limits.max_agents,

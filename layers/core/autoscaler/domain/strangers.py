@@ -60,8 +60,10 @@ def node_named_after(situation: Situation, controller: str, instance_id: str) ->
 
 def _strays(situation: Situation) -> Iterator[Instance]:
     """Instances with our tags and no record, on a controller that could be read: whether they have a node is known."""
-    known = {record.instance_id for record in situation.snapshot.records}
+    known = {record.instance_id for record in situation.snapshot.records} | situation.snapshot.unread_records
     for instance in situation.snapshot.instances:
+        if instance.launch in situation.snapshot.unread_launches:
+            continue
         if instance.id in known or instance.state.ended or situation.no_giving_up(instance.controller):
             continue
         if instance.pool in situation.fleet.pools:
@@ -95,7 +97,8 @@ def _orphans(situation: Situation) -> Iterator[tuple[str, Node, str]]:
             instance_id = described_instance(situation.fleet, node.name, node.description)
             if instance_id is None or (view.name, node.name) in recorded or not node.offline or _marked_by_a_person(situation, node):
                 continue
-            fate = situation.snapshot.fates.get(instance_id)
+            unread = instance_id in situation.snapshot.unread_records  # it has a record, whatever that says
+            fate = None if unread else situation.snapshot.fates.get(instance_id)
             left = node.idle and not node.builds
             if fate is InstanceState.TERMINATED or (fate is InstanceState.NOT_FOUND and instance_id in situation.forgotten and left):
                 yield view.name, node, instance_id

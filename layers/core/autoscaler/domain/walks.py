@@ -1,8 +1,13 @@
 """The walk over one controller's queue, put together from what the pass has seen."""
 
+from collections.abc import Iterator
+
 from autoscaler.domain.agents import Phase
-from autoscaler.domain.bound import bound
+from autoscaler.domain.bound import bound, uncordon
+from autoscaler.domain.failing import cannot_come_back
 from autoscaler.domain.launch import LaunchWalk
+from autoscaler.domain.plan import Uncordon
+from autoscaler.domain.reasons import Reason
 from autoscaler.domain.room import Room
 from autoscaler.domain.situation import Situation
 from autoscaler.domain.slots import slots_left
@@ -24,9 +29,22 @@ def walk_the_queue(situation: Situation, controller: str, room: Room) -> LaunchW
         for pool in situation.pools_of(controller).values()
         for agent in pool.agents
         if agent.phase is Phase.RETIRING and not pool.on_hold and agent.record.instance_id not in kept and not agent.instance_ended
+        if not cannot_come_back(situation.memory, agent)
     ]
     walk.run(situation.demands[controller].wants, retiring)
     return walk
+
+
+def tried_again(situation: Situation, controller: str) -> Iterator[Uncordon]:
+    """Try again to bring back what could not be brought back, while jobs wait for its pool; nobody counts on it meanwhile."""
+    wanted = {pool.name for want in situation.demands[controller].wants if want.mature for pool in want.pools}
+    kept = {agent.record.instance_id for agent in bound(situation, controller)}
+    for name in sorted(wanted & situation.pools_of(controller).keys()):
+        pool = situation.pools[controller, name]
+        for agent in pool.agents:
+            comes_back = agent.phase is Phase.RETIRING and agent.record.instance_id not in kept and not agent.instance_ended
+            if comes_back and not pool.on_hold and cannot_come_back(situation.memory, agent):
+                yield uncordon(agent, Reason.DEMAND_IS_BACK, f"jobs wait for {name}, and it could not be brought back before")
 
 
 def begin(situation: Situation, controller: str, room: Room) -> LaunchWalk:
@@ -45,6 +63,8 @@ def begin(situation: Situation, controller: str, room: Room) -> LaunchWalk:
         recovering=situation.recovering(controller),
     )
     for agent in bound(situation, controller):
+        if cannot_come_back(situation.memory, agent):
+            continue
         for seconds in ready_slots(agent, learned, situation.now, runs):
             supply.add(Slot(agent.pool.name, seconds))
     return LaunchWalk(controller, pools, supply, room, learned, situation.now, runs, slots=slots_left(situation, controller))

@@ -27,6 +27,8 @@ def _of_controllers(situation: Situation) -> Iterator[str]:
             yield f"{view.name} could not be read completely: {view.problem}; nothing is given up or launched there"
         elif reason := situation.no_giving_up(view.name):
             yield f"nothing is given up on {view.name}: {reason}"
+        if not view.shows_jobs:
+            yield f"{view.name} shows not a single job: without Job/Read the queue looks empty"
 
 
 def _of_pool(situation: Situation, plans: Iterable[Plan], subject: str) -> Iterator[str]:
@@ -92,7 +94,8 @@ def _of_others(situation: Situation, controller: str, subject: str) -> Iterator[
         yield f"{_waits(item, controller)}; {hold.text(situation.now)}"
     for item in situation.snapshot.controllers[controller].items:
         if item.job == subject and not item.starved:
-            yield f"{subject} is in the queue of {controller}, and waits for something else than an executor"
+            words = f"; Jenkins says: {item.wait.unclear}" if item.unclear else ""
+            yield f"{subject} is in the queue of {controller}, and waits for something else than an executor{words}"
 
 
 def _of_want(situation: Situation, controller: str, want: Want, starts: dict[int, tuple[str, float]]) -> Iterator[str]:

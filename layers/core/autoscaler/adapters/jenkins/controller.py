@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from pydantic import ValidationError
@@ -21,11 +21,13 @@ from autoscaler.adapters.jenkins.parse import (
     read_queue,
     read_version,
 )
-from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThereError, RefusedRequestError
+from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThereError, RefusedCredentialsError, RefusedRequestError
 from autoscaler.domain.model import NodeSpec
 from autoscaler.domain.results import BuildResult
 from autoscaler.domain.snapshot import ControllerView, Health, Node
-from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, TransientError
+from autoscaler.errors import AutoscalerError, ConflictError, TransientError
+
+T = TypeVar("T")
 
 # All three GETs together; the rest of an invocation is for acting.
 LOOK_SECONDS = 15.0
@@ -60,26 +62,25 @@ class JenkinsController:
     def look(self) -> ControllerView:
         """See queue, nodes and state, the state last: a shutdown that began in between is then seen."""
         began = self._monotonic()
+
+        def read(session: JenkinsSession) -> tuple[Answer, Answer, Answer]:
+            session.allow_seconds(LOOK_SECONDS - (self._monotonic() - began))
+            try:
+                queue = session.get("queue/api/json", QUEUE_TREE)
+                computers = session.get("computer/api/json", COMPUTER_TREE)
+                return queue, computers, session.get("api/json", ROOT_TREE)
+            finally:
+                session.allow_seconds(None)
+
         try:
-            session = self._session()
-            session.allow_seconds(LOOK_SECONDS)
-            queue = session.get("queue/api/json", QUEUE_TREE)
-            computers = session.get("computer/api/json", COMPUTER_TREE)
-            root = session.get("api/json", ROOT_TREE)
-            view = self._view(queue, computers, root, began)
+            return self._view(*self._ask(read), began)
         except AutoscalerError as error:
-            view = ControllerView.of_nothing(self._name, f"{type(error).__name__}: {error}", self._monotonic() - began)
-            if isinstance(error, ConfigError):
-                self._connected = None  # the secret may have been rotated: read it again the next time
-        finally:
-            if self._connected is not None:
-                self._connected.allow_seconds(None)
-        return view
+            return ControllerView.of_nothing(self._name, f"{type(error).__name__}: {error}", self._monotonic() - began)
 
     def node(self, name: str) -> Node | None:
         """Read one node now."""
         try:
-            answer = self._session().get(f"computer/{quote(name, safe='')}/api/json", NODE_FIELDS)
+            answer = self._get(f"computer/{quote(name, safe='')}/api/json", NODE_FIELDS)
         except NotThereError:
             return None
         try:
@@ -98,8 +99,8 @@ class JenkinsController:
     def set_labels(self, name: str, labels: Collection[str], *, exclusive: bool) -> None:
         """Edit the node's own document, of which Jenkins keeps the offline mark a part: one that is marked is left as it is."""
         path = f"computer/{quote(name, safe='')}/config.xml"
-        document = relabelled(self._session().get(path).body, labels, exclusive=exclusive)
-        self._session().post_xml(path, document)
+        document = relabelled(self._get(path).body, labels, exclusive=exclusive)
+        self._ask(lambda session: session.post_xml(path, document))
 
     def create_node(self, spec: NodeSpec) -> None:
         """Create a node that waits for an inbound agent over WebSocket."""
@@ -119,7 +120,7 @@ class JenkinsController:
         }
         names = {"name": spec.name, "type": _AGENT_TYPE}
         try:
-            self._session().post("computer/doCreateItem", names, {**names, "json": json.dumps(form)})
+            self._ask(lambda session: session.post("computer/doCreateItem", names, {**names, "json": json.dumps(form)}))
         except RefusedRequestError as error:
             if "already exists" in str(error):
                 raise ConflictError(f"node {spec.name} exists already") from error
@@ -135,7 +136,7 @@ class JenkinsController:
     def cancel_item(self, item: int) -> bool:
         """Cancel it. Jenkins answers 404 for an item it does not know (for one that left within minutes 500: that reads as a failure)."""
         try:
-            self._session().post("queue/cancelItem", {"id": str(item)})
+            self._ask(lambda session: session.post("queue/cancelItem", {"id": str(item)}))
         except NotThereError:
             return False
         return True
@@ -143,36 +144,50 @@ class JenkinsController:
     def result(self, run: str) -> BuildResult | None:
         """Ask the run itself: one small answer."""
         try:
-            return read_result(self._session().get(f"{run}/api/json", RESULT_TREE).json())
+            return read_result(self._get(f"{run}/api/json", RESULT_TREE).json())
         except NotThereError:
             return None
 
     def has_ended(self, run: str) -> bool:
         """Ask the run itself. One that is not shown may have been deleted, or hidden from this account: that proves nothing."""
         try:
-            return read_has_ended(self._session().get(f"{run}/api/json", RESULT_TREE).json())
+            return read_has_ended(self._get(f"{run}/api/json", RESULT_TREE).json())
         except NotThereError:
             return False
 
     def health(self) -> dict[str, Health]:
         """One GET for all nodes; without Agent/Connect the monitors are empty."""
-        return read_health(self._session().get("computer/api/json", HEALTH_TREE).json())
+        return read_health(self._get("computer/api/json", HEALTH_TREE).json())
 
     def sees_jobs(self) -> bool:
         """Ask for the first one."""
-        root = self._session().get("api/json", "jobs[name]{0,1}").json()
+        root = self._get("api/json", "jobs[name]{0,1}").json()
         return isinstance(root, dict) and bool(root.get("jobs"))
 
     def agent_secret(self, name: str) -> str:
         """Read it from the file that a person would download; the REST API does not tell it."""
-        answer = self._session().get(f"computer/{quote(name, safe='')}/jenkins-agent.jnlp")
+        answer = self._get(f"computer/{quote(name, safe='')}/jenkins-agent.jnlp")
         found = _SECRET.search(answer.body)
         if found is None:
             raise TransientError(f"node {name}: its jenkins-agent.jnlp holds no secret")
         return found[1].decode()
 
     def _post(self, name: str, action: str, query: dict[str, str]) -> None:
-        self._session().post(f"computer/{quote(name, safe='')}/{action}", query)
+        self._ask(lambda session: session.post(f"computer/{quote(name, safe='')}/{action}", query))
+
+    def _get(self, path: str, tree: str | None = None) -> Answer:
+        return self._ask(lambda session: session.get(path, tree))
+
+    def _ask(self, call: Callable[[JenkinsSession], T]) -> T:
+        """Make a call; where the credentials are refused, read them again and make it once more.
+
+        A warm container keeps credentials for hours; the secret may have been rotated meanwhile. What was refused so was not done.
+        """
+        try:
+            return call(self._session())
+        except RefusedCredentialsError:
+            self._connected = None
+            return call(self._session())
 
     def _session(self) -> JenkinsSession:
         if self._connected is None:
@@ -204,4 +219,5 @@ class JenkinsController:
             set_aside=(*unread.values(), *items_aside),
             response_seconds=self._monotonic() - began,
             version=read_version(root.headers.get("X-Jenkins")),
+            shows_jobs=state.get("jobs") != [],
         )

@@ -24,8 +24,9 @@ NODE_FIELDS = (
     "oneOffExecutors[idle,currentExecutable[url]]"
 )
 COMPUTER_TREE = f"computer[{NODE_FIELDS}]"
-ROOT_TREE = "quietingDown,quietDownReason"
+ROOT_TREE = "quietingDown,quietDownReason,jobs[name]{0,1}"
 
+_WHY_KEPT = 200  # of a wording that is not understood, as many characters
 _NO_LIST = BeforeValidator(lambda value: value or [])
 _NO_TEXT = BeforeValidator(lambda value: value or "")
 
@@ -97,8 +98,8 @@ def read_queue(body: object, date: datetime, node_names: Collection[str]) -> tup
             continue
         wait = read_why(item.why)
         if wait is None and item.buildable and not item.pending:
-            aside.append(f"queue item {item.id}: unknown why {item.why[:200]!r}")
-        items.append(_queue_item(raw, item, wait or _unknown_wait(item.why, node_names), date))
+            aside.append(f"queue item {item.id}: unknown why {item.why[:_WHY_KEPT]!r}")
+        items.append(_queue_item(raw, item, wait or unknown_wait(item.why, node_names), date))
     return tuple(items), aside
 
 
@@ -166,12 +167,13 @@ def _name_of(raw: Any, key: str) -> str:
 
 def _stranger(raw: Any, node_names: Collection[str]) -> QueueItem:
     """Stand for an entry that was not understood: no demand, but whatever node it mentions may be what it waits for."""
-    wait = _unknown_wait(json.dumps(raw, ensure_ascii=False, default=str), node_names)
+    wait = unknown_wait(json.dumps(raw, ensure_ascii=False, default=str), node_names)
     return QueueItem(id=-1, job="", run="", label=None, labelless=False, wait=wait, buildable=False, waiting_seconds=0.0)
 
 
-def _unknown_wait(why: str, node_names: Collection[str]) -> Wait:
-    return Wait(for_executor=False, nodes=named_nodes(why, node_names))
+def unknown_wait(why: str, node_names: Collection[str]) -> Wait:
+    """Stand for a wording that is not understood: whatever node it mentions may be what it waits for."""
+    return Wait(for_executor=False, nodes=named_nodes(why, node_names), unclear=why[:_WHY_KEPT] or "(nothing)")
 
 
 def _queue_item(raw: Any, item: _Item, wait: Wait, date: datetime) -> QueueItem:

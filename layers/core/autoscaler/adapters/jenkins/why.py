@@ -23,7 +23,7 @@ _NOT_AN_EXECUTOR = re.compile(
     r"In the quiet period|Finished waiting|Build .*is (already )?in progress|A build is already in progress|Blocked by "
     r"|.*is about to shut down|(Up|Down)stream project |No workspace is available|Awaiting build to get a workspace"
     r"|We need to schedule a new build to get a workspace|Executor slot already in use|Exception evaluating"
-    r"|.* lacks permission to run on |\?\?\?"
+    r"|\?\?\?"
 )
 
 

@@ -1,0 +1,137 @@
+"""Time-lines of steps that Jenkins refuses again and again: nobody waits for them, and a person is told."""
+
+import pytest
+
+from autoscaler.control import operate
+from autoscaler.domain.marks import MarkClass
+from autoscaler.domain.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
+from autoscaler.domain.reasons import Reason
+from support.builders import a_mark, a_pool
+from support.timeline import Day
+from support.worlds import in_memory
+from workbench.truth import leaked_instances, leaked_nodes
+from workbench.world.faults import Fault
+from workbench.world.jenkins import Ended, Kind
+
+CONNECT, DISCONNECT, DELETE = (f"hudson.model.Computer.{right}" for right in ("Connect", "Disconnect", "Delete"))
+
+
+def a_day(**facts):
+    """Agents settle for longer than an invocation lasts: what is cordoned is still there a minute later."""
+    return Day(in_memory(a_pool("cpu", **({"idle_seconds": 120.0, "drain_settle_seconds": 60.0} | facts))))
+
+
+def tried(day, kind):
+    results = [r for report in day.fleet.reports for r in report.results if isinstance(r.step, kind)]
+    return [str(r.outcome) for r in results if r.outcome != "planned"]
+
+
+def now(day, name):
+    """What the last look said of it; nothing said is 0."""
+    last = day.fleet.metrics.published[-1][0]
+    return sum(value for at, datum in day.fleet.metrics.published if datum.name == name and at == last for value in datum.values)
+
+
+def refused(day):
+    """The account may not bring nodes online any more; an agent's secret is another call."""
+    toggle = day.jenkins.toggle
+    day.fleet.faces["main"].lacks.add(CONNECT)
+    return toggle
+
+
+def a_login_proxy(day):
+    day.fleet.faces["main"].login_at = "https://sso.example.org/authorize"
+
+
+def an_error(day):
+    day.fleet.faults.plan(Fault("jenkins toggleOffline", status=500, times=10**6))
+
+
+def a_proxy_that_swallows_what_is_posted(day):
+    """It answers as Jenkins does, and nothing comes of it."""
+    day.jenkins.toggle = lambda *_: None
+
+
+def one_that_retires(day):
+    day.minutes(2).queue(1, seconds=60.0)
+    while not day.done(Cordon):
+        day.minutes(1)
+    [name] = day.nodes()
+    return name
+
+
+@pytest.mark.parametrize("trouble", [refused, a_login_proxy, an_error, a_proxy_that_swallows_what_is_posted])
+def test_a_job_does_not_wait_for_an_agent_that_cannot_be_brought_back(trouble):
+    day = a_day()
+    one_that_retires(day)
+    trouble(day)
+    before = len(day.done(Launch))
+    [build] = day.queue(1, seconds=60.0)
+    day.minutes(2)
+    assert "failed" in tried(day, Uncordon)
+    assert len(day.done(Launch)) == before + 1
+    if trouble in {an_error, a_proxy_that_swallows_what_is_posted}:  # the others keep a new agent from registering, too
+        day.minutes(8)
+        assert build.started_at is not None
+
+
+def test_where_the_limit_is_reached_what_cannot_be_brought_back_makes_room():
+    """Of one node alone Jenkins tells its name instead of the label, and what is waited for by name is never given up."""
+    day = a_day(max_agents=2, idle_seconds=3600.0)
+    day.minutes(2).queue(2, seconds=60.0)
+    day.minutes(8)
+    for name in day.nodes():
+        day.jenkins.set_offline(name, a_mark(MarkClass.RETIRE).text, "autoscaler")
+    an_error(day)
+    [build] = day.queue(1, seconds=60.0)
+    day.minutes(15)
+    assert len(day.done(Terminate)) >= 1
+    assert build.ended is Ended.FINISHED
+
+
+def test_what_failed_once_comes_back_the_next_time():
+    day = a_day(max_agents=1)
+    name = one_that_retires(day)
+    day.fleet.faults.plan(Fault("jenkins toggleOffline", status=500))
+    [build] = day.queue(1, seconds=60.0)
+    day.minutes(3)
+    assert build.node == name
+    assert day.fleet.state.memory.failing == {}
+
+
+@pytest.mark.parametrize(("right", "kind"), [(DISCONNECT, Cordon), (DELETE, DeleteNode)])
+def test_a_step_without_its_right_is_held_after_three_tries_named_and_rings_until_the_right_is_given(right, kind):
+    day = a_day()
+    face = day.fleet.faces["main"]
+    face.lacks.add(right)
+    day.minutes(2).queue(1, seconds=60.0)
+    day.minutes(30)
+    refusals = tried(day, kind)
+    assert set(refusals) == {"failed"}
+    assert 3 < len(refusals) <= 3 + 24 // 5
+    assert now(day, "StepsFailing") == 1.0
+    assert {h.reason for report in day.fleet.reports[-8:] for h in report.plan.held} >= {Reason.KEEPS_FAILING}
+    [said] = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.turn()).failing
+    assert f"the account lacks {right}" in said
+    face.lacks.clear()
+    day.minutes(15)
+    assert now(day, "StepsFailing") == 0.0
+    assert (leaked_instances(day.world), leaked_nodes(day.world), day.agents(), day.nodes()) == ([], [], 0, [])
+
+
+def test_a_pipeline_that_waits_for_a_node_that_cannot_be_brought_back_gets_it_once_it_can():
+    day = a_day(idle_seconds=3600.0)
+    day.minutes(2)
+    [build] = day.queue(1, seconds=1200.0, kind=Kind.PIPELINE)
+    day.minutes(6)
+    [name] = day.nodes()
+    mark = f"autoscaler:f:operator:{day.fleet.turn().invocation}"
+    day.jenkins.set_offline(name, mark, "autoscaler")
+    day.jenkins.restart()
+    an_error(day)
+    day.minutes(12)
+    assert "failed" in tried(day, Uncordon)
+    assert build.ended is None
+    day.fleet.faults.planned.clear()
+    day.minutes(30)
+    assert build.ended is Ended.FINISHED

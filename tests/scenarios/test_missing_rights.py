@@ -1,0 +1,102 @@
+"""Time-lines of accounts that lack a right: neither money for nothing, nor silence."""
+
+import pytest
+
+from autoscaler.control import operate
+from autoscaler.domain.plan import Terminate
+from support.builders import a_pool
+from support.timeline import Day
+from support.worlds import in_memory
+from workbench.world.faults import Fault
+from workbench.world.jenkins import Ended
+
+CREATE, CONNECT, READ = "hudson.model.Computer.Create", "hudson.model.Computer.Connect", "hudson.model.Item.Read"
+
+
+def a_day(**facts):
+    return Day(in_memory(a_pool("cpu", **({"idle_seconds": 600.0, "boot_timeout_seconds": 300.0, "boot_seconds": 60.0} | facts))))
+
+
+def metric(day, name):
+    return [value for _, datum in day.fleet.metrics.published if datum.name == name for value in datum.values]
+
+
+def logged(day, event):
+    return [facts for name, facts in day.fleet.logged if name == event]
+
+
+def lacks(day, right):
+    day.fleet.faces["main"].lacks.add(right)
+
+
+@pytest.mark.parametrize("right", [CREATE, CONNECT])
+def test_an_agent_that_may_not_be_made_or_connected_is_a_failed_boot_and_the_breaker_names_the_right(right):
+    """48 instances were launched for one job in 50 minutes, and nobody was told."""
+    day = a_day()
+    day.minutes(2)
+    lacks(day, right)
+    [build] = day.queue(1)
+    day.minutes(120)
+    assert len(day.world.ec2.instances) <= 3 + 4
+    assert metric(day, "BreakersOpen")[-1] >= 1
+    breaker = day.fleet.state.memory.breakers["cpu"]
+    assert f"the account lacks {right}" in breaker.why
+    assert {f"ConfigError: Jenkins answered 403: the account lacks {right}"} == {facts["why"] for facts in logged(day, "boot_failed")}
+    day.fleet.faces["main"].lacks.clear()
+    day.minutes(75)
+    assert build.ended is Ended.FINISHED
+    assert day.fleet.state.memory.breakers == {}
+
+
+def test_any_lasting_failure_to_make_a_node_opens_the_breaker_and_is_told():
+    day = a_day()
+    day.minutes(2)
+    day.fleet.faults.plan(Fault("jenkins doCreateItem", status=500, times=10**6))
+    day.queue(1)
+    day.minutes(60)
+    assert len(day.world.ec2.instances) <= 3 + 3
+    [status] = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.turn()).pools
+    assert "Jenkins answered 500" in day.fleet.state.memory.breakers["cpu"].why
+    assert not status.paused or "Jenkins answered 500" in status.paused
+    assert "could not be made: TransientError: Jenkins answered 500" in day.done(Terminate)[-1].detail
+
+
+def test_what_failed_for_a_while_is_in_no_trouble_once_it_registered():
+    day = a_day()
+    day.minutes(2)
+    day.fleet.faults.plan(Fault("jenkins doCreateItem", status=500, times=2))
+    [build] = day.queue(1, seconds=60.0)
+    day.minutes(3)
+    [record] = day.fleet.state.records.values()
+    assert record.trouble == ""
+    day.minutes(3)
+    assert build.ended is Ended.FINISHED
+    assert day.fleet.state.memory.breakers == {}
+
+
+def test_without_the_right_to_see_jobs_every_pass_says_so():
+    day = a_day()
+    day.queue(1, seconds=60.0)
+    day.minutes(2)
+    assert logged(day, "no_job_shown") == []
+    lacks(day, READ)
+    day.fleet.logged.clear()
+    day.minutes(1)
+    assert [facts["controller"] for facts in logged(day, "no_job_shown")] == ["main"] * len(logged(day, "no_job_shown"))
+    assert len(logged(day, "no_job_shown")) >= 3  # measuring, scaling up, scaling down
+    assert metric(day, "ControllersWithoutJobs")[-1] == 1
+    assert operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.turn()).without_jobs == ("main",)
+    assert any("shows not a single job" in fact for fact in operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.turn(), "cpu"))
+
+
+def test_a_token_that_is_rotated_again_and_again_costs_nothing_though_each_function_has_its_own():
+    day = a_day()
+    day.fleet.rotate_token()
+    day.minutes(2)
+    builds = day.queue(3, seconds=60.0)
+    for _ in range(15):
+        day.fleet.rotate_token()
+        day.minutes(1)
+    assert {build.ended for build in builds} == {Ended.FINISHED}
+    assert day.failed == 0
+    assert [facts for event, facts in day.fleet.logged if event == "controller_incomplete"] == []
