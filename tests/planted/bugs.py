@@ -276,6 +276,13 @@ BUGS = (
         found_by=("tests/scenarios/test_faults.py::test_two_passes_never_act_at_once",),
     ),
     Bug(
+        name="an event that is delivered twice runs twice at once",
+        file="control/passes.py",
+        was='owner = f"{pass_id}/{ports.new_id()}"',
+        becomes="owner = pass_id",
+        found_by=("tests/scenarios/test_faults.py::test_an_event_that_is_delivered_twice_at_once_launches_once",),
+    ),
+    Bug(
         name="two instances get the same slot",
         file="adapters/dynamodb.py",
         was='return [self._put(_node_item(record), {"instance_id": {"S": record.instance_id}}, _free_or_of(record))]',

@@ -34,9 +34,12 @@ from autoscaler.ports import Controller, Ports
 _TERMINABLE = {RecordState.REQUESTED, RecordState.REGISTERED}
 
 
-def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, ends_at: float) -> Report:
-    """Take every step for which there is time, then save what to remember. ``ends_at``: the end of the invocation."""
-    hand = _Hand(ports, fleet, snapshot)
+def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, ends_at: float, holder: str = "") -> Report:
+    """Take every step for which there is time, then save what to remember.
+
+    ``ends_at``: the end of the invocation; ``holder``: the name the lease is held under, "" without it: then nothing can be launched.
+    """
+    hand = _Hand(ports, fleet, snapshot, holder)
     results: list[Result] = []
     for failure in plan.boot_failures:
         if ends_at - ports.clock() >= STEP_RESERVE_SECONDS:
@@ -91,7 +94,8 @@ def _note_asks(memory: Memory, fleet: Fleet, hand: "_Hand", now: float) -> Memor
 class _Hand:
     """Takes steps; knows which controllers stopped answering, to lose no more time on them."""
 
-    def __init__(self, ports: Ports, fleet: Fleet, snapshot: Snapshot) -> None:
+    def __init__(self, ports: Ports, fleet: Fleet, snapshot: Snapshot, holder: str) -> None:
+        self._holder = holder
         self._ports = ports
         self._fleet = fleet
         self._snapshot = snapshot
@@ -133,7 +137,7 @@ class _Hand:
                 assert_never(step)
 
     def _launch(self, step: Launch) -> Result:
-        result, setbacks = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._snapshot.pass_id)
+        result, setbacks = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._holder)
         self.setbacks += setbacks
         if result.outcome is Outcome.DONE:
             self.had.add(step.pool)

@@ -118,18 +118,22 @@ def one_pass(
     pass_id = f"{turn.pass_id}{part}"
     if turn.dry_run:
         return plan_only(ports, fleet, turn, decision, ports.ledger.read())
-    with _lease(ports, pass_id, turn):
+    with _lease(ports, pass_id, turn) as holder:
         book = ports.ledger.read()
         if settle_first(ports, fleet.pools, book):
             book = ports.ledger.read()
         snapshot = observe(ports, fleet, book, pass_id, turn.invocation)
         log_notes(ports, snapshot)
-        return apply(ports, fleet, snapshot, decision(snapshot, fleet), turn.ends_at)
+        return apply(ports, fleet, snapshot, decision(snapshot, fleet), turn.ends_at, holder)
 
 
 @contextmanager
-def _lease(ports: Ports, owner: str, turn: Turn) -> Iterator[None]:
-    """Hold the lease, polling each second while another pass has it."""
+def _lease(ports: Ports, pass_id: str, turn: Turn) -> Iterator[str]:
+    """Hold the lease, polling each second while another pass has it; yield the name it is held under.
+
+    AWS may deliver one event twice, with one request id: the name says which execution holds it, or two would.
+    """
+    owner = f"{pass_id}/{ports.new_id()}"
     patience = LEASE_WAIT_OF_A_PERSON_SECONDS if turn.by_a_person else LEASE_WAIT_SECONDS
     began_at = ports.clock()
     while not ports.lease.acquire(owner, now=ports.clock(), until=ports.clock() + LEASE_SECONDS):
@@ -139,6 +143,6 @@ def _lease(ports: Ports, owner: str, turn: Turn) -> Iterator[None]:
     try:
         if turn.ends_at - ports.clock() < STEP_RESERVE_SECONDS:
             raise DeadlineError("the lease came too late for this invocation")
-        yield
+        yield owner
     finally:
         ports.lease.release(owner)
