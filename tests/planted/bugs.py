@@ -283,6 +283,13 @@ BUGS = (
         found_by=("tests/scenarios/test_faults.py::test_an_event_that_is_delivered_twice_at_once_launches_once",),
     ),
     Bug(
+        name="the SDK sends a launch again by itself",
+        file="bootstrap.py",
+        was='return boto3.client("ec2", config=_SDK_ONCE)',
+        becomes='return boto3.client("ec2", config=_SDK)',
+        found_by=("tests/handlers/test_launching_once.py",),
+    ),
+    Bug(
         name="two instances get the same slot",
         file="adapters/dynamodb.py",
         was='return [self._put(_node_item(record), {"instance_id": {"S": record.instance_id}}, _free_or_of(record))]',

@@ -71,7 +71,7 @@ def stand(kind: str, fleet: Fleet | None = None, **accounts: Any) -> Iterator[St
             session = JenkinsSession(f"{server.url}/jenkins/main/", "u", "t", lambda: 0.0)
             client = aws_over_http("ec2", server)
         controller = JenkinsController("main", face.base, lambda: session, lambda: 0.0)
-        yield Stand(world, fleet, faults, face, controller, Ec2Compute(lambda: client, fleet), ec2_face, server)
+        yield Stand(world, fleet, faults, face, controller, Ec2Compute(lambda: client, fleet, lambda: client), ec2_face, server)
 
 
 def aws_over_http(service: Any, server: FaceServer) -> Any:

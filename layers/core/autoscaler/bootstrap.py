@@ -45,6 +45,9 @@ _SDK = Config(
     user_agent="jenkins-autoscaler",
 )
 
+# Of a launch, the next pass must know whether it was answered: what the SDK repeats by itself hides that.
+_SDK_ONCE = _SDK.merge(Config(retries={"mode": "standard", "total_max_attempts": 1}))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
@@ -79,6 +82,7 @@ def reset() -> None:
     requests_done.cache_clear()
     account.cache_clear()
     _client.cache_clear()
+    _launcher.cache_clear()
 
 
 @cache
@@ -90,7 +94,7 @@ def runtime() -> Runtime:
     namespace = os.environ.get("METRIC_NAMESPACE", "JenkinsFleet")
     ports = Ports(
         controllers=tuple(_controller(name, settings) for name in settings.controllers),
-        compute=Ec2Compute(partial(_client, "ec2"), fleet),
+        compute=Ec2Compute(partial(_client, "ec2"), fleet, _launcher),
         ledger=state,
         notebook=state,
         lease=state,
@@ -138,6 +142,11 @@ def requests_done() -> DynamoDBPersistenceLayer:
 @cache
 def _client(service: str) -> Any:
     return boto3.client(service, config=_SDK)  # type: ignore[call-overload]
+
+
+@cache
+def _launcher() -> Any:
+    return boto3.client("ec2", config=_SDK_ONCE)
 
 
 def _controller(name: str, settings: FleetSettings) -> JenkinsController:

@@ -35,11 +35,15 @@ _SERVER_ERROR = 500
 
 
 class Ec2Compute:
-    """Agents of one fleet. ``client`` makes the client at the first use."""
+    """Agents of one fleet. ``client`` makes the client at the first use; ``launcher`` makes one that sends a call once only.
 
-    def __init__(self, client: Callable[[], EC2Client], fleet: Fleet) -> None:
+    A launch that the SDK repeats by itself may be refused the second time and have taken effect the first: it would be launched again.
+    """
+
+    def __init__(self, client: Callable[[], EC2Client], fleet: Fleet, launcher: Callable[[], EC2Client]) -> None:
         """Keep whose agents these are."""
         self._client = client
+        self._launcher = launcher
         self._fleet = fleet
 
     def instances(self) -> tuple[Instance, ...]:
@@ -126,7 +130,7 @@ class Ec2Compute:
     def launch(self, request: str) -> LaunchAnswer:
         """Send a composed request, and sort what comes back by what it means."""
         try:
-            answer = self._client().create_fleet(**json.loads(request))
+            answer = self._launcher().create_fleet(**json.loads(request))
         except ClientError as error:
             raise _launch_error(error) from error
         except BotoCoreError as error:
