@@ -82,6 +82,7 @@ class Ec2:
     capacity: dict[str, int] = field(default_factory=dict)
     lag_seconds: float = 0.0
     refuse: tuple[str, str] | None = None  # code and message of every CreateFleet
+    forgets_tokens: bool = False  # a request that is repeated is a new one
     template_versions: dict[str, int] = field(default_factory=dict)  # the default and latest one by name; unlisted: 1
     template_data: dict[str, dict[str, Any]] = field(default_factory=dict)  # what they say, where it matters
     physics: Physics = CALM
@@ -104,7 +105,7 @@ class Ec2:
             raise Ec2Error(*(self.refuse or _WOULD_HAVE))
         spelled = json.dumps(request, sort_keys=True)
         token = request["ClientToken"]
-        if token in self._tokens:
+        if token in self._tokens and not self.forgets_tokens:
             known, answer = self._tokens[token]
             if known != spelled:
                 raise Ec2Error("IdempotentParameterMismatch", "The client token was used with other parameters")
