@@ -248,6 +248,20 @@ BUGS = (
         found_by=("tests/scenarios/test_faults.py::test_a_lost_launch_that_no_list_shows_yet_is_sent_again_with_the_same_token",),
     ),
     Bug(
+        name="a launch is sent again before EC2 lists what it launched",
+        file="control/launches.py",
+        was="    elif age < LISTED_AFTER_SECONDS:\n        return\n",
+        becomes="",
+        found_by=("tests/scenarios/test_lost_launches.py",),
+    ),
+    Bug(
+        name="a launch that was met in part is sent again",
+        file="control/launches.py",
+        was="if mine and (len(mine) >= intent.count or age >= LISTED_AFTER_SECONDS):",
+        becomes="if mine and (len(mine) >= intent.count or age >= RESEND_LAUNCH_SECONDS):",
+        found_by=("tests/scenarios/test_lost_launches.py",),
+    ),
+    Bug(
         name="a launch that never came to be keeps its reservation for ever",
         file="control/launches.py",
         was="    elif now - intent.empty_look_at >= SECOND_LOOK_SECONDS:\n",

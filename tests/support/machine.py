@@ -49,6 +49,7 @@ class AnythingHappens(RuleBasedStateMachine):
         self.fleet = in_memory(*pools(), seed=seed, slots=SLOTS if slots else None, physics=physics, max_agents=8)
         self.world, self.jenkins = self.fleet.world, self.fleet.world.controllers["main"]
         self.world.ec2.lag_seconds = lag
+        self.world.ec2.forgets_tokens = self.chance.random() < 0.5
         self.share = 0.0
         self.minutes(3)
 

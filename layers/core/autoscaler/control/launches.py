@@ -1,7 +1,7 @@
 """Launching exactly once: written down, sent, settled. Whatever fails or is cut off, the next pass knows what to do.
 
-- written: the call may not have been made; sent: it was, and its answer is not known. Both are looked for by tag first, and
-  sent again, the same bytes, while EC2 still knows the token: it answers with what it did the first time.
+- written: the call may not have been made; sent: it was, and its answer is not known. Both are looked for by tag. Only what no
+  list shows, by when it must have, is sent again, the same bytes with the same token: EC2 may not know that token any more.
 - settled: every instance of it has a record. What was asked for and not got is a new launch with a new token.
 """
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.model import Pool
 from autoscaler.domain.numbers import (
+    LISTED_AFTER_SECONDS,
     REQUESTS_REMEMBERED_SECONDS,
     RESEND_LAUNCH_SECONDS,
     SECOND_LOOK_SECONDS,
@@ -130,12 +131,14 @@ def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None) -> Non
 def _recover(ports: Ports, pool: Pool, intent: Intent, listed: Iterable[Instance], *, on_hold: bool) -> None:
     mine = [instance for instance in listed if instance.launch == intent.id]
     now = ports.clock()
-    young = now - intent.created_at < RESEND_LAUNCH_SECONDS
-    if mine and (len(mine) >= intent.count or not young):
+    age = now - intent.created_at
+    if mine and (len(mine) >= intent.count or age >= LISTED_AFTER_SECONDS):
         settle(ports, pool, intent, _as_answer(mine))
-    elif young:
+    elif age < LISTED_AFTER_SECONDS:
+        return
+    elif age < RESEND_LAUNCH_SECONDS:
         if not on_hold:
-            _send_again(ports, pool, intent, mine)
+            _send_again(ports, pool, intent)
     elif intent.empty_look_at is None:
         _advance(ports, intent, replace(intent, empty_look_at=now))
     elif now - intent.empty_look_at >= SECOND_LOOK_SECONDS:
@@ -143,16 +146,13 @@ def _recover(ports: Ports, pool: Pool, intent: Intent, listed: Iterable[Instance
         _advance(ports, intent, replace(intent, state=IntentState.SETTLED))
 
 
-def _send_again(ports: Ports, pool: Pool, intent: Intent, mine: list[Instance]) -> None:
+def _send_again(ports: Ports, pool: Pool, intent: Intent) -> None:
     """Ask with the same token: EC2 answers with what it did, or does it now for the first time."""
     sent = intent if intent.state is IntentState.SENT else _advance(ports, intent, replace(intent, state=IntentState.SENT))
     try:
         settle(ports, pool, sent, ports.compute.launch(sent.request))
-    except MismatchError:
-        if mine:
-            settle(ports, pool, sent, _as_answer(mine))
-    except (UnansweredError, LaunchRefusedError) as error:
-        # A refusal now says nothing of the first time. It stays open, and is settled by tag when it is old.
+    except (UnansweredError, MismatchError, LaunchRefusedError) as error:
+        # A refusal now says nothing of the first time. It stays open, and is settled by tag.
         ports.log("launch_still_open", intent=intent.id, error=str(error))
 
 

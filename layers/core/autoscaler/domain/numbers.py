@@ -19,6 +19,9 @@ FORGOTTEN_ASK_AGAIN_SECONDS = 600.0
 FORGOTTEN_ASKED_A_LOOK = 10
 # An instance that is told to ask again does so after this long.
 ASK_AGAIN_SECONDS = 15
+# A launch that was not answered took effect within the client's time-out of 10 s, if it did, and is listed 30 s later at most. Until then
+# it is not sent again: should EC2 have forgotten the token, it would be launched twice.
+LISTED_AFTER_SECONDS = 45.0
 # EC2 honours a client token for longer than this; after it a launch is never sent again.
 RESEND_LAUNCH_SECONDS = 600.0
 # A connection that nobody closed is noticed by Jenkins' own pings within this; until then a slot brought back online may look
