@@ -63,6 +63,8 @@ def status(stack: Stack = _STACK, local: Local = None, as_json: AsJson = False) 
         f"the hour, ${told['usd_per_hour']:.2f} of ${told['max_usd_per_hour']:g} an hour, "
         f"${told['usd_in_the_month']:.2f} of ${told['max_usd_per_month']:g} this month; {told['unservable']} items that no pool can serve"
     )
+    if told["stopped"]:
+        console.print(told["stopped"], style="red", markup=False)
     for controller, problem in told["problems"].items():
         console.print(f"{controller}: {problem}", style="red", markup=False)
     _print_standing(console, answer)

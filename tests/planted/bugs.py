@@ -32,8 +32,8 @@ BUGS = (
     Bug(
         name="what retires comes back in a pool on hold",
         file="domain/walks.py",
-        was="if agent.phase is Phase.RETIRING and not pool.on_hold and",
-        becomes="if agent.phase is Phase.RETIRING and",
+        was="if agent.phase is Phase.RETIRING and not pool.on_hold and not",
+        becomes="if agent.phase is Phase.RETIRING and not",
         found_by=("tests/unit/test_standing.py",),
     ),
     Bug(
@@ -274,6 +274,41 @@ BUGS = (
         was="open_intents = [intent for intent in snapshot.intents if intent.open]",
         becomes="open_intents = [intent for intent in snapshot.intents if not intent]",
         found_by=("tests/unit/test_scale_up.py", "tests/properties/test_promises.py"),
+    ),
+    Bug(
+        name="agents in use go on beyond the month's limit",
+        file="domain/decide.py",
+        was="decided += month_limit.stop(situation, controller, _cordons(decided)) if situation.stopped else ()",
+        becomes="decided += ()",
+        found_by=("tests/scenarios/test_month_limit.py",),
+    ),
+    Bug(
+        name="what retires comes back beyond the month's limit",
+        file="domain/walks.py",
+        was="not pool.on_hold and not situation.stopped and agent",
+        becomes="not pool.on_hold and agent",
+        found_by=("tests/unit/test_month_limit.py",),
+    ),
+    Bug(
+        name="jobs that ask for a label which one node has keep that node beyond the month's limit",
+        file="domain/situation.py",
+        was="    if _stops(fleet, memory, now):\n",
+        becomes="    if False:\n",
+        found_by=("tests/scenarios/test_month_limit.py",),
+    ),
+    Bug(
+        name="an agent that a begun pipeline waits for is given up at the month's limit",
+        file="domain/demand.py",
+        was="return pins & {name for item in begun if item.run for name in (*item.wait.nodes, item.wait.named)}",
+        becomes="return pins & {name for item in begun if item.run is None for name in (*item.wait.nodes, item.wait.named)}",
+        found_by=("tests/unit/test_month_limit.py",),
+    ),
+    Bug(
+        name="a launch that was not answered is sent again beyond the month's limit",
+        file="control/launches.py",
+        was="on_hold = spent or standing",
+        becomes="on_hold = standing",
+        found_by=("tests/scenarios/test_month_limit.py",),
     ),
     Bug(
         name="a pass that lost its lease launches all the same",

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AnyHttpUrl, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from autoscaler.domain.model import RESUME_TIMEOUT_SECONDS, Fleet, Limits, Market, Offering, Platform, Pool, Quarantine
+from autoscaler.domain.model import RESUME_TIMEOUT_SECONDS, AtMonthLimit, Fleet, Limits, Market, Offering, Platform, Pool, Quarantine
 from autoscaler.errors import ConfigError
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
@@ -36,6 +36,7 @@ class LimitSettings(_Settings):
     max_launches_per_hour: Annotated[int, Field(ge=1, le=100_000)]
     max_usd_per_hour: Usd
     max_usd_per_month: Usd
+    at_month_limit: Annotated[AtMonthLimit, Field(strict=False)] = AtMonthLimit.STOP
 
 
 class ControllerSettings(_Settings):

@@ -5,11 +5,12 @@
 - settled: every instance of it has a record. What was asked for and not got is a new launch with a new token.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from autoscaler.control.report import Outcome, Result
-from autoscaler.domain.model import Pool
+from autoscaler.domain.limits import is_spent
+from autoscaler.domain.model import Fleet, Pool
 from autoscaler.domain.numbers import (
     LISTED_AFTER_SECONDS,
     REQUESTS_REMEMBERED_SECONDS,
@@ -80,15 +81,15 @@ def settle(ports: Ports, pool: Pool, intent: Intent, answer: LaunchAnswer) -> No
     _advance(ports, intent, replace(intent, state=IntentState.SETTLED, instances=ids, request=""))
 
 
-def recover(ports: Ports, pools: Mapping[str, Pool], book: Book) -> bool:
+def recover(ports: Ports, fleet: Fleet, book: Book) -> bool:
     """Go on with every launch whose outcome is not known; tell whether there was any, so that the book is old now."""
-    open_intents = [intent for intent in book.intents if intent.open and intent.pool in pools]
+    open_intents = [intent for intent in book.intents if intent.open and intent.pool in fleet.pools]
     if open_intents:
         listed = ports.compute.instances()
-        standing = book.standing.at(ports.clock())
+        standing, spent = book.standing.at(ports.clock()), is_spent(book.memory.month, fleet.limits, ports.clock())
         for intent in open_intents:
-            on_hold = standing.hold_on(intent.controller, intent.pool) is not None
-            _recover(ports, pools[intent.pool], intent, listed, on_hold=on_hold)
+            on_hold = spent or standing.hold_on(intent.controller, intent.pool) is not None
+            _recover(ports, fleet.pools[intent.pool], intent, listed, on_hold=on_hold)
     for intent in unfinished(ports, book):
         if not intent.open:
             ports.ledger.remove_intent(intent)

@@ -1,6 +1,6 @@
 """The whole idea: hold the lease, observe, decide, apply."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +10,7 @@ from autoscaler.control.apply import apply
 from autoscaler.control.observe import log_notes, observe
 from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.domain import decide
-from autoscaler.domain.model import Fleet, Pool
+from autoscaler.domain.model import Fleet
 from autoscaler.domain.notices import Announced, Notice, builds_at_risk
 from autoscaler.domain.numbers import LEASE_SECONDS, LEASE_WAIT_OF_A_PERSON_SECONDS, LEASE_WAIT_SECONDS, STEP_RESERVE_SECONDS
 from autoscaler.domain.orders import DrainNodes, DrainSome, LaunchSome
@@ -22,7 +22,7 @@ from autoscaler.errors import DeadlineError, LeaseHeldError, TransientError
 from autoscaler.ports import Book, Ports
 
 Decision = Callable[[Snapshot, Fleet], Plan]
-Settling = Callable[[Ports, Mapping[str, Pool], Book], bool]
+Settling = Callable[[Ports, Fleet, Book], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ def _waits_for_second_look(report: Report) -> bool:
     return cordoned or any(held.reason is Reason.SECOND_LOOK for held in report.plan.held)
 
 
-def _nothing_to_settle(_ports: Ports, _pools: Mapping[str, Pool], _book: Book) -> bool:
+def _nothing_to_settle(_ports: Ports, _fleet: Fleet, _book: Book) -> bool:
     return False
 
 
@@ -120,7 +120,7 @@ def one_pass(
         return plan_only(ports, fleet, turn, decision, ports.ledger.read())
     with _lease(ports, pass_id, turn) as holder:
         book = ports.ledger.read()
-        if settle_first(ports, fleet.pools, book):
+        if settle_first(ports, fleet, book):
             book = ports.ledger.read()
         snapshot = observe(ports, fleet, book, pass_id, turn.invocation)
         log_notes(ports, snapshot)

@@ -9,6 +9,7 @@ from autoscaler.domain.demand import starved_by_pool
 from autoscaler.domain.looks import Condition, Seen
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Look
+from autoscaler.domain.month_limit import comes_back
 from autoscaler.domain.numbers import (
     DISCONNECT_GRACE_SECONDS,
     STUCK_TRY_AGAIN_SECONDS,
@@ -43,11 +44,11 @@ def drained(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminat
     for agent in situation.agents:
         if agent.phase not in _MARKED or agent.node is None or agent.instance_ended:
             continue
-        if situation.no_giving_up(agent.record.controller) or situation.protected(agent):
+        if situation.no_giving_up(agent.record.controller) or situation.protected(agent) or comes_back(situation, agent):
             continue
         if is_kept(situation, agent):
             yield _held(agent, Reason.KEPT, f"{agent.node.name} is kept for a person to look at: resume it, or terminate its instance")
-        elif agent.phase is Phase.RETIRING and starved.get(agent.record.controller, {}).get(agent.pool.name):
+        elif agent.phase is Phase.RETIRING and not situation.stopped and starved.get(agent.record.controller, {}).get(agent.pool.name):
             yield _held(agent, Reason.DEMAND_IS_BACK, f"{agent.node.name} is kept: items wait for its pool")
         elif not agent.idle:
             yield _still_busy(situation, agent)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from autoscaler.domain.memory import Memory, Month
+from autoscaler.domain.model import Limits
 from autoscaler.domain.snapshot import Instance, Intent, Record, Snapshot
 
 HOUR_SECONDS = 3600.0
@@ -41,3 +42,8 @@ def meter(month: Month, records: Iterable[Record], now: float) -> Month:
     if month.name != month_name(now):
         return Month(name=month_name(now), usd=0.0, metered_at=now)
     return Month(name=month.name, usd=month.usd + usd, metered_at=now)
+
+
+def is_spent(month: Month, limits: Limits, now: float) -> bool:
+    """Tell whether all of the month's money is spent."""
+    return month.name == month_name(now) and month.usd >= limits.max_usd_per_month

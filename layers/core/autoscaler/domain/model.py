@@ -77,6 +77,13 @@ class Pool:
     quarantine: Quarantine = Quarantine.REPLACE
 
 
+class AtMonthLimit(StrEnum):
+    """What becomes of agents when the month's money is spent: drained, or left in use and none added."""
+
+    STOP = "stop"
+    LAUNCH_NOTHING = "launch-nothing"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """The hard ceilings of the fleet."""
@@ -85,6 +92,7 @@ class Limits:
     max_launches_per_hour: int
     max_usd_per_hour: float
     max_usd_per_month: float
+    at_month_limit: AtMonthLimit = AtMonthLimit.STOP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

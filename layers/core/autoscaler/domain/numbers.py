@@ -6,6 +6,8 @@ RESTART_GRACE_SECONDS = 120.0
 UNSEEN_RESUME_SECONDS = 1800.0
 # Each costs a small request; a controller that restarted with more busy nodes than this is asked for the others in the next looks.
 RUNS_ASKED_A_LOOK = 30
+# A pipeline resumes minutes after a restart, and waits for its node by name then; what begins to wait later is no such pipeline.
+RESUMED_WITHIN_SECONDS = 3600.0
 # A WebSocket agent is back within seconds of a lost connection; a rebooting one within a few minutes.
 DISCONNECT_GRACE_SECONDS = 300.0
 # Repairs act on what two invocations saw, this far apart: DescribeInstances lags by up to 30 s.

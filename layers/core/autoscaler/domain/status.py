@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from autoscaler.domain.agents import Phase
 from autoscaler.domain.demand import starved_by_pool
+from autoscaler.domain.month_limit import what_holds
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.room import Room
 from autoscaler.domain.situation import Situation
@@ -29,7 +30,7 @@ class PoolStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """The whole fleet. ``problems``: of controllers that could not be read completely."""
+    """The whole fleet. ``problems``: of controllers that could not be read completely; ``stopped``: what the month's limit holds, or ""."""
 
     pools: tuple[PoolStatus, ...]
     problems: Mapping[str, str]
@@ -42,6 +43,7 @@ class Status:
     max_usd_per_hour: float
     usd_in_the_month: float
     max_usd_per_month: float
+    stopped: str
 
 
 def status_of(situation: Situation) -> Status:
@@ -59,6 +61,7 @@ def status_of(situation: Situation) -> Status:
         max_usd_per_hour=limits.max_usd_per_hour,
         usd_in_the_month=round(situation.memory.month.usd, 2),
         max_usd_per_month=limits.max_usd_per_month,
+        stopped=what_holds(situation) if situation.stopped else "",
     )
 
 

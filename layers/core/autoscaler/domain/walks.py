@@ -23,7 +23,11 @@ def walk_the_queue(situation: Situation, controller: str, room: Room) -> LaunchW
         agent
         for pool in situation.pools_of(controller).values()
         for agent in pool.agents
-        if agent.phase is Phase.RETIRING and not pool.on_hold and agent.record.instance_id not in kept and not agent.instance_ended
+        if agent.phase is Phase.RETIRING
+        and not pool.on_hold
+        and not situation.stopped
+        and agent.record.instance_id not in kept
+        and not agent.instance_ended
     ]
     walk.run(situation.demands[controller].wants, retiring)
     return walk
