@@ -114,6 +114,14 @@ def test_a_refused_launch_says_with_which_code(here, code):
     assert refused.value.code == code
 
 
+@pytest.mark.parametrize("code", ["InsufficientInstanceCapacity", "RequestLimitExceeded", "UnfulfillableCapacity"])
+def test_a_code_that_ec2_answers_as_a_server_error_is_a_refusal_all_the_same(here, code):
+    here.faults.plan(Fault("ec2 CreateFleet", status=503, code=code))
+    with pytest.raises(LaunchRefusedError) as refused:
+        send(here)
+    assert refused.value.code == code
+
+
 def test_only_what_carries_our_tag_is_listed(here):
     send(here)
     next(iter(here.world.ec2.instances.values())).tags["autoscaler:fleet"] = "somebody-else"

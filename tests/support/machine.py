@@ -14,6 +14,7 @@ from autoscaler.errors import AutoscalerError
 from support.builders import a_pool, an_offering
 from support.worlds import in_memory
 from workbench.truth import beyond_floor, leaked_instances, leaked_nodes
+from workbench.world.codes import LAUNCH_CODES
 from workbench.world.faults import Fault
 from workbench.world.jenkins import Ended, Kind
 from workbench.world.physics import Physics
@@ -153,6 +154,17 @@ class AnythingHappens(RuleBasedStateMachine):
         self.world.ec2.capacity |= dict.fromkeys(keys, left)
         self.minutes(2)
         self.world.ec2.capacity.clear()
+
+    @rule(pool=st.sampled_from(POOLS), code=st.sampled_from(LAUNCH_CODES), which=st.integers(0, 1), alone=st.booleans())
+    def ec2_refuses_launches_for_a_while(self, pool, code, which, alone):
+        offerings = self.fleet.fleet.pools[pool].offerings
+        if alone:
+            self.world.ec2.refuse = code, "refused"
+        else:
+            self.world.ec2.answers[offerings[which % len(offerings)].key] = code
+        self.minutes(2)
+        self.world.ec2.refuse = None
+        self.world.ec2.answers.clear()
 
     @rule()
     def the_state_is_lost(self):

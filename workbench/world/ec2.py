@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from workbench.world.account import QUOTAS
+from workbench.world.codes import refused
 from workbench.world.physics import CALM, Physics
 from workbench.world.timeline import Timeline
 
@@ -82,6 +83,8 @@ class Ec2:
     capacity: dict[str, int] = field(default_factory=dict)
     lag_seconds: float = 0.0
     refuse: tuple[str, str] | None = None  # code and message of every CreateFleet
+    refuse_market: dict[str, str] = field(default_factory=dict)  # code of every CreateFleet on a market
+    answers: dict[str, str] = field(default_factory=dict)  # code instead of instances, by instance type/subnet/market
     forgets_tokens: bool = False  # a request that is repeated is a new one
     template_versions: dict[str, int] = field(default_factory=dict)  # the default and latest one by name; unlisted: 1
     template_data: dict[str, dict[str, Any]] = field(default_factory=dict)  # what they say, where it matters
@@ -112,6 +115,8 @@ class Ec2:
             return answer
         if self.refuse:
             raise Ec2Error(*self.refuse)
+        if code := self.refuse_market.get(request["TargetCapacitySpecification"]["DefaultTargetCapacityType"]):
+            raise Ec2Error(code, "refused")
         answer = self._fulfil(request)
         self._tokens[token] = spelled, answer
         return answer
@@ -213,7 +218,7 @@ class Ec2:
                 self.capacity[key] -= got
             launched += [self._launch(override, market, template, {t["Key"]: t["Value"] for t in tags}) for _ in range(got)]
             if len(launched) < wanted:
-                errors.append(_no_capacity(override, market))
+                errors.append(refused(override, market, self.answers.get(key, "InsufficientInstanceCapacity")))
         groups: dict[str, list[str]] = {}
         for instance in launched:
             groups.setdefault(instance.instance_type, []).append(instance.id)
@@ -243,7 +248,7 @@ class Ec2:
         return instance
 
     def _to_be_had(self, offering: str, wanted: int) -> int:
-        if not self.physics.can_be_had(offering, self.timeline.now, self.seed):
+        if offering in self.answers or not self.physics.can_be_had(offering, self.timeline.now, self.seed):
             return 0
         return self.capacity.get(offering, wanted)
 
@@ -295,13 +300,3 @@ class Ec2:
             if actual not in values:
                 return False
         return True
-
-
-def _no_capacity(override: dict[str, Any], market: str) -> dict[str, Any]:
-    place = {key: override[key] for key in ("InstanceType", "SubnetId") if key in override}
-    return {
-        "LaunchTemplateAndOverrides": {"Overrides": place},
-        "Lifecycle": market,
-        "ErrorCode": "InsufficientInstanceCapacity",
-        "ErrorMessage": f"We currently do not have sufficient {override['InstanceType']} capacity",
-    }

@@ -12,6 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from autoscaler.adapters.aws import code_of, pages
 from autoscaler.domain.model import Market, Offering
 from autoscaler.domain.registration import Identity
+from autoscaler.domain.setbacks import KNOWN_CODES
 from autoscaler.domain.snapshot import Instance, InstanceState
 from autoscaler.errors import LaunchRefusedError, MismatchError, StuckError, TransientError, UnansweredError
 from autoscaler.ports import LaunchAnswer, OfferingError
@@ -243,6 +244,6 @@ def _launch_error(error: ClientError) -> TransientError:
     code, status = code_of(error), error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code == "IdempotentParameterMismatch":
         return MismatchError("CreateFleet: EC2 knows this token with another request")
-    if status >= _SERVER_ERROR and code != "RequestLimitExceeded":
+    if status >= _SERVER_ERROR and code not in KNOWN_CODES:  # EC2 answers with such a status where machines are short, too
         return UnansweredError(f"CreateFleet: {code}")
     return LaunchRefusedError(code, str(error.response.get("Error", {}).get("Message", "")))

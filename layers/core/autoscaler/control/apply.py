@@ -26,7 +26,7 @@ from autoscaler.domain.plan import (
     Terminate,
     Uncordon,
 )
-from autoscaler.domain.setbacks import is_shortage, note_setback
+from autoscaler.domain.setbacks import is_shortage, note_setbacks
 from autoscaler.domain.snapshot import Record, RecordState, Snapshot
 from autoscaler.errors import AutoscalerError, StuckError, UnansweredError
 from autoscaler.ports import Controller, Ports
@@ -83,9 +83,8 @@ def _note_stuck(memory: Memory, hand: "_Hand", now: float) -> Memory:
 def _note_asks(memory: Memory, fleet: Fleet, hand: "_Hand", now: float) -> Memory:
     """Remember what could be had of what was asked for, and what could not."""
     for setback in hand.setbacks:
-        pool = fleet.pools[setback.pool]
-        memory = note_setback(memory, pool, setback.error.code, setback.error.offering_key, now)
-    short = {setback.pool for setback in hand.setbacks if is_shortage(setback.error.code)}
+        memory = note_setbacks(memory, fleet.pools[setback.pool], setback.refusals, now)
+    short = {setback.pool for setback in hand.setbacks if any(is_shortage(refusal.code) for refusal in setback.refusals)}
     refused = {name: shortages.note_refused(memory.shortages.get(name), now) for name in short - hand.had}
     had = {name: shortages.note_had(memory.shortages.get(name), now) for name in hand.had}
     return replace(memory, shortages={**memory.shortages, **refused, **had})
@@ -137,8 +136,8 @@ class _Hand:
                 assert_never(step)
 
     def _launch(self, step: Launch) -> Result:
-        result, setbacks = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._holder)
-        self.setbacks += setbacks
+        result, setback = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._holder)
+        self.setbacks += [setback] if setback else []
         if result.outcome is Outcome.DONE:
             self.had.add(step.pool)
         return result

@@ -19,20 +19,21 @@ from autoscaler.domain.numbers import (
 )
 from autoscaler.domain.orders import MANUAL_PREFIX
 from autoscaler.domain.plan import Launch
+from autoscaler.domain.setbacks import Refusal
 from autoscaler.domain.snapshot import Instance, Intent, IntentState, Record, RecordState
 from autoscaler.errors import ConflictError, LaunchRefusedError, MismatchError, UnansweredError
-from autoscaler.ports import Book, LaunchAnswer, OfferingError, Ports
+from autoscaler.ports import Book, LaunchAnswer, Ports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setback:
-    """Why a launch got less than it asked for: what the next passes should leave alone for a while."""
+    """Why a launch got less than it asked for, or something else: what the next passes should leave alone for a while."""
 
     pool: str
-    error: OfferingError
+    refusals: tuple[Refusal, ...]
 
 
-def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> tuple[Result, tuple[Setback, ...]]:
+def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> tuple[Result, Setback | None]:
     """Reserve it by an intent, under the lease of ``holder`` and no other; send it, settle it by the answer."""
     intent_id = step.intent_id or ports.new_id()
     intent = Intent(
@@ -51,25 +52,32 @@ def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> tuple[Result,
     try:
         ports.ledger.add_intent(intent, holder=holder)
     except ConflictError:
-        return Result(step=step, outcome=Outcome.SKIPPED, detail="it was launched before, or another pass acts by now"), ()
+        return Result(step=step, outcome=Outcome.SKIPPED, detail="it was launched before, or another pass acts by now"), None
     sent = _advance(ports, intent, replace(intent, state=IntentState.SENT))
     try:
         answer = ports.compute.launch(sent.request)
     except UnansweredError as error:
-        return Result(step=step, outcome=Outcome.FAILED, detail=f"no answer, looked for in the next pass: {error}"), ()
+        return Result(step=step, outcome=Outcome.FAILED, detail=f"no answer, looked for in the next pass: {error}"), None
     except MismatchError as error:
-        return Result(step=step, outcome=Outcome.FAILED, detail=f"it took effect before, settled by tag: {error}"), ()
+        return Result(step=step, outcome=Outcome.FAILED, detail=f"it took effect before, settled by tag: {error}"), None
     except LaunchRefusedError as error:
         _advance(ports, sent, replace(sent, state=IntentState.SETTLED))
-        refused = OfferingError(code=error.code, message=str(error), offering_key="")
-        return Result(step=step, outcome=Outcome.FAILED, detail=str(error)), (Setback(pool=step.pool, error=refused),)
+        refused = Refusal(code=error.code, offering_key="", asked=step.offerings)
+        return Result(step=step, outcome=Outcome.FAILED, detail=str(error)), Setback(pool=step.pool, refusals=(refused,))
     settle(ports, pool, sent, answer)
-    setbacks = tuple(Setback(pool=step.pool, error=error) for error in answer.errors)
     got = len(answer.instances)
     detail = (
         "" if got >= step.count else f"{got} of {step.count}: {', '.join(sorted({e.code for e in answer.errors})) or 'no reason given'}"
     )
-    return Result(step=step, outcome=Outcome.DONE if got else Outcome.FAILED, detail=detail, count=got), setbacks
+    result = Result(step=step, outcome=Outcome.DONE if got else Outcome.FAILED, detail=detail, count=got)
+    return result, _setback(step, answer) if answer.errors else None
+
+
+def _setback(step: Launch, answer: LaunchAnswer) -> Setback:
+    had = frozenset(instance_type for _, instance_type, _ in answer.instances)
+    met = len(answer.instances) >= step.count
+    refusals = (Refusal(code=e.code, offering_key=e.offering_key, asked=step.offerings, had=had, met=met) for e in answer.errors)
+    return Setback(pool=step.pool, refusals=tuple(refusals))
 
 
 def settle(ports: Ports, pool: Pool, intent: Intent, answer: LaunchAnswer) -> None:
