@@ -60,7 +60,7 @@ MEMORY = Memory(
     booted=frozenset({"i-1"}),
     boots={"cpu": (1.0, 2.0)},
     month=Month(name="2027-01", usd=1.25, metered_at=3.0),
-    launches_gone=(1.0,),
+    gone={"i-1": 1.0},
     requests={"r": 1.0},
     connected=frozenset({"i-1"}),
     breakers={"cpu": Breaker(failures=3, until_at=4.0, failed=("i-2",))},

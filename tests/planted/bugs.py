@@ -311,6 +311,20 @@ BUGS = (
         found_by=("tests/scenarios/test_month_limit.py",),
     ),
     Bug(
+        name="a record is closed before its launch is noted",
+        file="control/apply.py",
+        was="        if not self.remembered:\n",
+        becomes="        if False:\n",
+        found_by=("tests/scenarios/test_launch_rate.py",),
+    ),
+    Bug(
+        name="a launch that is noted and recorded counts twice",
+        file="domain/limits.py",
+        was="launches = {**memory.gone, **{record.instance_id: record.launched_at for record in snapshot.records}}",
+        becomes="launches = {**memory.gone, **{f'{record.instance_id} ': record.launched_at for record in snapshot.records}}",
+        found_by=("tests/unit/test_room.py",),
+    ),
+    Bug(
         name="a pass that lost its lease launches all the same",
         file="adapters/dynamodb.py",
         was='self._write(written, self._check("lease", held))',

@@ -3,9 +3,10 @@
 import pytest
 
 from autoscaler.domain import decide
+from autoscaler.domain.limits import launched_lately
 from autoscaler.domain.model import Market
 from autoscaler.domain.plan import Launch
-from support.builders import a_fleet, a_pool, a_snapshot, a_view, an_instance, an_item, an_offering
+from support.builders import NOW, a_fleet, a_memory, a_pool, a_record, a_snapshot, a_view, an_instance, an_item, an_offering
 
 OFFERINGS = (an_offering(usd_per_hour=3.0), an_offering(usd_per_hour=10.0, market=Market.SPOT))
 
@@ -17,3 +18,8 @@ def test_machines_that_nobody_wrote_down_count_each_and_at_their_pools_dearest_p
     items = tuple(an_item(number, label="cpu") for number in range(1, 6))
     plan = decide.scale_up(a_snapshot(a_view(items=items), instances=unknown), a_fleet(a_pool(offerings=OFFERINGS), **limit))
     assert sum(step.count for step in plan.steps if isinstance(step, Launch)) == 2
+
+
+def test_a_launch_that_is_noted_and_not_forgotten_yet_counts_once():
+    memory = a_memory(gone={"i-1": NOW - 10.0, "i-2": NOW - 3599.0, "i-3": NOW - 3601.0})
+    assert launched_lately(a_snapshot(records=(a_record("i-1"),)), memory) == 2

@@ -1,6 +1,6 @@
 """Apply: take the steps of a plan one by one; a step that fails is the next pass's business, and stops no other."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -40,28 +40,27 @@ def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, ends_at: f
     ``ends_at``: the end of the invocation; ``holder``: the name the lease is held under, "" without it: then nothing can be launched.
     """
     hand = _Hand(ports, fleet, snapshot, holder)
-    results: list[Result] = []
     for failure in plan.boot_failures:
         if ends_at - ports.clock() >= STEP_RESERVE_SECONDS:
             _keep_console(ports, failure)
-    for step in plan.steps:
-        if ends_at - ports.clock() < STEP_RESERVE_SECONDS:
-            results.append(Result(step=step, outcome=Outcome.SKIPPED, detail="no time is left in this invocation"))
-        else:
-            results.append(hand.take(step))
+    results = hand.take_all((step for step in plan.steps if not isinstance(step, Forget)), ends_at)
     now = ports.clock()
     memory = _note_asks(_note_stuck(plan.memory, hand, now), fleet, hand, now)
     if plan.remember or hand.setbacks or memory.shortages != plan.memory.shortages:
-        _remember(ports, memory)
+        hand.remembered = _remember(ports, memory)
+    # A record that is closed is known from the memory alone: it goes once that is saved, or its launch would not count any more.
+    results += hand.take_all((step for step in plan.steps if isinstance(step, Forget)), ends_at)
     return Report(plan=plan, results=tuple(results), dry_run=False)
 
 
-def _remember(ports: Ports, memory: Memory) -> None:
+def _remember(ports: Ports, memory: Memory) -> bool:
     try:
         ports.notebook.save_memory(memory)
     except AutoscalerError as error:
         # Forgetting costs a window or a second look, and what was done is done: the report must still go out.
         ports.log("memory_not_saved", error=f"{type(error).__name__}: {error}")
+        return False
+    return True
 
 
 def _keep_console(ports: Ports, failure: BootFailure) -> None:
@@ -101,10 +100,20 @@ class _Hand:
         self._controllers: Mapping[str, Controller] = {controller.name: controller for controller in ports.controllers}
         self._records = {record.instance_id: record for record in snapshot.records}
         self._silent: set[str] = set()
+        self.remembered = False
         self.setbacks: list[Setback] = []
         self.had: set[str] = set()  # pools of which an agent was launched
         self.stuck: set[str] = set()
         self.terminated: set[str] = set()
+
+    def take_all(self, steps: Iterable[Step], ends_at: float) -> list[Result]:
+        """Take those for which there is time."""
+        late = "no time is left in this invocation"
+        clock = self._ports.clock
+        return [
+            self.take(step) if ends_at - clock() >= STEP_RESERVE_SECONDS else Result(step=step, outcome=Outcome.SKIPPED, detail=late)
+            for step in steps
+        ]
 
     def take(self, step: Step) -> Result:
         if step.controller in self._silent:
@@ -213,6 +222,8 @@ class _Hand:
         return Result(step=step, outcome=Outcome.DONE)
 
     def _forget(self, step: Forget) -> Result:
+        if not self.remembered:
+            return Result(step=step, outcome=Outcome.SKIPPED, detail="its launch could not be noted; the next pass closes it")
         self._change(self._records[step.instance_id], RecordState.GONE)
         return Result(step=step, outcome=Outcome.DONE)
 

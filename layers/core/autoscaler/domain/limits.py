@@ -25,9 +25,9 @@ def missing_of(intent: Intent) -> int:
 def launched_lately(snapshot: Snapshot, memory: Memory) -> int:
     """Count the launches of the last hour: agents that have a record, those that had one, and those still asked for."""
     since = snapshot.taken_at - HOUR_SECONDS
-    recorded = sum(record.launched_at > since for record in snapshot.records)
-    gone = sum(launched_at > since for launched_at in memory.launches_gone)
-    return recorded + gone + sum(missing_of(intent) for intent in snapshot.intents)
+    # Noted first, forgotten then: an agent may be known from both.
+    launches = {**memory.gone, **{record.instance_id: record.launched_at for record in snapshot.records}}
+    return sum(launched_at > since for launched_at in launches.values()) + sum(missing_of(intent) for intent in snapshot.intents)
 
 
 def month_name(at: float) -> str:
