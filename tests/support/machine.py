@@ -13,7 +13,7 @@ from autoscaler.domain.standing import Hold, Scope, hold
 from autoscaler.errors import AutoscalerError
 from support.builders import a_pool, an_offering
 from support.worlds import in_memory
-from workbench.truth import beyond_floor, leaked_instances, leaked_nodes
+from workbench.truth import beyond_floor, dollars_an_hour, leaked_instances, leaked_nodes
 from workbench.world.codes import LAUNCH_CODES
 from workbench.world.faults import Fault
 from workbench.world.jenkins import Ended, Kind
@@ -22,7 +22,8 @@ from workbench.world.physics import Physics
 MINUTE = 60.0
 # With no build beginning or ending for this long it must be at rest: the longest build, then what the repairs take.
 PATIENCE_MINUTES = 150
-SPOT, FIRM = an_offering(market=Market.SPOT, usd_per_hour=1.0), an_offering(usd_per_hour=3.0)
+SPOT, FIRM = an_offering(market=Market.SPOT, usd_per_hour=1.0, most_usd_per_hour=3.0), an_offering(usd_per_hour=3.0)
+MAX_USD_PER_HOUR = 20.0
 POOLS = ("cpu", "gpu")
 SLOTS = {f"slot-{number}": (("cpu", "linux") if number < 3 else ("gpu", "linux")) for number in range(5)}
 THEIR_WORDS = "disk swap, ask Anna"
@@ -47,7 +48,9 @@ class AnythingHappens(RuleBasedStateMachine):
     def begin(self, seed, lag, slots, resume):
         self.chance = Random(seed)
         physics = Physics(resume_to_seconds=resume)
-        self.fleet = in_memory(*pools(), seed=seed, slots=SLOTS if slots else None, physics=physics, max_agents=8)
+        self.fleet = in_memory(
+            *pools(), seed=seed, slots=SLOTS if slots else None, physics=physics, max_agents=8, max_usd_per_hour=MAX_USD_PER_HOUR
+        )
         self.world, self.jenkins = self.fleet.world, self.fleet.world.controllers["main"]
         self.world.ec2.lag_seconds = lag
         self.world.ec2.forgets_tokens = self.chance.random() < 0.5
@@ -155,6 +158,11 @@ class AnythingHappens(RuleBasedStateMachine):
         self.minutes(2)
         self.world.ec2.capacity.clear()
 
+    @rule(usd=st.floats(0.5, 3.0))
+    def the_spot_price_moves(self, usd):
+        self.world.ec2.spot_usd_per_hour[SPOT.key] = usd
+        self.minutes(1)
+
     @rule(pool=st.sampled_from(POOLS), code=st.sampled_from(LAUNCH_CODES), which=st.integers(0, 1), alone=st.booleans())
     def ec2_refuses_launches_for_a_while(self, pool, code, which, alone):
         offerings = self.fleet.fleet.pools[pool].offerings
@@ -181,6 +189,7 @@ class AnythingHappens(RuleBasedStateMachine):
             for pool in self.fleet.fleet.pools.values():
                 assert sum(instance.tags["autoscaler:pool"] == pool.name for instance in alive) <= pool.max_agents
             assert len(alive) <= self.fleet.fleet.limits.max_agents
+            assert dollars_an_hour(self.world) <= MAX_USD_PER_HOUR + 1e-9
 
     @invariant()
     def no_build_is_killed(self):

@@ -85,6 +85,7 @@ class Ec2:
     refuse: tuple[str, str] | None = None  # code and message of every CreateFleet
     refuse_market: dict[str, str] = field(default_factory=dict)  # code of every CreateFleet on a market
     answers: dict[str, str] = field(default_factory=dict)  # code instead of instances, by instance type/subnet/market
+    spot_usd_per_hour: dict[str, float] = field(default_factory=dict)  # as it stands, by instance type/subnet/market; it moves
     forgets_tokens: bool = False  # a request that is repeated is a new one
     template_versions: dict[str, int] = field(default_factory=dict)  # the default and latest one by name; unlisted: 1
     template_data: dict[str, dict[str, Any]] = field(default_factory=dict)  # what they say, where it matters
@@ -213,12 +214,14 @@ class Ec2:
         self._check_overrides(overrides)
         for override in overrides:
             key = f"{override['InstanceType']}/{override.get('SubnetId', '')}/{market}"
-            got = min(wanted - len(launched), self._to_be_had(key, wanted))
+            too_dear = self.spot_usd_per_hour.get(key, 0.0) > float(override.get("MaxPrice", "inf"))
+            got = 0 if too_dear else min(wanted - len(launched), self._to_be_had(key, wanted))
             if key in self.capacity:
                 self.capacity[key] -= got
             launched += [self._launch(override, market, template, {t["Key"]: t["Value"] for t in tags}) for _ in range(got)]
             if len(launched) < wanted:
-                errors.append(refused(override, market, self.answers.get(key, "InsufficientInstanceCapacity")))
+                code = "SpotMaxPriceTooLow" if too_dear else self.answers.get(key, "InsufficientInstanceCapacity")
+                errors.append(refused(override, market, code))
         groups: dict[str, list[str]] = {}
         for instance in launched:
             groups.setdefault(instance.instance_type, []).append(instance.id)

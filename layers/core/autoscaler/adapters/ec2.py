@@ -208,6 +208,8 @@ def _override(offering: Offering, place: int) -> dict[str, Any]:
     override: dict[str, Any] = {"InstanceType": offering.instance_type, "Priority": float(place)}
     if offering.subnet:
         override["SubnetId"] = offering.subnet
+    if offering.spot_max_usd_per_hour is not None:
+        override["MaxPrice"] = f"{offering.spot_max_usd_per_hour:.6f}"
     return override
 
 

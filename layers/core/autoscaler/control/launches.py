@@ -42,7 +42,7 @@ def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> tuple[Result,
         pool=step.pool,
         controller=step.controller,
         count=step.count,
-        usd_per_hour=max(offering.usd_per_hour for offering in step.offerings),
+        usd_per_hour=max(offering.reserved_usd_per_hour for offering in step.offerings),
         request=ports.compute.compose(step, intent_id),
         created_at=ports.clock(),
         keep_until=step.keep_until,
@@ -127,7 +127,7 @@ def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None) -> Non
             controller=instance.controller,
             launch=instance.launch,
             instance_type=instance.instance_type,
-            usd_per_hour=_price(pool, instance.instance_type, instance.market),
+            **_prices(pool, instance.instance_type, instance.market),
             launched_at=instance.launched_at,
             node=node,
             registered_at=instance.launched_at if node else None,
@@ -182,7 +182,7 @@ def _record(ports: Ports, pool: Pool, intent: Intent, instance_id: str, instance
         controller=intent.controller,
         launch=intent.id,
         instance_type=instance_type,
-        usd_per_hour=_price(pool, instance_type, market),
+        **_prices(pool, instance_type, market),
         launched_at=intent.created_at,
         node=None,
         registered_at=None,
@@ -198,7 +198,10 @@ def _add_once(ports: Ports, record: Record) -> None:
         ports.log("record_exists", instance_id=record.instance_id)
 
 
-def _price(pool: Pool, instance_type: str, market: str) -> float:
-    """What it costs by the fleet file's prices; the dearest offering for a type that is not in it."""
-    prices = [o.usd_per_hour for o in pool.offerings if (o.instance_type, str(o.market)) == (instance_type, market)]
-    return prices[0] if prices else max(offering.usd_per_hour for offering in pool.offerings)
+def _prices(pool: Pool, instance_type: str, market: str) -> dict[str, float]:
+    """What it costs by the fleet file's prices, and at most; the dearest offering for a type that is not in it."""
+    mine = [o for o in pool.offerings if (o.instance_type, str(o.market)) == (instance_type, market)][:1] or pool.offerings
+    return {
+        "usd_per_hour": max(offering.billed_usd_per_hour for offering in mine),
+        "most_usd_per_hour": max(offering.reserved_usd_per_hour for offering in mine),
+    }

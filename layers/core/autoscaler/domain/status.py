@@ -40,6 +40,7 @@ class Status:
     launches_in_the_hour: int
     max_launches_per_hour: int
     usd_per_hour: float
+    reserved_usd_per_hour: float
     max_usd_per_hour: float
     usd_in_the_month: float
     max_usd_per_month: float
@@ -58,6 +59,7 @@ def status_of(situation: Situation) -> Status:
         launches_in_the_hour=room.launched,
         max_launches_per_hour=limits.max_launches_per_hour,
         usd_per_hour=round(sum(record.usd_per_hour for record in situation.snapshot.living), 4),
+        reserved_usd_per_hour=round(room.usd_per_hour, 4),
         max_usd_per_hour=limits.max_usd_per_hour,
         usd_in_the_month=round(situation.memory.month.usd, 2),
         max_usd_per_month=limits.max_usd_per_month,
