@@ -1,6 +1,7 @@
 """A world in which anything happens, as a hypothesis state machine: the fleet's promises are checked at each step and in the end."""
 
 from contextlib import suppress
+from dataclasses import replace
 from random import Random
 
 from hypothesis import strategies as st
@@ -157,6 +158,13 @@ class AnythingHappens(RuleBasedStateMachine):
         self.world.ec2.capacity |= dict.fromkeys(keys, left)
         self.minutes(2)
         self.world.ec2.capacity.clear()
+
+    @rule(minutes=st.integers(2, 40))
+    def the_months_money_is_spent_for_a_while(self, minutes):
+        fleet = self.fleet.fleet
+        self.fleet.fleet = replace(fleet, limits=replace(fleet.limits, max_usd_per_month=1e-6))
+        self.minutes(minutes)
+        self.fleet.fleet = fleet
 
     @rule(usd=st.floats(0.5, 3.0))
     def the_spot_price_moves(self, usd):
