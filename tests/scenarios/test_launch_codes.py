@@ -49,7 +49,7 @@ def test_where_another_offering_gives_everything_no_code_makes_the_next_job_wait
 @pytest.mark.parametrize("code", [code for code in LAUNCH_CODES if code not in NO_OTHER_WAY])
 def test_where_spot_is_refused_as_a_whole_on_demand_is_asked_for_as_quickly_for_each_code(code):
     def refuse_spot(ec2):
-        ec2.refuse_market["spot"] = code
+        ec2.refuse_market["spot"] = code, "refused"
 
     as_usual = waits_of_two((SPOT, FIRM), answers(SPOT.key, "InsufficientInstanceCapacity"))
     assert waits_of_two((SPOT, FIRM), refuse_spot) == pytest.approx(as_usual, abs=30.0)

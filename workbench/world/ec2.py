@@ -18,7 +18,6 @@ _NOTICE_SECONDS = 120.0  # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/s
 _EVENT_SECONDS = 1.0
 _FORGOTTEN_AFTER_SECONDS = 3600.0
 
-
 _WOULD_HAVE = "DryRunOperation", "Request would have succeeded, but DryRun flag is set."
 LAUNCH_TAG = "autoscaler:launch"
 # The one account and the one agent role of this world.
@@ -83,7 +82,7 @@ class Ec2:
     capacity: dict[str, int] = field(default_factory=dict)
     lag_seconds: float = 0.0
     refuse: tuple[str, str] | None = None  # code and message of every CreateFleet
-    refuse_market: dict[str, str] = field(default_factory=dict)  # code of every CreateFleet on a market
+    refuse_market: dict[str, tuple[str, str]] = field(default_factory=dict)  # the same of one market
     answers: dict[str, str] = field(default_factory=dict)  # code instead of instances, by instance type/subnet/market
     spot_usd_per_hour: dict[str, float] = field(default_factory=dict)  # as it stands, by instance type/subnet/market; it moves
     forgets_tokens: bool = False  # a request that is repeated is a new one
@@ -114,10 +113,8 @@ class Ec2:
             if known != spelled:
                 raise Ec2Error("IdempotentParameterMismatch", "The client token was used with other parameters")
             return answer
-        if self.refuse:
-            raise Ec2Error(*self.refuse)
-        if code := self.refuse_market.get(request["TargetCapacitySpecification"]["DefaultTargetCapacityType"]):
-            raise Ec2Error(code, "refused")
+        if refusal := self.refuse or self.refuse_market.get(request["TargetCapacitySpecification"]["DefaultTargetCapacityType"]):
+            raise Ec2Error(*refusal)
         answer = self._fulfil(request)
         self._tokens[token] = spelled, answer
         return answer
@@ -139,27 +136,26 @@ class Ec2:
 
     def terminate(self, instance_id: str) -> None:
         """Begin the end of an instance."""
-        instance = self.instances.get(instance_id)
-        if instance is None:
-            raise Ec2Error("InvalidInstanceID.NotFound", f"The instance ID '{instance_id}' does not exist")
+        instance = self._known(instance_id)
         if instance.protected:
             raise Ec2Error("OperationNotPermitted", "The instance may not be terminated: modify its disableApiTermination")
         self.end(instance)
 
     def tag(self, instance_id: str, tags: dict[str, str]) -> None:
         """Add tags to an instance, replacing those of the same name."""
-        instance = self.instances.get(instance_id)
-        if instance is None:
-            raise Ec2Error("InvalidInstanceID.NotFound", f"The instance ID '{instance_id}' does not exist")
+        instance = self._known(instance_id)
         instance.tags |= tags
         self.changes += 1
 
     def console_of(self, instance_id: str) -> str:
         """What an instance wrote to its console."""
-        instance = self.instances.get(instance_id)
-        if instance is None:
-            raise Ec2Error("InvalidInstanceID.NotFound", f"The instance ID '{instance_id}' does not exist")
+        instance = self._known(instance_id)
         return instance.console
+
+    def _known(self, instance_id: str) -> Instance:
+        if instance_id not in self.instances:
+            raise Ec2Error("InvalidInstanceID.NotFound", f"The instance ID '{instance_id}' does not exist")
+        return self.instances[instance_id]
 
     def data_of(self, template: str) -> dict[str, Any]:
         """What a launch template says."""
