@@ -85,7 +85,7 @@ def open_cans(cans: Cans) -> Ports:
     silence: Any = Silence()
     return Ports(
         controllers=(JenkinsController("main", "http://jenkins.invalid/", lambda: session, monotonic),),
-        compute=Ec2Compute(lambda: ec2, cans.fleet),
+        compute=Ec2Compute(lambda: ec2, cans.fleet, lambda: ec2),
         ledger=state,
         notebook=state,
         lease=state,

@@ -60,10 +60,12 @@ def status(stack: Stack = _STACK, local: Local = None, as_json: AsJson = False) 
     console.print(table)
     console.print(
         f"{told['agents']} of {told['max_agents']} agents, {told['launches_in_the_hour']} of {told['max_launches_per_hour']} launches in "
-        f"the hour, ${told['usd_per_hour']:.2f} of ${told['max_usd_per_hour']:g} an hour, "
+        f"the hour, ${told['usd_per_hour']:.2f} an hour, at most ${told['reserved_usd_per_hour']:.2f} of ${told['max_usd_per_hour']:g}, "
         f"${told['usd_in_the_month']:.2f} of ${told['max_usd_per_month']:g} this month; {told['unservable']} items that no pool can serve, "
         f"{told['unclear']} that wait for something unknown"
     )
+    if told["stopped"]:
+        console.print(told["stopped"], style="red", markup=False)
     for controller, problem in told["problems"].items():
         console.print(f"{controller}: {problem}", style="red", markup=False)
     for controller in told["without_jobs"]:

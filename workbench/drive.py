@@ -195,7 +195,7 @@ class InMemory:
 
     def _compute(self) -> Compute:
         client: Any = LocalEc2Client(Ec2Face(self.world.ec2, self.faults))
-        return Ec2Compute(lambda: client, self.fleet)
+        return Ec2Compute(lambda: client, self.fleet, lambda: client)
 
 
 class Straight(InMemory):

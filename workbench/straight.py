@@ -134,7 +134,7 @@ class StraightCompute(Ec2Compute):
     def __init__(self, face: Ec2Face, fleet: Fleet) -> None:
         """List from the world; whatever else is asked goes to its face."""
         client: Any = LocalEc2Client(face)
-        super().__init__(lambda: client, fleet)
+        super().__init__(lambda: client, fleet, lambda: client)
         self._face = face
         self._name = fleet.name
         self._seen: dict[str, tuple[tuple[Any, ...], Instance]] = {}

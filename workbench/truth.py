@@ -145,6 +145,16 @@ def rate_of(world: World, instance: Instance) -> float:
     return next(o.usd_per_hour for o in pool_of(world, instance).offerings if (o.instance_type, o.market) == kind)
 
 
+def dollars_an_hour(world: World) -> float:
+    """What all that is alive costs an hour at the spot prices that stand."""
+    return sum(_rate_now(world, instance) for instance in world.alive())
+
+
+def _rate_now(world: World, instance: Instance) -> float:
+    key = f"{instance.instance_type}/{instance.subnet}/{instance.market}"
+    return world.ec2.spot_usd_per_hour.get(key, rate_of(world, instance))
+
+
 def seconds_of(world: World, instance: Instance, since: float = 0.0) -> float:
     """How long an instance has run, from its launch or from an instant after it."""
     return (instance.ended_at if instance.ended_at is not None else world.timeline.now) - max(instance.launched_at, since)

@@ -93,6 +93,15 @@ def test_spot_is_asked_for_as_spot(here):
     assert [i.market for i in here.compute.instances()] == ["spot"]
 
 
+def test_the_most_to_pay_for_spot_is_sent_and_what_is_dearer_by_then_is_not_had(here):
+    cheap, dear = (an_offering(kind, market=Market.SPOT, spot_max_usd_per_hour=1.25) for kind in ("c5.large", "m5.large"))
+    here.world.ec2.spot_usd_per_hour |= {cheap.key: 1.25, dear.key: 1.3}
+    answer = send(here, 2, market=Market.SPOT, offerings=(dear, cheap))
+    assert [kind for _, kind, _ in answer.instances] == ["c5.large", "c5.large"]
+    assert [(e.code, e.offering_key) for e in answer.errors] == [("SpotMaxPriceTooLow", dear.key)]
+    assert len(send(here, intent_id="l-2", market=Market.SPOT, offerings=(an_offering("m5.large", market=Market.SPOT),)).instances) == 1
+
+
 @pytest.mark.parametrize("after", [False, True])
 def test_a_launch_without_answer_may_have_taken_effect(here, after):
     here.faults.plan(Fault("ec2 CreateFleet", after=after))
@@ -110,6 +119,14 @@ def test_a_server_error_may_have_taken_effect(here):
 @pytest.mark.parametrize("code", ["RequestLimitExceeded", "InvalidLaunchTemplateName.NotFoundException", "VcpuLimitExceeded"])
 def test_a_refused_launch_says_with_which_code(here, code):
     here.world.ec2.refuse = (code, "no")
+    with pytest.raises(LaunchRefusedError) as refused:
+        send(here)
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize("code", ["InsufficientInstanceCapacity", "RequestLimitExceeded", "UnfulfillableCapacity"])
+def test_a_code_that_ec2_answers_as_a_server_error_is_a_refusal_all_the_same(here, code):
+    here.faults.plan(Fault("ec2 CreateFleet", status=503, code=code))
     with pytest.raises(LaunchRefusedError) as refused:
         send(here)
     assert refused.value.code == code

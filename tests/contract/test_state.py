@@ -75,7 +75,7 @@ MEMORY = Memory(
     booted=frozenset({"i-1"}),
     boots={"cpu": (1.0, 2.0)},
     month=Month(name="2027-01", usd=1.25, metered_at=3.0),
-    launches_gone=(1.0,),
+    gone={"i-1": 1.0},
     requests={"r": 1.0},
     connected=frozenset({"i-1"}),
     breakers={"cpu": Breaker(failures=3, until_at=4.0, failed=("i-2",), why="403")},
@@ -107,7 +107,7 @@ def test_a_new_fleet_has_an_empty_book(state):
 
 
 def test_what_is_written_is_read(state):
-    record, intent = a_record("i-1", node="cpu-1"), an_intent("l-1", count=3)
+    record, intent = a_record("i-1", node="cpu-1", most_usd_per_hour=4.5), an_intent("l-1", count=3)
     state.add_record(record)
     add_intent(state, intent)
     book = state.read()

@@ -46,7 +46,7 @@ class Scene:
         client: Any = LocalEc2Client(Ec2Face(self.world.ec2))
         self.ports = Ports(
             controllers=(self.live.controller,),
-            compute=Ec2Compute(lambda: client, self.fleet),
+            compute=Ec2Compute(lambda: client, self.fleet, lambda: client),
             ledger=self.state,
             notebook=self.state,
             lease=self.state,

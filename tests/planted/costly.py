@@ -4,6 +4,20 @@ from planted.bugs import Bug
 
 COSTLY = (
     Bug(
+        name="a code that nobody knows pauses a pool whose launch was met",
+        file="domain/setbacks.py",
+        was="    elif named is not None:\n",
+        becomes="    elif refusal.code not in KNOWN_CODES:\n        yield pool.name, meaning\n    elif named is not None:\n",
+        found_by=("tests/scenarios/test_launch_codes.py",),
+    ),
+    Bug(
+        name="a throttled offering pauses the account though another gave everything",
+        file="domain/setbacks.py",
+        was="        if not refusal.met:\n",
+        becomes="        if True:\n",
+        found_by=("tests/unit/test_setbacks.py",),
+    ),
+    Bug(
         name="a job that comes at any time is expected an hour after each time",
         file="domain/rhythms.py",
         was="    if len(times) * 2 * _TOLERANCE_SECONDS > _BY_CHANCE * (at - times[0]):\n        return 0, 0\n",

@@ -10,6 +10,7 @@ import pytest
 
 from planted.bugs import BUGS
 from planted.costly import COSTLY
+from planted.money import MONEY
 from planted.waiting import WAITING
 
 ROOT = Path(__file__).parents[2]
@@ -17,7 +18,7 @@ SOURCE = ROOT / "layers" / "core" / "autoscaler"
 _TESTS_FAILED = 1  # pytest's own: 0 is all passed, 2 and more that something else went wrong
 
 
-@pytest.mark.parametrize("bug", [*BUGS, *COSTLY, *WAITING], ids=lambda bug: bug.name)
+@pytest.mark.parametrize("bug", [*BUGS, *MONEY, *WAITING, *COSTLY], ids=lambda bug: bug.name)
 def test_the_suite_finds(bug, tmp_path, record_property):
     patched = tmp_path / "layer"
     shutil.copytree(SOURCE, patched / "autoscaler", ignore=shutil.ignore_patterns("__pycache__"))

@@ -236,6 +236,25 @@ def test_two_passes_never_act_at_once():
     assert day.jenkins.nodes == {}
 
 
+def test_an_event_that_is_delivered_twice_at_once_launches_once():
+    """AWS may deliver one event twice, with one request id, and two containers then run it at the same time."""
+    day = a_day()
+    day.minutes(2).queue(6)
+    day.world.move_to(day.world.timeline.now + 60)
+    turn, again = day.fleet.turn(), []
+
+    def deliver_again(call):
+        if call == "state add_intent" and not again:
+            again.append(turn)
+            with pytest.raises(LeaseHeldError):
+                passes.scale_up(day.fleet.ports, day.fleet.fleet, turn)
+
+    day.fleet.faults.meanwhile = deliver_again
+    passes.scale_up(day.fleet.ports, day.fleet.fleet, turn)
+    assert again
+    assert len(day.world.ec2.instances) == 6
+
+
 def test_a_lease_whose_holder_was_cut_off_is_taken_over():
     day = a_day()
     day.fleet.state.holder = ("cut off", day.world.timeline.now + 70)

@@ -4,6 +4,7 @@ from autoscaler.domain.model import Market
 from support.builders import a_pool, an_offering
 from support.timeline import Day
 from support.worlds import in_memory
+from workbench.truth import dollars_an_hour
 from workbench.world.jenkins import Ended
 
 SPOT = tuple(an_offering(subnet=subnet, market=Market.SPOT, usd_per_hour=1.0) for subnet in ("subnet-a", "subnet-b"))
@@ -58,6 +59,17 @@ def test_a_pool_of_spot_alone_waits_for_spot():
     day.world.ec2.capacity.clear()
     day.minutes(15)
     assert markets(day) == ["spot"]
+
+
+def test_the_hours_limit_holds_however_much_spot_prices_rise_after_the_launch():
+    spot = an_offering(market=Market.SPOT, usd_per_hour=1.0, most_usd_per_hour=3.0)
+    day = Day(in_memory(a_pool("cpu", offerings=(spot,)), max_usd_per_hour=10.0))
+    day.minutes(2).queue(9, seconds=3600.0)
+    day.minutes(5)
+    day.world.ec2.spot_usd_per_hour[spot.key] = 3.0
+    assert len(markets(day)) == 3
+    assert dollars_an_hour(day.world) == 9.0
+    assert [record.usd_per_hour for record in day.fleet.state.records.values()] == [1.0] * 3
 
 
 def test_an_item_that_waits_for_a_booting_agent_does_not_make_the_next_one_dear():

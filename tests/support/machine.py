@@ -14,7 +14,8 @@ from autoscaler.domain.standing import Hold, Scope, hold
 from autoscaler.errors import AutoscalerError
 from support.builders import a_pool, an_offering
 from support.worlds import in_memory
-from workbench.truth import beyond_floor, leaked_instances, leaked_nodes
+from workbench.truth import beyond_floor, dollars_an_hour, leaked_instances, leaked_nodes
+from workbench.world.codes import LAUNCH_CODES
 from workbench.world.faults import Fault
 from workbench.world.jenkins import CURRENT_VERSION, DROPS_BUILDS, Ended, Kind
 from workbench.world.listing import Listing
@@ -25,7 +26,8 @@ MINUTE = 60.0
 # these is for an instance that ended while EC2 showed nothing, and that EC2 has forgotten since: it is given up two hours later.
 PATIENCE_MINUTES = 240
 ADOPTED_WITHIN_MINUTES = 30  # with calls that fail
-SPOT, FIRM = an_offering(market=Market.SPOT, usd_per_hour=1.0), an_offering(usd_per_hour=3.0)
+SPOT, FIRM = an_offering(market=Market.SPOT, usd_per_hour=1.0, most_usd_per_hour=3.0), an_offering(usd_per_hour=3.0)
+MAX_USD_PER_HOUR = 20.0
 POOLS = ("cpu", "gpu")
 # Names as people give them, and as plugins make them: in URLs they are percent-encoded, elsewhere not.
 SLOTS = {
@@ -59,13 +61,16 @@ class AnythingHappens(RuleBasedStateMachine):
     def begin(self, seed, lag, slots, resume, version):
         self.chance = Random(seed)
         physics = Physics(resume_to_seconds=resume)
-        self.fleet = in_memory(*pools(), seed=seed, slots=SLOTS if slots else None, physics=physics, max_agents=8)
+        self.fleet = in_memory(
+            *pools(), seed=seed, slots=SLOTS if slots else None, physics=physics, max_agents=8, max_usd_per_hour=MAX_USD_PER_HOUR
+        )
         self.world, self.jenkins = self.fleet.world, self.fleet.world.controllers["main"]
         self.world.ec2.lag_seconds = lag
         # The operator of slots keeps their labels: there a Jenkins that drops what it hands over has no other way out than an upgrade.
         self.jenkins.version = CURRENT_VERSION if slots else version
         self.fleet.faults.meanwhile = self._hands_over
         self.world.ec2.listing = Listing(page=self.chance.choice([2, 5, 1000]))
+        self.world.ec2.forgets_tokens = self.chance.random() < 0.5
         self.share, self.whole_until = 0.0, 0.0
         self.minutes(3)
 
@@ -235,6 +240,29 @@ class AnythingHappens(RuleBasedStateMachine):
         self.minutes(2)
         self.world.ec2.capacity.clear()
 
+    @rule(minutes=st.integers(2, 40))
+    def the_months_money_is_spent_for_a_while(self, minutes):
+        fleet = self.fleet.fleet
+        self.fleet.fleet = replace(fleet, limits=replace(fleet.limits, max_usd_per_month=1e-6))
+        self.minutes(minutes)
+        self.fleet.fleet = fleet
+
+    @rule(usd=st.floats(0.5, 3.0))
+    def the_spot_price_moves(self, usd):
+        self.world.ec2.spot_usd_per_hour[SPOT.key] = usd
+        self.minutes(1)
+
+    @rule(pool=st.sampled_from(POOLS), code=st.sampled_from(LAUNCH_CODES), which=st.integers(0, 1), alone=st.booleans())
+    def ec2_refuses_launches_for_a_while(self, pool, code, which, alone):
+        offerings = self.fleet.fleet.pools[pool].offerings
+        if alone:
+            self.world.ec2.refuse = code, "refused"
+        else:
+            self.world.ec2.answers[offerings[which % len(offerings)].key] = code
+        self.minutes(2)
+        self.world.ec2.refuse = None
+        self.world.ec2.answers.clear()
+
     @rule()
     def the_state_is_lost(self):
         # Until instances are adopted, EC2's list is all that is known of them: if that leaves some out too, no limit can count them.
@@ -253,6 +281,7 @@ class AnythingHappens(RuleBasedStateMachine):
             for pool in self.fleet.fleet.pools.values():
                 assert sum(instance.tags["autoscaler:pool"] == pool.name for instance in alive) <= pool.max_agents
             assert len(alive) <= self.fleet.fleet.limits.max_agents
+            assert dollars_an_hour(self.world) <= MAX_USD_PER_HOUR + 1e-9
 
     @invariant()
     def no_build_is_killed(self):

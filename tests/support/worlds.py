@@ -75,7 +75,7 @@ def stand(kind: str, fleet: Fleet | None = None, read_token: Callable[[], str] =
             return LocalSession(face, "u", read_token())
 
         controller = JenkinsController("main", face.base, connect, lambda: 0.0)
-        yield Stand(world, fleet, faults, face, controller, Ec2Compute(lambda: client, fleet), ec2_face, server)
+        yield Stand(world, fleet, faults, face, controller, Ec2Compute(lambda: client, fleet, lambda: client), ec2_face, server)
 
 
 def aws_over_http(service: Any, server: FaceServer) -> Any:

@@ -117,3 +117,34 @@ def test_a_checked_json_is_believed_only_for_the_same_bytes(tmp_path):
     assert load_fleet(path).name == "f"
     checked.write_text(json.dumps({"sha256": hashlib.sha256(GOOD.encode()).hexdigest(), "fleet": other}), encoding="utf-8")
     assert load_fleet(path).name == "from-json"
+
+
+SPOT = "    market: spot-then-on-demand\n    volume_gib: 0\n"
+
+
+def reserved(tmp_path, extra):
+    """What each offering is expected to cost, and what the limits reserve for it."""
+    offerings = load(tmp_path, GOOD + extra).pools["cpu"].offerings
+    return [(round(o.billed_usd_per_hour, 3), round(o.reserved_usd_per_hour, 3)) for o in offerings]
+
+
+def test_limits_reserve_spot_at_the_on_demand_price(tmp_path):
+    assert reserved(tmp_path, SPOT) == [(1.071, 3.06), (3.06, 3.06)]
+
+
+def test_limits_reserve_spot_at_the_maximum_that_is_sent(tmp_path):
+    offerings = load(tmp_path, GOOD + SPOT + "    spot_max_usd_per_hour: 1.5\n").pools["cpu"].offerings
+    assert [(o.reserved_usd_per_hour, o.spot_max_usd_per_hour) for o in offerings] == [(1.5, 1.5), (3.06, None)]
+    assert reserved(tmp_path, SPOT + "    spot_max_usd_per_hour: 0.5\n")[0] == (0.5, 0.5)
+
+
+def test_a_price_of_ones_own_for_spot_reserves_the_on_demand_price_where_that_is_known_and_higher(tmp_path):
+    assert reserved(tmp_path, SPOT + "    usd_per_hour: 0.9\n") == [(0.9, 3.06), (0.9, 0.9)]
+
+
+def test_a_root_volume_is_counted_beside_what_plans_go_by(tmp_path):
+    [offering] = load(tmp_path, GOOD).pools["cpu"].offerings
+    assert offering.usd_per_hour == 3.06
+    assert offering.billed_usd_per_hour == pytest.approx(3.06 + 100 * 0.08 / 730)
+    [large] = load(tmp_path, GOOD + "    volume_gib: 1000\n    volume_usd_per_gib_month: 0.1\n").pools["cpu"].offerings
+    assert large.reserved_usd_per_hour == pytest.approx(3.06 + 100 / 730)

@@ -3,9 +3,12 @@
 import pytest
 
 from autoscaler.domain import decide
+from autoscaler.domain.limits import launched_lately
 from autoscaler.domain.model import Market
 from autoscaler.domain.plan import Launch
-from support.builders import a_fleet, a_pool, a_snapshot, a_view, an_instance, an_item, an_offering
+from autoscaler.domain.room import Room
+from autoscaler.domain.situation import assess
+from support.builders import NOW, a_fleet, a_memory, a_pool, a_record, a_snapshot, a_view, an_instance, an_item, an_offering
 
 OFFERINGS = (an_offering(usd_per_hour=3.0), an_offering(usd_per_hour=10.0, market=Market.SPOT))
 
@@ -17,3 +20,25 @@ def test_machines_that_nobody_wrote_down_count_each_and_at_their_pools_dearest_p
     items = tuple(an_item(number, label="cpu") for number in range(1, 6))
     plan = decide.scale_up(a_snapshot(a_view(items=items), instances=unknown), a_fleet(a_pool(offerings=OFFERINGS), **limit))
     assert sum(step.count for step in plan.steps if isinstance(step, Launch)) == 2
+
+
+def test_a_launch_that_is_noted_and_not_forgotten_yet_counts_once():
+    memory = a_memory(gone={"i-1": NOW - 10.0, "i-2": NOW - 3599.0, "i-3": NOW - 3601.0})
+    assert launched_lately(a_snapshot(records=(a_record("i-1"),)), memory) == 2
+
+
+SPOT = an_offering(usd_per_hour=1.0, most_usd_per_hour=3.0, volume_usd_per_hour=0.5, market=Market.SPOT)
+
+
+@pytest.mark.parametrize(
+    ("limit", "launched"), [({"max_usd_per_hour": 7.0}, 2), ({"max_usd_per_hour": 6.9}, 1), ({"max_usd_per_month": 7.0}, 2)]
+)
+def test_a_launch_is_reserved_at_the_most_it_may_cost(limit, launched):
+    items = tuple(an_item(number, label="cpu") for number in range(1, 6))
+    plan = decide.scale_up(a_snapshot(a_view(items=items)), a_fleet(a_pool(offerings=(SPOT,)), **limit))
+    assert sum(step.count for step in plan.steps if isinstance(step, Launch)) == launched
+
+
+def test_what_runs_is_reserved_at_the_most_it_may_cost_and_a_record_of_an_older_version_at_its_price():
+    records = a_record("i-1", usd_per_hour=1.5, most_usd_per_hour=3.5), a_record("i-2", usd_per_hour=2.0)
+    assert Room(assess(a_snapshot(records=records), a_fleet())).usd_per_hour == 5.5

@@ -4,46 +4,134 @@ import pytest
 
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.model import Market
-from autoscaler.domain.setbacks import note_setback
+from autoscaler.domain.quotas import quota_family
+from autoscaler.domain.setbacks import KNOWN_CODES, Refusal, note_setbacks
 from support.builders import NOW, a_pool, an_offering
+from workbench.world.codes import LAUNCH_CODES
 
 SPOT = an_offering(market=Market.SPOT)
 POOL = a_pool("cpu", offerings=(SPOT, an_offering()))
+C, C_B = an_offering("c5.large", subnet="a"), an_offering("c5.large", subnet="b")
+M, G = an_offering("m5.large", subnet="a"), an_offering("g5.xlarge", subnet="b")
+WIDE = a_pool("cpu", offerings=(C, C_B, M, G))
+DAY = 86_400.0
+ALL_OF_SPOT = {f"cpu/{SPOT.key}": 180.0}
 
 
-def cooled(*setbacks):
+def cooled(pool, *refusals):
+    """Each refusal is a launch of its own."""
     memory = Memory()
-    for code, key in setbacks:
-        memory = note_setback(memory, POOL, code, key, NOW)
+    for refusal in refusals:
+        memory = note_setbacks(memory, pool, [refusal], NOW)
     return {key: cool_off.until_at - NOW for key, cool_off in memory.cool_offs.items()}
 
 
+def alone(code, *asked):
+    return Refusal(code=code, offering_key="", asked=asked)
+
+
+def beside(code, named, *asked, had=(), met=True):
+    return Refusal(code=code, offering_key=named.key, asked=asked, had=frozenset(had), met=met)
+
+
 @pytest.mark.parametrize(
-    ("code", "key", "expected"),
+    ("code", "expected"),
     [
-        ("InsufficientInstanceCapacity", SPOT.key, {f"cpu/{SPOT.key}": 180.0}),
-        ("InsufficientInstanceCapacity", "", {f"cpu/{SPOT.key}": 180.0, f"cpu/{an_offering().key}": 180.0}),
-        ("Unsupported", SPOT.key, {f"cpu/{SPOT.key}": 86_400.0}),
-        ("MaxSpotInstanceCountExceeded", "", {f"cpu/{SPOT.key}": 180.0}),
-        ("VcpuLimitExceeded", "", {"cpu": 300.0}),
-        ("InvalidLaunchTemplateName.NotFoundException", "", {"cpu": 300.0}),
-        ("RequestLimitExceeded", "", {"account": 60.0}),
-        ("SomethingNobodyKnows", "", {"cpu": 300.0}),
+        ("InsufficientInstanceCapacity", ALL_OF_SPOT),
+        ("UnfulfillableCapacity", ALL_OF_SPOT),
+        ("SpotMaxPriceTooLow", ALL_OF_SPOT),
+        ("MaxSpotInstanceCountExceeded", ALL_OF_SPOT),
+        ("InsufficientFreeAddressesInSubnet", ALL_OF_SPOT),
+        ("Unsupported", {f"cpu/{SPOT.key}": 300.0}),
+        ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", {f"cpu/{SPOT.key}": 300.0}),
+        ("UnauthorizedOperation", {f"cpu/{SPOT.key}": 300.0}),
+        ("SomethingNobodyKnows", {f"cpu/{SPOT.key}": 300.0}),
+        ("InvalidLaunchTemplateName.NotFoundException", {"cpu": 300.0}),
+        ("RequestLimitExceeded", {"account": 60.0}),
+        ("MaxFleetCountExceeded", {"account": 60.0}),
     ],
 )
-def test_each_code_cools_what_it_is_about(code, key, expected):
-    assert cooled((code, key)) == expected
+def test_a_refusal_of_everything_leaves_the_other_market_to_be_asked_where_that_may_help(code, expected):
+    assert cooled(POOL, alone(code, SPOT)) == expected
+
+
+@pytest.mark.parametrize("code", ["VcpuLimitExceeded", "UnauthorizedOperation", "SomethingNobodyKnows"])
+def test_where_there_is_no_other_market_it_pauses_the_pool(code):
+    assert cooled(WIDE, alone(code, C, C_B, M, G)) == {"cpu": 300.0}
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("InsufficientInstanceCapacity", {C: 180.0}),
+        ("UnfulfillableCapacity", {C: 180.0}),
+        ("InsufficientFreeAddressesInSubnet", {C: 180.0, M: 180.0}),
+        ("VcpuLimitExceeded", {C: 300.0, C_B: 300.0, M: 300.0}),
+        ("Unsupported", {C: DAY}),
+        ("InvalidAMIID.NotFound", {C: 300.0}),
+        ("UnauthorizedOperation", {C: 300.0}),
+        ("SomethingNobodyKnows", {C: 300.0}),
+        ("RequestLimitExceeded", {}),
+        ("MaxFleetCountExceeded", {}),
+    ],
+)
+def test_beside_instances_it_cools_what_it_is_about_and_pauses_nothing(code, expected):
+    refusal = beside(code, C, C, C_B, M, G, had=["g5.xlarge"])
+    assert cooled(WIDE, refusal) == {f"cpu/{offering.key}": seconds for offering, seconds in expected.items()}
+
+
+def test_what_gave_an_agent_is_not_cooled_for_a_quota_that_another_of_its_family_exceeds():
+    assert cooled(WIDE, beside("VcpuLimitExceeded", C, C, M, had=["m5.large"])) == {f"cpu/{o.key}": 300.0 for o in (C, C_B)}
+
+
+def test_without_a_spot_role_nothing_is_cooled_but_spot():
+    spot = tuple(an_offering(kind, market=Market.SPOT) for kind in ("c5.large", "g5.xlarge"))
+    pool = a_pool("cpu", offerings=(*spot, C))
+    refusal = beside("AuthFailure.ServiceLinkedRoleCreationNotPermitted", spot[0], *spot, met=False)
+    assert cooled(pool, refusal) == {f"cpu/{offering.key}": 300.0 for offering in spot}
+
+
+def test_a_subnet_without_addresses_is_left_alone_on_every_market():
+    spot = an_offering("c5.large", subnet="a", market=Market.SPOT)
+    pool = a_pool("cpu", offerings=(spot, C, C_B))
+    assert cooled(pool, beside("InsufficientFreeAddressesInSubnet", spot, spot)) == {f"cpu/{o.key}": 180.0 for o in (spot, C)}
+
+
+def test_an_account_that_gave_less_than_was_asked_for_is_left_alone_for_a_while():
+    assert cooled(WIDE, beside("RequestLimitExceeded", C, C, met=False)) == {"account": 60.0}
+
+
+@pytest.mark.parametrize("code", LAUNCH_CODES)
+def test_no_code_pauses_a_pool_whose_launch_was_met(code):
+    refusal = beside(code, C, C, G, had=["g5.xlarge"])
+    assert cooled(WIDE, refusal).keys() & {"cpu", "account", f"cpu/{G.key}"} == set()
+
+
+def test_every_code_that_is_sorted_is_one_that_the_simulated_ec2_answers():
+    assert set(LAUNCH_CODES) >= KNOWN_CODES
 
 
 def test_what_has_no_capacity_may_be_tried_after_a_minute_where_nothing_else_is_left_and_nothing_else_may():
     codes = ("InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "Unsupported", "VcpuLimitExceeded", "RequestLimitExceeded")
     waits = []
     for code in codes:
-        [cool_off] = note_setback(Memory(), POOL, code, SPOT.key, NOW).cool_offs.values()
+        [cool_off] = note_setbacks(Memory(), POOL, [beside(code, SPOT, SPOT, met=False)], NOW).cool_offs.values()
         waits.append(cool_off.last_resort_at - NOW)
     assert waits == [60.0, 60.0, 86_400.0, 300.0, 60.0]
 
 
 def test_capacity_that_stays_missing_is_asked_for_less_and_less():
-    once = ("InsufficientInstanceCapacity", SPOT.key)
-    assert [cooled(*[once] * times)[f"cpu/{SPOT.key}"] for times in (1, 2, 3, 9)] == [180.0, 360.0, 600.0, 600.0]
+    once = beside("InsufficientInstanceCapacity", SPOT, SPOT)
+    assert [cooled(POOL, *[once] * times)[f"cpu/{SPOT.key}"] for times in (1, 2, 3, 9)] == [180.0, 360.0, 600.0, 600.0]
+
+
+def test_what_one_answer_says_twice_counts_once():
+    refusals = [beside("InsufficientFreeAddressesInSubnet", offering, C, M) for offering in (C, M)]
+    memory = note_setbacks(Memory(), WIDE, refusals, NOW)
+    assert [cool_off.times for cool_off in memory.cool_offs.values()] == [1, 1]
+
+
+def test_families_that_share_a_quota_count_as_one():
+    assert {quota_family(kind) for kind in ("c5.large", "m6id.large", "im4gn.large", "t3.micro")} == {"standard"}
+    assert quota_family("g5.xlarge") == quota_family("vt1.3xlarge")
+    assert len({quota_family(kind) for kind in ("p3.2xlarge", "g5.xlarge", "inf1.xlarge", "c5.large")}) == 4

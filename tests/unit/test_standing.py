@@ -108,9 +108,9 @@ def test_what_is_not_done_because_it_is_frozen_is_not_remembered_as_done():
     def forgotten(*holds):
         shown = seen((condemned, None), holds=holds)
         gone = replace(shown, instances=(), fates={condemned.instance_id: InstanceState.SHUTTING_DOWN})
-        return decide.scale_down(gone, FLEET).memory.launches_gone
+        return decide.scale_down(gone, FLEET).memory.gone
 
-    assert (forgotten(), forgotten(a_hold(freeze=True))) == ((condemned.launched_at,), ())
+    assert (forgotten(), forgotten(a_hold(freeze=True))) == ({"i-1": condemned.launched_at}, {})
 
 
 def test_items_of_a_held_label_are_no_demand_and_are_counted():

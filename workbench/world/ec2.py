@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from workbench.world.account import QUOTAS
+from workbench.world.codes import refused
 from workbench.world.listing import Listing
 from workbench.world.physics import CALM, Physics
 from workbench.world.timeline import Timeline
@@ -82,6 +83,10 @@ class Ec2:
     lag_seconds: float = 0.0
     listing: Listing = field(default_factory=Listing)
     refuse: tuple[str, str] | None = None  # code and message of every CreateFleet
+    refuse_market: dict[str, tuple[str, str]] = field(default_factory=dict)  # the same of one market
+    answers: dict[str, str] = field(default_factory=dict)  # code instead of instances, by instance type/subnet/market
+    spot_usd_per_hour: dict[str, float] = field(default_factory=dict)  # as it stands, by instance type/subnet/market; it moves
+    forgets_tokens: bool = False  # a request that is repeated is a new one
     template_versions: dict[str, int] = field(default_factory=dict)  # the default and latest one by name; unlisted: 1
     template_data: dict[str, dict[str, Any]] = field(default_factory=dict)  # what they say, where it matters
     physics: Physics = CALM
@@ -104,13 +109,13 @@ class Ec2:
             raise Ec2Error(*(self.refuse or _WOULD_HAVE))
         spelled = json.dumps(request, sort_keys=True)
         token = request["ClientToken"]
-        if token in self._tokens:
+        if token in self._tokens and not self.forgets_tokens:
             known, answer = self._tokens[token]
             if known != spelled:
                 raise Ec2Error("IdempotentParameterMismatch", "The client token was used with other parameters")
             return answer
-        if self.refuse:
-            raise Ec2Error(*self.refuse)
+        if refusal := self.refuse or self.refuse_market.get(request["TargetCapacitySpecification"]["DefaultTargetCapacityType"]):
+            raise Ec2Error(*refusal)
         answer = self._fulfil(request)
         self._tokens[token] = spelled, answer
         return answer
@@ -132,27 +137,26 @@ class Ec2:
 
     def terminate(self, instance_id: str) -> None:
         """Begin the end of an instance."""
-        instance = self.instances.get(instance_id)
-        if instance is None:
-            raise Ec2Error("InvalidInstanceID.NotFound", f"The instance ID '{instance_id}' does not exist")
+        instance = self._known(instance_id)
         if instance.protected:
             raise Ec2Error("OperationNotPermitted", "The instance may not be terminated: modify its disableApiTermination")
         self.end(instance)
 
     def tag(self, instance_id: str, tags: dict[str, str]) -> None:
         """Add tags to an instance, replacing those of the same name."""
-        instance = self.instances.get(instance_id)
-        if instance is None:
-            raise Ec2Error("InvalidInstanceID.NotFound", f"The instance ID '{instance_id}' does not exist")
+        instance = self._known(instance_id)
         instance.tags |= tags
         self.changes += 1
 
     def console_of(self, instance_id: str) -> str:
         """What an instance wrote to its console."""
-        instance = self.instances.get(instance_id)
-        if instance is None:
-            raise Ec2Error("InvalidInstanceID.NotFound", f"The instance ID '{instance_id}' does not exist")
+        instance = self._known(instance_id)
         return instance.console
+
+    def _known(self, instance_id: str) -> Instance:
+        if instance_id not in self.instances:
+            raise Ec2Error("InvalidInstanceID.NotFound", f"The instance ID '{instance_id}' does not exist")
+        return self.instances[instance_id]
 
     def data_of(self, template: str) -> dict[str, Any]:
         """What a launch template says."""
@@ -207,12 +211,14 @@ class Ec2:
         self._check_overrides(overrides)
         for override in overrides:
             key = f"{override['InstanceType']}/{override.get('SubnetId', '')}/{market}"
-            got = min(wanted - len(launched), self._to_be_had(key, wanted))
+            too_dear = self.spot_usd_per_hour.get(key, 0.0) > float(override.get("MaxPrice", "inf"))
+            got = 0 if too_dear else min(wanted - len(launched), self._to_be_had(key, wanted))
             if key in self.capacity:
                 self.capacity[key] -= got
             launched += [self._launch(override, market, template, {t["Key"]: t["Value"] for t in tags}) for _ in range(got)]
             if len(launched) < wanted:
-                errors.append(_no_capacity(override, market))
+                code = "SpotMaxPriceTooLow" if too_dear else self.answers.get(key, "InsufficientInstanceCapacity")
+                errors.append(refused(override, market, code))
         groups: dict[str, list[str]] = {}
         for instance in launched:
             groups.setdefault(instance.instance_type, []).append(instance.id)
@@ -242,7 +248,7 @@ class Ec2:
         return instance
 
     def _to_be_had(self, offering: str, wanted: int) -> int:
-        if not self.physics.can_be_had(offering, self.timeline.now, self.seed):
+        if offering in self.answers or not self.physics.can_be_had(offering, self.timeline.now, self.seed):
             return 0
         return self.capacity.get(offering, wanted)
 
@@ -294,13 +300,3 @@ class Ec2:
             if actual not in values:
                 return False
         return True
-
-
-def _no_capacity(override: dict[str, Any], market: str) -> dict[str, Any]:
-    place = {key: override[key] for key in ("InstanceType", "SubnetId") if key in override}
-    return {
-        "LaunchTemplateAndOverrides": {"Overrides": place},
-        "Lifecycle": market,
-        "ErrorCode": "InsufficientInstanceCapacity",
-        "ErrorMessage": f"We currently do not have sufficient {override['InstanceType']} capacity",
-    }

@@ -50,6 +50,9 @@ _SDK = Config(
     user_agent="jenkins-autoscaler",
 )
 
+# Of a launch, the next pass must know whether it was answered: what the SDK repeats by itself hides that.
+_SDK_ONCE = _SDK.merge(Config(retries={"mode": "standard", "total_max_attempts": 1}))
+
 
 T = TypeVar("T")
 # Looks wait for Jenkins, not for the processor; more controllers than this are seldom behind one fleet.
@@ -100,6 +103,7 @@ def reset() -> None:
     requests_done.cache_clear()
     account.cache_clear()
     _cached_client.cache_clear()
+    _launcher.cache_clear()
 
 
 @cache
@@ -111,7 +115,7 @@ def runtime() -> Runtime:
     namespace = os.environ.get("METRIC_NAMESPACE", "JenkinsFleet")
     ports = Ports(
         controllers=tuple(_controller(name, settings) for name in settings.controllers),
-        compute=Ec2Compute(partial(_client, "ec2"), fleet),
+        compute=Ec2Compute(partial(_client, "ec2"), fleet, _launcher),
         ledger=state,
         notebook=state,
         lease=state,
@@ -165,6 +169,11 @@ def _client(service: str) -> Any:
 @cache
 def _cached_client(service: str) -> Any:
     return boto3.client(service, config=_SDK)  # type: ignore[call-overload]
+
+
+@cache
+def _launcher() -> Any:
+    return boto3.client("ec2", config=_SDK_ONCE)
 
 
 def _controller(name: str, settings: FleetSettings) -> JenkinsController:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AnyHttpUrl, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from autoscaler.domain.model import RESUME_TIMEOUT_SECONDS, Fleet, Limits, Market, Offering, Platform, Pool, Quarantine
+from autoscaler.domain.model import RESUME_TIMEOUT_SECONDS, AtMonthLimit, Fleet, Limits, Market, Offering, Platform, Pool, Quarantine
 from autoscaler.errors import ConfigError
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
@@ -36,6 +36,7 @@ class LimitSettings(_Settings):
     max_launches_per_hour: Annotated[int, Field(ge=1, le=100_000)]
     max_usd_per_hour: Usd
     max_usd_per_month: Usd
+    at_month_limit: Annotated[AtMonthLimit, Field(strict=False)] = AtMonthLimit.STOP
 
 
 class ControllerSettings(_Settings):
@@ -71,6 +72,9 @@ class Tuning(_Settings):
     drain_settle_seconds: Annotated[float, Field(ge=1, le=30)] | None = None
     spot_patience_seconds: Seconds | None = None
     spot_discount: Annotated[float, Field(ge=0, lt=1)] | None = None
+    spot_max_usd_per_hour: Usd | None = None
+    volume_gib: Annotated[float, Field(ge=0, le=65_536)] | None = None
+    volume_usd_per_gib_month: Annotated[float, Field(ge=0, le=100)] | None = None
     max_agent_hours: Annotated[float, Field(gt=0, le=87_600)] | None = None
     drain_timeout_seconds: Seconds | None = None
     quarantine: Annotated[Quarantine, Field(strict=False)] | None = None
@@ -87,9 +91,16 @@ _DEFAULTS: dict[str, float | None] = {
     "drain_settle_seconds": 5.0,
     "spot_patience_seconds": 180.0,
     "spot_discount": 0.65,
+    "spot_max_usd_per_hour": None,
+    "volume_gib": None,
+    "volume_usd_per_gib_month": 0.08,
     "max_agent_hours": None,
     "drain_timeout_seconds": None,
 }
+_PRICES = ("spot_discount", "spot_max_usd_per_hour", "volume_gib", "volume_usd_per_gib_month")
+# As the stack's own launch templates have it; gp3 in us-east-1 is $0.08 a GiB and month. A month is 730 hours to AWS.
+_VOLUME_GIB = {Platform.LINUX: 100.0, Platform.WINDOWS: 150.0}
+_HOURS_A_MONTH = 730.0
 # Where None says something of its own.
 _MAY_BE_NONE = ("idle_seconds", "max_agent_hours", "drain_timeout_seconds")
 
@@ -167,7 +178,7 @@ class FleetSettings(_Settings):
 
     def _pool(self, name: str, pool: PoolSettings) -> Pool:
         tuned = {key: self._tuned(key, pool) for key in _DEFAULTS}
-        discount = tuned.pop("spot_discount") or 0.0
+        prices = {key: tuned.pop(key) for key in _PRICES}
         idle_seconds, max_agent_hours, drain_timeout_seconds = (tuned.pop(key) for key in _MAY_BE_NONE)
         if (tuned["boot_timeout_seconds"] or 0) <= (tuned["boot_seconds"] or 0):
             timeout, boot = tuned["boot_timeout_seconds"], tuned["boot_seconds"]
@@ -180,7 +191,7 @@ class FleetSettings(_Settings):
             platform=pool.platform,
             launch_template=pool.launch_template,
             launch_template_version=pool.launch_template_version,
-            offerings=_offerings(name, pool, discount),
+            offerings=_offerings(name, pool, prices),
             max_agents=pool.max_agents,
             min_agents=pool.min_agents,
             warm_executors=pool.warm_executors,
@@ -256,19 +267,34 @@ def _problem(problem: dict[str, Any]) -> str:
     return f"{key} ({shown}): {message[:1].lower()}{message[1:]}"
 
 
-def _offerings(name: str, pool: PoolSettings, discount: float) -> tuple[Offering, ...]:
+def _offerings(name: str, pool: PoolSettings, prices: dict[str, float | None]) -> tuple[Offering, ...]:
     markets = {"on-demand": [Market.ON_DEMAND], "spot": [Market.SPOT], "spot-then-on-demand": [Market.SPOT, Market.ON_DEMAND]}
+    gib = prices["volume_gib"]
+    volume = (_VOLUME_GIB[pool.platform] if gib is None else gib) * (prices["volume_usd_per_gib_month"] or 0.0) / _HOURS_A_MONTH
     return tuple(
         Offering(
             instance_type=instance_type,
             subnet=subnet,
             market=market,
-            usd_per_hour=pool.usd_per_hour or _price(name, pool, instance_type) * (1 - discount if market is Market.SPOT else 1),
+            volume_usd_per_hour=volume,
+            **_machine_prices(name, pool, instance_type, market, prices),
         )
         for market in markets[pool.market]
         for instance_type in pool.instance_types
         for subnet in pool.subnets or [""]
     )
+
+
+def _machine_prices(name: str, pool: PoolSettings, instance_type: str, market: Market, prices: dict[str, float | None]) -> dict[str, Any]:
+    """What a machine is expected to cost, and at most: of spot that is the maximum that is sent, or the on-demand price."""
+    if market is Market.ON_DEMAND:
+        return {"usd_per_hour": pool.usd_per_hour or _price(name, pool, instance_type)}
+    expected = pool.usd_per_hour or _price(name, pool, instance_type) * (1 - (prices["spot_discount"] or 0.0))
+    most = prices["spot_max_usd_per_hour"]
+    if most is None:
+        listed = carried_prices().get(instance_type, {}).get(str(pool.platform), 0.0)
+        return {"usd_per_hour": expected, "most_usd_per_hour": max(expected, listed)}
+    return {"usd_per_hour": min(expected, most), "most_usd_per_hour": most, "spot_max_usd_per_hour": most}
 
 
 def _price(name: str, pool: PoolSettings, instance_type: str) -> float:

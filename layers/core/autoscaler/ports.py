@@ -189,10 +189,10 @@ class Notebook(Protocol):
 
 
 class Lease(Protocol):
-    """The right to act on the fleet."""
+    """The right to act on the fleet. ``owner``: of one execution alone, since AWS may deliver one event twice."""
 
     def acquire(self, owner: str, *, now: float, until: float) -> bool:
-        """Take it if it is free, ours, or expired by our clock."""
+        """Take it if it is free, expired by our clock, or this owner's: a take whose answer was lost is repeated."""
 
     def release(self, owner: str) -> None:
         """Give it up; a no-op if somebody else has it by now."""

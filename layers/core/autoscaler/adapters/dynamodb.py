@@ -141,7 +141,7 @@ class DynamoState:
         self._save("standing", standing.version, _Entry(standing=replace(standing, version=standing.version + 1)))
 
     def acquire(self, owner: str, *, now: float, until: float) -> bool:
-        """Take the lease by one conditional write."""
+        """Take the lease by one conditional write; the SDK may send it twice, so that our own name is no obstacle."""
         item = {"owner": {"S": owner}, "until_at": {"N": repr(until)}}
         values = {":now": {"N": repr(now)}, ":owner": {"S": owner}}
         free = _Condition("attribute_not_exists(fleet) OR until_at < :now OR #owner = :owner", values, {"#owner": "owner"})

@@ -12,6 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from autoscaler.adapters.aws import code_of, pages
 from autoscaler.domain.model import Market, Offering
 from autoscaler.domain.registration import Identity
+from autoscaler.domain.setbacks import KNOWN_CODES
 from autoscaler.domain.snapshot import Instance, InstanceState
 from autoscaler.errors import LaunchRefusedError, MismatchError, StuckError, TransientError, UnansweredError
 from autoscaler.ports import LaunchAnswer, OfferingError
@@ -35,11 +36,15 @@ _SERVER_ERROR = 500
 
 
 class Ec2Compute:
-    """Agents of one fleet. ``client`` makes the client at the first use."""
+    """Agents of one fleet. ``client`` makes the client at the first use; ``launcher`` makes one that sends a call once only.
 
-    def __init__(self, client: Callable[[], EC2Client], fleet: Fleet) -> None:
+    A launch that the SDK repeats by itself may be refused the second time and have taken effect the first: it would be launched again.
+    """
+
+    def __init__(self, client: Callable[[], EC2Client], fleet: Fleet, launcher: Callable[[], EC2Client]) -> None:
         """Keep whose agents these are."""
         self._client = client
+        self._launcher = launcher
         self._fleet = fleet
 
     def instances(self) -> tuple[Instance, ...]:
@@ -126,7 +131,7 @@ class Ec2Compute:
     def launch(self, request: str) -> LaunchAnswer:
         """Send a composed request, and sort what comes back by what it means."""
         try:
-            answer = self._client().create_fleet(**json.loads(request))
+            answer = self._launcher().create_fleet(**json.loads(request))
         except ClientError as error:
             raise _launch_error(error) from error
         except BotoCoreError as error:
@@ -203,6 +208,8 @@ def _override(offering: Offering, place: int) -> dict[str, Any]:
     override: dict[str, Any] = {"InstanceType": offering.instance_type, "Priority": float(place)}
     if offering.subnet:
         override["SubnetId"] = offering.subnet
+    if offering.spot_max_usd_per_hour is not None:
+        override["MaxPrice"] = f"{offering.spot_max_usd_per_hour:.6f}"
     return override
 
 
@@ -239,6 +246,6 @@ def _launch_error(error: ClientError) -> TransientError:
     code, status = code_of(error), error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code == "IdempotentParameterMismatch":
         return MismatchError("CreateFleet: EC2 knows this token with another request")
-    if status >= _SERVER_ERROR and code != "RequestLimitExceeded":
+    if status >= _SERVER_ERROR and code not in KNOWN_CODES:  # EC2 answers with such a status where machines are short, too
         return UnansweredError(f"CreateFleet: {code}")
     return LaunchRefusedError(code, str(error.response.get("Error", {}).get("Message", "")))

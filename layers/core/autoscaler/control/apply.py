@@ -1,6 +1,6 @@
 """Apply: take the steps of a plan one by one; a step that fails is the next pass's business, and stops no other."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -29,7 +29,7 @@ from autoscaler.domain.plan import (
     Terminate,
     Uncordon,
 )
-from autoscaler.domain.setbacks import is_shortage, note_setback
+from autoscaler.domain.setbacks import is_shortage, note_setbacks
 from autoscaler.domain.snapshot import Record, RecordState, Snapshot
 from autoscaler.errors import AutoscalerError, NoAnswerError, StuckError, UnansweredError
 from autoscaler.ports import Controller, Ports
@@ -37,31 +37,33 @@ from autoscaler.ports import Controller, Ports
 _TERMINABLE = {RecordState.REQUESTED, RecordState.REGISTERED}
 
 
-def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, ends_at: float) -> Report:
-    """Take every step for which there is time, then save what to remember. ``ends_at``: the end of the invocation."""
-    hand = _Hand(ports, fleet, snapshot)
-    results: list[Result] = []
+def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, ends_at: float, holder: str = "") -> Report:
+    """Take every step for which there is time, then save what to remember.
+
+    ``ends_at``: the end of the invocation; ``holder``: the name the lease is held under, "" without it: then nothing can be launched.
+    """
+    hand = _Hand(ports, fleet, snapshot, holder)
     for failure in plan.boot_failures:
         if ends_at - ports.clock() >= STEP_RESERVE_SECONDS:
             _keep_console(ports, failure)
-    for step in plan.steps:
-        if ends_at - ports.clock() < STEP_RESERVE_SECONDS:
-            results.append(Result(step=step, outcome=Outcome.SKIPPED, detail="no time is left in this invocation"))
-        else:
-            results.append(hand.take(step))
+    results = hand.take_all((step for step in plan.steps if not isinstance(step, Forget)), ends_at)
     now = ports.clock()
     memory = note_tried(_note_asks(_note_stuck(plan.memory, hand, now), fleet, hand, now), hand.tried, now)
     if plan.remember or hand.setbacks or memory.shortages != plan.memory.shortages or memory.failing != plan.memory.failing:
-        _remember(ports, memory)
+        hand.remembered = _remember(ports, memory)
+    # A record that is closed is known from the memory alone: it goes once that is saved, or its launch would not count any more.
+    results += hand.take_all((step for step in plan.steps if isinstance(step, Forget)), ends_at)
     return Report(plan=plan, results=tuple(results), dry_run=False, silent=frozenset(hand.silent))
 
 
-def _remember(ports: Ports, memory: Memory) -> None:
+def _remember(ports: Ports, memory: Memory) -> bool:
     try:
         ports.notebook.save_memory(memory)
     except AutoscalerError as error:
         # Forgetting costs a window or a second look, and what was done is done: the report must still go out.
         ports.log("memory_not_saved", error=f"{type(error).__name__}: {error}")
+        return False
+    return True
 
 
 def _keep_console(ports: Ports, failure: BootFailure) -> None:
@@ -85,9 +87,8 @@ def _note_stuck(memory: Memory, hand: "_Hand", now: float) -> Memory:
 def _note_asks(memory: Memory, fleet: Fleet, hand: "_Hand", now: float) -> Memory:
     """Remember what could be had of what was asked for, and what could not."""
     for setback in hand.setbacks:
-        pool = fleet.pools[setback.pool]
-        memory = note_setback(memory, pool, setback.error.code, setback.error.offering_key, now)
-    short = {setback.pool for setback in hand.setbacks if is_shortage(setback.error.code)}
+        memory = note_setbacks(memory, fleet.pools[setback.pool], setback.refusals, now)
+    short = {setback.pool for setback in hand.setbacks if any(is_shortage(refusal.code) for refusal in setback.refusals)}
     refused = {name: shortages.note_refused(memory.shortages.get(name), now) for name in short - hand.had}
     had = {name: shortages.note_had(memory.shortages.get(name), now) for name in hand.had}
     return replace(memory, shortages={**memory.shortages, **refused, **had})
@@ -96,18 +97,29 @@ def _note_asks(memory: Memory, fleet: Fleet, hand: "_Hand", now: float) -> Memor
 class _Hand:
     """Takes steps; knows which controllers stopped answering, to lose no more time on them."""
 
-    def __init__(self, ports: Ports, fleet: Fleet, snapshot: Snapshot) -> None:
+    def __init__(self, ports: Ports, fleet: Fleet, snapshot: Snapshot, holder: str) -> None:
+        self._holder = holder
         self._ports = ports
         self._fleet = fleet
         self._snapshot = snapshot
         self._controllers: Mapping[str, Controller] = {controller.name: controller for controller in ports.controllers}
         self._records = {record.instance_id: record for record in snapshot.records}
         self.silent: set[str] = set()
+        self.remembered = False
         self.setbacks: list[Setback] = []
         self.had: set[str] = set()  # pools of which an agent was launched
         self.tried: dict[str, str | None] = {}  # steps in Jenkins, and why they failed
         self.stuck: set[str] = set()
         self.terminated: set[str] = set()
+
+    def take_all(self, steps: Iterable[Step], ends_at: float) -> list[Result]:
+        """Take those for which there is time."""
+        late = "no time is left in this invocation"
+        clock = self._ports.clock
+        return [
+            self.take(step) if ends_at - clock() >= STEP_RESERVE_SECONDS else Result(step=step, outcome=Outcome.SKIPPED, detail=late)
+            for step in steps
+        ]
 
     def take(self, step: Step) -> Result:
         if step.controller in self.silent:
@@ -165,8 +177,8 @@ class _Hand:
         self._records[record.instance_id] = record
 
     def _launch(self, step: Launch) -> Result:
-        result, setbacks = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._snapshot.pass_id)
-        self.setbacks += setbacks
+        result, setback = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._holder)
+        self.setbacks += [setback] if setback else []
         if result.outcome is Outcome.DONE:
             self.had.add(step.pool)
         return result
@@ -245,6 +257,8 @@ class _Hand:
         return Result(step=step, outcome=Outcome.DONE)
 
     def _forget(self, step: Forget) -> Result:
+        if not self.remembered:
+            return Result(step=step, outcome=Outcome.SKIPPED, detail="its launch could not be noted; the next pass closes it")
         self._change(self._records[step.instance_id], RecordState.GONE)
         return Result(step=step, outcome=Outcome.DONE)
 

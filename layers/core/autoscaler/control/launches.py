@@ -1,36 +1,39 @@
 """Launching exactly once: written down, sent, settled. Whatever fails or is cut off, the next pass knows what to do.
 
-- written: the call may not have been made; sent: it was, and its answer is not known. Both are looked for by tag first, and
-  sent again, the same bytes, while EC2 still knows the token: it answers with what it did the first time.
+- written: the call may not have been made; sent: it was, and its answer is not known. Both are looked for by tag. Only what no
+  list shows, by when it must have, is sent again, the same bytes with the same token: EC2 may not know that token any more.
 - settled: every instance of it has a record. What was asked for and not got is a new launch with a new token.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from autoscaler.control.report import Outcome, Result
-from autoscaler.domain.model import Pool
+from autoscaler.domain.limits import is_spent
+from autoscaler.domain.model import Fleet, Offering, Pool
 from autoscaler.domain.numbers import (
+    LISTED_AFTER_SECONDS,
     REQUESTS_REMEMBERED_SECONDS,
     RESEND_LAUNCH_SECONDS,
     SECOND_LOOK_SECONDS,
 )
 from autoscaler.domain.orders import MANUAL_PREFIX
 from autoscaler.domain.plan import Launch
+from autoscaler.domain.setbacks import Refusal
 from autoscaler.domain.snapshot import Instance, Intent, IntentState, Record, RecordState
 from autoscaler.errors import ConflictError, LaunchRefusedError, MismatchError, UnansweredError
-from autoscaler.ports import Book, LaunchAnswer, OfferingError, Ports
+from autoscaler.ports import Book, LaunchAnswer, Ports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setback:
-    """Why a launch got less than it asked for: what the next passes should leave alone for a while."""
+    """Why a launch got less than it asked for, or something else: what the next passes should leave alone for a while."""
 
     pool: str
-    error: OfferingError
+    refusals: tuple[Refusal, ...]
 
 
-def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> tuple[Result, tuple[Setback, ...]]:
+def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> tuple[Result, Setback | None]:
     """Reserve it by an intent, under the lease of ``holder`` and no other; send it, settle it by the answer."""
     intent_id = step.intent_id or ports.new_id()
     intent = Intent(
@@ -39,7 +42,7 @@ def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> tuple[Result,
         pool=step.pool,
         controller=step.controller,
         count=step.count,
-        usd_per_hour=max(offering.usd_per_hour for offering in step.offerings),
+        usd_per_hour=max(offering.reserved_usd_per_hour for offering in step.offerings),
         request=ports.compute.compose(step, intent_id),
         created_at=ports.clock(),
         keep_until=step.keep_until,
@@ -49,25 +52,32 @@ def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> tuple[Result,
     try:
         ports.ledger.add_intent(intent, holder=holder)
     except ConflictError:
-        return Result(step=step, outcome=Outcome.SKIPPED, detail="it was launched before, or another pass acts by now"), ()
+        return Result(step=step, outcome=Outcome.SKIPPED, detail="it was launched before, or another pass acts by now"), None
     sent = _advance(ports, intent, replace(intent, state=IntentState.SENT))
     try:
         answer = ports.compute.launch(sent.request)
     except UnansweredError as error:
-        return Result(step=step, outcome=Outcome.FAILED, detail=f"no answer, looked for in the next pass: {error}"), ()
+        return Result(step=step, outcome=Outcome.FAILED, detail=f"no answer, looked for in the next pass: {error}"), None
     except MismatchError as error:
-        return Result(step=step, outcome=Outcome.FAILED, detail=f"it took effect before, settled by tag: {error}"), ()
+        return Result(step=step, outcome=Outcome.FAILED, detail=f"it took effect before, settled by tag: {error}"), None
     except LaunchRefusedError as error:
         _advance(ports, sent, replace(sent, state=IntentState.SETTLED))
-        refused = OfferingError(code=error.code, message=str(error), offering_key="")
-        return Result(step=step, outcome=Outcome.FAILED, detail=str(error)), (Setback(pool=step.pool, error=refused),)
+        refused = Refusal(code=error.code, offering_key="", asked=step.offerings)
+        return Result(step=step, outcome=Outcome.FAILED, detail=str(error)), Setback(pool=step.pool, refusals=(refused,))
     settle(ports, pool, sent, answer)
-    setbacks = tuple(Setback(pool=step.pool, error=error) for error in answer.errors)
     got = len(answer.instances)
     detail = (
         "" if got >= step.count else f"{got} of {step.count}: {', '.join(sorted({e.code for e in answer.errors})) or 'no reason given'}"
     )
-    return Result(step=step, outcome=Outcome.DONE if got else Outcome.FAILED, detail=detail, count=got), setbacks
+    result = Result(step=step, outcome=Outcome.DONE if got else Outcome.FAILED, detail=detail, count=got)
+    return result, _setback(step, answer) if answer.errors else None
+
+
+def _setback(step: Launch, answer: LaunchAnswer) -> Setback:
+    had = frozenset(instance_type for _, instance_type, _ in answer.instances)
+    met = len(answer.instances) >= step.count
+    refusals = (Refusal(code=e.code, offering_key=e.offering_key, asked=step.offerings, had=had, met=met) for e in answer.errors)
+    return Setback(pool=step.pool, refusals=tuple(refusals))
 
 
 def settle(ports: Ports, pool: Pool, intent: Intent, answer: LaunchAnswer) -> None:
@@ -79,15 +89,15 @@ def settle(ports: Ports, pool: Pool, intent: Intent, answer: LaunchAnswer) -> No
     _advance(ports, intent, replace(intent, state=IntentState.SETTLED, instances=ids, request=""))
 
 
-def recover(ports: Ports, pools: Mapping[str, Pool], book: Book) -> bool:
+def recover(ports: Ports, fleet: Fleet, book: Book) -> bool:
     """Go on with every launch whose outcome is not known; tell whether there was any, so that the book is old now."""
-    open_intents = [intent for intent in book.intents if intent.open and intent.pool in pools]
+    open_intents = [intent for intent in book.intents if intent.open and intent.pool in fleet.pools]
     if open_intents:
         listed = ports.compute.instances()
-        standing = book.standing.at(ports.clock())
+        standing, spent = book.standing.at(ports.clock()), is_spent(book.memory.month, fleet.limits, ports.clock())
         for intent in open_intents:
-            on_hold = standing.hold_on(intent.controller, intent.pool) is not None
-            _recover(ports, pools[intent.pool], intent, listed, on_hold=on_hold)
+            on_hold = spent or standing.hold_on(intent.controller, intent.pool) is not None
+            _recover(ports, fleet.pools[intent.pool], intent, listed, on_hold=on_hold)
     for intent in unfinished(ports, book):
         if not intent.open:
             ports.ledger.remove_intent(intent)
@@ -117,7 +127,8 @@ def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None, labels
             controller=instance.controller,
             launch=instance.launch,
             instance_type=instance.instance_type,
-            usd_per_hour=_price(pool, instance.instance_type, instance.market),
+            usd_per_hour=_billed(pool, instance.instance_type, instance.market),
+            most_usd_per_hour=_reserved(pool, instance.instance_type, instance.market),
             launched_at=instance.launched_at,
             node=node,
             registered_at=instance.launched_at if node else None,
@@ -132,12 +143,14 @@ def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None, labels
 def _recover(ports: Ports, pool: Pool, intent: Intent, listed: Iterable[Instance], *, on_hold: bool) -> None:
     mine = [instance for instance in listed if instance.launch == intent.id]
     now = ports.clock()
-    young = now - intent.created_at < RESEND_LAUNCH_SECONDS
-    if mine and (len(mine) >= intent.count or not young):
+    age = now - intent.created_at
+    if mine and (len(mine) >= intent.count or age >= LISTED_AFTER_SECONDS):
         settle(ports, pool, intent, _as_answer(mine))
-    elif young:
+    elif age < LISTED_AFTER_SECONDS:
+        return
+    elif age < RESEND_LAUNCH_SECONDS:
         if not on_hold:
-            _send_again(ports, pool, intent, mine)
+            _send_again(ports, pool, intent)
     elif intent.empty_look_at is None:
         _advance(ports, intent, replace(intent, empty_look_at=now))
     elif now - intent.empty_look_at >= SECOND_LOOK_SECONDS:
@@ -145,16 +158,13 @@ def _recover(ports: Ports, pool: Pool, intent: Intent, listed: Iterable[Instance
         _advance(ports, intent, replace(intent, state=IntentState.SETTLED))
 
 
-def _send_again(ports: Ports, pool: Pool, intent: Intent, mine: list[Instance]) -> None:
+def _send_again(ports: Ports, pool: Pool, intent: Intent) -> None:
     """Ask with the same token: EC2 answers with what it did, or does it now for the first time."""
     sent = intent if intent.state is IntentState.SENT else _advance(ports, intent, replace(intent, state=IntentState.SENT))
     try:
         settle(ports, pool, sent, ports.compute.launch(sent.request))
-    except MismatchError:
-        if mine:
-            settle(ports, pool, sent, _as_answer(mine))
-    except (UnansweredError, LaunchRefusedError) as error:
-        # A refusal now says nothing of the first time. It stays open, and is settled by tag when it is old.
+    except (UnansweredError, MismatchError, LaunchRefusedError) as error:
+        # A refusal now says nothing of the first time. It stays open, and is settled by tag.
         ports.log("launch_still_open", intent=intent.id, error=str(error))
 
 
@@ -175,7 +185,8 @@ def _record(ports: Ports, pool: Pool, intent: Intent, instance_id: str, instance
         controller=intent.controller,
         launch=intent.id,
         instance_type=instance_type,
-        usd_per_hour=_price(pool, instance_type, market),
+        usd_per_hour=_billed(pool, instance_type, market),
+        most_usd_per_hour=_reserved(pool, instance_type, market),
         launched_at=intent.created_at,
         node=None,
         registered_at=None,
@@ -191,7 +202,16 @@ def _add_once(ports: Ports, record: Record) -> None:
         ports.log("record_exists", instance_id=record.instance_id)
 
 
-def _price(pool: Pool, instance_type: str, market: str) -> float:
+def _billed(pool: Pool, instance_type: str, market: str) -> float:
     """What it costs by the fleet file's prices; the dearest offering for a type that is not in it."""
-    prices = [o.usd_per_hour for o in pool.offerings if (o.instance_type, str(o.market)) == (instance_type, market)]
-    return prices[0] if prices else max(offering.usd_per_hour for offering in pool.offerings)
+    return max(offering.billed_usd_per_hour for offering in _like(pool, instance_type, market))
+
+
+def _reserved(pool: Pool, instance_type: str, market: str) -> float:
+    """What it may cost at most, likewise."""
+    return max(offering.reserved_usd_per_hour for offering in _like(pool, instance_type, market))
+
+
+def _like(pool: Pool, instance_type: str, market: str) -> tuple[Offering, ...]:
+    first = next((o for o in pool.offerings if (o.instance_type, str(o.market)) == (instance_type, market)), None)
+    return (first,) if first else pool.offerings

@@ -1,6 +1,6 @@
 """The whole idea: hold the lease, observe, decide, apply."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +10,7 @@ from autoscaler.control.apply import apply
 from autoscaler.control.observe import log_notes, observe, without
 from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.domain import decide
-from autoscaler.domain.model import Fleet, Pool
+from autoscaler.domain.model import Fleet
 from autoscaler.domain.notices import Announced, Notice, builds_at_risk
 from autoscaler.domain.numbers import LEASE_SECONDS, LEASE_WAIT_OF_A_PERSON_SECONDS, LEASE_WAIT_SECONDS, STEP_RESERVE_SECONDS
 from autoscaler.domain.orders import DrainNodes, DrainSome, LaunchSome
@@ -22,7 +22,7 @@ from autoscaler.errors import DeadlineError, LeaseHeldError, TransientError
 from autoscaler.ports import Book, Ports
 
 Decision = Callable[[Snapshot, Fleet], Plan]
-Settling = Callable[[Ports, Mapping[str, Pool], Book], bool]
+Settling = Callable[[Ports, Fleet, Book], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ def _waits_for_second_look(report: Report) -> bool:
     return cordoned or any(held.reason is Reason.SECOND_LOOK for held in report.plan.held)
 
 
-def _nothing_to_settle(_ports: Ports, _pools: Mapping[str, Pool], _book: Book) -> bool:
+def _nothing_to_settle(_ports: Ports, _fleet: Fleet, _book: Book) -> bool:
     return False
 
 
@@ -118,18 +118,22 @@ def one_pass(
     pass_id = f"{turn.pass_id}{part}"
     if turn.dry_run:
         return plan_only(ports, fleet, turn, decision, ports.ledger.read())
-    with _lease(ports, pass_id, turn):
+    with _lease(ports, pass_id, turn) as holder:
         book = ports.ledger.read()
-        if settle_first(ports, fleet.pools, book):
+        if settle_first(ports, fleet, book):
             book = ports.ledger.read()
         snapshot = observe(ports, fleet, book, pass_id, turn.invocation)
         log_notes(ports, snapshot)
-        return apply(ports, fleet, snapshot, decision(snapshot, fleet), turn.ends_at)
+        return apply(ports, fleet, snapshot, decision(snapshot, fleet), turn.ends_at, holder)
 
 
 @contextmanager
-def _lease(ports: Ports, owner: str, turn: Turn) -> Iterator[None]:
-    """Hold the lease, polling each second while another pass has it."""
+def _lease(ports: Ports, pass_id: str, turn: Turn) -> Iterator[str]:
+    """Hold the lease, polling each second while another pass has it; yield the name it is held under.
+
+    AWS may deliver one event twice, with one request id: the name says which execution holds it, or two would.
+    """
+    owner = f"{pass_id}/{ports.new_id()}"
     patience = LEASE_WAIT_OF_A_PERSON_SECONDS if turn.by_a_person else LEASE_WAIT_SECONDS
     began_at = ports.clock()
     while not ports.lease.acquire(owner, now=ports.clock(), until=ports.clock() + LEASE_SECONDS):
@@ -139,6 +143,6 @@ def _lease(ports: Ports, owner: str, turn: Turn) -> Iterator[None]:
     try:
         if turn.ends_at - ports.clock() < STEP_RESERVE_SECONDS:
             raise DeadlineError("the lease came too late for this invocation")
-        yield
+        yield owner
     finally:
         ports.lease.release(owner)

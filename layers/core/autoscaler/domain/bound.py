@@ -10,24 +10,38 @@ from dataclasses import replace
 from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Memory
+from autoscaler.domain.month_limit import comes_back
 from autoscaler.domain.plan import Cordon, Held, Step, Uncordon
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.retire import cordon
 from autoscaler.domain.situation import Situation
 
+# EC2 takes it away; what the month's limit stopped comes back with everything else that a build is bound to.
+_NOT_TO_RESUME = (MarkClass.INTERRUPTED, MarkClass.MONTH_LIMIT)
+
 
 def bound(situation: Situation, controller: str) -> list[Agent]:
-    """Agents that carry our retire mark though a build may be bound to them: a queue item names it, or it was busy before a restart."""
-    return [agent for agent in _of(situation, controller) if agent.phase is Phase.RETIRING and situation.protected(agent)]
+    """Agents that come back whatever the queue needs.
+
+    They carry our retire mark though a build may be bound to them (a queue item names it, or it was busy before a restart), or were
+    stopped by the month's limit, which holds no more.
+    """
+    return [
+        agent
+        for agent in _of(situation, controller)
+        if (agent.phase is Phase.RETIRING and situation.protected(agent)) or comes_back(situation, agent)
+    ]
 
 
 def bring_back_bound(situation: Situation, controller: str) -> Iterator[Uncordon]:
-    """Undo our retire mark on what a build may be bound to."""
+    """Undo our mark on what comes back."""
     for agent in bound(situation, controller):
         if agent.record.node in situation.demands[controller].pins:
             yield uncordon(agent, Reason.PINNED, f"a queue item waits for {agent.record.node} by name")
-        else:
+        elif situation.protected(agent):
             yield uncordon(agent, Reason.BUSY_BEFORE_RESTART, f"{agent.record.node} may hold a build of before {controller} restarted")
+        else:
+            yield uncordon(agent, Reason.MONTH_LIMIT_LIFTED, "the month's limit holds no more")
 
 
 def let_resume(situation: Situation, controller: str) -> Iterator[Uncordon]:
@@ -35,7 +49,7 @@ def let_resume(situation: Situation, controller: str) -> Iterator[Uncordon]:
     for agent in _of(situation, controller):
         name = agent.record.node or ""
         waited_for = situation.waits_to_resume(agent) and name in situation.demands[controller].pins
-        if agent.phase is Phase.DRAINING and waited_for and agent.mark and agent.mark.kind is not MarkClass.INTERRUPTED:
+        if agent.phase is Phase.DRAINING and waited_for and agent.mark and agent.mark.kind not in _NOT_TO_RESUME:
             yield uncordon(agent, Reason.BUSY_BEFORE_RESTART, f"{name} was drained when {controller} restarted, its build waits for it")
 
 
@@ -56,7 +70,8 @@ def note_owed(memory: Memory, situation: Situation, decided: list[Step | Held]) 
     owed: dict[str, str] = {}
     for agent in situation.agents:
         known = memory.owed.get(agent.record.instance_id)
-        if agent.phase is Phase.DRAINING and agent.mark and (agent.record.controller, agent.record.node) in back:
+        stopped = agent.mark is not None and agent.mark.kind is MarkClass.MONTH_LIMIT  # which cordons by itself while it holds
+        if agent.phase is Phase.DRAINING and agent.mark and not stopped and (agent.record.controller, agent.record.node) in back:
             known = str(agent.mark.kind)
         if known:
             owed[agent.record.instance_id] = known

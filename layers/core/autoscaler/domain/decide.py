@@ -10,6 +10,7 @@ An agent is given up by `scale_down` in three steps, none of which a build can b
    builds on it go on, demand brings it back;
 2. *look again*: it carries our mark, is idle, was idle in an earlier look, and no queue item waits for that very node;
 3. *terminate* then, after `control` has read that one node once more.
+Once the month's money is spent, all agents are cordoned and go this way, until the month ends or its limit is raised.
 Where a controller was not read completely, restarted lately or is about to shut down, none of the three happens.
 """
 
@@ -17,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from autoscaler.domain import giveup, looks, notices, retire, walks
+from autoscaler.domain import giveup, looks, month_limit, notices, retire, walks
 from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.bound import bring_back_bound, drain_again, let_resume, uncordon
 from autoscaler.domain.breakers import failed_boots
@@ -75,13 +76,15 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
             problem = snapshot.controllers[controller].problem or situation.disagreement or "nothing is given up meanwhile"
             decided.append(Held(pool="", controller=controller, reason=reason, detail=problem))
             continue
-        for name, pool in situation.pools_of(controller).items():
+        pools = {} if situation.stopped else situation.pools_of(controller)
+        for name, pool in pools.items():
             due = foreseen[controller].get(name, NOTHING)
             decided += retire.surplus(situation, pool, windows, due)
             idle += retire.idle_beyond_need(situation, pool, windows, due)
         decided += drain_again(situation, controller, _cordons(decided))
         decided += quarantine(situation, controller, _cordons(decided))
         decided += outdated(situation, controller, _cordons(decided))
+        decided += month_limit.stop(situation, controller, _cordons(decided)) if situation.stopped else ()
     decided += give_way(situation, idle, _cordons(decided))
     decided += giveup.relabels(situation)
     decided += strangers(situation)

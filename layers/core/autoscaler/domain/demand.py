@@ -8,7 +8,7 @@ from itertools import combinations
 
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
 from autoscaler.domain.model import Fleet, Pool
-from autoscaler.domain.numbers import UNHELPED_SECONDS
+from autoscaler.domain.numbers import RESUMED_WITHIN_SECONDS, UNHELPED_SECONDS
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.snapshot import ControllerView, Node, QueueItem, Record
 from autoscaler.domain.standing import Hold, Standing
@@ -129,6 +129,17 @@ def starved_by_pool(demand: Demand) -> dict[str, int]:
     """Count starved items, ripe or not, each in the account of one pool: the one with the fewest labels."""
     homes = (min(want.pools, key=lambda pool: (len(pool.labels), pool.name)).name for want in demand.wants)
     return dict(Counter(homes))
+
+
+def pins_of_begun(view: ControllerView, pins: frozenset[str], since_at: float, now: float) -> frozenset[str]:
+    """Of the nodes that items wait for by name, keep those that a pipeline which has begun may need to end.
+
+    Jenkins names the node also to a job that asks for a label which only this node has: that one is to begin. ``since_at``: of the
+    controller's present life; a part of a pipeline that waits since then may have run before.
+    """
+    running = {build.run for node in view.nodes if node.agent for build in node.builds}
+    begun = (item for item in view.items if item.run in running or now - item.waiting_seconds < since_at + RESUMED_WITHIN_SECONDS)
+    return pins & {name for item in begun if item.run for name in (*item.wait.nodes, item.wait.named)}
 
 
 class _Resolver:

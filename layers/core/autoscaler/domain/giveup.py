@@ -12,6 +12,7 @@ from autoscaler.domain.failing import cannot_come_back, keeps_failing
 from autoscaler.domain.looks import Condition, Seen
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Look
+from autoscaler.domain.month_limit import comes_back
 from autoscaler.domain.numbers import (
     DISCONNECT_GRACE_SECONDS,
     STUCK_TRY_AGAIN_SECONDS,
@@ -48,7 +49,7 @@ def drained(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminat
             continue
         if is_kept(situation, agent):
             yield _held(agent, Reason.KEPT, f"{agent.node.name} is kept for a person to look at: resume it, or terminate its instance")
-        elif _may_come_back(situation, agent) and starved.get(agent.record.controller, {}).get(agent.pool.name):
+        elif _may_come_back(situation, agent) and not situation.stopped and starved.get(agent.record.controller, {}).get(agent.pool.name):
             yield _held(agent, Reason.DEMAND_IS_BACK, f"{agent.node.name} is kept: items wait for its pool")
         elif agent.by_labels:
             yield _seal(situation, agent, seen)
@@ -84,7 +85,8 @@ def relabels(situation: Situation) -> Iterator[Relabel]:
 
 
 def _stays(situation: Situation, agent: Agent) -> bool:
-    return agent.instance_ended or bool(situation.no_giving_up(agent.record.controller)) or situation.protected(agent)
+    bound = situation.protected(agent) or comes_back(situation, agent)
+    return agent.instance_ended or bound or bool(situation.no_giving_up(agent.record.controller))
 
 
 def _may_come_back(situation: Situation, agent: Agent) -> bool:

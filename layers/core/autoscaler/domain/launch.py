@@ -249,7 +249,7 @@ class LaunchWalk:
         if pool.paused:
             return self._hold(name, pool.paused, pool.paused_detail)
         if offered is None:
-            return self._hold(name, Reason.NO_OFFERING, "every offering of the pool is cooled off after capacity errors")
+            return self._hold(name, Reason.NO_OFFERING, pool.cooled_detail)
         if self._slots is not None and self._planned(name) >= self._slots[name]:
             return self._hold(name, Reason.NO_FREE_SLOT, f"every slot of the pool on {self._controller} is taken, or marked offline")
         refusal = self._room.refusal(pool.pool, offered[1])

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from autoscaler.domain.memory import Memory, Month
+from autoscaler.domain.model import Limits
 from autoscaler.domain.snapshot import Instance, Intent, Record, Snapshot
 
 HOUR_SECONDS = 3600.0
@@ -30,10 +31,10 @@ def missing_of(intent: Intent) -> int:
 def launched_lately(snapshot: Snapshot, memory: Memory) -> int:
     """Count the launches of the last hour: agents that have a record, those that had one, and those still asked for."""
     since = snapshot.taken_at - HOUR_SECONDS
-    recorded = sum(record.launched_at > since for record in snapshot.records)
-    recorded += sum(instance.launched_at > since for instance in snapshot.instances if instance.id in snapshot.unread_records)
-    gone = sum(launched_at > since for launched_at in memory.launches_gone)
-    return recorded + gone + sum(missing_of(intent) for intent in snapshot.intents)
+    # Noted first, forgotten then: an agent may be known from both.
+    unread = {instance.id: instance.launched_at for instance in snapshot.instances if instance.id in snapshot.unread_records}
+    launches = {**memory.gone, **unread, **{record.instance_id: record.launched_at for record in snapshot.records}}
+    return sum(launched_at > since for launched_at in launches.values()) + sum(missing_of(intent) for intent in snapshot.intents)
 
 
 def month_name(at: float) -> str:
@@ -48,3 +49,8 @@ def meter(month: Month, records: Iterable[Record], now: float) -> Month:
     if month.name != month_name(now):
         return Month(name=month_name(now), usd=0.0, metered_at=now)
     return Month(name=month.name, usd=month.usd + usd, metered_at=now)
+
+
+def is_spent(month: Month, limits: Limits, now: float) -> bool:
+    """Tell whether all of the month's money is spent."""
+    return month.name == month_name(now) and month.usd >= limits.max_usd_per_month

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class MarkClass(StrEnum):
-    """Only `RETIRE` is ever undone by demand."""
+    """Only `RETIRE` is ever undone by demand. `MONTH_LIMIT` is lifted with the limit, `OPERATOR` and `QUARANTINE` by a person."""
 
     RETIRE = "retire"
     INTERRUPTED = "interrupted"
@@ -13,6 +13,7 @@ class MarkClass(StrEnum):
     OPERATOR = "operator"
     QUARANTINE = "quarantine"
     OUTDATED = "outdated"
+    MONTH_LIMIT = "month-limit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

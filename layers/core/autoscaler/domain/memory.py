@@ -163,5 +163,5 @@ class Memory:
     kept: frozenset[str] = frozenset()  # suspect instances that their operator wants to look at
     boots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds, by pool
     month: Month = field(default_factory=Month)
-    launches_gone: tuple[float, ...] = ()  # when agents were launched that are gone within the hour: they count in its rate
+    gone: Mapping[str, float] = field(default_factory=dict)  # when agents without a record were launched, by instance id, for an hour
     requests: Mapping[str, float] = field(default_factory=dict)  # manual request ids done, and when

@@ -155,7 +155,7 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     records = situation.snapshot.living
     usd_per_hour = sum(record.usd_per_hour for record in records)
     yield one("UsdPerHour", usd_per_hour, NONE, dimensions)
-    yield one("UsdPerHourUsedPercent", 100.0 * usd_per_hour / limits.max_usd_per_hour, PERCENT, dimensions)
+    yield one("UsdPerHourUsedPercent", 100.0 * room.usd_per_hour / limits.max_usd_per_hour, PERCENT, dimensions)
     # A pool that a person has set to no agents at all uses nothing of its limit, unless some are left.
     shares = [room.agents_in(pool.name) / max(pool.max_agents, 1) for pool in fleet.pools.values()]
     yield one("AgentsLimitUsedPercent", 100.0 * max([*shares, room.agents / limits.max_agents]), PERCENT, dimensions)

@@ -25,17 +25,35 @@ class Market(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offering:
-    """Instance type x subnet (one per zone; "" is the launch template's own) x market, and what it costs."""
+    """Instance type x subnet (one per zone; "" is the launch template's own) x market, and what it costs.
+
+    ``usd_per_hour``: of the machine, as is expected: what plans go by. Limits reserve the most that may be paid, since a spot price may
+    rise to the on-demand price after the launch.
+    """
 
     instance_type: str
     subnet: str
     market: Market
     usd_per_hour: float
+    most_usd_per_hour: float | None = None  # the machine may cost; None: as is expected
+    volume_usd_per_hour: float = 0.0  # its root volume costs
+    spot_max_usd_per_hour: float | None = None  # sent to EC2 as the most to pay; None: EC2's own, the on-demand price
 
     @property
     def key(self) -> str:
         """The name under which it is cooled off."""
         return f"{self.instance_type}/{self.subnet}/{self.market}"
+
+    @property
+    def billed_usd_per_hour(self) -> float:
+        """What an agent on it is expected to cost, with its volume."""
+        return self.usd_per_hour + self.volume_usd_per_hour
+
+    @property
+    def reserved_usd_per_hour(self) -> float:
+        """The most that an agent on it may cost, with its volume."""
+        most = self.usd_per_hour if self.most_usd_per_hour is None else self.most_usd_per_hour
+        return most + self.volume_usd_per_hour
 
 
 class Quarantine(StrEnum):
@@ -77,6 +95,13 @@ class Pool:
     quarantine: Quarantine = Quarantine.REPLACE
 
 
+class AtMonthLimit(StrEnum):
+    """What becomes of agents when the month's money is spent: drained, or left in use and none added."""
+
+    STOP = "stop"
+    LAUNCH_NOTHING = "launch-nothing"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """The hard ceilings of the fleet."""
@@ -85,6 +110,7 @@ class Limits:
     max_launches_per_hour: int
     max_usd_per_hour: float
     max_usd_per_month: float
+    at_month_limit: AtMonthLimit = AtMonthLimit.STOP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

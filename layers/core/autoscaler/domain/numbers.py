@@ -6,6 +6,8 @@ RESTART_GRACE_SECONDS = 120.0
 UNSEEN_RESUME_SECONDS = 1800.0
 # Each costs a small request; a controller that restarted with more busy nodes than this is asked for the others in the next looks.
 RUNS_ASKED_A_LOOK = 30
+# A pipeline resumes minutes after a restart, and waits for its node by name then; what begins to wait later is no such pipeline.
+RESUMED_WITHIN_SECONDS = 3600.0
 # A WebSocket agent is back within seconds of a lost connection; a rebooting one within a few minutes.
 DISCONNECT_GRACE_SECONDS = 300.0
 # Repairs act on what two invocations saw, this far apart: DescribeInstances lags by up to 30 s.
@@ -19,6 +21,9 @@ FORGOTTEN_ASK_AGAIN_SECONDS = 600.0
 FORGOTTEN_ASKED_A_LOOK = 10
 # An instance that is told to ask again does so after this long.
 ASK_AGAIN_SECONDS = 15
+# A launch that was not answered took effect within the client's time-out of 10 s, if it did, and is listed 30 s later at most. Until then
+# it is not sent again: should EC2 have forgotten the token, it would be launched twice.
+LISTED_AFTER_SECONDS = 45.0
 # EC2 honours a client token for longer than this; after it a launch is never sent again.
 RESEND_LAUNCH_SECONDS = 600.0
 # A connection that nobody closed is noticed by Jenkins' own pings within this; until then a slot brought back online may look

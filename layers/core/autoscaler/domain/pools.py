@@ -74,6 +74,13 @@ class PoolView:
         return free or tuple(offering for offering, cool_off in cool_offs.items() if cool_off and self.now >= cool_off.last_resort_at)
 
     @property
+    def cooled_detail(self) -> str:
+        """Say why nothing is offered now."""
+        cool_offs = {o.key: self.memory.cool_offs.get(f"{self.pool.name}/{o.key}") for o in self.pool.offerings}
+        whys = sorted({cool_off.why for cool_off in cool_offs.values() if cool_off})
+        return f"every offering of the pool is cooled off: {', '.join(whys)}"
+
+    @property
     def usd_per_hour(self) -> float:
         """The price of the first offering that may be asked for."""
         return (self.offerings or self.pool.offerings)[0].usd_per_hour

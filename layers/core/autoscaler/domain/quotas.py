@@ -13,6 +13,12 @@ _NAMES = {
 }
 _FAMILY = re.compile(r"[A-Za-z]+\d*")
 
+# Families that share a quota, by the quota's name; of all others each has its own.
+_SHARED_QUOTAS = {
+    "standard": frozenset({"a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"}),
+    "g and vt": frozenset({"g", "gr", "vt"}),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
@@ -54,6 +60,13 @@ def counts_against(quota: Quota, instance_type: str, market: Market) -> bool:
     letters = re.match(r"[a-z]+", instance_type)
     generation = re.match(r"[a-z]+\d+", instance_type)  # quotas of spot name some: "P4, P3 and P2"
     return bool(families & {found[0] for found in (letters, generation) if found})
+
+
+def quota_family(instance_type: str) -> str:
+    """Name the quota of running vCPUs that an instance type shares with others, as far as its name tells."""
+    found = re.match(r"[a-z]+", instance_type)
+    letters = found[0] if found else instance_type
+    return next((name for name, families in _SHARED_QUOTAS.items() if letters in families), letters)
 
 
 def _largest(pool: Pool, quota: Quota, vcpus: Mapping[str, int]) -> int:

@@ -18,6 +18,7 @@ class Reason(StrEnum):
     PINNED = "pinned"
     DEMAND_IS_BACK = "demand-is-back"
     BUSY_BEFORE_RESTART = "busy-before-restart"
+    MONTH_LIMIT_LIFTED = "month-limit-lifted"
     DRAINED_BEFORE_RESTART = "drained-before-restart"
     SURPLUS = "surplus"
     GIVES_WAY = "gives-way"

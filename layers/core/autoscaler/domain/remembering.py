@@ -35,6 +35,6 @@ def remember_request(situation: Situation, request_id: str | None) -> Memory:
 def _note_gone(memory: Memory, situation: Situation, decided: list[Step | Held]) -> Memory:
     """Note when agents were launched whose records are closed now, as long as they count in the hour's launch rate."""
     forgotten = {step.instance_id for step in decided if isinstance(step, Forget)}
-    gone = [record.launched_at for record in situation.snapshot.records if record.instance_id in forgotten]
-    lately = tuple(at for at in (*memory.launches_gone, *gone) if situation.now - at < HOUR_SECONDS)
-    return replace(memory, launches_gone=lately)
+    gone = {record.instance_id: record.launched_at for record in situation.snapshot.records if record.instance_id in forgotten}
+    lately = {instance_id: at for instance_id, at in {**memory.gone, **gone}.items() if situation.now - at < HOUR_SECONDS}
+    return replace(memory, gone=lately)

@@ -1,4 +1,4 @@
-"""The ceilings: how much room is left for launches, and which limit is the one that is hit."""
+"""The ceilings: how much room is left for launches at the most they may cost, and which limit is the one that is hit."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -33,7 +33,7 @@ class Room:
         self._in_pool = {name: in_pools[name] for name in fleet.pools}
         self.agents = len(records) + sum(missing_of(intent) for intent in open_intents)
         self.launched = launched_lately(snapshot, memory)
-        self._rate = sum(record.usd_per_hour for record in records)
+        self._rate = sum(record.reserved_usd_per_hour for record in records)
         self._rate += sum(missing_of(intent) * intent.usd_per_hour for intent in open_intents)
         self.agents += unread_elsewhere(snapshot)
         for instance in unrecorded(snapshot):
@@ -45,7 +45,12 @@ class Room:
         self.agents += 1
         if instance.pool in fleet.pools:
             self._in_pool[instance.pool] += 1
-            self._rate += max(offering.usd_per_hour for offering in fleet.pools[instance.pool].offerings)
+            self._rate += max(o.reserved_usd_per_hour for o in fleet.pools[instance.pool].offerings)
+
+    @property
+    def usd_per_hour(self) -> float:
+        """The most that all of it may cost an hour."""
+        return self._rate
 
     def agents_in(self, pool: str) -> int:
         """Agents of a pool, on all controllers, launches under way included."""
@@ -82,7 +87,7 @@ class Room:
 
     def _with_more(self, pool: Pool, offerings: Iterable[Offering], agents: int = 1) -> tuple[tuple[Reason, float, float, str], ...]:
         """What so many more agents, at the dearest of these prices, would make of all that is limited, and the limits."""
-        limits, usd = self._limits, agents * max(offering.usd_per_hour for offering in offerings)
+        limits, usd = self._limits, agents * max(offering.reserved_usd_per_hour for offering in offerings)
         month = self._month + usd * MONTH_RESERVE_SECONDS / HOUR_SECONDS
         return (
             (Reason.MAX_AGENTS, self._in_pool[pool.name] + agents, pool.max_agents, "agents in the pool"),
@@ -94,7 +99,7 @@ class Room:
 
     def take(self, pool: Pool, offerings: Iterable[Offering]) -> None:
         """Reserve one agent."""
-        usd = max(offering.usd_per_hour for offering in offerings)
+        usd = max(offering.reserved_usd_per_hour for offering in offerings)
         self._in_pool[pool.name] += 1
         self._booting[pool.name] = self._booting.get(pool.name, 0) + 1
         self.agents += 1

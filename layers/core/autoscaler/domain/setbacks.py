@@ -1,9 +1,11 @@
-"""What EC2's refusals mean for the next passes: cool one offering, cool spot, pause a pool, slow down the account."""
+"""What EC2's refusals mean: each error code is about an offering, a subnet, a family, a market, a pool or the account."""
 
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from autoscaler.domain.memory import CoolOff, Memory
-from autoscaler.domain.model import Market, Pool
+from autoscaler.domain.model import Offering, Pool
 from autoscaler.domain.numbers import (
     ACCOUNT_THROTTLE_SECONDS,
     COOL_OFF_SECONDS,
@@ -11,45 +13,188 @@ from autoscaler.domain.numbers import (
     POOL_PAUSE_SECONDS,
     UNSUPPORTED_COOL_OFF_SECONDS,
 )
-
-_NO_CAPACITY = frozenset({"InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientReservedInstanceCapacity"})
-_UNSUPPORTED = frozenset({"Unsupported", "UnsupportedOperation"})
-_NO_SPOT = frozenset({"MaxSpotInstanceCountExceeded", "SpotMaxPriceTooLow"})
-_THROTTLED = frozenset({"RequestLimitExceeded", "Throttling", "ThrottlingException", "ResourceCountExceeded"})
+from autoscaler.domain.quotas import quota_family
 
 
-def note_setback(memory: Memory, pool: Pool, code: str, offering_key: str, now: float) -> Memory:
-    """Remember one refusal; a code that nobody knows pauses the pool, since asking again would answer the same."""
-    if code in _THROTTLED:
-        return _cool(memory, "account", ACCOUNT_THROTTLE_SECONDS, now, f"EC2 answered {code}")
-    if code in _NO_SPOT:
-        for offering in pool.offerings:
-            if offering.market is Market.SPOT:
-                memory = _cool_offering(memory, pool, offering.key, code, now)
-        return memory
-    if code in _UNSUPPORTED and offering_key:
-        return _cool(memory, f"{pool.name}/{offering_key}", UNSUPPORTED_COOL_OFF_SECONDS, now, f"EC2 answered {code}")
-    if code in _NO_CAPACITY:
-        keys = [offering_key] if offering_key else [offering.key for offering in pool.offerings]
-        for key in keys:
-            memory = _cool_offering(memory, pool, key, code, now)
-        return memory
-    return _cool(memory, pool.name, POOL_PAUSE_SECONDS, now, f"EC2 answered {code}")
+class Scope(StrEnum):
+    """What an error code is about."""
+
+    OFFERING = "offering"
+    SUBNET = "subnet"
+    FAMILY = "family"  # of instance types that share a quota, on one market
+    MARKET = "market"
+    POOL = "pool"
+    ACCOUNT = "account"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """One error of a launch. ``offering_key``: "" where EC2 did not say; ``asked``: all offerings of one market that it asked for."""
+
+    code: str
+    offering_key: str
+    asked: tuple[Offering, ...]
+    had: frozenset[str] = frozenset()  # instance types that it got all the same
+    met: bool = False  # it got as many as it asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Meaning:
+    """What is left alone, for how long after each refusal in a row, and how soon it is tried where nothing else is left."""
+
+    scope: Scope
+    seconds: tuple[float, ...]
+    last_resort_seconds: float
+
+
+def _lasting(scope: Scope, seconds: float) -> _Meaning:
+    return _Meaning(scope=scope, seconds=(seconds,), last_resort_seconds=seconds)
+
+
+_SHORT = _Meaning(scope=Scope.OFFERING, seconds=COOL_OFF_SECONDS, last_resort_seconds=LAST_RESORT_SECONDS)
+_UNKNOWN = _lasting(Scope.UNKNOWN, POOL_PAUSE_SECONDS)
+# https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html; which of them CreateFleet answers beside instances, AWS does
+# not say, so that all are taken either way.
+_MEANINGS: dict[str, _Meaning] = {
+    **dict.fromkeys(
+        (
+            "InsufficientInstanceCapacity",
+            "InsufficientHostCapacity",
+            "InsufficientReservedInstanceCapacity",
+            "InsufficientCapacity",
+            "InsufficientCapacityOnHost",
+            "InsufficientVolumeCapacity",
+            "UnfulfillableCapacity",
+            "ReservationCapacityExceeded",
+            "SpotMaxPriceTooLow",
+        ),
+        _SHORT,
+    ),
+    **dict.fromkeys(
+        (
+            "Unsupported",
+            "UnsupportedOperation",
+            "UnsupportedHostConfiguration",
+            "UnsupportedTenancy",
+            "InvalidInstanceType",
+            "VolumeTypeNotAvailableInZone",
+        ),
+        _lasting(Scope.OFFERING, UNSUPPORTED_COOL_OFF_SECONDS),
+    ),
+    **dict.fromkeys(
+        ("InsufficientFreeAddressesInSubnet", "PrivateIpAddressLimitExceeded", "InvalidSubnet", "InvalidSubnetID.NotFound"),
+        replace(_SHORT, scope=Scope.SUBNET),
+    ),
+    "MaxSpotInstanceCountExceeded": replace(_SHORT, scope=Scope.FAMILY),
+    **dict.fromkeys(("VcpuLimitExceeded", "InstanceLimitExceeded"), _lasting(Scope.FAMILY, POOL_PAUSE_SECONDS)),
+    **dict.fromkeys(
+        ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", "MaxSpotFleetRequestCountExceeded"),
+        _lasting(Scope.MARKET, POOL_PAUSE_SECONDS),
+    ),
+    **dict.fromkeys(
+        (
+            "InvalidAMIID.Malformed",
+            "InvalidAMIID.NotFound",
+            "InvalidAMIID.Unavailable",
+            "InvalidBlockDeviceMapping",
+            "InvalidFleetConfig",
+            "InvalidFleetConfiguration",
+            "InvalidGroup.NotFound",
+            "InvalidKeyPair.NotFound",
+            "InvalidLaunchTemplateId.Malformed",
+            "InvalidLaunchTemplateId.NotFound",
+            "InvalidLaunchTemplateId.VersionNotFound",
+            "InvalidLaunchTemplateName.MalformedException",
+            "InvalidLaunchTemplateName.NotFoundException",
+            "InvalidSecurityGroupID.NotFound",
+            "InvalidSnapshot.NotFound",
+            "InvalidUserData.Malformed",
+            "SecurityGroupsPerInstanceLimitExceeded",
+            "TagLimitExceeded",
+        ),
+        _lasting(Scope.POOL, POOL_PAUSE_SECONDS),
+    ),
+    **dict.fromkeys(
+        (
+            "RequestLimitExceeded",
+            "RequestResourceCountExceeded",
+            "RequestThrottled",
+            "ResourceCountExceeded",
+            "Throttling",
+            "ThrottlingException",
+            "MaxFleetCountExceeded",
+            "Blocked",
+            "OptInRequired",
+            "PendingVerification",
+        ),
+        _lasting(Scope.ACCOUNT, ACCOUNT_THROTTLE_SECONDS),
+    ),
+}
+KNOWN_CODES = frozenset(_MEANINGS)
+# Of these, and of no other, it is EC2's machines that are short.
+_SHORTAGES = frozenset(code for code, meaning in _MEANINGS.items() if meaning is _SHORT) | {"MaxSpotInstanceCountExceeded"}
+
+
+def note_setbacks(memory: Memory, pool: Pool, refusals: Iterable[Refusal], now: float) -> Memory:
+    """Remember the errors of one launch by what they are about; what several of them are about is cooled once, for the longest."""
+    cooled: dict[str, tuple[_Meaning, str]] = {}
+    for refusal in refusals:
+        for key, meaning in _cooled_by(pool, refusal):
+            if key not in cooled or cooled[key][0].last_resort_seconds < meaning.last_resort_seconds:
+                cooled[key] = meaning, f"EC2 answered {refusal.code}"
+    for key, (meaning, why) in cooled.items():
+        memory = _cool(memory, key, meaning, now, why)
+    return memory
 
 
 def is_shortage(code: str) -> bool:
     """Tell whether machines are short, and not something wrong with the asking."""
-    return code in _NO_CAPACITY | _NO_SPOT
+    return code in _SHORTAGES
 
 
-def _cool_offering(memory: Memory, pool: Pool, offering_key: str, code: str, now: float) -> Memory:
-    key = f"{pool.name}/{offering_key}"
+def _cooled_by(pool: Pool, refusal: Refusal) -> Iterator[tuple[str, _Meaning]]:
+    """What is left alone for one error. A launch that was met in full pauses neither its pool nor the account."""
+    meaning = _MEANINGS.get(refusal.code, _UNKNOWN)
+    named = next((offering for offering in refusal.asked if offering.key == refusal.offering_key), None)
+    if meaning.scope is Scope.ACCOUNT:
+        if not refusal.met:
+            yield "account", meaning
+    elif named is not None:
+        yield from ((f"{pool.name}/{one.key}", meaning) for one in _like(named, pool, meaning.scope, refusal.had))
+    elif refusal.had:
+        return  # what it is about is not told, and it was not everything
+    elif _concerns_all(meaning.scope, pool, refusal):
+        yield pool.name, meaning
+    else:
+        if meaning.seconds[0] > POOL_PAUSE_SECONDS:
+            meaning = _UNKNOWN  # it is right for a day of the one it is about, and does not say which
+        yield from ((f"{pool.name}/{one.key}", meaning) for one in refusal.asked)
+
+
+def _like(named: Offering, pool: Pool, scope: Scope, had: frozenset[str]) -> Iterator[Offering]:
+    """The offering that is named, and those of its pool that the same holds for."""
+    yield named
+    for other in pool.offerings:
+        if other == named:
+            continue
+        same_market = other.market is named.market and other.instance_type not in had
+        if (
+            (scope is Scope.SUBNET and other.subnet == named.subnet)
+            or (scope is Scope.MARKET and same_market)
+            or (scope is Scope.FAMILY and same_market and quota_family(other.instance_type) == quota_family(named.instance_type))
+        ):
+            yield other
+
+
+def _concerns_all(scope: Scope, pool: Pool, refusal: Refusal) -> bool:
+    """Tell whether a refusal of everything that was asked for leaves nothing else to ask: no other market, or none that would help."""
+    elsewhere = {offering.market for offering in pool.offerings} - {offering.market for offering in refusal.asked}
+    return scope is Scope.POOL or (not elsewhere and scope in {Scope.UNKNOWN, Scope.FAMILY, Scope.MARKET})
+
+
+def _cool(memory: Memory, key: str, meaning: _Meaning, now: float, why: str) -> Memory:
     times = memory.cool_offs[key].times if key in memory.cool_offs else 0
-    seconds = COOL_OFF_SECONDS[min(times, len(COOL_OFF_SECONDS) - 1)]
-    return _cool(memory, key, seconds, now, f"EC2 answered {code}", LAST_RESORT_SECONDS)
-
-
-def _cool(memory: Memory, key: str, seconds: float, now: float, why: str, last_resort_seconds: float | None = None) -> Memory:
-    times = memory.cool_offs[key].times + 1 if key in memory.cool_offs else 1
-    cool_off = CoolOff(until_at=now + seconds, last_resort_at=now + (last_resort_seconds or seconds), times=times, why=why)
+    seconds = meaning.seconds[min(times, len(meaning.seconds) - 1)]
+    cool_off = CoolOff(until_at=now + seconds, last_resort_at=now + meaning.last_resort_seconds, times=times + 1, why=why)
     return replace(memory, cool_offs={**memory.cool_offs, key: cool_off})

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 
 from autoscaler.domain.agents import Agent, Phase, join_agents
 from autoscaler.domain.breakers import note_connected
-from autoscaler.domain.demand import Demand, note_unhelped, read_demand, starved_by_pool
+from autoscaler.domain.demand import Demand, note_unhelped, pins_of_begun, read_demand, starved_by_pool
 from autoscaler.domain.failing import still_failing
 from autoscaler.domain.foresight import Foreseen, foresee
-from autoscaler.domain.limits import meter, missing_of
+from autoscaler.domain.limits import is_spent, meter, missing_of
 from autoscaler.domain.lives import in_grace, is_recovering, next_lives, waits_to_resume
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.missing import disagreement, forgotten, next_missing
-from autoscaler.domain.model import Fleet
+from autoscaler.domain.model import AtMonthLimit, Fleet
 from autoscaler.domain.numbers import SAMPLES_KEPT
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.reasons import Reason
@@ -47,6 +47,11 @@ class Situation:
     def recovering(self, controller: str) -> bool:
         """Tell whether this controller restarted so lately that missing agents are not to be replaced."""
         return is_recovering(self.memory.lives.get(controller), self.now)
+
+    @property
+    def stopped(self) -> bool:
+        """Tell whether nothing new may start anywhere, since the month's money is spent."""
+        return _stops(self.fleet, self.memory, self.now)
 
     def no_giving_up(self, controller: str) -> Reason | None:
         """Say why nothing may be cordoned, terminated or deleted on this controller now; None when it may."""
@@ -137,6 +142,8 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
         proven={**memory.proven, **_proven(snapshot, agents, versions)},
     )
     memory = note_connected(memory, agents)
+    if _stops(fleet, memory, now):
+        demands = {name: _only_begun(demand, snapshot.controllers[name], memory, now) for name, demand in demands.items()}
     by_key: dict[tuple[str, str], list[Agent]] = {}
     for agent in agents:
         by_key.setdefault(agent.key, []).append(agent)
@@ -165,6 +172,16 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
         forgotten=gone,
         disagreement=disagreement(agents, snapshot),
     )
+
+
+def _stops(fleet: Fleet, memory: Memory, now: float) -> bool:
+    return fleet.limits.at_month_limit is AtMonthLimit.STOP and is_spent(memory.month, fleet.limits, now)
+
+
+def _only_begun(demand: Demand, view: ControllerView, memory: Memory, now: float) -> Demand:
+    """Let no agent be kept or brought back for a build that is to begin."""
+    life = memory.lives.get(view.name)
+    return replace(demand, pins=pins_of_begun(view, demand.pins, life.since_at if life else now, now))
 
 
 def _restarted(memory: Memory, view: ControllerView) -> bool:

@@ -199,6 +199,12 @@ class Record:
     exclusive: bool = True  # the mode that its node was made with
     cordon: str = ""  # our mark, where its labels were taken for it
     trouble: str = ""  # why its node could not be made, or its secret not be read, when it last asked
+    most_usd_per_hour: float | None = None  # it may cost; None: written before that was kept, or as is expected
+
+    @property
+    def reserved_usd_per_hour(self) -> float:
+        """What the limits keep free for it."""
+        return self.usd_per_hour if self.most_usd_per_hour is None else self.most_usd_per_hour
 
 
 class IntentState(StrEnum):
@@ -218,7 +224,7 @@ class Intent:
     pool: str
     controller: str
     count: int
-    usd_per_hour: float  # the dearest offering asked for, per agent: reserved
+    usd_per_hour: float  # the most that an agent on the dearest offering asked for may cost: reserved
     request: str  # what is sent, byte for byte
     created_at: float
     keep_until: float

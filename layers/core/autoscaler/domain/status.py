@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from autoscaler.domain.agents import Phase
 from autoscaler.domain.demand import starved_by_pool
 from autoscaler.domain.failing import keeps_failing, told
+from autoscaler.domain.month_limit import what_holds
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.room import Room
 from autoscaler.domain.situation import Situation
@@ -33,7 +34,7 @@ class Status:
     """The whole fleet. ``problems``: of controllers that could not be read completely; ``failing``: steps in Jenkins that keep failing.
 
     ``without_jobs``: controllers that show not a single job, as they do without Job/Read. ``unread``: what our own state has and
-    this version cannot read.
+    this version cannot read. ``stopped``: what the month's limit holds, or "".
     """
 
     pools: tuple[PoolStatus, ...]
@@ -48,9 +49,11 @@ class Status:
     launches_in_the_hour: int
     max_launches_per_hour: int
     usd_per_hour: float
+    reserved_usd_per_hour: float
     max_usd_per_hour: float
     usd_in_the_month: float
     max_usd_per_month: float
+    stopped: str
 
 
 def status_of(situation: Situation) -> Status:
@@ -69,9 +72,11 @@ def status_of(situation: Situation) -> Status:
         launches_in_the_hour=room.launched,
         max_launches_per_hour=limits.max_launches_per_hour,
         usd_per_hour=round(sum(record.usd_per_hour for record in situation.snapshot.living), 4),
+        reserved_usd_per_hour=round(room.usd_per_hour, 4),
         max_usd_per_hour=limits.max_usd_per_hour,
         usd_in_the_month=round(situation.memory.month.usd, 2),
         max_usd_per_month=limits.max_usd_per_month,
+        stopped=what_holds(situation) if situation.stopped else "",
     )
 
 

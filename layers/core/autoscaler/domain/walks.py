@@ -28,8 +28,12 @@ def walk_the_queue(situation: Situation, controller: str, room: Room) -> LaunchW
         agent
         for pool in situation.pools_of(controller).values()
         for agent in pool.agents
-        if agent.phase is Phase.RETIRING and not pool.on_hold and agent.record.instance_id not in kept and not agent.instance_ended
-        if not cannot_come_back(situation.memory, agent)
+        if agent.phase is Phase.RETIRING
+        and not pool.on_hold
+        and not situation.stopped
+        and agent.record.instance_id not in kept
+        and not agent.instance_ended
+        and not cannot_come_back(situation.memory, agent)
     ]
     walk.run(situation.demands[controller].wants, retiring)
     return walk

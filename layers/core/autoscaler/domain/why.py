@@ -6,6 +6,7 @@ from autoscaler.domain import decide
 from autoscaler.domain.agents import Agent
 from autoscaler.domain.demand import Want, starved_by_pool
 from autoscaler.domain.model import Fleet
+from autoscaler.domain.month_limit import what_holds
 from autoscaler.domain.plan import Held, Plan, Step
 from autoscaler.domain.situation import Situation, assess
 from autoscaler.domain.snapshot import QueueItem, Snapshot
@@ -22,6 +23,8 @@ def explain(snapshot: Snapshot, fleet: Fleet, subject: str) -> list[str]:
 
 
 def _of_controllers(situation: Situation) -> Iterator[str]:
+    if situation.stopped:
+        yield what_holds(situation)
     for view in situation.views():
         if not view.complete:
             yield f"{view.name} could not be read completely: {view.problem}; nothing is given up or launched there"

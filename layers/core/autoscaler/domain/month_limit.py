@@ -1,0 +1,54 @@
+"""At the month's limit nothing new starts: agents are cordoned, builds that run end, and the cordons are lifted with the limit."""
+
+from collections.abc import Collection, Iterator
+
+from autoscaler.domain.agents import Agent, Phase
+from autoscaler.domain.marks import MarkClass
+from autoscaler.domain.plan import Cordon, Terminate
+from autoscaler.domain.reasons import Reason
+from autoscaler.domain.retire import cordon
+from autoscaler.domain.situation import Situation
+
+_MAY_TAKE_BUILDS = (Phase.READY, Phase.CONNECTING)
+
+
+def stop(situation: Situation, controller: str, cordoned: Collection[Cordon]) -> Iterator[Cordon | Terminate]:
+    """Cordon every agent of a controller, but for those a build may be bound to; a machine that has no node yet goes at once.
+
+    Holds, `min_agents` and what a person wants kept do not count: the limit is a ceiling. ``cordoned``: by this pass already.
+    """
+    leaving = {step.node for step in cordoned if step.controller == controller}
+    for agent in situation.agents:
+        if agent.record.controller != controller or agent.record.node in leaving or agent.instance_ended:
+            continue
+        if agent.phase is Phase.REQUESTED:
+            yield _terminate(situation, agent)
+        elif agent.phase in _MAY_TAKE_BUILDS and not situation.protected(agent):
+            yield cordon(situation, agent, MarkClass.MONTH_LIMIT, Reason.USD_PER_MONTH, what_holds(situation))
+
+
+def comes_back(situation: Situation, agent: Agent) -> bool:
+    """Tell whether an agent that was stopped takes builds again: the limit holds no more, or a build is bound to it that must end."""
+    if agent.phase is not Phase.DRAINING or agent.mark is None or agent.mark.kind is not MarkClass.MONTH_LIMIT or agent.instance_ended:
+        return False
+    on_hold = situation.standing.hold_on(agent.record.controller, agent.pool.name) is not None
+    return situation.protected(agent) or not (situation.stopped or on_hold)
+
+
+def what_holds(situation: Situation) -> str:
+    """Say what is spent, and what follows."""
+    usd, limit = situation.memory.month.usd, situation.fleet.limits.max_usd_per_month
+    return f"${usd:,.2f} of ${limit:,.2f} are spent this month: nothing new starts until it ends or max_usd_per_month is raised"
+
+
+def _terminate(situation: Situation, agent: Agent) -> Terminate:
+    record = agent.record
+    return Terminate(
+        controller=record.controller,
+        pool=record.pool,
+        instance_id=record.instance_id,
+        node=None,
+        mark=None,
+        reason=Reason.USD_PER_MONTH,
+        detail=what_holds(situation),
+    )

@@ -1,0 +1,69 @@
+"""Time-lines of agents that come and go: each of the hour's launches counts, wherever a pass is cut off."""
+
+import pytest
+
+from autoscaler.control import passes
+from support.builders import a_pool
+from support.timeline import Day
+from support.worlds import in_memory
+from workbench.world.faults import Fault
+
+LIMIT = 5
+
+
+class CutOffError(BaseException):
+    """Lambda ends the function here."""
+
+
+@pytest.fixture
+def day():
+    return Day(in_memory(a_pool("cpu", idle_seconds=600.0), max_launches_per_hour=LIMIT)).minutes(3)
+
+
+def take_all_away(day):
+    for instance in day.world.alive():
+        instance.interrupted = True
+        day.world.ec2.end(instance)
+
+
+def test_launches_count_though_the_memory_cannot_be_saved(day):
+    day.fleet.faults.plan(Fault("state save_memory", times=1000))
+    day.queue(1)
+    for _ in range(40):
+        day.minutes(1)
+        take_all_away(day)
+    assert len(day.world.ec2.instances) == LIMIT
+
+
+def test_launches_count_though_each_pass_is_cut_off_before_it_saves(day):
+    day.queue(1)
+    for _ in range(40):
+        day.world.move_to(day.world.timeline.now + 60)
+        day.fleet.scale_up()
+        take_all_away(day)
+        day.fleet.faults.meanwhile = cut_off
+        with pytest.raises(CutOffError):
+            passes.scale_down(day.fleet.ports, day.fleet.fleet, day.fleet.turn())
+        day.fleet.faults.meanwhile = lambda _call: None
+        day.fleet.state.holder = None
+    assert len(day.world.ec2.instances) == LIMIT
+
+
+def cut_off(call):
+    if call == "state save_memory":
+        raise CutOffError
+
+
+def test_a_launch_whose_agent_is_forgotten_later_than_noted_counts_once(day):
+    """Cut off between the two, its record is still there and its launch is noted already."""
+    day.queue(1)
+    day.minutes(1)
+    day.fleet.faults.plan(Fault("state change_record", times=1))
+    take_all_away(day)
+    day.minutes(1)
+    [instance] = [i for i in day.world.ec2.instances.values() if not i.alive()]
+    assert day.fleet.state.memory.gone[instance.id] == pytest.approx(instance.launched_at, abs=60.0)
+    for _ in range(40):
+        day.minutes(1)
+        take_all_away(day)
+    assert len(day.world.ec2.instances) == LIMIT

@@ -1,0 +1,40 @@
+"""The error codes by which EC2 refuses a launch, of everything or of one offering beside instances from others."""
+
+from typing import Any
+
+# https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+LAUNCH_CODES = (
+    *("InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientReservedInstanceCapacity", "InsufficientCapacity"),
+    *("InsufficientCapacityOnHost", "InsufficientVolumeCapacity", "UnfulfillableCapacity", "ReservationCapacityExceeded"),
+    *("SpotMaxPriceTooLow", "MaxSpotInstanceCountExceeded", "MaxSpotFleetRequestCountExceeded"),
+    *("InsufficientFreeAddressesInSubnet", "PrivateIpAddressLimitExceeded", "InvalidSubnet", "InvalidSubnetID.NotFound"),
+    *("VcpuLimitExceeded", "InstanceLimitExceeded", "AuthFailure.ServiceLinkedRoleCreationNotPermitted"),
+    *("Unsupported", "UnsupportedOperation", "UnsupportedHostConfiguration", "UnsupportedTenancy", "InvalidInstanceType"),
+    *("VolumeTypeNotAvailableInZone", "InvalidAMIID.Malformed", "InvalidAMIID.NotFound", "InvalidAMIID.Unavailable"),
+    *("InvalidBlockDeviceMapping", "InvalidFleetConfig", "InvalidFleetConfiguration", "InvalidGroup.NotFound", "InvalidKeyPair.NotFound"),
+    *("InvalidLaunchTemplateId.Malformed", "InvalidLaunchTemplateId.NotFound", "InvalidLaunchTemplateId.VersionNotFound"),
+    *("InvalidLaunchTemplateName.MalformedException", "InvalidLaunchTemplateName.NotFoundException", "InvalidSecurityGroupID.NotFound"),
+    *("InvalidSnapshot.NotFound", "InvalidUserData.Malformed", "SecurityGroupsPerInstanceLimitExceeded", "TagLimitExceeded"),
+    *("RequestLimitExceeded", "RequestResourceCountExceeded", "RequestThrottled", "ResourceCountExceeded", "Throttling"),
+    *("ThrottlingException", "MaxFleetCountExceeded", "Blocked", "OptInRequired", "PendingVerification"),
+    # What nothing in particular follows from.
+    *(
+        "AuthFailure",
+        "InvalidParameter",
+        "InvalidParameterCombination",
+        "InvalidParameterValue",
+        "MissingParameter",
+        "UnauthorizedOperation",
+    ),
+    *("OperationNotPermitted", "EncryptedVolumesNotSupported", "MaxIOPSLimitExceeded", "VolumeLimitExceeded", "SomethingNew"),
+)
+
+
+def refused(override: dict[str, Any], market: str, code: str) -> dict[str, Any]:
+    """Say in CreateFleet's answer why one offering gave nothing."""
+    return {
+        "LaunchTemplateAndOverrides": {"Overrides": {key: override[key] for key in ("InstanceType", "SubnetId") if key in override}},
+        "Lifecycle": market,
+        "ErrorCode": code,
+        "ErrorMessage": f"{override['InstanceType']} is not to be had: {code}",
+    }
