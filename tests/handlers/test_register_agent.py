@@ -45,7 +45,7 @@ def test_an_instance_learns_who_it_is(here, instance):
     assert told["labels"] == ["utility", "autoscaler-fleet-mxnet-ci"]
     url = f"{here.server.url}/jenkins/main/"
     assert told["connections"] == [{"controller": "main", "url": url, "name": name, "secret": secret_of(name), "web_socket": True}]
-    assert headers["Cache-Control"] == "no-store"
+    assert (headers["Cache-Control"], headers["X-Autoscaler"]) == ("no-store", "registration")
     assert nodes(here) == [name]
     assert (instance.tags["Name"], instance.tags["autoscaler:node"]) == (name, name)
 
@@ -82,6 +82,7 @@ def test_a_forged_identity_gets_nothing(here, instance, iam):
 def test_what_is_no_signed_request_is_refused_in_one_line(here, request_):
     answer = here.call("register_agent", request_)
     assert (answer["statusCode"], json.loads(answer["body"])) == (403, {"message": "the request is not signed by an instance"})
+    assert answer["headers"]["X-Autoscaler"] == "registration"
 
 
 def test_a_stranger_with_our_role_gets_nothing(here, instance):

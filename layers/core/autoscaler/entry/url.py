@@ -12,6 +12,9 @@ from autoscaler.errors import ConfigError
 from autoscaler.events import read_caller
 from autoscaler.telemetry import log
 
+# What agents know our answers by: AWS answers a request that it denies with a 403 of its own, and a proxy may answer anything.
+OURS = {"X-Autoscaler": "registration"}
+
 
 def register(event: Any) -> dict[str, Any]:
     """Answer an instance that asks who it is, as a function URL answers. Neither the log nor a refusal ever holds a secret."""
@@ -47,7 +50,7 @@ def _registered_json(answer: Registered) -> dict[str, Any]:
 
 
 def _url_answer(status: Status, body: dict[str, Any]) -> dict[str, Any]:
-    headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
+    headers = {"Content-Type": "application/json", "Cache-Control": "no-store"} | OURS
     if status in {Status.TOO_EARLY, Status.NO_SLOT, Status.UNAVAILABLE}:
         headers["Retry-After"] = str(ASK_AGAIN_SECONDS)
     return {"statusCode": int(status), "headers": headers, "body": json.dumps(body)}
