@@ -1,5 +1,6 @@
 """The world put together: controllers, EC2, and agents that boot, register and connect."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
@@ -12,7 +13,10 @@ from workbench.world.physics import CALM, Physics
 from workbench.world.timeline import Timeline
 
 NODE_TAG = "autoscaler:node"
-_ASKS_AGAIN_SECONDS = 15.0
+_CONNECTS_AGAIN_SECONDS = 15.0
+# As agent/ asks: twice as long from one ask to the next, and after the first asks less often, since it is answered 60 times an hour.
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS, _LATER_PAUSE_SECONDS = 2.0, 30.0, 120.0
+_FIRST_ASKS = 30
 _OK, _FINAL = 200, {403, 410}
 
 
@@ -93,6 +97,7 @@ class Agents:
         """Live in this world, and ask so."""
         self._world = world
         self._ask = ask
+        self._asked: Counter[str] = Counter()  # by instance, since it was last told who it is
         self._connected: dict[tuple[str, str], str] = {}  # the instance that connected last, by controller and node
         world.ec2.on_running = self.booted
         world.ec2.on_end = self.ended
@@ -110,13 +115,15 @@ class Agents:
     def register(self, instance: Instance) -> None:
         """Ask once, and do as it is told."""
         told = self._ask(instance)
+        self._asked[instance.id] += 1
         if told.status == _OK:
+            del self._asked[instance.id]
             seconds = self._world.physics.connects_in_seconds(self._world.chance)
             self._world.timeline.after(seconds, lambda: self._connect(instance, told))
         elif told.status in _FINAL:
             self._world.ec2.end(instance)
         else:
-            self._world.timeline.after(_ASKS_AGAIN_SECONDS, lambda: self.booted(instance))
+            self._world.timeline.after(_pause_seconds(self._asked[instance.id]), lambda: self.booted(instance))
 
     def ended(self, instance: Instance) -> None:
         """Take the agent from its controller. One that is named after a node and never connected there takes nobody else's."""
@@ -132,4 +139,9 @@ class Agents:
         controller.connect(told.node)
         self._connected[controller.name, told.node] = instance.id
         if controller.up != "up":
-            self._world.timeline.after(_ASKS_AGAIN_SECONDS, lambda: self._connect(instance, told))
+            self._world.timeline.after(_CONNECTS_AGAIN_SECONDS, lambda: self._connect(instance, told))
+
+
+def _pause_seconds(asked: int) -> float:
+    longest = _LONGEST_PAUSE_SECONDS if asked < _FIRST_ASKS else _LATER_PAUSE_SECONDS
+    return min(_FIRST_PAUSE_SECONDS * 2.0 ** min(asked - 1, 10), longest)

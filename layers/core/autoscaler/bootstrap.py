@@ -93,6 +93,7 @@ def runtime() -> Runtime:
         compute=Ec2Compute(partial(_client, "ec2"), fleet),
         ledger=state,
         notebook=state,
+        asks=state,
         lease=state,
         metrics=CloudWatchMetrics(partial(_client, "cloudwatch"), namespace),
         clock=lambda: _TIME.clock(),  # noqa: PLW0108 - `use_time` may come after the wiring

@@ -123,6 +123,7 @@ def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None) -> Non
             registered_at=instance.launched_at if node else None,
             keep_until=0.0,
             changed_at=ports.clock(),
+            node_life=0 if node else None,
         ),
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from autoscaler.domain.model import Fleet, NodeSpec
+from autoscaler.domain.numbers import ASKS_AN_HOUR
 from autoscaler.domain.registration import Caller, Granted, Refused, Status, Trust, authenticate, judge
 from autoscaler.domain.slots import free_slots
 from autoscaler.domain.snapshot import Node, Record, RecordState
@@ -34,10 +35,16 @@ class Registered:
 def register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Registered | Refused:
     """Say to an instance which node it is. Whatever does not answer is a reason to ask again."""
     try:
-        return authenticate(caller, trust) or _register(ports, fleet, caller, trust)
+        return authenticate(caller, trust) or _too_often(ports, caller) or _register(ports, fleet, caller, trust)
     except AutoscalerError as error:
         # A setting or a credential of ours may be mended while the instance goes on asking.
         return Refused(status=Status.UNAVAILABLE, reason=f"{type(error).__name__}: {error}")
+
+
+def _too_often(ports: Ports, caller: Caller) -> Refused | None:
+    if ports.asks.admit(caller.session, now=ports.clock()):
+        return None
+    return Refused(status=Status.TOO_MANY, reason=f"it asked more than {ASKS_AN_HOUR} times within the hour")
 
 
 def _register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Registered | Refused:
@@ -74,15 +81,26 @@ def _at_work(ports: Ports, book: Book, record: Record) -> Refused | None:
     return None
 
 
-def _make_node(ports: Ports, _fleet: Fleet, controller: Controller, granted: Granted, _records: Iterable[Record]) -> NodeSpec:
-    """Create a node of its own, under a name that is never used again."""
-    _win(ports, granted.record, granted.spec.name)
+def _make_node(ports: Ports, _fleet: Fleet, controller: Controller, granted: Granted, _records: Iterable[Record]) -> NodeSpec | Refused:
+    """Create a node of its own, under a name that is never used again, and once in a life of its instance.
+
+    That it was made is written down after it was: cut off in between, the next ask goes on.
+    """
+    record = _win(ports, granted.record, granted.spec.name)
+    if record.node_life == record.life:
+        return granted.spec if controller.node(granted.spec.name) else _deleted(granted.spec.name)
     try:
         controller.create_node(granted.spec)
     except ConflictError:
         # It asked before, or rebooted: the name is its own and nobody else's, so the node is, too.
         ports.log("node_exists", node=granted.spec.name, instance_id=granted.record.instance_id)
+    ports.ledger.change_record(replace(record, node_life=record.life), expected=RecordState.REGISTERED)
     return granted.spec
+
+
+def _deleted(node: str) -> Refused:
+    """Somebody deleted its node. One answer is no reason to power off: scale_down looks twice, and terminates it."""
+    return Refused(status=Status.UNAVAILABLE, reason=f"its node {node} was deleted")
 
 
 def _take_slot(ports: Ports, fleet: Fleet, controller: Controller, granted: Granted, records: Iterable[Record]) -> NodeSpec | Refused:
@@ -110,9 +128,11 @@ def _as_it_is(granted: Granted, slot: Node) -> NodeSpec:
     return replace(granted.spec, name=slot.name, labels=tuple(sorted(slot.labels - {slot.name})), executors=slot.executors)
 
 
-def _win(ports: Ports, record: Record, node: str) -> None:
+def _win(ports: Ports, record: Record, node: str) -> Record:
     """Win ``requested -> registered`` before there is a node: whoever condemned the record meanwhile has won instead."""
-    if record.state is RecordState.REQUESTED:
-        now = ports.clock()
-        registered = replace(record, state=RecordState.REGISTERED, node=node, registered_at=now, changed_at=now)
-        ports.ledger.change_record(registered, expected=RecordState.REQUESTED)
+    if record.state is not RecordState.REQUESTED:
+        return record
+    now = ports.clock()
+    registered = replace(record, state=RecordState.REGISTERED, node=node, registered_at=now, changed_at=now)
+    ports.ledger.change_record(registered, expected=RecordState.REQUESTED)
+    return registered

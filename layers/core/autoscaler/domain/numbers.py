@@ -19,6 +19,10 @@ FORGOTTEN_ASK_AGAIN_SECONDS = 600.0
 FORGOTTEN_ASKED_A_LOOK = 10
 # An instance that is told to ask again does so after this long.
 ASK_AGAIN_SECONDS = 15
+# An agent asks when it boots and when its connection has ended: agent/ asks no more than this. A build with the role's credentials may.
+ASKS_AN_HOUR = 60
+ASKS_WITHIN_SECONDS = 3600.0
+ASK_LESS_SECONDS = 120
 # EC2 honours a client token for longer than this; after it a launch is never sent again.
 RESEND_LAUNCH_SECONDS = 600.0
 # A connection that nobody closed is noticed by Jenkins' own pings within this; until then a slot brought back online may look
