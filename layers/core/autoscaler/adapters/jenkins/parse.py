@@ -25,6 +25,8 @@ NODE_FIELDS = (
 COMPUTER_TREE = f"computer[{NODE_FIELDS}]"
 ROOT_TREE = "quietingDown,quietDownReason"
 
+# As many as a pool may have. Executors are gone through one by one; whoever may configure a node could make that last for ever.
+_MOST_EXECUTORS = 1000
 _NO_LIST = BeforeValidator(lambda value: value or [])
 _NO_TEXT = BeforeValidator(lambda value: value or "")
 
@@ -126,7 +128,7 @@ def read_node(raw: Any, date: datetime) -> Node:
     return Node(
         name=computer.displayName,
         labels=frozenset(label.name for label in computer.assignedLabels),
-        executors=max(0, computer.numExecutors),
+        executors=min(max(0, computer.numExecutors), _MOST_EXECUTORS),
         offline=computer.offline,
         temporarily_offline=computer.temporarilyOffline,
         cause=_cause(computer),
