@@ -17,7 +17,7 @@ _CONNECTS_AGAIN_SECONDS = 15.0
 # As agent/ asks: twice as long from one ask to the next, and after the first asks less often, since it is answered 60 times an hour.
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS, _LATER_PAUSE_SECONDS = 2.0, 30.0, 120.0
 _FIRST_ASKS = 30
-_OK, _FINAL = 200, {403, 410}
+_OK, _FORBIDDEN, _GONE = 200, 403, 410
 
 
 @dataclass(slots=True)
@@ -97,6 +97,7 @@ class Agents:
         """Live in this world, and ask so."""
         self._world = world
         self._ask = ask
+        self._registered: set[str] = set()  # instances that were told who they are: only a 410 ends them
         self._asked: Counter[str] = Counter()  # by instance, since it was last told who it is
         self._connected: dict[tuple[str, str], str] = {}  # the instance that connected last, by controller and node
         world.ec2.on_running = self.booted
@@ -118,9 +119,10 @@ class Agents:
         self._asked[instance.id] += 1
         if told.status == _OK:
             del self._asked[instance.id]
+            self._registered.add(instance.id)
             seconds = self._world.physics.connects_in_seconds(self._world.chance)
             self._world.timeline.after(seconds, lambda: self._connect(instance, told))
-        elif told.status in _FINAL:
+        elif told.status == _GONE or (told.status == _FORBIDDEN and instance.id not in self._registered):
             self._world.ec2.end(instance)
         else:
             self._world.timeline.after(_pause_seconds(self._asked[instance.id]), lambda: self.booted(instance))
