@@ -88,6 +88,7 @@ def open_cans(cans: Cans) -> Ports:
         compute=Ec2Compute(lambda: ec2, cans.fleet, lambda: ec2),
         ledger=state,
         notebook=state,
+        asks=state,
         lease=state,
         metrics=silence,
         clock=lambda: cans.now,

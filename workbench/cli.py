@@ -19,7 +19,6 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.live import Live
 from rich.progress import MofNCompleteColumn, Progress
-from rich.table import Table
 
 from autoscaler.adapters.launch_templates import check_templates
 from autoscaler.config import load_fleet, load_settings
@@ -39,6 +38,7 @@ from workbench.fleets import EXAMPLE_FLEET, fleet_for
 from workbench.history import Bounds, connect, read_history
 from workbench.knobs import PHYSICS, load_with, physics_of, read_assignments
 from workbench.run import Run, in_memory, prepare
+from workbench.terminal import Table, plain, say
 from workbench.traces import MXNET, MXNET_DAY, Trace, load_trace
 from workbench.tune import Workplace
 from workbench.tune import tune as run_tuning
@@ -157,9 +157,9 @@ def demo(  # noqa: PLR0913, PLR0917 - the options of a command
         from workbench.report.board import write_dashboard  # noqa: PLC0415 - drawing is an extra
 
         page = write_dashboard(settings.fleet, kept[-1], directory)
-        Console(stderr=as_json).print(f"the dashboard and its alarms: {page}", markup=False, soft_wrap=True)
+        say(f"the dashboard and its alarms: {page}", stderr=as_json)
     if not as_json:
-        Console().print(f"what the functions logged: {log_file}", markup=False, soft_wrap=True)
+        say(f"what the functions logged: {log_file}")
 
 
 @app.command()
@@ -225,7 +225,7 @@ def compare(  # noqa: PLR0913, PLR0917 - the options of a command
     if as_json:
         print(json.dumps({"runs": len(todo), "results": str(out / "results.csv"), "report": str(page)}))  # noqa: T201
         return
-    Console().print(f"{len(todo)} runs: {out / 'results.csv'}\nreport: {page}", markup=False, soft_wrap=True)
+    say(f"{len(todo)} runs: {out / 'results.csv'}\nreport: {page}")
 
 
 @app.command()
@@ -247,7 +247,7 @@ def history(  # noqa: PLR0913, PLR0917 - the options of a command
     if as_json:
         print(json.dumps(told))  # noqa: T201
         return
-    Console().print(f"{len(past.rows)} builds of {past.jobs} jobs, in {past.requests} requests: {out}", markup=False, soft_wrap=True)
+    say(f"{len(past.rows)} builds of {past.jobs} jobs, in {past.requests} requests: {out}")
     for count, what in (
         (past.pipelines, "pipeline jobs are not in it: on which agents their stages ran stands in their logs only"),
         (
@@ -257,7 +257,7 @@ def history(  # noqa: PLR0913, PLR0917 - the options of a command
         (past.cut_short, f"it is not all: --requests ({requests}) was reached"),
     ):
         if count:
-            Console().print(what if count is True else f"{count} {what}", markup=False, soft_wrap=True)
+            say(what if count is True else f"{count} {what}")
 
 
 @app.command()
@@ -287,7 +287,8 @@ def tune(  # noqa: PLR0913, PLR0917 - the options of a command
     if as_json:
         print(json.dumps(asdict(proposal)))  # noqa: T201
         return
-    Console().print(*tables_of(proposal), f"as proposed: {out / 'fleet.yaml'}\nall runs: {out / 'report.html'}", sep="\n", soft_wrap=True)
+    Console().print(*tables_of(proposal), sep="\n", soft_wrap=True)
+    say(f"as proposed: {out / 'fleet.yaml'}\nall runs: {out / 'report.html'}")
 
 
 def _drawing_of_comparison(out: Path) -> Callable[[], Path]:
@@ -318,14 +319,12 @@ def _simulate_rival(contest: Contest, *, as_json: bool) -> None:
 def _say_where() -> Callable[[str], None]:
     said: set[str] = set()
 
-    def say(url: str) -> None:
+    def tell(url: str) -> None:
         if url not in said:
-            Console(stderr=True).print(
-                f"it takes commands now: export AUTOSCALER_LOCAL={url}; autoscaler status", markup=False, soft_wrap=True
-            )
+            say(f"it takes commands now: export AUTOSCALER_LOCAL={url}; autoscaler status", stderr=True)
         said.add(url)
 
-    return say
+    return tell
 
 
 def _load(trace: Path | None, hours: float) -> Trace:
@@ -353,11 +352,11 @@ def _follow(run: Run, progressing: Iterator[Tick], told: dict[str, str], out: Pa
         return
     console.print(live.summary(result))
     for text in last.error_texts[:3]:
-        console.print(f"error: {text}", style="red", markup=False)
+        say(f"error: {text}", style="red")
     if run.trace.dropped:
         console.print(f"{run.trace.dropped} rows of the trace had no duration and were left out")
     if page:
-        console.print(f"the run as pictures: {page}", markup=False, soft_wrap=True)
+        say(f"the run as pictures: {page}")
 
 
 def _drawing(out: Path | None) -> Callable[[Run, dict[str, Any]], Path | None]:
@@ -380,5 +379,5 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except AutoscalerError as error:
-        print(" ".join(str(error).split()), file=sys.stderr)  # noqa: T201
+        print(plain(" ".join(str(error).split())), file=sys.stderr)  # noqa: T201
         sys.exit(1)

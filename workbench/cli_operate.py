@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from autoscaler.errors import ConfigError, TransientError
 from workbench.remote import Deployed
+from workbench.terminal import Table, plain, say
 
 Stack = Annotated[str, typer.Option(envvar="AUTOSCALER_STACK", help="The CloudFormation stack.")]
 Local = Annotated[
@@ -56,25 +56,24 @@ def status(stack: Stack = _STACK, local: Local = None, as_json: AsJson = False) 
             f"{pool['usd_per_hour']:.2f}",
             pool["paused"],
         )
-    console = Console()
-    console.print(table)
-    console.print(
+    Console().print(table)
+    say(
         f"{told['agents']} of {told['max_agents']} agents, {told['launches_in_the_hour']} of {told['max_launches_per_hour']} launches in "
         f"the hour, ${told['usd_per_hour']:.2f} an hour, at most ${told['reserved_usd_per_hour']:.2f} of ${told['max_usd_per_hour']:g}, "
         f"${told['usd_in_the_month']:.2f} of ${told['max_usd_per_month']:g} this month; {told['unservable']} items that no pool can serve, "
         f"{told['unclear']} that wait for something unknown"
     )
     if told["stopped"]:
-        console.print(told["stopped"], style="red", markup=False)
+        say(told["stopped"], style="red")
     for controller, problem in told["problems"].items():
-        console.print(f"{controller}: {problem}", style="red", markup=False)
+        say(f"{controller}: {problem}", style="red")
     for controller in told["without_jobs"]:
-        console.print(f"{controller}: shows not a single job; without Job/Read the queue looks empty", style="red", markup=False)
+        say(f"{controller}: shows not a single job; without Job/Read the queue looks empty", style="red")
     for name in told["unread"]:
-        console.print(f"{name} in the state table cannot be read by this version; it counts as alive", style="red", markup=False)
+        say(f"{name} in the state table cannot be read by this version; it counts as alive", style="red")
     for failing in told["failing"]:
-        console.print(failing, style="red", markup=False)
-    _print_standing(console, answer)
+        say(failing, style="red")
+    _print_standing(answer)
 
 
 def plan(stack: Stack = _STACK, local: Local = None, as_json: AsJson = False) -> None:  # noqa: FBT002
@@ -96,7 +95,7 @@ def why(
     if not answer["facts"]:
         raise ConfigError(f"{subject}: is no job that waits or runs, no node and no pool of this fleet")
     for fact in answer["facts"]:
-        Console().print(f"- {fact}", markup=False, soft_wrap=True)
+        say(f"- {fact}")
 
 
 def hold(  # noqa: PLR0913, PLR0917 - the options of a command
@@ -201,9 +200,9 @@ def purge(  # noqa: PLR0913, PLR0917
     event = {"action": "purge", "label": label, "reason": reason} | _given(controller=controller)
     if not (yes or dry_run):
         found = deployed.call("operate", event | {"dry_run": True, "by": getuser()})["plan"]["steps"]
-        jobs = ", ".join(sorted({step["job"] for step in found})[:5])
+        jobs = plain(", ".join(sorted({step["job"] for step in found})[:5]))
         if not found:
-            print(f"nothing in the queue asks for {label}")  # noqa: T201
+            say(f"nothing in the queue asks for {label}")
             return
         if not typer.confirm(f"cancel {len(found)} items ({jobs})?", err=True):
             print("nothing was cancelled", file=sys.stderr)  # noqa: T201
@@ -224,9 +223,9 @@ def doctor(
         print(json.dumps(findings))  # noqa: T201
     else:
         table = Table("", "of", "what", "", box=SIMPLE_HEAD)
-        signs = {True: "[green]ok[/]", False: "[bold red]no[/]", None: "?"}
+        signs = {True: Text("ok", "green"), False: Text("no", "bold red"), None: Text("?")}
         for finding in findings:
-            table.add_row(signs[finding["fine"]], finding["about"], finding["what"], escape(finding["detail"]))
+            table.add_row(signs[finding["fine"]], finding["about"], finding["what"], finding["detail"])
         Console().print(table)
     if any(finding["fine"] is False for finding in findings):
         raise typer.Exit(1)
@@ -249,7 +248,7 @@ def dashboard(
     """Say where the stack's dashboard is; of a demo that was kept running, draw it, with the alarms that ring."""
     deployed = Deployed(stack=stack, local=local)
     if local is None:
-        Console().print(deployed.output("DashboardUrl"), markup=False, soft_wrap=True)
+        say(deployed.output("DashboardUrl"))
         return
     published = deployed.published()
     if not published:
@@ -261,7 +260,7 @@ def dashboard(
 
     out.mkdir(parents=True, exist_ok=True)
     page = write_dashboard(dict(published[0][1].dimensions)["Fleet"], published, out)
-    Console().print(str(page), markup=False, soft_wrap=True)
+    say(str(page))
 
 
 def _given(**options: Any) -> dict[str, Any]:
@@ -294,15 +293,15 @@ def _show(answer: dict[str, Any], *, as_json: bool) -> None:
             held.add_row(entry["reason"], "/".join(part for part in (entry.get("controller", ""), entry["pool"]) if part), entry["detail"])
         if told["held"]:
             console.print(held)
-    _print_standing(console, answer)
+    _print_standing(answer)
 
 
-def _print_standing(console: Console, answer: dict[str, Any]) -> None:
+def _print_standing(answer: dict[str, Any]) -> None:
     if answer.get("action") == "resume" and not answer["holds"]:
-        console.print("nothing is on hold")
+        say("nothing is on hold")
     for order in answer.get("holds", []):
         where = next((f"{scope} {order[scope]}" for scope in ("pool", "controller", "label") if scope in order), "the fleet")
-        console.print(f"{where} is {'frozen' if order['freeze'] else 'on hold'}, by {order['by']}: {order['reason']}", markup=False)
+        say(f"{where} is {'frozen' if order['freeze'] else 'on hold'}, by {order['by']}: {order['reason']}")
     for numbers in answer.get("numbers", []):
         given = ", ".join(f"{name} {numbers[name]}" for name in ("min_agents", "max_agents", "warm_executors") if name in numbers)
-        console.print(f"{numbers['pool']} has {given}, by {numbers['by']}: {numbers['reason']}", markup=False)
+        say(f"{numbers['pool']} has {given}, by {numbers['by']}: {numbers['reason']}")

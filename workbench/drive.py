@@ -124,6 +124,7 @@ class InMemory:
             compute=self._compute(),
             ledger=self.state,
             notebook=self.state,
+            asks=self.state,
             lease=self.state,
             metrics=self.metrics,
             clock=lambda: self.world.timeline.now + self.skew_seconds,

@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from autoscaler.adapters.jenkins.session import JenkinsSession
-from autoscaler.errors import TransientError
+from autoscaler.config import url_problem
+from autoscaler.errors import ConfigError, TransientError
 
 _JOBS_TREE = "jobs[_class,name,labelExpression,lastBuild[timestamp],jobs[name]{0,1}]"
 # The metrics plugin tells how long a build waited for an executor; without it a build is taken to have been queued when it began.
@@ -185,6 +186,8 @@ def read_history(get: Get, bounds: Bounds, sleep: Callable[[float], None]) -> Hi
 
 def connect(url: str, user: str | None, token: str | None, monotonic: Callable[[], float]) -> Get:
     """Read from this Jenkins; without a user as anybody may. `ConfigError` and `TransientError` name what is wrong."""
+    if problem := url_problem(url):
+        raise ConfigError(f"url {problem}")
     session = JenkinsSession(url, user, token, monotonic)
     return lambda path, tree: session.get(path, tree).json()
 

@@ -5,12 +5,12 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
 from workbench.census import AgentState
 from workbench.drive import Progress
 from workbench.run import Run
+from workbench.terminal import Table
 from workbench.truth import dollars
 from workbench.world.jenkins import Ended
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from autoscaler.domain.datum import Datum
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.memory import Memory
+from autoscaler.domain.numbers import ASKS_AN_HOUR, ASKS_WITHIN_SECONDS
 from autoscaler.domain.snapshot import Intent, IntentState, Record, RecordState
 from autoscaler.domain.standing import Standing, unknown_orders
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
@@ -16,13 +17,14 @@ from workbench.world.faults import ConnectionLostError, Faults, StatusError
 
 @dataclass(slots=True)
 class MemoryState:
-    """Ledger, notebook and lease of one fleet. ``faults`` may fail any call, before or after it took effect."""
+    """Ledger, notebook, asks and lease of one fleet. ``faults`` may fail any call, before or after it took effect."""
 
     records: dict[str, Record] = field(default_factory=dict)
     intents: dict[str, Intent] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
     learned: dict[str, Learned] = field(default_factory=dict)
     standing: Standing = field(default_factory=Standing)
+    asks: dict[str, tuple[float, int]] = field(default_factory=dict)  # when the hour began, and how often since; by instance
     holder: tuple[str, float] | None = None
     faults: Faults = field(default_factory=Faults)
     unreadable: set[str] = field(default_factory=set)  # names of what another version wrote, as in the table
@@ -126,6 +128,17 @@ class MemoryState:
         with self._call("release"):
             if self.holder is not None and self.holder[0] == owner:
                 self.holder = None
+
+    def admit(self, instance_id: str, *, now: float) -> bool:
+        """Count one ask of an instance."""
+        with self._call("admit"):
+            since, asked = self.asks.get(instance_id, (now, 0))
+            if since <= now - ASKS_WITHIN_SECONDS:
+                since, asked = now, 0
+            if asked >= ASKS_AN_HOUR:
+                return False
+            self.asks[instance_id] = since, asked + 1
+            return True
 
     def _check_node(self, record: Record) -> None:
         """A node is one instance's."""

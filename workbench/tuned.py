@@ -1,7 +1,6 @@
 """A proposal as tables for a terminal."""
 
-from rich.table import Table
-
+from workbench.terminal import Table
 from workbench.tune import Proposal
 
 

@@ -1,5 +1,7 @@
 # Makes this instance an agent of Jenkins: asks the autoscaler which node it is, connects, and asks again when the connection ends.
-# Powers the instance off, which terminates it, when it is not wanted, or when nobody tells it who it is before the boot deadline.
+# Powers the instance off, which terminates it, when the autoscaler says that it is not wanted, or when nobody tells it who it is before
+# the boot deadline. Once it was registered, builds may run here: from then on only a 410 of the autoscaler's own ends it.
+# This runs as SYSTEM; builds run as the local user jenkins, who is no administrator.
 #
 # Needs Windows PowerShell 5.1 and the Java of your controller's agents (17 for Jenkins 2.504).
 # Unproved: checked for syntax and read against the Linux script, whose tests run it; not yet run on Windows.
@@ -11,7 +13,15 @@ $ProgressPreference = 'SilentlyContinue'
 $settings = Get-Content -Raw -Path 'C:\autoscaler\agent.json' | ConvertFrom-Json
 $run = 'C:\autoscaler\run'
 $imds = 'http://169.254.169.254/latest'
+$buildUser = 'jenkins'
+$buildTask = 'autoscaler-builds'
+# The autoscaler answers an instance 60 times an hour: after the first asks, of a boot, it asks less often.
 $longestPauseSeconds = 30
+$firstAsks = 30
+$laterPauseSeconds = 120
+$lastingSeconds = 60
+$system = '*S-1-5-18:(OI)(CI)F'
+$administrators = '*S-1-5-32-544:(OI)(CI)F'
 
 function Say($text) { Write-Output "autoscaler-agent: $text" }
 
@@ -58,18 +68,22 @@ function Get-SignedHeaders($credentials, [Uri]$uri) {
     }
 }
 
-# Status and body of the answer; status 0 when there was none.
+# Whether an answer is the autoscaler's own. A 403 of AWS or of a proxy on the way says nothing about this instance.
+function Test-Ours($headers) { $headers['X-Autoscaler'] -eq 'registration' }
+
+# Status and body of the answer, and whether it is the autoscaler's own; status 0 when there was none.
 function Get-Identity {
     try {
         $uri = [Uri]$settings.RegisterUrl
         $headers = Get-SignedHeaders (Get-RoleCredentials) $uri
         $answer = Invoke-WebRequest -UseBasicParsing -Method Post -Uri $uri -Headers $headers -TimeoutSec 20
-        return @{ Status = [int]$answer.StatusCode; Body = ($answer.Content | ConvertFrom-Json) }
+        return @{ Status = [int]$answer.StatusCode; Ours = (Test-Ours $answer.Headers); Body = ($answer.Content | ConvertFrom-Json) }
     } catch [System.Net.WebException] {
-        if ($null -eq $_.Exception.Response) { return @{ Status = 0; Body = $null } }
-        return @{ Status = [int]$_.Exception.Response.StatusCode; Body = $null }
+        $response = $_.Exception.Response
+        if ($null -eq $response) { return @{ Status = 0; Ours = $false; Body = $null } }
+        return @{ Status = [int]$response.StatusCode; Ours = (Test-Ours $response.Headers); Body = $null }
     } catch {
-        return @{ Status = 0; Body = $null }
+        return @{ Status = 0; Ours = $false; Body = $null }
     }
 }
 
@@ -78,6 +92,40 @@ function Stop-Instance($why) {
     Remove-Item -Recurse -Force -ErrorAction SilentlyContinue -Path $run
     Stop-Computer -Force
     exit 0
+}
+
+# Gives the build user a new password, which is kept nowhere but in its task, and returns it.
+function Reset-BuildUser {
+    $bytes = New-Object byte[] 32
+    [Security.Cryptography.RandomNumberGenerator]::Create().GetBytes($bytes)
+    $password = 'aA1!' + [Convert]::ToBase64String($bytes)
+    $secure = ConvertTo-SecureString -AsPlainText -Force -String $password
+    if (Get-LocalUser -Name $buildUser -ErrorAction SilentlyContinue) {
+        Set-LocalUser -Name $buildUser -Password $secure
+    } else {
+        New-LocalUser -Name $buildUser -Password $secure -PasswordNeverExpires -UserMayNotChangePassword | Out-Null
+        # Users; and Performance Log Users, who may run as a task without being administrators.
+        foreach ($group in 'S-1-5-32-545', 'S-1-5-32-559') { Add-LocalGroupMember -SID $group -Member $buildUser }
+    }
+    $password
+}
+
+function Test-BuildTaskRunning {
+    $task = Get-ScheduledTask -TaskName $buildTask -ErrorAction SilentlyContinue
+    ($null -ne $task) -and ($task.State -in 'Running', 'Queued')
+}
+
+# Runs Java as the build user, and returns its exit code when it has ended. A task: SYSTEM cannot start a process as somebody else by itself.
+function Invoke-AsBuildUser([string]$arguments) {
+    $password = Reset-BuildUser
+    icacls $settings.WorkDirectory /grant "${buildUser}:(OI)(CI)M" | Out-Null
+    foreach ($file in 'agent.jar', 'secret') { icacls "$run\$file" /grant "${buildUser}:R" | Out-Null }
+    $action = New-ScheduledTaskAction -Execute $settings.Java -Argument $arguments -WorkingDirectory $settings.WorkDirectory
+    $rules = New-ScheduledTaskSettingsSet -ExecutionTimeLimit 0 -Priority 4
+    Register-ScheduledTask -TaskName $buildTask -Action $action -Settings $rules -User $buildUser -Password $password -RunLevel Limited -Force | Out-Null
+    Start-ScheduledTask -TaskName $buildTask
+    do { Start-Sleep -Seconds 2 } while (Test-BuildTaskRunning)
+    (Get-ScheduledTaskInfo -TaskName $buildTask).LastTaskResult
 }
 
 # Connects as the answer says, and returns when the connection is over for good.
@@ -89,25 +137,30 @@ function Connect-Agent($told) {
         Say "agent.jar cannot be fetched from $($connection.url)"
         return
     }
-    # The secret stands in a file in a folder that only the system may read, never in an argument.
+    # The secret stands in a file that only the system and the build user may read, never in an argument.
     [IO.File]::WriteAllText("$run\secret", $connection.secret)
     Say "connecting to $($connection.url) as $($connection.name)"
-    & $settings.Java -jar "$run\agent.jar" -url $connection.url -name $connection.name -secret "@$run\secret" -webSocket -workDir $settings.WorkDirectory
-    Say "the agent ended with status $LASTEXITCODE"
+    $who = "-url `"$($connection.url)`" -name `"$($connection.name)`" -secret `"@$run\secret`""
+    $status = Invoke-AsBuildUser "-jar `"$run\agent.jar`" $who -webSocket -workDir `"$($settings.WorkDirectory)`""
+    Say "the agent ended with status $status"
 }
 
 New-Item -ItemType Directory -Force -Path $run, $settings.WorkDirectory | Out-Null
-icacls $run /inheritance:r /grant:r '*S-1-5-18:(OI)(CI)F' '*S-1-5-32-544:(OI)(CI)F' | Out-Null
+icacls $run /inheritance:r /grant:r $system $administrators | Out-Null
 $ErrorActionPreference = 'Continue'
+# Started again by itself: the builds of the task that it started before go on.
+while (Test-BuildTaskRunning) { Start-Sleep -Seconds 2 }
 $registered = $false
+$asked = 0
 $pause = 2
 while ($true) {
     $identity = Get-Identity
-    if ($identity.Status -eq 200) {
+    $asked += 1
+    $connecting = Get-UptimeSeconds
+    if ($identity.Status -eq 200 -and $null -ne $identity.Body.connections) {
         $registered = $true
-        $pause = 2
         Connect-Agent $identity.Body
-    } elseif ($identity.Status -in 403, 410) {
+    } elseif ($identity.Ours -and ($identity.Status -eq 410 -or ($identity.Status -eq 403 -and -not $registered))) {
         Stop-Instance "it is not wanted ($($identity.Status))"
     } else {
         Say "no identity yet ($($identity.Status)); asking again in $pause s"
@@ -115,6 +168,11 @@ while ($true) {
     if (-not $registered -and (Get-UptimeSeconds) -ge $settings.BootTimeoutSeconds) {
         Stop-Instance "not registered within $($settings.BootTimeoutSeconds) s"
     }
+    if ((Get-UptimeSeconds) - $connecting -ge $lastingSeconds) {
+        $asked = 0
+        $pause = 2
+    }
     Start-Sleep -Seconds $pause
-    if ($identity.Status -ne 200) { $pause = [Math]::Min($pause * 2, $longestPauseSeconds) }
+    $longest = if ($asked -ge $firstAsks) { $laterPauseSeconds } else { $longestPauseSeconds }
+    $pause = [Math]::Min($pause * 2, $longest)
 }

@@ -1,6 +1,8 @@
 # Installs the agent as a task that starts with the machine, so that a reboot brings it back.
 # The user data says $registerUrl, $region, $bootTimeoutSeconds.
 New-Item -ItemType Directory -Force -Path 'C:\autoscaler' | Out-Null
+# What SYSTEM runs stands here: in a folder as C:\ makes it, whoever is logged on could change it, builds among them.
+icacls 'C:\autoscaler' /inheritance:r /grant:r '*S-1-5-18:(OI)(CI)F' '*S-1-5-32-544:(OI)(CI)F' | Out-Null
 @{
     RegisterUrl = $registerUrl
     Region = $region

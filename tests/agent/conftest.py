@@ -1,9 +1,13 @@
-"""What an instance talks to: the metadata service, the function URL, its controller; and a java that notes how it was called."""
+"""What an instance talks to: the metadata service, the function URL, its controller; a java and an ip that note how they were called."""
 
 import json
 import os
+import shlex
+import signal
 import subprocess
+import tempfile
 import threading
+import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,7 +27,10 @@ REGION, SECRET = "us-west-2", "5ec7e7" * 10 + "abcd"
 
 @dataclass(slots=True)
 class Surroundings:
-    """``answers``: what the function URL says, one after another, the last for ever; ``imds``: whether the metadata service answers."""
+    """``answers``: what the function URL says, one after another, the last for ever; ``imds``: whether the metadata service answers.
+
+    An answer with a ``Message`` is AWS' own, as of a request that IAM denies; the others carry our header.
+    """
 
     directory: Path
     answers: list[tuple[int, dict]] = field(default_factory=list)
@@ -49,17 +56,26 @@ class Surroundings:
             "WORK_DIRECTORY": str(self.directory / "work"),
             "FIRST_PAUSE_SECONDS": "1",
         }
-        with subprocess.Popen([SCRIPT], env=environment | settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as script:
+        together = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "start_new_session": True}
+        with subprocess.Popen([SCRIPT], env=environment | settings, **together) as script:
             try:
                 said, _ = script.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:
-                script.terminate()
+                os.killpg(script.pid, signal.SIGKILL)  # with what it waits for
                 said, _ = script.communicate()
         return said
 
     @property
     def powered_off(self) -> bool:
         return (self.directory / "off").exists()
+
+    def builds_run(self, script: str) -> None:
+        """Let the build user run this while its agent is connected."""
+        (self.directory / "build").write_text(script, encoding="utf-8")
+
+    def ip_calls(self) -> list[str]:
+        path = self.directory / "ip.log"
+        return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
     def java_calls(self) -> list[dict]:
         path = self.directory / "java.log"
@@ -70,15 +86,29 @@ JAVA = """#!/bin/sh
 for argument; do case $argument in @*) secret=${argument#@} ;; esac; done
 printf '{"arguments": "%s", "secret": "%s", "mode": "%s", "environment": "%s"}\\n' \
   "$*" "$(cat "$secret")" "$(stat -c %a "$secret")" "$(env | cut -d= -f1 | sort | tr '\\n' ' ')" >> DIRECTORY/java.log
+sh DIRECTORY/build
+"""
+IP = """#!/bin/sh
+echo "$*" >> DIRECTORY/ip.log
 """
 
 
 @pytest.fixture
-def around(tmp_path) -> Iterator[Surroundings]:
-    surroundings = Surroundings(tmp_path)
-    java = tmp_path / "java"
-    java.write_text(JAVA.replace("DIRECTORY", str(tmp_path)), encoding="utf-8")
-    java.chmod(0o755)
+def around() -> Iterator[Surroundings]:
+    # Not pytest's own directory: the build user may not enter that.
+    with tempfile.TemporaryDirectory(prefix="autoscaler-agent-") as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        for program, script in {"java": JAVA, "ip": IP}.items():
+            (directory / program).write_text(script.replace("DIRECTORY", shlex.quote(name)), encoding="utf-8")
+            (directory / program).chmod(0o755)
+        for log in ("build", "java.log", "seen"):
+            (directory / log).touch()
+            (directory / log).chmod(0o666)
+        yield from served(Surroundings(directory))
+
+
+def served(surroundings: Surroundings) -> Iterator[Surroundings]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler_of(surroundings))
     surroundings.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
@@ -112,10 +142,13 @@ def handler_of(around: Surroundings) -> type[BaseHTTPRequestHandler]:  # noqa: C
             body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
             around.asked.append(wrong_with(self, body))
             status, answer = around.answers.pop(0) if len(around.answers) > 1 else around.answers[0]
-            self.send(403 if around.asked[-1] else status, json.dumps(answer).encode())
+            ours = {} if "Message" in answer else {"X-Autoscaler": "registration"}
+            self.send(403 if around.asked[-1] else status, json.dumps(answer).encode(), ours)
 
-        def send(self, status, content):
+        def send(self, status, content, headers=types.MappingProxyType({})):
             self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)

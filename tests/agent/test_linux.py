@@ -1,5 +1,6 @@
 """The Linux agent's script, run for real: signed requests to a local function URL, a fake java."""
 
+import os
 import shutil
 import stat
 import subprocess
@@ -12,6 +13,9 @@ from workbench.user_data import packed
 
 TOO_EARLY = 425, {"message": "EC2 does not know this instance yet"}
 GONE = 410, {"message": "the agent was given up"}
+DENIED_BY_AWS = 403, {"Message": "Forbidden. For troubleshooting Function URL authorization issues, see: https://docs.aws.amazon.com/"}
+# A user whom every distribution has.
+BUILDS = "nobody"
 
 
 def test_it_asks_signed_by_its_role_and_connects_as_it_is_told(around):
@@ -51,6 +55,29 @@ def test_a_forbidden_instance_powers_itself_off(around):
     assert (around.powered_off, around.java_calls()) == (True, [])
 
 
+def test_an_answer_that_is_not_the_autoscaler_s_own_ends_nothing(around):
+    """A denied request is AWS' own 403, and a proxy may say anything: the build that runs here must not pay for it."""
+    around.answers = [DENIED_BY_AWS, (410, {"Message": "gone"}), around.registered(), DENIED_BY_AWS, GONE]
+    said = around.run(seconds=30)
+    assert len(around.asked) == 5
+    assert len(around.java_calls()) == 1
+    assert "no identity yet (403); asking again in 1 s" in said
+    assert said.count("powering off") == 1
+
+
+def test_once_registered_not_even_our_own_refusal_powers_it_off(around):
+    around.answers = [around.registered(), (403, {"message": "the instance is not of fleet f"}), around.registered(), GONE]
+    said = around.run(seconds=20)
+    assert len(around.java_calls()) == 2
+    assert "refused (403), and registered before; asking again" in said
+
+
+def test_an_answer_that_names_no_node_is_none(around):
+    around.answers = [(200, {"Message": "please log in"}), around.registered(), GONE]
+    around.run()
+    assert len(around.java_calls()) == 1
+
+
 @pytest.mark.parametrize(
     "answer", [TOO_EARLY, (503, {"message": "no answer"}), (409, {"message": "no free slot"}), (500, {}), (429, {})], ids=str
 )
@@ -86,6 +113,51 @@ def test_a_controller_that_gives_no_agent_jar_is_asked_again(around):
     said = around.run()
     assert around.java_calls() == []
     assert f"agent.jar cannot be fetched from {around.url}/jenkins/" in said
+
+
+def test_what_a_build_plants_where_root_writes_tricks_nobody(around):
+    """A FIFO where the answer is written, links where the secret and the jar are: all in one directory, which must not be theirs."""
+    run, victim = around.directory / "run", around.directory / "victim"
+    victim.write_text("root's own", encoding="utf-8")
+    victim.chmod(0o600)
+    around.builds_run(f"""
+        mv {run} {run}.old; rm -rf {run}/*; mkfifo {run}/answer {run}/private/answer
+        for name in answer secret agent.jar private/answer private/secret private/agent.jar; do ln -sf {victim} {run}/$name; done
+        echo mine > {run}/secret; echo mine > {run}/agent.jar; chmod 777 {run} {run}/secret
+        cat {run}/private/* && touch {around.directory}/read
+    """)
+    around.answers = [around.registered(), around.registered(), GONE]
+    around.run(seconds=20, AGENT_USER=BUILDS)
+    assert around.powered_off
+    assert [call["secret"] for call in around.java_calls()] == [SECRET, SECRET]
+    assert [call["mode"] for call in around.java_calls()] == ["600", "600"]
+    assert (victim.read_text(encoding="utf-8"), stat.S_IMODE(victim.stat().st_mode), victim.owner()) == ("root's own", 0o600, "root")
+    assert not run.exists()
+    assert not (around.directory / "read").exists()
+
+
+def test_a_run_directory_that_the_build_user_owned_is_made_anew(around):
+    run, victim = around.directory / "run", around.directory / "victim"
+    victim.write_text("root's own", encoding="utf-8")
+    run.mkdir()
+    (run / "private").symlink_to(around.directory)
+    (run / "secret").symlink_to(victim)
+    os.mkfifo(run / "answer")
+    shutil.chown(run, BUILDS)
+    around.answers = [around.registered(), GONE]
+    around.run(AGENT_USER=BUILDS)
+    assert [call["secret"] for call in around.java_calls()] == [SECRET]
+    assert victim.read_text(encoding="utf-8") == "root's own"
+
+
+def test_builds_run_as_their_user_who_can_change_neither_the_jar_nor_the_directory(around):
+    run = around.directory / "run"
+    files = (run, run / "agent.jar", run / "secret", run / "private")
+    around.builds_run(f"(stat -c '%n %U %a' {' '.join(map(str, files))}; id -un) >>{around.directory}/seen")
+    around.answers = [around.registered(), GONE]
+    around.run(AGENT_USER=BUILDS)
+    seen = (around.directory / "seen").read_text(encoding="utf-8").splitlines()
+    assert seen == [f"{run} root 711", f"{run}/agent.jar root 644", f"{run}/secret {BUILDS} 600", f"{run}/private root 700", BUILDS]
 
 
 @pytest.mark.parametrize("setting", ["REGISTER_URL", "REGION"])

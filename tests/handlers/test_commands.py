@@ -4,6 +4,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from autoscaler.errors import ConfigError, TransientError
@@ -11,6 +12,7 @@ from support.deployed import deployed
 from workbench.cli import app
 from workbench.faces.functions_face import FunctionsFace
 from workbench.remote import Deployed
+from workbench.terminal import Table, plain
 
 
 @pytest.fixture
@@ -132,3 +134,33 @@ def test_the_doctor_shows_what_one_function_found_where_the_other_fails(here):
     findings = json.loads(command(here, "doctor", "--json").stdout)
     assert [finding["about"] for finding in findings if finding["what"] == "answers"] == ["scale_up"]
     assert any(finding["what"] == "Agent/Create" and finding["fine"] for finding in findings)
+
+
+HOSTILE = "x[/x]\x1b]0;mine\x07\x1b[2J\u202e\x9b31m"
+
+
+def test_names_that_others_chose_are_neither_markup_nor_control_sequences(here):
+    """A job's name and its label reach plan, why, status and purge; none of them may move a cursor, set a title, or break the command."""
+    jenkins = here.world.controllers["main"]
+    jenkins.submit(f"job-{HOSTILE}", "[/x]", 600.0)
+    jenkins.submit(f"gpu-{HOSTILE}", "mxnetlinux-gpu", 600.0)
+    here.pass_minutes(1)
+    commands = [["plan"], ["status"], ["why", "mxnetlinux-gpu"], ["why", f"gpu-{HOSTILE}"], ["why", f"job-{HOSTILE}"], ["doctor"]]
+    commands += [["purge", "mxnetlinux-gpu", "--dry-run"], ["purge", "mxnetlinux-gpu"], ["hold", "--label", "[/x]", "--reason", "[/x]"]]
+    shown = [command(here, *arguments, given="n\n").output for arguments in commands]
+    assert "[/x]" in shown[0]
+    assert "x[/x]?]0;mine??[2J??31m" in " ".join(shown)
+    assert [text for text in shown if set(text) & set("\x1b\x07\u202e\x9b")] == []
+
+
+def test_a_command_that_fails_says_why_without_anything_of_the_kind():
+    assert plain(f"{HOSTILE} not\tfound\n") == "x[/x]?]0;mine??[2J??31m not found "
+
+
+def test_a_table_keeps_its_lines_and_only_our_own_styles():
+    table = Table("a", title="[/x]")
+    table.add_row("[b]one[/b]\ntwo\x1b[1m")
+    with (console := Console(width=40, force_terminal=False)).capture() as captured:
+        console.print(table)
+    assert [line.strip("│┃ ").rstrip() for line in captured.get().splitlines() if "o" in line] == ["[b]one[/b]", "two?[1m"]
+    assert "[/x]" in captured.get()

@@ -151,7 +151,14 @@ def test_half_a_credential_is_refused(here, monkeypatch):
 def test_a_url_that_is_none_is_named(here, monkeypatch):
     monkeypatch.setenv("JENKINS_URL_MAIN", "jenkins.example.org")
     plan = here.call("scale_up", event("tick"))
-    assert "environment variable JENKINS_URL_MAIN (jenkins.example.org): must be an http or https URL" in plan["held"][0]["detail"]
+    assert "environment variable JENKINS_URL_MAIN (jenkins.example.org) must be an http or https URL" in plan["held"][0]["detail"]
+
+
+def test_a_url_from_the_environment_with_credentials_is_refused_and_they_are_not_shown(here, monkeypatch):
+    monkeypatch.setenv("JENKINS_URL_MAIN", "https://anna:hunter2@jenkins.example.org/")
+    plan = here.call("scale_up", event("tick"))
+    assert "environment variable JENKINS_URL_MAIN (https://***@jenkins.example.org/) must not hold credentials" in plan["held"][0]["detail"]
+    assert "hunter2" not in json.dumps(plan)
 
 
 def test_a_secret_that_is_not_there_is_named_and_nothing_is_done(here):

@@ -86,6 +86,8 @@ def test_hearing_it_twice_marks_once(here, agent):
 def test_what_was_terminated_from_outside_is_cleaned_up_at_once(here, agent):
     instance, node = agent
     here.world.ec2.end(instance)
+    assert steps(announce(here, "instance_terminated", instance)) == [], "it is still shutting down"
+    here.world.move_to(here.world.timeline.now + 25.0)
     assert steps(announce(here, "instance_terminated", instance)) == [("delete-node", "instance-gone", "done")]
     assert node.name not in here.world.controllers["main"].nodes
 
@@ -100,6 +102,7 @@ def test_a_pipeline_that_may_still_be_bound_to_it_is_left_to_the_repairs(here, a
     instance, node = agent
     start(here, 600.0, Kind.PIPELINE)
     here.world.ec2.end(instance)
+    here.world.move_to(here.world.timeline.now + 25.0)
     plan = announce(here, "instance_terminated", instance)
     assert (plan["steps"], plan["held"][0]["reason"]) == ([], "still-busy")
     assert node.name in here.world.controllers["main"].nodes

@@ -2,10 +2,14 @@
 
 import io
 import json
+from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
-from autoscaler.errors import ConfigError
+from autoscaler import bootstrap
+from autoscaler.adapters.jenkins.controller import JenkinsController
+from autoscaler.errors import ConfigError, TransientError
 from autoscaler.telemetry import logger
 from support.deployed import deployed, event
 from support.worlds import environment
@@ -34,6 +38,16 @@ def ask(here, instance_id, **iam):
     return answer["statusCode"], json.loads(answer["body"]), answer["headers"]
 
 
+@contextmanager
+def logged():
+    stream, before = io.StringIO(), logger.registered_handler.stream
+    logger.registered_handler.setStream(stream)
+    try:
+        yield stream
+    finally:
+        logger.registered_handler.setStream(before)
+
+
 def nodes(here):
     return [name for name in here.world.controllers["main"].nodes if not name.startswith("autoscaler-beacon")]
 
@@ -45,7 +59,7 @@ def test_an_instance_learns_who_it_is(here, instance):
     assert told["labels"] == ["utility", "autoscaler-fleet-mxnet-ci"]
     url = f"{here.server.url}/jenkins/main/"
     assert told["connections"] == [{"controller": "main", "url": url, "name": name, "secret": secret_of(name), "web_socket": True}]
-    assert headers["Cache-Control"] == "no-store"
+    assert (headers["Cache-Control"], headers["X-Autoscaler"]) == ("no-store", "registration")
     assert nodes(here) == [name]
     assert (instance.tags["Name"], instance.tags["autoscaler:node"]) == (name, name)
 
@@ -82,6 +96,7 @@ def test_a_forged_identity_gets_nothing(here, instance, iam):
 def test_what_is_no_signed_request_is_refused_in_one_line(here, request_):
     answer = here.call("register_agent", request_)
     assert (answer["statusCode"], json.loads(answer["body"])) == (403, {"message": "the request is not signed by an instance"})
+    assert answer["headers"]["X-Autoscaler"] == "registration"
 
 
 def test_a_stranger_with_our_role_gets_nothing(here, instance):
@@ -113,18 +128,58 @@ def test_a_controller_that_is_down_is_a_reason_to_ask_again(here, instance):
     assert (status, headers["Retry-After"]) == (503, "15")
 
 
+@pytest.mark.parametrize("says", ["secret-host.internal refused", "ValueError: token 11aa"], ids=str)
+def test_what_is_broken_here_is_in_the_log_and_not_told(here, instance, monkeypatch, says):
+    def fail(*_):
+        raise TransientError(says)
+
+    monkeypatch.setattr(JenkinsController, "create_node", fail)
+    with logged() as stream:
+        status, told, _ = ask(here, instance.id)
+    assert (status, told) == (503, {"message": "not now: ask again"})
+    assert says in stream.getvalue()
+
+
+def test_an_instance_that_asks_too_often_is_told_to_ask_less_and_costs_nothing_more(here, instance):
+    for _ in range(60):
+        assert ask(here, instance.id)[0] == 200
+    here.server.ec2.faults.plan(Fault("ec2 DescribeInstances", status=500))
+    with logged() as stream:
+        status, told, headers = ask(here, instance.id)
+    assert (status, told["message"]) == (429, "it asked more than 60 times within the hour")
+    assert (headers["Retry-After"], headers["X-Autoscaler"]) == ("120", "registration")
+    assert instance.id in stream.getvalue()
+    here.server.ec2.faults.planned.clear()
+    here.world.timeline.now += 3600.0
+    assert ask(here, instance.id)[0] == 200
+
+
+def test_a_node_that_a_person_deleted_is_not_made_again_within_one_life(here, instance):
+    """Nor does one answer end the instance: whether its node is gone for good, scale_down finds out in two looks."""
+    _, told, _ = ask(here, instance.id)
+    here.world.controllers["main"].delete_node(told["node"])
+    assert [ask(here, instance.id)[0] for _ in range(3)] == [503] * 3
+    assert nodes(here) == []
+
+
+def test_in_a_new_life_it_is(here, instance):
+    _, told, _ = ask(here, instance.id)
+    here.world.controllers["main"].delete_node(told["node"])
+    ledger = bootstrap.runtime().ports.ledger
+    [record] = ledger.read().records
+    ledger.change_record(replace(record, life=record.life + 1), expected=record.state)
+    assert ask(here, instance.id)[:2] == (200, told)
+    assert nodes(here) == [told["node"]]
+
+
 def test_a_condemned_instance_is_told_to_shut_down(here, instance):
     here.world.ec2.end(instance)
     assert ask(here, instance.id)[0] == 410
 
 
 def test_no_secret_is_logged(here, instance):
-    stream, before = io.StringIO(), logger.registered_handler.stream
-    logger.registered_handler.setStream(stream)
-    try:
+    with logged() as stream:
         _, told, _ = ask(here, instance.id)
-    finally:
-        logger.registered_handler.setStream(before)
     assert f'"node":"{told["node"]}"' in stream.getvalue()
     assert told["connections"][0]["secret"] not in stream.getvalue()
 

@@ -49,6 +49,7 @@ class Scene:
             compute=Ec2Compute(lambda: client, self.fleet, lambda: client),
             ledger=self.state,
             notebook=self.state,
+            asks=self.state,
             lease=self.state,
             metrics=MemoryMetrics(),
             clock=lambda: time.time() + self.ahead_seconds,

@@ -1,6 +1,7 @@
 """The launch templates that the stack makes: safe by themselves, and with user data that installs what is in agent/."""
 
 import base64
+import re
 import subprocess
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ import tree_sitter_powershell
 from tree_sitter import Language, Parser
 
 from autoscaler.adapters.launch_templates import USER_DATA_BYTES, check_templates
+from autoscaler.entry import url
 from packaging_root import ROOT
 from support.builders import a_fleet, a_pool
 from support.template import TEMPLATE, resolved
@@ -84,6 +86,7 @@ def test_linux_user_data_installs_the_agent_as_a_service(tmp_path):
     settings = dict(line.split("=", 1) for line in (root / "etc/autoscaler-agent.conf").read_text().splitlines())
     assert settings["REGISTER_URL"].endswith(".lambda-url.us-west-2.on.aws/")
     assert (settings["REGION"], settings["BOOT_TIMEOUT_SECONDS"], settings["AGENT_USER"]) == ("us-west-2", "900", "jenkins")
+    assert settings["BLOCK_INSTANCE_METADATA"] == "yes"
     calls = (tmp_path / "calls").read_text().splitlines()
     assert calls[-2:] == ["systemctl daemon-reload", "systemctl enable --now autoscaler-agent"]
 
@@ -119,11 +122,30 @@ def first_error(node):
     return next((said for child in node.children if child.has_error and (said := first_error(child))), "")
 
 
+def windows_script():
+    return (ROOT / "agent/windows/autoscaler-agent.ps1").read_text(encoding="utf-8")
+
+
 def test_the_windows_secret_is_never_an_argument():
-    script = (ROOT / "agent/windows/autoscaler-agent.ps1").read_text(encoding="utf-8")
-    assert '-secret "@$run\\secret"' in script
-    assert "$connection.secret)" in script
-    assert script.count("$connection.secret") == 1
+    assert '-secret `"@$run\\secret`"' in windows_script()
+    assert windows_script().count("$connection.secret)") == windows_script().count("$connection.secret") == 1
+
+
+def test_windows_builds_run_as_a_user_who_is_no_administrator_and_owns_nothing_that_system_runs():
+    """Read, not run: there is no Windows here."""
+    script, installer = windows_script(), packed("windows")
+    assert "-User $buildUser -Password $password -RunLevel Limited" in script
+    assert "& $settings.Java" not in script
+    assert re.findall(r"S-1-5-32-5\d\d", script) == ["S-1-5-32-544", "S-1-5-32-545", "S-1-5-32-559"]
+    assert installer.index("icacls 'C:\\autoscaler' /inheritance:r") < installer.index("Set-Content")
+
+
+@pytest.mark.parametrize("script", ["agent/linux/autoscaler-agent", "agent/windows/autoscaler-agent.ps1"])
+def test_both_scripts_know_our_answers_by_the_header_that_they_carry(script):
+    [(name, value)] = url.OURS.items()
+    text = (ROOT / script).read_text(encoding="utf-8")
+    assert name.lower() in text.lower()
+    assert value in text
 
 
 @both

@@ -282,6 +282,13 @@ BUGS = (
         found_by=("tests/unit/test_scale_down.py",),
     ),
     Bug(
+        name="a node that a person deleted is made again for whoever asks with the instance's role",
+        file="control/registration.py",
+        was="    if record.node_life == record.life:\n",
+        becomes="    if False:\n",
+        found_by=("tests/handlers/test_register_agent.py", "tests/scenarios/test_deleted_nodes.py"),
+    ),
+    Bug(
         name="an instance registers after it was given up",
         file="domain/registration.py",
         was="record.state in {RecordState.CONDEMNED, RecordState.GONE}",

@@ -49,6 +49,14 @@ def test_every_node_is_read_or_set_aside(entries):
     assert len(nodes) == len(entries) or aside
 
 
+@given(st.integers() | st.sampled_from([10**18, 2**63, 10**300, -(10**18)]))
+def test_executors_are_never_more_than_can_be_gone_through(number):
+    [node], aside = read_computers({"computer": [COMPUTERS[0] | {"numExecutors": number}]}, DATE)
+    assert 0 <= node.executors <= 1000
+    assert node.executors == number or not 0 <= number <= 1000
+    assert aside == {}
+
+
 @given(JSON)
 def test_a_body_of_another_form_is_an_answer_that_cannot_be_read(body):
     for read in (lambda: read_queue(body, DATE, ()), lambda: read_computers(body, DATE)):

@@ -145,16 +145,22 @@ def test_it_may_do_nothing_to_what_is_not_ours(decide, function):
 def test_an_agent_may_ask_who_it_is_over_the_url_and_do_nothing_else(decide, monkeypatch):
     policy = resolved(TEMPLATE["Resources"]["AgentPolicy"]["Properties"]["PolicyDocument"])
     monkeypatch.setitem(FUNCTIONS, "agent", [policy])
+    instance = {"ec2:SourceInstanceARN": f"{EC2}:instance/i-0123456789abcdef0"}
     url = {"lambda:FunctionUrlAuthType": "AWS_IAM"}
+    by_url = {"lambda:InvokedViaFunctionUrl": "true"}
     register = GIVEN["RegisterAgentFunction.Arn"]
     mine = [
-        asked("lambda:InvokeFunctionUrl", register, **url),
-        asked("lambda:InvokeFunction", register, **{"lambda:InvokedViaFunctionUrl": "true"}),
+        asked("lambda:InvokeFunctionUrl", register, **url, **instance),
+        asked("lambda:InvokeFunction", register, **by_url, **instance),
     ]
+    elsewhere = {"ec2:SourceInstanceARN": f"arn:aws:ec2:{REGION}:999999999999:instance/i-0123456789abcdef0"}
     not_mine = [
-        asked("lambda:InvokeFunctionUrl", register, **{"lambda:FunctionUrlAuthType": "NONE"}),
-        asked("lambda:InvokeFunction", register, **{"lambda:InvokedViaFunctionUrl": "false"}),
-        asked("lambda:InvokeFunction", register.replace("register", "scale-up"), **{"lambda:InvokedViaFunctionUrl": "true"}),
+        asked("lambda:InvokeFunctionUrl", register, **{"lambda:FunctionUrlAuthType": "NONE"}, **instance),
+        asked("lambda:InvokeFunction", register, **{"lambda:InvokedViaFunctionUrl": "false"}, **instance),
+        asked("lambda:InvokeFunction", register.replace("register", "scale-up"), **by_url, **instance),
+        # A session of the role that no instance began, under whatever name.
+        *(asked("lambda:InvokeFunctionUrl", register, **url, **where) for where in ({}, elsewhere)),
+        *(asked("lambda:InvokeFunction", register, **by_url, **where) for where in ({}, elsewhere)),
         asked("ec2:DescribeInstances", "*"),
         *FOREIGN,
     ]

@@ -94,6 +94,26 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path, old, new, line):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("https://anna:hunter2@jenkins.example.org/", "https://hunter2@jenkins.example.org/", "https:anna:hunter2@jenkins.example.org"),
+        *("https://anna:hunter2/x@jenkins.example.org/", "https://anna:h@hunter2@jenkins.example.org/", "ftp://anna:hunter2@jenkins/"),
+        *("anna:hunter2@jenkins.example.org", "https://anna:hunter2@", "https://anna:#hunter2@jenkins.example.org/"),
+    ],
+)
+def test_a_url_with_credentials_is_refused_without_showing_them(tmp_path, url):
+    with pytest.raises(ConfigError) as refused:
+        load(tmp_path, GOOD.replace("https://jenkins.example.org/", f'"{url}"'))
+    assert "controllers.main: url (" in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_what_else_a_url_may_hold_is_no_credential(tmp_path):
+    load(tmp_path, GOOD.replace("https://jenkins.example.org/", "https://jenkins.example.org:8443/a@b/"))
+
+
 def test_an_empty_file_and_a_missing_one_are_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"fleet.yaml"):
         load(tmp_path, "")

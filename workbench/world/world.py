@@ -1,5 +1,6 @@
 """The world put together: controllers, EC2, and agents that boot, register and connect."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
@@ -12,10 +13,13 @@ from workbench.world.physics import CALM, Physics
 from workbench.world.timeline import Timeline
 
 NODE_TAG = "autoscaler:node"
-_ASKS_AGAIN_SECONDS = 15.0
+_CONNECTS_AGAIN_SECONDS = 15.0
+# As agent/ asks: twice as long from one ask to the next, and after the first asks less often, since it is answered 60 times an hour.
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS, _LATER_PAUSE_SECONDS = 2.0, 30.0, 120.0
+_FIRST_ASKS = 30
+_OK, _FORBIDDEN, _GONE = 200, 403, 410
 # What the script on an instance waits when the agent's process has ended, before it asks again.
 _PAUSE_SECONDS = 2.0
-_OK, _FINAL = 200, {403, 410}
 
 
 @dataclass(slots=True)
@@ -95,8 +99,9 @@ class Agents:
         """Live in this world, and ask so."""
         self._world = world
         self._ask = ask
+        self._registered: set[str] = set()  # instances that were told who they are: only a 410 ends them
+        self._asked: Counter[str] = Counter()  # by instance, since it was last told who it is
         self._connected: dict[tuple[str, str], str] = {}  # the instance that connected last, by controller and node
-        self._registered: set[str] = set()  # instances that were told who they are; the boot deadline is none of theirs any more
         world.ec2.on_running = self.booted
         world.ec2.on_end = self.ended
 
@@ -114,14 +119,16 @@ class Agents:
     def register(self, instance: Instance) -> None:
         """Ask once, and do as it is told."""
         told = self._ask(instance)
+        self._asked[instance.id] += 1
         if told.status == _OK:
+            del self._asked[instance.id]
             self._registered.add(instance.id)
             seconds = self._world.physics.connects_in_seconds(self._world.chance)
             self._world.timeline.after(seconds, lambda: self._connect(instance, told))
-        elif told.status in _FINAL:
+        elif told.status == _GONE or (told.status == _FORBIDDEN and instance.id not in self._registered):
             self._world.ec2.end(instance)
         else:
-            self._world.timeline.after(_ASKS_AGAIN_SECONDS, lambda: self.booted(instance))
+            self._world.timeline.after(_pause_seconds(self._asked[instance.id]), lambda: self.booted(instance))
 
     def restarts(self, instance: Instance) -> None:
         """End the agent's process, as a crash does: its connection is lost, and the instance asks anew who it is.
@@ -150,4 +157,9 @@ class Agents:
         controller.connect(told.node)
         self._connected[controller.name, told.node] = instance.id
         if controller.up != "up":
-            self._world.timeline.after(_ASKS_AGAIN_SECONDS, lambda: self._connect(instance, told))
+            self._world.timeline.after(_CONNECTS_AGAIN_SECONDS, lambda: self._connect(instance, told))
+
+
+def _pause_seconds(asked: int) -> float:
+    longest = _LONGEST_PAUSE_SECONDS if asked < _FIRST_ASKS else _LATER_PAUSE_SECONDS
+    return min(_FIRST_PAUSE_SECONDS * 2.0 ** min(asked - 1, 10), longest)

@@ -22,7 +22,7 @@ from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
 from autoscaler.adapters.secrets import Credentials, read_credentials
-from autoscaler.config import FleetSettings, environment_name, load_settings
+from autoscaler.config import FleetSettings, environment_name, load_settings, url_problem
 from autoscaler.domain.registration import Trust
 from autoscaler.errors import ConfigError
 from autoscaler.ports import Ports, one_by_one
@@ -118,6 +118,7 @@ def runtime() -> Runtime:
         compute=Ec2Compute(partial(_client, "ec2"), fleet, _launcher),
         ledger=state,
         notebook=state,
+        asks=state,
         lease=state,
         metrics=CloudWatchMetrics(partial(_client, "cloudwatch"), namespace),
         clock=lambda: _TIME.clock(),  # noqa: PLW0108 - `use_time` may come after the wiring
@@ -188,8 +189,8 @@ def _stopwatch() -> float:
 
 def _connect(name: str, url: str, settings: ControllerSettings) -> JenkinsSession:
     override = environment_name(name)
-    if not url.startswith(("http://", "https://")):
-        raise ConfigError(f"environment variable JENKINS_URL_{override} ({url}): must be an http or https URL")
+    if problem := url_problem(url):
+        raise ConfigError(f"environment variable JENKINS_URL_{override} {problem}")
     credentials = _credentials(override, settings)
     username, token = (credentials.username, credentials.token) if credentials else (None, None)
     session = JenkinsSession(url, username, token, _stopwatch)

@@ -29,6 +29,20 @@ class _Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+def url_problem(url: str) -> str | None:
+    """Say what is wrong with a controller's URL, never a password that stands in it; None: nothing is."""
+    shown = re.sub(r"^([a-z]+://)?.*@", r"\1***@", url, flags=re.IGNORECASE | re.DOTALL)
+    try:
+        parsed = AnyHttpUrl(url)
+    except ValidationError:
+        return f"({shown}) must be an http or https URL"
+    if parsed.username is not None or parsed.password is not None:
+        return f"({shown}) must not hold credentials: agents and logs are told it; keep them in a secret (key secret)"
+    if parsed.query is not None or parsed.fragment is not None:
+        return f"({shown}) must not have a query or a fragment"
+    return None
+
+
 class LimitSettings(_Settings):
     """The hard ceilings."""
 
@@ -52,10 +66,8 @@ class ControllerSettings(_Settings):
 
     @model_validator(mode="after")
     def _url_is_http(self) -> Self:
-        try:
-            AnyHttpUrl(self.url)
-        except ValidationError:
-            raise ValueError(f"url ({self.url}) must be an http or https URL") from None
+        if problem := url_problem(self.url):
+            raise ValueError(f"url {problem}")
         return self
 
 

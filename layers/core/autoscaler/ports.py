@@ -188,6 +188,13 @@ class Notebook(Protocol):
         """Replace what operators have ordered, likewise."""
 
 
+class Asks(Protocol):
+    """How often each instance asked who it is; one count for all who answer."""
+
+    def admit(self, instance_id: str, *, now: float) -> bool:
+        """Count one ask; False when the instance has asked `ASKS_AN_HOUR` times in the hour that its first one opened."""
+
+
 class Lease(Protocol):
     """The right to act on the fleet. ``owner``: of one execution alone, since AWS may deliver one event twice."""
 
@@ -234,6 +241,7 @@ class Ports:
     compute: Compute
     ledger: Ledger
     notebook: Notebook
+    asks: Asks
     lease: Lease
     metrics: Metrics
     clock: Clock

@@ -1,4 +1,4 @@
-"""Ledger, notebook and lease in one DynamoDB table: partition key ``fleet``, sort key ``item``."""
+"""Ledger, notebook, lease and asks in one DynamoDB table: partition key ``fleet``, sort key ``item``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.memory import Memory
+from autoscaler.domain.numbers import ASKS_AN_HOUR, ASKS_WITHIN_SECONDS
 from autoscaler.domain.snapshot import Intent, IntentState, Record, RecordState
 from autoscaler.domain.standing import Standing, unknown_orders
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
@@ -157,6 +158,24 @@ class DynamoState:
             self._write(self._delete("lease", _Condition("#owner = :owner", {":owner": {"S": owner}}, {"#owner": "owner"})))
         except ConflictError:
             return
+
+    def admit(self, instance_id: str, *, now: float) -> bool:
+        """Count by one conditional write; the first ask of an hour costs two. In a partition of its own, which no pass reads."""
+        key = {"fleet": {"S": f"{self._fleet}#asks"}, "item": {"S": instance_id}}
+        began = {":hour_ago": {"N": repr(now - ASKS_WITHIN_SECONDS)}}
+        running = _Condition("since_at > :hour_ago AND asked < :most", {**began, ":most": {"N": str(ASKS_AN_HOUR)}, ":one": {"N": "1"}})
+        over = _Condition("attribute_not_exists(fleet) OR since_at <= :hour_ago", began)
+        first = {"since_at": {"N": repr(now)}, "asked": {"N": "1"}, "expiration": {"N": str(int(now + 2 * ASKS_WITHIN_SECONDS))}}
+        for write in (
+            lambda: self._client().update_item(TableName=self._table, Key=key, UpdateExpression="ADD asked :one", **running.request),
+            lambda: self._client().put_item(TableName=self._table, Item={**key, **first}, **over.request),
+        ):
+            try:
+                self._call(write)
+            except ConflictError:
+                continue
+            return True
+        return False
 
     def _save(self, item: str, version: int, entry: _Entry) -> None:
         """Replace an item of this version. What is too large is cut up: pieces first, under names of their own, then what names them."""

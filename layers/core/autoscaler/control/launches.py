@@ -136,6 +136,7 @@ def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None, labels
             changed_at=ports.clock(),
             labels=labels,
             exclusive=pool.exclusive,
+            node_life=0 if node else None,
         ),
     )
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from autoscaler.domain.model import Fleet, NodeSpec
+from autoscaler.domain.numbers import ASKS_AN_HOUR
 from autoscaler.domain.registration import Caller, Granted, Refused, Status, Trust, authenticate, judge
 from autoscaler.domain.slots import free_slots
 from autoscaler.domain.snapshot import Node, Record, RecordState
@@ -35,10 +36,16 @@ class Registered:
 def register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Registered | Refused:
     """Say to an instance which node it is. Whatever does not answer is a reason to ask again."""
     try:
-        return authenticate(caller, trust) or _register(ports, fleet, caller, trust)
+        return authenticate(caller, trust) or _too_often(ports, caller) or _register(ports, fleet, caller, trust)
     except AutoscalerError as error:
         # A setting or a credential of ours may be mended while the instance goes on asking.
         return Refused(status=Status.UNAVAILABLE, reason=f"{type(error).__name__}: {error}")
+
+
+def _too_often(ports: Ports, caller: Caller) -> Refused | None:
+    if ports.asks.admit(caller.session, now=ports.clock()):
+        return None
+    return Refused(status=Status.TOO_MANY, reason=f"it asked more than {ASKS_AN_HOUR} times within the hour")
 
 
 def _register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Registered | Refused:
@@ -55,9 +62,12 @@ def _register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Regis
     claimed = _take_slot(ports, fleet, controller, verdict, book.records) if has_slots else _claim_name(ports, verdict)
     if isinstance(claimed, Refused):
         return claimed
-    with _telling(ports, claimed.record):
-        if not has_slots:
-            _make_node(ports, controller, claimed)
+    is_made = has_slots or claimed.record.node_life == claimed.record.life
+    if not has_slots and is_made and controller.node(claimed.spec.name) is None:
+        return _deleted(claimed.spec.name)
+    with _telling(ports, claimed.record) as telling:
+        if not is_made:
+            telling.record = _make_node(ports, controller, claimed)
         ports.compute.name_instance(claimed.record.instance_id, claimed.spec.name)
         connection = Connection(controller=controller.name, url=controller.url, secret=controller.agent_secret(claimed.spec.name))
     return Registered(spec=claimed.spec, connection=connection)
@@ -88,27 +98,46 @@ def _claim_name(ports: Ports, granted: Granted) -> Granted:
     return _win(ports, replace(granted, record=record), granted.spec.name)
 
 
-def _make_node(ports: Ports, controller: Controller, granted: Granted) -> None:
-    """Create a node of its own, under a name that is never used again."""
+def _make_node(ports: Ports, controller: Controller, granted: Granted) -> Record:
+    """Create a node of its own, under a name that is never used again, and once in a life of its instance.
+
+    That it was made is written down after it was: cut off in between, the next ask goes on.
+    """
     try:
         controller.create_node(granted.spec)
     except ConflictError:
         # It asked before, or rebooted: the name is its own and nobody else's, so the node is, too.
         ports.log("node_exists", node=granted.spec.name, instance_id=granted.record.instance_id)
+    made = replace(granted.record, node_life=granted.record.life)
+    ports.ledger.change_record(made, expected=RecordState.REGISTERED)
+    return made
+
+
+def _deleted(node: str) -> Refused:
+    """Somebody deleted its node. One answer is no reason to power off: scale_down looks twice, and terminates it."""
+    return Refused(status=Status.UNAVAILABLE, reason=f"its node {node} was deleted")
+
+
+@dataclass(slots=True)
+class _Telling:
+    """The record of an instance that is told who it is, as it was written last."""
+
+    record: Record
 
 
 @contextmanager
-def _telling(ports: Ports, record: Record) -> Iterator[None]:
+def _telling(ports: Ports, record: Record) -> Iterator[_Telling]:
     """Write down why an instance does not become an agent: whoever gives it up counts a failed boot, and can say why."""
+    telling = _Telling(record)
     trouble = ""
     try:
-        yield
+        yield telling
     except AutoscalerError as error:
         trouble = f"{type(error).__name__}: {error}"
         raise
     finally:
-        if trouble != record.trouble:
-            _note_trouble(ports, record, trouble)
+        if trouble != telling.record.trouble:
+            _note_trouble(ports, telling.record, trouble)
 
 
 def _note_trouble(ports: Ports, record: Record, trouble: str) -> None:

@@ -24,6 +24,10 @@ ASK_AGAIN_SECONDS = 15
 # A launch that was not answered took effect within the client's time-out of 10 s, if it did, and is listed 30 s later at most. Until then
 # it is not sent again: should EC2 have forgotten the token, it would be launched twice.
 LISTED_AFTER_SECONDS = 45.0
+# An agent asks when it boots and when its connection has ended: agent/ asks no more than this. A build with the role's credentials may.
+ASKS_AN_HOUR = 60
+ASKS_WITHIN_SECONDS = 3600.0
+ASK_LESS_SECONDS = 120
 # EC2 honours a client token for longer than this; after it a launch is never sent again.
 RESEND_LAUNCH_SECONDS = 600.0
 # A connection that nobody closed is noticed by Jenkins' own pings within this; until then a slot brought back online may look

@@ -19,6 +19,7 @@ class Status(IntEnum):
     NO_SLOT = 409  # every slot of its pool is taken: it should ask again
     GONE = 410  # it was ours: it should shut down
     TOO_EARLY = 425  # AWS or our own state does not know it yet: it should ask again
+    TOO_MANY = 429  # it asked more often than an agent does: it should ask less
     UNAVAILABLE = 503  # something does not answer now: it should ask again
 
 

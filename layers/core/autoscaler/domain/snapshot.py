@@ -195,6 +195,8 @@ class Record:
     registered_at: float | None
     keep_until: float
     changed_at: float
+    life: int = 0  # how often the instance began anew; only scale_up and scale_down raise it
+    node_life: int | None = None  # the life in which its node was made; None: it has not been made yet
     labels: tuple[str, ...] = ()  # that its node was made with; none for a slot, whose labels are its operator's
     exclusive: bool = True  # the mode that its node was made with
     cordon: str = ""  # our mark, where its labels were taken for it

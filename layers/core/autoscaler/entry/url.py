@@ -6,11 +6,14 @@ from typing import Any
 from autoscaler import bootstrap
 from autoscaler.control import registration
 from autoscaler.control.registration import Registered
-from autoscaler.domain.numbers import ASK_AGAIN_SECONDS
+from autoscaler.domain.numbers import ASK_AGAIN_SECONDS, ASK_LESS_SECONDS
 from autoscaler.domain.registration import Refused, Status
 from autoscaler.errors import ConfigError
 from autoscaler.events import read_caller
 from autoscaler.telemetry import log
+
+# What agents know our answers by: AWS answers a request that it denies with a 403 of its own, and a proxy may answer anything.
+OURS = {"X-Autoscaler": "registration"}
 
 
 def register(event: Any) -> dict[str, Any]:
@@ -24,7 +27,9 @@ def register(event: Any) -> dict[str, Any]:
     answer = registration.register(wired.ports, wired.fleet, caller, bootstrap.trust())
     if isinstance(answer, Refused):
         log("registration_refused", instance_id=caller.session, status=int(answer.status), reason=answer.reason)
-        return _url_answer(answer.status, {"message": answer.reason})
+        # An instance is told what to do, not what broke here: builds may read it, and the log has it.
+        reason = "not now: ask again" if answer.status is Status.UNAVAILABLE else answer.reason
+        return _url_answer(answer.status, {"message": reason})
     log("registered", instance_id=caller.session, node=answer.spec.name, controller=answer.connection.controller)
     return _url_answer(Status.REGISTERED, _registered_json(answer))
 
@@ -47,7 +52,9 @@ def _registered_json(answer: Registered) -> dict[str, Any]:
 
 
 def _url_answer(status: Status, body: dict[str, Any]) -> dict[str, Any]:
-    headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
+    headers = {"Content-Type": "application/json", "Cache-Control": "no-store"} | OURS
     if status in {Status.TOO_EARLY, Status.NO_SLOT, Status.UNAVAILABLE}:
         headers["Retry-After"] = str(ASK_AGAIN_SECONDS)
+    if status is Status.TOO_MANY:
+        headers["Retry-After"] = str(ASK_LESS_SECONDS)
     return {"statusCode": int(status), "headers": headers, "body": json.dumps(body)}

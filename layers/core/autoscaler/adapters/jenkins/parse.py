@@ -27,6 +27,8 @@ COMPUTER_TREE = f"computer[{NODE_FIELDS}]"
 ROOT_TREE = "quietingDown,quietDownReason,jobs[name]{0,1}"
 
 _WHY_KEPT = 200  # of a wording that is not understood, as many characters
+# As many as a pool may have. Executors are gone through one by one; whoever may configure a node could make that last for ever.
+_MOST_EXECUTORS = 1000
 _NO_LIST = BeforeValidator(lambda value: value or [])
 _NO_TEXT = BeforeValidator(lambda value: value or "")
 
@@ -128,7 +130,7 @@ def read_node(raw: Any, date: datetime) -> Node:
     return Node(
         name=computer.displayName,
         labels=frozenset(label.name for label in computer.assignedLabels),
-        executors=max(0, computer.numExecutors),
+        executors=min(max(0, computer.numExecutors), _MOST_EXECUTORS),
         offline=computer.offline,
         temporarily_offline=computer.temporarilyOffline,
         cause=_cause(computer),
