@@ -53,7 +53,9 @@ def made_by(template: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, 
     """Everything that the template makes with these parameters: what a condition excludes is left out."""
     known = {"Conditions": template.get("Conditions", {}), "Mappings": template.get("Mappings", {}), **given}
     made = {
-        name: resource for name, resource in template["Resources"].items() if "Condition" not in resource or _holds(resource["Condition"], known)
+        name: resource
+        for name, resource in template["Resources"].items()
+        if "Condition" not in resource or _holds(resource["Condition"], known)
     }
     return {name: resolved({key: value for key, value in resource.items() if key != "Condition"}, known) for name, resource in made.items()}
 

@@ -8,7 +8,6 @@ from workbench.alarms import Alarm, Composite, read_alarms, ringing, states
 from workbench.faces.cloudwatch_face import published
 
 
-
 def ringing_in(here: Deployed, **parameters: str) -> set[str]:
     """The names without their ending, composites for what they are made of; ``parameters`` of the stack."""
     alarms, composites = _alarms(**parameters)

@@ -8,7 +8,9 @@ from samtranslator.translator.translator import Translator
 from samtranslator.yaml_helper import yaml_parse
 
 # SAM names them, and CloudFormation attaches them: the names are AWS' own.
-_MANAGED = {name: f"arn:aws:iam::aws:policy/service-role/{name}" for name in ("AWSLambdaBasicExecutionRole", "AWSLambdaVPCAccessExecutionRole")}
+_MANAGED = {
+    name: f"arn:aws:iam::aws:policy/service-role/{name}" for name in ("AWSLambdaBasicExecutionRole", "AWSLambdaVPCAccessExecutionRole")
+}
 
 
 def translated(text: str) -> dict:

@@ -50,7 +50,10 @@ def given(partition: str = "aws", **parameters: str) -> dict[str, Any]:
     source = read_template(_TEMPLATE)
     unknown = parameters.keys() - source["Parameters"].keys()
     assert not unknown, f"template.yaml has no parameter {', '.join(sorted(unknown))}"
-    told = {name: value.split(",") if source["Parameters"][name]["Type"] == "CommaDelimitedList" else value for name, value in parameters.items()}
+    told = {
+        name: value.split(",") if source["Parameters"][name]["Type"] == "CommaDelimitedList" else value
+        for name, value in parameters.items()
+    }
     images = {name: IMAGE for name, parameter in source["Parameters"].items() if parameter["Type"].startswith("AWS::SSM::")}
     return {**_known(partition), **defaults_of(source), **images, **told}
 
