@@ -2,6 +2,7 @@
 
 import pytest
 
+from autoscaler.config import check
 from support.translated import stack
 
 SCHEDULED = ("PublishMetricsFunction", "ScaleUpFunction", "ScaleDownFunction")
@@ -29,3 +30,28 @@ def test_schedules_stopped_on_purpose_are_not_missed_and_failures_still_ring(sta
     [down] = [alarm for name, alarm in kinds(stack(ScheduleState=state), "AWS::CloudWatch::CompositeAlarm").items() if "Down" in name]
     assert down.get("ActionsEnabled", True) is True
     assert "FunctionErrorsAlarm" in down["AlarmRule"]
+
+
+def launch_templates(**parameters):
+    return kinds(stack(**parameters), "AWS::EC2::LaunchTemplate")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "changed"),
+    [
+        ("AgentBootTimeoutSeconds", "1200", {"LinuxAgents", "WindowsAgents"}),
+        ("AgentSecurityGroupIds", "sg-0aa,sg-0bb", {"LinuxAgents", "WindowsAgents"}),
+        ("LinuxVolumeGiB", "200", {"LinuxAgents"}),
+        ("WindowsVolumeGiB", "300", {"WindowsAgents"}),
+    ],
+)
+def test_an_update_of_a_parameter_changes_the_template_in_place_and_pools_launch_its_newest_version(parameter, value, changed):
+    """A change of its data makes CloudFormation add a version; the default one stays the first for ever."""
+    before, after = launch_templates(), launch_templates(**{parameter: value})
+    assert {name for name in before if before[name]["LaunchTemplateData"] != after[name]["LaunchTemplateData"]} == changed
+    assert [template["LaunchTemplateName"] for template in before.values()] == [t["LaunchTemplateName"] for t in after.values()]
+    pool = {"executors": 1, "instance_types": ["m6i.xlarge"], "platform": "linux", "max_agents": 1, "usd_per_hour": 1.0}
+    pools = {name: pool | {"launch_template": template["LaunchTemplateName"]} for name, template in after.items()}
+    limits = {"max_agents": 1, "max_launches_per_hour": 1, "max_usd_per_hour": 1.0, "max_usd_per_month": 1.0}
+    raw = {"fleet": "mxnet-ci", "limits": limits, "controllers": {"main": {"url": "https://jenkins.example.org/"}}, "pools": pools}
+    assert {p.launch_template_version for p in check(raw, "fleet.yaml").domain().pools.values()} == {"$Latest"}

@@ -77,8 +77,8 @@ class Ec2Face:
         return self.ec2.templates & {value for wanted in request.get("Filters", []) for value in wanted["Values"]}
 
     def _template(self, name: str) -> dict[str, Any]:
-        version = self.ec2.version_of(name)
-        return {"LaunchTemplateId": name, "LaunchTemplateName": name, "DefaultVersionNumber": version, "LatestVersionNumber": version}
+        default, latest = self.ec2.version_of(name), self.ec2.version_of(name, "$Latest")
+        return {"LaunchTemplateId": name, "LaunchTemplateName": name, "DefaultVersionNumber": default, "LatestVersionNumber": latest}
 
     def query(self, form: Mapping[str, str]) -> tuple[int, bytes]:
         """Answer one call of the query protocol: status and XML."""

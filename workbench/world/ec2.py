@@ -82,7 +82,8 @@ class Ec2:
     capacity: dict[str, int] = field(default_factory=dict)
     lag_seconds: float = 0.0
     refuse: tuple[str, str] | None = None  # code and message of every CreateFleet
-    template_versions: dict[str, int] = field(default_factory=dict)  # the default and latest one by name; unlisted: 1
+    template_versions: dict[str, int] = field(default_factory=dict)  # the default one by name; unlisted: 1
+    latest_versions: dict[str, int] = field(default_factory=dict)  # by name; unlisted: the default one
     template_data: dict[str, dict[str, Any]] = field(default_factory=dict)  # what they say, where it matters
     physics: Physics = CALM
     seed: int = 0  # of what comes by physics alone, so that it is the same for everybody
@@ -160,9 +161,21 @@ class Ec2:
             raise Ec2Error("InvalidLaunchTemplateName.NotFoundException", f"The launch template {template} does not exist")
         return self.template_data.get(template, {})
 
-    def version_of(self, template: str) -> int:
-        """The default, and latest, version of a launch template."""
-        return self.template_versions.get(template, 1)
+    def version_of(self, template: str, wanted: str = "$Default") -> int:
+        """A version of a launch template: its default one, its latest one, or the one of that number."""
+        default = self.template_versions.get(template, 1)
+        match wanted:
+            case "$Default":
+                return default
+            case "$Latest":
+                return self.latest_versions.get(template, default)
+            case _:
+                return int(wanted)
+
+    def deploy(self, template: str) -> int:
+        """Change a launch template as CloudFormation does: a new version, and the default stays where it was. Return its number."""
+        self.latest_versions[template] = self.version_of(template, "$Latest") + 1
+        return self.latest_versions[template]
 
     def end(self, instance: Instance) -> None:
         """Let an instance end, whoever wished it."""
@@ -201,8 +214,10 @@ class Ec2:
         tags: list[dict[str, str]] = next((t["Tags"] for t in request["TagSpecifications"] if t["ResourceType"] == "instance"), [])
         launch = next((tag["Value"] for tag in tags if tag["Key"] == LAUNCH_TAG), "")
         self.asked[launch] = max(self.asked.get(launch, 0), wanted)
+        version = self.version_of(template, str(specification.get("Version", "$Default")))
         launched: list[Instance] = []
         errors: list[dict[str, Any]] = []
+        given = {t["Key"]: t["Value"] for t in tags} | {"aws:ec2launchtemplate:version": str(version)}
         overrides = sorted(config["Overrides"], key=lambda override: float(override.get("Priority", 0)))
         self._check_overrides(overrides)
         for override in overrides:
@@ -210,7 +225,7 @@ class Ec2:
             got = min(wanted - len(launched), self._to_be_had(key, wanted))
             if key in self.capacity:
                 self.capacity[key] -= got
-            launched += [self._launch(override, market, template, {t["Key"]: t["Value"] for t in tags}) for _ in range(got)]
+            launched += [self._launch(override, market, template, given) for _ in range(got)]
             if len(launched) < wanted:
                 errors.append(_no_capacity(override, market))
         groups: dict[str, list[str]] = {}
@@ -230,7 +245,7 @@ class Ec2:
             subnet=override.get("SubnetId", ""),
             market=market,
             template=template,
-            tags={**tags, "aws:ec2launchtemplate:version": str(self.version_of(template))},
+            tags=dict(tags),
             launched_at=now,
             visible_at=now + self.lag_seconds,
             profile=profile_arn(AGENT_ROLE),

@@ -99,6 +99,8 @@ class Ec2Compute:
         pool = self._fleet.pools[launch.pool]
         tags = {FLEET_TAG: self._fleet.name, POOL_TAG: pool.name, CONTROLLER_TAG: launch.controller, LAUNCH_TAG: intent_id}
         template = "LaunchTemplateId" if pool.launch_template.startswith("lt-") else "LaunchTemplateName"
+        # By its number where it is known: what was decided on is launched, however often the template changes meanwhile.
+        version = launch.template_version or pool.launch_template_version
         spot = launch.market is Market.SPOT
         strategy = {"AllocationStrategy": "capacity-optimized-prioritized" if spot else "prioritized"}
         request = {
@@ -111,7 +113,7 @@ class Ec2Compute:
             "SpotOptions" if spot else "OnDemandOptions": strategy,
             "LaunchTemplateConfigs": [
                 {
-                    "LaunchTemplateSpecification": {template: pool.launch_template, "Version": pool.launch_template_version},
+                    "LaunchTemplateSpecification": {template: pool.launch_template, "Version": version},
                     "Overrides": [_override(offering, place) for place, offering in enumerate(launch.offerings)],
                 }
             ],

@@ -86,7 +86,7 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
     decided += giveup.repairs(situation, seen)
     decided += giveup.unfinished(situation, seen)
     decided = _thawed(situation, decided)
-    failures = failed_boots(memory, snapshot.records, decided)
+    failures = failed_boots(memory, snapshot.records, situation.versions, decided)
     return replace(_plan(situation, decided, remember(memory, situation, decided, failures)), boot_failures=failures)
 
 

@@ -98,6 +98,7 @@ class Breaker:
     failures: int
     until_at: float = 0.0
     failed: tuple[str, ...] = ()  # the latest of them, by instance id: each counts once
+    version: str = ""  # of the launch template that did not boot; "" where EC2 did not say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

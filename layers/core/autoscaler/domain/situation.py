@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from autoscaler.domain.agents import Agent, Phase, join_agents
-from autoscaler.domain.breakers import note_connected
+from autoscaler.domain.breakers import forget_other_versions, note_connected
 from autoscaler.domain.demand import Demand, read_demand, starved_by_pool
 from autoscaler.domain.foresight import Foreseen, foresee
 from autoscaler.domain.limits import meter, missing_of
@@ -133,7 +133,7 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
         missing=missing,
         proven={**memory.proven, **_proven(snapshot, agents, versions)},
     )
-    memory = note_connected(memory, agents)
+    memory = note_connected(forget_other_versions(memory, snapshot.template_versions), agents)
     by_key: dict[tuple[str, str], list[Agent]] = {}
     for agent in agents:
         by_key.setdefault(agent.key, []).append(agent)
@@ -146,6 +146,7 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
             standing=standing,
             now=now,
             look_every_seconds=snapshot.look_every_seconds,
+            template_version=snapshot.template_versions.get(pool.name, ""),
         )
         for view in snapshot.controllers.values()
         for pool in fleet.pools_of(view.name)
