@@ -88,15 +88,32 @@ def test_linux_user_data_installs_the_agent_as_a_service(tmp_path):
     assert calls[-2:] == ["systemctl daemon-reload", "systemctl enable --now autoscaler-agent"]
 
 
+@pytest.mark.parametrize(("there", "installed"), [("17.0.15", True), ("21.0.13", False), ("25-ea", False), ("1.8.0_452", True)])
+def test_linux_user_data_installs_java_where_the_image_has_an_older_one(tmp_path, there, installed):
+    """The dnf here only notes how it is called: Amazon Linux itself is not run. The apt path runs in a real Debian (tests/agent)."""
+    fakes = {name: f'echo "{name} $*" >>"{tmp_path}/calls"' for name in ("useradd", "dnf", "systemctl")}
+    for name, does in (fakes | {"java": f"echo 'openjdk version \"{there}\" 2026-10-20' >&2"}).items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    script = tmp_path / "user-data"
+    script.write_text(user_data("linux"), encoding="utf-8")
+    script.chmod(0o755)
+    subprocess.run([script], env={"PATH": f"{tmp_path}:/usr/bin:/bin", "ROOT": str(tmp_path / "root")}, check=True, capture_output=True)
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert ("dnf install -y java-21-amazon-corretto-headless" in calls) is installed
+
+
 def test_linux_user_data_still_installs_the_service_where_java_cannot_be_had(tmp_path):
-    """Then it asks, and powers itself off when its builds cannot begin: nothing hangs that nobody sees."""
-    for name, status in {"useradd": 0, "dnf": 1, "apt-get": 100, "systemctl": 0}.items():
+    """Then it asks, and the console says why its builds cannot begin: nothing hangs that nobody sees."""
+    for name, status in {"useradd": 0, "dnf": 1, "systemctl": 0, "java": 127}.items():
         (tmp_path / name).write_text(f'#!/bin/sh\necho "{name} $*" >>"{tmp_path}/calls"\nexit {status}\n', encoding="utf-8")
         (tmp_path / name).chmod(0o755)
     script = tmp_path / "user-data"
-    script.write_text(user_data("linux").replace("command -v java", "false"), encoding="utf-8")
+    script.write_text(user_data("linux"), encoding="utf-8")
     script.chmod(0o755)
-    subprocess.run([script], env={"PATH": f"{tmp_path}:/usr/bin:/bin", "ROOT": str(tmp_path / "root")}, check=True, capture_output=True)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "ROOT": str(tmp_path / "root")}
+    done = subprocess.run([script], env=environment, check=True, capture_output=True, text=True)
+    assert "there is no Java 21 or newer" in done.stderr
     assert (tmp_path / "calls").read_text().splitlines()[-1] == "systemctl enable --now autoscaler-agent"
 
 
