@@ -12,6 +12,7 @@ from autoscaler.adapters.launch_templates import USER_DATA_BYTES, check_template
 from packaging_root import ROOT
 from support.builders import a_fleet, a_pool
 from support.template import TEMPLATE, resolved
+from support.translated import stack
 from support.worlds import stand
 from workbench.faces.local import LocalEc2Client
 from workbench.user_data import packed, with_user_data
@@ -42,7 +43,7 @@ def test_powering_off_ends_it_and_nothing_of_it_stays(platform):
     [volume], [interface] = data(platform)["BlockDeviceMappings"], data(platform)["NetworkInterfaces"]
     assert volume["Ebs"]["Encrypted"] is True
     assert volume["Ebs"]["DeleteOnTermination"] is True
-    assert (interface["AssociatePublicIpAddress"], interface["DeleteOnTermination"]) == (False, True)
+    assert interface["DeleteOnTermination"] is True
 
 
 @both
@@ -145,7 +146,8 @@ def test_the_windows_secret_is_never_an_argument():
 
 @both
 def test_what_validate_finds_unsafe_in_others_is_not_in_ours(platform):
-    given = resolved(data(platform)) | {"UserData": base64.b64encode(user_data(platform).encode()).decode()}
+    made = stack()[TEMPLATES[platform]]["Properties"]["LaunchTemplateData"]
+    given = made | {"UserData": base64.b64encode(made["UserData"]["Fn::Base64"].encode()).decode()}
     with stand("memory", replace(a_fleet(a_pool("cpu")), name="mxnet-ci")) as here:
         here.world.ec2.template_data["cpu"] = given
         assert check_templates(here.fleet, LocalEc2Client(here.ec2_face)) == {"cpu": []}
