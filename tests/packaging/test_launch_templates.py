@@ -12,10 +12,11 @@ from autoscaler.adapters.launch_templates import USER_DATA_BYTES, check_template
 from packaging_root import ROOT
 from support.builders import a_fleet, a_pool
 from support.template import TEMPLATE, resolved
-from support.translated import stack
+from support.translated import IMAGE, stack
 from support.worlds import stand
 from workbench.faces.local import LocalEc2Client
 from workbench.user_data import packed, with_user_data
+from workbench.world.account import image_of
 
 TEMPLATES = {"linux": "LinuxAgents", "windows": "WindowsAgents"}
 
@@ -148,6 +149,7 @@ def test_the_windows_secret_is_never_an_argument():
 def test_what_validate_finds_unsafe_in_others_is_not_in_ours(platform):
     made = stack()[TEMPLATES[platform]]["Properties"]["LaunchTemplateData"]
     given = made | {"UserData": base64.b64encode(made["UserData"]["Fn::Base64"].encode()).decode()}
-    with stand("memory", replace(a_fleet(a_pool("cpu")), name="mxnet-ci")) as here:
+    with stand("memory", replace(a_fleet(a_pool("cpu", platform=platform)), name="mxnet-ci")) as here:
         here.world.ec2.template_data["cpu"] = given
+        here.world.ec2.account.images[IMAGE] = image_of(platform, ImageId=IMAGE)  # as Amazon's own: their root devices are the defaults
         assert check_templates(here.fleet, LocalEc2Client(here.ec2_face)) == {"cpu": []}

@@ -75,7 +75,7 @@ def test_the_state_outlives_the_stack_and_can_be_restored():
 def test_only_what_knows_no_resources_is_allowed_on_everything():
     on_everything = {action for name in FUNCTIONS for s in statements(name) if s["Resource"] == "*" for action in actions(s)}
     described = {action for action in on_everything if action.startswith("ec2:Describe")}
-    assert on_everything == {"cloudwatch:PutMetricData", "servicequotas:ListServiceQuotas"} | described
+    assert on_everything == {"cloudwatch:PutMetricData", "lambda:GetAccountSettings", "servicequotas:ListServiceQuotas"} | described
     assert all("Condition" in s for s in allowing("cloudwatch:PutMetricData"))
 
 

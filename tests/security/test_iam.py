@@ -33,7 +33,8 @@ MANAGED = {
 OURS, THEIRS = {"aws:ResourceTag/autoscaler:fleet": FLEET}, {"aws:ResourceTag/autoscaler:fleet": "another"}
 # One statement lets every function use the state; a life need not show each of these in each function.
 OF_THE_SHARED_STATEMENT = {"dynamodb:ConditionCheckItem", "dynamodb:DeleteItem"}
-ONLY_WITH_SUBNETS = {"ec2:DescribeSubnets"}  # the example fleet leaves them to its launch templates
+# The example fleet leaves subnets to its launch templates, and buys no spot.
+ONLY_WITH_SUBNETS_OR_SPOT = {"ec2:DescribeSubnets", "ec2:DescribeRouteTables", "iam:GetRole"}
 Asked = tuple[str, str, str]  # action, resource, context as JSON: hashable
 
 
@@ -41,7 +42,7 @@ def asked(action: str, resource: str, **context: Any) -> Asked:
     return action, resource, json.dumps(context, sort_keys=True)
 
 
-def requests_of(operation: str, params: dict[str, Any]) -> Iterator[Asked]:  # noqa: C901 - a table, a case an operation
+def requests_of(operation: str, params: dict[str, Any]) -> Iterator[Asked]:  # noqa: C901, PLR0912 - a table, a case an operation
     """What IAM is asked when boto3 makes this call (service authorization reference of each service)."""
     match operation:
         case "dynamodb:TransactWriteItems":
@@ -66,7 +67,10 @@ def requests_of(operation: str, params: dict[str, Any]) -> Iterator[Asked]:  # n
             yield from (asked(operation, f"{EC2}:instance/{i}", **OURS, **{"aws:TagKeys": keys}) for i in params["Resources"])
         case "ec2:CreateFleet":
             yield from launching({tag["Key"]: tag["Value"] for tag in params["TagSpecifications"][1]["Tags"]})
-        case _ if operation.startswith("ec2:Describe") or operation == "servicequotas:ListServiceQuotas":
+        case "ec2:RunInstances":
+            tags = {tag["Key"]: tag["Value"] for tag in params["TagSpecifications"][0]["Tags"]}
+            yield from (request for request in launching(tags) if request[0] != "ec2:CreateFleet" and "fleet/" not in request[1])
+        case _ if operation.startswith("ec2:Describe") or operation in {"servicequotas:ListServiceQuotas", "lambda:GetAccountSettings"}:
             yield asked(operation, "*")
         case _:
             raise AssertionError(f"{operation}: which requests does it make?")
@@ -137,7 +141,7 @@ def test_it_may_not_do_what_only_others_call(life, decide, function):
 def test_it_is_granted_nothing_that_it_never_calls(life, function):
     ours = [policy for policy in policies_of(function) if "Sid" in policy["Statement"][0]]
     granted = {action for policy in ours for s in policy["Statement"] if s["Effect"] == "Allow" for action in listed(s["Action"])}
-    assert granted - {action for action, _, _ in needed(life, function)} <= OF_THE_SHARED_STATEMENT | ONLY_WITH_SUBNETS
+    assert granted - {action for action, _, _ in needed(life, function)} <= OF_THE_SHARED_STATEMENT | ONLY_WITH_SUBNETS_OR_SPOT
 
 
 FOREIGN = [
@@ -203,6 +207,16 @@ def test_what_only_some_deployments_need_is_allowed_by_a_parameter_and_not_witho
     requests = OF_A_PARAMETER[parameter]
     assert set(decide("scale_up", requests).values()) == {"ImplicitlyDenied"}
     assert set(decide(policies_of("scale_up", **dict([parameter])), requests).values()) == {"Allowed"}
+
+
+def test_the_doctor_may_ask_for_the_spot_role_and_for_no_other(decide):
+    of_spot = f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
+    requests = [
+        asked("iam:GetRole", of_spot),
+        asked("iam:GetRole", f"arn:aws:iam::{ACCOUNT}:role/admin"),
+        asked("ec2:DescribeRouteTables", "*"),
+    ]
+    assert list(decide("operate", requests).values()) == ["Allowed", "ImplicitlyDenied", "Allowed"]
 
 
 def test_the_volumes_key_is_used_by_way_of_ec2_only_and_granted_to_nobody_else(decide):

@@ -64,6 +64,10 @@ class LocalEc2Client:
         """Launch."""
         return self._call("CreateFleet", request)
 
+    def run_instances(self, **request: Any) -> dict[str, Any]:
+        """Launch one, or say whether it could be."""
+        return self._call("RunInstances", request)
+
     def terminate_instances(self, **request: Any) -> dict[str, Any]:
         """Terminate."""
         return self._call("TerminateInstances", request)

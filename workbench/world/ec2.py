@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from workbench.world.account import QUOTAS
+from workbench.world.account import QUOTAS, Account
 from workbench.world.physics import CALM, Physics
 from workbench.world.timeline import Timeline
 
@@ -91,6 +91,7 @@ class Ec2:
     unknown_subnets: set[str] = field(default_factory=set)
     withdrawn: set[str] = field(default_factory=set)  # instance types that cannot be had anywhere
     quotas: dict[str, float] = field(default_factory=lambda: dict(QUOTAS))  # vCPUs that may run at once
+    account: Account = field(default_factory=Account)
     templates: set[str] = field(default_factory=set)  # names of the launch templates that there are
     instances: dict[str, Instance] = field(default_factory=dict)  # all that ever were
     remembered: dict[str, Instance] = field(default_factory=dict)  # those that EC2 still tells of
@@ -115,6 +116,15 @@ class Ec2:
         answer = self._fulfil(request)
         self._tokens[token] = spelled, answer
         return answer
+
+    def try_instance(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Refuse what could not be launched: nobody launches by RunInstances, so that only its dry run is known."""
+        template = request["LaunchTemplate"].get("LaunchTemplateName") or request["LaunchTemplate"]["LaunchTemplateId"]
+        if "SubnetId" in request and self.data_of(template).get("NetworkInterfaces"):
+            raise Ec2Error(
+                "InvalidParameterCombination", "Network interfaces and an instance-level subnet ID may not be specified together"
+            )
+        raise Ec2Error(*(self.refuse or self.account.refused.get(request["InstanceType"], _WOULD_HAVE)))
 
     def describe(self, filters: dict[str, list[str]]) -> list[Instance]:
         """List instances; new ones turn up a little late, tags with them."""

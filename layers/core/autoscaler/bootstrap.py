@@ -118,7 +118,7 @@ def trust() -> Trust:
 @cache
 def account() -> Account:
     """What the doctor asks of AWS."""
-    return AwsAccount(partial(_client, "ec2"), partial(_client, "service-quotas"), runtime().fleet)
+    return AwsAccount(_client, runtime().fleet)
 
 
 @cache

@@ -19,7 +19,7 @@ from autoscaler.ports import LaunchAnswer, OfferingError
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
 
-    from autoscaler.domain.model import Fleet
+    from autoscaler.domain.model import Fleet, Pool
     from autoscaler.domain.plan import Launch
 
 FLEET_TAG, POOL_TAG, CONTROLLER_TAG, LAUNCH_TAG, NODE_TAG = (
@@ -152,6 +152,36 @@ class Ec2Compute:
         except BotoCoreError as error:
             raise UnansweredError(f"CreateFleet was not answered ({type(error).__name__})") from error
 
+    def try_instance(self, pool: str, offering: Offering) -> None:
+        """Ask with the subnet on the request, then on an interface: which of them EC2 takes is the launch template's affair."""
+        request = self._one(self._fleet.pools[pool], offering)
+        placed = [{"SubnetId": offering.subnet}, {"NetworkInterfaces": [{"DeviceIndex": 0, "SubnetId": offering.subnet}]}]
+        for place in placed if offering.subnet else [{}]:
+            try:
+                self._client().run_instances(**request, **place)  # type: ignore[arg-type]
+            except ClientError as error:
+                if code_of(error) == "DryRunOperation":
+                    return
+                if code_of(error) == "InvalidParameterCombination" and place is placed[0]:
+                    continue
+                raise _launch_error(error, "RunInstances") from error
+            except BotoCoreError as error:
+                raise UnansweredError(f"RunInstances was not answered ({type(error).__name__})") from error
+
+    def _one(self, pool: Pool, offering: Offering) -> dict[str, Any]:
+        template = "LaunchTemplateId" if pool.launch_template.startswith("lt-") else "LaunchTemplateName"
+        tags = {FLEET_TAG: self._fleet.name, POOL_TAG: pool.name}
+        spot = {"InstanceMarketOptions": {"MarketType": "spot"}} if offering.market is Market.SPOT else {}
+        return {
+            "DryRun": True,
+            "MinCount": 1,
+            "MaxCount": 1,
+            "InstanceType": offering.instance_type,
+            "LaunchTemplate": {template: pool.launch_template, "Version": pool.launch_template_version},
+            "TagSpecifications": [{"ResourceType": "instance", "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}],
+            **spot,
+        }
+
     def terminate(self, instance_id: str) -> None:
         """Terminate one: in a batch, one wrong id would fail all."""
         try:
@@ -237,10 +267,10 @@ def _offering_error(raw: Any) -> OfferingError:
     return OfferingError(code=raw.get("ErrorCode", "Unknown"), message=raw.get("ErrorMessage", ""), offering_key=key)
 
 
-def _launch_error(error: ClientError) -> TransientError:
+def _launch_error(error: ClientError, action: str = "CreateFleet") -> TransientError:
     code, status = code_of(error), error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code == "IdempotentParameterMismatch":
         return MismatchError("CreateFleet: EC2 knows this token with another request")
     if status >= _SERVER_ERROR and code != "RequestLimitExceeded":
-        return UnansweredError(f"CreateFleet: {code}")
+        return UnansweredError(f"{action}: {code}")
     return LaunchRefusedError(code, str(error.response.get("Error", {}).get("Message", "")))
