@@ -45,10 +45,7 @@ class Ec2Face:
     def _tell(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
         match action:
             case "DescribeInstances":
-                self.ec2.check_known(request.get("InstanceIds", []))
-                filters = {f["Name"]: list(f["Values"]) for f in request.get("Filters", [])}
-                filters |= {"instance-id": list(request["InstanceIds"])} if request.get("InstanceIds") else {}
-                return {"Reservations": [{"Instances": [instance_json(i) for i in self.ec2.describe(filters)]}]}
+                return self._instances(request)
             case "GetConsoleOutput":
                 return {"InstanceId": request["InstanceId"], "Output": self.ec2.console_of(request["InstanceId"])}
             case "DescribeLaunchTemplates":
@@ -57,6 +54,16 @@ class Ec2Face:
                 return {"LaunchTemplateVersions": [{"LaunchTemplateData": self.ec2.data_of(_template_of(request))}]}
             case _:
                 return self._tell_of_the_account(action, request)
+
+    def _instances(self, request: dict[str, Any]) -> dict[str, Any]:
+        """A page of the instances asked for; all of them where no size of a page is said, as EC2 does."""
+        self.ec2.check_known(request.get("InstanceIds", []))
+        filters = {f["Name"]: list(f["Values"]) for f in request.get("Filters", [])}
+        filters |= {"instance-id": list(request["InstanceIds"])} if request.get("InstanceIds") else {}
+        found, start = self.ec2.describe(filters), int(request.get("NextToken") or 0)
+        end = start + (request.get("MaxResults") or len(found))
+        more = {"NextToken": str(end)} if end < len(found) else {}
+        return {"Reservations": [{"Instances": [instance_json(i) for i in found[start:end]]}], **more}
 
     def _tell_of_the_account(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
         match action:

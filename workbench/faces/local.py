@@ -110,8 +110,14 @@ class LocalPages:
     ask: Callable[[dict[str, Any]], dict[str, Any]]
 
     def paginate(self, **request: Any) -> Iterator[dict[str, Any]]:
-        """All in one page."""
-        yield self.ask(request)
+        """Page by page, as large as they are asked for."""
+        size = request.pop("PaginationConfig", {}).get("PageSize")
+        request |= {"MaxResults": size} if size else {}
+        while True:
+            yield (page := self.ask(request))
+            if not (token := page.get("NextToken")):
+                return
+            request["NextToken"] = token
 
 
 def _client_error(code: str, message: str, status: int, action: str) -> ClientError:

@@ -30,6 +30,7 @@ _TEMPLATE_VERSION_TAG = "aws:ec2launchtemplate:version"
 _VERSION_NUMBER = {"$Default": "DefaultVersionNumber", "$Latest": "LatestVersionNumber"}
 _CONSOLE_CHARACTERS = 8000  # of the end: why it did not boot stands there
 _LISTED = ["pending", "running", "stopping", "stopped", "shutting-down"]
+_INSTANCES_A_PAGE = 1000  # the most EC2 gives; without it all come in one answer, whose parsing takes 40 KB of memory an instance
 _IDS_A_CALL = 200  # values a filter takes
 _SERVER_ERROR = 500
 
@@ -226,7 +227,7 @@ class Ec2Compute:
         return {raw[key]: raw for raw in templates for key in ("LaunchTemplateId", "LaunchTemplateName")}
 
     def _describe(self, filters: list[Any]) -> Iterator[Any]:
-        for page in pages(self._client(), "describe_instances", {"Filters": filters}):
+        for page in pages(self._client(), "describe_instances", {"Filters": filters, "PaginationConfig": {"PageSize": _INSTANCES_A_PAGE}}):
             for reservation in page["Reservations"]:
                 yield from reservation.get("Instances", [])
 
