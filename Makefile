@@ -44,6 +44,7 @@ format: $(VENV)/.ready  ## Format the code
 	$(BIN)/ruff check --fix .
 
 build: $(VENV)/.ready $(SAM_VENV)/.ready  ## sam validate --lint and sam build, into .aws-sam
+	$(BIN)/python -m workbench.fleet_name
 	$(SAM) validate --lint
 	PATH="$(abspath $(BIN)):$$PATH" AUTOSCALER_PYTHON="$(abspath $(BIN)/python)" $(SAM) build
 

@@ -18,6 +18,7 @@ from autoscaler.control.passes import Turn
 from autoscaler.domain.datum import Datum
 from autoscaler.domain.model import Fleet
 from autoscaler.ports import Ports
+from benchmarks.ec2_answers import read_pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,8 @@ class Cans:
     fleet: Fleet
     now: float
     answers: dict[str, Answer]  # by path
-    instances: dict[str, Any]  # DescribeInstances, as boto3 gives it
+    instances: list[bytes]  # DescribeInstances, pages of XML
+    templates: dict[str, Any]  # DescribeLaunchTemplates, as boto3 gives it
     items: list[dict[str, Any]]  # the state table
 
 
@@ -68,6 +70,29 @@ class Client:
         """Take it."""
 
 
+@dataclass(slots=True)
+class Ec2Client:
+    """What the adapter needs of boto3's client of EC2; instances are read from what EC2 sends, and each page is let go of."""
+
+    instances: list[bytes]
+    templates: dict[str, Any]
+
+    def get_paginator(self, name: str) -> "Ec2Pages":
+        """Pages of one kind."""
+        return Ec2Pages(lambda: read_pages(self.instances) if name == "describe_instances" else iter([self.templates]))
+
+
+@dataclass(frozen=True, slots=True)
+class Ec2Pages:
+    """Whatever is asked for, what was recorded."""
+
+    pages: Callable[[], Iterator[dict[str, Any]]]
+
+    def paginate(self, **_request: Any) -> Iterator[dict[str, Any]]:
+        """Page by page."""
+        return self.pages()
+
+
 class Silence:
     """Metrics that nobody hears."""
 
@@ -79,7 +104,7 @@ class Silence:
 def open_cans(cans: Cans) -> Ports:
     """Wire the real adapters to what was recorded."""
     session: Any = Session(cans.answers)
-    ec2: Any = Client(cans.instances)
+    ec2: Any = Ec2Client(cans.instances, cans.templates)
     dynamodb: Any = Client({"Items": cans.items})
     state = DynamoState(lambda: dynamodb, "table", cans.fleet.name)
     silence: Any = Silence()

@@ -73,7 +73,7 @@ def _add_agent(world: World, number: int, chance: Random) -> Record:
     )
     spec = agent_spec(fleet, pool, instance.id)
     instance.tags[NODE_TAG] = spec.name
-    world.ec2.instances[instance.id] = instance
+    world.ec2.instances[instance.id] = world.ec2.remembered[instance.id] = instance
     node = Node(
         name=spec.name,
         labels=spec.labels,

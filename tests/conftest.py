@@ -32,5 +32,7 @@ def pytest_terminal_summary(terminalreporter):
     for report in terminalreporter.stats.get("passed", []):
         for what, count in (value for name, value in report.user_properties if name == "counted"):
             counts[what] += count
+    for report in terminalreporter.stats.get("skipped", []):
+        terminalreporter.write_line(f"NOT TRIED: {report.longrepr[2].removeprefix('Skipped: ')}")
     for what, count in counts.items():
         terminalreporter.write_line(f"{what}: {count}")

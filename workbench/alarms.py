@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from autoscaler.domain.datum import Datum
-from workbench.template import defaults_of, read_template, resolved
+from workbench.template import defaults_of, made_by, read_template
 
 Published = Sequence[tuple[float, Datum]]
 _OVER = {
@@ -50,16 +50,15 @@ class Composite:
     of: tuple[str, ...]
 
 
-def read_alarms(file: Path, fleet: str) -> tuple[list[Alarm], list[Composite]]:
-    """The alarms of a template that watch what we publish, at its parameters' defaults."""
+def read_alarms(file: Path, fleet: str, **parameters: str) -> tuple[list[Alarm], list[Composite]]:
+    """The alarms that a template makes on what we publish; ``parameters`` other than their defaults."""
     template = read_template(file)
-    resources = template["Resources"]
     # A rule names alarms; here they have the names that they have in the template.
-    given = defaults_of(template) | {"FleetName": fleet} | {name: name for name in resources}
+    given = defaults_of(template) | parameters | {"FleetName": fleet} | {name: name for name in template["Resources"]}
     alarms: list[Alarm] = []
     composites: list[Composite] = []
-    for name, resource in resources.items():
-        facts = resolved(resource.get("Properties", {}), given)
+    for name, resource in made_by(template, given).items():
+        facts = resource.get("Properties", {})
         if resource["Type"] == "AWS::CloudWatch::Alarm" and facts.get("Namespace") == given["MetricNamespace"]:
             alarms.append(_alarm(name, facts))
         elif resource["Type"] == "AWS::CloudWatch::CompositeAlarm":

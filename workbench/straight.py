@@ -156,7 +156,7 @@ class StraightCompute(Ec2Compute):
 
     def template_versions(self, pools: Collection[str]) -> Mapping[str, str]:
         """Ask again only when a template has changed since."""
-        now = dict(self._face.ec2.template_versions)
+        now = self._face.ec2.template_versions | {f"{name} $Latest": of for name, of in self._face.ec2.latest_versions.items()}
         if self._versions is None or self._versions[0] != now:
             self._versions = now, super().template_versions(pools)
         return self._versions[1]

@@ -1,5 +1,6 @@
 """template.yaml, read; and the little of CloudFormation that it takes to see what it would make."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,9 @@ from typing import Any
 import yaml
 
 from autoscaler.errors import ConfigError
+
+_PLACE = re.compile(r"\$\{([^!}]+)\}")
+_NOTHING = {"Ref": "AWS::NoValue"}
 
 
 class Loader(yaml.SafeLoader):
@@ -36,24 +40,85 @@ def read_template(file: Path) -> dict[str, Any]:
 
 
 def defaults_of(template: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that have a default, with it."""
-    return {name: parameter["Default"] for name, parameter in template["Parameters"].items() if "Default" in parameter}
+    """The parameters that have a default, with it; a list is written with commas."""
+    parameters = template["Parameters"]
+    return {name: _given(parameter, parameter["Default"]) for name, parameter in parameters.items() if "Default" in parameter}
+
+
+def _given(parameter: Mapping[str, Any], value: Any) -> Any:
+    return str(value).split(",") if parameter["Type"] == "CommaDelimitedList" else value
+
+
+def made_by(template: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything that the template makes with these parameters: what a condition excludes is left out."""
+    known = {"Conditions": template.get("Conditions", {}), "Mappings": template.get("Mappings", {}), **given}
+    made = {
+        name: resource
+        for name, resource in template["Resources"].items()
+        if "Condition" not in resource or _holds(resource["Condition"], known)
+    }
+    return {name: resolved({key: value for key, value in resource.items() if key != "Condition"}, known) for name, resource in made.items()}
 
 
 def resolved(value: Any, given: Mapping[str, Any]) -> Any:
     """A value with what it refers to put in, as far as it is ``given``; what is not stays."""
     match value:
-        case {"Join": [separator, parts]}:
-            return separator.join(resolved(part, given) for part in parts)
-        case {"Sub": text}:
-            for name, known in given.items():
-                text = text.replace(f"${{{name}}}", str(known))
-            return text
-        case {"Ref": name} | {"GetAtt": name} if name in given:
-            return given[name]
+        case dict() if len(value) == 1:
+            [(function, argument)] = value.items()
+            return _computed(function.removeprefix("Fn::"), argument, value, given)
         case dict():
-            return {key: resolved(below, given) for key, below in value.items()}
+            return {key: put_in for key, below in value.items() if (put_in := resolved(below, given)) != _NOTHING}
         case list():
-            return [resolved(below, given) for below in value]
+            return [put_in for below in value if (put_in := resolved(below, given)) != _NOTHING]
         case _:
             return value
+
+
+def _computed(function: str, argument: Any, value: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+    match function, argument:
+        case "Join", [separator, parts]:
+            return _joined(separator, resolved(parts, given), value)
+        case "Sub", [str(text), dict(more)]:
+            return _substituted(text, {**given, **resolved(more, given)})
+        case "Sub", str(text):
+            return _substituted(text, given)
+        case "Ref" | "GetAtt", _:
+            name = argument if isinstance(argument, str) else ".".join(argument)
+            return given.get(name, value)
+        case "If", [name, yes, no] if name in given.get("Conditions", {}):
+            return resolved(yes if _holds(name, given) else no, given)
+        case "FindInMap", [table, first, second] if table in given.get("Mappings", {}):
+            return given["Mappings"][table][resolved(first, given)][second]
+        case _:
+            below = resolved(argument, given)
+            return {} if below == _NOTHING else {next(iter(value)): below}
+
+
+def _joined(separator: str, parts: Any, value: Mapping[str, Any]) -> Any:
+    if isinstance(parts, list) and all(isinstance(part, str) for part in parts):
+        return separator.join(parts)
+    return value
+
+
+def _substituted(text: str, given: Mapping[str, Any]) -> str:
+    return _PLACE.sub(lambda found: str(given[found[1]]) if found[1] in given else found[0], text)
+
+
+def _holds(condition: Any, given: Mapping[str, Any]) -> bool:
+    """Tell whether a condition holds: the name of one, or one as it is written."""
+    if isinstance(condition, str):
+        return _holds(given["Conditions"][condition], given)
+    [(function, argument)] = condition.items()
+    match function.removeprefix("Fn::"):
+        case "Equals":
+            first, second = (resolved(side, given) for side in argument)
+            return str(first) == str(second)
+        case "Not":
+            return not _holds(argument[0], given)
+        case "And":
+            return all(_holds(one, given) for one in argument)
+        case "Or":
+            return any(_holds(one, given) for one in argument)
+        case "Condition":
+            return _holds(argument, given)
+    raise ConfigError(f"template.yaml: the condition {function} is not known here")

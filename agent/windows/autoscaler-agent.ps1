@@ -3,7 +3,7 @@
 # the boot deadline. Once it was registered, builds may run here: from then on only a 410 of the autoscaler's own ends it.
 # This runs as SYSTEM; builds run as the local user jenkins, who is no administrator.
 #
-# Needs Windows PowerShell 5.1 and the Java of your controller's agents (17 for Jenkins 2.504).
+# Needs Windows PowerShell 5.1 and the Java of your controller's agents (21 for Jenkins 2.545 and newer).
 # Unproved: checked for syntax and read against the Linux script, whose tests run it; not yet run on Windows.
 # Settings, from C:\autoscaler\agent.json: RegisterUrl, Region, BootTimeoutSeconds, Java, WorkDirectory.
 Set-StrictMode -Version 2

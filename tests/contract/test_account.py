@@ -20,8 +20,9 @@ def here():
 
 @pytest.fixture
 def account(here):
-    ec2, quotas = (aws_over_http(service, here.server) for service in ("ec2", "service-quotas"))
-    return AwsAccount(lambda: ec2, lambda: quotas, FLEET)
+    paths = {"ec2": "ec2", "service-quotas": "service-quotas", "iam": "iam", "lambda": "lambda-settings"}
+    clients = {service: aws_over_http(service, here.server, path) for service, path in paths.items()}
+    return AwsAccount(clients.__getitem__, FLEET)
 
 
 def test_subnets_that_there_are_not_and_types_that_cannot_be_had_are_told_by_pool(here, account):
@@ -45,6 +46,17 @@ def test_sizes_are_told_of_types_that_there_are(here, account):
     assert account.vcpus() == {"g4dn.2xlarge": 8}
 
 
+def test_the_role_for_spot_is_there_or_not(here, account):
+    assert account.has_spot_role() is True
+    here.world.ec2.account.spot_role = False
+    assert account.has_spot_role() is False
+
+
+def test_the_limit_on_executions_is_the_accounts(here, account):
+    here.world.ec2.account.concurrent_executions = 10
+    assert account.concurrent_executions() == 10
+
+
 def test_quotas_are_told_by_name(here, account):
     here.world.ec2.quotas = {"Running On-Demand P instances": 64.0}
     assert [(quota.name, quota.vcpus) for quota in account.quotas()] == [("Running On-Demand P instances", 64.0)]
@@ -56,6 +68,10 @@ def test_quotas_are_told_by_name(here, account):
         ("ec2 DescribeSubnets", "not_offered"),
         ("ec2 DescribeInstanceTypeOfferings", "not_offered"),
         ("ec2 DescribeLaunchTemplateVersions", "unsafe_templates"),
+        ("ec2 DescribeImages", "unsafe_templates"),
+        ("ec2 DescribeRouteTables", "unsafe_templates"),
+        ("iam GetRole", "has_spot_role"),
+        ("lambda GetAccountSettings", "concurrent_executions"),
         ("ec2 DescribeInstanceTypes", "vcpus"),
         ("service-quotas ListServiceQuotas", "quotas"),
     ],

@@ -2,6 +2,7 @@
 
 import pytest
 
+from autoscaler.adapters import ec2
 from autoscaler.domain.model import Market
 from autoscaler.domain.plan import Launch
 from autoscaler.domain.reasons import Reason
@@ -135,6 +136,35 @@ def test_a_code_that_ec2_answers_as_a_server_error_is_a_refusal_all_the_same(her
 def test_only_what_carries_our_tag_is_listed(here):
     send(here)
     next(iter(here.world.ec2.instances.values())).tags["autoscaler:fleet"] = "somebody-else"
+    assert here.compute.instances() == ()
+
+
+def test_instances_are_listed_in_pages_as_large_as_ec2_gives(here, monkeypatch):
+    asked, call = [], here.ec2_face.call
+
+    def noting(action, request):
+        asked.extend([request.get("MaxResults")] if action == "DescribeInstances" else [])
+        return call(action, request)
+
+    monkeypatch.setattr(type(here.ec2_face), "call", lambda _face, action, request: noting(action, request))
+    send(here, 5)
+    assert len(here.compute.instances()) == 5
+    assert asked == [1000]
+    monkeypatch.setattr(ec2, "_INSTANCES_A_PAGE", 2)
+    assert len({instance.id for instance in here.compute.instances()}) == 5
+    assert asked == [1000, 2, 2, 2]
+
+
+def test_an_instance_is_tried_on_one_offering_with_the_subnet_where_the_template_takes_it(here):
+    here.compute.try_instance("cpu", FIRST)
+    del here.world.ec2.template_data["cpu"]["NetworkInterfaces"]
+    here.compute.try_instance("cpu", FIRST)
+    here.world.ec2.account.refused = {"c5.18xlarge": ("UnauthorizedOperation", "iam:PassRole")}
+    with pytest.raises(LaunchRefusedError, match="UnauthorizedOperation: iam:PassRole"):
+        here.compute.try_instance("cpu", FIRST)
+    here.faults.plan(Fault("ec2 RunInstances"))
+    with pytest.raises(UnansweredError, match="RunInstances"):
+        here.compute.try_instance("cpu", SECOND)
     assert here.compute.instances() == ()
 
 

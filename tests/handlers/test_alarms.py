@@ -14,6 +14,7 @@ from workbench import demo
 from workbench.world.world import break_boots
 
 GPU, CPU = "mxnetlinux-gpu", "mxnetlinux-cpu"
+WITH_MEMORY = {"AgentMemoryAlarmBytes": "268435456", "ControllerMemoryAlarmBytes": "536870912"}
 LOW_LIMITS = """
 fleet: mxnet-ci
 limits: {max_agents: 4, max_launches_per_hour: 2, max_usd_per_hour: 8, max_usd_per_month: 12}
@@ -96,10 +97,10 @@ def test_an_agent_that_runs_full(here, what, field, value):
     node = an_agent(here)
     setattr(node.monitors, field, value)
     here.pass_minutes(6)
-    assert ringing_in(here) == {what}
+    assert ringing_in(here, **WITH_MEMORY) == {what}
     setattr(node.monitors, field, 10**11)
     here.pass_minutes(2)
-    assert ringing_in(here) == set()
+    assert ringing_in(here, **WITH_MEMORY) == set()
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,16 @@ def test_an_agent_that_runs_full(here, what, field, value):
 def test_a_controller_that_runs_full(here, what, field, value):
     setattr(jenkins(here).monitors, field, value)
     here.pass_minutes(6)
-    assert ringing_in(here) == {what}
+    assert ringing_in(here, **WITH_MEMORY) == {what}
+
+
+def test_a_healthy_machine_whose_memory_is_its_disk_cache_rings_nothing(here):
+    """Jenkins tells MemFree; only agents themselves could tell what is available."""
+    an_agent(here).monitors.memory_bytes = 2**20
+    jenkins(here).monitors.memory_bytes = 2**20
+    here.pass_minutes(6)
+    assert ringing_in(here) == set()
+    assert ringing_in(here, **WITH_MEMORY) == {"AgentMemoryLow", "ControllerMemoryLow"}
 
 
 def test_a_controller_that_cannot_be_read(here):

@@ -6,4 +6,5 @@ from benchmarks import size
 def test_a_small_fleet_can_be_measured():
     shown = size.column(40).shown
     assert shown["requests a pass and controller"] == "3"
+    assert shown["instances"] == "40"
     assert "pass without network: scale_down" in shown

@@ -63,13 +63,15 @@ def test_what_ec2_does_not_have_is_named(fleet):
     fleet.world.ec2.templates.discard("mxnetlinux-gpu")
     fleet.world.ec2.withdrawn.add("g3.8xlarge")
     said = wrong(fleet)
-    assert said["mxnetlinux-gpu", "launch template, user data"] == "there is no such launch template, or not that version of it"
+    assert said["mxnetlinux-gpu", "launch template, image, way out"] == "there is no such launch template, or not that version of it"
     assert said["mxnetlinux-gpu", "subnets and instance types"] == "g3.8xlarge cannot be had in this region"
 
 
 def test_a_launch_template_without_user_data_is_named(fleet):
     fleet.world.ec2.template_data["utility"]["UserData"] = ""
-    assert wrong(fleet) == {("utility", "launch template, user data"): "UserData is missing: nothing would make an agent of the instance"}
+    assert wrong(fleet) == {
+        ("utility", "launch template, image, way out"): "UserData is missing: nothing would make an agent of the instance"
+    }
 
 
 def test_a_quota_below_the_pools_limits_is_named_with_both_numbers(fleet):
@@ -86,13 +88,17 @@ def test_a_quota_below_the_pools_limits_is_named_with_both_numbers(fleet):
         ("ec2 DescribeInstanceTypeOfferings", "DescribeInstanceTypeOfferings"),
         ("ec2 DescribeInstanceTypes", "DescribeInstanceTypes"),
         ("ec2 DescribeLaunchTemplateVersions", "DescribeLaunchTemplateVersions"),
+        ("ec2 DescribeImages", "DescribeImages"),
+        ("lambda GetAccountSettings", "GetAccountSettings"),
     ],
 )
 def test_what_aws_denies_is_named_and_the_rest_is_tried(fleet, call, action):
     fleet.server.ec2.faults.plan(Fault(call, times=9, status=403, code="AccessDenied"))
-    [((about, what), detail)] = wrong(fleet).items()
-    assert (about, detail) == ("aws", f"{action}: AccessDenied")
-    assert action in what
+    said = wrong(fleet)
+    assert said
+    for (about, what), detail in said.items():
+        assert (about, detail) == ("aws", f"{action}: AccessDenied")
+        assert action in what
 
 
 def test_a_launch_is_tried_for_every_pool_and_launches_nothing(fleet):
@@ -102,6 +108,69 @@ def test_a_launch_is_tried_for_every_pool_and_launches_nothing(fleet):
     fleet.world.ec2.refuse = "UnauthorizedOperation", "You are not authorized to perform this operation."
     assert all(finding["fine"] is False and "UnauthorizedOperation" in finding["detail"] for finding in launches(fleet, dry_run=True))
     assert set(fleet.world.ec2.instances) == before
+
+
+def test_each_offering_is_tried_with_the_role_that_it_passes(fleet):
+    """CreateFleet's dry run passes no role and knows no instance type: RunInstances' does."""
+    denied = "UnauthorizedOperation", "not authorized to perform: iam:PassRole on resource: agent"
+    fleet.world.ec2.account.refused = {"g5.8xlarge": denied}
+    wrong = [finding for finding in launches(fleet) if not finding["fine"]]
+    assert {finding["about"] for finding in wrong} == {"mxnetlinux-gpu", "mxnetwindows-gpu"}
+    assert {finding["what"] for finding in wrong} == {"ec2:RunInstances, iam:PassRole (dry runs)"}
+    assert all(finding["detail"].startswith("g5.8xlarge//on-demand: UnauthorizedOperation: not auth") for finding in wrong)
+
+
+SPOT = """
+fleet: mxnet-ci
+limits: {max_agents: 4, max_launches_per_hour: 2, max_usd_per_hour: 8, max_usd_per_month: 12}
+controllers: {main: {url: "https://jenkins.example.org/", secret: jenkins/main}}
+pools:
+  gpu:
+    executors: 1
+    launch_template: t
+    instance_types: [g4dn.8xlarge]
+    subnets: [subnet-a, subnet-b]
+    platform: linux
+    market: spot-then-on-demand
+    max_agents: 3
+"""
+
+
+@pytest.fixture
+def on_spot(tmp_path):
+    file = tmp_path / "fleet.yaml"
+    file.write_text(SPOT, encoding="utf-8")
+    with deployed(file) as stood:
+        stood.call("scale_up", event("tick"))
+        yield stood
+
+
+def test_a_fresh_account_is_told_the_one_command_that_spot_needs(on_spot):
+    assert ("aws", "role AWSServiceRoleForEC2Spot") not in wrong(on_spot)
+    on_spot.world.ec2.account.spot_role = False
+    said = wrong(on_spot)["aws", "role AWSServiceRoleForEC2Spot"]
+    assert said.endswith("aws iam create-service-linked-role --aws-service-name spot.amazonaws.com")
+
+
+def test_only_spot_needs_the_role_for_spot(fleet):
+    fleet.world.ec2.account.spot_role = False
+    assert wrong(fleet) == {}
+
+
+def test_every_market_and_every_subnet_is_tried(on_spot):
+    found = launches(on_spot)
+    assert [finding["what"] for finding in found].count("ec2:CreateFleet (a dry run)") == 2
+    assert found[-1]["detail"] == "4 offerings"
+
+
+def test_a_subnet_that_agents_cannot_leave_is_named(on_spot):
+    on_spot.world.ec2.account.routes["subnet-b"] = "igw-1"
+    assert "subnet-b leads out through an internet gateway" in wrong(on_spot)["gpu", "launch template, image, way out"]
+
+
+def test_a_fresh_accounts_ten_executions_are_said(fleet):
+    fleet.world.ec2.account.concurrent_executions = 10
+    assert wrong(fleet)["aws", "Lambda's concurrent executions"].startswith("10 at once in the whole account")
 
 
 def test_where_ec2_does_not_answer_the_other_pools_are_not_waited_for(fleet):

@@ -14,9 +14,11 @@ from autoscaler.entry import url
 from packaging_root import ROOT
 from support.builders import a_fleet, a_pool
 from support.template import TEMPLATE, resolved
+from support.translated import IMAGE, stack
 from support.worlds import stand
 from workbench.faces.local import LocalEc2Client
 from workbench.user_data import packed, with_user_data
+from workbench.world.account import image_of
 
 TEMPLATES = {"linux": "LinuxAgents", "windows": "WindowsAgents"}
 
@@ -44,7 +46,7 @@ def test_powering_off_ends_it_and_nothing_of_it_stays(platform):
     [volume], [interface] = data(platform)["BlockDeviceMappings"], data(platform)["NetworkInterfaces"]
     assert volume["Ebs"]["Encrypted"] is True
     assert volume["Ebs"]["DeleteOnTermination"] is True
-    assert (interface["AssociatePublicIpAddress"], interface["DeleteOnTermination"]) == (False, True)
+    assert interface["DeleteOnTermination"] is True
 
 
 @both
@@ -91,15 +93,32 @@ def test_linux_user_data_installs_the_agent_as_a_service(tmp_path):
     assert calls[-2:] == ["systemctl daemon-reload", "systemctl enable --now autoscaler-agent"]
 
 
+@pytest.mark.parametrize(("there", "installed"), [("17.0.15", True), ("21.0.13", False), ("25-ea", False), ("1.8.0_452", True)])
+def test_linux_user_data_installs_java_where_the_image_has_an_older_one(tmp_path, there, installed):
+    """The dnf here only notes how it is called: Amazon Linux itself is not run. The apt path runs in a real Debian (tests/agent)."""
+    fakes = {name: f'echo "{name} $*" >>"{tmp_path}/calls"' for name in ("useradd", "dnf", "systemctl")}
+    for name, does in (fakes | {"java": f"echo 'openjdk version \"{there}\" 2026-10-20' >&2"}).items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    script = tmp_path / "user-data"
+    script.write_text(user_data("linux"), encoding="utf-8")
+    script.chmod(0o755)
+    subprocess.run([script], env={"PATH": f"{tmp_path}:/usr/bin:/bin", "ROOT": str(tmp_path / "root")}, check=True, capture_output=True)
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert ("dnf install -y java-21-amazon-corretto-headless" in calls) is installed
+
+
 def test_linux_user_data_still_installs_the_service_where_java_cannot_be_had(tmp_path):
-    """Then it asks, and powers itself off when its builds cannot begin: nothing hangs that nobody sees."""
-    for name, status in {"useradd": 0, "dnf": 1, "apt-get": 100, "systemctl": 0}.items():
+    """Then it asks, and the console says why its builds cannot begin: nothing hangs that nobody sees."""
+    for name, status in {"useradd": 0, "dnf": 1, "systemctl": 0, "java": 127}.items():
         (tmp_path / name).write_text(f'#!/bin/sh\necho "{name} $*" >>"{tmp_path}/calls"\nexit {status}\n', encoding="utf-8")
         (tmp_path / name).chmod(0o755)
     script = tmp_path / "user-data"
-    script.write_text(user_data("linux").replace("command -v java", "false"), encoding="utf-8")
+    script.write_text(user_data("linux"), encoding="utf-8")
     script.chmod(0o755)
-    subprocess.run([script], env={"PATH": f"{tmp_path}:/usr/bin:/bin", "ROOT": str(tmp_path / "root")}, check=True, capture_output=True)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "ROOT": str(tmp_path / "root")}
+    done = subprocess.run([script], env=environment, check=True, capture_output=True, text=True)
+    assert "there is no Java 21 or newer" in done.stderr
     assert (tmp_path / "calls").read_text().splitlines()[-1] == "systemctl enable --now autoscaler-agent"
 
 
@@ -150,7 +169,9 @@ def test_both_scripts_know_our_answers_by_the_header_that_they_carry(script):
 
 @both
 def test_what_validate_finds_unsafe_in_others_is_not_in_ours(platform):
-    given = resolved(data(platform)) | {"UserData": base64.b64encode(user_data(platform).encode()).decode()}
-    with stand("memory", replace(a_fleet(a_pool("cpu")), name="mxnet-ci")) as here:
+    made = stack()[TEMPLATES[platform]]["Properties"]["LaunchTemplateData"]
+    given = made | {"UserData": base64.b64encode(made["UserData"]["Fn::Base64"].encode()).decode()}
+    with stand("memory", replace(a_fleet(a_pool("cpu", platform=platform)), name="mxnet-ci")) as here:
         here.world.ec2.template_data["cpu"] = given
+        here.world.ec2.account.images[IMAGE] = image_of(platform, ImageId=IMAGE)  # as Amazon's own: their root devices are the defaults
         assert check_templates(here.fleet, LocalEc2Client(here.ec2_face)) == {"cpu": []}

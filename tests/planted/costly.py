@@ -206,4 +206,32 @@ COSTLY = (
         becomes="if result.count:\n            self.had",
         found_by=("tests/scenarios/test_shortages.py",),
     ),
+    Bug(
+        name="a breaker that a broken launch template opened outlives it",
+        file="domain/breakers.py",
+        was="    return bool(breaker.version and current and breaker.version != current)",
+        becomes="    return False",
+        found_by=("tests/scenarios/test_template_versions.py",),
+    ),
+    Bug(
+        name="a boot of the launch template that was put back counts against the one in force",
+        file="domain/breakers.py",
+        was="        if failure.version and current and failure.version != current:\n",
+        becomes="        if False:\n",
+        found_by=("tests/scenarios/test_template_versions.py",),
+    ),
+    Bug(
+        name="a launch takes whatever version the template has by then, tried or not",
+        file="adapters/ec2.py",
+        was="launch.template_version or pool.launch_template_version",
+        becomes="pool.launch_template_version",
+        found_by=("tests/scenarios/test_template_versions.py",),
+    ),
+    Bug(
+        name="agents of the stack's own launch templates stay at their first version for ever",
+        file="config.py",
+        was='return "$Latest" if template in',
+        becomes='return "$Default" if template in',
+        found_by=("tests/unit/test_config.py",),
+    ),
 )

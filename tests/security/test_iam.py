@@ -3,25 +3,38 @@
 import json
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
 
 from packaging_root import ROOT
-from support.template import GIVEN, TEMPLATE, resolved
+from support.translated import ACCOUNT, given, stack
 
 HERE = ROOT / "tests" / "security" / "iam"
-REGION, ACCOUNT, FLEET = "us-west-2", "123456789012", "mxnet-ci"
+REGION, FLEET = "us-west-2", "mxnet-ci"
 EC2 = f"arn:aws:ec2:{REGION}:{ACCOUNT}"
-TABLE = GIVEN["StateTable.Arn"]
-FUNCTIONS = {
-    properties["CodeUri"].removeprefix("functions/"): properties["Policies"]
-    for properties in (r["Properties"] for r in TEMPLATE["Resources"].values() if r["Type"] == "AWS::Serverless::Function")
+GIVEN = given()
+TABLE, AGENT_ROLE = GIVEN["StateTable.Arn"], GIVEN["AgentRole.Arn"]
+FUNCTIONS = ("publish_metrics", "scale_up", "scale_down", "operate", "register_agent", "instance_events")
+# Of which SAM makes a part of every role; as AWS writes them: https://docs.aws.amazon.com/aws-managed-policy/latest/reference/
+_LOGS = ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"]
+_INTERFACES = [
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:UnassignPrivateIpAddresses",
+]
+MANAGED = {
+    "AWSLambdaBasicExecutionRole": _LOGS,
+    "AWSLambdaVPCAccessExecutionRole": [*_LOGS, *_INTERFACES, "ec2:DescribeSubnets"],
 }
 OURS, THEIRS = {"aws:ResourceTag/autoscaler:fleet": FLEET}, {"aws:ResourceTag/autoscaler:fleet": "another"}
 # One statement lets every function use the state; a life need not show each of these in each function.
 OF_THE_SHARED_STATEMENT = {"dynamodb:ConditionCheckItem", "dynamodb:DeleteItem"}
-ONLY_WITH_SUBNETS = {"ec2:DescribeSubnets"}  # the example fleet leaves them to its launch templates
+# The example fleet leaves subnets to its launch templates, and buys no spot.
+ONLY_WITH_SUBNETS_OR_SPOT = {"ec2:DescribeSubnets", "ec2:DescribeRouteTables", "iam:GetRole"}
 Asked = tuple[str, str, str]  # action, resource, context as JSON: hashable
 
 
@@ -29,7 +42,7 @@ def asked(action: str, resource: str, **context: Any) -> Asked:
     return action, resource, json.dumps(context, sort_keys=True)
 
 
-def requests_of(operation: str, params: dict[str, Any]) -> Iterator[Asked]:  # noqa: C901 - a table, a case an operation
+def requests_of(operation: str, params: dict[str, Any]) -> Iterator[Asked]:  # noqa: C901, PLR0912 - a table, a case an operation
     """What IAM is asked when boto3 makes this call (service authorization reference of each service)."""
     match operation:
         case "dynamodb:TransactWriteItems":
@@ -54,7 +67,10 @@ def requests_of(operation: str, params: dict[str, Any]) -> Iterator[Asked]:  # n
             yield from (asked(operation, f"{EC2}:instance/{i}", **OURS, **{"aws:TagKeys": keys}) for i in params["Resources"])
         case "ec2:CreateFleet":
             yield from launching({tag["Key"]: tag["Value"] for tag in params["TagSpecifications"][1]["Tags"]})
-        case _ if operation.startswith("ec2:Describe") or operation == "servicequotas:ListServiceQuotas":
+        case "ec2:RunInstances":
+            tags = {tag["Key"]: tag["Value"] for tag in params["TagSpecifications"][0]["Tags"]}
+            yield from (request for request in launching(tags) if request[0] != "ec2:CreateFleet" and "fleet/" not in request[1])
+        case _ if operation.startswith("ec2:Describe") or operation in {"servicequotas:ListServiceQuotas", "lambda:GetAccountSettings"}:
             yield asked(operation, "*")
         case _:
             raise AssertionError(f"{operation}: which requests does it make?")
@@ -72,7 +88,17 @@ def launching(tags: dict[str, str]) -> Iterator[Asked]:
     for new, action in (("fleet", "CreateFleet"), ("instance", "RunInstances"), ("volume", "RunInstances")):
         yield asked("ec2:CreateTags", f"{EC2}:{new}/*", **{"ec2:CreateAction": action})
     passed = {"iam:PassedToService": "ec2.amazonaws.com"}
-    yield asked("iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/autoscaler-agent-{FLEET}", **passed)
+    yield asked("iam:PassRole", AGENT_ROLE, **passed)
+
+
+@cache
+def policies_of(function: str, partition: str = "aws", **parameters: str) -> list[Any]:
+    """All that a function's role may do in a deployment: what we wrote, and what SAM adds."""
+    name = "".join(word.capitalize() for word in function.split("_"))
+    role = stack(partition, **parameters)[f"{name}FunctionRole"]["Properties"]
+    managed = [MANAGED[arn.rpartition("/")[2]] for arn in role["ManagedPolicyArns"]]
+    added = [{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": actions, "Resource": "*"}]} for actions in managed]
+    return [*(policy["PolicyDocument"] for policy in role["Policies"]), *added]
 
 
 def needed(life, function: str) -> set[Asked]:
@@ -84,8 +110,8 @@ def decide():
     """Ask the evaluator many things at once; deny by default."""
     assert (HERE / "node_modules" / ".ready").exists(), "run `make test`, which installs the evaluator (needs nodejs and npm)"
 
-    def of(function: str, requests: list[Asked]) -> dict[Asked, str]:
-        policies = resolved(FUNCTIONS[function])
+    def of(function: str | list[Any], requests: list[Asked]) -> dict[Asked, str]:
+        policies = policies_of(function) if isinstance(function, str) else function
         document = [{"policies": policies, "action": a, "resource": r, "context": json.loads(c)} for a, r, c in requests]
         done = subprocess.run(["node", "decide.mjs"], cwd=HERE, input=json.dumps(document), capture_output=True, text=True, check=True)
         return dict(zip(requests, json.loads(done.stdout), strict=True))
@@ -113,8 +139,9 @@ def test_it_may_not_do_what_only_others_call(life, decide, function):
 
 @every_function
 def test_it_is_granted_nothing_that_it_never_calls(life, function):
-    granted = {action for policy in resolved(FUNCTIONS[function]) for s in policy["Statement"] for action in listed(s["Action"])}
-    assert granted - {action for action, _, _ in needed(life, function)} <= OF_THE_SHARED_STATEMENT | ONLY_WITH_SUBNETS
+    ours = [policy for policy in policies_of(function) if "Sid" in policy["Statement"][0]]
+    granted = {action for policy in ours for s in policy["Statement"] if s["Effect"] == "Allow" for action in listed(s["Action"])}
+    assert granted - {action for action, _, _ in needed(life, function)} <= OF_THE_SHARED_STATEMENT | ONLY_WITH_SUBNETS_OR_SPOT
 
 
 FOREIGN = [
@@ -128,7 +155,10 @@ FOREIGN = [
     asked("ec2:CreateFleet", f"{EC2}:fleet/*", **{"aws:RequestTag/autoscaler:fleet": "another"}),
     asked("ec2:CreateTags", f"{EC2}:volume/vol-1"),
     asked("iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/admin", **{"iam:PassedToService": "ec2.amazonaws.com"}),
-    asked("iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/autoscaler-agent-{FLEET}", **{"iam:PassedToService": "lambda.amazonaws.com"}),
+    asked("iam:PassRole", AGENT_ROLE, **{"iam:PassedToService": "lambda.amazonaws.com"}),
+    *(asked("ec2:RunInstances", f"{EC2}:{kind}/1") for kind in ("capacity-reservation", "spot-instances-request")),
+    asked("ec2:CreateTags", f"{EC2}:spot-instances-request/*", **{"ec2:CreateAction": "RunInstances"}),
+    asked("kms:CreateGrant", f"arn:aws:kms:{REGION}:{ACCOUNT}:key/k-1", **{"kms:GrantIsForAWSResource": "true"}),
     asked("dynamodb:PutItem", TABLE, **{"dynamodb:LeadingKeys": ["another"]}),
     asked("dynamodb:Query", TABLE, **{"dynamodb:LeadingKeys": ["another"]}),
     asked("dynamodb:PutItem", f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/other", **{"dynamodb:LeadingKeys": [FLEET]}),
@@ -142,12 +172,81 @@ def test_it_may_do_nothing_to_what_is_not_ours(decide, function):
     assert {request: told for request, told in decide(function, FOREIGN).items() if told != "ImplicitlyDenied"} == {}
 
 
-def test_an_agent_may_ask_who_it_is_over_the_url_and_do_nothing_else(decide, monkeypatch):
-    policy = resolved(TEMPLATE["Resources"]["AgentPolicy"]["Properties"]["PolicyDocument"])
-    monkeypatch.setitem(FUNCTIONS, "agent", [policy])
-    instance = {"ec2:SourceInstanceARN": f"{EC2}:instance/i-0123456789abcdef0"}
+@every_function
+def test_code_of_a_function_makes_no_network_interfaces_though_sam_lets_lambda_do_so(decide, function):
+    """Lambda makes them with the function's role; what code asks for carries the function's name."""
+    mine = [asked(action, "*", **{"lambda:SourceFunctionArn": GIVEN["ScaleUpFunction.Arn"]}) for action in _INTERFACES]
+    lambdas = [asked(action, "*") for action in _INTERFACES]
+    assert set(decide(function, mine).values()) == {"ExplicitlyDenied"}
+    assert set(decide(function, lambdas).values()) == {"Allowed"}
+
+
+@every_function
+def test_what_sam_adds_is_known(function):
+    added = [policy["Statement"][0] for policy in policies_of(function) if "Sid" not in policy["Statement"][0]]
+    assert [statement["Action"] for statement in added] == [*MANAGED.values()]
+
+
+KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/0a1b2c3d"
+VIA = {"kms:ViaService": f"ec2.{REGION}.amazonaws.com"}
+OF_A_PARAMETER = {
+    ("AllowCapacityReservations", "true"): [asked("ec2:RunInstances", f"{EC2}:capacity-reservation/cr-1")],
+    ("AllowTaggedSpotRequests", "true"): [
+        asked("ec2:RunInstances", f"{EC2}:spot-instances-request/*"),
+        asked("ec2:CreateTags", f"{EC2}:spot-instances-request/*", **{"ec2:CreateAction": "RunInstances"}),
+    ],
+    ("VolumeKmsKeyArn", KEY): [
+        *(asked(f"kms:{action}", KEY, **VIA) for action in ("Decrypt", "DescribeKey", "GenerateDataKeyWithoutPlaintext")),
+        asked("kms:CreateGrant", KEY, **VIA, **{"kms:GrantIsForAWSResource": "true"}),
+    ],
+}
+
+
+@pytest.mark.parametrize("parameter", OF_A_PARAMETER, ids=lambda parameter: parameter[0])
+def test_what_only_some_deployments_need_is_allowed_by_a_parameter_and_not_without_it(decide, parameter):
+    requests = OF_A_PARAMETER[parameter]
+    assert set(decide("scale_up", requests).values()) == {"ImplicitlyDenied"}
+    assert set(decide(policies_of("scale_up", **dict([parameter])), requests).values()) == {"Allowed"}
+
+
+def test_the_doctor_may_ask_for_the_spot_role_and_for_no_other(decide):
+    of_spot = f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
+    requests = [
+        asked("iam:GetRole", of_spot),
+        asked("iam:GetRole", f"arn:aws:iam::{ACCOUNT}:role/admin"),
+        asked("ec2:DescribeRouteTables", "*"),
+    ]
+    assert list(decide("operate", requests).values()) == ["Allowed", "ImplicitlyDenied", "Allowed"]
+
+
+def test_the_volumes_key_is_used_by_way_of_ec2_only_and_granted_to_nobody_else(decide):
+    with_a_key = policies_of("scale_up", VolumeKmsKeyArn=KEY)
+    wrong = [
+        asked("kms:Decrypt", KEY),
+        asked("kms:Decrypt", KEY, **{"kms:ViaService": f"s3.{REGION}.amazonaws.com"}),
+        asked("kms:CreateGrant", KEY, **VIA, **{"kms:GrantIsForAWSResource": "false"}),
+        asked("kms:Decrypt", KEY.replace("0a1b", "ffff"), **VIA),
+    ]
+    assert set(decide(with_a_key, wrong).values()) == {"ImplicitlyDenied"}
+
+
+@pytest.mark.parametrize(
+    ("partition", "service"), [("aws", "ec2.amazonaws.com"), ("aws-cn", "ec2.amazonaws.com.cn"), ("aws-us-gov", "ec2.amazonaws.com")]
+)
+def test_the_agents_role_is_passed_in_every_partition(decide, partition, service):
+    role = given(partition)["AgentRole.Arn"]
+    own = f"arn:{partition}:iam::{ACCOUNT}:role/autoscaler-agent-gpu"
+    requests = [asked("iam:PassRole", each, **{"iam:PassedToService": service}) for each in (role, own)]
+    assert set(decide(policies_of("scale_up", partition), requests).values()) == {"Allowed"}
+    trusted = stack(partition)["AgentRole"]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    assert [statement["Principal"] for statement in trusted] == [{"Service": service}]
+
+
+def test_an_agent_may_ask_who_it_is_over_the_url_and_do_nothing_else(decide):
+    agent = [stack()["AgentPolicy"]["Properties"]["PolicyDocument"]]
     url = {"lambda:FunctionUrlAuthType": "AWS_IAM"}
     by_url = {"lambda:InvokedViaFunctionUrl": "true"}
+    instance = {"ec2:SourceInstanceARN": f"{EC2}:instance/i-0123456789abcdef0"}
     register = GIVEN["RegisterAgentFunction.Arn"]
     mine = [
         asked("lambda:InvokeFunctionUrl", register, **url, **instance),
@@ -157,15 +256,15 @@ def test_an_agent_may_ask_who_it_is_over_the_url_and_do_nothing_else(decide, mon
     not_mine = [
         asked("lambda:InvokeFunctionUrl", register, **{"lambda:FunctionUrlAuthType": "NONE"}, **instance),
         asked("lambda:InvokeFunction", register, **{"lambda:InvokedViaFunctionUrl": "false"}, **instance),
-        asked("lambda:InvokeFunction", register.replace("register", "scale-up"), **by_url, **instance),
+        asked("lambda:InvokeFunction", register.replace("RegisterAgent", "ScaleUp"), **by_url, **instance),
         # A session of the role that no instance began, under whatever name.
         *(asked("lambda:InvokeFunctionUrl", register, **url, **where) for where in ({}, elsewhere)),
         *(asked("lambda:InvokeFunction", register, **by_url, **where) for where in ({}, elsewhere)),
         asked("ec2:DescribeInstances", "*"),
         *FOREIGN,
     ]
-    assert set(decide("agent", mine).values()) == {"Allowed"}
-    assert set(decide("agent", not_mine).values()) == {"ImplicitlyDenied"}
+    assert set(decide(agent, mine).values()) == {"Allowed"}
+    assert set(decide(agent, not_mine).values()) == {"ImplicitlyDenied"}
 
 
 def listed(value: str | list[str]) -> list[str]:

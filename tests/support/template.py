@@ -17,6 +17,7 @@ GIVEN = {
     "StateTable.Arn": "arn:aws:dynamodb:us-west-2:123456789012:table/state",
     "RegisterAgentFunction.Arn": "arn:aws:lambda:us-west-2:123456789012:function:register",
     "AgentBootTimeoutSeconds": "900",
+    "JavaVersion": "21",
     "RegisterAgentFunctionUrl.FunctionUrl": "https://abcdefghijklmnopqrstuvwxyz012345.lambda-url.us-west-2.on.aws/",
 }
 

@@ -78,10 +78,10 @@ def stand(kind: str, fleet: Fleet | None = None, read_token: Callable[[], str] =
         yield Stand(world, fleet, faults, face, controller, Ec2Compute(lambda: client, fleet, lambda: client), ec2_face, server)
 
 
-def aws_over_http(service: Any, server: FaceServer) -> Any:
+def aws_over_http(service: Any, server: FaceServer, path: str = "") -> Any:
     config = Config(retries={"total_max_attempts": 1}, connect_timeout=2, read_timeout=5)
     keys = {"aws_access_key_id": "t", "aws_secret_access_key": "t"}
-    return boto3.client(service, region_name="us-west-2", endpoint_url=f"{server.url}/{service}/", config=config, **keys)
+    return boto3.client(service, region_name="us-west-2", endpoint_url=f"{server.url}/{path or service}/", config=config, **keys)
 
 
 def in_memory(

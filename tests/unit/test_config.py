@@ -39,6 +39,21 @@ def test_the_defaults_are_those_of_the_design(tmp_path):
     assert (pool.exclusive, pool.remote_dir, pool.offerings[0].usd_per_hour) == (True, "/home/jenkins/agent", 3.06)
 
 
+@pytest.mark.parametrize(
+    ("template", "written", "version"),
+    [
+        ("autoscaler-linux-f", "", "$Latest"),
+        ("autoscaler-windows-f", "", "$Latest"),
+        ("autoscaler-linux-other", "", "$Default"),
+        ("autoscaler-linux-f", "    launch_template_version: $Default\n", "$Default"),
+        ("mine", "    launch_template_version: '3'\n", "3"),
+    ],
+)
+def test_the_stacks_own_launch_templates_are_used_by_their_latest_version(tmp_path, template, written, version):
+    text = GOOD.replace("launch_template: cpu", f"launch_template: {template}") + written
+    assert load(tmp_path, text).pools["cpu"].launch_template_version == version
+
+
 def test_a_pool_overrides_the_defaults(tmp_path):
     pool = load(
         tmp_path, GOOD.replace("pools:", "defaults: {boot_seconds: 60, max_wait_seconds: 7}\npools:") + "    boot_seconds: 90\n"

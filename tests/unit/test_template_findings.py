@@ -7,18 +7,28 @@ import pytest
 
 from autoscaler.adapters.launch_templates import check_templates
 from autoscaler.errors import ConfigError, TransientError
-from support.builders import a_fleet, a_pool
+from support.builders import a_fleet, a_pool, an_offering
 from support.worlds import stand
 from workbench.faces.local import LocalEc2Client
-from workbench.world.account import safe_template
+from workbench.world.account import image_of, safe_template
 from workbench.world.faults import Fault
 
 SAFE = safe_template("f")
 
 
-def findings(**changes):
-    with stand("memory", a_fleet(a_pool("cpu"))) as here:
+IMAGES = {
+    "ami-ubuntu": image_of("linux", ImageId="ami-ubuntu", RootDeviceName="/dev/sda1"),
+    "ami-arm": image_of("linux", ImageId="ami-arm", Architecture="arm64"),
+    "ami-new": image_of("linux", ImageId="ami-new", State="pending"),
+    "ami-strange": image_of("windows", ImageId="ami-strange", RootDeviceName="/dev/xvda"),
+}
+
+
+def findings(*, subnet="", **changes):
+    with stand("memory", a_fleet(a_pool("cpu", offerings=(an_offering(subnet=subnet),)))) as here:
         here.world.ec2.template_data["cpu"] = deepcopy(SAFE) | changes
+        here.world.ec2.account.images |= IMAGES
+        here.world.ec2.account.routes |= {"subnet-public": "igw-1", "subnet-closed": ""}
         return check_templates(here.fleet, LocalEc2Client(here.ec2_face))["cpu"]
 
 
@@ -35,10 +45,18 @@ def test_a_safe_template_has_nothing_to_be_said_of():
         ({"IamInstanceProfile": {}}, "IamInstanceProfile is missing"),
         ({"DisableApiTermination": True}, "DisableApiTermination must be off"),
         ({"InstanceMarketOptions": {"MarketType": "spot"}}, "InstanceMarketOptions must not be set"),
-        ({"BlockDeviceMappings": [{"DeviceName": "/dev/sdb", "Ebs": {"VolumeSize": 8}}]}, "/dev/sdb: Ebs.Encrypted must be true"),
+        (
+            {"BlockDeviceMappings": [*SAFE["BlockDeviceMappings"], {"DeviceName": "/dev/sdb", "Ebs": {"VolumeSize": 8}}]},
+            "/dev/sdb: Ebs.Encrypted must be true",
+        ),
         ({"TagSpecifications": []}, "must tag volumes with autoscaler:fleet=f"),
-        ({"NetworkInterfaces": [{"AssociatePublicIpAddress": True}]}, "AssociatePublicIpAddress must be false"),
         ({"NetworkInterfaces": [{"SubnetId": "subnet-a"}]}, "SubnetId must not be set"),
+        ({"ImageId": ""}, "ImageId is missing"),
+        ({"ImageId": "ami-gone"}, "there is no image ami-gone"),
+        ({"ImageId": "ami-ubuntu"}, "BlockDeviceMappings has no /dev/sda1, the root device of ami-ubuntu"),
+        ({"ImageId": "ami-arm"}, "c5.18xlarge cannot boot the image ami-arm: that is of arm64"),
+        ({"ImageId": "ami-new"}, "the image ami-new is pending"),
+        ({"ImageId": "ami-strange"}, "the image ami-strange is of windows, the pool's platform is linux"),
         ({"UserData": ""}, "UserData is missing"),
         ({"UserData": "~~"}, "UserData is not base64"),
         ({"UserData": base64.b64encode(b"x" * 16_385).decode()}, "UserData has 16385 bytes"),
@@ -48,6 +66,32 @@ def test_a_safe_template_has_nothing_to_be_said_of():
 def test_what_is_unsafe_is_said_with_what_to_change(changes, said):
     [finding] = findings(**changes)
     assert said in finding
+
+
+PUBLIC, PRIVATE, SUBNETS_OWN = (
+    [{"DeviceIndex": 0} | more] for more in ({"AssociatePublicIpAddress": True}, {"AssociatePublicIpAddress": False}, {})
+)
+
+
+@pytest.mark.parametrize(
+    ("subnet", "interfaces", "said"),
+    [
+        ("subnet-public", PUBLIC, ""),
+        ("subnet-public", PRIVATE, "subnet-public leads out through an internet gateway"),
+        ("subnet-public", SUBNETS_OWN, "subnet-public leads out through an internet gateway"),
+        ("subnet-behind-a-nat", PRIVATE, ""),
+        ("subnet-behind-a-nat", PUBLIC, ""),
+        ("subnet-closed", PRIVATE, "subnet-closed has no default route"),
+    ],
+)
+def test_a_subnet_from_which_an_agent_would_reach_nobody_is_said(subnet, interfaces, said):
+    found = findings(subnet=subnet, NetworkInterfaces=interfaces)
+    assert len(found) == bool(said)
+    assert said in "".join(found)
+
+
+def test_an_image_that_ec2_looks_up_at_each_launch_is_not_judged():
+    assert findings(ImageId="resolve:ssm:/ci/image") == []
 
 
 def test_a_template_that_is_not_there_is_said():

@@ -10,7 +10,7 @@ from workbench.world.account import vcpus_of
 from workbench.world.ec2 import Ec2, Ec2Error, Instance
 from workbench.world.faults import Faults
 
-_ZONE = "us-west-2a"
+_ZONE, _VPC = "us-west-2a", "vpc-1"
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
 _LEAST_RESULTS, _MOST_RESULTS = 5, 1000
 
@@ -28,6 +28,8 @@ class Ec2Face:
             match action:
                 case "CreateFleet":
                     return self.ec2.create_fleet(request)
+                case "RunInstances":
+                    return self.ec2.try_instance(request)
                 case "TerminateInstances" | "CreateTags":
                     return self._change(action, request)
                 case _:
@@ -50,6 +52,13 @@ class Ec2Face:
                 return {"InstanceId": request["InstanceId"], "Output": self.ec2.console_of(request["InstanceId"])}
             case "DescribeLaunchTemplates":
                 return {"LaunchTemplates": [self._template(name) for name in sorted(self._named(request))]}
+            case "DescribeLaunchTemplateVersions":
+                return {"LaunchTemplateVersions": [{"LaunchTemplateData": self.ec2.data_of(_template_of(request))}]}
+            case _:
+                return self._tell_of_the_account(action, request)
+
+    def _tell_of_the_account(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
+        match action:
             case "DescribeSubnets":
                 return {"Subnets": [self._subnet(name) for name in _values(request, "subnet-id") if name not in self.ec2.unknown_subnets]}
             case "DescribeInstanceTypeOfferings":
@@ -58,27 +67,42 @@ class Ec2Face:
                 return {"InstanceTypeOfferings": [{"InstanceType": kind, "Location": zone} for kind in kinds for zone in zones]}
             case "DescribeInstanceTypes":
                 kinds = [kind for kind in _values(request, "instance-type") if kind not in self.ec2.withdrawn]
-                return {"InstanceTypes": [{"InstanceType": kind, "VCpuInfo": {"DefaultVCpus": vcpus_of(kind)}} for kind in kinds]}
-            case "DescribeLaunchTemplateVersions":
-                return {"LaunchTemplateVersions": [{"LaunchTemplateData": self.ec2.data_of(_template_of(request))}]}
+                return {"InstanceTypes": [instance_type_json(kind) for kind in kinds]}
+            case "DescribeImages":
+                return {
+                    "Images": [self.ec2.account.images[name] for name in _values(request, "image-id") if name in self.ec2.account.images]
+                }
+            case "DescribeRouteTables":
+                return {"RouteTables": self._route_tables(request)}
             case _:
                 raise Ec2Error("InvalidAction", f"The action {action} is not valid for this web service.")
 
     def _instances(self, request: dict[str, Any]) -> dict[str, Any]:
-        """One page of instances; ``NextToken`` says where the next one begins."""
-        token, most = request.get("NextToken", "0"), int(request.get("MaxResults", _MOST_RESULTS))
-        if not token.isdecimal() or not _LEAST_RESULTS <= most <= _MOST_RESULTS:
+        """One page of instances, as large as EC2 likes where no size is said; ``NextToken`` says where the next one begins."""
+        token, most = request.get("NextToken", "0"), request.get("MaxResults")
+        if not token.isdecimal() or not (most is None or _LEAST_RESULTS <= int(most) <= _MOST_RESULTS):
             raise Ec2Error("InvalidParameterValue", "Invalid value for NextToken or MaxResults")
         self.ec2.check_known(request.get("InstanceIds", []))
         filters = {f["Name"]: list(f["Values"]) for f in request.get("Filters", [])}
         filters |= {"instance-id": list(request["InstanceIds"])} if request.get("InstanceIds") else {}
         instances, first = self.ec2.describe(filters), int(token)
-        end = first + min(most, self.ec2.listing.page)
+        end = first + min(int(most or len(instances) or 1), self.ec2.listing.page)
         answer: dict[str, Any] = {"Reservations": [{"Instances": [instance_json(i) for i in instances[first:end]]}]}
         return answer | ({"NextToken": str(end)} if end < len(instances) else {})
 
     def _subnet(self, name: str) -> dict[str, Any]:
-        return {"SubnetId": name, "AvailabilityZone": self.ec2.zones.get(name, _ZONE)}
+        return {"SubnetId": name, "AvailabilityZone": self.ec2.zones.get(name, _ZONE), "VpcId": _VPC, "MapPublicIpOnLaunch": False}
+
+    def _route_tables(self, request: dict[str, Any]) -> list[dict[str, Any]]:
+        """Those of the subnets asked for, or the main one, which leads to a NAT."""
+        if _values(request, "association.main"):
+            return [_route_table("nat-1", {"Main": True})]
+        asked = set(_values(request, "association.subnet-id"))
+        return [
+            _route_table(target, {"SubnetId": subnet, "Main": False})
+            for subnet, target in self.ec2.account.routes.items()
+            if subnet in asked
+        ]
 
     def _named(self, request: dict[str, Any]) -> set[str]:
         """The templates asked for; of ids all must exist, of names in a filter those count that do."""
@@ -89,8 +113,8 @@ class Ec2Face:
         return self.ec2.templates & {value for wanted in request.get("Filters", []) for value in wanted["Values"]}
 
     def _template(self, name: str) -> dict[str, Any]:
-        version = self.ec2.version_of(name)
-        return {"LaunchTemplateId": name, "LaunchTemplateName": name, "DefaultVersionNumber": version, "LatestVersionNumber": version}
+        default, latest = self.ec2.version_of(name), self.ec2.version_of(name, "$Latest")
+        return {"LaunchTemplateId": name, "LaunchTemplateName": name, "DefaultVersionNumber": default, "LatestVersionNumber": latest}
 
     def query(self, form: Mapping[str, str]) -> tuple[int, bytes]:
         """Answer one call of the query protocol: status and XML."""
@@ -103,6 +127,21 @@ class Ec2Face:
 
 def _values(request: dict[str, Any], name: str) -> list[str]:
     return [value for wanted in request.get("Filters", []) if wanted["Name"] == name for value in wanted["Values"]]
+
+
+def _route_table(target: str, association: dict[str, Any]) -> dict[str, Any]:
+    routes: list[dict[str, Any]] = [{"DestinationCidrBlock": "10.0.0.0/16", "GatewayId": "local", "State": "active"}]
+    if target:
+        kind = "NatGatewayId" if target.startswith("nat-") else "GatewayId"
+        routes.append({"DestinationCidrBlock": "0.0.0.0/0", kind: target, "State": "active"})
+    return {"VpcId": _VPC, "Associations": [association], "Routes": routes}
+
+
+def instance_type_json(kind: str) -> dict[str, Any]:
+    """One instance type in boto3's words: those of Graviton have a "g" behind their number."""
+    arm = "g" in kind.partition(".")[0].lstrip("abcdefghijklmnopqrstuvwxyz")
+    processor = {"SupportedArchitectures": ["arm64" if arm else "x86_64"]}
+    return {"InstanceType": kind, "VCpuInfo": {"DefaultVCpus": vcpus_of(kind)}, "ProcessorInfo": processor}
 
 
 def _template_of(request: dict[str, Any]) -> str:

@@ -70,6 +70,10 @@ class LocalEc2Client:
         """Launch."""
         return self._call("CreateFleet", request)
 
+    def run_instances(self, **request: Any) -> dict[str, Any]:
+        """Launch one, or say whether it could be."""
+        return self._call("RunInstances", request)
+
     def terminate_instances(self, **request: Any) -> dict[str, Any]:
         """Terminate."""
         return self._call("TerminateInstances", request)
@@ -112,12 +116,14 @@ class LocalPages:
     ask: Callable[[dict[str, Any]], dict[str, Any]]
 
     def paginate(self, **request: Any) -> Iterator[dict[str, Any]]:
-        """Ask until no page is left."""
-        page = self.ask(request)
-        yield page
-        while token := page.get("NextToken"):
-            page = self.ask({**request, "NextToken": token})
-            yield page
+        """Page by page, as large as they are asked for."""
+        size = request.pop("PaginationConfig", {}).get("PageSize")
+        request |= {"MaxResults": size} if size else {}
+        while True:
+            yield (page := self.ask(request))
+            if not (token := page.get("NextToken")):
+                return
+            request["NextToken"] = token
 
 
 def _client_error(code: str, message: str, status: int, action: str) -> ClientError:

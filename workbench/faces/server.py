@@ -10,6 +10,7 @@ from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
+from workbench.faces.account_face import iam_answer, lambda_answer
 from workbench.faces.ec2_face import Ec2Face
 from workbench.faces.ec2_wire import error_xml
 from workbench.faces.functions_face import FunctionsFace
@@ -28,7 +29,10 @@ class _Server(ThreadingTCPServer):
 
 
 class FaceServer:
-    """Serves ``/jenkins/<controller>/...``, ``/ec2/``, ``/service-quotas/`` and ``/lambda/`` on loopback. Use as a context manager."""
+    """Serves ``/jenkins/<controller>/...``, ``/ec2/``, ``/lambda/`` and what the doctor asks of other services, on loopback.
+
+    Use as a context manager.
+    """
 
     def __init__(self) -> None:
         """Bind to a free port; serve once entered."""
@@ -75,6 +79,10 @@ class FaceServer:
                 return Response(status, {"Content-Type": "text/xml;charset=UTF-8"}, xml)
             if url.path.startswith("/service-quotas") and self.ec2 is not None:
                 return quotas_answer(self.ec2.ec2, self.ec2.faults)
+            if url.path.startswith("/iam") and self.ec2 is not None:
+                return iam_answer(self.ec2.ec2, self.ec2.faults)
+            if url.path.startswith("/lambda-settings") and self.ec2 is not None:
+                return lambda_answer(self.ec2.ec2, self.ec2.faults)
             _, _, controller, path = (*url.path.split("/", 3), "", "")[:4]
             face = self.jenkins.get(controller)
             if face is None:

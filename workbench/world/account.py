@@ -2,6 +2,7 @@
 
 import base64
 import re
+from dataclasses import dataclass, field
 from typing import Any
 
 # Names as Service Quotas has them: https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html; values for a large CI.
@@ -26,14 +27,36 @@ def vcpus_of(instance_type: str) -> int:
     return int(times or 1) * _VCPUS_A_SIZE.get(size, 1)
 
 
-def safe_template(fleet: str) -> dict[str, Any]:
+ROOT_DEVICES = {"linux": "/dev/xvda", "windows": "/dev/sda1"}
+
+
+def image_of(platform: str, **facts: Any) -> dict[str, Any]:
+    """An image as EC2 tells of it."""
+    windows = {"Platform": "windows"} if platform == "windows" else {}
+    told = {"ImageId": f"ami-{platform}", "State": "available", "Architecture": "x86_64", "RootDeviceName": ROOT_DEVICES[platform]}
+    return told | windows | facts
+
+
+@dataclass(slots=True)
+class Account:
+    """What else is ready for launches, or not."""
+
+    images: dict[str, dict[str, Any]] = field(default_factory=lambda: {f"ami-{name}": image_of(name) for name in ROOT_DEVICES})
+    routes: dict[str, str] = field(default_factory=dict)  # where a subnet's own route table leads; unlisted: the main one, to a NAT
+    refused: dict[str, tuple[str, str]] = field(default_factory=dict)  # code and message of RunInstances, by instance type
+    spot_role: bool = True  # AWSServiceRoleForEC2Spot is there
+    concurrent_executions: int = 1000
+
+
+def safe_template(fleet: str, platform: str = "linux") -> dict[str, Any]:
     """Launch template data as ours are."""
     return {
+        "ImageId": f"ami-{platform}",
         "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
         "InstanceInitiatedShutdownBehavior": "terminate",
         "IamInstanceProfile": {"Arn": "arn:aws:iam::123456789012:instance-profile/agent"},
         "BlockDeviceMappings": [
-            {"DeviceName": "/dev/xvda", "Ebs": {"Encrypted": True}},
+            {"DeviceName": ROOT_DEVICES[platform], "Ebs": {"Encrypted": True}},
             {"DeviceName": "/dev/xvdb", "VirtualName": "ephemeral0"},
         ],
         "NetworkInterfaces": [{"DeviceIndex": 0, "AssociatePublicIpAddress": False}],

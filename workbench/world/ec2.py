@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from workbench.world.account import QUOTAS
+from workbench.world.account import QUOTAS, Account
 from workbench.world.codes import refused
 from workbench.world.listing import Listing
 from workbench.world.physics import CALM, Physics
@@ -87,7 +87,8 @@ class Ec2:
     answers: dict[str, str] = field(default_factory=dict)  # code instead of instances, by instance type/subnet/market
     spot_usd_per_hour: dict[str, float] = field(default_factory=dict)  # as it stands, by instance type/subnet/market; it moves
     forgets_tokens: bool = False  # a request that is repeated is a new one
-    template_versions: dict[str, int] = field(default_factory=dict)  # the default and latest one by name; unlisted: 1
+    template_versions: dict[str, int] = field(default_factory=dict)  # the default one by name; unlisted: 1
+    latest_versions: dict[str, int] = field(default_factory=dict)  # by name; unlisted: the default one
     template_data: dict[str, dict[str, Any]] = field(default_factory=dict)  # what they say, where it matters
     physics: Physics = CALM
     seed: int = 0  # of what comes by physics alone, so that it is the same for everybody
@@ -95,6 +96,7 @@ class Ec2:
     unknown_subnets: set[str] = field(default_factory=set)
     withdrawn: set[str] = field(default_factory=set)  # instance types that cannot be had anywhere
     quotas: dict[str, float] = field(default_factory=lambda: dict(QUOTAS))  # vCPUs that may run at once
+    account: Account = field(default_factory=Account)
     templates: set[str] = field(default_factory=set)  # names of the launch templates that there are
     instances: dict[str, Instance] = field(default_factory=dict)  # all that ever were
     remembered: dict[str, Instance] = field(default_factory=dict)  # those that EC2 still tells of
@@ -119,6 +121,15 @@ class Ec2:
         answer = self._fulfil(request)
         self._tokens[token] = spelled, answer
         return answer
+
+    def try_instance(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Refuse what could not be launched: nobody launches by RunInstances, so that only its dry run is known."""
+        template = request["LaunchTemplate"].get("LaunchTemplateName") or request["LaunchTemplate"]["LaunchTemplateId"]
+        if "SubnetId" in request and self.data_of(template).get("NetworkInterfaces"):
+            raise Ec2Error(
+                "InvalidParameterCombination", "Network interfaces and an instance-level subnet ID may not be specified together"
+            )
+        raise Ec2Error(*(self.refuse or self.account.refused.get(request["InstanceType"], _WOULD_HAVE)))
 
     def describe(self, filters: dict[str, list[str]]) -> list[Instance]:
         """List instances; new ones turn up a little late, tags with them."""
@@ -164,9 +175,21 @@ class Ec2:
             raise Ec2Error("InvalidLaunchTemplateName.NotFoundException", f"The launch template {template} does not exist")
         return self.template_data.get(template, {})
 
-    def version_of(self, template: str) -> int:
-        """The default, and latest, version of a launch template."""
-        return self.template_versions.get(template, 1)
+    def version_of(self, template: str, wanted: str = "$Default") -> int:
+        """A version of a launch template: its default one, its latest one, or the one of that number."""
+        default = self.template_versions.get(template, 1)
+        match wanted:
+            case "$Default":
+                return default
+            case "$Latest":
+                return self.latest_versions.get(template, default)
+            case _:
+                return int(wanted)
+
+    def deploy(self, template: str) -> int:
+        """Change a launch template as CloudFormation does: a new version, and the default stays where it was. Return its number."""
+        self.latest_versions[template] = self.version_of(template, "$Latest") + 1
+        return self.latest_versions[template]
 
     def end(self, instance: Instance) -> None:
         """Let an instance end, whoever wished it."""
@@ -205,8 +228,10 @@ class Ec2:
         tags: list[dict[str, str]] = next((t["Tags"] for t in request["TagSpecifications"] if t["ResourceType"] == "instance"), [])
         launch = next((tag["Value"] for tag in tags if tag["Key"] == LAUNCH_TAG), "")
         self.asked[launch] = max(self.asked.get(launch, 0), wanted)
+        version = self.version_of(template, str(specification.get("Version", "$Default")))
         launched: list[Instance] = []
         errors: list[dict[str, Any]] = []
+        given = {t["Key"]: t["Value"] for t in tags} | {"aws:ec2launchtemplate:version": str(version)}
         overrides = sorted(config["Overrides"], key=lambda override: float(override.get("Priority", 0)))
         self._check_overrides(overrides)
         for override in overrides:
@@ -215,7 +240,7 @@ class Ec2:
             got = 0 if too_dear else min(wanted - len(launched), self._to_be_had(key, wanted))
             if key in self.capacity:
                 self.capacity[key] -= got
-            launched += [self._launch(override, market, template, {t["Key"]: t["Value"] for t in tags}) for _ in range(got)]
+            launched += [self._launch(override, market, template, given) for _ in range(got)]
             if len(launched) < wanted:
                 code = "SpotMaxPriceTooLow" if too_dear else self.answers.get(key, "InsufficientInstanceCapacity")
                 errors.append(refused(override, market, code))
@@ -236,7 +261,7 @@ class Ec2:
             subnet=override.get("SubnetId", ""),
             market=market,
             template=template,
-            tags={**tags, "aws:ec2launchtemplate:version": str(self.version_of(template))},
+            tags=dict(tags),
             launched_at=now,
             visible_at=now + self.lag_seconds,
             profile=profile_arn(AGENT_ROLE),

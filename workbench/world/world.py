@@ -56,7 +56,7 @@ def build_world(fleet: Fleet, *, start_at: float, seed: int, physics: Physics = 
         return physics.boot_seconds(by_template.get(template, 120.0), chance)
 
     ec2 = Ec2(timeline, Random(seed + 1), boot_seconds, templates=set(by_template), physics=physics, seed=seed)  # noqa: S311
-    ec2.template_data = {template: safe_template(fleet.name) for template in by_template}
+    ec2.template_data = {pool.launch_template: safe_template(fleet.name, pool.platform) for pool in fleet.pools.values()}
     controllers = {name: Controller(name, timeline, physics) for name in fleet.controllers}
     return World(fleet, timeline, controllers, ec2, chance, physics)
 

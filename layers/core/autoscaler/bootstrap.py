@@ -111,6 +111,10 @@ def runtime() -> Runtime:
     """Wire everything from the environment (design 6.2); `ConfigError` says in one line what is missing or wrong."""
     settings = load_settings(Path(os.environ.get("FLEET_CONFIG", "/opt/fleet.yaml")))
     fleet = replace(settings.domain(), home=_required("FLEET_HOME"))
+    if (deployed := os.environ.get("FLEET_NAME", fleet.name)) != fleet.name:
+        raise ConfigError(
+            f"environment variable FLEET_NAME ({deployed}): the stack's FleetName must be the fleet file's name ({fleet.name})"
+        )
     state = DynamoState(partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet.name)
     namespace = os.environ.get("METRIC_NAMESPACE", "JenkinsFleet")
     ports = Ports(
@@ -145,7 +149,7 @@ def trust() -> Trust:
 @cache
 def account() -> Account:
     """What the doctor asks of AWS."""
-    return AwsAccount(partial(_client, "ec2"), partial(_client, "service-quotas"), runtime().fleet)
+    return AwsAccount(_client, runtime().fleet)
 
 
 @cache

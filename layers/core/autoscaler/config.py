@@ -124,7 +124,7 @@ class PoolSettings(Tuning):
     controllers: Annotated[list[str], Field(min_length=1)] | None = None
     executors: Annotated[int, Field(ge=1, le=1000)]
     launch_template: Annotated[str, StringConstraints(min_length=1)]
-    launch_template_version: Annotated[str, StringConstraints(pattern=r"^(\$Default|\$Latest|[1-9][0-9]*)$")] = "$Default"
+    launch_template_version: Annotated[str, StringConstraints(pattern=r"^(\$Default|\$Latest|[1-9][0-9]*)$")] | None = None
     instance_types: Annotated[list[Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+\.[a-z0-9-]+$")]], Field(min_length=1)]
     subnets: list[Annotated[str, StringConstraints(min_length=1)]] = []
     platform: Annotated[Platform, Field(strict=False)]
@@ -202,7 +202,7 @@ class FleetSettings(_Settings):
             executors=pool.executors,
             platform=pool.platform,
             launch_template=pool.launch_template,
-            launch_template_version=pool.launch_template_version,
+            launch_template_version=pool.launch_template_version or self._version_of(pool.launch_template),
             offerings=_offerings(name, pool, prices),
             max_agents=pool.max_agents,
             min_agents=pool.min_agents,
@@ -215,6 +215,10 @@ class FleetSettings(_Settings):
             quarantine=pool.quarantine or self.defaults.quarantine or Quarantine.REPLACE,
             **{key: float(value or 0.0) for key, value in tuned.items()},
         )
+
+    def _version_of(self, template: str) -> str:
+        """A template of the stack's own by its latest version: a deployment makes a new one, and never moves the default."""
+        return "$Latest" if template in {f"autoscaler-{platform}-{self.fleet}" for platform in Platform} else "$Default"
 
     def _tuned(self, key: str, pool: PoolSettings) -> float | None:
         for place in (pool, self.defaults):

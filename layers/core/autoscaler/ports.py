@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 from autoscaler.domain.datum import Datum
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.memory import Memory
-from autoscaler.domain.model import NodeSpec
+from autoscaler.domain.model import NodeSpec, Offering
 from autoscaler.domain.numbers import MINUTE_SECONDS
 from autoscaler.domain.plan import Launch
 from autoscaler.domain.quotas import Quota
@@ -115,6 +115,9 @@ class Compute(Protocol):
     def try_launch(self, launch: Launch) -> None:
         """Ask EC2 whether it would let us launch; launches nothing. `LaunchRefusedError` where it would not, `UnansweredError`."""
 
+    def try_instance(self, pool: str, offering: Offering) -> None:
+        """Ask the same of one instance on one offering, its role included, which a fleet's dry run leaves out."""
+
     def terminate(self, instance_id: str) -> None:
         """Terminate one instance; a no-op if it is already gone. `StuckError` where EC2 refuses."""
 
@@ -136,6 +139,12 @@ class Account(Protocol):
 
     def vcpus(self) -> Mapping[str, int]:
         """By instance type of the fleet's pools; without those that EC2 does not know."""
+
+    def has_spot_role(self) -> bool:
+        """Tell whether the account has the role without which EC2 launches no spot instance."""
+
+    def concurrent_executions(self) -> int:
+        """How many executions of functions the account may have at once, in this region."""
 
     def quotas(self) -> tuple[Quota, ...]:
         """The account's limits on running vCPUs in this region."""

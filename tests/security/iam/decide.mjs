@@ -2,6 +2,11 @@
 import { runSimulation } from '@cloud-copilot/iam-simulate'
 
 const account = '123456789012'
+// KMS asks the key's policy first; this is the one of a key that leaves the decision to its account.
+const keyPolicy = {
+  Version: '2012-10-17',
+  Statement: [{ Effect: 'Allow', Principal: { AWS: `arn:aws:iam::${account}:root` }, Action: 'kms:*', Resource: '*' }]
+}
 const chunks = []
 for await (const chunk of process.stdin) chunks.push(chunk)
 
@@ -15,6 +20,7 @@ for (const { policies, action, resource, context } of JSON.parse(Buffer.concat(c
         resource: { resource, accountId: account },
         contextVariables: context
       },
+      resourcePolicy: action.startsWith('kms:') ? keyPolicy : undefined,
       identityPolicies: policies.map((policy, number) => ({ name: `policy-${number}`, policy })),
       serviceControlPolicies: [],
       resourceControlPolicies: []

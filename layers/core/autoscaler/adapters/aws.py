@@ -1,11 +1,13 @@
 """What is alike in every question to AWS: pages, and what an error says."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from autoscaler.errors import TransientError
+
+_VALUES_A_FILTER = 200
 
 
 def pages(client: Any, method: str, request: dict[str, Any]) -> Iterator[Any]:
@@ -17,6 +19,13 @@ def pages(client: Any, method: str, request: dict[str, Any]) -> Iterator[Any]:
         raise TransientError(f"{action}: {code_of(error)}") from error
     except BotoCoreError as error:
         raise TransientError(f"{action} was not answered ({type(error).__name__})") from error
+
+
+def filtered(client: Any, method: str, name: str, values: Sequence[str], **more: str) -> Iterator[Any]:
+    """Pages of what has one of these values; nothing is asked where there are none, and what is unknown fails nothing."""
+    for start in range(0, len(values), _VALUES_A_FILTER):
+        filters = [{"Name": name, "Values": list(values[start : start + _VALUES_A_FILTER])}]
+        yield from pages(client, method, {"Filters": filters, **more})
 
 
 def code_of(error: ClientError) -> str:

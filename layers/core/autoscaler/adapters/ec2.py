@@ -20,7 +20,7 @@ from autoscaler.ports import LaunchAnswer, OfferingError
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
 
-    from autoscaler.domain.model import Fleet
+    from autoscaler.domain.model import Fleet, Pool
     from autoscaler.domain.plan import Launch
 
 FLEET_TAG, POOL_TAG, CONTROLLER_TAG, LAUNCH_TAG, NODE_TAG = (
@@ -31,6 +31,7 @@ _TEMPLATE_VERSION_TAG = "aws:ec2launchtemplate:version"
 _VERSION_NUMBER = {"$Default": "DefaultVersionNumber", "$Latest": "LatestVersionNumber"}
 _CONSOLE_CHARACTERS = 8000  # of the end: why it did not boot stands there
 _LISTED = ["pending", "running", "stopping", "stopped", "shutting-down"]
+_INSTANCES_A_PAGE = 1000  # the most EC2 gives; without it all come in one answer, whose parsing takes 40 KB of memory an instance
 _IDS_A_CALL = 200  # values a filter takes
 _SERVER_ERROR = 500
 
@@ -104,6 +105,8 @@ class Ec2Compute:
         pool = self._fleet.pools[launch.pool]
         tags = {FLEET_TAG: self._fleet.name, POOL_TAG: pool.name, CONTROLLER_TAG: launch.controller, LAUNCH_TAG: intent_id}
         template = "LaunchTemplateId" if pool.launch_template.startswith("lt-") else "LaunchTemplateName"
+        # By its number where it is known: what was decided on is launched, however often the template changes meanwhile.
+        version = launch.template_version or pool.launch_template_version
         spot = launch.market is Market.SPOT
         strategy = {"AllocationStrategy": "capacity-optimized-prioritized" if spot else "prioritized"}
         request = {
@@ -116,7 +119,7 @@ class Ec2Compute:
             "SpotOptions" if spot else "OnDemandOptions": strategy,
             "LaunchTemplateConfigs": [
                 {
-                    "LaunchTemplateSpecification": {template: pool.launch_template, "Version": pool.launch_template_version},
+                    "LaunchTemplateSpecification": {template: pool.launch_template, "Version": version},
                     "Overrides": [_override(offering, place) for place, offering in enumerate(launch.offerings)],
                 }
             ],
@@ -154,6 +157,36 @@ class Ec2Compute:
                 raise _launch_error(error) from error
         except BotoCoreError as error:
             raise UnansweredError(f"CreateFleet was not answered ({type(error).__name__})") from error
+
+    def try_instance(self, pool: str, offering: Offering) -> None:
+        """Ask with the subnet on the request, then on an interface: which of them EC2 takes is the launch template's affair."""
+        request = self._one(self._fleet.pools[pool], offering)
+        placed = [{"SubnetId": offering.subnet}, {"NetworkInterfaces": [{"DeviceIndex": 0, "SubnetId": offering.subnet}]}]
+        for place in placed if offering.subnet else [{}]:
+            try:
+                self._client().run_instances(**request, **place)  # type: ignore[arg-type]
+            except ClientError as error:
+                if code_of(error) == "DryRunOperation":
+                    return
+                if code_of(error) == "InvalidParameterCombination" and place is placed[0]:
+                    continue
+                raise _launch_error(error, "RunInstances") from error
+            except BotoCoreError as error:
+                raise UnansweredError(f"RunInstances was not answered ({type(error).__name__})") from error
+
+    def _one(self, pool: Pool, offering: Offering) -> dict[str, Any]:
+        template = "LaunchTemplateId" if pool.launch_template.startswith("lt-") else "LaunchTemplateName"
+        tags = {FLEET_TAG: self._fleet.name, POOL_TAG: pool.name}
+        spot = {"InstanceMarketOptions": {"MarketType": "spot"}} if offering.market is Market.SPOT else {}
+        return {
+            "DryRun": True,
+            "MinCount": 1,
+            "MaxCount": 1,
+            "InstanceType": offering.instance_type,
+            "LaunchTemplate": {template: pool.launch_template, "Version": pool.launch_template_version},
+            "TagSpecifications": [{"ResourceType": "instance", "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}],
+            **spot,
+        }
 
     def terminate(self, instance_id: str) -> None:
         """Terminate one: in a batch, one wrong id would fail all."""
@@ -199,7 +232,7 @@ class Ec2Compute:
         return {raw[key]: raw for raw in templates for key in ("LaunchTemplateId", "LaunchTemplateName")}
 
     def _describe(self, filters: list[Any]) -> Iterator[Any]:
-        for page in pages(self._client(), "describe_instances", {"Filters": filters}):
+        for page in pages(self._client(), "describe_instances", {"Filters": filters, "PaginationConfig": {"PageSize": _INSTANCES_A_PAGE}}):
             for reservation in page["Reservations"]:
                 yield from reservation.get("Instances", [])
 
@@ -242,10 +275,10 @@ def _offering_error(raw: Any) -> OfferingError:
     return OfferingError(code=raw.get("ErrorCode", "Unknown"), message=raw.get("ErrorMessage", ""), offering_key=key)
 
 
-def _launch_error(error: ClientError) -> TransientError:
+def _launch_error(error: ClientError, action: str = "CreateFleet") -> TransientError:
     code, status = code_of(error), error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code == "IdempotentParameterMismatch":
         return MismatchError("CreateFleet: EC2 knows this token with another request")
     if status >= _SERVER_ERROR and code not in KNOWN_CODES:  # EC2 answers with such a status where machines are short, too
-        return UnansweredError(f"CreateFleet: {code}")
+        return UnansweredError(f"{action}: {code}")
     return LaunchRefusedError(code, str(error.response.get("Error", {}).get("Message", "")))

@@ -2,12 +2,14 @@
 
 import base64
 import binascii
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from autoscaler.adapters.aws import code_of
+from autoscaler.adapters.images import Images, image_findings, read_images
+from autoscaler.adapters.routes import Way, read_ways, route_findings
 from autoscaler.domain.model import Fleet, Pool
 from autoscaler.errors import ConfigError, TransientError
 
@@ -16,7 +18,15 @@ USER_DATA_BYTES = 16 * 1024  # what EC2 takes, before base64
 
 def check_templates(fleet: Fleet, client: Any) -> dict[str, list[str]]:
     """Findings by pool, each a line that says what to change; ``client``: boto3's of EC2. `ConfigError` without a way to AWS."""
-    return {pool.name: list(_findings(fleet, _data(client, pool))) for pool in fleet.pools.values()}
+    told = {pool.name: _data(client, pool) for pool in fleet.pools.values()}
+    offerings = [offering for pool in fleet.pools.values() for offering in pool.offerings]
+    ids = {data["ImageId"] for data in told.values() if data and data.get("ImageId", "").startswith("ami-")}
+    try:
+        images = read_images(client, ids, {offering.instance_type for offering in offerings})
+        ways = read_ways(client, {offering.subnet for offering in offerings} - {""})
+    except BotoCoreError as error:
+        raise ConfigError(f"AWS cannot be asked: {error}") from error
+    return {name: list(_findings(fleet, fleet.pools[name], data, images, ways)) for name, data in told.items()}
 
 
 def _data(client: Any, pool: Pool) -> dict[str, Any] | None:
@@ -35,7 +45,7 @@ def _data(client: Any, pool: Pool) -> dict[str, Any] | None:
     return versions[0]["LaunchTemplateData"] if versions else None
 
 
-def _findings(fleet: Fleet, data: dict[str, Any] | None) -> Iterator[str]:
+def _findings(fleet: Fleet, pool: Pool, data: dict[str, Any] | None, images: Images, ways: Mapping[str, Way]) -> Iterator[str]:
     if data is None:
         yield "there is no such launch template, or not that version of it"
         return
@@ -55,6 +65,8 @@ def _findings(fleet: Fleet, data: dict[str, Any] | None) -> Iterator[str]:
     yield from _storage(fleet, data)
     yield from _network(data)
     yield from _user_data(data)
+    yield from image_findings(pool, data, images)
+    yield from route_findings(pool, data, ways)
 
 
 def _storage(fleet: Fleet, data: dict[str, Any]) -> Iterator[str]:
@@ -68,8 +80,6 @@ def _storage(fleet: Fleet, data: dict[str, Any]) -> Iterator[str]:
 
 def _network(data: dict[str, Any]) -> Iterator[str]:
     for interface in data.get("NetworkInterfaces", []):
-        if interface.get("AssociatePublicIpAddress"):
-            yield "NetworkInterfaces.AssociatePublicIpAddress must be false"
         if interface.get("SubnetId"):
             yield "NetworkInterfaces.SubnetId must not be set: the fleet file's subnets decide"
 

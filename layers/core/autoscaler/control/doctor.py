@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from autoscaler.control.observe import observe
 from autoscaler.control.passes import Turn
 from autoscaler.domain.cordons import drops_handed_builds
-from autoscaler.domain.model import Fleet, NodeSpec, Pool
+from autoscaler.domain.model import Fleet, Market, NodeSpec, Pool
 from autoscaler.domain.plan import Launch
 from autoscaler.domain.quotas import Need, needs
 from autoscaler.domain.reasons import Reason
@@ -18,6 +18,11 @@ _LATE_SECONDS = 180.0
 _LAUNCH = "ec2:CreateFleet (a dry run)"
 _CONFIGURE = "Agent/Configure (labels before a cordon)"
 _WITHOUT_CONFIGURE = "a build that is handed over in the instant of a cordon may be lost: grant it, or upgrade Jenkins to 2.528.1"
+_INSTANCE = "ec2:RunInstances, iam:PassRole (dry runs)"
+_LAUNCH_TEMPLATES = "ec2:DescribeLaunchTemplateVersions, DescribeImages, DescribeInstanceTypes, DescribeSubnets, DescribeRouteTables"
+_SPOT_COMMAND = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
+# Three scheduled functions, one that a person waits for, and agents that register a few at a time.
+_EXECUTIONS_WANTED = 50
 _CREATE, _CORDON, _UNCORDON = "Agent/Create", "Agent/Disconnect (cordon)", "Agent/Connect (uncordon)"
 
 
@@ -57,7 +62,7 @@ def examine_launches(compute: Compute, fleet: Fleet) -> list[Finding]:
     found: list[Finding] = []
     for pool in fleet.pools.values():
         try:
-            found.append(_launch(compute, pool))
+            found += _launches(compute, pool)
         except UnansweredError as error:
             return [*found, Finding(about=pool.name, what=_LAUNCH, fine=False, detail=f"{error}; the other pools were not tried")]
     return found
@@ -121,9 +126,11 @@ def _create(controller: Controller, spec: NodeSpec) -> None:
 def _account(account: Account, fleet: Fleet) -> Iterator[Finding]:
     """What only AWS knows, question by question: the others are asked, too, where one is not answered."""
     asked: tuple[tuple[str, Callable[[], Iterable[Finding]]], ...] = (
-        ("ec2:DescribeLaunchTemplateVersions", lambda: _templates(account, fleet)),
+        (_LAUNCH_TEMPLATES, lambda: _templates(account, fleet)),
         ("ec2:DescribeSubnets, ec2:DescribeInstanceTypeOfferings", lambda: _offerings(account, fleet)),
         ("ec2:DescribeInstanceTypes, servicequotas:ListServiceQuotas", lambda: _quotas(account, fleet)),
+        ("iam:GetRole", lambda: _spot_role(account, fleet)),
+        ("lambda:GetAccountSettings", lambda: _executions(account)),
     )
     for question, ask in asked:
         try:
@@ -134,7 +141,7 @@ def _account(account: Account, fleet: Fleet) -> Iterator[Finding]:
 
 def _templates(account: Account, fleet: Fleet) -> Iterable[Finding]:
     unsafe = account.unsafe_templates()
-    return [_by_pool(pool.name, "launch template, user data", unsafe.get(pool.name, ())) for pool in fleet.pools.values()]
+    return [_by_pool(pool.name, "launch template, image, way out", unsafe.get(pool.name, ())) for pool in fleet.pools.values()]
 
 
 def _offerings(account: Account, fleet: Fleet) -> Iterable[Finding]:
@@ -155,8 +162,45 @@ def _quota(need: Need) -> Finding:
     return Finding(about="aws", what=need.quota.name, fine=need.fits, detail=detail)
 
 
-def _launch(compute: Compute, pool: Pool) -> Finding:
-    market = pool.offerings[0].market
+def _spot_role(account: Account, fleet: Fleet) -> Iterator[Finding]:
+    """EC2 makes the role at a console's first spot request, and for an API's first one only where the caller may."""
+    if any(offering.market is Market.SPOT for pool in fleet.pools.values() for offering in pool.offerings):
+        there = account.has_spot_role()
+        detail = "" if there else f"without it no spot instance is launched; once in an account: {_SPOT_COMMAND}"
+        yield Finding(about="aws", what="role AWSServiceRoleForEC2Spot", fine=there, detail=detail)
+
+
+def _executions(account: Account) -> Iterator[Finding]:
+    limit = account.concurrent_executions()
+    fine = limit >= _EXECUTIONS_WANTED
+    detail = (
+        f"{limit} at once in the whole account"
+        if fine
+        else f"{limit} at once in the whole account: bursts of agents register slowly; ask for more"
+    )
+    yield Finding(about="aws", what="Lambda's concurrent executions", fine=fine, detail=detail)
+
+
+def _instances(compute: Compute, pool: Pool) -> Finding:
+    """Ask for one instance of every offering: only that tries the role that is passed, and what each type and subnet allows."""
+    refused: dict[str, list[str]] = {}
+    for offering in pool.offerings:
+        try:
+            compute.try_instance(pool.name, offering)
+        except LaunchRefusedError as error:
+            refused.setdefault(str(error), []).append(offering.key)
+    detail = "; ".join(f"{', '.join(keys)}: {error}" for error, keys in refused.items())
+    return Finding(about=pool.name, what=_INSTANCE, fine=not refused, detail=detail or f"{len(pool.offerings)} offerings")
+
+
+def _launches(compute: Compute, pool: Pool) -> Iterator[Finding]:
+    """Try each market of a pool as passes ask for it, then each offering alone."""
+    for market in dict.fromkeys(offering.market for offering in pool.offerings):
+        yield _launch(compute, pool, market)
+    yield _instances(compute, pool)
+
+
+def _launch(compute: Compute, pool: Pool, market: Market) -> Finding:
     offerings = tuple(offering for offering in pool.offerings if offering.market is market)
     one = Launch(
         controller=pool.controllers[0],

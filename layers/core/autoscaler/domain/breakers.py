@@ -1,6 +1,6 @@
 """Breakers: a pool whose agents do not boot is paused, longer each time, then tried with one agent until one connects."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from autoscaler.domain.agents import Agent, Phase
@@ -24,24 +24,50 @@ def note_connected(memory: Memory, agents: Iterable[Agent]) -> Memory:
     )
 
 
-def failed_boots(memory: Memory, records: Iterable[Record], decided: Iterable[Step | Held]) -> tuple[BootFailure, ...]:
-    """Name the boots that this pass gives up or finds ended, each once."""
+def forget_other_versions(memory: Memory, current: Mapping[str, str]) -> Memory:
+    """Close the breakers of pools that launch another template version now: boots of the old one say nothing of it."""
+    breakers = {
+        pool: replace(breaker, failures=0, until_at=0.0, version=current[pool])
+        if _is_of_another(breaker, current.get(pool, ""))
+        else breaker
+        for pool, breaker in memory.breakers.items()
+    }
+    return replace(memory, breakers=breakers)
+
+
+def failed_boots(
+    memory: Memory, records: Iterable[Record], versions: Mapping[str, str], decided: Iterable[Step | Held]
+) -> tuple[BootFailure, ...]:
+    """Name the boots that this pass gives up or finds ended, each once; ``versions``: of their launch template, by instance."""
     by_id = {record.instance_id: record for record in records}
     by_node = {(record.controller, record.node): record for record in by_id.values()}
     counted = {instance_id for breaker in memory.breakers.values() for instance_id in breaker.failed}
     failed = {record.instance_id: record for record in _failed(by_id, by_node, decided, memory.connected)}
     return tuple(
-        BootFailure(controller=record.controller, pool=record.pool, instance_id=record.instance_id, why=record.trouble)
+        BootFailure(
+            controller=record.controller,
+            pool=record.pool,
+            instance_id=record.instance_id,
+            why=record.trouble,
+            version=versions.get(record.instance_id, ""),
+        )
         for record in failed.values()
         if record.instance_id not in counted
     )
 
 
-def note_failed(memory: Memory, failures: Iterable[BootFailure], now: float) -> Memory:
-    """Count boots that failed, and open the breaker at the third in a row, and at each that follows."""
+def note_failed(memory: Memory, failures: Iterable[BootFailure], versions: Mapping[str, str], now: float) -> Memory:
+    """Count boots that failed, and open the breaker at the third in a row, and at each that follows.
+
+    ``versions``: the launch template version of each pool now. A boot of another one is noted, and counts for nothing.
+    """
     breakers = dict(memory.breakers)
     for failure in failures:
-        known = breakers.get(failure.pool, Breaker(failures=0))
+        current = versions.get(failure.pool, "")
+        known = breakers.get(failure.pool, Breaker(failures=0, version=current))
+        if failure.version and current and failure.version != current:
+            breakers[failure.pool] = replace(known, failed=(*known.failed, failure.instance_id)[-FAILED_BOOTS_KEPT:])
+            continue
         count = known.failures + 1
         pause = min(BREAKER_SECONDS * 2.0 ** (count - BREAKER_FAILURES), BREAKER_AT_MOST_SECONDS)
         breakers[failure.pool] = Breaker(
@@ -49,6 +75,7 @@ def note_failed(memory: Memory, failures: Iterable[BootFailure], now: float) -> 
             until_at=now + pause if count >= BREAKER_FAILURES else 0.0,
             failed=(*known.failed, failure.instance_id)[-FAILED_BOOTS_KEPT:],
             why=failure.why,
+            version=current or known.version,
         )
     return replace(memory, breakers=breakers)
 
@@ -56,6 +83,10 @@ def note_failed(memory: Memory, failures: Iterable[BootFailure], now: float) -> 
 def is_tripped(breaker: Breaker | None) -> bool:
     """Tell whether a pool's boots failed so often in a row that it is not to be trusted with more than one."""
     return breaker is not None and breaker.failures >= BREAKER_FAILURES
+
+
+def _is_of_another(breaker: Breaker, current: str) -> bool:
+    return bool(breaker.version and current and breaker.version != current)
 
 
 def _never_was_one(record: Record) -> bool:

@@ -92,7 +92,7 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
     decided += giveup.repairs(situation, seen)
     decided += giveup.unfinished(situation, seen)
     decided = list(at_a_pace(memory, _thawed(situation, decided), situation.now))
-    failures = failed_boots(memory, snapshot.records, decided)
+    failures = failed_boots(memory, snapshot.records, situation.versions, decided)
     return replace(_plan(situation, decided, remember(memory, situation, decided, failures)), boot_failures=failures)
 
 

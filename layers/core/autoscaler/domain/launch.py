@@ -193,6 +193,7 @@ class LaunchWalk:
                     offerings=order.offerings,
                     keep_until=keep_until,
                     intent_id=intent_id,
+                    template_version=self._pools[name].template_version,
                     reason=order.reason,
                     detail=order.detail,
                 )

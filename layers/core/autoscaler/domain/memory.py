@@ -99,6 +99,7 @@ class Breaker:
     until_at: float = 0.0
     failed: tuple[str, ...] = ()  # the latest of them, by instance id: each counts once
     why: str = ""  # what kept the last one from becoming an agent, where Jenkins said so
+    version: str = ""  # of the launch template that did not boot; "" where EC2 did not say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,8 @@ def _allowed(situation: Situation, pool: str, mine: list[Agent]) -> int:
     if is_canary(situation, pool):
         # One makes room for the first agent of the new version; the others stay until that one has connected.
         under_way = any(_makes_room(agent) or agent.record.instance_id not in situation.memory.connected for agent in mine)
-        return 0 if under_way or pool in situation.memory.breakers else 1
+        breaker = situation.memory.breakers.get(pool)
+        return 0 if under_way or (breaker and breaker.failures) else 1
     return left_this_hour(situation, MarkClass.OUTDATED, pool, len(mine))
 
 

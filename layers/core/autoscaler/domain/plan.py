@@ -31,6 +31,7 @@ class Launch:
     offerings: tuple[Offering, ...]
     keep_until: float
     intent_id: str | None  # given: made from a person's request id, so that the same request launches once
+    template_version: str = ""  # as this pass saw it: what is launched is what was decided on; "": as the fleet file says
     reason: Reason
     detail: str
 
@@ -170,6 +171,7 @@ class BootFailure:
     pool: str
     instance_id: str
     why: str = ""
+    version: str = ""  # of its launch template; "" where EC2 does not say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

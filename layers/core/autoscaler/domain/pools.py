@@ -28,6 +28,7 @@ class PoolView:
     standing: Standing
     now: float
     look_every_seconds: float
+    template_version: str = ""  # that would be launched now; "" where EC2 does not say
 
     @property
     def key(self) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from autoscaler.domain.situation import Situation
 
 def remember(memory: Memory, situation: Situation, decided: list[Step | Held], failures: Iterable[BootFailure]) -> Memory:
     """Note everything that follows from what ``scale_down`` decided."""
-    memory = note_failed(memory, failures, situation.now)
+    memory = note_failed(memory, failures, situation.snapshot.template_versions, situation.now)
     memory = note_taken(memory, decided, situation.now)
     memory = note_kept(memory, situation, decided)
     memory = note_owed(memory, situation, decided)

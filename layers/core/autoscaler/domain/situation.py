@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from autoscaler.domain.agents import Agent, Phase, join_agents
-from autoscaler.domain.breakers import note_connected
+from autoscaler.domain.breakers import forget_other_versions, note_connected
 from autoscaler.domain.demand import Demand, note_unhelped, pins_of_begun, read_demand, starved_by_pool
 from autoscaler.domain.failing import still_failing
 from autoscaler.domain.foresight import Foreseen, foresee
@@ -141,7 +141,7 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
         missing=missing,
         proven={**memory.proven, **_proven(snapshot, agents, versions)},
     )
-    memory = note_connected(memory, agents)
+    memory = note_connected(forget_other_versions(memory, snapshot.template_versions), agents)
     if _stops(fleet, memory, now):
         demands = {name: _only_begun(demand, snapshot.controllers[name], memory, now) for name, demand in demands.items()}
     by_key: dict[tuple[str, str], list[Agent]] = {}
@@ -156,6 +156,7 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
             standing=standing,
             now=now,
             look_every_seconds=snapshot.look_every_seconds,
+            template_version=snapshot.template_versions.get(pool.name, ""),
         )
         for view in snapshot.controllers.values()
         for pool in fleet.pools_of(view.name)

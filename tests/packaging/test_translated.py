@@ -1,0 +1,138 @@
+"""What a deployment makes of template.yaml, after SAM's own translator, over what its parameters may be."""
+
+import json
+import re
+
+import pytest
+
+from autoscaler.config import check
+from packaging_root import ROOT
+from support.translated import outputs, stack, translated
+from workbench.template import read_template
+
+SCHEDULED = ("PublishMetricsFunction", "ScaleUpFunction", "ScaleDownFunction")
+
+
+def kinds(made, kind):
+    return {name: resource["Properties"] for name, resource in made.items() if resource["Type"] == kind}
+
+
+@pytest.mark.parametrize("state", ["ENABLED", "DISABLED"])
+def test_the_schedules_are_what_schedule_state_says_and_announcements_go_on(state):
+    rules = kinds(stack(ScheduleState=state), "AWS::Events::Rule")
+    scheduled = {name: rule["State"] for name, rule in rules.items() if "ScheduleExpression" in rule}
+    assert scheduled == {f"{function}EveryMinute": state for function in SCHEDULED}
+    announced = [rule.get("State", "ENABLED") for rule in rules.values() if "EventPattern" in rule]
+    assert announced == ["ENABLED", "ENABLED"]
+
+
+@pytest.mark.parametrize("state", ["ENABLED", "DISABLED"])
+def test_schedules_stopped_on_purpose_are_not_missed_and_failures_still_ring(state):
+    alarms = kinds(stack(ScheduleState=state), "AWS::CloudWatch::Alarm")
+    silent = {name: alarm["TreatMissingData"] for name, alarm in alarms.items() if name.endswith("SilentAlarm")}
+    missing = {"ENABLED": "breaching", "DISABLED": "notBreaching"}[state]
+    assert silent == {f"{function.removesuffix('Function')}SilentAlarm": missing for function in SCHEDULED}
+    [down] = [alarm for name, alarm in kinds(stack(ScheduleState=state), "AWS::CloudWatch::CompositeAlarm").items() if "Down" in name]
+    assert down.get("ActionsEnabled", True) is True
+    assert "FunctionErrorsAlarm" in down["AlarmRule"]
+
+
+def launch_templates(**parameters):
+    return kinds(stack(**parameters), "AWS::EC2::LaunchTemplate")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "changed"),
+    [
+        ("AgentBootTimeoutSeconds", "1200", {"LinuxAgents", "WindowsAgents"}),
+        ("AgentSecurityGroupIds", "sg-0aa,sg-0bb", {"LinuxAgents", "WindowsAgents"}),
+        ("AgentPublicIp", "true", {"LinuxAgents", "WindowsAgents"}),
+        ("JavaVersion", "25", {"LinuxAgents", "WindowsAgents"}),
+        ("VolumeKmsKeyArn", "arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d", {"LinuxAgents", "WindowsAgents"}),
+        ("LinuxImageParameter", "ami-00000000000000001", {"LinuxAgents"}),
+        ("LinuxRootDevice", "/dev/sda1", {"LinuxAgents"}),
+        ("LinuxVolumeGiB", "200", {"LinuxAgents"}),
+        ("WindowsRootDevice", "/dev/xvda", {"WindowsAgents"}),
+        ("WindowsVolumeGiB", "300", {"WindowsAgents"}),
+    ],
+)
+def test_an_update_of_a_parameter_changes_the_template_in_place_and_pools_launch_its_newest_version(parameter, value, changed):
+    """A change of its data makes CloudFormation add a version; the default one stays the first for ever."""
+    before, after = launch_templates(), launch_templates(**{parameter: value})
+    assert {name for name in before if before[name]["LaunchTemplateData"] != after[name]["LaunchTemplateData"]} == changed
+    assert [template["LaunchTemplateName"] for template in before.values()] == [t["LaunchTemplateName"] for t in after.values()]
+    pool = {"executors": 1, "instance_types": ["m6i.xlarge"], "platform": "linux", "max_agents": 1, "usd_per_hour": 1.0}
+    pools = {name: pool | {"launch_template": template["LaunchTemplateName"]} for name, template in after.items()}
+    limits = {"max_agents": 1, "max_launches_per_hour": 1, "max_usd_per_hour": 1.0, "max_usd_per_month": 1.0}
+    raw = {"fleet": "mxnet-ci", "limits": limits, "controllers": {"main": {"url": "https://jenkins.example.org/"}}, "pools": pools}
+    assert {p.launch_template_version for p in check(raw, "fleet.yaml").domain().pools.values()} == {"$Latest"}
+
+
+@pytest.mark.parametrize(("parameter", "public"), [("true", True), ("false", False)])
+def test_agents_have_a_public_address_where_their_subnets_need_one(parameter, public):
+    for template in launch_templates(AgentPublicIp=parameter).values():
+        [interface] = template["LaunchTemplateData"]["NetworkInterfaces"]
+        assert interface["AssociatePublicIpAddress"] is public
+
+
+def test_the_root_volume_is_the_images_and_encrypted_with_the_key_that_is_given():
+    key = "arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d"
+    plain, keyed = (launch_templates(LinuxRootDevice="/dev/sda1", VolumeKmsKeyArn=value) for value in ("", key))
+    [volume], [with_key] = (made["LinuxAgents"]["LaunchTemplateData"]["BlockDeviceMappings"] for made in (plain, keyed))
+    assert volume == {
+        "DeviceName": "/dev/sda1",
+        "Ebs": {"VolumeSize": 100, "VolumeType": "gp3", "Encrypted": True, "DeleteOnTermination": True},
+    }
+    assert with_key["Ebs"] == volume["Ebs"] | {"KmsKeyId": key}
+
+
+def test_the_same_fleet_can_be_deployed_in_two_regions():
+    """Names of roles, instance profiles and policies are the account's, not the region's."""
+    iam = {name: r["Properties"] for name, r in stack().items() if r["Type"].startswith("AWS::IAM::")}
+    named = {name for name, facts in iam.items() if {"InstanceProfileName", "ManagedPolicyName", "UserName", "GroupName"} & facts.keys()}
+    roles = {name for name, facts in kinds(stack(), "AWS::IAM::Role").items() if "RoleName" in facts}
+    assert named | roles == set()
+
+
+@pytest.mark.parametrize(
+    ("partition", "console"),
+    [("aws", "console.aws.amazon.com"), ("aws-cn", "console.amazonaws.cn"), ("aws-us-gov", "console.amazonaws-us-gov.com")],
+)
+def test_each_partition_has_a_console_and_arns_of_its_own(partition, console):
+    assert outputs(partition)["DashboardUrl"].startswith(f"https://{console}/cloudwatch/")
+    foreign = {"aws", "aws-cn", "aws-us-gov"} - {partition}
+    written = json.dumps({name: r for name, r in stack(partition).items() if not name.endswith("FunctionRole")})
+    assert [arn for other in foreign for arn in re.findall(rf"arn:{other}:[^\"]*", written)] == []
+
+
+SOURCE = read_template(ROOT / "template.yaml")
+OTHER_VALUES = {
+    "String": "x",
+    "Number": "7",
+    "CommaDelimitedList": "a-1,b-2",
+    "AWS::SSM::Parameter::Value<AWS::EC2::Image::Id>": "ami-00000000000000001",
+}
+
+ONLY_WITH = {
+    "VpcSecurityGroupIds": {"VpcSubnetIds": "subnet-1"},
+    "ControllerCpuAlarmPercent": {"ControllerInstanceId": "i-1"},
+    "ControllerNetworkAlarmBytes": {"ControllerInstanceId": "i-1"},
+}
+
+
+def values_of(name):
+    facts = SOURCE["Parameters"][name]
+    return [str(value) for value in facts.get("AllowedValues", [OTHER_VALUES[facts["Type"]]])]
+
+
+@pytest.mark.parametrize(("parameter", "value"), [(name, value) for name in SOURCE["Parameters"] for value in values_of(name)])
+def test_whatever_a_parameter_is_it_reaches_what_is_made_and_nothing_refers_to_what_is_not(parameter, value):
+    """A parameter that changes nothing is one that a deployment ignores; a reference to what a condition left out fails it."""
+    beside = ONLY_WITH.get(parameter, {})
+    made = stack(**beside, **{parameter: value})
+    changes = made != stack(**beside)
+    assert changes or str(SOURCE["Parameters"][parameter].get("Default")) == value
+    left_out = translated()["Resources"].keys() - made.keys()
+    written = json.dumps(made)
+    assert {name for name in left_out if f'"{name}"' in written or f"${{{name}" in written} == set()
+    assert [name for name in SOURCE["Parameters"] if f'{{"Ref": "{name}"}}' in written or f"${{{name}}}" in written] == []
