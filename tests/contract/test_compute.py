@@ -147,12 +147,12 @@ def test_instances_are_listed_in_pages_as_large_as_ec2_gives(here, monkeypatch):
         return call(action, request)
 
     monkeypatch.setattr(type(here.ec2_face), "call", lambda _face, action, request: noting(action, request))
-    send(here, 5)
-    assert len(here.compute.instances()) == 5
+    send(here, 12)
+    assert len(here.compute.instances()) == 12
     assert asked == [1000]
-    monkeypatch.setattr(ec2, "_INSTANCES_A_PAGE", 2)
-    assert len({instance.id for instance in here.compute.instances()}) == 5
-    assert asked == [1000, 2, 2, 2]
+    monkeypatch.setattr(ec2, "_INSTANCES_A_PAGE", 5)
+    assert len({instance.id for instance in here.compute.instances()}) == 12
+    assert asked == [1000, 5, 5, 5]
 
 
 def test_an_instance_is_tried_on_one_offering_with_the_subnet_where_the_template_takes_it(here):

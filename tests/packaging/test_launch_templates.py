@@ -156,7 +156,7 @@ def test_windows_builds_run_as_a_user_who_is_no_administrator_and_owns_nothing_t
     assert "-User $buildUser -Password $password -RunLevel Limited" in script
     assert "& $settings.Java" not in script
     assert re.findall(r"S-1-5-32-5\d\d", script) == ["S-1-5-32-544", "S-1-5-32-545", "S-1-5-32-559"]
-    assert installer.index("icacls 'C:\\autoscaler' /inheritance:r") < installer.index("Set-Content")
+    assert installer.index("icacls 'C:\\autoscaler' /inheritance:r") < installer.index("\nSave-Settings 'java'")
 
 
 @pytest.mark.parametrize("script", ["agent/linux/autoscaler-agent", "agent/windows/autoscaler-agent.ps1"])

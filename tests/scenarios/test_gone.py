@@ -120,3 +120,21 @@ def test_a_stack_of_the_same_name_in_another_account_leaves_our_nodes_alone():
         ours.minutes(1)
     assert [result.step for report in theirs.reports for result in report.results if isinstance(result.step, DeleteNode)] == []
     assert build.ended is None
+
+
+def test_a_pipeline_that_holds_the_node_of_a_forgotten_machine_ends_after_a_day():
+    """Jenkins keeps it on its executor until the node is deleted, and EC2 will never say more than that it knows no such instance."""
+    day = Day(in_memory(a_pool("cpu", idle_seconds=300.0))).minutes(2)
+    [build] = day.queue(1, seconds=7200.0, kind=Kind.PIPELINE)
+    day.minutes(8)
+    [instance] = day.world.alive()
+    instance.interrupted = True
+    day.world.ec2.announce = lambda _instance, _what: None
+    day.world.ec2.end(instance)
+    instance.visible_at = inf
+    day.minutes(6 * 60)
+    assert build.node in day.nodes()
+    day.minutes(19 * 60)
+    assert day.nodes() == []
+    assert build.ended is Ended.KILLED
+    assert not day.fleet.state.records

@@ -3,6 +3,8 @@
 import pytest
 
 from autoscaler.control import nodes
+from autoscaler.domain.plan import DeleteNode
+from autoscaler.domain.reasons import Reason
 from autoscaler.domain.snapshot import InstanceState
 from scenarios.conftest import MARK, NODE
 from support.builders import a_mark
@@ -10,6 +12,13 @@ from support.builders import a_mark
 
 def why_not(here, mark=MARK):
     return nodes.may_terminate(here.controller, NODE, mark)
+
+
+def may_delete(here, fate, **facts):
+    step = DeleteNode(
+        controller="main", pool="cpu", node=NODE, instance_id="i-1", fate=fate, reason=Reason.INSTANCE_GONE, detail="", **facts
+    )
+    return nodes.may_delete(here.controller, step)
 
 
 def test_marked_by_us_offline_and_idle_it_may_go(here):
@@ -47,7 +56,7 @@ def test_a_node_that_is_not_there_keeps_nothing(here):
 @pytest.mark.parametrize("fate", [InstanceState.TERMINATED, InstanceState.NOT_FOUND])
 def test_a_node_that_is_connected_is_not_deleted_whatever_ec2_says(here, fate):
     here.jenkins.toggle(NODE, "", "anna")
-    assert nodes.may_delete(here.controller, NODE, fate) == "its node is connected"
+    assert may_delete(here, fate) == "its node is connected"
 
 
 def test_what_ec2_merely_does_not_know_any_more_may_still_build(here):
@@ -55,5 +64,6 @@ def test_what_ec2_merely_does_not_know_any_more_may_still_build(here):
     here.jenkins.submit("job", "cpu", 600.0)
     here.jenkins.schedule()
     here.controller.set_offline(NODE, MARK.text)
-    assert nodes.may_delete(here.controller, NODE, InstanceState.NOT_FOUND) == "a build is on it"
-    assert nodes.may_delete(here.controller, NODE, InstanceState.TERMINATED) is None
+    assert may_delete(here, InstanceState.NOT_FOUND) == "a build is on it"
+    assert may_delete(here, InstanceState.NOT_FOUND, though_busy=True) is None
+    assert may_delete(here, InstanceState.TERMINATED) is None

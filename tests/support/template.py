@@ -18,6 +18,7 @@ GIVEN = {
     "RegisterAgentFunction.Arn": "arn:aws:lambda:us-west-2:123456789012:function:register",
     "AgentBootTimeoutSeconds": "900",
     "JavaVersion": "21",
+    "BlockInstanceMetadata": "yes",
     "RegisterAgentFunctionUrl.FunctionUrl": "https://abcdefghijklmnopqrstuvwxyz012345.lambda-url.us-west-2.on.aws/",
 }
 

@@ -228,7 +228,7 @@ class _Hand:
         fate = self._ports.compute.fate(step.instance_id)
         if fate is not step.fate:
             return Result(step=step, outcome=Outcome.SKIPPED, detail=f"its instance is {fate}")
-        keep = nodes.may_delete(self._controllers[step.controller], step.node, step.fate)
+        keep = nodes.may_delete(self._controllers[step.controller], step)
         if keep:
             return Result(step=step, outcome=Outcome.SKIPPED, detail=keep)
         record = self._records.get(step.instance_id)

@@ -6,7 +6,7 @@ mark a person's, and a build alive.
 
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.marks import Mark, read_mark
-from autoscaler.domain.plan import CancelItem, Cordon, CreateBeacon, FreeSlot, Uncordon
+from autoscaler.domain.plan import CancelItem, Cordon, CreateBeacon, DeleteNode, FreeSlot, Uncordon
 from autoscaler.domain.snapshot import InstanceState, Node, OfflineCause
 from autoscaler.errors import ConflictError
 from autoscaler.ports import Controller
@@ -77,18 +77,19 @@ def may_terminate(controller: Controller, node_name: str, mark: Mark | None) -> 
     return None
 
 
-def may_delete(controller: Controller, node_name: str, fate: InstanceState) -> str | None:
+def may_delete(controller: Controller, step: DeleteNode) -> str | None:
     """Say why a node must be kept though its instance is gone; None when it may go.
 
     What EC2 says has terminated takes its builds with it: Jenkins ends them once their node is deleted. What EC2 merely does not
-    know any more may still run them.
+    know any more may still run them, for as long as that is to be believed.
     """
-    node = controller.node(node_name)
+    node = controller.node(step.node)
     if node is None:
         return None
     if not node.offline:
         return "its node is connected"
-    if fate is not InstanceState.TERMINATED and (not node.idle or node.builds):
+    may_run = step.fate is not InstanceState.TERMINATED and not step.though_busy
+    if may_run and (not node.idle or node.builds):
         return "a build is on it"
     return None
 

@@ -70,16 +70,24 @@ class Agent:
 _GONE = (InstanceState.TERMINATED, InstanceState.NOT_FOUND)
 
 
-def join_agents(snapshot: Snapshot, fleet: Fleet, forgotten: Collection[str] = ()) -> tuple[Agent, ...]:
+def join_agents(
+    snapshot: Snapshot, fleet: Fleet, forgotten: Collection[str] = (), forgotten_for_a_day: Collection[str] = ()
+) -> tuple[Agent, ...]:
     """Join every record that is not closed with what Jenkins and EC2 show of it; unknown pools are left out.
 
-    ``forgotten``: instances that EC2 knew once and does not know any more.
+    ``forgotten``: instances that EC2 knew once and does not know any more; those ``forgotten_for_a_day`` though a build seems to run there.
     """
     nodes = {(view.name, node.name): node for view in snapshot.controllers.values() for node in view.nodes}
-    return tuple(_join(snapshot, fleet, nodes, forgotten))
+    return tuple(_join(snapshot, fleet, nodes, forgotten, forgotten_for_a_day))
 
 
-def _join(snapshot: Snapshot, fleet: Fleet, nodes: dict[tuple[str, str], Node], forgotten: Collection[str]) -> Iterator[Agent]:
+def _join(
+    snapshot: Snapshot,
+    fleet: Fleet,
+    nodes: dict[tuple[str, str], Node],
+    forgotten: Collection[str],
+    forgotten_for_a_day: Collection[str],
+) -> Iterator[Agent]:
     for record in snapshot.records:
         pool = fleet.pools.get(record.pool)
         if pool is None or record.state is RecordState.GONE:
@@ -91,7 +99,12 @@ def _join(snapshot: Snapshot, fleet: Fleet, nodes: dict[tuple[str, str], Node], 
             record=record,
             pool=pool,
             node=node,
-            instance=_state(snapshot.states.get(record.instance_id), node, is_forgotten=record.instance_id in forgotten),
+            instance=_state(
+                snapshot.states.get(record.instance_id),
+                node,
+                is_forgotten=record.instance_id in forgotten,
+                for_a_day=record.instance_id in forgotten_for_a_day,
+            ),
             mark=mark,
             phase=_phase(record, node, mark, view, boots=_boots(snapshot, record, pool)),
         )
@@ -112,11 +125,11 @@ def _boots(snapshot: Snapshot, record: Record, pool: Pool) -> bool:
     return in_time and record.instance_id not in snapshot.memory.connected
 
 
-def _state(state: InstanceState | None, node: Node | None, *, is_forgotten: bool) -> InstanceState | None:
+def _state(state: InstanceState | None, node: Node | None, *, is_forgotten: bool, for_a_day: bool) -> InstanceState | None:
     """NotFound says nothing by itself, and nothing at all against a node that is connected or busy."""
     if state is not InstanceState.NOT_FOUND:
         return state
-    left = node is None or (node.offline and node.idle and not node.builds)
+    left = node is None or (node.offline and (for_a_day or (node.idle and not node.builds)))
     return InstanceState.NOT_FOUND if is_forgotten and left else None
 
 

@@ -305,6 +305,7 @@ def _delete(agent: Agent, node: str, reason: Reason) -> DeleteNode:
         node=node,
         instance_id=agent.record.instance_id,
         fate=agent.instance or InstanceState.TERMINATED,
+        though_busy=not agent.idle,
         reason=reason,
         detail=f"EC2 says that its instance {agent.record.instance_id} is gone",
     )

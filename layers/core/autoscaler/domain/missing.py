@@ -2,15 +2,21 @@
 
 EC2 tells of an instance for an hour after its end. So one that it does not know any more is taken for gone only two hours
 after it was last seen, when EC2 has twice been asked for it alone, ten minutes apart, and when its node is neither
-connected nor busy. Where EC2 and Jenkins disagree about many agents at once, something is wrong with what we see.
+connected nor, within a day, busy. Where EC2 and Jenkins disagree about many agents at once, something is wrong with what we see.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import ceil
 
 from autoscaler.domain.agents import Agent
 from autoscaler.domain.memory import Missing
-from autoscaler.domain.numbers import FORGOTTEN_AFTER_SECONDS, FORGOTTEN_ASK_AGAIN_SECONDS, SWEEP_AT_LEAST, SWEEP_SHARE
+from autoscaler.domain.numbers import (
+    FORGOTTEN_AFTER_SECONDS,
+    FORGOTTEN_ASK_AGAIN_SECONDS,
+    FORGOTTEN_BUSY_AFTER_SECONDS,
+    SWEEP_AT_LEAST,
+    SWEEP_SHARE,
+)
 from autoscaler.domain.snapshot import InstanceState, Snapshot
 
 _NOT_ALIVE = (InstanceState.NOT_FOUND, InstanceState.TERMINATED)
@@ -42,6 +48,11 @@ def forgotten(missing: Mapping[str, Missing], snapshot: Snapshot) -> frozenset[s
         and known.asked_at is not None
         and now - known.asked_at >= FORGOTTEN_ASK_AGAIN_SECONDS
     )
+
+
+def forgotten_for_a_day(missing: Mapping[str, Missing], gone: Collection[str], now: float) -> frozenset[str]:
+    """Of what EC2 has forgotten, name what it has not shown for so long that a build on its node waits in vain."""
+    return frozenset(instance_id for instance_id in gone if now - missing[instance_id].since_at >= FORGOTTEN_BUSY_AFTER_SECONDS)
 
 
 def disagreement(agents: Iterable[Agent], snapshot: Snapshot) -> str | None:

@@ -19,6 +19,9 @@ LOOK_GAP_SECONDS = 180.0
 FORGOTTEN_AFTER_SECONDS = 7200.0
 FORGOTTEN_ASK_AGAIN_SECONDS = 600.0
 FORGOTTEN_ASKED_A_LOOK = 10
+# A pipeline stays on the executor of a machine that died, and Jenkins ends it only when its node is deleted: after a day on which EC2
+# did not know the machine and nobody connected, nobody will.
+FORGOTTEN_BUSY_AFTER_SECONDS = 86_400.0
 # An instance that is told to ask again does so after this long.
 ASK_AGAIN_SECONDS = 15
 # A launch that was not answered took effect within the client's time-out of 10 s, if it did, and is listed 30 s later at most. Until then

@@ -91,13 +91,17 @@ class Terminate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteNode:
-    """Delete a node of ours whose instance is gone: EC2 says that it has terminated, or has forgotten it (``fate`` NOT_FOUND)."""
+    """Delete a node of ours whose instance is gone: EC2 says that it has terminated, or has forgotten it (``fate`` NOT_FOUND).
+
+    ``though_busy``: what seems to run there waits in vain for a machine that is gone for good.
+    """
 
     controller: str
     pool: str
     node: str
     instance_id: str
     fate: InstanceState
+    though_busy: bool = False
     reason: Reason
     detail: str
 

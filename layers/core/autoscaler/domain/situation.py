@@ -11,7 +11,7 @@ from autoscaler.domain.foresight import Foreseen, foresee
 from autoscaler.domain.limits import is_spent, meter, missing_of
 from autoscaler.domain.lives import in_grace, is_recovering, next_lives, waits_to_resume
 from autoscaler.domain.memory import Memory
-from autoscaler.domain.missing import disagreement, forgotten, next_missing
+from autoscaler.domain.missing import disagreement, forgotten, forgotten_for_a_day, next_missing
 from autoscaler.domain.model import AtMonthLimit, Fleet
 from autoscaler.domain.numbers import SAMPLES_KEPT
 from autoscaler.domain.pools import PoolView
@@ -33,6 +33,7 @@ class Situation:
     versions: Mapping[str, str]  # of launch templates, by instance id
     standing: Standing  # what operators have ordered and has not ended
     forgotten: frozenset[str] = frozenset()  # instances that EC2 knew once and does not know any more
+    forgotten_for_a_day: frozenset[str] = frozenset()  # of these, those on whose nodes nothing can run any more
     disagreement: str | None = None  # between EC2 and Jenkins, about too many agents to be believed
 
     @property
@@ -109,7 +110,8 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
     memory = snapshot.memory
     missing = next_missing(memory.missing, snapshot)
     gone = forgotten(missing, snapshot)
-    agents = join_agents(snapshot, fleet, gone)
+    for_a_day = forgotten_for_a_day(missing, gone, now)
+    agents = join_agents(snapshot, fleet, gone, for_a_day)
     recovering = {
         view.name: is_recovering(memory.lives.get(view.name), now) or _restarted(memory, view) for view in snapshot.controllers.values()
     }
@@ -171,6 +173,7 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
         versions=versions,
         standing=standing,
         forgotten=gone,
+        forgotten_for_a_day=for_a_day,
         disagreement=disagreement(agents, snapshot),
     )
 

@@ -39,6 +39,7 @@ def take_in(situation: Situation, facts: Mapping[str, Look]) -> Iterator[Adopt |
                 node=node.name,
                 instance_id=instance_id,
                 fate=situation.snapshot.fates[instance_id],
+                though_busy=instance_id in situation.forgotten_for_a_day,
                 reason=Reason.INSTANCE_GONE,
                 detail=f"EC2 says that its instance {instance_id} is gone",
             )
@@ -99,7 +100,7 @@ def _orphans(situation: Situation) -> Iterator[tuple[str, Node, str]]:
                 continue
             unread = instance_id in situation.snapshot.unread_records  # it has a record, whatever that says
             fate = None if unread else situation.snapshot.fates.get(instance_id)
-            left = node.idle and not node.builds
+            left = (node.idle and not node.builds) or instance_id in situation.forgotten_for_a_day
             if fate is InstanceState.TERMINATED or (fate is InstanceState.NOT_FOUND and instance_id in situation.forgotten and left):
                 yield view.name, node, instance_id
 
