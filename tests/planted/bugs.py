@@ -46,8 +46,8 @@ BUGS = (
     Bug(
         name="a run whose name is encoded is asked for under another name, so that how it ended is never known",
         file="adapters/jenkins/controller.py",
-        was='read_result(self._session().get(f"{run}/api/json"',
-        becomes='read_result(self._session().get(f"{quote(run)}/api/json"',
+        was='read_result(self._get(f"{run}/api/json"',
+        becomes='read_result(self._get(f"{quote(run)}/api/json"',
         found_by=("tests/contract/test_jenkins_names.py",),
     ),
     Bug(
@@ -88,8 +88,8 @@ BUGS = (
     Bug(
         name="the node is not read again before its machine is terminated",
         file="control/apply.py",
-        was="            if keep:\n",
-        becomes="            if False:\n",
+        was="        keep = self._last_read(step, record)\n",
+        becomes="        keep = None\n",
         found_by=("tests/scenarios/test_condemned.py",),
     ),
     Bug(
@@ -237,7 +237,7 @@ BUGS = (
         file="domain/registration.py",
         was='return Refused(status=Status.TOO_EARLY, reason="EC2 does not show this instance")',
         becomes='return Refused(status=Status.GONE, reason="EC2 does not show this instance")',
-        found_by=("tests/scenarios/test_gone.py",),
+        found_by=("tests/unit/test_registration.py",),
     ),
     Bug(
         name="an instance that a list does not show is taken for gone",
@@ -284,8 +284,8 @@ BUGS = (
     Bug(
         name="a node that a person deleted is made again for whoever asks with the instance's role",
         file="control/registration.py",
-        was="    if record.node_life == record.life:\n",
-        becomes="    if False:\n",
+        was="is_made = has_slots or claimed.record.node_life == claimed.record.life",
+        becomes="is_made = has_slots",
         found_by=("tests/handlers/test_register_agent.py", "tests/scenarios/test_deleted_nodes.py"),
     ),
     Bug(
@@ -348,7 +348,7 @@ BUGS = (
     Bug(
         name="a slot comes back online while its machine may still run",
         file="domain/slots.py",
-        was="elif agent.instance is InstanceState.TERMINATED and situation.now - ended_since >= SLOT_REST_SECONDS:",
+        was="elif agent.machine_gone and situation.now - ended_since >= SLOT_REST_SECONDS:",
         becomes="elif situation.now >= ended_since:",
         found_by=("tests/scenarios/test_slots.py::test_a_slot_stays_offline_until_its_machine_has_surely_ended",),
     ),

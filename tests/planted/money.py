@@ -62,8 +62,8 @@ MONEY = (
     Bug(
         name="a launch that is noted and recorded counts twice",
         file="domain/limits.py",
-        was="launches = {**memory.gone, **{record.instance_id: record.launched_at for record in snapshot.records}}",
-        becomes="launches = {**memory.gone, **{f'{record.instance_id} ': record.launched_at for record in snapshot.records}}",
+        was="launches = {**memory.gone, **unread, **{record.instance_id: record.launched_at for record in snapshot.records}}",
+        becomes="launches = {**memory.gone, **unread, **{f'{record.instance_id} ': record.launched_at for record in snapshot.records}}",
         found_by=("tests/unit/test_room.py",),
     ),
     Bug(

@@ -41,7 +41,7 @@ WAITING = (
     Bug(
         name="what cannot be brought back counts as supply",
         file="domain/walks.py",
-        was="        if not cannot_come_back(situation.memory, agent)\n    ]\n",
+        was="        and not cannot_come_back(situation.memory, agent)\n    ]\n",
         becomes="    ]\n",
         found_by=("tests/unit/test_scale_up.py",),
     ),
