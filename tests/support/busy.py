@@ -6,7 +6,7 @@ from functools import partial
 
 from autoscaler.control import passes
 from autoscaler.domain.marks import MarkClass
-from autoscaler.domain.model import Market
+from autoscaler.domain.model import Market, agent_spec
 from autoscaler.domain.orders import DrainNodes, DrainSome, LaunchSome
 from autoscaler.errors import AutoscalerError
 from support.builders import a_mark, a_pool, an_offering
@@ -91,7 +91,8 @@ class Hour:
         """The promises, in the end."""
         assert self.left_over() == ([], [], [], {}, {})
         assert [b for b in self.builds if b not in self.dead and (b.killed_by or b.ended is not Ended.FINISHED)] == []
-        for request, instances in launched_by(self.world.ec2.instances.values()).items():
+        ours = (instance for instance in self.world.ec2.instances.values() if "autoscaler:launch" in instance.tags)
+        for request, instances in launched_by(ours).items():
             assert len(instances) <= self.world.ec2.asked[request], f"{request} was launched twice"
 
     def now(self) -> float:
@@ -198,9 +199,22 @@ def someone_stops_an_idle_agent(hour: Hour) -> None:
         hour.world.ec2.stop(instance)
 
 
-def a_node_without_record_or_instance_is_there(hour: Hour) -> None:
-    facts = {"description": "Agent on instance i-00000000000000001.", "connected": False}
-    hour.jenkins.add_node(a_world_node("cpu-00000000000000001", "cpu", hour.fleet.fleet.ownership_label, **facts))
+def a_node_without_record_whose_instance_has_ended_is_there(hour: Hour) -> None:
+    ended = Instance(
+        id="i-00000000000000001",
+        instance_type=FIRM.instance_type,
+        subnet="",
+        market="on-demand",
+        template="cpu",
+        tags={},
+        launched_at=0.0,
+        visible_at=0.0,
+        state="terminated",
+        ended_at=hour.now(),
+    )
+    hour.world.ec2.instances[ended.id] = hour.world.ec2.remembered[ended.id] = ended
+    spec = agent_spec(hour.fleet.fleet, hour.fleet.fleet.pools["cpu"], ended.id)
+    hour.jenkins.add_node(a_world_node(spec.name, *spec.labels, description=spec.description, connected=False))
 
 
 def the_launch_template_gets_a_new_version(hour: Hour) -> None:
@@ -234,7 +248,7 @@ SCRIPT = {
     9: (the_record_of_a_busy_agent_is_lost,),
     10: (a_busy_agent_carries_our_retire_mark, queue(4, "cpu", 300.0)),
     12: (the_launch_template_gets_a_new_version,),
-    13: (queue(2, "cpu", 400.0), a_node_without_record_or_instance_is_there),
+    13: (queue(2, "cpu", 400.0), a_node_without_record_whose_instance_has_ended_is_there),
     15: (queue(2, "cpu", 600.0), queue(2, "gpu", 200.0)),
     17: (spot_takes_a_busy_agent_back, the_next_boot_hangs, queue(3, "cpu", 200.0)),
     18: (someone_terminates_an_idle_agent,),
