@@ -109,6 +109,7 @@ class InMemory:
     faces: dict[str, JenkinsFace] = field(default_factory=dict)
     skew_seconds: float = 0.0  # how far the functions' clock is ahead of the world's
     look_every_seconds: float = MINUTE
+    sdk_attempts: int = 1  # how often the SDK sends what fails, but for launches
     token: str = "first"  # what the secret holds now
     ports: Ports = field(init=False)
     agents: Agents = field(init=False)
@@ -195,8 +196,10 @@ class InMemory:
         return JenkinsController(face.controller.name, face.base, connect, lambda: self.world.timeline.now)
 
     def _compute(self) -> Compute:
-        client: Any = LocalEc2Client(Ec2Face(self.world.ec2, self.faults))
-        return Ec2Compute(lambda: client, self.fleet, lambda: client)
+        face = Ec2Face(self.world.ec2, self.faults)
+        client: Any = LocalEc2Client(face, self.sdk_attempts)
+        launcher: Any = LocalEc2Client(face)
+        return Ec2Compute(lambda: client, self.fleet, lambda: launcher)
 
 
 class Straight(InMemory):

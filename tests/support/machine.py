@@ -61,8 +61,15 @@ class AnythingHappens(RuleBasedStateMachine):
     def begin(self, seed, lag, slots, resume, version):
         self.chance = Random(seed)
         physics = Physics(resume_to_seconds=resume)
+        attempts = self.chance.choice([1, 2])
         self.fleet = in_memory(
-            *pools(), seed=seed, slots=SLOTS if slots else None, physics=physics, max_agents=8, max_usd_per_hour=MAX_USD_PER_HOUR
+            *pools(),
+            seed=seed,
+            slots=SLOTS if slots else None,
+            physics=physics,
+            sdk_attempts=attempts,
+            max_agents=8,
+            max_usd_per_hour=MAX_USD_PER_HOUR,
         )
         self.world, self.jenkins = self.fleet.world, self.fleet.world.controllers["main"]
         self.world.ec2.lag_seconds = lag

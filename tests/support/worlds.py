@@ -90,19 +90,20 @@ def in_memory(
     slots: dict[str, tuple[str, ...]] | None = None,
     faults: Faults | None = None,
     physics: Physics = CALM,
+    sdk_attempts: int = 1,
     **limits: Any,
 ) -> InMemory:
     """A whole fleet in memory: the real passes on the world. ``slots``: nodes that an operator made on main, with their labels."""
     fleet = a_fleet(*(pools or (a_pool(),)), **limits)
     if slots is not None:
         fleet = replace(fleet, slot_controllers=frozenset({"main"}))
-        made = InMemory(a_world(fleet, seed, physics), fleet, faults or Faults())
+        made = InMemory(a_world(fleet, seed, physics), fleet, faults or Faults(), sdk_attempts=sdk_attempts)
         for name, labels in slots.items():
             made.world.controllers["main"].add_node(
                 a_world_node(name, *labels, fleet.ownership_label, connected=False, survives_reload=True)
             )
         return made
-    return InMemory(a_world(fleet, seed, physics), fleet, faults or Faults())
+    return InMemory(a_world(fleet, seed, physics), fleet, faults or Faults(), sdk_attempts=sdk_attempts)
 
 
 @contextmanager

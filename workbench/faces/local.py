@@ -1,6 +1,7 @@
 """The faces in memory: the same adapters on top, without sockets, so that days pass in seconds."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -60,11 +61,12 @@ class LocalSession:
 
 
 class LocalEc2Client:
-    """What `Ec2Compute` needs of a boto3 client, straight to the face."""
+    """What `Ec2Compute` needs of a boto3 client, straight to the face. ``attempts``: how often the SDK sends a call that fails."""
 
-    def __init__(self, face: Ec2Face) -> None:
+    def __init__(self, face: Ec2Face, attempts: int = 1) -> None:
         """Speak to this region."""
         self._face = face
+        self._attempts = attempts
 
     def create_fleet(self, **request: Any) -> dict[str, Any]:
         """Launch."""
@@ -99,6 +101,9 @@ class LocalEc2Client:
         return LocalPages(lambda request: self._call("".join(word.capitalize() for word in name.split("_")), request))
 
     def _call(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
+        for _ in range(self._attempts - 1):
+            with suppress(ConnectionLostError, StatusError):
+                return self._face.call(action, request)
         try:
             return self._face.call(action, request)
         except ConnectionLostError as error:
