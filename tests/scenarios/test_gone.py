@@ -7,6 +7,7 @@ import pytest
 
 from autoscaler.domain.plan import DeleteNode, Terminate
 from autoscaler.domain.reasons import Reason
+from autoscaler.domain.standing import Hold, Scope, hold
 from support.builders import a_fleet, a_pool
 from support.timeline import Day
 from support.worlds import a_world, in_memory
@@ -138,3 +139,15 @@ def test_a_pipeline_that_holds_the_node_of_a_forgotten_machine_ends_after_a_day(
     assert day.nodes() == []
     assert build.ended is Ended.KILLED
     assert not day.fleet.state.records
+
+
+def test_a_freeze_does_not_keep_an_instance_that_a_lost_state_forgot_from_counting(day):
+    """Where EC2's list leaves it out later, nothing else would say that it is there."""
+    day.queue(1, seconds=7200.0)
+    day.minutes(8)
+    now = day.world.timeline.now
+    frozen = Hold(scope=Scope.FLEET, name="", since_at=now, until_at=now + 3600.0, by="ada", reason="r", freeze=True)
+    day.fleet.state.save_standing(hold(day.fleet.state.read().standing.at(now), frozen))
+    day.fleet.state.records.clear()
+    day.minutes(8)
+    assert [str(record.state) for record in day.fleet.state.records.values()] == ["registered"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from autoscaler.control import passes
-from autoscaler.domain.model import Market
+from autoscaler.domain.model import Market, described_instance
 from autoscaler.domain.orders import DrainSome, LaunchSome
 from autoscaler.domain.standing import Hold, Scope, hold
 from autoscaler.errors import AutoscalerError
@@ -350,9 +350,17 @@ class AnythingHappens(RuleBasedStateMachine):
             self.jenkins.connect(name)
 
     def _abort_what_waits_in_vain(self):
-        """A slot cannot be deleted under a pipeline that waits for a machine which is gone: the runbook asks a person to abort it."""
-        for build in self.jenkins.builds if self.fleet.fleet.slot_controllers else ():
-            if build.ended is None and "was interrupted" in build.killed_by:
+        """The runbook asks a person to abort a pipeline that waits for a machine which is gone, where its node is not deleted for it.
+
+        A slot never is; nor, within a day, a node whose machine ended while EC2 showed nothing, and that EC2 has forgotten since.
+        """
+        for build in self.jenkins.builds:
+            node = self.jenkins.nodes.get(build.node or "")
+            of_a_slot = bool(self.fleet.fleet.slot_controllers)
+            forgotten = (
+                node is not None and described_instance(self.fleet.fleet, node.name, node.description) not in self.world.ec2.remembered
+            )
+            if build.ended is None and "was interrupted" in build.killed_by and (of_a_slot or forgotten):
                 self.jenkins.abort(build)
 
     def _left(self):

@@ -101,17 +101,20 @@ class LocalEc2Client:
         return LocalPages(lambda request: self._call("".join(word.capitalize() for word in name.split("_")), request))
 
     def _call(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
-        for _ in range(self._attempts - 1):
-            with suppress(ConnectionLostError, StatusError):
-                return self._face.call(action, request)
         try:
-            return self._face.call(action, request)
+            return self._send(action, request)
         except ConnectionLostError as error:
             raise ReadTimeoutError(endpoint_url="https://ec2") from error
         except StatusError as error:
             raise _client_error(error.fault.code or "InternalError", "planned", error.fault.status, action) from error
         except Ec2Error as error:
             raise _client_error(error.code, str(error), error.status, action) from error
+
+    def _send(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
+        for _ in range(self._attempts - 1):
+            with suppress(ConnectionLostError, StatusError):
+                return self._face.call(action, request)
+        return self._face.call(action, request)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from autoscaler.domain.model import Fleet, beacon_spec
 from autoscaler.domain.notices import Notice
 from autoscaler.domain.orders import MANUAL_PREFIX, DrainNodes, DrainSome, LaunchSome, Purge, Resume
 from autoscaler.domain.outdated import outdated
-from autoscaler.domain.plan import CancelItem, Cordon, CreateBeacon, Held, Plan, Step
+from autoscaler.domain.plan import Adopt, CancelItem, Cordon, CreateBeacon, Held, Plan, Step
 from autoscaler.domain.quarantine import quarantine
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.remembering import remember, remember_request
@@ -252,12 +252,12 @@ def _held_by_label(situation: Situation, controller: str) -> Iterable[Held]:
 
 
 def _thawed(situation: Situation, decided: Decided) -> list[Step | Held]:
-    """Take out every step where an operator wants nothing done at all."""
+    """Take out every step where an operator wants nothing done at all. To note what is there touches nothing, and the limits need it."""
     left: list[Step | Held] = []
     frozen: dict[tuple[str, str], Hold] = {}
     for step in decided:
         pool = getattr(step, "pool", "")
-        hold = None if isinstance(step, Held) else situation.standing.hold_on(step.controller, pool)
+        hold = None if isinstance(step, Held | Adopt) else situation.standing.hold_on(step.controller, pool)
         if hold is None or not hold.freeze:
             left.append(step)
         else:
