@@ -224,3 +224,21 @@ def test_reloading_configuration_as_code_costs_no_build():
     day.minutes(60)
     assert build.ended is Ended.FINISHED
     assert day.nodes() == []
+
+
+def test_what_a_person_configures_in_the_same_instant_is_seen_and_made_good_by_the_next_pass():
+    day = a_day()
+    instance, node = with_an_agent(day)
+    written = []
+
+    def meanwhile(call):
+        if written[-1:] == ["jenkins config.xml"] and call == "jenkins computer" and "by hand" not in written:
+            written.append("by hand")
+            day.jenkins.configure(node.name, (*ALL, "annas-favourite"), exclusive=True)
+        written.append(call)
+
+    day.fleet.faults.meanwhile = meanwhile
+    day.minutes(12)
+    assert "by hand" in written
+    assert day.done(Relabel)
+    assert not instance.alive()

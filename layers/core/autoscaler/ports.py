@@ -40,8 +40,11 @@ class Controller(Protocol):
     def toggle_offline(self, name: str, reason: str) -> None:
         """Bring a temporarily offline node online, and an online one offline for this reason. Never send it again without a read."""
 
-    def set_labels(self, name: str, labels: Collection[str], *, exclusive: bool) -> None:
-        """Replace a node's labels and its mode. `ConflictError` where it is marked offline: a mark set in the same instant is erased."""
+    def set_labels(self, name: str, labels: Collection[str], *, instead_of: Collection[str], exclusive: bool) -> None:
+        """Replace some labels of a node by others, and its mode; what it has beside them stays.
+
+        `ConflictError` where it is marked offline: a mark set in the same instant is erased.
+        """
 
     def create_node(self, spec: NodeSpec) -> None:
         """Create a node for an inbound agent; `ConflictError` when the name is taken."""

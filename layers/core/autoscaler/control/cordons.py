@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from autoscaler.control import nodes
 from autoscaler.control.report import Outcome, Result
-from autoscaler.domain.cordons import drops_handed_builds, labels_to_set
+from autoscaler.domain.cordons import are_as_wanted, drops_handed_builds, labels_of_ours, labels_wanted
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.plan import Cordon, Relabel, Uncordon
 from autoscaler.domain.snapshot import ControllerView, Node, Record
-from autoscaler.errors import ConfigError
+from autoscaler.errors import ConfigError, ConflictError
 from autoscaler.ports import Controller
 
 
@@ -79,5 +79,9 @@ class Cordons:
         return Result(step=step, outcome=Outcome.DONE)
 
     def _set(self, record: Record, before: Node) -> None:
-        labels, exclusive = labels_to_set(record, self.fleet, before)
-        self.controller.set_labels(before.name, labels, exclusive=exclusive)
+        """Set the labels that a record wants, and read the node again: what another hand wrote in the same instant counts."""
+        labels, exclusive = labels_wanted(record, self.fleet)
+        self.controller.set_labels(before.name, labels, instead_of=labels_of_ours(record), exclusive=exclusive)
+        after = self.controller.node(before.name)
+        if after is not None and not (labels <= after.labels and are_as_wanted(record, after)):
+            raise ConflictError(f"the labels of {before.name} are not those that were set: somebody configured it at the same moment")

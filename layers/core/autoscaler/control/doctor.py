@@ -90,7 +90,9 @@ def _permissions(controller: Controller, view: ControllerView, fleet: Fleet) -> 
     description = f"Made by the doctor of the autoscaler of fleet {fleet.name} to try permissions, and deleted again."
     spec = NodeSpec(name=name, labels=(name,), executors=1, exclusive=True, remote_dir="/nonexistent", description=description)
     cordoned = True
-    relabel = ((_CONFIGURE, lambda: controller.set_labels(name, [name], exclusive=True)),) if drops_handed_builds(view) else ()
+    relabel = (
+        ((_CONFIGURE, lambda: controller.set_labels(name, [name], instead_of=[], exclusive=True)),) if drops_handed_builds(view) else ()
+    )
     tries: tuple[tuple[str, Callable[[], object]], ...] = (
         (_CREATE, lambda: _create(controller, spec)),
         *relabel,

@@ -28,15 +28,9 @@ def labels_wanted(record: Record, fleet: Fleet) -> tuple[frozenset[str], bool]:
     return frozenset(record.labels), record.exclusive
 
 
-def labels_to_set(record: Record, fleet: Fleet, node: Node) -> tuple[frozenset[str], bool]:
-    """Name all labels that a node should have: ours, and those that a person gave it."""
-    wanted, exclusive = labels_wanted(record, fleet)
-    return wanted | labels_of_people(record, node), exclusive
-
-
-def labels_of_people(record: Record, node: Node) -> frozenset[str]:
-    """Name the labels of a node that no function of ours wrote."""
-    return node.labels - {node.name, CORDONED_LABEL, *record.labels}
+def labels_of_ours(record: Record) -> frozenset[str]:
+    """Name the labels of a node that a function of ours wrote; any other is a person's, or a plugin's."""
+    return frozenset((CORDONED_LABEL, *record.labels))
 
 
 def are_as_wanted(record: Record, node: Node) -> bool:

@@ -5,7 +5,7 @@ Not by an XML parser: Jenkins declares XML 1.1, which Python's does not read, an
 
 import re
 from collections.abc import Collection
-from html import escape
+from html import escape, unescape
 
 from autoscaler.errors import ConflictError, TransientError
 
@@ -15,16 +15,24 @@ _MODE = re.compile(rb"(?m)^  <mode>(?:NORMAL|EXCLUSIVE)</mode>\r?$")
 _MARK = re.compile(rb"(?m)^  <temporaryOfflineCause\b")
 
 
-def relabelled(document: bytes, labels: Collection[str], *, exclusive: bool) -> bytes:
-    """Put other labels and another mode into a node's document.
+def relabelled(document: bytes, labels: Collection[str], *, instead_of: Collection[str], exclusive: bool) -> bytes:
+    """Put labels in the place of others, and another mode, into a node's document.
+
+    What else it is labelled with stays; labels that a plugin finds by itself do not stand here, and are not written down.
 
     `ConflictError` where it holds an offline mark, which a later one would erase; `TransientError` where it is not understood.
     """
     if _MARK.search(document):
         raise ConflictError("somebody marked the node offline meanwhile")
-    text = escape(" ".join(sorted(labels)), quote=False).encode()
+    others = set(_labels_in(document)) - set(instead_of)
+    text = escape(" ".join(sorted({*labels, *others})), quote=False).encode()
     document = _replaced(_LABEL, b"  <label>" + text + b"</label>", document, "label")
     return _replaced(_MODE, b"  <mode>" + (b"EXCLUSIVE" if exclusive else b"NORMAL") + b"</mode>", document, "mode")
+
+
+def _labels_in(document: bytes) -> list[str]:
+    found = _LABEL.search(document)
+    return unescape(re.sub(rb"<[^>]*>", b"", found[0]).decode()).split() if found else []
 
 
 def _replaced(pattern: re.Pattern[bytes], line: bytes, document: bytes, what: str) -> bytes:

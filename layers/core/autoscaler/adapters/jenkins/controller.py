@@ -96,10 +96,10 @@ class JenkinsController:
         """Toggle; there is no call that only brings online. Jenkins reads the reason only where it marks offline."""
         self._post(name, "toggleOffline", {"offlineMessage": reason})
 
-    def set_labels(self, name: str, labels: Collection[str], *, exclusive: bool) -> None:
+    def set_labels(self, name: str, labels: Collection[str], *, instead_of: Collection[str], exclusive: bool) -> None:
         """Edit the node's own document, of which Jenkins keeps the offline mark a part: one that is marked is left as it is."""
         path = f"computer/{quote(name, safe='')}/config.xml"
-        document = relabelled(self._get(path).body, labels, exclusive=exclusive)
+        document = relabelled(self._get(path).body, labels, instead_of=instead_of, exclusive=exclusive)
         self._ask(lambda session: session.post_xml(path, document))
 
     def create_node(self, spec: NodeSpec) -> None:
