@@ -7,12 +7,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import baserock, cold, dear, full, made_up, monthly, often, parts, short, simulation, size
+from benchmarks import baserock, burst, cold, dear, full, made_up, monthly, often, parts, short, simulation, size
 from benchmarks.figures import Figures, machine
 
 SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
     "size": size.measure,
     "cold": cold.measure,
+    "burst": burst.measure,
     "often": often.measure,
     "monthly": monthly.measure,
     "simulation": simulation.measure,

@@ -1,6 +1,6 @@
 """The benchmark of a pass still runs: it speaks for the adapters, whose calls change. Its figures are no test's business."""
 
-from benchmarks import size
+from benchmarks import burst, size
 
 
 def test_a_small_fleet_can_be_measured():
@@ -8,3 +8,9 @@ def test_a_small_fleet_can_be_measured():
     assert shown["requests a pass and controller"] == "3"
     assert shown["instances"] == "40"
     assert "pass without network: scale_down" in shown
+
+
+def test_every_agent_of_a_burst_is_answered_however_few_executions_there_are():
+    few, many = burst._burst(12, 1, 30.0), burst._burst(12, 47, 30.0)
+    assert len(few.answered) == len(many.answered) == 12
+    assert few.refused > many.refused == 0
