@@ -7,6 +7,7 @@ from random import Random
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from autoscaler.adapters.jenkins.session import READ_SECONDS
 from autoscaler.control import passes
 from autoscaler.domain.model import Market, described_instance
 from autoscaler.domain.orders import DrainSome, LaunchSome
@@ -78,7 +79,7 @@ class AnythingHappens(RuleBasedStateMachine):
         self.fleet.faults.meanwhile = self._hands_over
         self.world.ec2.listing = Listing(page=self.chance.choice([2, 5, 1000]))
         self.world.ec2.forgets_tokens = self.chance.random() < 0.5
-        self.share, self.whole_until = 0.0, 0.0
+        self.share, self.whole_until, self.trickles_until = 0.0, 0.0, 0.0
         self.minutes(3)
 
     @rule(label=LABELS, seconds=st.floats(20, 2400), kind=st.sampled_from(list(Kind)), count=st.integers(1, 4))
@@ -100,6 +101,12 @@ class AnythingHappens(RuleBasedStateMachine):
     @rule(share=st.sampled_from([0.0, 0.05, 0.2, 0.4]))
     def calls_begin_to_fail(self, share):
         self.share = share
+
+    @rule(minutes=st.integers(1, 6))
+    def the_controller_answers_a_byte_at_a_time(self, minutes):
+        """Each read ends at its deadline, with nothing read; what was asked for may have been done."""
+        self.trickles_until = self.world.timeline.now + minutes * MINUTE
+        self.minutes(minutes)
 
     @rule(skew=st.floats(-20, 20))
     def the_functions_run_on_a_machine_with_another_clock(self, skew):
@@ -315,7 +322,8 @@ class AnythingHappens(RuleBasedStateMachine):
     def minutes(self, count):
         for _ in range(count):
             AnythingHappens.minutes_lived += 1
-            self.fleet.faults.dice = self._fault if self.share else None
+            trickles = self.world.timeline.now < self.trickles_until
+            self.fleet.faults.dice = self._late if trickles else self._fault if self.share else None
             self.world.move_to(self.world.timeline.now + MINUTE)
             for function in (self.fleet.publish_metrics, self.fleet.scale_up, self.fleet.scale_down):
                 self._run(function)
@@ -325,6 +333,12 @@ class AnythingHappens(RuleBasedStateMachine):
             function()
         except AutoscalerError:
             return  # Lambda's own boundary: an error in the log, and the next tick comes
+
+    def _late(self, call):
+        if not call.startswith("jenkins"):
+            return None
+        self.world.timeline.sleep(READ_SECONDS)
+        return Fault(call, after=True)
 
     def _fault(self, call):
         if self.chance.random() >= self.share:
