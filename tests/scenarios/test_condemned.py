@@ -58,20 +58,26 @@ def test_its_last_read_comes_after_it_is_given_up_and_right_before_it_is_termina
     assert calls[at - 2 : at] == ["state change_record", "jenkins computer"]
 
 
+def a_build_slips_in(day, instance, **facts):
+    """As soon as the agent is given up, and before the last read, somebody brings it online and a build starts there."""
+    late = []
+
+    def meanwhile(call):
+        if call == "state change_record" and not late:
+            day.jenkins.toggle(instance.tags["Name"], "", "anna")
+            late.extend(day.queue(1, seconds=1800.0, **facts))
+            day.world.move_to(day.world.timeline.now + 1.0)
+
+    day.fleet.faults.meanwhile = meanwhile
+    return late
+
+
 def test_a_build_that_slips_in_between_keeps_the_agent_until_it_is_done():
     day = a_day()
     day.minutes(2).queue(1, seconds=60.0)
     day.minutes(6)
     [instance] = day.world.alive()
-    late = []
-
-    def meanwhile(call):
-        """As soon as it is given up, and before the last read."""
-        if call == "state change_record" and not late:
-            day.jenkins.toggle(instance.tags["Name"], "", "anna")
-            late.extend(day.queue(1, seconds=1800.0))
-
-    day.fleet.faults.meanwhile = meanwhile
+    late = a_build_slips_in(day, instance)
     day.minutes(30)
     assert late[0].ended is None
     assert instance.alive()
@@ -87,15 +93,7 @@ def test_what_a_build_slipped_into_at_the_last_moment_may_reconnect():
     day.minutes(2).queue(1, seconds=60.0)
     day.minutes(6)
     [instance] = day.world.alive()
-    late = []
-
-    def meanwhile(call):
-        if call == "state change_record" and not late:
-            day.jenkins.toggle(instance.tags["Name"], "", "anna")
-            late.extend(day.queue(1, seconds=1800.0, kind=Kind.PIPELINE))
-            day.world.move_to(day.world.timeline.now + 1.0)
-
-    day.fleet.faults.meanwhile = meanwhile
+    late = a_build_slips_in(day, instance, kind=Kind.PIPELINE)
     while not late:
         day.minutes(1)
     day.fleet.faults.meanwhile = lambda _call: None
