@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.cordons import CORDONED_LABEL
 from autoscaler.domain.marks import MarkClass
+from autoscaler.domain.model import CORDONED_LABEL
 from autoscaler.domain.plan import Cordon, Relabel, Terminate, Uncordon
 from autoscaler.domain.reasons import Reason
 from support.builders import a_pool
@@ -242,3 +242,19 @@ def test_what_a_person_configures_in_the_same_instant_is_seen_and_made_good_by_t
     assert "by hand" in written
     assert day.done(Relabel)
     assert not instance.alive()
+
+
+def test_labels_that_cannot_be_given_back_starve_no_job_and_are_told():
+    """The right to configure was taken away in between: the agent is no supply, another one comes, and the step is named."""
+    day = a_day()
+    instance, node = with_an_agent(day)
+    until_cordoned(day, node)
+    day.fleet.faces["main"].lacks.add("hudson.model.Computer.Configure")
+    [build] = day.queue(1, seconds=600.0)
+    day.minutes(10)
+    assert build.started_at is not None
+    assert build.node != node.name
+    assert any("Computer.Configure" in failing.why for failing in day.fleet.state.memory.failing.values())
+    day.minutes(40)
+    assert not instance.alive()
+    assert build.ended is Ended.FINISHED

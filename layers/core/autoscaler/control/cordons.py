@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from autoscaler.control import nodes
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.cordons import are_as_wanted, drops_handed_builds, labels_of_ours, labels_wanted
-from autoscaler.domain.model import Fleet
+from autoscaler.domain.model import CORDONED_LABEL, Fleet
 from autoscaler.domain.plan import Cordon, Relabel, Uncordon
 from autoscaler.domain.snapshot import ControllerView, Node, Record
 from autoscaler.errors import ConfigError, ConflictError
@@ -56,11 +56,9 @@ class Cordons:
 
     def uncordon(self, step: Uncordon, record: Record | None) -> Result:
         """Undo our mark, and give back the labels that were taken for it."""
-        if record is None or not record.cordon:
+        before = self.controller.node(step.node) if record is not None and record.labels else None
+        if record is None or before is None or not (record.cordon or CORDONED_LABEL in before.labels):
             return nodes.uncordon(self.controller, step)
-        before = self.controller.node(step.node)
-        if before is None:
-            return Result(step=step, outcome=Outcome.SKIPPED, detail="the node is not there any more")
         if before.temporarily_offline:
             result = nodes.uncordon(self.controller, step)
             if result.outcome is not Outcome.DONE:

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from autoscaler.domain.marks import Mark, MarkClass, read_mark
-from autoscaler.domain.model import Fleet, Pool
+from autoscaler.domain.model import CORDONED_LABEL, Fleet, Pool
 from autoscaler.domain.snapshot import ControllerView, InstanceState, Node, OfflineCause, Record, RecordState, Snapshot
+
+# Of a mark that stands in no record any more.
+_NO_PASS = "labels"
 
 
 class Phase(StrEnum):
@@ -114,9 +117,12 @@ def _mark_of(record: Record, node: Node | None, fleet: str) -> Mark | None:
     """Find our mark on a node: in its offline reason, or in the record where its labels were taken instead. A person's comes first."""
     if node is None:
         return None
-    if node.temporarily_offline or not record.cordon:
+    if node.temporarily_offline:
         return read_mark(node.reason, fleet) if node.cause is OfflineCause.PERSON else None
-    return read_mark(record.cordon, fleet)
+    if record.cordon:
+        return read_mark(record.cordon, fleet)
+    # Its labels were to be given back, and are not yet: no job that asks for one starts there.
+    return Mark(fleet=fleet, kind=MarkClass.RETIRE, pass_id=_NO_PASS) if CORDONED_LABEL in node.labels else None
 
 
 def _boots(snapshot: Snapshot, record: Record, pool: Pool) -> bool:

@@ -7,13 +7,11 @@ What the labels should be follows from the record alone, so that a step that was
 """
 
 from autoscaler.domain.labels import LabelSyntaxError, one_label, parse
-from autoscaler.domain.model import Fleet
+from autoscaler.domain.model import CORDONED_LABEL, Fleet
 from autoscaler.domain.snapshot import ControllerView, Node, QueueItem, Record
 
 # The first version that keeps such a build (jenkinsci/jenkins, pull request 10756).
 _KEEPS_HANDED_BUILDS = (2, 517)
-# What a node carries in place of the labels that jobs ask for; a person sees by it why nothing is built there.
-CORDONED_LABEL = "autoscaler-cordoned"
 
 
 def drops_handed_builds(view: ControllerView | None) -> bool:

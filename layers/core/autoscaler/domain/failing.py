@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from autoscaler.domain.agents import Agent
 from autoscaler.domain.memory import Failing, Memory
+from autoscaler.domain.model import CORDONED_LABEL
 from autoscaler.domain.numbers import FAILING_FORGOTTEN_SECONDS, FAILING_TRIES, FAILING_TRY_AGAIN_SECONDS
-from autoscaler.domain.plan import Cordon, CreateBeacon, DeleteNode, FreeSlot, Held, Step, Uncordon
+from autoscaler.domain.plan import Cordon, CreateBeacon, DeleteNode, FreeSlot, Held, Relabel, Step, Uncordon
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.snapshot import ControllerView
 
@@ -23,6 +24,8 @@ def key_of(step: Step | Held) -> str | None:
             return _key(_UNCORDON, step.controller, step.node)
         case Cordon(reason=Reason.INTERRUPTED | Reason.REBALANCE):
             return None  # announced once, and tried again by Lambda itself; nobody who heeds it holds the lease
+        case Relabel():
+            return _key("relabel", step.controller, step.node)
         case Cordon():
             return _key("cordon", step.controller, step.node)
         case DeleteNode():
@@ -50,7 +53,13 @@ def still_failing(known: Mapping[str, Failing], views: Iterable[ControllerView],
     """Leave out what nobody tries any more, and what came about by itself or by a person: a node that is online needs no uncordon."""
     if not known:
         return {}
-    online = {_key(_UNCORDON, view.name, node.name) for view in views if view.complete for node in view.nodes if not node.offline}
+    online = {
+        _key(_UNCORDON, view.name, node.name)
+        for view in views
+        if view.complete
+        for node in view.nodes
+        if not node.offline and CORDONED_LABEL not in node.labels
+    }
     return {key: one for key, one in known.items() if key not in online and now - one.tried_at < FAILING_FORGOTTEN_SECONDS}
 
 

@@ -12,6 +12,7 @@ from autoscaler.domain.failing import cannot_come_back, keeps_failing
 from autoscaler.domain.looks import Condition, Seen
 from autoscaler.domain.marks import MarkClass
 from autoscaler.domain.memory import Look
+from autoscaler.domain.model import CORDONED_LABEL
 from autoscaler.domain.month_limit import comes_back
 from autoscaler.domain.numbers import (
     DISCONNECT_GRACE_SECONDS,
@@ -193,7 +194,7 @@ def _condition(situation: Situation, agent: Agent) -> Seen | None:  # noqa: C901
 
 def _unlabelled(agent: Agent, session: str) -> Seen | None:
     """Its labels are gone from the node itself, and it is idle."""
-    gone = agent.node is not None and cordons.are_as_wanted(agent.record, agent.node)
+    gone = agent.node is not None and CORDONED_LABEL in agent.node.labels
     return Seen(Condition.UNLABELLED, session) if gone and agent.idle else None
 
 

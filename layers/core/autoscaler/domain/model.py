@@ -163,6 +163,10 @@ class NodeSpec:
     description: str
 
 
+# What a node carries in place of the labels that jobs ask for, once they were taken; a person sees by it why nothing is built there.
+CORDONED_LABEL = "autoscaler-cordoned"
+
+
 def beacon_spec(fleet: Fleet) -> NodeSpec:
     """Describe the beacon: without one agent node, Jenkins' queue does not name the labels it waits for."""
     return NodeSpec(
