@@ -24,6 +24,7 @@ from autoscaler.domain.memory import (
     Month,
     Returns,
     Shortage,
+    SpotPrices,
     Stuck,
     Window,
 )
@@ -88,6 +89,7 @@ MEMORY = Memory(
     proven={"cpu": "7"},
     taken={"outdated/cpu": (1.0, 2.0)},
     kept=frozenset({"i-1"}),
+    spot_prices=SpotPrices(asked_at=5.0, usd_per_hour={"c5.large/us-west-2a/Linux/UNIX": 0.5}),
 )
 
 

@@ -152,6 +152,15 @@ def test_a_fresh_account_is_told_the_one_command_that_spot_needs(on_spot):
     assert said.endswith("aws iam create-service-linked-role --aws-service-name spot.amazonaws.com")
 
 
+def test_spot_of_which_ec2_tells_no_price_is_named(on_spot):
+    about = "aws", "ec2:DescribeSpotPriceHistory"
+    assert about not in wrong(on_spot)
+    on_spot.world.ec2.spot_usd_per_hour.clear()
+    assert "count at the most that may be paid" in wrong(on_spot)[about]
+    on_spot.server.ec2.faults.plan(Fault(about[1].replace("ec2:", "ec2 "), status=403, code="UnauthorizedOperation", times=9))
+    assert "UnauthorizedOperation" in wrong(on_spot)[about]
+
+
 def test_only_spot_needs_the_role_for_spot(fleet):
     fleet.world.ec2.account.spot_role = False
     assert wrong(fleet) == {}

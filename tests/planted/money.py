@@ -4,6 +4,20 @@ from planted.bugs import Bug
 
 MONEY = (
     Bug(
+        name="the month counts spot at what was expected, not at what is paid",
+        file="domain/limits.py",
+        was="total += record.reserved_usd_per_hour if price is None else price + volume",
+        becomes="total += record.usd_per_hour",
+        found_by=("tests/scenarios/test_spot_prices.py",),
+    ),
+    Bug(
+        name="a spot price that EC2 never told costs nothing",
+        file="domain/limits.py",
+        was="total += record.reserved_usd_per_hour if price is None else price + volume",
+        becomes="total += (price or 0.0) + volume",
+        found_by=("tests/scenarios/test_spot_prices.py",),
+    ),
+    Bug(
         name="a launch is sent again before EC2 lists what it launched",
         file="control/launches.py",
         was="    elif age < LISTED_AFTER_SECONDS:\n        return\n",

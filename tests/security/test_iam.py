@@ -34,7 +34,7 @@ OURS, THEIRS = {"aws:ResourceTag/autoscaler:fleet": FLEET}, {"aws:ResourceTag/au
 # One statement lets every function use the state; a life need not show each of these in each function.
 OF_THE_SHARED_STATEMENT = {"dynamodb:ConditionCheckItem", "dynamodb:DeleteItem"}
 # The example fleet leaves subnets to its launch templates, and buys no spot.
-ONLY_WITH_SUBNETS_OR_SPOT = {"ec2:DescribeSubnets", "ec2:DescribeRouteTables", "iam:GetRole"}
+ONLY_WITH_SUBNETS_OR_SPOT = {"ec2:DescribeSubnets", "ec2:DescribeRouteTables", "ec2:DescribeSpotPriceHistory", "iam:GetRole"}
 Asked = tuple[str, str, str]  # action, resource, context as JSON: hashable
 
 
@@ -142,6 +142,13 @@ def test_it_is_granted_nothing_that_it_never_calls(life, function):
     ours = [policy for policy in policies_of(function) if "Sid" in policy["Statement"][0]]
     granted = {action for policy in ours for s in policy["Statement"] if s["Effect"] == "Allow" for action in listed(s["Action"])}
     assert granted - {action for action, _, _ in needed(life, function)} <= OF_THE_SHARED_STATEMENT | ONLY_WITH_SUBNETS_OR_SPOT
+
+
+@every_function
+def test_who_looks_at_instances_may_ask_what_spot_costs_and_nobody_else(decide, life, function):
+    looks = any(action == "ec2:DescribeInstances" for action, _, _ in needed(life, function)) and function != "register_agent"
+    [answer] = decide(policies_of(function), [asked("ec2:DescribeSpotPriceHistory", "*")]).values()
+    assert answer == ("Allowed" if looks else "ImplicitlyDenied")
 
 
 FOREIGN = [

@@ -19,7 +19,7 @@ from workbench.world.faults import ConnectionLostError, Fault, Faults, StatusErr
 
 READS = {
     *("state read", "jenkins queue", "jenkins computer", "jenkins api", "jenkins job"),
-    *("ec2 DescribeInstances", "ec2 DescribeLaunchTemplates", "ec2 GetConsoleOutput"),
+    *("ec2 DescribeInstances", "ec2 DescribeLaunchTemplates", "ec2 DescribeSpotPriceHistory", "ec2 GetConsoleOutput"),
 }
 HANGS_SECONDS = 50.0
 # Alike but for when they happen: of these, the first few are cut off.

@@ -7,10 +7,10 @@ from typing import Any
 
 from workbench.faces.ec2_wire import answer_xml, error_xml, request_of
 from workbench.world.account import vcpus_of
-from workbench.world.ec2 import Ec2, Ec2Error, Instance
+from workbench.world.ec2 import ZONE, Ec2, Ec2Error, Instance
 from workbench.world.faults import Faults
 
-_ZONE, _VPC = "us-west-2a", "vpc-1"
+_VPC = "vpc-1"
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
 _LEAST_RESULTS, _MOST_RESULTS = 5, 1000
 
@@ -63,11 +63,13 @@ class Ec2Face:
                 return {"Subnets": [self._subnet(name) for name in _values(request, "subnet-id") if name not in self.ec2.unknown_subnets]}
             case "DescribeInstanceTypeOfferings":
                 kinds = [kind for kind in _values(request, "instance-type") if kind not in self.ec2.withdrawn]
-                zones = sorted({_ZONE, *self.ec2.zones.values()})
+                zones = sorted({ZONE, *self.ec2.zones.values()})
                 return {"InstanceTypeOfferings": [{"InstanceType": kind, "Location": zone} for kind in kinds for zone in zones]}
             case "DescribeInstanceTypes":
                 kinds = [kind for kind in _values(request, "instance-type") if kind not in self.ec2.withdrawn]
                 return {"InstanceTypes": [instance_type_json(kind) for kind in kinds]}
+            case "DescribeSpotPriceHistory":
+                return self._spot_prices(request)
             case "DescribeImages":
                 return {
                     "Images": [self.ec2.account.images[name] for name in _values(request, "image-id") if name in self.ec2.account.images]
@@ -79,19 +81,26 @@ class Ec2Face:
 
     def _instances(self, request: dict[str, Any]) -> dict[str, Any]:
         """One page of instances, as large as EC2 likes where no size is said; ``NextToken`` says where the next one begins."""
-        token, most = request.get("NextToken", "0"), request.get("MaxResults")
-        if not token.isdecimal() or not (most is None or _LEAST_RESULTS <= int(most) <= _MOST_RESULTS):
-            raise Ec2Error("InvalidParameterValue", "Invalid value for NextToken or MaxResults")
+        first, most = _page_of(request)
         self.ec2.check_known(request.get("InstanceIds", []))
         filters = {f["Name"]: list(f["Values"]) for f in request.get("Filters", [])}
         filters |= {"instance-id": list(request["InstanceIds"])} if request.get("InstanceIds") else {}
-        instances, first = self.ec2.describe(filters), int(token)
-        end = first + min(int(most or len(instances) or 1), self.ec2.listing.page)
+        instances = self.ec2.describe(filters)
+        end = first + min(most or len(instances) or 1, self.ec2.listing.page)
         answer: dict[str, Any] = {"Reservations": [{"Instances": [instance_json(i) for i in instances[first:end]]}]}
         return answer | ({"NextToken": str(end)} if end < len(instances) else {})
 
+    def _spot_prices(self, request: dict[str, Any]) -> dict[str, Any]:
+        """One page of the prices that stand: each is the last change before the time that is asked for."""
+        if request["StartTime"] != request["EndTime"]:
+            raise Ec2Error("InvalidParameterValue", "Only the prices of one instant are known here")
+        prices, (first, most) = self.ec2.spot_prices(request["InstanceTypes"], request["ProductDescriptions"]), _page_of(request)
+        end = first + min(most or len(prices) or 1, self.ec2.listing.page)
+        answer: dict[str, Any] = {"SpotPriceHistory": [spot_price_json(*price, request["StartTime"]) for price in prices[first:end]]}
+        return answer | ({"NextToken": str(end)} if end < len(prices) else {})
+
     def _subnet(self, name: str) -> dict[str, Any]:
-        return {"SubnetId": name, "AvailabilityZone": self.ec2.zones.get(name, _ZONE), "VpcId": _VPC, "MapPublicIpOnLaunch": False}
+        return {"SubnetId": name, "AvailabilityZone": self.ec2.zones.get(name, ZONE), "VpcId": _VPC, "MapPublicIpOnLaunch": False}
 
     def _route_tables(self, request: dict[str, Any]) -> list[dict[str, Any]]:
         """Those of the subnets asked for, or the main one, which leads to a NAT."""
@@ -125,6 +134,14 @@ class Ec2Face:
             return error.status, error_xml(error.code, str(error))
 
 
+def _page_of(request: dict[str, Any]) -> tuple[int, int | None]:
+    """Where the page begins that is asked for, and how much may be on it."""
+    token, most = request.get("NextToken", "0"), request.get("MaxResults")
+    if not token.isdecimal() or not (most is None or _LEAST_RESULTS <= int(most) <= _MOST_RESULTS):
+        raise Ec2Error("InvalidParameterValue", "Invalid value for NextToken or MaxResults")
+    return int(token), None if most is None else int(most)
+
+
 def _values(request: dict[str, Any], name: str) -> list[str]:
     return [value for wanted in request.get("Filters", []) if wanted["Name"] == name for value in wanted["Values"]]
 
@@ -148,12 +165,19 @@ def _template_of(request: dict[str, Any]) -> str:
     return str(request.get("LaunchTemplateName") or request["LaunchTemplateId"])
 
 
+def spot_price_json(kind: str, zone: str, platform: str, usd: float, at: datetime) -> dict[str, Any]:
+    """One price in boto3's words."""
+    return {"InstanceType": kind, "AvailabilityZone": zone, "ProductDescription": platform, "SpotPrice": f"{usd:.6f}", "Timestamp": at}
+
+
 def instance_json(instance: Instance) -> dict[str, Any]:
     """One instance in boto3's words."""
     shown: dict[str, Any] = {
         "InstanceId": instance.id,
         "InstanceType": instance.instance_type,
         "State": {"Code": instance.state_code, "Name": instance.state},
+        "Placement": {"AvailabilityZone": instance.zone},
+        "PlatformDetails": instance.platform,
         "LaunchTime": datetime.fromtimestamp(instance.launched_at, UTC),
         "Tags": [{"Key": key, "Value": value} for key, value in instance.tags.items()],
     }

@@ -18,6 +18,8 @@ _SHUTTING_DOWN_SECONDS = 20.0
 _NOTICE_SECONDS = 120.0  # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
 _EVENT_SECONDS = 1.0
 _FORGOTTEN_AFTER_SECONDS = 3600.0
+LINUX, WINDOWS = "Linux/UNIX", "Windows"
+ZONE = "us-west-2a"  # of subnets of which nothing else is said
 _WOULD_HAVE = "DryRunOperation", "Request would have succeeded, but DryRun flag is set."
 LAUNCH_TAG = "autoscaler:launch"
 # The one account and the one agent role of this world.
@@ -58,6 +60,8 @@ class Instance:
     interrupted: bool = False  # EC2 took it back
     profile: str = ""
     console: str = ""
+    zone: str = ""
+    platform: str = ""
 
     @property
     def state_code(self) -> int:
@@ -93,6 +97,7 @@ class Ec2:
     physics: Physics = CALM
     seed: int = 0  # of what comes by physics alone, so that it is the same for everybody
     zones: dict[str, str] = field(default_factory=dict)  # of subnets; unlisted ones are in the first zone
+    platforms: dict[str, str] = field(default_factory=dict)  # as bills name them, by launch template; unlisted: Linux
     unknown_subnets: set[str] = field(default_factory=set)
     withdrawn: set[str] = field(default_factory=set)  # instance types that cannot be had anywhere
     quotas: dict[str, float] = field(default_factory=lambda: dict(QUOTAS))  # vCPUs that may run at once
@@ -191,6 +196,17 @@ class Ec2:
         self.latest_versions[template] = self.version_of(template, "$Latest") + 1
         return self.latest_versions[template]
 
+    def spot_prices(self, kinds: list[str], platforms: list[str]) -> list[tuple[str, str, str, float]]:
+        """What spot costs now: instance type, zone, platform, dollars an hour."""
+        offerings = [(key.split("/"), usd) for key, usd in self.spot_usd_per_hour.items()]
+        return [
+            (kind, self.zones.get(subnet, ZONE), platform, usd)
+            for (kind, subnet, _), usd in offerings
+            if kind in kinds
+            for platform in (LINUX, WINDOWS)
+            if platform in platforms
+        ]
+
     def end(self, instance: Instance) -> None:
         """Let an instance end, whoever wished it."""
         if not instance.alive():
@@ -265,6 +281,8 @@ class Ec2:
             launched_at=now,
             visible_at=now + self.lag_seconds,
             profile=profile_arn(AGENT_ROLE),
+            zone=self.zones.get(override.get("SubnetId", ""), ZONE),
+            platform=self.platforms.get(template, LINUX),
         )
         self.instances[instance.id] = self.remembered[instance.id] = instance
         self.changes += 1

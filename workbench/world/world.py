@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from autoscaler.domain.model import Fleet
+from autoscaler.domain.model import Fleet, Market, Platform
 from workbench.world.account import safe_template
-from workbench.world.ec2 import Ec2, Instance
+from workbench.world.ec2 import WINDOWS, Ec2, Instance
 from workbench.world.jenkins import Controller, Node, secret_of
 from workbench.world.physics import CALM, Physics
 from workbench.world.timeline import Timeline
@@ -57,6 +57,9 @@ def build_world(fleet: Fleet, *, start_at: float, seed: int, physics: Physics = 
 
     ec2 = Ec2(timeline, Random(seed + 1), boot_seconds, templates=set(by_template), physics=physics, seed=seed)  # noqa: S311
     ec2.template_data = {pool.launch_template: safe_template(fleet.name, pool.platform) for pool in fleet.pools.values()}
+    ec2.platforms = {pool.launch_template: WINDOWS for pool in fleet.pools.values() if pool.platform is Platform.WINDOWS}
+    offerings = [offering for pool in fleet.pools.values() for offering in pool.offerings]
+    ec2.spot_usd_per_hour = {offering.key: offering.usd_per_hour for offering in offerings if offering.market is Market.SPOT}
     controllers = {name: Controller(name, timeline, physics) for name in fleet.controllers}
     return World(fleet, timeline, controllers, ec2, chance, physics)
 

@@ -127,6 +127,9 @@ class Compute(Protocol):
     def console_output(self, instance_id: str) -> str:
         """What an instance wrote to its console, its end; "" where EC2 has nothing (yet)."""
 
+    def spot_prices(self, instance_types: Collection[str], platforms: Collection[str], at: float) -> Mapping[str, float]:
+        """What spot instances of these cost at that time, in dollars an hour by `Instance.priced_as`. `TransientError`."""
+
     def template_versions(self, pools: Collection[str]) -> Mapping[str, str]:
         """The version of its launch template that each pool would launch from now; without those that EC2 does not know."""
 

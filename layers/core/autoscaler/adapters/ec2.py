@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -34,6 +35,7 @@ _LISTED = ["pending", "running", "stopping", "stopped", "shutting-down"]
 _INSTANCES_A_PAGE = 1000  # the most EC2 gives; without it all come in one answer, whose parsing takes 40 KB of memory an instance
 _IDS_A_CALL = 200  # values a filter takes
 _SERVER_ERROR = 500
+_IN_A_VPC = " (Amazon VPC)"  # old accounts see prices of both kinds of network; instances do not say theirs
 
 
 class Ec2Compute:
@@ -210,6 +212,21 @@ class Ec2Compute:
             raise TransientError(f"GetConsoleOutput was not answered ({type(error).__name__})") from error
         return output[-_CONSOLE_CHARACTERS:]
 
+    def spot_prices(self, instance_types: Collection[str], platforms: Collection[str], at: float) -> Mapping[str, float]:
+        """Ask for the prices of one instant: of each type, zone and platform the last change before it."""
+        instant = datetime.fromtimestamp(at, UTC)
+        request = {
+            "InstanceTypes": sorted(instance_types),
+            "ProductDescriptions": sorted(platform + network for platform in platforms for network in ("", _IN_A_VPC)),
+            "StartTime": instant,
+            "EndTime": instant,
+        }
+        told = [raw for page in pages(self._client(), "describe_spot_price_history", request) for raw in page["SpotPriceHistory"]]
+        return {
+            f"{raw['InstanceType']}/{raw['AvailabilityZone']}/{raw['ProductDescription'].removesuffix(_IN_A_VPC)}": float(raw["SpotPrice"])
+            for raw in sorted(told, key=lambda raw: raw["Timestamp"])
+        }
+
     def template_versions(self, pools: Collection[str]) -> Mapping[str, str]:
         """Ask only for templates whose version the fleet file leaves to EC2; by filter, so that one unknown name fails no other."""
         mine = {name: self._fleet.pools[name] for name in pools}
@@ -260,6 +277,8 @@ def instance_of(raw: Any) -> Instance:
         launched_at=raw["LaunchTime"].timestamp(),
         template_version=tags.get(_TEMPLATE_VERSION_TAG, ""),
         node=tags.get(NODE_TAG, ""),
+        zone=raw.get("Placement", {}).get("AvailabilityZone", ""),
+        platform=raw.get("PlatformDetails", ""),
     )
 
 

@@ -18,6 +18,7 @@ _LATE_SECONDS = 180.0
 _LAUNCH = "ec2:CreateFleet (a dry run)"
 _CONFIGURE = "Agent/Configure (labels before a cordon)"
 _WITHOUT_CONFIGURE = "a build that is handed over in the instant of a cordon may be lost: grant it, or upgrade Jenkins to 2.528.1"
+_SPOT_PRICES = "ec2:DescribeSpotPriceHistory"
 _INSTANCE = "ec2:RunInstances, iam:PassRole (dry runs)"
 _LAUNCH_TEMPLATES = "ec2:DescribeLaunchTemplateVersions, DescribeImages, DescribeInstanceTypes, DescribeSubnets, DescribeRouteTables"
 _SPOT_COMMAND = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
@@ -53,7 +54,7 @@ def examine(ports: Ports, account: Account, fleet: Fleet, turn: Turn) -> list[Fi
         found += _controller(controller, view)
         if view.complete and not turn.dry_run:
             found += _permissions(controller, view, fleet)
-    found += _account(account, fleet)
+    found += _account(ports, account, fleet)
     return [*found, *(_passes(snapshot) if snapshot else ())]
 
 
@@ -125,13 +126,14 @@ def _create(controller: Controller, spec: NodeSpec) -> None:
         return  # left by a doctor who was cut off; this one deletes it
 
 
-def _account(account: Account, fleet: Fleet) -> Iterator[Finding]:
+def _account(ports: Ports, account: Account, fleet: Fleet) -> Iterator[Finding]:
     """What only AWS knows, question by question: the others are asked, too, where one is not answered."""
     asked: tuple[tuple[str, Callable[[], Iterable[Finding]]], ...] = (
         (_LAUNCH_TEMPLATES, lambda: _templates(account, fleet)),
         ("ec2:DescribeSubnets, ec2:DescribeInstanceTypeOfferings", lambda: _offerings(account, fleet)),
         ("ec2:DescribeInstanceTypes, servicequotas:ListServiceQuotas", lambda: _quotas(account, fleet)),
         ("iam:GetRole", lambda: _spot_role(account, fleet)),
+        (_SPOT_PRICES, lambda: _spot_prices(ports, fleet)),
         ("lambda:GetAccountSettings", lambda: _executions(account)),
     )
     for question, ask in asked:
@@ -166,10 +168,24 @@ def _quota(need: Need) -> Finding:
 
 def _spot_role(account: Account, fleet: Fleet) -> Iterator[Finding]:
     """EC2 makes the role at a console's first spot request, and for an API's first one only where the caller may."""
-    if any(offering.market is Market.SPOT for pool in fleet.pools.values() for offering in pool.offerings):
+    if _spot_types(fleet):
         there = account.has_spot_role()
         detail = "" if there else f"without it no spot instance is launched; once in an account: {_SPOT_COMMAND}"
         yield Finding(about="aws", what="role AWSServiceRoleForEC2Spot", fine=there, detail=detail)
+
+
+def _spot_prices(ports: Ports, fleet: Fleet) -> Iterator[Finding]:
+    """Without them the month counts spot at the most that may be paid."""
+    if types := _spot_types(fleet):
+        prices = ports.compute.spot_prices(types, {"Linux/UNIX", "Windows"}, ports.clock())
+        untold = types - {key.partition("/")[0] for key in prices}
+        detail = f"none of {', '.join(sorted(untold))}, which count at the most that may be paid" if untold else f"{len(types)} types"
+        yield Finding(about="aws", what=_SPOT_PRICES, fine=not untold, detail=detail)
+
+
+def _spot_types(fleet: Fleet) -> set[str]:
+    offerings = [offering for pool in fleet.pools.values() for offering in pool.offerings]
+    return {offering.instance_type for offering in offerings if offering.market is Market.SPOT}
 
 
 def _executions(account: Account) -> Iterator[Finding]:

@@ -8,8 +8,8 @@ from typing import Any
 from autoscaler.domain.durations import Learned
 from autoscaler.domain.lives import runs_to_ask_for
 from autoscaler.domain.missing import ids_to_ask_alone
-from autoscaler.domain.model import Fleet, described_instance
-from autoscaler.domain.numbers import FORGOTTEN_ASKED_A_LOOK, MINUTE_SECONDS, RUNS_ASKED_A_LOOK
+from autoscaler.domain.model import Fleet, Market, described_instance
+from autoscaler.domain.numbers import FORGOTTEN_ASKED_A_LOOK, MINUTE_SECONDS, RUNS_ASKED_A_LOOK, SPOT_PRICES_SECONDS
 from autoscaler.domain.snapshot import ControllerView, Instance, InstanceState, RecordState, Snapshot
 from autoscaler.errors import AutoscalerError, TransientError
 from autoscaler.ports import Book, Controller, Ports
@@ -29,6 +29,7 @@ def observe(ports: Ports, fleet: Fleet, book: Book, pass_id: str, invocation: st
         fates=fates,
         unknown_alone=unknown_alone,
         template_versions=_template_versions(ports, fleet),
+        spot_prices=_spot_prices(ports, fleet, book, instances),
         ended_runs={controller.name: _ended_runs(ports, controller, book, views[controller.name]) for controller in ports.controllers},
     )
 
@@ -124,6 +125,23 @@ def _template_versions(ports: Ports, fleet: Fleet) -> Mapping[str, str]:
     except TransientError as error:
         ports.log("template_versions_not_read", error=str(error))
         return {}
+
+
+def _spot_prices(ports: Ports, fleet: Fleet, book: Book, instances: Collection[Instance]) -> Mapping[str, float] | None:
+    """Ask what spot costs, from time to time and while any runs: of all types that may come next. Where EC2 fails, it costs what it did."""
+    now, spot = ports.clock(), [instance for instance in instances if instance.market == Market.SPOT]
+    if not spot or now < book.memory.spot_prices.asked_at + SPOT_PRICES_SECONDS:
+        return None
+    offerings = [offering for pool in fleet.pools.values() for offering in pool.offerings if offering.market is Market.SPOT]
+    types = {offering.instance_type for offering in offerings} | {instance.instance_type for instance in spot}
+    try:
+        prices = ports.compute.spot_prices(types, {instance.platform for instance in spot}, now)
+    except TransientError as error:
+        ports.log("spot_prices_not_read", error=str(error))
+        return None
+    if untold := sorted({instance.priced_as for instance in spot} - prices.keys()):
+        ports.log("spot_prices_untold", count=len(untold), first=untold[0], hint="counted at the most that may be paid")
+    return prices
 
 
 def _snapshot(ports: Ports, book: Book, views: dict[str, ControllerView], pass_id: str, invocation: str) -> Snapshot:

@@ -1,11 +1,10 @@
 """What counts against the ceilings: agents that live, launches of the hour, dollars of the month."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from autoscaler.domain.memory import Memory, Month
-from autoscaler.domain.model import Limits
-from autoscaler.domain.snapshot import Instance, Intent, Record, Snapshot
+from autoscaler.domain.memory import Memory, Month, SpotPrices
+from autoscaler.domain.model import Fleet, Limits, Market
+from autoscaler.domain.snapshot import Instance, Intent, Snapshot
 
 HOUR_SECONDS = 3600.0
 
@@ -42,9 +41,25 @@ def month_name(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m")
 
 
-def meter(month: Month, records: Iterable[Record], now: float) -> Month:
-    """Add what ran since the last look; a new month begins at nothing."""
-    rate = sum(record.usd_per_hour for record in records)
+def next_spot_prices(known: SpotPrices, snapshot: Snapshot) -> SpotPrices:
+    """The prices of this look, or the last ones known."""
+    told = snapshot.spot_prices
+    return known if told is None else SpotPrices(asked_at=snapshot.taken_at, usd_per_hour={**known.usd_per_hour, **told})
+
+
+def paid_usd_per_hour(snapshot: Snapshot, fleet: Fleet, prices: SpotPrices) -> float:
+    """What all that lives costs: spot at EC2's price, and at the most it may cost where EC2 never told one."""
+    spot = {i.id: prices.usd_per_hour.get(i.priced_as) for i in snapshot.instances if i.market == Market.SPOT}
+    total = 0.0
+    for record in snapshot.living:
+        price, pool = spot.get(record.instance_id), fleet.pools.get(record.pool)
+        volume = pool.offerings[0].volume_usd_per_hour if pool else 0.0
+        total += record.reserved_usd_per_hour if price is None else price + volume
+    return total
+
+
+def meter(month: Month, rate: float, now: float) -> Month:
+    """Add what ran since the last look, at this many dollars an hour; a new month begins at nothing."""
     usd = rate * max(0.0, now - month.metered_at) / HOUR_SECONDS if month.metered_at else 0.0
     if month.name != month_name(now):
         return Month(name=month_name(now), usd=0.0, metered_at=now)

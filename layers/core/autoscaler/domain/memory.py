@@ -138,6 +138,14 @@ class Month:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpotPrices:
+    """What spot cost when EC2 was last asked: dollars an hour by `Instance.priced_as`."""
+
+    asked_at: float = 0.0
+    usd_per_hour: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """Everything remembered under the lease. Losing it costs a break-even window and a second look, never a build."""
 
@@ -164,5 +172,6 @@ class Memory:
     kept: frozenset[str] = frozenset()  # suspect instances that their operator wants to look at
     boots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds, by pool
     month: Month = field(default_factory=Month)
+    spot_prices: SpotPrices = field(default_factory=SpotPrices)
     gone: Mapping[str, float] = field(default_factory=dict)  # when agents without a record were launched, by instance id, for an hour
     requests: Mapping[str, float] = field(default_factory=dict)  # manual request ids done, and when

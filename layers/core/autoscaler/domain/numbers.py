@@ -104,4 +104,6 @@ STALE_TICK_SECONDS = 90.0
 PASS_SECONDS = 60.0
 # Within the month's limit an agent is reserved for this long: a build that has begun is never cut short to save money.
 MONTH_RESERVE_SECONDS = 3600.0
+# Spot prices change gradually, a few times a day.
+SPOT_PRICES_SECONDS = 600.0
 REQUESTS_REMEMBERED_SECONDS = 86_400.0

@@ -8,7 +8,7 @@ from autoscaler.domain.breakers import forget_other_versions, note_connected
 from autoscaler.domain.demand import Demand, note_unhelped, pins_of_begun, read_demand, starved_by_pool
 from autoscaler.domain.failing import still_failing
 from autoscaler.domain.foresight import Foreseen, foresee
-from autoscaler.domain.limits import is_spent, meter, missing_of
+from autoscaler.domain.limits import is_spent, meter, missing_of, next_spot_prices, paid_usd_per_hour
 from autoscaler.domain.lives import in_grace, is_recovering, next_lives, waits_to_resume
 from autoscaler.domain.memory import Memory
 from autoscaler.domain.missing import disagreement, forgotten, forgotten_for_a_day, next_missing
@@ -122,6 +122,7 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
     boots, booted = _boots(memory, agents)
     versions = {instance.id: instance.template_version for instance in snapshot.instances}
     living = {agent.record.instance_id for agent in agents if not agent.instance_ended}
+    spot_prices = next_spot_prices(memory.spot_prices, snapshot)
     memory = replace(
         memory,
         lives=next_lives(
@@ -134,7 +135,8 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
         idle_since=_since(memory.idle_since, (agent for agent in agents if agent.idle), now),
         boots=boots,
         booted=booted,
-        month=meter(memory.month, snapshot.living, now),
+        month=meter(memory.month, paid_usd_per_hour(snapshot, fleet, spot_prices), now),
+        spot_prices=spot_prices,
         cool_offs={key: c for key, c in memory.cool_offs.items() if now - c.until_at < 3600.0},
         draining_since=_since(memory.draining_since, (agent for agent in agents if agent.mark), now),
         unhelped=note_unhelped(memory.unhelped, demands, now),

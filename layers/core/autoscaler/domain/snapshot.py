@@ -168,6 +168,13 @@ class Instance:
     launched_at: float
     template_version: str = ""  # of its launch template; "" where EC2 does not say
     node: str = ""  # as it was named at registration
+    zone: str = ""  # availability zone
+    platform: str = ""  # as bills name it
+
+    @property
+    def priced_as(self) -> str:
+        """What its spot price depends on."""
+        return f"{self.instance_type}/{self.zone}/{self.platform}"
 
 
 class RecordState(StrEnum):
@@ -257,6 +264,7 @@ class Snapshot:
     standing: Standing = field(default_factory=Standing)
     look_every_seconds: float = MINUTE_SECONDS
     unknown_alone: frozenset[str] = frozenset()  # long missing instances that EC2 did not know when it was asked for each of them alone
+    spot_prices: Mapping[str, float] | None = None  # dollars an hour by `Instance.priced_as`; None: not asked, or not answered
     ended_runs: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by controller: runs asked for after a restart that have ended
     unread: tuple[str, ...] = ()  # of our own state: names of what is there and cannot be read
 
