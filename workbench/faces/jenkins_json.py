@@ -115,15 +115,14 @@ def why_of(controller: Controller, build: Build, said: dict[str, str]) -> str:
         return f"‘{build.resumes_on}’ is offline"
     if controller.quieting_down:
         return "Jenkins is about to shut down"
-    if vetoes := [words for node in controller.free_for(build) if (words := controller.veto(build, node))]:
+    veto = controller.veto
+    if veto and (vetoes := [words for node in controller.free_for(build) if (words := veto(build, node))]):
         return "; ".join(vetoes)
-    # With no agent node at all, Jenkins leaves the label out: the reason for the beacon.
-    if build.expression is None or not controller.nodes:
-        return _why_without_label(controller, build)
-    name = build.expression.name
-    if name not in said:
-        said[name] = _why_with_label(controller, build, build.expression)
-    return said[name]
+    if build.asks_for not in said:
+        # With no agent node at all, Jenkins leaves the label out: the reason for the beacon.
+        labelled = build.expression if controller.nodes else None
+        said[build.asks_for] = _why_with_label(controller, build, labelled) if labelled else _why_without_label(controller, build)
+    return said[build.asks_for]
 
 
 def _why_with_label(controller: Controller, build: Build, expression: LabelExpression) -> str:

@@ -139,7 +139,7 @@ class Controller:
         self.version = CURRENT_VERSION
         self._resuming: list[Build] = []  # pipelines that a restart has taken from their executors and not yet put into the queue
         self._lost: set[str] = set()  # nodes whose agent went away, and has not come back
-        self.veto: Veto = lambda _build, _node: None  # of a plugin, node by node: why this one does not take that build
+        self.veto: Veto | None = None  # of a plugin, node by node: why this one does not take that build
         self._last_id = 0
         self._numbers: dict[str, int] = {}
         # The nodes of each label expression that was asked for, by its name, in the order in which they were added.
@@ -404,7 +404,7 @@ class Controller:
             self._end(build, Ended.FINISHED)
 
     def _taker(self, build: Build) -> Node | None:
-        takers = [n for n in self.free_for(build) if self.veto(build, n) is None]
+        takers = [n for n in self.free_for(build) if not self.veto or self.veto(build, n) is None]
         if self._physics.node_choice is NodeChoice.LEAST_LOADED:
             return max(takers, key=lambda node: node.executors - len(node.builds), default=None)
         # Consistent hashing by job, roughly as Jenkins' load balancer: the same job tends to the same node.
