@@ -9,7 +9,7 @@ JOBS ?= $(shell nproc)
 export SAM_CLI_TELEMETRY := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak mutate compare live check format build bench pictures user-data prices lock clean
+.PHONY: help setup demo test soak same mutate compare live check format build bench pictures user-data prices lock clean
 
 help:   ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ test: $(VENV)/.ready $(SAM_VENV)/.ready $(IAM)/node_modules/.ready  ## All tests
 
 soak: $(VENV)/.ready  ## Random worlds for as long as you like: make soak MINUTES=10 SEED=1
 	PYTHONPATH=tests:. $(BIN)/python -m support.soak $(or $(MINUTES),10) $(JOBS) $(SEED)
+
+same: $(VENV)/.ready  ## Does each pass still decide what was recorded? make same TRACES=DIR ONLY="short slots"; RECORD=1 records anew
+	@PYTHONPATH=tests:. $(BIN)/python -m oracle $(if $(RECORD),--record) $(if $(TRACES),--traces $(TRACES)) $(ONLY)
 
 mutate: $(VENV)/.ready  ## Mutants of domain and control, and the share that the tests find: make mutate MODULES=retire ONE_IN=1
 	PYTHONPATH=tests:. $(BIN)/python -m support.mutation "$(or $(MODULES),.)" $(or $(ONE_IN),10) $(JOBS)
