@@ -34,7 +34,7 @@ MONEY = (
     Bug(
         name="agents in use go on beyond the month's limit",
         file="domain/decide.py",
-        was="decided += month_limit.stop(situation, controller, _cordons(decided)) if situation.stopped else ()",
+        was="decided += month_limit.stop_for_month_limit(situation, controller, _cordons(decided)) if situation.stopped else ()",
         becomes="decided += ()",
         found_by=("tests/scenarios/test_month_limit.py",),
     ),

@@ -5,7 +5,7 @@ from math import inf
 
 import pytest
 
-from autoscaler.domain.durations import Learned, Sighting, job_key, pool_key, quantiles, remaining_seconds
+from autoscaler.domain.durations import Learned, Sighting, job_key, pool_key, quantiles, quantiles_of, remaining_seconds
 from autoscaler.domain.learning import learn
 from autoscaler.domain.situation import assess
 from support.builders import NOW, a_build, a_fleet, a_snapshot, a_view, an_agent, an_item
@@ -27,9 +27,9 @@ def test_quantiles_are_of_what_was_seen():
 
 def test_an_unknown_job_takes_the_pools_durations_and_an_unknown_pool_what_is_assumed():
     learned = Learned(samples={pool_key("cpu"): (60.0,), job_key("known", "cpu"): (5.0,)})
-    assert learned.quantiles("known", "cpu").p50_seconds == 5.0
-    assert learned.quantiles("new", "cpu").p50_seconds == 60.0
-    assert learned.quantiles("new", "gpu").p50_seconds == 600.0
+    assert quantiles_of(learned, "known", "cpu").p50_seconds == 5.0
+    assert quantiles_of(learned, "new", "cpu").p50_seconds == 60.0
+    assert quantiles_of(learned, "new", "gpu").p50_seconds == 600.0
 
 
 def looked_at(before, *builds, items=()):

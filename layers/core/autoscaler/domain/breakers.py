@@ -93,7 +93,7 @@ def _never_was_one(record: Record) -> bool:
     return record.state is RecordState.REQUESTED or (record.state is RecordState.REGISTERED and bool(record.trouble))
 
 
-def told(breaker: Breaker) -> str:
+def told_boots(breaker: Breaker) -> str:
     """Say how often boots failed, and why the last one did, where it is known."""
     return f"{breaker.failures} boots in a row failed" + (f" ({breaker.why})" if breaker.why else "")
 

@@ -37,11 +37,11 @@ class Missed:
     waits: float
 
 
-def follow(window: Window | None, needed: Needed, now: float, *, executors: int, boot_seconds: float) -> Burst | None:
+def follow_burst(window: Window | None, needed: Needed, now: float, *, executors: int, boot_seconds: float) -> Burst | None:
     """Follow demand that rises. ``window``: before this look; ``executors``: of one agent."""
     if window is None or not window.peaks:
         return None
-    burst = None if window.burst is None or is_over(window.burst, now, boot_seconds) else window.burst
+    burst = None if window.burst is None or is_burst_over(window.burst, now, boot_seconds) else window.burst
     peaks, rises, so_far = (burst.peaks, burst.rises, burst.rises[-1][1]) if burst else (window.peaks, (), 0)
     there = peaks[-1][1] * executors
     beyond = needed.present + needed.foreseen - there
@@ -51,12 +51,12 @@ def follow(window: Window | None, needed: Needed, now: float, *, executors: int,
     return Burst(peaks=peaks, rises=(*rises, (now, beyond, unexpected)))
 
 
-def is_over(burst: Burst, now: float, boot_seconds: float) -> bool:
+def is_burst_over(burst: Burst, now: float, boot_seconds: float) -> bool:
     """Tell whether an agent that was asked for when it began would be there by now."""
     return now - burst.rises[0][0] >= boot_seconds
 
 
-def missed(burst: Burst, *, executors: int, boot_seconds: float) -> Iterator[Missed]:
+def agents_missed(burst: Burst, *, executors: int, boot_seconds: float) -> Iterator[Missed]:
     """Name the agents that a burst needed again, each with the waits of the jobs that would have run on its executors."""
     boot_seconds, there = max(boot_seconds, 1.0), burst.peaks[-1][1]
     came = list(_came(burst))

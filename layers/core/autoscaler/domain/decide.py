@@ -49,12 +49,12 @@ def scale_up(snapshot: Snapshot, fleet: Fleet) -> Plan:
     situation = assess(snapshot, fleet)
     room = Room(situation)
     decided: list[Step | Held] = []
-    for controller in walks.in_turn(situation):
+    for controller in walks.controllers_in_turn(situation):
         decided += keep_beacon(situation, controller)
         decided += bring_back_bound(situation, controller)
         decided += launch_for_queue(situation, controller, room)
     decided = list(at_a_pace(situation.memory, decided, situation.now))
-    return replace(_plan(situation, decided, situation.memory), remember=False)
+    return replace(plan_of(situation, decided, situation.memory), remember=False)
 
 
 def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
@@ -84,16 +84,16 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
         decided += drain_again(situation, controller, _cordons(decided))
         decided += quarantine(situation, controller, _cordons(decided))
         decided += outdated(situation, controller, _cordons(decided))
-        decided += month_limit.stop(situation, controller, _cordons(decided)) if situation.stopped else ()
+        decided += month_limit.stop_for_month_limit(situation, controller, _cordons(decided)) if situation.stopped else ()
     decided += give_way(situation, idle, _cordons(decided))
     decided += giveup.relabels(situation)
-    decided += strangers(situation)
+    decided += left_the_fleet_file(situation)
     decided += giveup.drained(situation, seen)
     decided += giveup.repairs(situation, seen)
     decided += giveup.unfinished(situation, seen)
-    decided = list(at_a_pace(memory, _thawed(situation, decided), situation.now))
+    decided = list(at_a_pace(memory, thawed(situation, decided), situation.now))
     failures = failed_boots(memory, snapshot.records, situation.versions, decided)
-    return replace(_plan(situation, decided, remember(memory, situation, decided, failures)), boot_failures=failures)
+    return replace(plan_of(situation, decided, remember(memory, situation, decided, failures)), boot_failures=failures)
 
 
 def launch_some(snapshot: Snapshot, fleet: Fleet, order: LaunchSome) -> Plan:
@@ -104,8 +104,8 @@ def launch_some(snapshot: Snapshot, fleet: Fleet, order: LaunchSome) -> Plan:
     intent_id = f"{MANUAL_PREFIX}{order.request_id}" if order.request_id else None
     if intent_id in {intent.id for intent in snapshot.intents}:
         held = Held(pool=pool.name, controller=controller, reason=Reason.ALREADY_DONE, detail=f"request {order.request_id}")
-        return _plan(situation, [held], situation.memory)
-    walk = walks.begin(situation, controller, Room(situation))
+        return plan_of(situation, [held], situation.memory)
+    walk = walks.begin_walk(situation, controller, Room(situation))
     view = situation.pools[controller, pool.name]
     planned = walk.order(view, order.count, order.reason)
     decided: list[Step | Held] = [*walk.steps(keep_until=situation.now + order.keep_seconds, intent_id=intent_id)]
@@ -113,7 +113,7 @@ def launch_some(snapshot: Snapshot, fleet: Fleet, order: LaunchSome) -> Plan:
     if planned < order.count:
         detail = f"{planned} of {order.count} asked for"
         decided.append(Held(pool=pool.name, controller=controller, reason=Reason.FEWER_THAN_ASKED, detail=detail))
-    return _plan(situation, decided, situation.memory)
+    return plan_of(situation, decided, situation.memory)
 
 
 def drain_for_a_person(snapshot: Snapshot, fleet: Fleet, order: DrainSome | DrainNodes) -> Plan:
@@ -121,7 +121,7 @@ def drain_for_a_person(snapshot: Snapshot, fleet: Fleet, order: DrainSome | Drai
     situation = assess(snapshot, fleet)
     if order.request_id in situation.memory.requests:
         held = Held(pool="", reason=Reason.ALREADY_DONE, detail=f"request {order.request_id}")
-        return _plan(situation, [held], situation.memory)
+        return plan_of(situation, [held], situation.memory)
     decided: list[Step | Held] = []
     for agent in _to_drain(situation, order, decided):
         controller = agent.record.controller
@@ -129,7 +129,7 @@ def drain_for_a_person(snapshot: Snapshot, fleet: Fleet, order: DrainSome | Drai
             decided.append(Held(pool=agent.pool.name, controller=controller, reason=reason, detail=str(agent.record.node)))
         else:
             decided.append(retire.cordon(situation, agent, MarkClass.OPERATOR, Reason.MANUAL, order.reason))
-    return _plan(situation, decided, remember_request(situation, order.request_id))
+    return plan_of(situation, decided, remember_request(situation, order.request_id))
 
 
 def bring_back_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Resume) -> Plan:
@@ -144,7 +144,7 @@ def bring_back_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Resume) -> 
     detail = "is no agent of this fleet that a person or quarantine took out of use"
     unknown = sorted({*order.nodes} - {step.node for step in back})
     missed = [Held(pool="", reason=Reason.NOT_FOUND, detail=f"{name} {detail}") for name in unknown]
-    return replace(_plan(situation, [*back, *missed], situation.memory), remember=False)
+    return replace(plan_of(situation, [*back, *missed], situation.memory), remember=False)
 
 
 def purge_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Purge) -> Plan:
@@ -163,7 +163,7 @@ def purge_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Purge) -> Plan:
             if label not in nodes and asks_for(label, order.label):
                 detail = f"{item.job} asks for {label}: {order.reason}"
                 decided.append(CancelItem(controller=view.name, item=item.id, job=item.job, reason=Reason.MANUAL, detail=detail))
-    return replace(_plan(situation, decided, situation.memory), remember=False)
+    return replace(plan_of(situation, decided, situation.memory), remember=False)
 
 
 def _is_meant(order: Resume, agent: Agent) -> bool:
@@ -176,10 +176,10 @@ def _is_meant(order: Resume, agent: Agent) -> bool:
 def heed(snapshot: Snapshot, fleet: Fleet, notice: Notice) -> Plan:
     """Decide what follows from an announcement of EC2, beyond what the schedule will see by itself."""
     situation = assess(snapshot, fleet)
-    return replace(_plan(situation, notices.heed(situation, notice), situation.memory), remember=False)
+    return replace(plan_of(situation, notices.heed_notice(situation, notice), situation.memory), remember=False)
 
 
-def strangers(situation: Situation) -> Iterable[Held]:
+def left_the_fleet_file(situation: Situation) -> Iterable[Held]:
     """Name agents whose pool or controller is not in the fleet file any more: their builds go on, and nobody drains them."""
     fleet = situation.fleet
     for record in situation.snapshot.records:
@@ -220,7 +220,7 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
     walk.keep_up()
     walk.hedge()
     yield from walk.uncordons
-    yield from walks.tried_again(situation, controller)
+    yield from walks.bring_back_again(situation, controller)
     yield from walk.steps()
     yield from walk.held.values()
 
@@ -251,7 +251,7 @@ def _held_by_label(situation: Situation, controller: str) -> Iterable[Held]:
         yield Held(pool="", controller=controller, reason=Reason.HELD, detail=f"{count} items: {hold.text(situation.now)}")
 
 
-def _thawed(situation: Situation, decided: Decided) -> list[Step | Held]:
+def thawed(situation: Situation, decided: Decided) -> list[Step | Held]:
     """Take out every step where an operator wants nothing done at all. To note what is there touches nothing, and the limits need it."""
     left: list[Step | Held] = []
     frozen: dict[tuple[str, str], Hold] = {}
@@ -288,8 +288,8 @@ def _cordons(decided: Decided) -> list[Cordon]:
     return [step for step in decided if isinstance(step, Cordon)]
 
 
-def _plan(situation: Situation, decided: Decided, memory: Memory) -> Plan:
-    decided = _thawed(situation, decided)
+def plan_of(situation: Situation, decided: Decided, memory: Memory) -> Plan:
+    decided = thawed(situation, decided)
     return Plan(
         pass_id=situation.snapshot.pass_id,
         taken_at=situation.now,

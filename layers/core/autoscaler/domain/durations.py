@@ -113,18 +113,20 @@ class Learned:
     seen_at: float = 0.0
     version: int = 0
 
-    def quantiles(self, job: str, pool: str) -> Quantiles:
-        """The best guess: this job in this pool, else the pool's, else what is assumed of any build."""
-        return self.of_job(job, pool) or self.of_job("", pool) or _ASSUMED
-
-    def of_job(self, job: str, pool: str) -> Quantiles | None:
-        """What was seen of this very job in this pool; None before it ended there."""
-        samples = self.samples.get(job_key(job, pool))
-        return quantiles(samples) if samples else None
-
     def tells_what(self, other: "Learned") -> bool:
         """Tell whether nothing but time has passed: nothing ran or waited, then or now."""
         return replace(self, seen_at=0.0) == replace(other, seen_at=0.0) and not (self.running or self.waiting or self.runs)
+
+
+def quantiles_of(learned: Learned, job: str, pool: str) -> Quantiles:
+    """The best guess: this job in this pool, else the pool's, else what is assumed of any build."""
+    return quantiles_of_job(learned, job, pool) or quantiles_of_job(learned, "", pool) or _ASSUMED
+
+
+def quantiles_of_job(learned: Learned, job: str, pool: str) -> Quantiles | None:
+    """What was seen of this very job in this pool; None before it ended there."""
+    samples = learned.samples.get(job_key(job, pool))
+    return quantiles(samples) if samples else None
 
 
 def job_key(job: str, pool: str) -> str:

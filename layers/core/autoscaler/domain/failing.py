@@ -82,10 +82,12 @@ def at_a_pace(memory: Memory, decided: Iterable[Step | Held], now: float) -> Ite
             yield step
         else:
             pool = getattr(step, "pool", "")
-            yield Held(pool=pool, controller=getattr(step, "controller", ""), reason=Reason.KEEPS_FAILING, detail=told(key or "", one, now))
+            yield Held(
+                pool=pool, controller=getattr(step, "controller", ""), reason=Reason.KEEPS_FAILING, detail=told_failing(key or "", one, now)
+            )
 
 
-def told(key: str, one: Failing, now: float) -> str:
+def told_failing(key: str, one: Failing, now: float) -> str:
     """Say which step keeps failing, for how long, why, and when it is tried again."""
     again = max(0.0, one.tried_at + FAILING_TRY_AGAIN_SECONDS - now)
     return f"{key} has failed {one.times} times in {(now - one.since_at) / 60:.0f} min, tried again in {again:.0f} s: {one.why}"

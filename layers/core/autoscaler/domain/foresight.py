@@ -51,7 +51,7 @@ def foresee(learned: Learned, pools: Mapping[str, PoolView], starved: Mapping[st
 
 def _of_burst(pool: PoolView, starved: int, staged: int) -> int:
     needed = Needed(present=pool.in_use(starved), foreseen=staged)
-    burst = bursts.follow(pool.window, needed, pool.now, executors=pool.pool.executors, boot_seconds=pool.boot_seconds)
+    burst = bursts.follow_burst(pool.window, needed, pool.now, executors=pool.pool.executors, boot_seconds=pool.boot_seconds)
     return growth.to_come(burst, pool)
 
 
@@ -63,8 +63,8 @@ def _jobs(learned: Learned, pools: Mapping[str, PoolView], now: float) -> Iterat
         pool, sequel = pools.get(known.pool), learned.sequels.get(job)
         if pool is None:
             continue
-        by_time = _worth_having(rhythms.outlooks(known, now), pool)
-        after = _worth_having(sequels.outlooks(sequel, learned.arrivals, known, now), pool) if sequel else []
+        by_time = _worth_having(rhythms.outlooks_by_time(known, now), pool)
+        after = _worth_having(sequels.outlooks_after(sequel, learned.arrivals, known, now), pool) if sequel else []
         if sequel and len(after) >= max(len(by_time), 1):
             yield job, after, f"{job} follows {sequel.after}"
         elif by_time:

@@ -49,9 +49,9 @@ def drained(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminat
         if agent.phase not in _MARKED or agent.node is None or _stays(situation, agent):
             continue
         if is_kept(situation, agent):
-            yield _held(agent, Reason.KEPT, f"{agent.node.name} is kept for a person to look at: resume it, or terminate its instance")
+            yield hold_back(agent, Reason.KEPT, f"{agent.node.name} is kept for a person to look at: resume it, or terminate its instance")
         elif _may_come_back(situation, agent) and not situation.stopped and starved.get(agent.record.controller, {}).get(agent.pool.name):
-            yield _held(agent, Reason.DEMAND_IS_BACK, f"{agent.node.name} is kept: items wait for its pool")
+            yield hold_back(agent, Reason.DEMAND_IS_BACK, f"{agent.node.name} is kept: items wait for its pool")
         elif agent.by_labels:
             yield _seal(situation, agent, seen)
         elif not agent.idle:
@@ -63,9 +63,9 @@ def drained(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminat
             situation.snapshot.invocation,
         ):
             detail = f"{agent.node.name} is cordoned and was seen idle twice"
-            yield _terminate(agent, Reason.DRAINED, detail)
+            yield terminate(agent, Reason.DRAINED, detail)
         else:
-            yield _held(agent, Reason.SECOND_LOOK, f"{agent.node.name} is idle, waits for a second look")
+            yield hold_back(agent, Reason.SECOND_LOOK, f"{agent.node.name} is idle, waits for a second look")
 
 
 def relabels(situation: Situation) -> Iterator[Relabel]:
@@ -133,9 +133,9 @@ def unfinished(
             continue
         if agent.machine_gone and agent.phase is Phase.CONDEMNED and agent.node is not None and not node_gone:
             if record.controller in situation.fleet.slot_controllers:
-                yield from slots.leave(situation, agent, record.changed_at)
+                yield from slots.leave_slot(situation, agent, record.changed_at)
             else:
-                yield _delete(agent, agent.node.name, Reason.CONDEMNED)
+                yield delete_node(agent, agent.node.name, Reason.CONDEMNED)
         elif agent.instance_ended and node_gone:
             yield Forget(
                 controller=record.controller,
@@ -161,7 +161,7 @@ def _seal(situation: Situation, agent: Agent, seen: Mapping[str, Look]) -> Cordo
     if look and looks.is_unlabelled_twice(look, agent.pool.drain_settle_seconds, situation.now):
         detail = f"the labels of {node.name} were taken, and it was idle in two looks since"
         return replace(cordon(situation, agent, agent.mark.kind, Reason.LABELS_TAKEN, detail), mark=agent.mark)
-    return _held(agent, Reason.SECOND_LOOK, f"the labels of {node.name} were taken, it waits for a second look")
+    return hold_back(agent, Reason.SECOND_LOOK, f"the labels of {node.name} were taken, it waits for a second look")
 
 
 def _condition(situation: Situation, agent: Agent) -> Seen | None:  # noqa: C901, PLR0911 - a table, a line each
@@ -207,19 +207,19 @@ def _repairs(  # noqa: C901 - one branch a kind of leak
         fact = facts.get(agent.record.instance_id)
         match fact.condition if fact else None:
             case Condition.OVERDUE:
-                yield _terminate(agent, Reason.BOOT_TIMEOUT, f"not registered within {agent.pool.boot_timeout_seconds:g} s")
+                yield terminate(agent, Reason.BOOT_TIMEOUT, f"not registered within {agent.pool.boot_timeout_seconds:g} s")
             case Condition.NODELESS:
-                yield _terminate(agent, Reason.NODE_GONE, _why_nodeless(agent))
+                yield terminate(agent, Reason.NODE_GONE, _why_nodeless(agent))
             case Condition.STOPPED if agent.node is None or (agent.idle and not situation.protected(agent)):
-                yield _terminate(agent, Reason.INSTANCE_STOPPED, "it was stopped, an agent of ours never comes back from that")
+                yield terminate(agent, Reason.INSTANCE_STOPPED, "it was stopped, an agent of ours never comes back from that")
             case Condition.ENDED if fact and agent.record.controller in situation.fleet.slot_controllers:
-                yield from slots.leave(situation, agent, fact.first_at)
+                yield from slots.leave_slot(situation, agent, fact.first_at)
             case Condition.ENDED if agent.node is not None:
                 # A build that seems to run there, or waits for that very node, ended with its machine: its controller learns of it
                 # only when the node is deleted, and would wait for ever.
                 dead_long = fact is not None and now - fact.first_at >= DISCONNECT_GRACE_SECONDS
                 if dead_long or (agent.idle and not situation.protected(agent)):
-                    yield _delete(agent, agent.node.name, Reason.INSTANCE_GONE)
+                    yield delete_node(agent, agent.node.name, Reason.INSTANCE_GONE)
             case Condition.LOST if fact and now - fact.first_at >= DISCONNECT_GRACE_SECONDS and not situation.protected(agent):
                 # Quarantine, not retire: demand must not count on an agent that is not connected.
                 yield cordon(situation, agent, MarkClass.QUARANTINE, *_why_lost(situation, agent, fact))
@@ -239,7 +239,7 @@ def _why_lost(situation: Situation, agent: Agent, fact: Look) -> tuple[Reason, s
     return Reason.DISCONNECTED, f"disconnected for {(situation.now - fact.first_at) / 60:.0f} min"
 
 
-def _terminate(agent: Agent, reason: Reason, detail: str) -> Terminate:
+def terminate(agent: Agent, reason: Reason, detail: str) -> Terminate:
     return Terminate(
         controller=agent.record.controller,
         pool=agent.pool.name,
@@ -258,7 +258,7 @@ def _is_node_gone(situation: Situation, agent: Agent) -> bool:
         return True
     if view is None or not view.complete or record.node in view.unread:
         return False
-    return agent.node is None or (record.controller in situation.fleet.slot_controllers and slots.is_left(agent))
+    return agent.node is None or (record.controller in situation.fleet.slot_controllers and slots.is_slot_left(agent))
 
 
 def _go_on(situation: Situation, agent: Agent, seen: Mapping[str, Look]) -> Iterator[Terminate | Cordon | Uncordon | Held]:
@@ -271,7 +271,7 @@ def _go_on(situation: Situation, agent: Agent, seen: Mapping[str, Look]) -> Iter
     elif not agent.node.offline:
         yield cordon(situation, agent, MarkClass.RETIRE, Reason.CONDEMNED, "it was given up, and somebody brought its node online")
     elif agent.mark is None and agent.node.temporarily_offline:
-        yield _held(
+        yield hold_back(
             agent, Reason.MARKED_BY_A_PERSON, f"{agent.node.name} was given up, and somebody marked it offline: {agent.node.reason}"
         )
     elif not agent.idle:
@@ -279,7 +279,7 @@ def _go_on(situation: Situation, agent: Agent, seen: Mapping[str, Look]) -> Iter
     elif look and looks.is_settled(look, agent.pool.drain_settle_seconds, situation.now, situation.snapshot.invocation):
         yield _terminate_again(situation, agent)
     else:
-        yield _held(agent, Reason.SECOND_LOOK, f"{agent.node.name} is idle, waits for a second look")
+        yield hold_back(agent, Reason.SECOND_LOOK, f"{agent.node.name} is idle, waits for a second look")
 
 
 def _terminate_again(situation: Situation, agent: Agent) -> Terminate | Held:
@@ -287,19 +287,19 @@ def _terminate_again(situation: Situation, agent: Agent) -> Terminate | Held:
     record, stuck = agent.record, situation.memory.stuck.get(agent.record.instance_id)
     if stuck is not None and situation.now - stuck.tried_at < STUCK_TRY_AGAIN_SECONDS:
         minutes = (situation.now - stuck.since_at) / 60
-        return _held(agent, Reason.STUCK, f"EC2 has not let us terminate {record.instance_id} for {minutes:.0f} min: is it protected?")
-    return _terminate(agent, Reason.CONDEMNED, f"{record.instance_id} was given up and still runs")
+        return hold_back(agent, Reason.STUCK, f"EC2 has not let us terminate {record.instance_id} for {minutes:.0f} min: is it protected?")
+    return terminate(agent, Reason.CONDEMNED, f"{record.instance_id} was given up and still runs")
 
 
 def _still_busy(situation: Situation, agent: Agent) -> Held:
     jobs = ", ".join(sorted(build.job or "a build" for build in agent.node.builds)) if agent.node else ""
     if is_drain_overdue(situation, agent):
         minutes = (situation.now - situation.memory.draining_since[agent.record.instance_id]) / 60
-        return _held(agent, Reason.DRAIN_OVERDUE, f"{agent.record.node} has been draining for {minutes:.0f} min, busy with {jobs}")
-    return _held(agent, Reason.STILL_BUSY, f"{agent.record.node}: {agent.busy_executors} builds are not done")
+        return hold_back(agent, Reason.DRAIN_OVERDUE, f"{agent.record.node} has been draining for {minutes:.0f} min, busy with {jobs}")
+    return hold_back(agent, Reason.STILL_BUSY, f"{agent.record.node}: {agent.busy_executors} builds are not done")
 
 
-def _delete(agent: Agent, node: str, reason: Reason) -> DeleteNode:
+def delete_node(agent: Agent, node: str, reason: Reason) -> DeleteNode:
     return DeleteNode(
         controller=agent.record.controller,
         pool=agent.pool.name,
@@ -312,5 +312,5 @@ def _delete(agent: Agent, node: str, reason: Reason) -> DeleteNode:
     )
 
 
-def _held(agent: Agent, reason: Reason, detail: str) -> Held:
+def hold_back(agent: Agent, reason: Reason, detail: str) -> Held:
     return Held(pool=agent.pool.name, controller=agent.record.controller, reason=reason, detail=detail)

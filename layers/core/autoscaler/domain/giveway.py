@@ -49,7 +49,7 @@ def _may_be_refused(situation: Situation) -> bool:
 def _launches(situation: Situation, leaving: frozenset[str]) -> tuple[int, list[Held]]:
     """Count the agents that the queues would have launched now, had these left; and what was refused them for want of room."""
     room, count, refused = Room(situation, leaving), 0, list[Held]()
-    for controller in walks.in_turn(situation):
+    for controller in walks.controllers_in_turn(situation):
         view = situation.snapshot.controllers[controller]
         if not view.complete or view.quieting_down:
             continue

@@ -8,7 +8,7 @@ wait for it later lose more by that than it costs to have it too early, and now 
 from collections.abc import Iterator
 from math import ceil
 
-from autoscaler.domain.bursts import is_over
+from autoscaler.domain.bursts import is_burst_over
 from autoscaler.domain.memory import Burst, Growth
 from autoscaler.domain.pools import PoolView
 
@@ -27,7 +27,7 @@ def note_growth(known: tuple[Growth, ...], burst: Burst) -> tuple[Growth, ...]:
 
 def to_come(burst: Burst | None, pool: PoolView) -> int:
     """Count the executors that are worth having now beyond those which a burst needs already; 0 where there is no burst."""
-    if burst is None or is_over(burst, pool.now, pool.boot_seconds):
+    if burst is None or is_burst_over(burst, pool.now, pool.boot_seconds):
         return 0
     executors, (rose_at, needed, _) = pool.pool.executors, burst.rises[-1]
     futures = [ahead for growth in pool.growths if (ahead := _ahead(growth, needed, pool.now - rose_at)) is not None]

@@ -8,7 +8,7 @@ from math import inf
 from autoscaler.domain.agents import Agent, Phase
 from autoscaler.domain.bound import uncordon
 from autoscaler.domain.demand import Want
-from autoscaler.domain.durations import Learned
+from autoscaler.domain.durations import Learned, quantiles_of
 from autoscaler.domain.foresight import Foreseen
 from autoscaler.domain.model import Market, Offering, Pool
 from autoscaler.domain.plan import Held, Launch, Uncordon
@@ -124,7 +124,7 @@ class LaunchWalk:
                         bought += 1
                     slot = self._supply.soonest((name,))
                 if slot is not None:
-                    self._supply.occupy(slot, self._learned.quantiles("", name).p50_seconds)
+                    self._supply.occupy(slot, quantiles_of(self._learned, "", name).p50_seconds)
 
     def keep_up(self) -> None:
         """Have the agents that the jobs which run and wait would fill, where they are needed again so soon that keeping them pays the boot.
@@ -223,7 +223,7 @@ class LaunchWalk:
 
     def _book(self, want: Want, slot: Slot, pool: PoolView) -> None:
         excess = slot.free_seconds - pool.boot_seconds
-        work = self._learned.quantiles(want.item.job, slot.server if slot.server in self._pools else pool.pool.name)
+        work = quantiles_of(self._learned, want.item.job, slot.server if slot.server in self._pools else pool.pool.name)
         if excess > 0:
             self._accounts[pool.pool.name].book(want, slot, work.p50_seconds, excess)
         self.starts[want.item.id] = slot.server, slot.free_seconds
@@ -279,7 +279,7 @@ class LaunchWalk:
 
     def _best_pool(self, want: Want) -> PoolView:
         def score(pool: PoolView) -> tuple[float, int, str]:
-            seconds = self._learned.quantiles(want.item.job, pool.pool.name).p50_seconds
+            seconds = quantiles_of(self._learned, want.item.job, pool.pool.name).p50_seconds
             return pool.score(seconds, pool.boot_seconds, self._items_for.get(pool.pool.name, 1))
 
         pools = [self._pools[pool.name] for pool in want.pools]

@@ -12,7 +12,7 @@ from autoscaler.domain.situation import Situation
 _MAY_TAKE_BUILDS = (Phase.READY, Phase.CONNECTING)
 
 
-def stop(situation: Situation, controller: str, cordoned: Collection[Cordon]) -> Iterator[Cordon | Terminate]:
+def stop_for_month_limit(situation: Situation, controller: str, cordoned: Collection[Cordon]) -> Iterator[Cordon | Terminate]:
     """Cordon every agent of a controller, but for those a build may be bound to; a machine that has no node yet goes at once.
 
     Holds, `min_agents` and what a person wants kept do not count: the limit is a ceiling. ``cordoned``: by this pass already.

@@ -35,7 +35,7 @@ _MARKS = {
 _USABLE = {Phase.READY, Phase.CONNECTING, Phase.RETIRING}
 
 
-def heed(situation: Situation, notice: Notice) -> Iterator[Cordon | DeleteNode | Held]:
+def heed_notice(situation: Situation, notice: Notice) -> Iterator[Cordon | DeleteNode | Held]:
     """Take what goes from what takes builds, at once; replacing it needs no rule of its own, it is no supply any more."""
     for agent in situation.agents:
         if agent.record.instance_id != notice.instance_id:

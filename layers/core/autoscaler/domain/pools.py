@@ -6,7 +6,7 @@ from functools import cached_property, lru_cache
 from statistics import fmean, median
 
 from autoscaler.domain.agents import Agent
-from autoscaler.domain.breakers import told
+from autoscaler.domain.breakers import told_boots
 from autoscaler.domain.hedging import worth_adding
 from autoscaler.domain.memory import Growth, Memory, Returns, Window
 from autoscaler.domain.model import Market, Offering, Pool
@@ -197,7 +197,7 @@ class PoolView:
                 return reason, f"{cool_off.why}; {cool_off.until_at - self.now:.0f} s to go"
         breaker = self.memory.breakers.get(self.pool.name)
         if breaker is not None and self.now < breaker.until_at:
-            detail = f"{told(breaker)}; one is tried again in {breaker.until_at - self.now:.0f} s"
+            detail = f"{told_boots(breaker)}; one is tried again in {breaker.until_at - self.now:.0f} s"
             return Reason.BREAKER_OPEN, detail
         return None, ""
 

@@ -64,12 +64,12 @@ def _look_on(pool: PoolView, needed: Needed) -> Watched:
         seen_at=now,
         peaks=next_peaks(before, needed.agents(executors), now, longest),
         guessed=bursts.guessed_in_time(before, needed, boot, now),
-        burst=bursts.follow(before, needed, now, executors=executors, boot_seconds=boot),
+        burst=bursts.follow_burst(before, needed, now, executors=executors, boot_seconds=boot),
     )
     burst = before.burst if before else None
-    if burst is None or not bursts.is_over(burst, now, boot):
+    if burst is None or not bursts.is_burst_over(burst, now, boot):
         return Watched(window=window, returns=pool.returns, growths=pool.growths)
-    missed = bursts.missed(burst, executors=executors, boot_seconds=boot)
+    missed = bursts.agents_missed(burst, executors=executors, boot_seconds=boot)
     return Watched(window=window, returns=note_returns(pool.returns, missed), growths=note_growth(pool.growths, burst))
 
 

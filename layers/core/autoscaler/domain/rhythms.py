@@ -57,7 +57,7 @@ def roll_on(known: Arrivals, now: float) -> tuple[Expected, ...]:
     return tuple(late for e in known.expected for late in _put_off(e, now))
 
 
-def outlooks(known: Arrivals, now: float) -> Iterator[Outlook]:
+def outlooks_by_time(known: Arrivals, now: float) -> Iterator[Outlook]:
     """When a job may come next."""
     for expected in known.expected:
         late = expected.at - now

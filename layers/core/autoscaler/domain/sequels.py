@@ -50,7 +50,7 @@ def announcer_of(job: str, arrivals: Mapping[str, Arrivals], pool: PoolView, now
     return found
 
 
-def outlooks(sequel: Sequel, arrivals: Mapping[str, Arrivals], mine: Arrivals, now: float) -> Iterator[Outlook]:
+def outlooks_after(sequel: Sequel, arrivals: Mapping[str, Arrivals], mine: Arrivals, now: float) -> Iterator[Outlook]:
     """When a job may come, for each time that it was announced and has not come yet."""
     other = arrivals.get(sequel.after)
     if other is None or now - other.times[-1] > _AT_MOST_SECONDS:

@@ -56,12 +56,12 @@ def slots_left(situation: Situation, controller: str) -> dict[str, int] | None:
     return left
 
 
-def is_left(agent: Agent) -> bool:
+def is_slot_left(agent: Agent) -> bool:
     """Tell whether a slot is as it was before its instance took it, as far as that is ours to bring about."""
     return agent.node is None or (agent.mark is None and agent.idle)
 
 
-def leave(situation: Situation, agent: Agent, ended_since: float) -> Iterator[FreeSlot | Held]:
+def leave_slot(situation: Situation, agent: Agent, ended_since: float) -> Iterator[FreeSlot | Held]:
     """Give back the slot of an instance that has ended."""
     if agent.node is None:
         return

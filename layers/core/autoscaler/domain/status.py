@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from autoscaler.domain.agents import Phase
 from autoscaler.domain.demand import starved_by_pool
-from autoscaler.domain.failing import keeps_failing, told
+from autoscaler.domain.failing import keeps_failing, told_failing
 from autoscaler.domain.month_limit import what_holds
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.room import Room
@@ -62,7 +62,7 @@ def status_of(situation: Situation) -> Status:
     return Status(
         pools=tuple(_pools(situation)),
         problems={view.name: view.problem or "" for view in situation.views() if not view.complete},
-        failing=tuple(told(key, one, situation.now) for key, one in sorted(situation.memory.failing.items()) if keeps_failing(one)),
+        failing=tuple(told_failing(key, one, situation.now) for key, one in sorted(situation.memory.failing.items()) if keeps_failing(one)),
         without_jobs=tuple(view.name for view in situation.views() if not view.shows_jobs),
         unread=situation.snapshot.unread,
         unclear=sum(len(demand.unclear) for demand in situation.demands.values()),

@@ -8,7 +8,7 @@ from itertools import count
 from math import inf
 
 from autoscaler.domain.agents import Agent, Phase
-from autoscaler.domain.durations import Learned, remaining_seconds
+from autoscaler.domain.durations import Learned, quantiles_of, quantiles_of_job, remaining_seconds
 from autoscaler.domain.model import Fleet
 from autoscaler.domain.pools import PoolView
 from autoscaler.domain.snapshot import Build, ControllerView, Node
@@ -97,9 +97,9 @@ def build_remaining_seconds(build: Build, pool: str, learned: Learned, now: floa
     """Expect the end of one build; `inf` when its own run still waits in the queue, so that it cannot end before that item ran."""
     if build.run and build.run in queued_runs:
         return inf
-    known = learned.of_job(build.job, pool)
+    known = quantiles_of_job(learned, build.job, pool)
     job_p80 = known.p80_seconds if known else build.estimate_seconds
-    return remaining_seconds(elapsed_seconds(build, learned, now), job_p80, lambda: learned.quantiles("", pool).p80_seconds)
+    return remaining_seconds(elapsed_seconds(build, learned, now), job_p80, lambda: quantiles_of(learned, "", pool).p80_seconds)
 
 
 def agent_remaining_seconds(agent: Agent, learned: Learned, now: float, queued_runs: frozenset[str]) -> tuple[float, ...]:

@@ -1,7 +1,7 @@
 """Pools of which only one agent may boot at a time: their last boots failed, or their launch template is new."""
 
 from autoscaler.domain.agents import Agent
-from autoscaler.domain.breakers import is_tripped, told
+from autoscaler.domain.breakers import is_tripped, told_boots
 from autoscaler.domain.reasons import Reason
 from autoscaler.domain.situation import Situation
 
@@ -10,7 +10,7 @@ def on_trial(situation: Situation, pool: str) -> tuple[Reason, str] | None:
     """Say why one booting agent is enough for now; None where as many may boot as are needed."""
     breaker = situation.memory.breakers.get(pool)
     if breaker is not None and is_tripped(breaker):
-        return Reason.ONE_TRIAL, f"{told(breaker)}; one agent is tried until one connects"
+        return Reason.ONE_TRIAL, f"{told_boots(breaker)}; one agent is tried until one connects"
     if is_canary(situation, pool):
         proven, version = situation.memory.proven[pool], situation.snapshot.template_versions[pool]
         return Reason.CANARY, f"version {version} of its launch template follows {proven}; one agent is tried until one connects"

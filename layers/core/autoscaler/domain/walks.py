@@ -14,7 +14,7 @@ from autoscaler.domain.slots import slots_left
 from autoscaler.domain.supply import Slot, build_supply, ready_slots
 
 
-def in_turn(situation: Situation) -> list[str]:
+def controllers_in_turn(situation: Situation) -> list[str]:
     """The controllers, first the one where a job has waited longest: limits may leave room for one of them only."""
     demands = situation.demands
     return sorted(demands, key=lambda name: max((want.item.waiting_seconds for want in demands[name].wants), default=0.0), reverse=True)
@@ -22,7 +22,7 @@ def in_turn(situation: Situation) -> list[str]:
 
 def walk_the_queue(situation: Situation, controller: str, room: Room) -> LaunchWalk:
     """Give each job that waits the executor it would get, and plan the agents that this takes; what is planned is taken from ``room``."""
-    walk = begin(situation, controller, room)
+    walk = begin_walk(situation, controller, room)
     kept = {agent.record.instance_id for agent in bound(situation, controller)}
     retiring = [
         agent
@@ -39,7 +39,7 @@ def walk_the_queue(situation: Situation, controller: str, room: Room) -> LaunchW
     return walk
 
 
-def tried_again(situation: Situation, controller: str) -> Iterator[Uncordon]:
+def bring_back_again(situation: Situation, controller: str) -> Iterator[Uncordon]:
     """Try again to bring back what could not be brought back, while jobs wait for its pool; nobody counts on it meanwhile."""
     wanted = {pool.name for want in situation.demands[controller].wants if want.mature for pool in want.pools}
     kept = {agent.record.instance_id for agent in bound(situation, controller)}
@@ -51,7 +51,7 @@ def tried_again(situation: Situation, controller: str) -> Iterator[Uncordon]:
                 yield uncordon(agent, Reason.DEMAND_IS_BACK, f"jobs wait for {name}, and it could not be brought back before")
 
 
-def begin(situation: Situation, controller: str, room: Room) -> LaunchWalk:
+def begin_walk(situation: Situation, controller: str, room: Room) -> LaunchWalk:
     """Set out with all executors that are there or on their way."""
     snapshot = situation.snapshot
     learned = snapshot.learned[controller]
