@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from autoscaler.config import check
-from autoscaler.domain.model import Fleet
+from autoscaler.domain.facts.fleet import Fleet
 from benchmarks.figures import Figures, seconds
 from workbench.asking import ask_the_pass
 from workbench.drive import InMemory

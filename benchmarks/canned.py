@@ -15,8 +15,8 @@ from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import Answer
 from autoscaler.control import passes, study
 from autoscaler.control.passes import Turn
-from autoscaler.domain.datum import Datum
-from autoscaler.domain.model import Fleet
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.report.datum import Datum
 from autoscaler.ports import Ports
 from benchmarks.ec2_answers import read_pages
 

@@ -3,9 +3,9 @@
 from random import Random
 
 from autoscaler.config import FleetSettings, check
+from autoscaler.domain.facts.fleet import agent_spec
+from autoscaler.domain.facts.snapshot import Record, RecordState
 from autoscaler.domain.labels import parse
-from autoscaler.domain.model import agent_spec
-from autoscaler.domain.snapshot import Record, RecordState
 from workbench.drive import InMemory
 from workbench.world.ec2 import Instance
 from workbench.world.jenkins import Build, Kind, Node

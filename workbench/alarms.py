@@ -7,7 +7,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from autoscaler.domain.datum import Datum
+from autoscaler.domain.report.datum import Datum
 from workbench.template import defaults_of, made_by, read_template
 
 Published = Sequence[tuple[float, Datum]]

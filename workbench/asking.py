@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from autoscaler.control.registration import register
-from autoscaler.domain.model import Fleet
-from autoscaler.domain.registration import Caller, Refused, Trust
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.report.registration import Caller, Refused, Trust
 from autoscaler.ports import Ports
 from workbench.world.ec2 import ACCOUNT, AGENT_ROLE, AGENT_ROLE_ID, Instance, profile_arn
 from workbench.world.world import Ask, Told

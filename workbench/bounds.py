@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import ceil
 
-from autoscaler.domain.model import Fleet
+from autoscaler.domain.facts.fleet import Fleet
 from workbench.rivals.foreseen import Curve, Foreseen
 
 

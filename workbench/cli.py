@@ -22,9 +22,9 @@ from rich.progress import MofNCompleteColumn, Progress
 
 from autoscaler.adapters.launch_templates import check_templates
 from autoscaler.config import load_fleet, load_settings
-from autoscaler.domain.demand import explain_match
+from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.labels import LabelSyntaxError, parse
-from autoscaler.domain.model import Fleet
+from autoscaler.domain.situation.demand import explain_match
 from autoscaler.errors import AutoscalerError, ConfigError
 from workbench import cli_operate, live
 from workbench.compare import Workload, carried_workloads, entries

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from autoscaler.config import FleetSettings, check
-from autoscaler.domain.model import Fleet
+from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.errors import AutoscalerError, ConfigError
 from workbench.drive import Straight
 from workbench.forgetting import ForgetfulState

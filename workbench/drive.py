@@ -10,8 +10,8 @@ from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.control import passes, study
 from autoscaler.control.passes import Turn
 from autoscaler.control.report import Outcome, Report, merged_json
-from autoscaler.domain.model import Fleet
-from autoscaler.domain.notices import Announced, Notice
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.repair.interruption import Announced, Notice
 from autoscaler.errors import AutoscalerError
 from autoscaler.ports import Compute, Controller, Ports
 from workbench.asking import ask_the_pass

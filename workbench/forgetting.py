@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from autoscaler.domain.durations import Learned
-from autoscaler.domain.memory import Memory
+from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.errors import ConfigError
 from workbench.memory import MemoryState
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from autoscaler.domain.model import Pool
+from autoscaler.domain.facts.fleet import Pool
 from workbench.replay import Replay
 from workbench.truth import dollars_of, is_interrupted, is_lost, pool_of, quantile, run_seconds, seconds_of, serving_pools, wait_of
 from workbench.world.ec2 import Instance

@@ -4,12 +4,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from autoscaler.domain.datum import Datum
-from autoscaler.domain.durations import Learned
-from autoscaler.domain.memory import Memory
-from autoscaler.domain.numbers import ASKS_AN_HOUR, ASKS_WITHIN_SECONDS
-from autoscaler.domain.snapshot import Intent, IntentState, Record, RecordState
-from autoscaler.domain.standing import Standing, unknown_orders
+from autoscaler.domain.facts.memory import Learned, Memory
+from autoscaler.domain.facts.overrides import Standing, unknown_orders
+from autoscaler.domain.facts.snapshot import Intent, IntentState, Record, RecordState
+from autoscaler.domain.report.datum import Datum
+from autoscaler.domain.report.registration import ASKS_AN_HOUR, ASKS_WITHIN_SECONDS
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler.ports import Book
 from workbench.world.faults import ConnectionLostError, Faults, StatusError

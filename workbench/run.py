@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from autoscaler.domain.model import Fleet
+from autoscaler.domain.facts.fleet import Fleet
 from workbench.census import Census
 from workbench.drive import MINUTE, Functions, Progress, Straight, drive
 from workbench.recording import Recording

@@ -14,9 +14,8 @@ from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.health import read_result
 from autoscaler.adapters.jenkins.parse import job_of, read_node, read_version, run_of, unknown_wait
 from autoscaler.adapters.jenkins.why import read_why
-from autoscaler.domain.model import Fleet
-from autoscaler.domain.results import BuildResult
-from autoscaler.domain.snapshot import ControllerView, Instance, Node, QueueItem, Wait
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.snapshot import BuildResult, ControllerView, Instance, Node, QueueItem, Wait
 from autoscaler.errors import TransientError
 from workbench.faces.ec2_face import Ec2Face, instance_json
 from workbench.faces.jenkins_face import JenkinsFace

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+from autoscaler.domain.facts.fleet import Fleet, Market, Pool
+from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
 from autoscaler.domain.labels import LabelExpression
-from autoscaler.domain.model import Fleet, Market, Pool
-from autoscaler.domain.numbers import MINIMUM_BILLED_SECONDS
 from workbench.world.ec2 import Instance
 from workbench.world.jenkins import Build, Ended
 from workbench.world.world import World

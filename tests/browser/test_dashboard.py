@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.domain.datum import Datum
+from autoscaler.domain.report.datum import Datum
 from browser.conftest import Opened
 from workbench.dashboard import read_widgets
 from workbench.report.board import TEMPLATE, write_dashboard

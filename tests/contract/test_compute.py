@@ -6,10 +6,10 @@ from unittest.mock import Mock
 import pytest
 
 from autoscaler.adapters import ec2
-from autoscaler.domain.model import Market
-from autoscaler.domain.plan import Launch
-from autoscaler.domain.reasons import Reason
-from autoscaler.domain.snapshot import InstanceState
+from autoscaler.domain.facts.fleet import Market
+from autoscaler.domain.facts.plan import Launch
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import InstanceState
 from autoscaler.errors import LaunchRefusedError, MismatchError, StuckError, TransientError, UnansweredError
 from support.builders import a_fleet, a_pool, an_offering
 from support.worlds import stand

@@ -4,9 +4,8 @@ from dataclasses import fields
 
 import pytest
 
-from autoscaler.domain.model import agent_spec, beacon_spec
-from autoscaler.domain.results import BuildResult
-from autoscaler.domain.snapshot import Health, OfflineCause
+from autoscaler.domain.facts.fleet import agent_spec, beacon_spec
+from autoscaler.domain.facts.snapshot import BuildResult, Health, OfflineCause
 from autoscaler.errors import ConflictError, TransientError
 from support.rig import live_rig, world_rig
 from workbench.world.jenkins import Kind

@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.adapters.jenkins.session import RedirectedError
-from autoscaler.domain.model import NodeSpec
+from autoscaler.domain.facts.fleet import NodeSpec
 from autoscaler.errors import ConfigError, TransientError, UnansweredError
 from support.worlds import a_world_node, stand
 from workbench.world.faults import Fault

@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.adapters.jenkins.parse import job_of, run_of
-from autoscaler.domain.results import BuildResult
+from autoscaler.domain.facts.snapshot import BuildResult
 from support.worlds import a_world_node, stand
 from workbench.world.jenkins import Kind
 from workbench.world.urls import raw_encode

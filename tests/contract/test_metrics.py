@@ -9,7 +9,7 @@ from moto import mock_aws
 
 from autoscaler.adapters.cloudwatch import CloudWatchMetrics
 from autoscaler.adapters.secrets import read_credentials
-from autoscaler.domain.datum import Datum
+from autoscaler.domain.report.datum import Datum
 from autoscaler.errors import ConfigError, TransientError
 from support.worlds import AWS
 from workbench.memory import MemoryMetrics

@@ -7,8 +7,7 @@ import pytest
 
 from autoscaler.adapters.jenkins.health import read_health, read_result
 from autoscaler.adapters.jenkins.parse import read_computers, read_date, read_node, read_queue
-from autoscaler.domain.results import BuildResult
-from autoscaler.domain.snapshot import Health, OfflineCause
+from autoscaler.domain.facts.snapshot import BuildResult, Health, OfflineCause
 from support.worlds import a_world, a_world_node
 from workbench.faces.jenkins_face import JenkinsFace, Request
 from workbench.world.jenkins import Kind

@@ -10,26 +10,34 @@ from moto import mock_aws
 from moto.dynamodb.responses import DynamoHandler
 
 from autoscaler.adapters.dynamodb import DynamoState
-from autoscaler.domain.durations import Arrivals, Borne, Expected, Learned, RunSeen, Sequel, Sighting, StageSeen, Streak
-from autoscaler.domain.memory import (
+from autoscaler.domain.facts.memory import (
+    Arrivals,
+    Borne,
     Breaker,
     Burst,
     CoolOff,
+    Expected,
     Failing,
     Growth,
+    Learned,
     Life,
     Look,
     Memory,
     Missing,
     Month,
     Returns,
+    RunSeen,
+    Sequel,
     Shortage,
+    Sighting,
     SpotPrices,
+    StageSeen,
+    Streak,
     Stuck,
     Window,
 )
-from autoscaler.domain.snapshot import IntentState, RecordState
-from autoscaler.domain.standing import Hold, Numbers, Scope, Standing, resume
+from autoscaler.domain.facts.overrides import Hold, Numbers, Scope, Standing, resume
+from autoscaler.domain.facts.snapshot import IntentState, RecordState
 from autoscaler.errors import ConflictError
 from autoscaler.ports import Book
 from support.builders import a_record, an_intent

@@ -7,7 +7,7 @@ import time
 import jenkins
 import pytest
 
-from autoscaler.domain.model import NodeSpec
+from autoscaler.domain.facts.fleet import NodeSpec
 from autoscaler.errors import AutoscalerError
 from support.live import PREFIX
 from support.rig import opened, stand_in_jenkins

@@ -10,13 +10,13 @@ from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.control import nodes, passes
 from autoscaler.control.passes import Turn
 from autoscaler.control.report import Outcome, merged_json
-from autoscaler.domain.marks import Mark, MarkClass
-from autoscaler.domain.memory import Life
-from autoscaler.domain.model import Fleet, agent_spec, beacon_spec
-from autoscaler.domain.numbers import SECOND_LOOK_SECONDS
-from autoscaler.domain.orders import DrainNodes
-from autoscaler.domain.plan import Cordon, Uncordon
-from autoscaler.domain.reasons import Reason
+from autoscaler.domain.facts.fleet import Fleet, agent_spec, beacon_spec
+from autoscaler.domain.facts.marks import Mark, MarkClass
+from autoscaler.domain.facts.memory import Life
+from autoscaler.domain.facts.orders import DrainNodes
+from autoscaler.domain.facts.plan import Cordon, Uncordon
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.repair.two_looks import SECOND_LOOK_SECONDS
 from autoscaler.ports import Ports
 from support.builders import a_memory, a_record
 from support.live import LiveJenkins

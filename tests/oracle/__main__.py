@@ -8,7 +8,7 @@ from os import cpu_count
 from pathlib import Path
 from time import perf_counter
 
-from autoscaler.domain.reasons import Reason
+from autoscaler.domain.facts.reasons import Reason
 from oracle.hours import Hour, counts, first_difference, read, write
 from oracle.play import KINDS
 from oracle.runs import HERE, Run, runs

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autoscaler.control.report import Report
-from autoscaler.domain.plan import (
+from autoscaler.domain.facts.plan import (
     Adopt,
     CancelItem,
     Cordon,

@@ -10,7 +10,7 @@ from random import Random
 import yaml
 
 from autoscaler.config import check
-from autoscaler.domain.model import Fleet, Pool
+from autoscaler.domain.facts.fleet import Fleet, Pool
 from oracle.happenings import begin, happen
 from oracle.hours import Hour, hour_of
 from oracle.made_up import long_jobs, short_jobs

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from autoscaler.domain.metrics import _TOLD_WHEN_ANY
-from autoscaler.domain.numbers import LEASE_SECONDS
+from autoscaler.control.passes import LEASE_SECONDS
+from autoscaler.domain.report.metrics import _TOLD_WHEN_ANY
 from autoscaler.entry.scheduled import _counts
 from packaging_root import ROOT
 from support.builders import a_pool

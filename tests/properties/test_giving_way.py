@@ -6,9 +6,9 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from autoscaler.domain import decide
-from autoscaler.domain.memory import Window
-from autoscaler.domain.plan import Cordon, Launch
-from autoscaler.domain.reasons import Reason
+from autoscaler.domain.facts.memory import Window
+from autoscaler.domain.facts.plan import Cordon, Launch
+from autoscaler.domain.facts.reasons import Reason
 from support.builders import LONG_AGO, NOW, a_build, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_item, an_offering
 
 POOLS = ("cpu", "gpu", "utility")

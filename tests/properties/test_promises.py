@@ -6,13 +6,13 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from autoscaler.domain import decide
-from autoscaler.domain.durations import Learned, pool_key
-from autoscaler.domain.looks import Condition
-from autoscaler.domain.memory import Life, Look, Memory, Window
-from autoscaler.domain.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
-from autoscaler.domain.room import Room
-from autoscaler.domain.situation import assess
-from autoscaler.domain.snapshot import InstanceState, OfflineCause, RecordState, Wait
+from autoscaler.domain.facts.memory import Learned, Life, Look, Memory, Window
+from autoscaler.domain.facts.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
+from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
+from autoscaler.domain.forecast.durations import pool_key
+from autoscaler.domain.launch.budget import Room
+from autoscaler.domain.repair.two_looks import Condition
+from autoscaler.domain.situation.situation import assess
 from support.builders import (
     LONG_AGO,
     NOW,

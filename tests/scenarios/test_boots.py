@@ -1,6 +1,6 @@
 """Time-lines of agents that do not come up: breakers, canaries, and what is kept of a failed boot."""
 
-from autoscaler.domain.plan import Launch, Terminate
+from autoscaler.domain.facts.plan import Launch, Terminate
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory

@@ -1,6 +1,6 @@
 """What users of other autoscalers saw, and what happens here. Those that fit another file stand there: kills, leaks, boots, spot, slots."""
 
-from autoscaler.domain.plan import Launch
+from autoscaler.domain.facts.plan import Launch
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from autoscaler.domain.plan import Terminate
-from autoscaler.domain.reasons import Reason
+from autoscaler.domain.facts.plan import Terminate
+from autoscaler.domain.facts.reasons import Reason
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.marks import MarkClass
-from autoscaler.domain.model import CORDONED_LABEL
-from autoscaler.domain.plan import Cordon, Relabel, Terminate, Uncordon
-from autoscaler.domain.reasons import Reason
+from autoscaler.domain.facts.fleet import CORDONED_LABEL
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.plan import Cordon, Relabel, Terminate, Uncordon
+from autoscaler.domain.facts.reasons import Reason
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory

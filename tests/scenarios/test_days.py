@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from autoscaler.control.observe import observe
-from autoscaler.domain.plan import Launch, Uncordon
+from autoscaler.domain.facts.plan import Launch, Uncordon
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.marks import MarkClass
-from autoscaler.domain.memory import Memory
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.memory import Memory
 from support.builders import a_mark, a_pool
 from support.timeline import Day
 from support.worlds import in_memory

@@ -3,9 +3,9 @@
 import pytest
 
 from autoscaler.control import operate
-from autoscaler.domain.marks import MarkClass
-from autoscaler.domain.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
-from autoscaler.domain.reasons import Reason
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
+from autoscaler.domain.facts.reasons import Reason
 from support.builders import a_mark, a_pool
 from support.timeline import Day
 from support.worlds import in_memory

@@ -6,8 +6,8 @@ import pytest
 
 from autoscaler.control import passes
 from autoscaler.control.passes import Turn
-from autoscaler.domain.memory import Memory
-from autoscaler.domain.plan import Cordon, Launch, Terminate
+from autoscaler.domain.facts.memory import Memory
+from autoscaler.domain.facts.plan import Cordon, Launch, Terminate
 from autoscaler.errors import LeaseHeldError
 from support.builders import a_pool
 from support.timeline import Day

@@ -5,9 +5,9 @@ from math import inf
 
 import pytest
 
-from autoscaler.domain.plan import DeleteNode, Terminate
-from autoscaler.domain.reasons import Reason
-from autoscaler.domain.standing import Hold, Scope, hold
+from autoscaler.domain.facts.overrides import Hold, Scope, hold
+from autoscaler.domain.facts.plan import DeleteNode, Terminate
+from autoscaler.domain.facts.reasons import Reason
 from support.builders import a_fleet, a_pool
 from support.timeline import Day
 from support.worlds import a_world, in_memory

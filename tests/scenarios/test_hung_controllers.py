@@ -11,8 +11,8 @@ from autoscaler.control import passes
 from autoscaler.control.apply import apply
 from autoscaler.control.observe import look_at_controllers
 from autoscaler.domain import decide
-from autoscaler.domain.plan import Cordon, Launch
-from autoscaler.domain.reasons import Reason
+from autoscaler.domain.facts.plan import Cordon, Launch
+from autoscaler.domain.facts.reasons import Reason
 from support.builders import a_mark, a_pool
 from support.timeline import Day
 from support.worlds import a_world_node, in_memory

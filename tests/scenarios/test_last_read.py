@@ -3,9 +3,9 @@
 import pytest
 
 from autoscaler.control import nodes
-from autoscaler.domain.plan import DeleteNode
-from autoscaler.domain.reasons import Reason
-from autoscaler.domain.snapshot import InstanceState
+from autoscaler.domain.facts.plan import DeleteNode
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import InstanceState
 from scenarios.conftest import MARK, NODE
 from support.builders import a_mark
 

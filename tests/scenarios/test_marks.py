@@ -4,8 +4,8 @@ import pytest
 
 from autoscaler.control import nodes
 from autoscaler.control.report import Outcome
-from autoscaler.domain.plan import Cordon, Uncordon
-from autoscaler.domain.reasons import Reason
+from autoscaler.domain.facts.plan import Cordon, Uncordon
+from autoscaler.domain.facts.reasons import Reason
 from autoscaler.errors import TransientError
 from scenarios.conftest import MARK, NODE
 from support.builders import a_mark

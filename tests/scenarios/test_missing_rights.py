@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.control import operate
-from autoscaler.domain.plan import Terminate
+from autoscaler.domain.facts.plan import Terminate
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.control import passes
-from autoscaler.domain.model import AtMonthLimit
-from autoscaler.domain.orders import LaunchSome
-from autoscaler.domain.plan import Launch
+from autoscaler.domain.facts.fleet import AtMonthLimit
+from autoscaler.domain.facts.orders import LaunchSome
+from autoscaler.domain.facts.plan import Launch
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory

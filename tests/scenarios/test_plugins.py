@@ -2,8 +2,8 @@
 
 import pytest
 
-from autoscaler.domain.plan import Launch
-from autoscaler.domain.reasons import Reason
+from autoscaler.domain.facts.plan import Launch
+from autoscaler.domain.facts.reasons import Reason
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory

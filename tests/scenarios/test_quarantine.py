@@ -1,6 +1,6 @@
 """Time-lines of agents on which builds fail."""
 
-from autoscaler.domain.model import Quarantine
+from autoscaler.domain.facts.fleet import Quarantine
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.memory import Memory
-from autoscaler.domain.plan import DeleteNode, Terminate
+from autoscaler.domain.facts.memory import Memory
+from autoscaler.domain.facts.plan import DeleteNode, Terminate
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory

@@ -1,6 +1,6 @@
 """Time-lines on the spot market: spot while it is to be had, and on-demand, really, when it is not."""
 
-from autoscaler.domain.model import Market
+from autoscaler.domain.facts.fleet import Market
 from support.builders import a_pool, an_offering
 from support.timeline import Day
 from support.worlds import in_memory

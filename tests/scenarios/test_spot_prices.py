@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.domain.model import Market
+from autoscaler.domain.facts.fleet import Market
 from support.builders import a_pool, an_offering
 from support.timeline import Day
 from support.worlds import in_memory

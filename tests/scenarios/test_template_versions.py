@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
-from autoscaler.domain.plan import Launch
+from autoscaler.domain.facts.plan import Launch
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory

@@ -4,8 +4,8 @@ import pytest
 
 from autoscaler.control import operate
 from autoscaler.control.registration import register
-from autoscaler.domain.plan import Adopt
-from autoscaler.domain.registration import Caller, Refused, Status
+from autoscaler.domain.facts.plan import Adopt
+from autoscaler.domain.report.registration import Caller, Refused, Status
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory

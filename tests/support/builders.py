@@ -3,11 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from autoscaler.domain.durations import Learned
-from autoscaler.domain.marks import Mark, MarkClass
-from autoscaler.domain.memory import Burst, Life, Look, Memory, Window
-from autoscaler.domain.model import Fleet, Limits, Market, Offering, Platform, Pool
-from autoscaler.domain.snapshot import (
+from autoscaler.domain.facts.fleet import Fleet, Limits, Market, Offering, Platform, Pool
+from autoscaler.domain.facts.marks import Mark, MarkClass
+from autoscaler.domain.facts.memory import Burst, Learned, Life, Look, Memory, Window
+from autoscaler.domain.facts.snapshot import (
     Build,
     ControllerView,
     Instance,

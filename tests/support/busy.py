@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from autoscaler.control import passes
-from autoscaler.domain.marks import MarkClass
-from autoscaler.domain.model import Market, agent_spec
-from autoscaler.domain.orders import DrainNodes, DrainSome, LaunchSome
+from autoscaler.domain.facts.fleet import Market, agent_spec
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome
 from autoscaler.errors import AutoscalerError
 from support.builders import a_mark, a_pool, an_offering
 from support.worlds import a_world_node, in_memory

@@ -10,7 +10,7 @@ from moto import mock_aws
 
 from autoscaler import bootstrap
 from autoscaler.config import load_settings
-from autoscaler.domain.model import Fleet
+from autoscaler.domain.facts.fleet import Fleet
 from workbench import demo
 from workbench.asking import ask_the_handler
 from workbench.faces.server import FaceServer

@@ -13,8 +13,8 @@ from random import Random
 from greenlet import getcurrent, greenlet
 
 from autoscaler.control import passes
-from autoscaler.domain.marks import MarkClass
-from autoscaler.domain.orders import DrainNodes, LaunchSome
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.orders import DrainNodes, LaunchSome
 from autoscaler.errors import AutoscalerError
 from support.builders import a_mark, a_pool
 from support.busy import FIRM, Hour

@@ -23,8 +23,8 @@ import requests
 
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThereError, RefusedRequestError
-from autoscaler.domain.model import NodeSpec
-from autoscaler.domain.snapshot import ControllerView
+from autoscaler.domain.facts.fleet import NodeSpec
+from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.errors import AutoscalerError
 from workbench.world.jenkins import Kind
 

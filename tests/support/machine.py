@@ -9,9 +9,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from autoscaler.adapters.jenkins.session import READ_SECONDS
 from autoscaler.control import passes
-from autoscaler.domain.model import Market, described_instance
-from autoscaler.domain.orders import DrainSome, LaunchSome
-from autoscaler.domain.standing import Hold, Scope, hold
+from autoscaler.domain.facts.fleet import Market, described_instance
+from autoscaler.domain.facts.orders import DrainSome, LaunchSome
+from autoscaler.domain.facts.overrides import Hold, Scope, hold
 from autoscaler.errors import AutoscalerError
 from support.builders import a_pool, an_offering
 from support.worlds import in_memory

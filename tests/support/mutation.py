@@ -28,15 +28,12 @@ LEFT_OUT = (
     "scenarios/test_days.py",
 )
 LAID_OUT = ("tests", "workbench", "functions", "events", "agent")
-FIRST = "autoscaler.domain.trials"
-MUTANT = re.compile(r"^\s*(?P<name>(?P<module>autoscaler\.\w+\.\w+)\.\S+__mutmut_(?P<number>\d+)): (?P<state>.+)$", re.MULTILINE)
+FIRST = "autoscaler.domain.launch.canary"
+MUTANT = re.compile(r"^\s*(?P<name>(?P<module>autoscaler[\w.]*?)\.x[_ǁ]\S*__mutmut_(?P<number>\d+)): (?P<state>.+)$", re.MULTILINE)
 _WORDS = re.compile(r'f?"[^"]*"')
 FOUND = ("killed", "caught by type check", "timeout")
-# The rooms in which a build is killed or an agent leaks when a line is wrong.
-DECISION_AND_DRAIN = {
-    *("bound", "decide", "demand", "giveup", "launch", "lives", "looks", "marks", "outdated", "registration", "retire", "room"),
-    *("situation", "strangers", "supply", "trials", "nodes"),
-}
+# Where a build is killed or an agent leaks when a line is wrong.
+DECISION_AND_DRAIN = re.compile(r"autoscaler\.(domain\.(decide|situation|repair|launch|scale_in)|control\.nodes)\b")
 CONFIG = f"""
 [tool.mutmut]
 source_paths = ["src"]
@@ -99,7 +96,7 @@ def report(console: Console) -> None:
         states[match["module"]][found] += 1
         survivors += [] if found else [match["name"]]
     table = Table("module", "mutants", "found", "score")
-    rooms = {"decision and drain": [name for name in states if name.rsplit(".", 1)[1] in DECISION_AND_DRAIN], "all": list(states)}
+    rooms = {"decision and drain": [name for name in states if DECISION_AND_DRAIN.match(name)], "all": list(states)}
     for name, within in ({name: [name] for name in sorted(states)} | rooms).items():
         tried, found = sum(sum(states[one].values()) for one in within), sum(states[one][True] for one in within)
         table.add_row(name, str(tried), str(found), f"{found / tried:.0%}" if tried else "-")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from autoscaler.domain.model import Fleet
+from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.ports import Controller
 from support.builders import a_fleet, a_pool
 from support.live import LiveJenkins

@@ -12,7 +12,7 @@ from botocore.config import Config
 from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
-from autoscaler.domain.model import Fleet
+from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.ports import Controller
 from support.builders import a_fleet, a_pool
 from workbench.drive import InMemory

@@ -5,9 +5,8 @@ from math import inf
 
 import pytest
 
-from autoscaler.domain import bursts
-from autoscaler.domain.bursts import Needed
-from autoscaler.domain.memory import Window
+from autoscaler.domain.facts.memory import Window
+from autoscaler.domain.forecast.idle_returns import Needed, agents_missed, follow_burst, guessed_in_time, is_burst_over
 from support.builders import NOW
 
 BOOT = 180.0
@@ -20,11 +19,11 @@ def a_window(*peaks, guessed=0.0):
 def missed_of(window, *looks, executors=1):
     """Agents that a burst needed, by number: after how many seconds, and the waits. ``looks``: (seconds from now, what is needed then)."""
     for at, needed in looks:
-        burst = bursts.follow_burst(window, needed, NOW + at, executors=executors, boot_seconds=BOOT)
+        burst = follow_burst(window, needed, NOW + at, executors=executors, boot_seconds=BOOT)
         window = replace(window, burst=burst)
     if burst is None:
         return {}
-    found = bursts.agents_missed(burst, executors=executors, boot_seconds=BOOT)
+    found = agents_missed(burst, executors=executors, boot_seconds=BOOT)
     return {agent.number: (agent.seconds, round(agent.waits, 2)) for agent in found}
 
 
@@ -47,7 +46,7 @@ def test_what_was_never_needed_before_was_away_for_very_long():
 
 
 def test_where_nothing_is_remembered_nothing_begins():
-    assert bursts.follow_burst(None, Needed(present=5), NOW, executors=4, boot_seconds=BOOT) is None
+    assert follow_burst(None, Needed(present=5), NOW, executors=4, boot_seconds=BOOT) is None
 
 
 def test_an_agent_spares_the_jobs_that_would_have_run_on_its_own_executors():
@@ -75,13 +74,13 @@ def test_demand_that_goes_and_comes_back_within_a_burst_is_one_return():
 
 
 def test_a_burst_is_over_when_an_agent_asked_for_at_its_beginning_would_be_there():
-    burst = bursts.follow_burst(a_window((60, 0)), Needed(present=1), NOW, executors=1, boot_seconds=BOOT)
-    assert [bursts.is_burst_over(burst, NOW + after, BOOT) for after in (BOOT - 1, BOOT)] == [False, True]
+    burst = follow_burst(a_window((60, 0)), Needed(present=1), NOW, executors=1, boot_seconds=BOOT)
+    assert [is_burst_over(burst, NOW + after, BOOT) for after in (BOOT - 1, BOOT)] == [False, True]
 
 
 def test_demand_that_still_rises_after_it_is_a_burst_of_its_own():
     window = a_window((600, 3), (60, 0))
-    window = replace(window, burst=bursts.follow_burst(window, Needed(present=1), NOW, executors=1, boot_seconds=BOOT))
+    window = replace(window, burst=follow_burst(window, Needed(present=1), NOW, executors=1, boot_seconds=BOOT))
     later = replace(window, peaks=((NOW - 600, 3), (NOW + BOOT - 5, 1)))
     assert set(missed_of(later, (BOOT, Needed(present=2)))) == {2}
     assert missed_of(later, (BOOT, Needed(present=1))) == {}
@@ -102,14 +101,14 @@ def test_a_job_that_was_guessed_at_would_not_have_waited_either_and_its_agent_is
 
 def test_a_guess_that_has_come_is_not_taken_for_a_surprise_by_the_next_look():
     before = a_window((600, 8), (60, 0), guessed=2.0)
-    first = bursts.follow_burst(before, Needed(present=2), NOW, executors=1, boot_seconds=BOOT)
+    first = follow_burst(before, Needed(present=2), NOW, executors=1, boot_seconds=BOOT)
     found = missed_of(replace(before, guessed=0.0, burst=first), (15, Needed(present=2)))
     assert [waits for _, waits in found.values()] == [0.0, 0.0]
 
 
 def test_jobs_that_were_guessed_at_only_after_the_burst_began_would_not_have_waited_either():
     before = a_window((600, 8), (60, 0))
-    first = bursts.follow_burst(before, Needed(present=2), NOW, executors=1, boot_seconds=BOOT)
+    first = follow_burst(before, Needed(present=2), NOW, executors=1, boot_seconds=BOOT)
     found = missed_of(replace(before, guessed=2.0, burst=first), (0, Needed(present=4)))
     assert [waits for _, waits in found.values()] == [1.0, 1.0, 0.0, 0.0]
 
@@ -119,8 +118,8 @@ def test_what_is_guessed_at_counts_as_its_agents_boot_and_no_longer_than_it_is_g
     window, counted = a_window((60, 0)), []
     for look, guessed in enumerate((2, 2, 2, 2, 1, 0)):
         now = NOW + look * 60
-        at = bursts.guessed_in_time(window, Needed(present=0, guessed=guessed), BOOT, now)
+        at = guessed_in_time(window, Needed(present=0, guessed=guessed), BOOT, now)
         window = replace(window, seen_at=now, guessed=at)
         counted.append(round(at, 2))
     assert counted == [0.67, 1.33, 2.0, 2.0, 1.0, 0.0]
-    assert bursts.guessed_in_time(None, Needed(present=0, guessed=2), BOOT, NOW) == 0.0
+    assert guessed_in_time(None, Needed(present=0, guessed=2), BOOT, NOW) == 0.0

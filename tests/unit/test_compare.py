@@ -9,8 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from autoscaler.config import load_settings
-from autoscaler.domain.durations import Arrivals, Expected, Learned, Sequel, StageSeen
-from autoscaler.domain.memory import Growth, Memory, Returns
+from autoscaler.domain.facts.memory import Arrivals, Expected, Growth, Learned, Memory, Returns, Sequel, StageSeen
 from autoscaler.errors import ConfigError
 from workbench.cli import app
 from workbench.compare import COLUMNS, Workload, compare, entries, play_entry, read_rows

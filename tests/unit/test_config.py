@@ -6,7 +6,7 @@ import json
 import pytest
 
 from autoscaler.config import load_fleet, load_settings
-from autoscaler.domain.model import Market
+from autoscaler.domain.facts.fleet import Market
 from autoscaler.errors import ConfigError
 
 GOOD = """

@@ -2,10 +2,10 @@
 
 import pytest
 
-from autoscaler.domain.demand import read_demand
-from autoscaler.domain.reasons import Reason
-from autoscaler.domain.snapshot import Wait
-from autoscaler.domain.standing import Standing
+from autoscaler.domain.facts.overrides import Standing
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import Wait
+from autoscaler.domain.situation.demand import read_demand
 from support.builders import a_fleet, a_node, a_pool, a_record, a_view, an_item
 
 FLEET = a_fleet(a_pool("cpu", labels=frozenset({"cpu", "linux"})), a_pool("gpu", labels=frozenset({"gpu", "linux"})))

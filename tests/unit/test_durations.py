@@ -5,9 +5,10 @@ from math import inf
 
 import pytest
 
-from autoscaler.domain.durations import Learned, Sighting, job_key, pool_key, quantiles, quantiles_of, remaining_seconds
-from autoscaler.domain.learning import learn
-from autoscaler.domain.situation import assess
+from autoscaler.domain.facts.memory import Learned, Sighting
+from autoscaler.domain.forecast.durations import job_key, pool_key, quantiles, quantiles_of, remaining_seconds
+from autoscaler.domain.learn import learn
+from autoscaler.domain.situation.situation import assess
 from support.builders import NOW, a_build, a_fleet, a_snapshot, a_view, an_agent, an_item
 
 

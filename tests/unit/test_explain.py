@@ -2,11 +2,11 @@
 
 import pytest
 
-from autoscaler.domain.marks import MarkClass
-from autoscaler.domain.memory import Shortage
-from autoscaler.domain.snapshot import OfflineCause, Wait
-from autoscaler.domain.standing import Hold, Scope, Standing
-from autoscaler.domain.why import explain
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.memory import Shortage
+from autoscaler.domain.facts.overrides import Hold, Scope, Standing
+from autoscaler.domain.facts.snapshot import OfflineCause, Wait
+from autoscaler.domain.report.explain import explain
 from support.builders import (
     NOW,
     a_build,

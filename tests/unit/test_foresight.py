@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain import decide
-from autoscaler.domain.arrivals import Arrival, note_arrivals
-from autoscaler.domain.durations import Arrivals, Learned, Sequel
-from autoscaler.domain.learning import learn
-from autoscaler.domain.plan import Cordon, Launch
-from autoscaler.domain.reasons import Reason
+from autoscaler.domain.facts.memory import Arrivals, Learned, Sequel
+from autoscaler.domain.facts.plan import Cordon, Launch
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.forecast.job_patterns import Arrival, note_arrivals
+from autoscaler.domain.learn import learn
+from autoscaler.domain.situation.situation import assess
 from support.builders import (
     NOW,
     a_fleet,
@@ -26,7 +27,7 @@ from support.builders import (
 CPU, GPU = a_pool("cpu"), a_pool("gpu")
 FLEET = a_fleet(CPU, GPU)
 HOUR, DAY = 3600.0, 86_400.0
-POOLS = decide.assess(a_snapshot(a_view()), FLEET).pools_of("main")
+POOLS = assess(a_snapshot(a_view()), FLEET).pools_of("main")
 
 
 def after(*arrivals: tuple[str, float], pools=POOLS) -> Learned:
@@ -59,7 +60,7 @@ def builds_and_tests(times: int, *, delay: float = 600.0, each_followed: int = 1
 
 
 def foreseen(learned: Learned, fleet=FLEET, now: float = NOW) -> dict[str, tuple[int, str]]:
-    situation = decide.assess(replace(a_snapshot(a_view(), learned={"main": learned}), taken_at=now), fleet)
+    situation = assess(replace(a_snapshot(a_view(), learned={"main": learned}), taken_at=now), fleet)
     return {pool: (due.executors, due.why) for pool, due in situation.foreseen("main").items()}
 
 
@@ -205,13 +206,13 @@ def test_one_job_that_is_announced_twice_over_comes_once():
 def test_an_item_arrives_once_when_it_became_buildable():
     before = Learned(seen_at=NOW - 60.0, waiting={"1\nold": 100.0})
     items = (an_item(1, label="cpu", job="old"), an_item(2, label="cpu", job="new", waiting_seconds=25.0))
-    learned = learn(decide.assess(a_snapshot(a_view(items=items), learned={"main": before}), FLEET), "main", {}).learned
+    learned = learn(assess(a_snapshot(a_view(items=items), learned={"main": before}), FLEET), "main", {}).learned
     assert learned.arrivals == {"new": Arrivals(pool="cpu", times=(NOW - 25.0,), count=1)}
 
 
 def test_the_first_look_cannot_tell_what_is_new():
     items = (an_item(1, label="cpu"),)
-    assert learn(decide.assess(a_snapshot(a_view(items=items)), FLEET), "main", {}).learned.arrivals == {}
+    assert learn(assess(a_snapshot(a_view(items=items)), FLEET), "main", {}).learned.arrivals == {}
 
 
 # What follows from it.

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain import decide
-from autoscaler.domain.marks import MarkClass
-from autoscaler.domain.memory import Life, Stuck, Window
-from autoscaler.domain.plan import Cordon, Launch
-from autoscaler.domain.reasons import Reason
-from autoscaler.domain.snapshot import Wait
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.memory import Life, Stuck, Window
+from autoscaler.domain.facts.plan import Cordon, Launch
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import Wait
 from support.builders import (
     LONG_AGO,
     NOW,

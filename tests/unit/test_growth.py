@@ -3,9 +3,10 @@
 import pytest
 
 from autoscaler.domain import decide
-from autoscaler.domain.memory import Burst, CoolOff, Growth, Window
-from autoscaler.domain.plan import CreateBeacon, Launch, Uncordon
-from autoscaler.domain.reasons import Reason
+from autoscaler.domain.facts.memory import Burst, CoolOff, Growth, Window
+from autoscaler.domain.facts.plan import CreateBeacon, Launch, Uncordon
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.situation.situation import assess
 from support.builders import LONG_AGO, NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_empty_window, an_item, cordoned
 
 BOOT = 180.0
@@ -22,7 +23,7 @@ def foreseen(*growths, waiting=1, most=0, burst=None, **pool):
     """Executors that are foreseen in the pool when so many items wait. ``most``: agents that were needed a look ago."""
     items = tuple(an_item(number, label="cpu") for number in range(1, waiting + 1))
     memory = a_memory(windows=an_empty_window(most=most, burst=burst), growths={"main/cpu": growths})
-    situation = decide.assess(a_snapshot(a_view(items=items), memory=memory), a_fleet(a_pool(**pool)))
+    situation = assess(a_snapshot(a_view(items=items), memory=memory), a_fleet(a_pool(**pool)))
     return {name: due.executors for name, due in situation.foreseen("main").items()}
 
 

@@ -7,10 +7,10 @@ from random import Random
 import pytest
 
 from autoscaler.domain import decide
-from autoscaler.domain.hedging import worth_adding
-from autoscaler.domain.memory import CoolOff
-from autoscaler.domain.plan import Launch
-from autoscaler.domain.reasons import Reason
+from autoscaler.domain.facts.memory import CoolOff
+from autoscaler.domain.facts.plan import Launch
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.forecast.hedging import worth_adding
 from support.builders import NOW, a_fleet, a_memory, a_node, a_pool, a_record, a_snapshot, a_view, an_item, an_offering
 
 # From two minutes and a quarter to four, evenly.

@@ -3,11 +3,11 @@
 import pytest
 
 from autoscaler.domain import decide
-from autoscaler.domain.durations import Learned, pool_key
-from autoscaler.domain.memory import Returns
-from autoscaler.domain.plan import Launch
-from autoscaler.domain.reasons import Reason
-from autoscaler.domain.returns import EDGES
+from autoscaler.domain.facts.memory import Learned, Returns
+from autoscaler.domain.facts.plan import Launch
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.forecast.durations import pool_key
+from autoscaler.domain.forecast.idle_returns import EDGES
 from support.builders import a_build, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_item
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.lives import in_grace, is_recovering, next_life, runs_to_ask_for
-from autoscaler.domain.memory import Life
+from autoscaler.domain.facts.memory import Life
+from autoscaler.domain.situation.controller_restarts import in_grace, is_recovering, next_life, runs_to_ask_for
 from support.builders import NOW, a_build, a_node, a_view, an_item, cordoned
 
 RUN, OTHER = "job/job/1", "job/other/7"

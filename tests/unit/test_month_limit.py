@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain import decide
-from autoscaler.domain.marks import MarkClass
-from autoscaler.domain.memory import Life, Month
-from autoscaler.domain.model import AtMonthLimit
-from autoscaler.domain.plan import Cordon, Launch, Terminate, Uncordon
-from autoscaler.domain.reasons import Reason
-from autoscaler.domain.snapshot import Wait
-from autoscaler.domain.standing import Hold, Scope, Standing
-from autoscaler.domain.why import explain
+from autoscaler.domain.facts.fleet import AtMonthLimit
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.memory import Life, Month
+from autoscaler.domain.facts.overrides import Hold, Scope, Standing
+from autoscaler.domain.facts.plan import Cordon, Launch, Terminate, Uncordon
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import Wait
+from autoscaler.domain.report.explain import explain
 from support.builders import (
     LONG_AGO,
     NOW,

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain import decide
-from autoscaler.domain.model import agent_spec, described_instance
-from autoscaler.domain.plan import Adopt, DeleteNode
-from autoscaler.domain.snapshot import InstanceState, OfflineCause
+from autoscaler.domain.facts.fleet import agent_spec, described_instance
+from autoscaler.domain.facts.plan import Adopt, DeleteNode
+from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause
 from support.builders import a_fleet, a_look, a_memory, a_node, a_pool, a_snapshot, a_view, an_agent, an_empty_window, an_instance
 
 HOME = "123456789012/us-west-2"

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from autoscaler.domain import decide
-from autoscaler.domain.marks import MarkClass
-from autoscaler.domain.memory import Life
-from autoscaler.domain.plan import Cordon
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.memory import Life
+from autoscaler.domain.facts.plan import Cordon
 from support.builders import LONG_AGO, NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_instance
 
 FLEET = a_fleet(a_pool("cpu", controllers=("main", "other"), min_agents=10, max_agents=20))

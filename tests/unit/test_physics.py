@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from autoscaler.domain.model import Market
+from autoscaler.domain.facts.fleet import Market
 from autoscaler.errors import ConfigError
 from support.builders import NOW, a_fleet, a_pool
 from workbench.compare import Workload, compare, entries

@@ -5,14 +5,15 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain import decide
-from autoscaler.domain.durations import Learned, Sighting, Streak
-from autoscaler.domain.learning import learn
-from autoscaler.domain.marks import MarkClass
-from autoscaler.domain.model import Quarantine
-from autoscaler.domain.plan import Cordon, Terminate
-from autoscaler.domain.reasons import Reason
-from autoscaler.domain.results import BuildResult, Tally
-from autoscaler.domain.situation import assess
+from autoscaler.domain.facts.fleet import Quarantine
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.memory import Learned, Sighting, Streak
+from autoscaler.domain.facts.plan import Cordon, Terminate
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import BuildResult
+from autoscaler.domain.learn import learn
+from autoscaler.domain.scale_in.build_results import Tally
+from autoscaler.domain.situation.situation import assess
 from support.builders import NOW, a_build, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_instance, cordoned
 from support.builders import a_mark as mark_of
 

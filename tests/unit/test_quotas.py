@@ -2,8 +2,8 @@
 
 import pytest
 
-from autoscaler.domain.model import Market
-from autoscaler.domain.quotas import Quota, counts_against, needs
+from autoscaler.domain.facts.fleet import Market
+from autoscaler.domain.report.quotas import Quota, counts_against, needs
 from support.builders import a_fleet, a_pool, an_offering
 
 STANDARD = "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"

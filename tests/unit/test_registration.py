@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.registration import Caller, Granted, Identity, Refused, Status, Trust, authenticate, judge
-from autoscaler.domain.snapshot import InstanceState, RecordState
+from autoscaler.domain.facts.snapshot import InstanceState, RecordState
+from autoscaler.domain.report.registration import Caller, Granted, Identity, Refused, Status, Trust, authenticate, judge
 from support.builders import NOW, a_fleet, a_pool, a_record
 
 OURS = "arn:aws:iam::123456789012:instance-profile/agent"

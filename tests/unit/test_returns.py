@@ -5,9 +5,8 @@ from math import inf
 
 import pytest
 
-from autoscaler.domain.bursts import Missed
-from autoscaler.domain.memory import Returns, Window
-from autoscaler.domain.returns import EDGES, Costs, Keeping, needed_lately, note_returns
+from autoscaler.domain.facts.memory import Returns, Window
+from autoscaler.domain.forecast.idle_returns import EDGES, Costs, Keeping, Missed, needed_lately, note_returns
 from support.builders import NOW
 
 # An agent of $3 an hour, three minutes of boot, and five minutes of a job's waiting at $20 an hour.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.domain.model import Market
+from autoscaler.domain.facts.fleet import Market
 from autoscaler.errors import ConfigError
 from support.builders import an_offering
 from support.rivalry import Alone

@@ -4,15 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain import decide
-from autoscaler.domain.looks import Condition
-from autoscaler.domain.marks import MarkClass
-from autoscaler.domain.memory import Burst, Life, Shortage, Window
-from autoscaler.domain.model import agent_spec
-from autoscaler.domain.orders import DrainNodes, DrainSome
-from autoscaler.domain.plan import Adopt, Cordon, DeleteNode, Forget, Terminate, Uncordon
-from autoscaler.domain.reasons import Reason
-from autoscaler.domain.snapshot import InstanceState, OfflineCause, RecordState, Wait
+from autoscaler.domain import commands, decide
+from autoscaler.domain.facts.fleet import agent_spec
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.memory import Burst, Life, Shortage, Window
+from autoscaler.domain.facts.orders import DrainNodes, DrainSome
+from autoscaler.domain.facts.plan import Adopt, Cordon, DeleteNode, Forget, Terminate, Uncordon
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
+from autoscaler.domain.repair.two_looks import Condition
+from autoscaler.domain.situation.situation import assess
 from support.builders import (
     NOW,
     a_build,
@@ -90,8 +91,7 @@ def test_a_burst_is_learned_from_once_and_only_when_it_is_over():
 def test_the_more_often_it_looks_the_less_waiting_a_kept_agent_spares():
     """A job waits for half a look until it is seen, and for the boot."""
     often, seldom = (
-        decide.assess(a_snapshot(a_view(), look_every_seconds=every), FLEET).pools["main", "cpu"].keep.costs.wait_usd
-        for every in (20.0, 60.0)
+        assess(a_snapshot(a_view(), look_every_seconds=every), FLEET).pools["main", "cpu"].keep.costs.wait_usd for every in (20.0, 60.0)
     )
     assert seldom - often == pytest.approx(FLEET.pools["cpu"].wait_usd_per_hour * 20.0 / 3600)
 
@@ -99,9 +99,9 @@ def test_the_more_often_it_looks_the_less_waiting_a_kept_agent_spares():
 def test_where_machines_were_short_keeping_an_agent_spares_more_waiting():
     for shortages in ({}, {"gpu": SHORT}):
         snapshot = a_snapshot(a_view(), memory=a_memory(shortages=shortages))
-        assert decide.assess(snapshot, FLEET).pools["main", "cpu"].short_seconds == 0.0
-    short = decide.assess(a_snapshot(a_view(), memory=a_memory(shortages={"cpu": SHORT})), FLEET).pools["main", "cpu"]
-    spared_usd = short.keep.costs.wait_usd - decide.assess(a_snapshot(a_view()), FLEET).pools["main", "cpu"].keep.costs.wait_usd
+        assert assess(snapshot, FLEET).pools["main", "cpu"].short_seconds == 0.0
+    short = assess(a_snapshot(a_view(), memory=a_memory(shortages={"cpu": SHORT})), FLEET).pools["main", "cpu"]
+    spared_usd = short.keep.costs.wait_usd - assess(a_snapshot(a_view()), FLEET).pools["main", "cpu"].keep.costs.wait_usd
     assert spared_usd == pytest.approx(short.pool.wait_usd_per_hour * short.short_seconds / 3600)
     assert short.short_seconds > 600
 
@@ -330,7 +330,7 @@ def test_a_sweep_over_its_share_of_a_pool_stops():
 
 def test_a_person_drains_named_nodes_for_good():
     snapshot = a_snapshot(a_view(an_agent()[1]), records=(an_agent()[0],))
-    plan = decide.drain_for_a_person(snapshot, FLEET, DrainNodes(nodes=("cpu-1", "nope"), reason="disk", request_id=None))
+    plan = commands.drain_for_a_person(snapshot, FLEET, DrainNodes(nodes=("cpu-1", "nope"), reason="disk", request_id=None))
     [step] = plan.steps
     assert (step.node, step.mark.kind, step.detail) == ("cpu-1", MarkClass.OPERATOR, "disk")
     assert held(plan) == {Reason.NOT_FOUND}
@@ -340,9 +340,9 @@ def test_a_person_drains_some_and_the_same_request_only_once():
     agents = [an_agent(1), an_agent(2), an_agent(3)]
     snapshot = a_snapshot(a_view(*(node for _, node in agents)), records=tuple(record for record, _ in agents))
     order = DrainSome(pool="cpu", count=2, controller=None, reason="r", request_id="r1")
-    plan = decide.drain_for_a_person(snapshot, FLEET, order)
+    plan = commands.drain_for_a_person(snapshot, FLEET, order)
     assert kinds(plan) == [Cordon, Cordon]
-    again = decide.drain_for_a_person(replace(snapshot, memory=plan.memory), FLEET, order)
+    again = commands.drain_for_a_person(replace(snapshot, memory=plan.memory), FLEET, order)
     assert (again.steps, held(again)) == ((), {Reason.ALREADY_DONE})
 
 

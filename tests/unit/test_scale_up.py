@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain import decide
-from autoscaler.domain.durations import Learned, job_key, pool_key
-from autoscaler.domain.memory import CoolOff, Failing, Life, Month
-from autoscaler.domain.model import Market
-from autoscaler.domain.orders import LaunchSome
-from autoscaler.domain.plan import CreateBeacon, Launch, Uncordon
-from autoscaler.domain.reasons import Reason
-from autoscaler.domain.snapshot import InstanceState, Wait
+from autoscaler.domain import commands, decide
+from autoscaler.domain.facts.fleet import Market
+from autoscaler.domain.facts.memory import CoolOff, Failing, Learned, Life, Month
+from autoscaler.domain.facts.orders import LaunchSome
+from autoscaler.domain.facts.plan import CreateBeacon, Launch, Uncordon
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import InstanceState, Wait
+from autoscaler.domain.forecast.durations import job_key, pool_key
 from support.builders import (
     NOW,
     a_build,
@@ -312,7 +312,7 @@ def test_a_dead_instance_is_not_counted_on():
 
 def test_a_person_gets_what_the_limits_allow_and_is_told():
     order = LaunchSome(pool="cpu", count=5, controller=None, keep_seconds=600.0, reason="release", request_id="r1")
-    plan = decide.launch_some(a_snapshot(), a_fleet(a_pool("cpu", max_agents=3)), order)
+    plan = commands.launch_some(a_snapshot(), a_fleet(a_pool("cpu", max_agents=3)), order)
     [step] = plan.steps
     assert (step.count, step.reason, step.intent_id, step.keep_until) == (3, Reason.MANUAL, "manual-r1", NOW + 600)
     assert held(plan) == {Reason.MAX_AGENTS, Reason.FEWER_THAN_ASKED}
@@ -320,7 +320,7 @@ def test_a_person_gets_what_the_limits_allow_and_is_told():
 
 def test_the_same_request_launches_once():
     order = LaunchSome(pool="cpu", count=1, controller=None, keep_seconds=0.0, reason="r", request_id="r1")
-    plan = decide.launch_some(a_snapshot(intents=(an_intent("manual-r1"),)), a_fleet(), order)
+    plan = commands.launch_some(a_snapshot(intents=(an_intent("manual-r1"),)), a_fleet(), order)
     assert (plan.steps, held(plan)) == ((), {Reason.ALREADY_DONE})
 
 

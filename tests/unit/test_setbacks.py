@@ -2,10 +2,9 @@
 
 import pytest
 
-from autoscaler.domain.memory import Memory
-from autoscaler.domain.model import Market
-from autoscaler.domain.quotas import quota_family
-from autoscaler.domain.setbacks import KNOWN_CODES, Refusal, note_setbacks
+from autoscaler.domain.facts.fleet import Market
+from autoscaler.domain.facts.memory import Memory
+from autoscaler.domain.launch.backoff import KNOWN_CODES, Refusal, note_setbacks, quota_family
 from support.builders import NOW, a_pool, an_offering
 from workbench.world.codes import LAUNCH_CODES
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from autoscaler.domain.memory import Shortage
-from autoscaler.domain.shortages import expected_seconds, note_had, note_refused
+from autoscaler.domain.facts.memory import Shortage
+from autoscaler.domain.forecast.capacity import expected_seconds, note_had, note_refused
 from support.builders import NOW
 
 BOOT = 200.0

@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain import decide
-from autoscaler.domain.durations import Learned, RunSeen, StageSeen
-from autoscaler.domain.outlook import is_worth_keeping
-from autoscaler.domain.plan import Cordon, CreateBeacon, Launch, Uncordon
-from autoscaler.domain.reasons import Reason
-from autoscaler.domain.stages import Present, due, learn_stages, project_of
+from autoscaler.domain.facts.memory import Learned, RunSeen, StageSeen
+from autoscaler.domain.facts.plan import Cordon, CreateBeacon, Launch, Uncordon
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.forecast.outlook import is_worth_keeping
+from autoscaler.domain.forecast.stages import Present, due, learn_stages, project_of
+from autoscaler.domain.situation.situation import assess
 from support.builders import (
     LONG_AGO,
     NOW,
@@ -88,7 +89,7 @@ def due_now(known):
 
 
 def executors_foreseen(snapshot, fleet):
-    return {pool: foreseen.executors for pool, foreseen in decide.assess(snapshot, fleet).foreseen("main").items()}
+    return {pool: foreseen.executors for pool, foreseen in assess(snapshot, fleet).foreseen("main").items()}
 
 
 def test_a_stage_is_due_when_a_boot_and_a_look_are_left_before_it():

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain import decide
-from autoscaler.domain.looks import Condition
-from autoscaler.domain.marks import MarkClass
-from autoscaler.domain.orders import DrainNodes, LaunchSome, Purge, Resume
-from autoscaler.domain.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
-from autoscaler.domain.reasons import Reason
-from autoscaler.domain.snapshot import InstanceState, RecordState, Wait
-from autoscaler.domain.standing import Hold, Numbers, Scope, Standing, asks_for, hold, in_force, resume, set_numbers
+from autoscaler.domain import commands, decide
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.orders import DrainNodes, LaunchSome, Purge, Resume
+from autoscaler.domain.facts.overrides import Hold, Numbers, Scope, Standing, asks_for, hold, in_force, resume, set_numbers
+from autoscaler.domain.facts.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import InstanceState, RecordState, Wait
+from autoscaler.domain.repair.two_looks import Condition
 from support.builders import (
     NOW,
     a_fleet,
@@ -145,14 +145,14 @@ def test_an_order_ends_by_itself():
 
 def test_a_person_is_refused_a_launch_where_another_holds():
     order = LaunchSome(pool="cpu", count=1, controller=None, keep_seconds=0.0, reason="now", request_id=None)
-    plan = decide.launch_some(seen(holds=[a_hold()]), FLEET, order)
+    plan = commands.launch_some(seen(holds=[a_hold()]), FLEET, order)
     assert (kinds(plan), ("cpu", Reason.HELD) in held(plan)) == ([], True)
 
 
 def test_a_person_may_drain_under_a_hold():
     _, node = an_agent()
     order = DrainNodes(nodes=(node.name,), reason="noises", request_id=None)
-    assert kinds(decide.drain_for_a_person(seen(an_agent(), holds=[a_hold()]), FLEET, order)) == [Cordon]
+    assert kinds(commands.drain_for_a_person(seen(an_agent(), holds=[a_hold()]), FLEET, order)) == [Cordon]
 
 
 def test_numbers_are_in_force_for_their_pool_and_end():
@@ -193,20 +193,20 @@ def test_resume_brings_back_what_people_and_quarantine_took_out_of_use(kind, bac
         Resume(scope=Scope.FLEET, name="", nodes=(), reason="done"),
         Resume(scope=Scope.FLEET, name="", nodes=(node.name,), reason="done"),
     ):
-        assert kinds(decide.bring_back_for_a_person(snapshot, FLEET, order)) == back
+        assert kinds(commands.bring_back_for_a_person(snapshot, FLEET, order)) == back
     elsewhere = Resume(scope=Scope.POOL, name="gpu", nodes=(), reason="done")
-    assert kinds(decide.bring_back_for_a_person(snapshot, FLEET, elsewhere)) == []
+    assert kinds(commands.bring_back_for_a_person(snapshot, FLEET, elsewhere)) == []
 
 
 def test_a_machine_that_has_ended_is_not_brought_back():
     record, node = an_agent()
     ended = {"instances": (an_instance("i-1", state=InstanceState.TERMINATED),)}
     snapshot = seen((record, cordoned(node, a_mark(MarkClass.OPERATOR))), **ended)
-    assert kinds(decide.bring_back_for_a_person(snapshot, FLEET, Resume(scope=Scope.POOL, name="cpu", nodes=(), reason="done"))) == []
+    assert kinds(commands.bring_back_for_a_person(snapshot, FLEET, Resume(scope=Scope.POOL, name="cpu", nodes=(), reason="done"))) == []
 
 
 def test_resuming_a_node_that_is_not_cordoned_is_told():
-    plan = decide.bring_back_for_a_person(seen(an_agent()), FLEET, Resume(scope=Scope.FLEET, name="", nodes=("cpu-9",), reason="done"))
+    plan = commands.bring_back_for_a_person(seen(an_agent()), FLEET, Resume(scope=Scope.FLEET, name="", nodes=("cpu-9",), reason="done"))
     assert [h.reason for h in plan.held] == [Reason.NOT_FOUND]
 
 
@@ -216,7 +216,7 @@ def test_what_waits_for_a_node_by_its_name_is_never_purged():
     by_its_name = an_item(2, label=node.name)
     snapshot = seen(an_agent(), items=(resuming, by_its_name, an_item(3, label="cpu")))
     for label in ("cpu", node.name):
-        plan = decide.purge_for_a_person(snapshot, FLEET, Purge(label=label, controller=None, reason="r"))
+        plan = commands.purge_for_a_person(snapshot, FLEET, Purge(label=label, controller=None, reason="r"))
         assert [step.item for step in plan.steps] == ([3] if label == "cpu" else [])
 
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain import decide
-from autoscaler.domain.lives import next_life
-from autoscaler.domain.looks import Condition, Seen, next_looks
-from autoscaler.domain.marks import MarkClass
-from autoscaler.domain.memory import Life
-from autoscaler.domain.plan import Cordon, Launch, Terminate, Uncordon
-from autoscaler.domain.reasons import Reason
-from autoscaler.domain.snapshot import InstanceState, OfflineCause, RecordState, Wait
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.memory import Life
+from autoscaler.domain.facts.plan import Cordon, Launch, Terminate, Uncordon
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
+from autoscaler.domain.repair.two_looks import Condition, Seen, next_looks
+from autoscaler.domain.situation.controller_restarts import next_life
 from support.builders import (
     LONG_AGO,
     NOW,

@@ -3,12 +3,12 @@
 import pytest
 
 from autoscaler.domain import decide
-from autoscaler.domain.plan import Launch
-from autoscaler.domain.reasons import Reason
-from autoscaler.domain.situation import assess
-from autoscaler.domain.snapshot import Wait
-from autoscaler.domain.status import status_of
-from autoscaler.domain.why import explain
+from autoscaler.domain.facts.plan import Launch
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import Wait
+from autoscaler.domain.report.explain import explain
+from autoscaler.domain.report.status import status_of
+from autoscaler.domain.situation.situation import assess
 from support.builders import NOW, a_build, a_fleet, a_memory, a_node, a_pool, a_snapshot, a_view, an_agent, an_item
 
 WORDS = "Already running 1 builds across all nodes"

@@ -5,7 +5,7 @@ from typing import Any
 
 from moto.cloudwatch.models import cloudwatch_backends
 
-from autoscaler.domain.datum import Datum
+from autoscaler.domain.report.datum import Datum
 
 Published = list[tuple[float, Datum]]
 

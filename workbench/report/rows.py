@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from math import ceil
 from typing import Any
 
-from autoscaler.domain.model import Pool
+from autoscaler.domain.facts.fleet import Pool
 from workbench.recording import HeldSpan, Sample, Taken
 from workbench.run import Run
 from workbench.truth import dollars_of, pool_of, quantile, rate_of, run_seconds, seconds_of, wait_of

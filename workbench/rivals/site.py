@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from math import ceil
 
-from autoscaler.domain.model import Fleet, Market, Pool
+from autoscaler.domain.facts.fleet import Fleet, Market, Pool
 from workbench.rivals.foreseen import Foreseen
 from workbench.truth import serving_pools
 from workbench.world.ec2 import Instance

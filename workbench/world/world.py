@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from autoscaler.domain.model import Fleet, Market, Platform
+from autoscaler.domain.facts.fleet import Fleet, Market, Platform
 from workbench.world.account import safe_template
 from workbench.world.ec2 import WINDOWS, Ec2, Instance
 from workbench.world.jenkins import Controller, Node, secret_of

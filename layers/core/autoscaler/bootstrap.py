@@ -23,7 +23,7 @@ from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
 from autoscaler.adapters.secrets import Credentials, read_credentials
 from autoscaler.config import FleetSettings, environment_name, load_settings, url_problem
-from autoscaler.domain.registration import Trust
+from autoscaler.domain.report.registration import Trust
 from autoscaler.errors import ConfigError
 from autoscaler.ports import Ports, one_by_one
 from autoscaler.telemetry import log
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer
 
     from autoscaler.config import ControllerSettings
-    from autoscaler.domain.model import Fleet
+    from autoscaler.domain.facts.fleet import Fleet
     from autoscaler.ports import Account, Clock, SideBySide, Sleep
 
 # Clients may be used by several threads, and be made by one at a time only.

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AnyHttpUrl, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from autoscaler.domain.model import RESUME_TIMEOUT_SECONDS, AtMonthLimit, Fleet, Limits, Market, Offering, Platform, Pool, Quarantine
+from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS, AtMonthLimit, Fleet, Limits, Market, Offering, Platform, Pool, Quarantine
 from autoscaler.errors import ConfigError
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]

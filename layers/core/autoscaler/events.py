@@ -8,12 +8,14 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from autoscaler.config import one_line
-from autoscaler.domain.model import Fleet
-from autoscaler.domain.notices import Announced, Notice
-from autoscaler.domain.numbers import STALE_TICK_SECONDS
-from autoscaler.domain.orders import DrainNodes, DrainSome, LaunchSome
-from autoscaler.domain.registration import Caller
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome
+from autoscaler.domain.repair.interruption import Announced, Notice
+from autoscaler.domain.report.registration import Caller
 from autoscaler.errors import ConfigError
+
+# A schedule tick older than this tells of a world that is gone; the next one is on its way.
+STALE_TICK_SECONDS = 90.0
 
 RequestId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
 # It stands in logs, plans and terminals: no line breaks, no control characters.

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from autoscaler.domain.model import Fleet
-from autoscaler.domain.orders import DrainNodes, DrainSome, Purge, Resume
-from autoscaler.domain.standing import Hold, Numbers, Scope, Standing, hold, set_numbers
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.orders import DrainNodes, DrainSome, Purge, Resume
+from autoscaler.domain.facts.overrides import Hold, Numbers, Scope, Standing, hold, set_numbers
 from autoscaler.errors import ConfigError
 from autoscaler.events import Manual, RequestId, Text, checked, known_pool, read_scale_down
 

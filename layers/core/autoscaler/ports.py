@@ -4,17 +4,26 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from autoscaler.domain.datum import Datum
-from autoscaler.domain.durations import Learned
-from autoscaler.domain.memory import Memory
-from autoscaler.domain.model import NodeSpec, Offering
-from autoscaler.domain.numbers import MINUTE_SECONDS
-from autoscaler.domain.plan import Launch
-from autoscaler.domain.quotas import Quota
-from autoscaler.domain.registration import Identity
-from autoscaler.domain.results import BuildResult
-from autoscaler.domain.snapshot import ControllerView, Health, Instance, InstanceState, Intent, IntentState, Node, Record, RecordState
-from autoscaler.domain.standing import Standing
+from autoscaler.domain.facts.fleet import NodeSpec, Offering
+from autoscaler.domain.facts.memory import Learned, Memory
+from autoscaler.domain.facts.overrides import Standing
+from autoscaler.domain.facts.plan import Launch
+from autoscaler.domain.facts.snapshot import (
+    MINUTE_SECONDS,
+    BuildResult,
+    ControllerView,
+    Health,
+    Instance,
+    InstanceState,
+    Intent,
+    IntentState,
+    Node,
+    Record,
+    RecordState,
+)
+from autoscaler.domain.report.datum import Datum
+from autoscaler.domain.report.quotas import Quota
+from autoscaler.domain.report.registration import Identity
 
 
 class Controller(Protocol):

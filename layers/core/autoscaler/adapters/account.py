@@ -9,11 +9,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from autoscaler.adapters.aws import code_of, filtered, pages
 from autoscaler.adapters.launch_templates import check_templates
-from autoscaler.domain.quotas import Quota
+from autoscaler.domain.report.quotas import Quota
 from autoscaler.errors import TransientError
 
 if TYPE_CHECKING:
-    from autoscaler.domain.model import Fleet, Offering
+    from autoscaler.domain.facts.fleet import Fleet, Offering
 
 _SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 

@@ -14,7 +14,7 @@ from autoscaler.errors import TransientError
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
 
-    from autoscaler.domain.datum import Datum
+    from autoscaler.domain.report.datum import Datum
 
 _VALUES_A_DATUM, _DATA_A_CALL = 150, 1000
 

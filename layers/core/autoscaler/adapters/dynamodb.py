@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import TypeAdapter
 
-from autoscaler.domain.durations import Learned
-from autoscaler.domain.memory import Memory
-from autoscaler.domain.numbers import ASKS_AN_HOUR, ASKS_WITHIN_SECONDS
-from autoscaler.domain.snapshot import Intent, IntentState, Record, RecordState
-from autoscaler.domain.standing import Standing, unknown_orders
+from autoscaler.domain.facts.memory import Learned, Memory
+from autoscaler.domain.facts.overrides import Standing, unknown_orders
+from autoscaler.domain.facts.snapshot import Intent, IntentState, Record, RecordState
+from autoscaler.domain.report.registration import ASKS_AN_HOUR, ASKS_WITHIN_SECONDS
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler.ports import Book
 

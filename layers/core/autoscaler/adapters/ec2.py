@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from autoscaler.adapters.aws import code_of, pages
-from autoscaler.domain.model import Market, Offering
-from autoscaler.domain.registration import Identity
-from autoscaler.domain.setbacks import KNOWN_CODES
-from autoscaler.domain.snapshot import Instance, InstanceState
+from autoscaler.domain.facts.fleet import Market, Offering
+from autoscaler.domain.facts.snapshot import Instance, InstanceState
+from autoscaler.domain.launch.backoff import KNOWN_CODES
+from autoscaler.domain.report.registration import Identity
 from autoscaler.errors import LaunchRefusedError, MismatchError, StuckError, TransientError, UnansweredError
 from autoscaler.ports import LaunchAnswer, OfferingError
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
 
-    from autoscaler.domain.model import Fleet, Pool
-    from autoscaler.domain.plan import Launch
+    from autoscaler.domain.facts.fleet import Fleet, Pool
+    from autoscaler.domain.facts.plan import Launch
 
 FLEET_TAG, POOL_TAG, CONTROLLER_TAG, LAUNCH_TAG, NODE_TAG = (
     f"autoscaler:{word}" for word in ("fleet", "pool", "controller", "launch", "node")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autoscaler.adapters.aws import filtered
-from autoscaler.domain.model import Platform, Pool
+from autoscaler.domain.facts.fleet import Platform, Pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from autoscaler.adapters.aws import code_of
 from autoscaler.adapters.images import Images, image_findings, read_images
 from autoscaler.adapters.routes import Way, read_ways, route_findings
-from autoscaler.domain.model import Fleet, Pool
+from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.errors import ConfigError, TransientError
 
 USER_DATA_BYTES = 16 * 1024  # what EC2 takes, before base64

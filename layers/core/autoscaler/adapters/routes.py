@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autoscaler.adapters.aws import filtered, pages
-from autoscaler.domain.model import Pool
+from autoscaler.domain.facts.fleet import Pool
 
 _EVERYWHERE = "0.0.0.0/0"
 _TARGETS = ("GatewayId", "NatGatewayId", "TransitGatewayId", "NetworkInterfaceId", "VpcPeeringConnectionId", "EgressOnlyInternetGatewayId")

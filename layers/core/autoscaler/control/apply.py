@@ -8,12 +8,9 @@ from autoscaler.control import launches, nodes
 from autoscaler.control.cordons import Cordons
 from autoscaler.control.launches import Setback
 from autoscaler.control.report import Outcome, Report, Result
-from autoscaler.domain import shortages
-from autoscaler.domain.failing import key_of, note_tried
-from autoscaler.domain.memory import Memory, Stuck
-from autoscaler.domain.model import Fleet, agent_spec
-from autoscaler.domain.numbers import SLOW_STEP_SECONDS, STEP_RESERVE_SECONDS
-from autoscaler.domain.plan import (
+from autoscaler.domain.facts.fleet import Fleet, agent_spec
+from autoscaler.domain.facts.memory import Memory, Stuck
+from autoscaler.domain.facts.plan import (
     Adopt,
     BootFailure,
     CancelItem,
@@ -29,10 +26,17 @@ from autoscaler.domain.plan import (
     Terminate,
     Uncordon,
 )
-from autoscaler.domain.setbacks import is_shortage, note_setbacks
-from autoscaler.domain.snapshot import Record, RecordState, Snapshot
+from autoscaler.domain.facts.snapshot import Record, RecordState, Snapshot
+from autoscaler.domain.forecast.capacity import note_had, note_refused
+from autoscaler.domain.launch.backoff import is_shortage, note_setbacks
+from autoscaler.domain.situation.breakers import key_of, note_tried
 from autoscaler.errors import AutoscalerError, NoAnswerError, StuckError, UnansweredError
 from autoscaler.ports import Controller, Ports
+
+# With less time left in the invocation than this, no step is begun.
+STEP_RESERVE_SECONDS = 10.0
+# A step in Jenkins is up to three small calls; one that takes longer than this leaves its controller to the next pass.
+SLOW_STEP_SECONDS = 8.0
 
 _TERMINABLE = {RecordState.REQUESTED, RecordState.REGISTERED}
 
@@ -89,8 +93,8 @@ def _note_asks(memory: Memory, fleet: Fleet, hand: "_Hand", now: float) -> Memor
     for setback in hand.setbacks:
         memory = note_setbacks(memory, fleet.pools[setback.pool], setback.refusals, now)
     short = {setback.pool for setback in hand.setbacks if any(is_shortage(refusal.code) for refusal in setback.refusals)}
-    refused = {name: shortages.note_refused(memory.shortages.get(name), now) for name in short - hand.had}
-    had = {name: shortages.note_had(memory.shortages.get(name), now) for name in hand.had}
+    refused = {name: note_refused(memory.shortages.get(name), now) for name in short - hand.had}
+    had = {name: note_had(memory.shortages.get(name), now) for name in hand.had}
     return replace(memory, shortages={**memory.shortages, **refused, **had})
 
 

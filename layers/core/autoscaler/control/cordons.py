@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from autoscaler.control import nodes
 from autoscaler.control.report import Outcome, Result
-from autoscaler.domain.cordons import are_as_wanted, drops_handed_builds, labels_of_ours, labels_wanted
-from autoscaler.domain.model import CORDONED_LABEL, Fleet
-from autoscaler.domain.plan import Cordon, Relabel, Uncordon
-from autoscaler.domain.snapshot import ControllerView, Node, Record
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet
+from autoscaler.domain.facts.node_labels import are_as_wanted, drops_handed_builds, labels_of_ours, labels_wanted
+from autoscaler.domain.facts.plan import Cordon, Relabel, Uncordon
+from autoscaler.domain.facts.snapshot import ControllerView, Node, Record
 from autoscaler.errors import ConfigError, ConflictError
 from autoscaler.ports import Controller
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from autoscaler.control.observe import observe
 from autoscaler.control.passes import Turn
-from autoscaler.domain.cordons import drops_handed_builds
-from autoscaler.domain.model import Fleet, Market, NodeSpec, Pool
-from autoscaler.domain.plan import Launch
-from autoscaler.domain.quotas import Need, needs
-from autoscaler.domain.reasons import Reason
-from autoscaler.domain.snapshot import ControllerView, Snapshot
+from autoscaler.domain.facts.fleet import Fleet, Market, NodeSpec, Pool
+from autoscaler.domain.facts.node_labels import drops_handed_builds
+from autoscaler.domain.facts.plan import Launch
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import ControllerView, Snapshot
+from autoscaler.domain.report.quotas import Need, needs
 from autoscaler.errors import AutoscalerError, ConflictError, LaunchRefusedError, UnansweredError
 from autoscaler.ports import Account, Compute, Controller, Ports
 

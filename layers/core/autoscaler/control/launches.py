@@ -9,20 +9,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from autoscaler.control.report import Outcome, Result
-from autoscaler.domain.limits import is_spent
-from autoscaler.domain.model import Fleet, Offering, Pool
-from autoscaler.domain.numbers import (
-    LISTED_AFTER_SECONDS,
-    REQUESTS_REMEMBERED_SECONDS,
-    RESEND_LAUNCH_SECONDS,
-    SECOND_LOOK_SECONDS,
-)
-from autoscaler.domain.orders import MANUAL_PREFIX
-from autoscaler.domain.plan import Launch
-from autoscaler.domain.setbacks import Refusal
-from autoscaler.domain.snapshot import Instance, Intent, IntentState, Record, RecordState
+from autoscaler.domain.facts.fleet import Fleet, Offering, Pool
+from autoscaler.domain.facts.metering import is_spent
+from autoscaler.domain.facts.orders import MANUAL_PREFIX
+from autoscaler.domain.facts.plan import Launch
+from autoscaler.domain.facts.snapshot import Instance, Intent, IntentState, Record, RecordState
+from autoscaler.domain.launch.backoff import Refusal
+from autoscaler.domain.learn import REQUESTS_REMEMBERED_SECONDS
+from autoscaler.domain.repair.two_looks import SECOND_LOOK_SECONDS
 from autoscaler.errors import ConflictError, LaunchRefusedError, MismatchError, UnansweredError
 from autoscaler.ports import Book, LaunchAnswer, Ports
+
+# A launch that was not answered took effect within the client's time-out of 10 s, if it did, and is listed 30 s later at most. Until then
+# it is not sent again: should EC2 have forgotten the token, it would be launched twice.
+LISTED_AFTER_SECONDS = 45.0
+# EC2 honours a client token for longer than this; after it a launch is never sent again.
+RESEND_LAUNCH_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

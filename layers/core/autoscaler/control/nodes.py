@@ -5,9 +5,9 @@ mark a person's, and a build alive.
 """
 
 from autoscaler.control.report import Outcome, Result
-from autoscaler.domain.marks import Mark, read_mark
-from autoscaler.domain.plan import CancelItem, Cordon, CreateBeacon, DeleteNode, FreeSlot, Uncordon
-from autoscaler.domain.snapshot import InstanceState, Node, OfflineCause
+from autoscaler.domain.facts.marks import Mark, read_mark
+from autoscaler.domain.facts.plan import CancelItem, Cordon, CreateBeacon, DeleteNode, FreeSlot, Uncordon
+from autoscaler.domain.facts.snapshot import InstanceState, Node, OfflineCause
 from autoscaler.errors import ConflictError
 from autoscaler.ports import Controller
 

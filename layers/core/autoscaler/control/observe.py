@@ -5,12 +5,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from autoscaler.domain.durations import Learned
-from autoscaler.domain.lives import runs_to_ask_for
-from autoscaler.domain.missing import ids_to_ask_alone
-from autoscaler.domain.model import Fleet, Market, described_instance
-from autoscaler.domain.numbers import FORGOTTEN_ASKED_A_LOOK, MINUTE_SECONDS, RUNS_ASKED_A_LOOK, SPOT_PRICES_SECONDS
-from autoscaler.domain.snapshot import ControllerView, Instance, InstanceState, RecordState, Snapshot
+from autoscaler.domain.facts.fleet import Fleet, Market, described_instance
+from autoscaler.domain.facts.memory import Learned
+from autoscaler.domain.facts.metering import SPOT_PRICES_SECONDS
+from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Instance, InstanceState, RecordState, Snapshot
+from autoscaler.domain.situation.agents import FORGOTTEN_ASKED_A_LOOK, ids_to_ask_alone
+from autoscaler.domain.situation.controller_restarts import RUNS_ASKED_A_LOOK, runs_to_ask_for
 from autoscaler.errors import AutoscalerError, TransientError
 from autoscaler.ports import Book, Controller, Ports
 

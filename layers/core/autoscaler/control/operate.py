@@ -10,13 +10,13 @@ from autoscaler.control.apply import apply
 from autoscaler.control.observe import observe, observe_without_instances
 from autoscaler.control.passes import Turn
 from autoscaler.control.report import Report
-from autoscaler.domain import decide
-from autoscaler.domain.model import Fleet
-from autoscaler.domain.orders import Purge, Resume
-from autoscaler.domain.situation import assess
-from autoscaler.domain.standing import Hold, Numbers, Standing, resume
-from autoscaler.domain.status import Status, status_of
-from autoscaler.domain.why import explain
+from autoscaler.domain import commands, decide
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.orders import Purge, Resume
+from autoscaler.domain.facts.overrides import Hold, Numbers, Standing, resume
+from autoscaler.domain.report.explain import explain
+from autoscaler.domain.report.status import Status, status_of
+from autoscaler.domain.situation.situation import assess
 from autoscaler.errors import ConflictError
 from autoscaler.ports import Ports
 
@@ -46,12 +46,12 @@ def lift(ports: Ports, fleet: Fleet, turn: Turn, order: Resume) -> tuple[Standin
         standing = ports.ledger.read().standing.at(ports.clock())
     else:
         standing = change(ports, turn, partial(resume, scope=order.scope, name=order.name))
-    return standing, [passes.one_pass(ports, fleet, turn, partial(decide.bring_back_for_a_person, order=order))]
+    return standing, [passes.one_pass(ports, fleet, turn, partial(commands.bring_back_for_a_person, order=order))]
 
 
 def purge(ports: Ports, fleet: Fleet, turn: Turn, order: Purge) -> list[Report]:
     """Cancel queue items; needs no lease, since nobody else does it."""
-    decision = partial(decide.purge_for_a_person, order=order)
+    decision = partial(commands.purge_for_a_person, order=order)
     book = ports.ledger.read()
     if turn.dry_run:
         return [passes.plan_only(ports, fleet, turn, decision, book)]

@@ -6,20 +6,25 @@ from dataclasses import dataclass
 from functools import partial
 
 from autoscaler.control import launches
-from autoscaler.control.apply import apply
+from autoscaler.control.apply import STEP_RESERVE_SECONDS, apply
 from autoscaler.control.observe import log_notes, observe, without
 from autoscaler.control.report import Outcome, Report, Result
-from autoscaler.domain import decide
-from autoscaler.domain.model import Fleet
-from autoscaler.domain.notices import Announced, Notice, builds_at_risk
-from autoscaler.domain.numbers import LEASE_SECONDS, LEASE_WAIT_OF_A_PERSON_SECONDS, LEASE_WAIT_SECONDS, STEP_RESERVE_SECONDS
-from autoscaler.domain.orders import DrainNodes, DrainSome, LaunchSome
-from autoscaler.domain.plan import Cordon, Plan
-from autoscaler.domain.reasons import Reason
-from autoscaler.domain.situation import assess
-from autoscaler.domain.snapshot import RecordState, Snapshot
+from autoscaler.domain import commands, decide
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome
+from autoscaler.domain.facts.plan import Cordon, Plan
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import RecordState, Snapshot
+from autoscaler.domain.repair.interruption import Announced, Notice, builds_at_risk
+from autoscaler.domain.situation.situation import assess
 from autoscaler.errors import DeadlineError, LeaseHeldError, TransientError
 from autoscaler.ports import Book, Ports
+
+# Lease > function time-out (55 s; 68 s where it looks several times a minute), so that a holder that is cut off cannot be overlapped by
+# its own late call.
+LEASE_SECONDS = 70.0
+LEASE_WAIT_SECONDS = 25.0
+LEASE_WAIT_OF_A_PERSON_SECONDS = 45.0
 
 Decision = Callable[[Snapshot, Fleet], Plan]
 Settling = Callable[[Ports, Fleet, Book], bool]
@@ -70,9 +75,9 @@ def scale_down(ports: Ports, fleet: Fleet, turn: Turn) -> list[Report]:
 def carry_out(ports: Ports, fleet: Fleet, turn: Turn, order: LaunchSome | DrainSome | DrainNodes) -> list[Report]:
     """Do what a person asked for, within the limits."""
     if isinstance(order, LaunchSome):
-        launch_some = partial(decide.launch_some, order=order)
+        launch_some = partial(commands.launch_some, order=order)
         return [one_pass(ports, fleet, turn, launch_some, settle_first=launches.recover)]
-    return [one_pass(ports, fleet, turn, partial(decide.drain_for_a_person, order=order))]
+    return [one_pass(ports, fleet, turn, partial(commands.drain_for_a_person, order=order))]
 
 
 def heed(ports: Ports, fleet: Fleet, turn: Turn, notice: Notice) -> tuple[list[Report], tuple[str, ...]]:
@@ -83,7 +88,7 @@ def heed(ports: Ports, fleet: Fleet, turn: Turn, notice: Notice) -> tuple[list[R
     book = ports.ledger.read()
     if not any(record.instance_id == notice.instance_id and record.state is RecordState.REGISTERED for record in book.records):
         return [], ()  # it has no node, or we gave it up ourselves: the schedule sees to it
-    decision = partial(decide.heed, notice=notice)
+    decision = partial(commands.heed, notice=notice)
     if notice.kind is Announced.STATE:  # deleting a node needs the lease; marking one does not
         return [one_pass(ports, fleet, turn, decision)], ()
     snapshot = observe(ports, fleet, book, turn.pass_id, turn.invocation)

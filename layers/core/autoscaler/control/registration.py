@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from autoscaler.domain.model import Fleet, NodeSpec
-from autoscaler.domain.numbers import ASKS_AN_HOUR
-from autoscaler.domain.registration import Caller, Granted, Refused, Status, Trust, authenticate, judge
-from autoscaler.domain.slots import free_slots
-from autoscaler.domain.snapshot import Node, Record, RecordState
+from autoscaler.domain.facts.fleet import Fleet, NodeSpec
+from autoscaler.domain.facts.snapshot import Node, Record, RecordState
+from autoscaler.domain.repair.static_nodes import free_slots
+from autoscaler.domain.report.registration import ASKS_AN_HOUR, Caller, Granted, Refused, Status, Trust, authenticate, judge
 from autoscaler.errors import AutoscalerError, ConflictError, TransientError
 from autoscaler.ports import Book, Controller, Ports
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from autoscaler.domain.plan import (
+from autoscaler.domain.facts.plan import (
     Adopt,
     CancelItem,
     Cordon,
@@ -22,7 +22,7 @@ from autoscaler.domain.plan import (
     Terminate,
     Uncordon,
 )
-from autoscaler.domain.reasons import Reason
+from autoscaler.domain.facts.reasons import Reason
 
 STEP_NAMES: dict[type[Step], str] = {
     CreateBeacon: "create-beacon",

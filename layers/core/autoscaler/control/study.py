@@ -6,14 +6,13 @@ from functools import partial
 
 from autoscaler.control.observe import log_notes, observe_without_instances
 from autoscaler.control.passes import Turn
-from autoscaler.domain.datum import Datum
-from autoscaler.domain.learning import Lesson, learn
-from autoscaler.domain.metrics import measure
-from autoscaler.domain.model import Fleet
-from autoscaler.domain.numbers import RESULTS_SECONDS
-from autoscaler.domain.results import BuildResult, gone_since
-from autoscaler.domain.situation import Situation, assess
-from autoscaler.domain.snapshot import Health, Snapshot
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.snapshot import BuildResult, Health, Snapshot
+from autoscaler.domain.learn import Lesson, learn
+from autoscaler.domain.report.datum import Datum
+from autoscaler.domain.report.metrics import measure
+from autoscaler.domain.scale_in.build_results import RESULTS_SECONDS, gone_since
+from autoscaler.domain.situation.situation import Situation, assess
 from autoscaler.errors import AutoscalerError, ConflictError
 from autoscaler.ports import Controller, Ports
 

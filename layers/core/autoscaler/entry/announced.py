@@ -6,9 +6,9 @@ from autoscaler import bootstrap
 from autoscaler.control import passes
 from autoscaler.control.passes import Turn
 from autoscaler.control.report import Outcome, Report, merged_json
-from autoscaler.domain.metrics import scaling
-from autoscaler.domain.notices import Announced
-from autoscaler.domain.reasons import Reason
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.repair.interruption import Announced
+from autoscaler.domain.report.metrics import scaling
 from autoscaler.entry.context import Context
 from autoscaler.entry.sending import send
 from autoscaler.errors import TransientError

@@ -9,7 +9,7 @@ from autoscaler.control import operate, passes
 from autoscaler.control.doctor import examine
 from autoscaler.control.passes import Turn
 from autoscaler.control.report import Report, merged_json
-from autoscaler.domain.orders import Purge, Resume
+from autoscaler.domain.facts.orders import Purge, Resume
 from autoscaler.entry.context import Context
 from autoscaler.entry.once import once
 from autoscaler.operations import Ask, Asked, Change, Examine, LookAhead, LookAround, read_operation

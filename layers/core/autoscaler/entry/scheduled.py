@@ -9,19 +9,22 @@ from autoscaler.bootstrap import Runtime
 from autoscaler.control import passes, study
 from autoscaler.control.passes import Turn
 from autoscaler.control.report import Outcome, Report, Result, done, merged_json
-from autoscaler.domain.datum import Datum
-from autoscaler.domain.marks import MarkClass
-from autoscaler.domain.metrics import heartbeat, scaling
-from autoscaler.domain.model import Fleet
-from autoscaler.domain.numbers import LAST_LOOK_SECONDS, MINUTE_SECONDS
-from autoscaler.domain.plan import Cordon, Launch, Terminate
-from autoscaler.domain.reasons import Reason
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.plan import Cordon, Launch, Terminate
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
+from autoscaler.domain.report.datum import Datum
+from autoscaler.domain.report.metrics import heartbeat, scaling
 from autoscaler.entry.context import Context
 from autoscaler.entry.sending import send
 from autoscaler.errors import LeaseHeldError, TransientError
 from autoscaler.events import Command, read_tick
 from autoscaler.ports import Ports
 from autoscaler.telemetry import log, log_reports
+
+# Looking several times a minute, no look is begun with less time left than this: it could not act any more.
+LAST_LOOK_SECONDS = 12.0
 
 Reader = Callable[[Any, Fleet], Command]
 Pass = Callable[[Ports, Fleet, Turn], list[Report]]

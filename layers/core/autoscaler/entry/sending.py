@@ -1,7 +1,7 @@
 """Sending metrics of what was done: it is done, whether CloudWatch hears of it or not."""
 
 from autoscaler.bootstrap import Runtime
-from autoscaler.domain.datum import Datum
+from autoscaler.domain.report.datum import Datum
 from autoscaler.errors import TransientError
 from autoscaler.telemetry import log
 

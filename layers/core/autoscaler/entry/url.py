@@ -6,8 +6,7 @@ from typing import Any
 from autoscaler import bootstrap
 from autoscaler.control import registration
 from autoscaler.control.registration import Registered
-from autoscaler.domain.numbers import ASK_AGAIN_SECONDS, ASK_LESS_SECONDS
-from autoscaler.domain.registration import Refused, Status
+from autoscaler.domain.report.registration import ASK_AGAIN_SECONDS, ASK_LESS_SECONDS, Refused, Status
 from autoscaler.errors import ConfigError
 from autoscaler.events import read_caller
 from autoscaler.telemetry import log

@@ -22,9 +22,8 @@ from autoscaler.adapters.jenkins.parse import (
     read_version,
 )
 from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThereError, RefusedCredentialsError, RefusedRequestError
-from autoscaler.domain.model import NodeSpec
-from autoscaler.domain.results import BuildResult
-from autoscaler.domain.snapshot import ControllerView, Health, Node
+from autoscaler.domain.facts.fleet import NodeSpec
+from autoscaler.domain.facts.snapshot import BuildResult, ControllerView, Health, Node
 from autoscaler.errors import AutoscalerError, ConflictError, TransientError
 
 T = TypeVar("T")

@@ -5,8 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-from autoscaler.domain.results import BuildResult
-from autoscaler.domain.snapshot import Health
+from autoscaler.domain.facts.snapshot import BuildResult, Health
 from autoscaler.errors import TransientError
 
 RESULT_TREE = "building,result"

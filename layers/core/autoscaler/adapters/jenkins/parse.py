@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from autoscaler.adapters.jenkins.why import named_nodes, read_why
-from autoscaler.domain.snapshot import Build, Node, OfflineCause, QueueItem, Wait
+from autoscaler.domain.facts.snapshot import Build, Node, OfflineCause, QueueItem, Wait
 from autoscaler.errors import TransientError
 
 QUEUE_TREE = (

@@ -1,0 +1,121 @@
+"""What people and EC2 order: launches, drains, what is brought back, what is cancelled, what is announced."""
+
+from dataclasses import replace
+
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.orders import MANUAL_PREFIX, DrainNodes, DrainSome, LaunchSome, Purge, Resume
+from autoscaler.domain.facts.overrides import Scope, asks_for
+from autoscaler.domain.facts.plan import CancelItem, Held, Plan, Step
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import Snapshot
+from autoscaler.domain.launch.budget import Room
+from autoscaler.domain.launch.placement import begin_walk
+from autoscaler.domain.learn import remember_request
+from autoscaler.domain.repair.interruption import Notice, heed_notice
+from autoscaler.domain.scale_in.surplus import least_missed
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.situation import Situation, assess
+from autoscaler.domain.situation.steps import cordon, plan_of, uncordon
+
+_UNDONE_BY_A_PERSON = {MarkClass.OPERATOR, MarkClass.QUARANTINE}
+
+
+def launch_some(snapshot: Snapshot, fleet: Fleet, order: LaunchSome) -> Plan:
+    """Decide a person's launch: within the limits, and once per request id."""
+    situation = assess(snapshot, fleet)
+    pool = situation.fleet.pools[order.pool]
+    controller = order.controller or pool.controllers[0]
+    intent_id = f"{MANUAL_PREFIX}{order.request_id}" if order.request_id else None
+    if intent_id in {intent.id for intent in snapshot.intents}:
+        held = Held(pool=pool.name, controller=controller, reason=Reason.ALREADY_DONE, detail=f"request {order.request_id}")
+        return plan_of(situation, [held], situation.memory)
+    walk = begin_walk(situation, controller, Room(situation))
+    view = situation.pools[controller, pool.name]
+    planned = walk.order(view, order.count, order.reason)
+    decided: list[Step | Held] = [*walk.steps(keep_until=situation.now + order.keep_seconds, intent_id=intent_id)]
+    decided += walk.held.values()
+    if planned < order.count:
+        detail = f"{planned} of {order.count} asked for"
+        decided.append(Held(pool=pool.name, controller=controller, reason=Reason.FEWER_THAN_ASKED, detail=detail))
+    return plan_of(situation, decided, situation.memory)
+
+
+def drain_for_a_person(snapshot: Snapshot, fleet: Fleet, order: DrainSome | DrainNodes) -> Plan:
+    """Decide a person's drain: cordons that demand does not undo; the schedule gives the agents up when they are idle."""
+    situation = assess(snapshot, fleet)
+    if order.request_id in situation.memory.requests:
+        held = Held(pool="", reason=Reason.ALREADY_DONE, detail=f"request {order.request_id}")
+        return plan_of(situation, [held], situation.memory)
+    decided: list[Step | Held] = []
+    for agent in _to_drain(situation, order, decided):
+        controller = agent.record.controller
+        if reason := situation.no_giving_up(controller):
+            decided.append(Held(pool=agent.pool.name, controller=controller, reason=reason, detail=str(agent.record.node)))
+        else:
+            decided.append(cordon(situation, agent, MarkClass.OPERATOR, Reason.MANUAL, order.reason))
+    return plan_of(situation, decided, remember_request(situation, order.request_id))
+
+
+def bring_back_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Resume) -> Plan:
+    """Decide what of the cordons of people and quarantine is undone: what EC2 takes away, and what is outdated, stays cordoned."""
+    situation = assess(snapshot, fleet)
+    back = [
+        uncordon(agent, Reason.MANUAL, order.reason)
+        for agent in situation.agents
+        if agent.phase is Phase.DRAINING and agent.mark and agent.mark.kind in _UNDONE_BY_A_PERSON
+        if _is_meant(order, agent) and not agent.instance_ended
+    ]
+    detail = "is no agent of this fleet that a person or quarantine took out of use"
+    unknown = sorted({*order.nodes} - {step.node for step in back})
+    missed = [Held(pool="", reason=Reason.NOT_FOUND, detail=f"{name} {detail}") for name in unknown]
+    return replace(plan_of(situation, [*back, *missed], situation.memory), remember=False)
+
+
+def purge_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Purge) -> Plan:
+    """Decide which queue items are cancelled: those that ask for the label; never what waits for a node by its name."""
+    situation = assess(snapshot, fleet)
+    decided: list[Step | Held] = []
+    for view in snapshot.controllers.values():
+        if order.controller not in {None, view.name}:
+            continue
+        if not view.complete:
+            decided.append(Held(pool="", controller=view.name, reason=Reason.INCOMPLETE, detail=view.problem or ""))
+            continue
+        nodes = {node.name for node in view.nodes}
+        for item in view.items:
+            label = item.asked_label
+            if label not in nodes and asks_for(label, order.label):
+                detail = f"{item.job} asks for {label}: {order.reason}"
+                decided.append(CancelItem(controller=view.name, item=item.id, job=item.job, reason=Reason.MANUAL, detail=detail))
+    return replace(plan_of(situation, decided, situation.memory), remember=False)
+
+
+def _is_meant(order: Resume, agent: Agent) -> bool:
+    if order.nodes:
+        return agent.record.node in order.nodes
+    names = {Scope.FLEET: "", Scope.CONTROLLER: agent.record.controller, Scope.POOL: agent.pool.name}
+    return names.get(order.scope) == order.name
+
+
+def heed(snapshot: Snapshot, fleet: Fleet, notice: Notice) -> Plan:
+    """Decide what follows from an announcement of EC2, beyond what the schedule will see by itself."""
+    situation = assess(snapshot, fleet)
+    return replace(plan_of(situation, heed_notice(situation, notice), situation.memory), remember=False)
+
+
+def _to_drain(situation: Situation, order: DrainSome | DrainNodes, decided: list[Step | Held]) -> list[Agent]:
+    ready = [agent for agent in situation.agents if agent.phase is Phase.READY]
+    if isinstance(order, DrainNodes):
+        by_name = {agent.node.name: agent for agent in ready if agent.node}
+        for name in order.nodes:
+            if name not in by_name:
+                detail = f"{name} is no agent of this fleet that takes builds now"
+                decided.append(Held(pool="", reason=Reason.NOT_FOUND, detail=detail))
+        return [by_name[name] for name in order.nodes if name in by_name]
+    mine = [a for a in ready if a.pool.name == order.pool and order.controller in {None, a.record.controller}]
+    loose = [agent for agent in mine if not situation.protected(agent)]
+    if len(loose) < order.count:
+        detail = f"{len(loose)} of {order.count} asked for"
+        decided.append(Held(pool=order.pool, reason=Reason.FEWER_THAN_ASKED, detail=detail))
+    return least_missed(situation, loose)[: order.count]

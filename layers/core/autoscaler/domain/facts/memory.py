@@ -1,0 +1,276 @@
+"""What passes remember from one to the next: on the way in part of the snapshot, on the way out part of the plan."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """One life of a controller: its session, since when we know it, and what may still be bound to a node since it restarted."""
+
+    session: str
+    since_at: float
+    restarted: bool = False  # it followed another life that we saw
+    busy: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # runs on each busy node when last seen; "" where not told
+    marked: tuple[str, ...] = ()  # nodes that were marked offline when last seen: no other build has begun there since
+    suspects: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # nodes that may look idle and are not: their missing runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Burst:
+    """Demand that comes back, followed for as long as a boot takes."""
+
+    peaks: tuple[tuple[float, int], ...]  # of the window before it: (at, agents needed)
+    rises: tuple[tuple[float, int, float], ...]  # (at, executors needed beyond those agents, those that nobody expected until then)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The most agents that were needed lately. ``peaks`` is falling in need and rising in time: later and smaller ones only."""
+
+    opened_at: float
+    seen_at: float
+    peaks: tuple[tuple[float, int], ...]  # (at, agents needed)
+    guessed: float = 0.0  # executors launched for jobs that may come, as far as their agents have had the time to boot
+    burst: Burst | None = None  # the one that goes on
+
+    @property
+    def most(self) -> int:
+        """The most that was needed at once inside the window."""
+        return self.peaks[0][1] if self.peaks else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Returns:
+    """How often demand for agents of one level came back, and how many jobs would have waited; each by how long it was away.
+
+    The agents of a level count for one together: they leave and come back in one burst.
+    """
+
+    times: tuple[float, ...]
+    jobs: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """How a burst grew: seconds since it began, and executors that were needed by then beyond the agents before it. Both rise."""
+
+    steps: tuple[tuple[float, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A condition seen on an agent, since when without a gap; two looks make a fact."""
+
+    condition: str
+    first_at: float
+    last_at: float
+    invocation: str  # of the first look
+    session: str
+    idle_before_at: float | None = None  # the look before showed it ready and idle: cordoned while idle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoolOff:
+    """What is not to be asked for until then, and how often in a row it failed. ``last_resort_at``: sooner, where nothing else is left."""
+
+    until_at: float
+    last_resort_at: float
+    times: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortage:
+    """How long machines of a pool could not be had when they were asked for: over so many asks, and the shortage that lasts."""
+
+    asks: float = 0.0
+    seconds: float = 0.0
+    squares: float = 0.0  # of those seconds
+    asked_at: float = 0.0
+    since_at: float | None = None  # refused since then
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breaker:
+    """Boots that failed in a row in one pool. Closed below the number that opens it; past ``until_at`` one trial at a time."""
+
+    failures: int
+    until_at: float = 0.0
+    failed: tuple[str, ...] = ()  # the latest of them, by instance id: each counts once
+    why: str = ""  # what kept the last one from becoming an agent, where Jenkins said so
+    version: str = ""  # of the launch template that did not boot; "" where EC2 did not say
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stuck:
+    """An instance that EC2 does not let us terminate."""
+
+    since_at: float
+    tried_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """An instance that EC2 does not show: since when, and when EC2 was first asked for it alone and did not know it."""
+
+    since_at: float
+    asked_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """A step in Jenkins that failed each time it was tried: so often in a row, the first and the last time, and why the last time."""
+
+    times: int
+    since_at: float
+    tried_at: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Month:
+    """Dollars metered in a calendar month (UTC)."""
+
+    name: str = ""
+    usd: float = 0.0
+    metered_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpotPrices:
+    """What spot cost when EC2 was last asked: dollars an hour by `Instance.priced_as`."""
+
+    asked_at: float = 0.0
+    usd_per_hour: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Everything remembered under the lease. Losing it costs a break-even window and a second look, never a build."""
+
+    version: int = 0
+    lives: Mapping[str, Life] = field(default_factory=dict)  # by controller
+    windows: Mapping[str, Window] = field(default_factory=dict)  # by controller/pool
+    returns: Mapping[str, Mapping[str, Returns]] = field(default_factory=dict)  # by controller/pool, then by level
+    growths: Mapping[str, tuple[Growth, ...]] = field(default_factory=dict)  # of the last bursts, by controller/pool
+    looks: Mapping[str, Look] = field(default_factory=dict)  # by instance id or node
+    idle_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
+    cool_offs: Mapping[str, CoolOff] = field(default_factory=dict)  # by pool/offering, pool, or "account"
+    shortages: Mapping[str, Shortage] = field(default_factory=dict)  # by pool
+    booted: frozenset[str] = frozenset()  # instances whose boot was noted
+    connected: frozenset[str] = frozenset()  # instances that were seen connected
+    breakers: Mapping[str, Breaker] = field(default_factory=dict)  # by pool
+    draining_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
+    stuck: Mapping[str, Stuck] = field(default_factory=dict)  # by instance id
+    missing: Mapping[str, Missing] = field(default_factory=dict)  # by instance id
+    failing: Mapping[str, Failing] = field(default_factory=dict)  # steps in Jenkins, by what they do to which node
+    unhelped: Mapping[str, float] = field(default_factory=dict)  # since when an executor stood free beside an item, by controller/item
+    owed: Mapping[str, str] = field(default_factory=dict)  # class of the mark that is to be set again, by instance id
+    proven: Mapping[str, str] = field(default_factory=dict)  # launch template version that was seen to boot, by pool
+    taken: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # when agents were taken within the hour, by class/pool
+    kept: frozenset[str] = frozenset()  # suspect instances that their operator wants to look at
+    boots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds, by pool
+    month: Month = field(default_factory=Month)
+    spot_prices: SpotPrices = field(default_factory=SpotPrices)
+    gone: Mapping[str, float] = field(default_factory=dict)  # when agents without a record were launched, by instance id, for an hour
+    requests: Mapping[str, float] = field(default_factory=dict)  # manual request ids done, and when
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """A build on an executor, or an item in the queue, since when we see it."""
+
+    job: str
+    pool: str
+    since_at: float
+    node: str = ""
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streak:
+    """Builds that failed in a row on one node, with none that succeeded in between; ``jobs``: whose, without repeats."""
+
+    failures: int
+    since_at: float
+    jobs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSeen:
+    """A pipeline run, and what it had when last seen: ids of items, keys of builds."""
+
+    project: str
+    stage: str  # what it has in its stage, roughly: the name under which stages are learned
+    since_at: float
+    left_at: float | None = None  # when it was seen last, where it has nothing now
+    items: tuple[int, ...] = ()
+    builds: Mapping[str, str] = field(default_factory=dict)  # with their pools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageSeen:
+    """How a stage of a project went: seconds until the next one with what came then, by pool, and seconds of those that were the last."""
+
+    followed: tuple[tuple[float, Mapping[str, int]], ...] = ()
+    ended: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """When a job that comes at the same time every period comes next, and how likely. ``kind``: under which it is noted whether it does."""
+
+    at: float
+    period_seconds: float
+    share: float
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Borne:
+    """How many guesses of a kind came true lately, and how many did not; those of long ago count less."""
+
+    true: float = 0.0
+    false: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrivals:
+    """When a job was asked for: the last times, and what is expected of it. ``count``: how often in all."""
+
+    pool: str
+    times: tuple[float, ...]
+    count: int
+    expected: tuple[Expected, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sequel:
+    """The job after which another one comes: seconds until it did, and how often it did not."""
+
+    after: str
+    delays: tuple[float, ...]
+    missed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What was learned on one controller: the last durations per job and pool, what runs and what waits now."""
+
+    samples: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    running: Mapping[str, Sighting] = field(default_factory=dict)
+    waiting: Mapping[str, float] = field(default_factory=dict)  # item -> seconds it had waited when last seen
+    runs: Mapping[str, RunSeen] = field(default_factory=dict)
+    stages: Mapping[str, StageSeen] = field(default_factory=dict)  # by project and number
+    arrivals: Mapping[str, Arrivals] = field(default_factory=dict)  # by job
+    rhythms: Mapping[str, Borne] = field(default_factory=dict)  # by period, and how often the job had come: "3600 2/4"
+    sequels: Mapping[str, Sequel] = field(default_factory=dict)  # by the job that follows
+    streaks: Mapping[str, Streak] = field(default_factory=dict)  # by node
+    succeeded_at: Mapping[str, float] = field(default_factory=dict)  # when a build last succeeded, by pool
+    seen_at: float = 0.0
+    version: int = 0
+
+    def tells_what(self, other: "Learned") -> bool:
+        """Tell whether nothing but time has passed: nothing ran or waited, then or now."""
+        return replace(self, seen_at=0.0) == replace(other, seen_at=0.0) and not (self.running or self.waiting or self.runs)

@@ -1,0 +1,59 @@
+"""What a person asked for."""
+
+from dataclasses import dataclass
+
+from autoscaler.domain.facts.overrides import Scope
+
+# A person's launch is named after the request, so that the same request launches once.
+MANUAL_PREFIX = "manual-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSome:
+    """Launch ``count`` more agents of a pool, kept for ``keep_seconds``."""
+
+    pool: str
+    count: int
+    controller: str | None
+    keep_seconds: float
+    reason: str
+    request_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainSome:
+    """Drain ``count`` agents of a pool, least work left first."""
+
+    pool: str
+    count: int
+    controller: str | None
+    reason: str
+    request_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainNodes:
+    """Drain these nodes."""
+
+    nodes: tuple[str, ...]
+    reason: str
+    request_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """Lift the hold of a scope, and bring back what was cordoned there by a person or in quarantine; or only these ``nodes``."""
+
+    scope: Scope
+    name: str
+    nodes: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purge:
+    """Cancel the queue items that ask for a label; ``controller`` None: on all of them."""
+
+    label: str
+    controller: str | None
+    reason: str

@@ -1,0 +1,135 @@
+"""What operators have ordered for a while: holds, and other numbers for a pool. Each says who and why, and ends by itself."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler.domain.labels import LabelSyntaxError, parse
+
+
+class Scope(StrEnum):
+    """What a hold is on."""
+
+    FLEET = "fleet"
+    CONTROLLER = "controller"
+    POOL = "pool"
+    LABEL = "label"  # of queue items: those that ask for it are no demand
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """No launch, uncordon or retirement there; with ``freeze`` nothing at all. ``name``: of the pool, controller or label."""
+
+    scope: Scope
+    name: str
+    since_at: float
+    until_at: float | None  # None: until somebody resumes
+    by: str
+    reason: str
+    freeze: bool = False
+
+    def text(self, now: float) -> str:
+        """Say what is held, until when, by whom and why."""
+        what = f"{self.scope} {self.name}".strip()
+        until = "until somebody resumes it" if self.until_at is None else f"for {(self.until_at - now) / 60:.0f} more min"
+        return f"{what} is {'frozen' if self.freeze else 'on hold'} {until} by {self.by}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """Other numbers for a pool than the fleet file's; None: as there. The fleet's own limits hold all the same."""
+
+    pool: str
+    since_at: float
+    until_at: float
+    by: str
+    reason: str
+    min_agents: int | None = None
+    max_agents: int | None = None
+    warm_executors: int | None = None
+
+    @property
+    def given(self) -> dict[str, int]:
+        """Those that differ from the fleet file."""
+        numbers = {"min_agents": self.min_agents, "max_agents": self.max_agents, "warm_executors": self.warm_executors}
+        return {name: number for name, number in numbers.items() if number is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """All orders that stand."""
+
+    version: int = 0
+    holds: tuple[Hold, ...] = ()
+    numbers: tuple[Numbers, ...] = ()
+
+    def at(self, now: float) -> "Standing":
+        """Those that have not ended by then."""
+        return replace(
+            self,
+            holds=tuple(hold for hold in self.holds if hold.until_at is None or now < hold.until_at),
+            numbers=tuple(numbers for numbers in self.numbers if now < numbers.until_at),
+        )
+
+    def hold_on(self, controller: str, pool: str) -> Hold | None:
+        """The hold that a pool is under on a controller; a freeze before any other."""
+        places = {(Scope.FLEET, ""), (Scope.CONTROLLER, controller), (Scope.POOL, pool)}
+        found = [hold for hold in self.holds if (hold.scope, hold.name) in places]
+        return next((hold for hold in found if hold.freeze), next(iter(found), None))
+
+    def hold_on_label(self, label: str | None) -> Hold | None:
+        """The hold that an item with this label expression is under: the same expression, or one that mentions the label."""
+        held = [hold for hold in self.holds if hold.scope is Scope.LABEL]
+        return next((hold for hold in held if asks_for(label, hold.name)), None)
+
+
+def unknown_orders(version: int) -> Standing:
+    """Stand for orders that cannot be read: nobody knows what is on hold, so that everything is until somebody resumes."""
+    reason = "what operators have ordered cannot be read; resume the fleet, and order anew what should stand"
+    everything = Hold(scope=Scope.FLEET, name="", since_at=0.0, until_at=None, by="autoscaler", reason=reason)
+    return Standing(version=version, holds=(everything,))
+
+
+def asks_for(expression: str | None, label: str) -> bool:
+    """Tell whether an expression is this label or expression, or mentions it as one that is wanted."""
+    if expression is None:
+        return False
+    try:
+        parsed, wanted = parse(expression), parse(label)
+    except LabelSyntaxError:
+        return expression == label
+    # A label that is only excluded is not asked for: a node without any other label would do.
+    return parsed.name == wanted.name or (label in parsed.atoms and not parsed.matches(parsed.atoms - {label}))
+
+
+def hold(standing: Standing, new: Hold) -> Standing:
+    """Put a hold in force, in place of the one there."""
+    kept = tuple(known for known in standing.holds if (known.scope, known.name) != (new.scope, new.name))
+    return replace(standing, holds=(*kept, new))
+
+
+def resume(standing: Standing, scope: Scope, name: str) -> Standing:
+    """Lift the hold there; holds elsewhere stand."""
+    return replace(standing, holds=tuple(known for known in standing.holds if (known.scope, known.name) != (scope, name)))
+
+
+def set_numbers(standing: Standing, new: Numbers) -> Standing:
+    """Put numbers in force, in place of those of the same pool; without any, the fleet file's are in force again."""
+    kept = tuple(known for known in standing.numbers if known.pool != new.pool)
+    return replace(standing, numbers=(*kept, new) if new.given else kept)
+
+
+def in_force(fleet: Fleet, standing: Standing) -> Fleet:
+    """The fleet with the numbers that stand."""
+    changed = {numbers.pool: _with(fleet.pools[numbers.pool], numbers) for numbers in standing.numbers if numbers.pool in fleet.pools}
+    return replace(fleet, pools={**fleet.pools, **changed}) if changed else fleet
+
+
+def _with(pool: Pool, numbers: Numbers) -> Pool:
+    given = numbers.given
+    return replace(
+        pool,
+        min_agents=given.get("min_agents", pool.min_agents),
+        max_agents=given.get("max_agents", pool.max_agents),
+        warm_executors=given.get("warm_executors", pool.warm_executors),
+    )

@@ -1,0 +1,191 @@
+"""A plan is data: small steps, each safe to repeat, each with a reason; and what was wanted and not done."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from autoscaler.domain.facts.fleet import Market, NodeSpec, Offering
+from autoscaler.domain.facts.marks import Mark
+from autoscaler.domain.facts.memory import Memory
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import InstanceState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateBeacon:
+    """Put the beacon on a controller."""
+
+    controller: str
+    spec: NodeSpec
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """Ask EC2 once for ``count`` agents, on these offerings of one market in this order."""
+
+    controller: str
+    pool: str
+    count: int
+    market: Market
+    offerings: tuple[Offering, ...]
+    keep_until: float
+    intent_id: str | None  # given: made from a person's request id, so that the same request launches once
+    template_version: str = ""  # as this pass saw it: what is launched is what was decided on; "": as the fleet file says
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uncordon:
+    """Undo our own retire mark: bring a node back online, if it still carries exactly that mark."""
+
+    controller: str
+    pool: str
+    node: str
+    mark: Mark
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cordon:
+    """Take a node out of use in the name of our token. No build on it is touched; it takes no new one.
+
+    ``replaces``: the mark of ours that it carries.
+    """
+
+    controller: str
+    pool: str
+    node: str
+    mark: Mark
+    replaces: Mark | None = None
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relabel:
+    """Give a node the labels that its record wants: a pass was cut off between the record and the node."""
+
+    controller: str
+    pool: str
+    node: str
+    instance_id: str
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terminate:
+    """Give an agent up. With ``mark``: only while its node still carries that mark and is idle; without: it has no node."""
+
+    controller: str
+    pool: str
+    instance_id: str
+    node: str | None
+    mark: Mark | None
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteNode:
+    """Delete a node of ours whose instance is gone: EC2 says that it has terminated, or has forgotten it (``fate`` NOT_FOUND).
+
+    ``though_busy``: what seems to run there waits in vain for a machine that is gone for good.
+    """
+
+    controller: str
+    pool: str
+    node: str
+    instance_id: str
+    fate: InstanceState
+    though_busy: bool = False
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreeSlot:
+    """Give a slot back: bring it online if it carries this mark of ours. ``instance_id``: whose it was; ``fate``: as for `DeleteNode`."""
+
+    controller: str
+    pool: str
+    node: str
+    instance_id: str | None
+    fate: InstanceState | None
+    mark: Mark | None
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopt:
+    """Write a record for an instance that carries our tags and has none: an answer was lost, or the state was."""
+
+    controller: str
+    pool: str
+    instance_id: str
+    node: str | None
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forget:
+    """Close the record of an instance that is gone and whose node is gone."""
+
+    controller: str
+    pool: str
+    instance_id: str
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelItem:
+    """Take an item out of the queue, at a person's wish alone."""
+
+    controller: str
+    item: int
+    job: str
+    reason: Reason
+    detail: str
+
+
+Step: TypeAlias = CreateBeacon | Launch | Uncordon | Cordon | Relabel | Terminate | DeleteNode | FreeSlot | Adopt | Forget | CancelItem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Something wanted and not done, and why."""
+
+    pool: str
+    reason: Reason
+    detail: str
+    controller: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootFailure:
+    """An instance of which no agent ever connected; what it has to say for itself is worth keeping. ``why``: where we know it."""
+
+    controller: str
+    pool: str
+    instance_id: str
+    why: str = ""
+    version: str = ""  # of its launch template; "" where EC2 does not say
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What one pass decided, and what the next one should remember."""
+
+    pass_id: str
+    taken_at: float
+    steps: tuple[Step, ...]
+    held: tuple[Held, ...]
+    memory: Memory
+    boot_failures: tuple[BootFailure, ...] = ()  # that no earlier plan named
+    remember: bool  # False: the memory holds nothing that the next pass does not see by itself

@@ -1,0 +1,300 @@
+"""What one pass saw of Jenkins, EC2 and our own state; immutable."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Self
+
+from autoscaler.domain.facts.memory import Learned, Memory
+from autoscaler.domain.facts.overrides import Standing
+
+# A look is worth nothing when passes were missing since: what happened in between is unknown.
+LOOK_GAP_SECONDS = 180.0
+# The schedule's interval.
+MINUTE_SECONDS = 60.0
+
+
+class BuildResult(StrEnum):
+    """How a build ended, as far as its node may be to blame. What was aborted or not built says nothing, and is none of these."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"  # unstable ones, too: tests that fail may be the machine's doing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """What Jenkins says an item waits for. All empty and ``for_executor``: any executor, or a label it did not name."""
+
+    for_executor: bool
+    label: str | None = None  # Jenkins' normalised text
+    named: str | None = None  # a label or the only node that has it: Jenkins does not say which
+    nodes: tuple[str, ...] = ()  # nodes that it would take if they were online
+    unclear: str = ""  # Jenkins' words, where nobody here knows what they mean: plugins have their own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueItem:
+    """One entry of the queue. ``waiting_seconds``: since it became buildable, by the controller's own clock."""
+
+    id: int
+    job: str
+    run: str
+    label: str | None  # as the job has it; None: not told (pipelines), or no label
+    labelless: bool  # the job is of a kind that tells its label, and has none
+    wait: Wait
+    buildable: bool
+    waiting_seconds: float
+
+    @property
+    def asked_label(self) -> str | None:
+        """The label expression that it asks for, wherever Jenkins tells it."""
+        return self.label if self.label is not None else self.wait.label
+
+    @property
+    def starved(self) -> bool:
+        """It waits for an executor and for nothing else."""
+        return self.buildable and self.wait.for_executor
+
+    @property
+    def unclear(self) -> bool:
+        """It is free to run, and waits for something that nobody here understands."""
+        return self.buildable and bool(self.wait.unclear)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """What one executor is running. ``elapsed_seconds`` and the estimate are Jenkins' own, where they can be believed."""
+
+    key: str  # names this run on this executor
+    job: str
+    run: str
+    elapsed_seconds: float | None
+    estimate_seconds: float | None
+
+
+class OfflineCause(StrEnum):
+    """Who or what took a node offline."""
+
+    NONE = "none"
+    PERSON = "person"  # any user, us included: the mark tells
+    OTHER = "other"  # a monitor, a lost channel, a failed launch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One Jenkins node. ``idle`` counts one-off executors too."""
+
+    name: str
+    labels: frozenset[str]
+    executors: int
+    offline: bool
+    temporarily_offline: bool
+    cause: OfflineCause
+    reason: str
+    description: str
+    idle: bool
+    builds: tuple[Build, ...]
+    agent: bool  # False: the controller's built-in node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """What Jenkins' node monitors say of a machine; None: not told. ``disk``: the least of the agent's directory and the temporary one."""
+
+    disk_bytes: float | None = None
+    memory_bytes: float | None = None
+    response_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerView:
+    """One controller as three GETs showed it. Incomplete: nothing destructive may follow from it."""
+
+    name: str
+    problem: str | None
+    session: str
+    quieting_down: bool
+    items: tuple[QueueItem, ...]  # in the order in which Jenkins will take them
+    nodes: tuple[Node, ...]
+    unread: frozenset[str]  # names of nodes that are there and were not understood
+    set_aside: tuple[str, ...]  # what could not be understood, a line each
+    response_seconds: float
+    version: tuple[int, ...] = ()  # of Jenkins; () where it was not told
+    shows_jobs: bool = True  # False: not a single one. Without Job/Read the queue looks empty
+
+    @property
+    def complete(self) -> bool:
+        """Every part was read, in one and the same life of the controller."""
+        return self.problem is None
+
+    @classmethod
+    def of_nothing(cls, name: str, problem: str, response_seconds: float) -> Self:
+        """Say why nothing could be seen."""
+        return cls(
+            name=name,
+            problem=problem,
+            session="",
+            quieting_down=False,
+            items=(),
+            nodes=(),
+            unread=frozenset(),
+            set_aside=(),
+            response_seconds=response_seconds,
+        )
+
+
+class InstanceState(StrEnum):
+    """EC2's states, and what an unknown id means."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    SHUTTING_DOWN = "shutting-down"
+    TERMINATED = "terminated"
+    NOT_FOUND = "not-found"
+
+    @property
+    def ended(self) -> bool:
+        """It will never run again, and EC2 said so."""
+        return self in _ENDED
+
+
+_ENDED = (InstanceState.SHUTTING_DOWN, InstanceState.TERMINATED)  # no set: members are hashed slowly, and compared by identity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """One EC2 instance that carries our fleet tag."""
+
+    id: str
+    state: InstanceState
+    pool: str
+    controller: str
+    launch: str  # id of the intent
+    instance_type: str
+    market: str
+    launched_at: float
+    template_version: str = ""  # of its launch template; "" where EC2 does not say
+    node: str = ""  # as it was named at registration
+    zone: str = ""  # availability zone
+    platform: str = ""  # as bills name it
+
+    @property
+    def priced_as(self) -> str:
+        """What its spot price depends on."""
+        return f"{self.instance_type}/{self.zone}/{self.platform}"
+
+
+class RecordState(StrEnum):
+    """``requested -> registered -> condemned -> gone``; each change is a conditional write on the old state."""
+
+    REQUESTED = "requested"
+    REGISTERED = "registered"
+    CONDEMNED = "condemned"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What we know of one instance of ours."""
+
+    instance_id: str
+    state: RecordState
+    pool: str
+    controller: str
+    launch: str
+    instance_type: str
+    usd_per_hour: float
+    launched_at: float
+    node: str | None
+    registered_at: float | None
+    keep_until: float
+    changed_at: float
+    life: int = 0  # how often the instance began anew; only scale_up and scale_down raise it
+    node_life: int | None = None  # the life in which its node was made; None: it has not been made yet
+    labels: tuple[str, ...] = ()  # that its node was made with; none for a slot, whose labels are its operator's
+    exclusive: bool = True  # the mode that its node was made with
+    cordon: str = ""  # our mark, where its labels were taken for it
+    trouble: str = ""  # why its node could not be made, or its secret not be read, when it last asked
+    most_usd_per_hour: float | None = None  # it may cost; None: written before that was kept, or as is expected
+
+    @property
+    def reserved_usd_per_hour(self) -> float:
+        """What the limits keep free for it."""
+        return self.usd_per_hour if self.most_usd_per_hour is None else self.most_usd_per_hour
+
+
+class IntentState(StrEnum):
+    """``written -> sent -> settled``."""
+
+    WRITTEN = "written"
+    SENT = "sent"
+    SETTLED = "settled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """A launch, written down before the call: the exact request with its client token."""
+
+    id: str
+    state: IntentState
+    pool: str
+    controller: str
+    count: int
+    usd_per_hour: float  # the most that an agent on the dearest offering asked for may cost: reserved
+    request: str  # what is sent, byte for byte
+    created_at: float
+    keep_until: float
+    instances: tuple[str, ...]
+    empty_look_at: float | None
+
+    @property
+    def open(self) -> bool:
+        """Its outcome is not known yet."""
+        return self.state is not IntentState.SETTLED
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """Everything one pass decides from."""
+
+    taken_at: float
+    pass_id: str
+    invocation: str  # one run of a function; it may hold two passes
+    controllers: Mapping[str, ControllerView]
+    instances: tuple[Instance, ...]
+    fates: Mapping[str, InstanceState]  # by id, of what records or nodes name and the listing does not show
+    records: tuple[Record, ...]
+    intents: tuple[Intent, ...]
+    memory: Memory
+    learned: Mapping[str, Learned]  # by controller
+    template_versions: Mapping[str, str] = field(default_factory=dict)  # what would be launched now, by pool; where EC2 says so
+    standing: Standing = field(default_factory=Standing)
+    look_every_seconds: float = MINUTE_SECONDS
+    unknown_alone: frozenset[str] = frozenset()  # long missing instances that EC2 did not know when it was asked for each of them alone
+    spot_prices: Mapping[str, float] | None = None  # dollars an hour by `Instance.priced_as`; None: not asked, or not answered
+    ended_runs: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by controller: runs asked for after a restart that have ended
+    unread: tuple[str, ...] = ()  # of our own state: names of what is there and cannot be read
+
+    @cached_property
+    def unread_records(self) -> frozenset[str]:
+        """Ids of the instances whose record cannot be read: they are taken to be alive, and nothing is done to them."""
+        return frozenset(name.removeprefix("record#") for name in self.unread if name.startswith("record#"))
+
+    @cached_property
+    def unread_launches(self) -> frozenset[str]:
+        """Ids of the launches that cannot be read: their instances are taken to be alive, and nothing is done to them."""
+        return frozenset(name.removeprefix("intent#") for name in self.unread if name.startswith("intent#"))
+
+    @cached_property
+    def states(self) -> Mapping[str, InstanceState]:
+        """What EC2 says of each instance that it was asked about, by id."""
+        return {**self.fates, **{instance.id: instance.state for instance in self.instances}}
+
+    @cached_property
+    def living(self) -> tuple[Record, ...]:
+        """Every record whose instance may still cost money."""
+        ended = {instance_id for instance_id, state in self.states.items() if state.ended}
+        return tuple([record for record in self.records if record.state is not RecordState.GONE and record.instance_id not in ended])

@@ -1,0 +1,67 @@
+"""How long machines of a pool cannot be had when they are needed, learned from asking: whoever gives one back may not get another.
+
+What is learned is a mean, since it is the rare hour without any capacity that costs, not the usual launch that gets what it asks for.
+"""
+
+from dataclasses import replace
+
+from autoscaler.domain.facts.memory import Shortage
+
+# Capacity comes back in minutes; who has something else to ask for does not wait for it. Where nothing else is left, jobs do: asking
+# once a minute is far below what the CreateFleet bucket refills, and asking more often brings nothing (docs/comparison.md).
+COOL_OFF_SECONDS = (180.0, 360.0, 600.0)
+# Whoever was refused and still wants something asks again within this time; launches within it are of one burst, and tell nothing new.
+_ONE_ASK_SECONDS = COOL_OFF_SECONDS[-1]
+# Each ask makes those before it count a little less: the last hundred or so decide.
+_FADES = 0.99
+# Before anything was asked, so many asks are believed to have been answered at once.
+_BELIEVED_ASKS = 2.0
+# While machines are short some bursts go on growing, others were over at once: of the jobs that steady demand would bring meanwhile so many
+# are believed to come. By trial on traces: a half kept too much where machines are short for ten minutes, none too little for an hour.
+_GOES_ON_SHARE = 0.25
+
+
+def note_refused(known: Shortage | None, now: float) -> Shortage:
+    """Note that nothing of a pool could be had."""
+    known = known or Shortage()
+    if known.since_at is not None and now - known.asked_at > _ONE_ASK_SECONDS:
+        known = _asked(known, _lasts(known, now))
+    return replace(known, asked_at=now, since_at=now if known.since_at is None else known.since_at)
+
+
+def note_had(known: Shortage | None, now: float) -> Shortage:
+    """Note that an agent was launched."""
+    known = known or Shortage()
+    if known.since_at is None and now - known.asked_at <= _ONE_ASK_SECONDS:
+        return known
+    return replace(_asked(known, _lasts(known, now)), asked_at=now)
+
+
+def expected_seconds(known: Shortage | None, now: float, boot_seconds: float) -> float:
+    """How much longer than a boot those jobs wait that come within a boot, where no agent was kept, as far as anybody knows.
+
+    Those that come later, while machines are still short, wait as well: they count as if these waited for them.
+    """
+    if known is None:
+        return 0.0
+    if known.since_at is not None:
+        known = _asked(known, _lasts(known, now))
+    return (known.seconds + _GOES_ON_SHARE * known.squares / max(boot_seconds, 1.0)) / (known.asks + _BELIEVED_ASKS)
+
+
+def _lasts(known: Shortage, now: float) -> float:
+    """How long a shortage has lasted; of one that nobody asks about any more, how long it was known to."""
+    if known.since_at is None:
+        return 0.0
+    return (now if now - known.asked_at <= _ONE_ASK_SECONDS else known.asked_at) - known.since_at
+
+
+def _asked(known: Shortage, seconds: float) -> Shortage:
+    """Count one more ask that had to wait so long."""
+    return replace(
+        known,
+        asks=known.asks * _FADES + 1.0,
+        seconds=known.seconds * _FADES + seconds,
+        squares=known.squares * _FADES + seconds**2,
+        since_at=None,
+    )

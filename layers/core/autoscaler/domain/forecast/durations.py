@@ -1,0 +1,65 @@
+"""How long builds take, learned from what was seen on executors, and when an executor will be free."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, inf
+
+from autoscaler.domain.facts.memory import Learned
+
+# Beyond p80 a build is overdue; beyond three times p80 it is taken to hold its executor for good.
+NEVER_FREE_FACTOR = 3.0
+# Before a pool has seen one build end: ten minutes, the middle of the CI jobs we have traces of.
+ASSUMED_DURATION_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Quantiles:
+    """Median and eightieth percentile, seconds."""
+
+    p50_seconds: float
+    p80_seconds: float
+
+
+_ASSUMED = Quantiles(ASSUMED_DURATION_SECONDS, ASSUMED_DURATION_SECONDS)
+
+
+def quantiles_of(learned: Learned, job: str, pool: str) -> Quantiles:
+    """The best guess: this job in this pool, else the pool's, else what is assumed of any build."""
+    return quantiles_of_job(learned, job, pool) or quantiles_of_job(learned, "", pool) or _ASSUMED
+
+
+def quantiles_of_job(learned: Learned, job: str, pool: str) -> Quantiles | None:
+    """What was seen of this very job in this pool; None before it ended there."""
+    samples = learned.samples.get(job_key(job, pool))
+    return quantiles(samples) if samples else None
+
+
+def job_key(job: str, pool: str) -> str:
+    """The name under which a job's durations are kept."""
+    return f"{pool}\n{job}"
+
+
+def pool_key(pool: str) -> str:
+    """The name under which all durations of a pool are kept: those of the job without a name."""
+    return job_key("", pool)
+
+
+@lru_cache(maxsize=10_000)
+def quantiles(samples: tuple[float, ...]) -> Quantiles:
+    """Nearest-rank p50 and p80 of at least one sample."""
+    ordered = sorted(samples)
+    return Quantiles(*(ordered[max(0, ceil(share * len(ordered)) - 1)] for share in (0.5, 0.8)))
+
+
+def remaining_seconds(elapsed_seconds: float, job_p80_seconds: float | None, pool_p80_seconds: Callable[[], float]) -> float:
+    """Expect the end of a build; `inf`: do not count on it.
+
+    Unknown jobs and those beyond their p80 are given as much again as they have run, at least the pool's p80.
+    """
+    if job_p80_seconds is not None:
+        if elapsed_seconds > NEVER_FREE_FACTOR * job_p80_seconds:
+            return inf
+        if elapsed_seconds <= job_p80_seconds:
+            return job_p80_seconds - elapsed_seconds
+    return max(elapsed_seconds, pool_p80_seconds())

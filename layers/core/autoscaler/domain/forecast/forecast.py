@@ -1,0 +1,134 @@
+"""What is to come in each pool, by all that announces it: a pipeline's stage, another job, the time of day, the beginning of a burst.
+
+How bursts grow is learned from those before: who sees the first jobs of a burst launches for those that are to come. Of the bursts
+that a pool had, those tell what this one will do that were once as large, and stayed so for as long as it has. One more, which came
+to nothing, is believed to have been among them. A further agent is worth launching now where the jobs that would have to wait for it
+later lose more by that than it costs to have it too early, and now and then in vain.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from autoscaler.domain.facts.memory import Burst, Growth, Learned
+from autoscaler.domain.forecast.idle_returns import Needed, follow_burst, is_burst_over
+from autoscaler.domain.forecast.job_patterns import outlooks_after, outlooks_by_time
+from autoscaler.domain.forecast.outlook import Outlook, is_worth_keeping, is_worth_launching
+from autoscaler.domain.forecast.stages import due
+from autoscaler.domain.situation.pool_view import PoolView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreseen:
+    """Executors that are worth having now for what will need them, and why.
+
+    ``stages``: those of them for stages of runs under way. They are as good as needed, and kept like what was; a guess at jobs is not.
+    ``launches``: those of them that are worth it even where an agent has to be launched for them.
+    """
+
+    executors: int
+    stages: int
+    launches: int
+    why: str
+
+
+NOTHING = Foreseen(executors=0, stages=0, launches=0, why="")
+
+
+def foresee(learned: Learned, pools: Mapping[str, PoolView], starved: Mapping[str, int], now: float) -> dict[str, Foreseen]:
+    """Count what is worth having now, by pool: another look later it would come too late. ``starved``: items by pool."""
+    staged = due(learned, pools, now, is_worth_keeping)
+    launches = due(learned, pools, now, is_worth_launching) if staged else Counter[str]()
+    counts, whys = Counter(staged), dict.fromkeys(staged, "a pipeline's next stage")
+    for job, outlooks, why in _jobs(learned, pools, now):
+        name = learned.arrivals[job].pool
+        counts[name] += len(outlooks)
+        launches[name] += sum(is_worth_launching(outlook, pools[name], 1) for outlook in outlooks)
+        whys.setdefault(name, why)
+    for name, pool in pools.items():
+        if pool.growths and (more := _of_burst(pool, starved.get(name, 0), staged[name])) > counts[name] - staged[name]:
+            counts[name] = launches[name] = staged[name] + more
+            whys[name] = "bursts like this one grew"
+    return {
+        name: Foreseen(executors=count, stages=staged[name], launches=launches[name], why=whys[name])
+        for name, count in counts.items()
+        if count > 0
+    }
+
+
+def _of_burst(pool: PoolView, starved: int, staged: int) -> int:
+    needed = Needed(present=pool.in_use(starved), foreseen=staged)
+    burst = follow_burst(pool.window, needed, pool.now, executors=pool.pool.executors, boot_seconds=pool.boot_seconds)
+    return to_come(burst, pool)
+
+
+def _jobs(learned: Learned, pools: Mapping[str, PoolView], now: float) -> Iterator[tuple[str, list[Outlook], str]]:
+    """Jobs that are worth an agent before they are there: which, each time, and why. One that is announced twice over comes once."""
+    for job, known in learned.arrivals.items():
+        if not known.expected and job not in learned.sequels:
+            continue
+        pool, sequel = pools.get(known.pool), learned.sequels.get(job)
+        if pool is None:
+            continue
+        by_time = _worth_having(outlooks_by_time(known, now), pool)
+        after = _worth_having(outlooks_after(sequel, learned.arrivals, known, now), pool) if sequel else []
+        if sequel and len(after) >= max(len(by_time), 1):
+            yield job, after, f"{job} follows {sequel.after}"
+        elif by_time:
+            yield job, by_time, f"{job} comes at this time"
+
+
+def _worth_having(outlooks: Iterator[Outlook], pool: PoolView) -> list[Outlook]:
+    return [outlook for outlook in outlooks if is_worth_keeping(outlook, pool, 1)]
+
+
+# Of thirty, large ones that come seldom are forgotten too soon; a hundred and twenty teach no more than sixty.
+_BURSTS_KEPT = 60
+_BELIEVED_TO_END = 1
+_Ahead = tuple[tuple[float, int], ...]  # (seconds from now, executors needed by then)
+
+
+def note_growth(known: tuple[Growth, ...], burst: Burst) -> tuple[Growth, ...]:
+    """Note how a burst that is over grew."""
+    began_at = burst.rises[0][0]
+    return (*known, Growth(steps=tuple((round(at - began_at, 1), beyond) for at, beyond, _ in burst.rises)))[-_BURSTS_KEPT:]
+
+
+def to_come(burst: Burst | None, pool: PoolView) -> int:
+    """Count the executors that are worth having now beyond those which a burst needs already; 0 where there is no burst."""
+    if burst is None or is_burst_over(burst, pool.now, pool.boot_seconds):
+        return 0
+    executors, (rose_at, needed, _) = pool.pool.executors, burst.rises[-1]
+    futures = [ahead for growth in pool.growths if (ahead := _ahead(growth, needed, pool.now - rose_at)) is not None]
+    taken, more = ceil(needed / executors) * executors, 0  # whole agents
+    while _is_worth_having(futures, taken + more, pool):
+        more += executors
+    return taken + more - needed if more else 0
+
+
+def _ahead(growth: Growth, needed: int, stayed_seconds: float) -> _Ahead | None:
+    """How a burst grew on from where it needed as much, and had stayed so for so long; None where it never did."""
+    reached = next((age for age, beyond in growth.steps if beyond >= needed), None)
+    if reached is None:
+        return None
+    ahead = tuple((age - reached - stayed_seconds, beyond) for age, beyond in growth.steps if beyond > needed)
+    return None if ahead and ahead[0][0] <= 0 else ahead
+
+
+def _is_worth_having(futures: list[_Ahead], taken: int, pool: PoolView) -> bool:
+    """Tell whether it pays to launch one agent more now, not when its first job comes."""
+    executors = range(taken + 1, taken + pool.pool.executors + 1)
+    comes = [times for ahead in futures if (times := list(_times(ahead, executors)))]
+    in_vain = len(futures) + _BELIEVED_TO_END - len(comes)
+    spared_seconds = sum(min(at, pool.boot_seconds) for times in comes for at in times)
+    paid_seconds = sum(times[0] for times in comes) + in_vain * pool.vain_seconds
+    return spared_seconds * pool.pool.wait_usd_per_hour > paid_seconds * pool.usd_per_hour
+
+
+def _times(ahead: _Ahead, executors: range) -> Iterator[float]:
+    """In how many seconds each of these executors is needed, as far as they are."""
+    for number in executors:
+        if (at := next((at for at, beyond in ahead if beyond >= number), None)) is None:
+            return
+        yield at

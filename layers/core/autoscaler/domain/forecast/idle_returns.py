@@ -1,0 +1,232 @@
+"""How soon demand comes back for the n-th agent of a pool, learned from its own past, and so how long that agent is worth keeping.
+
+An agent that is kept costs its price until demand for it returns; one that is given up costs a boot, and the waiting for it. Where
+returns were seen, the time that would have been cheapest over them is kept; before that, an agent is kept as if demand could return
+at any time, and half the time never did.
+Low and high numbers of agents are learned apart, since the first agent is missed sooner than the thirtieth; of what is not known yet
+of a number those near to it tell more than those far away.
+
+Demand that comes back comes in bursts. A burst begins with the look that sees more agents needed than the one before, and goes on for
+as long as a boot takes: an agent that is asked for when its first job comes boots while the next ones do, and they wait for it, too.
+So what is learned of a burst is the same however often the schedule looks.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from math import ceil, inf, log
+
+from autoscaler.domain.facts.memory import Burst, Returns, Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needed:
+    """Executors that are needed now: by jobs that run or wait, and by stages that are foreseen, whose agents boot before they come.
+
+    ``guessed``: those that are worth having for jobs that may come. Agents are launched for them; they are not needed.
+    """
+
+    present: int
+    foreseen: int = 0
+    guessed: int = 0
+
+    def agents(self, executors: int) -> int:
+        """How many agents that takes, if packed."""
+        return ceil((self.present + self.foreseen) / executors)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """An agent that was needed again: after how many seconds (infinite: not remembered), and the waits for a boot it would have spared."""
+
+    number: int
+    seconds: float
+    waits: float
+
+
+def follow_burst(window: Window | None, needed: Needed, now: float, *, executors: int, boot_seconds: float) -> Burst | None:
+    """Follow demand that rises. ``window``: before this look; ``executors``: of one agent."""
+    if window is None or not window.peaks:
+        return None
+    burst = None if window.burst is None or is_burst_over(window.burst, now, boot_seconds) else window.burst
+    peaks, rises, so_far = (burst.peaks, burst.rises, burst.rises[-1][1]) if burst else (window.peaks, (), 0)
+    there = peaks[-1][1] * executors
+    beyond = needed.present + needed.foreseen - there
+    if beyond <= so_far:
+        return burst
+    unexpected = max(0.0, needed.present - there - so_far - window.guessed)
+    return Burst(peaks=peaks, rises=(*rises, (now, beyond, unexpected)))
+
+
+def is_burst_over(burst: Burst, now: float, boot_seconds: float) -> bool:
+    """Tell whether an agent that was asked for when it began would be there by now."""
+    return now - burst.rises[0][0] >= boot_seconds
+
+
+def agents_missed(burst: Burst, *, executors: int, boot_seconds: float) -> Iterator[Missed]:
+    """Name the agents that a burst needed again, each with the waits of the jobs that would have run on its executors."""
+    boot_seconds, there = max(boot_seconds, 1.0), burst.peaks[-1][1]
+    came = list(_came(burst))
+    for more, first in enumerate(range(0, len(came), executors), start=1):
+        its_own, at = came[first : first + executors], came[first][0]
+        waits = sum(max(0.0, 1.0 - (later - at) / boot_seconds) for later, alone in its_own if alone)
+        yield Missed(number=there + more, seconds=_seconds_since(burst.peaks, there + more, at), waits=waits)
+
+
+def _came(burst: Burst) -> Iterator[tuple[float, bool]]:
+    """When each executor was first needed beyond the agents that were, and whether by a job that nobody expected."""
+    so_far = 0
+    for at, beyond, unexpected in burst.rises:
+        alone = min(round(unexpected), beyond - so_far)
+        yield from [(at, True)] * alone
+        yield from [(at, False)] * (beyond - so_far - alone)
+        so_far = beyond
+
+
+def guessed_in_time(window: Window | None, needed: Needed, boot_seconds: float, now: float) -> float:
+    """Executors launched for guesses, as far as their agents have had the time to boot: all of them a boot after they were guessed at.
+
+    A job that they await would not have waited, whether or not an agent was kept for it.
+    """
+    if window is None or not needed.guessed:
+        return 0.0
+    return min(float(needed.guessed), window.guessed + needed.guessed * (now - window.seen_at) / max(boot_seconds, 1.0))
+
+
+def _seconds_since(peaks: tuple[tuple[float, int], ...], number: int, at: float) -> float:
+    return next((at - peak for peak, needed in reversed(peaks) if needed >= number), inf)
+
+
+# Returns within the first of these many seconds, within the second, ..., and later than the last.
+EDGES = (0.0, 60.0, 120.0, 240.0, 480.0, 900.0, 1800.0, 2700.0, 3600.0, 5400.0, 7200.0, 14_400.0, 28_800.0)
+# Each burst that returns makes those before it count a little less: the last hundred or so decide.
+_FADES = 0.99
+# Before anything was seen, a return is believed to be as likely within one doubling of the time as within the next; half never come.
+_ANYWHERE_COUNTS, _BORROWED_COUNTS = 3.0, 5.0
+_NEXT_LEVEL_SHARE = 0.25
+_SOONEST_SECONDS, _NEVER_SHARE = 15.0, 0.5
+_NONE = Returns(times=(0.0,) * (len(EDGES) + 1), jobs=(0.0,) * (len(EDGES) + 1))
+
+
+def _anywhere() -> Returns:
+    spans = [log(high / low) for low, high in pairwise((_SOONEST_SECONDS, *EDGES[1:]))]
+    soon = _ANYWHERE_COUNTS * (1.0 - _NEVER_SHARE) / sum(spans)
+    times = (0.0, *(soon * span for span in spans), _ANYWHERE_COUNTS * _NEVER_SHARE)
+    return Returns(times=times, jobs=times)
+
+
+_ANYWHERE = _anywhere()
+
+
+def level_of(number: int) -> str:
+    """Agents 1, 2-3, 4-7, 8-15, ... of a pool are learned together."""
+    return str(number.bit_length())
+
+
+def note_returns(known: Mapping[str, Returns], missed: Iterable[Missed]) -> Mapping[str, Returns]:
+    """Note of each agent that was needed again how long it was not, and the waits that keeping it would have spared."""
+    noted = dict(known)
+    for agent in missed:
+        level, share = level_of(agent.number), 1.0 / _agents_like(agent.number)
+        place, before = bisect_left(EDGES, agent.seconds), noted.get(level, _NONE)
+        noted[level] = Returns(times=_added(before.times, place, 1.0, share), jobs=_added(before.jobs, place, agent.waits, share))
+    return noted
+
+
+def _agents_like(number: int) -> int:
+    """How many agents a level has."""
+    return 1 << (number.bit_length() - 1)
+
+
+def _added(sums: tuple[float, ...], place: int, amount: float, share: float) -> tuple[float, ...]:
+    faded = [known * _FADES**share for known in sums]
+    faded[place] += amount * share
+    return tuple(faded)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """What keeping an agent costs a second, and what not having kept it costs: a boot, and the waiting of each job."""
+
+    usd_per_second: float
+    boot_usd: float
+    wait_usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """How long agents of a pool are kept without demand: what is cheapest over the returns seen, unless an operator has fixed it."""
+
+    returns: Mapping[str, Returns]
+    costs: Costs
+    fixed_seconds: float | None
+    at_most_seconds: float
+
+    def seconds(self, number: int) -> float:
+        """How long the n-th agent is kept."""
+        return self._cheapest(number).seconds if self.fixed_seconds is None else self.fixed_seconds
+
+    def spared_usd(self, number: int) -> float:
+        """What that spares each time the n-th agent is not needed, beside giving it up at once; nothing where an operator has fixed it."""
+        return self._cheapest(number).spared_usd if self.fixed_seconds is None else 0.0
+
+    def _cheapest(self, number: int) -> "_Cheapest":
+        return _cheapest(_believed(tuple(self.returns.items()), level_of(number)), self.costs, self.at_most_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cheapest:
+    seconds: float
+    spared_usd: float
+
+
+@lru_cache(maxsize=1000)
+def _believed(seen: tuple[tuple[str, Returns], ...], level: str) -> Returns:
+    """What a level's own returns say, beside a few that are as those of the levels near it, beside a few that are as anywhere."""
+    near = [_part(returns, _NEXT_LEVEL_SHARE ** abs(int(level) - int(other))) for other, returns in seen]
+    around = _together([_ANYWHERE, *near])
+    return _together([_part(around, _BORROWED_COUNTS / sum(around.times)), dict(seen).get(level, _NONE)])
+
+
+def _part(returns: Returns, share: float) -> Returns:
+    return Returns(times=tuple(n * share for n in returns.times), jobs=tuple(n * share for n in returns.jobs))
+
+
+def _together(levels: list[Returns]) -> Returns:
+    return Returns(
+        times=tuple(map(sum, zip(*(level.times for level in levels), strict=True))),
+        jobs=tuple(map(sum, zip(*(level.jobs for level in levels), strict=True))),
+    )
+
+
+@lru_cache(maxsize=1000)
+def _cheapest(returns: Returns, costs: Costs, at_most_seconds: float) -> _Cheapest:
+    """Try each edge: what came back before it was kept for, what came later was kept in vain and costs a boot and its waiting."""
+    tried: list[tuple[float, float]] = []
+    used, missed, waiting = 0.0, sum(returns.times), sum(returns.jobs)
+    for low, high, times, jobs in zip((0.0, *EDGES), EDGES, returns.times, returns.jobs, strict=False):
+        if high > max(at_most_seconds, EDGES[0]):
+            break
+        used, missed, waiting = used + times * (low + high) / 2, missed - times, waiting - jobs
+        usd = (used + missed * high) * costs.usd_per_second + missed * costs.boot_usd + waiting * costs.wait_usd
+        tried.append((usd, high))
+    (at_once_usd, _), (usd, seconds) = tried[0], min(tried)
+    return _Cheapest(seconds, (at_once_usd - usd) / sum(returns.times))
+
+
+def needed_lately(window: Window, keep: Keeping, now: float) -> int:
+    """The most agents that are still worth keeping: the n-th was needed no longer ago than it is kept."""
+    most, below = 0, 0
+    kept_for: dict[int, float] = {}  # seconds, by the bits of the number: its level
+    for at, needed in reversed(window.peaks):
+        number = needed
+        while number > max(below, most):  # from above, a level at a time: all of a level are kept for as long
+            if (bits := number.bit_length()) not in kept_for:
+                kept_for[bits] = keep.seconds(number)
+            if now - at <= kept_for[bits]:
+                most = number
+            number = (1 << (bits - 1)) - 1
+        below = max(below, needed)
+    return most

@@ -1,0 +1,212 @@
+"""What EC2's refusals mean: each error code is about an offering, a subnet, a family, a market, a pool or the account."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from autoscaler.domain.facts.fleet import Offering, Pool
+from autoscaler.domain.facts.memory import CoolOff, Memory
+from autoscaler.domain.forecast.capacity import COOL_OFF_SECONDS
+
+LAST_RESORT_SECONDS = 60.0
+UNSUPPORTED_COOL_OFF_SECONDS = 86_400.0
+# A bad template or an exhausted vCPU quota needs a person; try again at this pace meanwhile.
+POOL_PAUSE_SECONDS = 300.0
+ACCOUNT_THROTTLE_SECONDS = 60.0
+# Families that share a quota, by the quota's name; of all others each has its own.
+_SHARED_QUOTAS = {
+    "standard": frozenset({"a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"}),
+    "g and vt": frozenset({"g", "gr", "vt"}),
+}
+
+
+def quota_family(instance_type: str) -> str:
+    """Name the quota of running vCPUs that an instance type shares with others, as far as its name tells."""
+    found = re.match(r"[a-z]+", instance_type)
+    letters = found[0] if found else instance_type
+    return next((name for name, families in _SHARED_QUOTAS.items() if letters in families), letters)
+
+
+class Scope(StrEnum):
+    """What an error code is about."""
+
+    OFFERING = "offering"
+    SUBNET = "subnet"
+    FAMILY = "family"  # of instance types that share a quota, on one market
+    MARKET = "market"
+    POOL = "pool"
+    ACCOUNT = "account"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """One error of a launch. ``offering_key``: "" where EC2 did not say; ``asked``: all offerings of one market that it asked for."""
+
+    code: str
+    offering_key: str
+    asked: tuple[Offering, ...]
+    had: frozenset[str] = frozenset()  # instance types that it got all the same
+    met: bool = False  # it got as many as it asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Meaning:
+    """What is left alone, for how long after each refusal in a row, and how soon it is tried where nothing else is left."""
+
+    scope: Scope
+    seconds: tuple[float, ...]
+    last_resort_seconds: float
+
+
+def _lasting(scope: Scope, seconds: float) -> _Meaning:
+    return _Meaning(scope=scope, seconds=(seconds,), last_resort_seconds=seconds)
+
+
+_SHORT = _Meaning(scope=Scope.OFFERING, seconds=COOL_OFF_SECONDS, last_resort_seconds=LAST_RESORT_SECONDS)
+_UNKNOWN = _lasting(Scope.UNKNOWN, POOL_PAUSE_SECONDS)
+# https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html; which of them CreateFleet answers beside instances, AWS does
+# not say, so that all are taken either way.
+_MEANINGS: dict[str, _Meaning] = {
+    **dict.fromkeys(
+        (
+            "InsufficientInstanceCapacity",
+            "InsufficientHostCapacity",
+            "InsufficientReservedInstanceCapacity",
+            "InsufficientCapacity",
+            "InsufficientCapacityOnHost",
+            "InsufficientVolumeCapacity",
+            "UnfulfillableCapacity",
+            "ReservationCapacityExceeded",
+            "SpotMaxPriceTooLow",
+        ),
+        _SHORT,
+    ),
+    **dict.fromkeys(
+        (
+            "Unsupported",
+            "UnsupportedOperation",
+            "UnsupportedHostConfiguration",
+            "UnsupportedTenancy",
+            "InvalidInstanceType",
+            "VolumeTypeNotAvailableInZone",
+        ),
+        _lasting(Scope.OFFERING, UNSUPPORTED_COOL_OFF_SECONDS),
+    ),
+    **dict.fromkeys(
+        ("InsufficientFreeAddressesInSubnet", "PrivateIpAddressLimitExceeded", "InvalidSubnet", "InvalidSubnetID.NotFound"),
+        replace(_SHORT, scope=Scope.SUBNET),
+    ),
+    "MaxSpotInstanceCountExceeded": replace(_SHORT, scope=Scope.FAMILY),
+    **dict.fromkeys(("VcpuLimitExceeded", "InstanceLimitExceeded"), _lasting(Scope.FAMILY, POOL_PAUSE_SECONDS)),
+    **dict.fromkeys(
+        ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", "MaxSpotFleetRequestCountExceeded"),
+        _lasting(Scope.MARKET, POOL_PAUSE_SECONDS),
+    ),
+    **dict.fromkeys(
+        (
+            "InvalidAMIID.Malformed",
+            "InvalidAMIID.NotFound",
+            "InvalidAMIID.Unavailable",
+            "InvalidBlockDeviceMapping",
+            "InvalidFleetConfig",
+            "InvalidFleetConfiguration",
+            "InvalidGroup.NotFound",
+            "InvalidKeyPair.NotFound",
+            "InvalidLaunchTemplateId.Malformed",
+            "InvalidLaunchTemplateId.NotFound",
+            "InvalidLaunchTemplateId.VersionNotFound",
+            "InvalidLaunchTemplateName.MalformedException",
+            "InvalidLaunchTemplateName.NotFoundException",
+            "InvalidSecurityGroupID.NotFound",
+            "InvalidSnapshot.NotFound",
+            "InvalidUserData.Malformed",
+            "SecurityGroupsPerInstanceLimitExceeded",
+            "TagLimitExceeded",
+        ),
+        _lasting(Scope.POOL, POOL_PAUSE_SECONDS),
+    ),
+    **dict.fromkeys(
+        (
+            "RequestLimitExceeded",
+            "RequestResourceCountExceeded",
+            "RequestThrottled",
+            "ResourceCountExceeded",
+            "Throttling",
+            "ThrottlingException",
+            "MaxFleetCountExceeded",
+            "Blocked",
+            "OptInRequired",
+            "PendingVerification",
+        ),
+        _lasting(Scope.ACCOUNT, ACCOUNT_THROTTLE_SECONDS),
+    ),
+}
+KNOWN_CODES = frozenset(_MEANINGS)
+# Of these, and of no other, it is EC2's machines that are short.
+_SHORTAGES = frozenset(code for code, meaning in _MEANINGS.items() if meaning is _SHORT) | {"MaxSpotInstanceCountExceeded"}
+
+
+def note_setbacks(memory: Memory, pool: Pool, refusals: Iterable[Refusal], now: float) -> Memory:
+    """Remember the errors of one launch by what they are about; what several of them are about is cooled once, for the longest."""
+    cooled: dict[str, tuple[_Meaning, str]] = {}
+    for refusal in refusals:
+        for key, meaning in _cooled_by(pool, refusal):
+            if key not in cooled or cooled[key][0].last_resort_seconds < meaning.last_resort_seconds:
+                cooled[key] = meaning, f"EC2 answered {refusal.code}"
+    for key, (meaning, why) in cooled.items():
+        memory = _cool(memory, key, meaning, now, why)
+    return memory
+
+
+def is_shortage(code: str) -> bool:
+    """Tell whether machines are short, and not something wrong with the asking."""
+    return code in _SHORTAGES
+
+
+def _cooled_by(pool: Pool, refusal: Refusal) -> Iterator[tuple[str, _Meaning]]:
+    """What is left alone for one error. A launch that was met in full pauses neither its pool nor the account."""
+    meaning = _MEANINGS.get(refusal.code, _UNKNOWN)
+    named = next((offering for offering in refusal.asked if offering.key == refusal.offering_key), None)
+    if meaning.scope is Scope.ACCOUNT:
+        if not refusal.met:
+            yield "account", meaning
+    elif named is not None:
+        yield from ((f"{pool.name}/{one.key}", meaning) for one in _like(named, pool, meaning.scope, refusal.had))
+    elif refusal.had:
+        return  # what it is about is not told, and it was not everything
+    elif _concerns_all(meaning.scope, pool, refusal):
+        yield pool.name, meaning
+    else:
+        if meaning.seconds[0] > POOL_PAUSE_SECONDS:
+            meaning = _UNKNOWN  # it is right for a day of the one it is about, and does not say which
+        yield from ((f"{pool.name}/{one.key}", meaning) for one in refusal.asked)
+
+
+def _like(named: Offering, pool: Pool, scope: Scope, had: frozenset[str]) -> Iterator[Offering]:
+    """The offering that is named, and those of its pool that the same holds for."""
+    yield named
+    for other in pool.offerings:
+        if other == named:
+            continue
+        same_market = other.market is named.market and other.instance_type not in had
+        if (
+            (scope is Scope.SUBNET and other.subnet == named.subnet)
+            or (scope is Scope.MARKET and same_market)
+            or (scope is Scope.FAMILY and same_market and quota_family(other.instance_type) == quota_family(named.instance_type))
+        ):
+            yield other
+
+
+def _concerns_all(scope: Scope, pool: Pool, refusal: Refusal) -> bool:
+    """Tell whether a refusal of everything that was asked for leaves nothing else to ask: no other market, or none that would help."""
+    elsewhere = {offering.market for offering in pool.offerings} - {offering.market for offering in refusal.asked}
+    return scope is Scope.POOL or (not elsewhere and scope in {Scope.UNKNOWN, Scope.FAMILY, Scope.MARKET})
+
+
+def _cool(memory: Memory, key: str, meaning: _Meaning, now: float, why: str) -> Memory:
+    times = memory.cool_offs[key].times if key in memory.cool_offs else 0
+    seconds = meaning.seconds[min(times, len(meaning.seconds) - 1)]
+    cool_off = CoolOff(until_at=now + seconds, last_resort_at=now + meaning.last_resort_seconds, times=times + 1, why=why)
+    return replace(memory, cool_offs={**memory.cool_offs, key: cool_off})

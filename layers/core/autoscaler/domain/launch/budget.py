@@ -1,0 +1,125 @@
+"""The ceilings: how much room is left for launches at the most they may cost, and which limit is the one that is hit."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+from autoscaler.domain.facts.fleet import Fleet, Offering, Pool
+from autoscaler.domain.facts.metering import HOUR_SECONDS, launched_lately, missing_of, unread_elsewhere, unrecorded
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import Instance, RecordState
+from autoscaler.domain.launch.canary import on_trial
+from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.situation import Situation
+
+# Within the month's limit an agent is reserved for this long: a build that has begun is never cut short to save money.
+MONTH_RESERVE_SECONDS = 3600.0
+_SHARED = {Reason.FLEET_MAX_AGENTS, Reason.LAUNCH_RATE, Reason.USD_PER_HOUR}
+
+
+class Room:
+    """What the limits still allow; taking from it is how a plan reserves."""
+
+    def __init__(self, situation: Situation, without: Collection[str] = ()) -> None:
+        """Count what lives and what was asked for, open launches included. ``without``: instances that are taken to have left."""
+        snapshot, fleet, memory = situation.snapshot, situation.fleet, situation.memory
+        self._limits = fleet.limits
+        self._trials = {name: trial for pool in fleet.pools.values() if (trial := on_trial(situation, name := pool.name))}
+        self._booting = _booting(situation)
+        records = [record for record in snapshot.living if record.instance_id not in without]
+        open_intents = [intent for intent in snapshot.intents if intent.open]
+        in_pools = Counter(record.pool for record in records)
+        for intent in open_intents:
+            in_pools[intent.pool] += missing_of(intent)
+        self._kept = Counter(record.pool for record in records if record.instance_id in memory.kept)
+        self._in_pool = {name: in_pools[name] for name in fleet.pools}
+        self.agents = len(records) + sum(missing_of(intent) for intent in open_intents)
+        self.launched = launched_lately(snapshot, memory)
+        self._rate = sum(record.reserved_usd_per_hour for record in records)
+        self._rate += sum(missing_of(intent) * intent.usd_per_hour for intent in open_intents)
+        self.agents += unread_elsewhere(snapshot)
+        for instance in unrecorded(snapshot):
+            self._count(instance, fleet)
+        self._month = memory.month.usd + self._rate * MONTH_RESERVE_SECONDS / HOUR_SECONDS
+
+    def _count(self, instance: Instance, fleet: Fleet) -> None:
+        """Count an instance without a record, at its pool's dearest price: what it costs is not written down."""
+        self.agents += 1
+        if instance.pool in fleet.pools:
+            self._in_pool[instance.pool] += 1
+            self._rate += max(o.reserved_usd_per_hour for o in fleet.pools[instance.pool].offerings)
+
+    @property
+    def usd_per_hour(self) -> float:
+        """The most that all of it may cost an hour."""
+        return self._rate
+
+    def agents_in(self, pool: str) -> int:
+        """Agents of a pool, on all controllers, launches under way included."""
+        return self._in_pool[pool]
+
+    def agents_to_work_with(self, pool: str) -> int:
+        """Those of them that are not kept out of use for a person to look at."""
+        return self._in_pool[pool] - self._kept[pool]
+
+    def refusal(self, pool: Pool, offerings: Iterable[Offering]) -> tuple[Reason, str] | None:
+        """Name the limit that forbids one more agent at the dearest of these prices; None when there is room."""
+        for reason, would_be, limit, unit in self._with_more(pool, offerings):
+            if would_be > limit + 1e-9:
+                return reason, f"one more would make {would_be:g} {unit}, the limit is {limit:g}"
+        if pool.name in self._trials and self._booting.get(pool.name):
+            return self._trials[pool.name]
+        return None
+
+    def is_ample(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
+        """Tell whether one more would leave two thirds of each limit to who needs it."""
+        return self._uses_one_part(3, {*_SHARED, Reason.MAX_AGENTS}, pool, offerings)
+
+    def is_ample_for_others(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
+        """Tell whether one more would leave half of each limit that is shared."""
+        return self._uses_one_part(2, _SHARED if len(pool.controllers) == 1 else {*_SHARED, Reason.MAX_AGENTS}, pool, offerings)
+
+    def _uses_one_part(self, parts: int, limits: set[Reason], pool: Pool, offerings: Iterable[Offering]) -> bool:
+        """Tell whether one more would use no more than one of so many parts; the month's, which only fills, is left to what forbids."""
+        return all(parts * would_be <= limit for reason, would_be, limit, _ in self._with_more(pool, offerings) if reason in limits)
+
+    def has_room_for(self, agents: int, pool: Pool) -> bool:
+        """Tell whether so many more agents of a pool, at its dearest prices, would exceed no limit."""
+        return all(would_be <= limit for _, would_be, limit, _ in self._with_more(pool, pool.offerings, agents))
+
+    def _with_more(self, pool: Pool, offerings: Iterable[Offering], agents: int = 1) -> tuple[tuple[Reason, float, float, str], ...]:
+        """What so many more agents, at the dearest of these prices, would make of all that is limited, and the limits."""
+        limits, usd = self._limits, agents * max(offering.reserved_usd_per_hour for offering in offerings)
+        month = self._month + usd * MONTH_RESERVE_SECONDS / HOUR_SECONDS
+        return (
+            (Reason.MAX_AGENTS, self._in_pool[pool.name] + agents, pool.max_agents, "agents in the pool"),
+            (Reason.FLEET_MAX_AGENTS, self.agents + agents, limits.max_agents, "agents in the fleet"),
+            (Reason.LAUNCH_RATE, self.launched + agents, limits.max_launches_per_hour, "launches within the hour"),
+            (Reason.USD_PER_HOUR, self._rate + usd, limits.max_usd_per_hour, "dollars per hour"),
+            (Reason.USD_PER_MONTH, month, limits.max_usd_per_month, "dollars in the month"),
+        )
+
+    def take(self, pool: Pool, offerings: Iterable[Offering]) -> None:
+        """Reserve one agent."""
+        usd = max(offering.reserved_usd_per_hour for offering in offerings)
+        self._in_pool[pool.name] += 1
+        self._booting[pool.name] = self._booting.get(pool.name, 0) + 1
+        self.agents += 1
+        self.launched += 1
+        self._rate += usd
+        self._month += usd * MONTH_RESERVE_SECONDS / HOUR_SECONDS
+
+
+def _booting(situation: Situation) -> dict[str, int]:
+    """Count the agents of each pool that were asked for and never seen connected."""
+    counts: dict[str, int] = {}
+    connected = situation.memory.connected
+    for agent in situation.agents:
+        if agent.record.instance_id not in connected and _may_still_connect(agent):
+            counts[agent.pool.name] = counts.get(agent.pool.name, 0) + 1
+    for intent in situation.snapshot.intents:
+        counts[intent.pool] = counts.get(intent.pool, 0) + missing_of(intent)
+    return counts
+
+
+def _may_still_connect(agent: Agent) -> bool:
+    return agent.record.state in {RecordState.REQUESTED, RecordState.REGISTERED} and not agent.instance_ended

@@ -1,0 +1,90 @@
+"""Builds that may be bound to an agent which we have cordoned: it comes back at once, for a build that waits for it waits for ever.
+
+A mark that is only for now (retire) is undone for good. What was drained for good comes back only after a restart of its
+controller, while the pipeline that it held waits there by name: once that one has resumed, it is drained again.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.memory import Memory
+from autoscaler.domain.facts.plan import Cordon, Held, Step, Uncordon
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.steps import cordon, uncordon
+
+# EC2 takes it away; what the month's limit stopped comes back with everything else that a build is bound to.
+_NOT_TO_RESUME = (MarkClass.INTERRUPTED, MarkClass.MONTH_LIMIT)
+
+
+def bound(situation: Situation, controller: str) -> list[Agent]:
+    """Agents that come back whatever the queue needs.
+
+    They carry our retire mark though a build may be bound to them (a queue item names it, or it was busy before a restart), or were
+    stopped by the month's limit, which holds no more.
+    """
+    return [
+        agent
+        for agent in _of(situation, controller)
+        if (agent.phase is Phase.RETIRING and situation.protected(agent)) or comes_back(situation, agent)
+    ]
+
+
+def bring_back_bound(situation: Situation, controller: str) -> Iterator[Uncordon]:
+    """Undo our mark on what comes back."""
+    for agent in bound(situation, controller):
+        if agent.record.node in situation.demands[controller].pins:
+            yield uncordon(agent, Reason.PINNED, f"a queue item waits for {agent.record.node} by name")
+        elif situation.protected(agent):
+            yield uncordon(agent, Reason.BUSY_BEFORE_RESTART, f"{agent.record.node} may hold a build of before {controller} restarted")
+        else:
+            yield uncordon(agent, Reason.MONTH_LIMIT_LIFTED, "the month's limit holds no more")
+
+
+def let_resume(situation: Situation, controller: str) -> Iterator[Uncordon]:
+    """Bring back for a while what was drained for good, where a restart made the pipeline on it wait for it. Not what EC2 takes away."""
+    for agent in _of(situation, controller):
+        name = agent.record.node or ""
+        waited_for = situation.waits_to_resume(agent) and name in situation.demands[controller].pins
+        if agent.phase is Phase.DRAINING and waited_for and agent.mark and agent.mark.kind not in _NOT_TO_RESUME:
+            yield uncordon(agent, Reason.BUSY_BEFORE_RESTART, f"{name} was drained when {controller} restarted, its build waits for it")
+
+
+def drain_again(situation: Situation, controller: str, cordoned: Collection[Cordon]) -> Iterator[Cordon]:
+    """Drain again what was brought back for a while, now that its build has resumed. ``cordoned``: what this pass takes already."""
+    leaving = {step.node for step in cordoned if step.controller == controller}
+    for agent in _of(situation, controller):
+        owed = situation.memory.owed.get(agent.record.instance_id)
+        waited_for = situation.waits_to_resume(agent) or agent.record.node in situation.demands[controller].pins
+        if owed and agent.phase is Phase.READY and agent.record.node not in leaving and not waited_for:
+            detail = f"{agent.record.node} came back only for the build that waited for it"
+            yield cordon(situation, agent, MarkClass(owed), Reason.DRAINED_BEFORE_RESTART, detail)
+
+
+def note_owed(memory: Memory, situation: Situation, decided: list[Step | Held]) -> Memory:
+    """Remember in which class each of these is to be drained again."""
+    back = {(step.controller, step.node) for step in decided if isinstance(step, Uncordon)}
+    owed: dict[str, str] = {}
+    for agent in situation.agents:
+        known = memory.owed.get(agent.record.instance_id)
+        stopped = agent.mark is not None and agent.mark.kind is MarkClass.MONTH_LIMIT  # which cordons by itself while it holds
+        if agent.phase is Phase.DRAINING and agent.mark and not stopped and (agent.record.controller, agent.record.node) in back:
+            known = str(agent.mark.kind)
+        if known:
+            owed[agent.record.instance_id] = known
+    return replace(memory, owed=owed)
+
+
+def _of(situation: Situation, controller: str) -> list[Agent]:
+    complete = situation.snapshot.controllers[controller].complete
+    return [agent for agent in situation.agents if complete and agent.record.controller == controller]
+
+
+def comes_back(situation: Situation, agent: Agent) -> bool:
+    """Tell whether an agent that was stopped takes builds again: the limit holds no more, or a build is bound to it that must end."""
+    if agent.phase is not Phase.DRAINING or agent.mark is None or agent.mark.kind is not MarkClass.MONTH_LIMIT or agent.instance_ended:
+        return False
+    on_hold = situation.standing.hold_on(agent.record.controller, agent.pool.name) is not None
+    return situation.protected(agent) or not (situation.stopped or on_hold)

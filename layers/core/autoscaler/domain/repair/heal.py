@@ -1,0 +1,148 @@
+"""Healing: what is not whole is repaired, after two looks where that cannot be undone; a sweep over many stops by itself."""
+
+from collections.abc import Iterator, Mapping
+from math import ceil
+
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, beacon_spec
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.memory import Look
+from autoscaler.domain.facts.node_labels import are_as_wanted
+from autoscaler.domain.facts.plan import Adopt, Cordon, CreateBeacon, DeleteNode, FreeSlot, Held, Relabel, Terminate
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import InstanceState
+from autoscaler.domain.repair.orphans import node_named_after, strangers_seen, take_in
+from autoscaler.domain.repair.static_nodes import leave_slot
+from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS, Condition, Seen, is_fact
+from autoscaler.domain.situation.agents import SWEEP_AT_LEAST, SWEEP_SHARE, Agent, Phase
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.steps import Decided, cordon, delete_node, terminate
+
+
+def keep_beacon(situation: Situation, controller: str) -> Decided:
+    """Put the beacon back where it is missing: without any agent node, the queue names no labels."""
+    view = situation.snapshot.controllers[controller]
+    spec = beacon_spec(situation.fleet)
+    if view.complete and spec.name not in {node.name for node in view.nodes}:
+        yield CreateBeacon(controller=controller, spec=spec, reason=Reason.BEACON, detail=spec.name)
+
+
+_STOPPED = (InstanceState.STOPPING, InstanceState.STOPPED)
+
+
+def what_is_seen(situation: Situation) -> dict[str, Seen]:
+    """Name the condition of every agent, instance and node that may have to go; what cannot be believed is not named."""
+    seen: dict[str, Seen] = {}
+    believed = {view.name for view in situation.views() if not situation.no_giving_up(view.name)}
+    for agent in situation.agents:
+        if agent.record.controller in believed and (condition := _condition(situation, agent)):
+            seen[agent.record.instance_id] = condition
+    return seen | strangers_seen(situation)
+
+
+def relabels(situation: Situation) -> Iterator[Relabel]:
+    """Give nodes the labels that their records want, where a pass was cut off in between. A person's mark would be erased: hands off."""
+    for agent in situation.agents:
+        node, controller = agent.node, agent.record.controller
+        if node is None or node.temporarily_offline or not agent.record.labels or are_as_wanted(agent.record, node):
+            continue
+        if not situation.no_giving_up(controller):
+            yield Relabel(
+                controller=controller,
+                pool=agent.pool.name,
+                node=node.name,
+                instance_id=agent.record.instance_id,
+                reason=Reason.LABELS_TAKEN if agent.record.cordon else Reason.LABELS_TO_GIVE_BACK,
+                detail=f"the labels of {node.name} are not what its record says",
+            )
+
+
+def repairs(situation: Situation, seen: Mapping[str, Look]) -> list[Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held]:
+    """Repair what is not whole; a sweep over more than its share of a pool stops there."""
+    kept: list[Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held] = []
+    swept: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    for agent in situation.agents:
+        sizes[agent.pool.name] = sizes.get(agent.pool.name, 0) + 1
+    for step in _repairs(situation, seen):
+        if isinstance(step, Terminate | DeleteNode):
+            swept[step.pool] = swept.get(step.pool, 0) + 1
+            if swept[step.pool] > max(SWEEP_AT_LEAST, ceil(SWEEP_SHARE * sizes.get(step.pool, 0))):
+                kept.append(Held(pool=step.pool, controller=step.controller, reason=Reason.SWEEP_LIMIT, detail=step.detail))
+                continue
+        kept.append(step)
+    return kept
+
+
+def _condition(situation: Situation, agent: Agent) -> Seen | None:  # noqa: C901, PLR0911 - a table, a line each
+    session = situation.snapshot.controllers[agent.record.controller].session
+    if agent.phase is Phase.CONDEMNED:
+        if agent.by_labels and not agent.instance_ended:
+            return _unlabelled(agent, session)
+        at_rest = agent.node is not None and agent.node.offline and agent.idle and not agent.instance_ended
+        return Seen(Condition.DRAINED, session) if at_rest else None
+    if agent.instance_ended:  # what is shutting down keeps its node until it has terminated
+        return Seen(Condition.ENDED) if agent.node is not None and agent.machine_gone else None
+    if agent.instance in _STOPPED:
+        return Seen(Condition.STOPPED, session)
+    match agent.phase:
+        case Phase.OVERDUE if not node_named_after(situation, agent.record.controller, agent.record.instance_id):
+            return Seen(Condition.OVERDUE)
+        case Phase.READY if agent.idle:
+            return Seen(Condition.IDLE, session)
+        case Phase.RETIRING | Phase.DRAINING if agent.by_labels:
+            return _unlabelled(agent, session)
+        case Phase.RETIRING | Phase.DRAINING if agent.idle:
+            return Seen(Condition.DRAINED, session)
+        case Phase.NODELESS:
+            return Seen(Condition.NODELESS, session)
+        case Phase.LOST:
+            return Seen(Condition.LOST, session)
+        case _:
+            return None
+
+
+def _unlabelled(agent: Agent, session: str) -> Seen | None:
+    """Its labels are gone from the node itself, and it is idle."""
+    gone = agent.node is not None and CORDONED_LABEL in agent.node.labels
+    return Seen(Condition.UNLABELLED, session) if gone and agent.idle else None
+
+
+def _repairs(  # noqa: C901 - one branch a kind of leak
+    situation: Situation, seen: Mapping[str, Look]
+) -> Iterator[Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held]:
+    now, invocation = situation.now, situation.snapshot.invocation
+    facts = {subject: look for subject, look in seen.items() if is_fact(look, now, invocation)}
+    for agent in situation.agents:
+        fact = facts.get(agent.record.instance_id)
+        match fact.condition if fact else None:
+            case Condition.OVERDUE:
+                yield terminate(agent, Reason.BOOT_TIMEOUT, f"not registered within {agent.pool.boot_timeout_seconds:g} s")
+            case Condition.NODELESS:
+                yield terminate(agent, Reason.NODE_GONE, _why_nodeless(agent))
+            case Condition.STOPPED if agent.node is None or (agent.idle and not situation.protected(agent)):
+                yield terminate(agent, Reason.INSTANCE_STOPPED, "it was stopped, an agent of ours never comes back from that")
+            case Condition.ENDED if fact and agent.record.controller in situation.fleet.slot_controllers:
+                yield from leave_slot(situation, agent, fact.first_at)
+            case Condition.ENDED if agent.node is not None:
+                # A build that seems to run there, or waits for that very node, ended with its machine: its controller learns of it
+                # only when the node is deleted, and would wait for ever.
+                dead_long = fact is not None and now - fact.first_at >= DISCONNECT_GRACE_SECONDS
+                if dead_long or (agent.idle and not situation.protected(agent)):
+                    yield delete_node(agent, agent.node.name, Reason.INSTANCE_GONE)
+            case Condition.LOST if fact and now - fact.first_at >= DISCONNECT_GRACE_SECONDS and not situation.protected(agent):
+                # Quarantine, not retire: demand must not count on an agent that is not connected.
+                yield cordon(situation, agent, MarkClass.QUARANTINE, *_why_lost(situation, agent, fact))
+    yield from take_in(situation, facts)
+
+
+def _why_nodeless(agent: Agent) -> str:
+    if agent.record.trouble:
+        return f"its node {agent.record.node} could not be made: {agent.record.trouble}"
+    return f"its node {agent.record.node} is not there any more"
+
+
+def _why_lost(situation: Situation, agent: Agent, fact: Look) -> tuple[Reason, str]:
+    if agent.record.instance_id not in situation.memory.connected:
+        trouble = f": {agent.record.trouble}" if agent.record.trouble else ""
+        return Reason.BOOT_TIMEOUT, f"registered, and not connected within {agent.pool.boot_timeout_seconds:g} s{trouble}"
+    return Reason.DISCONNECTED, f"disconnected for {(situation.now - fact.first_at) / 60:.0f} min"

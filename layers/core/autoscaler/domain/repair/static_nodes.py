@@ -1,0 +1,114 @@
+"""Slots: nodes that an operator made beforehand, for whichever instance takes them. We never create or delete one.
+
+A slot is free while it waits for its agent and nothing else is known of it. It is taken together with the record of the
+instance, and left when that record is closed: after EC2 said that the machine has ended, long enough ago for Jenkins to
+have noticed, and after our own mark was taken from it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.marks import Mark, read_mark
+from autoscaler.domain.facts.plan import FreeSlot, Held
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import ControllerView, Node, OfflineCause, Record, RecordState
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.situation import Situation
+
+# A connection that nobody closed is noticed by Jenkins' own pings within this; until then a slot brought back online may look
+# connected, and be given a build that no machine runs.
+SLOT_REST_SECONDS = 300.0
+# What a tag of EC2 can hold and the bootstraps' few lines of parsing can read: 256 characters, no quote, backslash or control.
+_TELLABLE = re.compile(r"""[^"\\\x00-\x1f\x7f]{1,256}""")
+
+
+def free_slots(view: ControllerView, fleet: Fleet, records: Iterable[Record]) -> dict[str, list[Node]]:
+    """Find the slots that an instance may take, by pool: not connected, not marked by anybody, not taken.
+
+    An item that waits for a free slot by name is no reason against it: of a label that one node has, Jenkins tells only the node.
+    """
+    taken = {record.node for record in records if record.controller == view.name and record.state is not RecordState.GONE}
+    free: dict[str, list[Node]] = {}
+    for node in view.nodes:
+        pool = fleet.pool_of_slot(view.name, node.labels)
+        if (
+            pool
+            and node.offline
+            and not node.temporarily_offline
+            and node.idle
+            and node.name not in taken
+            and _TELLABLE.fullmatch(node.name)
+        ):
+            free.setdefault(pool.name, []).append(node)
+    return free
+
+
+def slots_left(situation: Situation, controller: str) -> dict[str, int] | None:
+    """Count the slots that nobody has and nobody was launched for, by pool; None where nodes are made as they are needed."""
+    if controller not in situation.fleet.slot_controllers:
+        return None
+    free = free_slots(situation.snapshot.controllers[controller], situation.fleet, situation.snapshot.records)
+    left = {name: len(free.get(name, ())) for name in situation.pools_of(controller)}
+    for agent in situation.agents:
+        if agent.record.controller == controller and agent.phase is Phase.REQUESTED and not agent.instance_ended:
+            left[agent.pool.name] -= 1
+    for pool, _, agents in situation.expected(controller):
+        left[pool] -= agents
+    return left
+
+
+def is_slot_left(agent: Agent) -> bool:
+    """Tell whether a slot is as it was before its instance took it, as far as that is ours to bring about."""
+    return agent.node is None or (agent.mark is None and agent.idle)
+
+
+def leave_slot(situation: Situation, agent: Agent, ended_since: float) -> Iterator[FreeSlot | Held]:
+    """Give back the slot of an instance that has ended."""
+    if agent.node is None:
+        return
+    name = agent.node.name
+    if not agent.idle:
+        detail = f"a build waits on slot {name} for a machine that is gone; it waits in vain, abort it"
+        yield Held(pool=agent.pool.name, controller=agent.record.controller, reason=Reason.STILL_BUSY, detail=detail)
+    elif agent.machine_gone and situation.now - ended_since >= SLOT_REST_SECONDS:
+        yield FreeSlot(
+            controller=agent.record.controller,
+            pool=agent.pool.name,
+            node=name,
+            instance_id=agent.record.instance_id,
+            fate=agent.instance,
+            mark=agent.mark,
+            reason=Reason.INSTANCE_GONE,
+            detail=f"EC2 says that its instance {agent.record.instance_id} has ended",
+        )
+
+
+def free_left_slot(controller: str, pool: str, node: str, mark: Mark) -> FreeSlot:
+    """Give back a slot that no instance has."""
+    return FreeSlot(
+        controller=controller,
+        pool=pool,
+        node=node,
+        instance_id=None,
+        fate=None,
+        mark=mark,
+        reason=Reason.SLOT_LEFT_OFFLINE,
+        detail="it carries our mark, and no instance has it",
+    )
+
+
+def left_offline(situation: Situation) -> Iterator[tuple[str, Node, Mark]]:
+    """Find slots that carry our mark though no record and no living instance has them: the state was lost, or a pass cut off."""
+    if not situation.fleet.slot_controllers or situation.snapshot.unread_records:
+        return  # a record that cannot be read may have any slot
+    recorded = {(record.controller, record.node) for record in situation.snapshot.records if record.state is not RecordState.GONE}
+    named = {(instance.controller, instance.node) for instance in situation.snapshot.instances if not instance.state.ended}
+    known = recorded | named
+    for view in situation.views():
+        if situation.no_giving_up(view.name):
+            continue
+        for node in view.nodes:
+            mark = read_mark(node.reason, situation.fleet.name) if node.cause is OfflineCause.PERSON else None
+            if mark and node.idle and (view.name, node.name) not in known and situation.fleet.pool_of_slot(view.name, node.labels):
+                yield view.name, node, mark

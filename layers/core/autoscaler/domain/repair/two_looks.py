@@ -1,0 +1,71 @@
+"""Two looks make a fact: conditions seen on agents, since when without a gap."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from autoscaler.domain.facts.memory import Look
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS
+
+# A WebSocket agent is back within seconds of a lost connection; a rebooting one within a few minutes.
+DISCONNECT_GRACE_SECONDS = 300.0
+# Repairs act on what two invocations saw, this far apart: DescribeInstances lags by up to 30 s.
+SECOND_LOOK_SECONDS = 60.0
+
+
+class Condition(StrEnum):
+    """What can be seen of an agent, an instance or a node that may have to go."""
+
+    IDLE = "idle"  # ready, connected and idle
+    UNLABELLED = "unlabelled"  # its labels were taken, and idle
+    DRAINED = "drained"  # carries our mark, and idle
+    OVERDUE = "overdue"  # not registered by its boot deadline
+    NODELESS = "nodeless"  # registered, and its node is not there
+    LOST = "lost"  # disconnected
+    STOPPED = "stopped"  # its instance was stopped
+    ENDED = "ended"  # its instance is gone, its node is not
+    STRAY = "stray"  # an instance of ours without a record
+    ORPHAN = "orphan"  # a node of ours without a record, whose instance is gone
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What this pass sees on one subject; ``session`` is the controller's, "" where Jenkins is no witness."""
+
+    condition: Condition
+    session: str = ""
+
+
+def next_looks(looks: Mapping[str, Look], seen: Mapping[str, Seen], now: float, invocation: str) -> dict[str, Look]:
+    """Carry looks on; a condition that was not seen this time, or in another life of the controller, starts again."""
+    return {subject: _next(looks.get(subject), now_seen, now, invocation) for subject, now_seen in seen.items()}
+
+
+def is_settled(look: Look, settle_seconds: float, now: float, invocation: str) -> bool:
+    """Tell whether a drained agent may go: idle both when it was cordoned and after it, or drained in two invocations."""
+    if look.condition != Condition.DRAINED:
+        return False
+    if look.idle_before_at is not None and now - look.idle_before_at >= settle_seconds:
+        return True
+    return is_fact(look, now, invocation)
+
+
+def is_unlabelled_twice(look: Look, settle_seconds: float, now: float) -> bool:
+    """Tell whether an agent whose labels were taken was idle in two looks since: what was handed to it before shows by then."""
+    return look.condition == Condition.UNLABELLED and now - look.first_at >= settle_seconds
+
+
+def is_fact(look: Look, now: float, invocation: str) -> bool:
+    """Tell whether a condition was seen in two invocations, far enough apart."""
+    return look.invocation != invocation and now - look.first_at >= SECOND_LOOK_SECONDS
+
+
+def _next(look: Look | None, seen: Seen, now: float, invocation: str) -> Look:
+    fresh = Look(condition=seen.condition, first_at=now, last_at=now, invocation=invocation, session=seen.session)
+    if look is None or look.session != seen.session or now - look.last_at > LOOK_GAP_SECONDS:
+        return fresh
+    if look.condition == seen.condition:
+        return replace(look, last_at=now)
+    if look.condition in {Condition.IDLE, Condition.UNLABELLED} and seen.condition is Condition.DRAINED:
+        return replace(fresh, idle_before_at=look.last_at)
+    return fresh

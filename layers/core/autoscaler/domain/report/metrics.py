@@ -1,0 +1,192 @@
+"""What is published of a snapshot and of a pass: data points, for one pool, one controller, or the fleet."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.snapshot import Build, ControllerView
+from autoscaler.domain.launch.budget import Room
+from autoscaler.domain.learn import Lesson
+from autoscaler.domain.report.datum import COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one
+from autoscaler.domain.report.wellbeing import Healths, health_of_agents, health_of_controller, results_of, streak_of, worst_of
+from autoscaler.domain.scale_in.reclaim import is_drain_overdue
+from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, times_over
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.breakers import is_tripped, keeps_failing
+from autoscaler.domain.situation.demand import starved_by_pool
+from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.supply import build_remaining_seconds, elapsed_seconds
+
+# Of these the fleet's value is the worst of its pools and controllers; of all others it is their sum, or all their values.
+_WORST = re.compile("QueueWait|AgentsLimitUsedPercent|NodeFailureStreak|(Agent|Controller)(DiskFreeBytes|MemoryFreeBytes|ResponseSeconds)")
+# Who watches these takes none for no data.
+_TOLD_WHEN_ANY = frozenset(
+    {
+        *("AgentsInQuarantine", "AgentsStuck", "BreakersOpen", "BuildsOverdue", "ControllersUnread", "ControllersWithoutJobs"),
+        "ControllerExecutorsBusy",
+        *(
+            "DrainsOverdue",
+            "HoldsActive",
+            "NodeFailureStreak",
+            "OverridesActive",
+            "QueueUnclear",
+            "QueueUnservable",
+            "StateUnread",
+            "StepsFailing",
+        ),
+    }
+)
+
+
+def measure(situation: Situation, lessons: Mapping[str, Lesson], healths: Healths) -> list[Datum]:
+    """Describe queue, executors, agents, builds and machines. ``lessons``: what the look taught, by controller."""
+    parts: list[Datum] = []
+    for pool in situation.pools.values():
+        parts += _pool_data(situation, pool, lessons.get(pool.controller), healths)
+    for view in situation.views():
+        parts += _controller_data(situation, view, healths)
+    nothing = [one(name, 0, COUNT, ()) for name in _COUNTED]
+    data = [*parts, *_fleet_totals(situation.fleet, [*nothing, *parts]), *_fleet_data(situation)]
+    return [datum for datum in data if _says_something(datum)]
+
+
+def _says_something(datum: Datum) -> bool:
+    """Tell whether it is worth its price: a metric costs money by the hour it is sent in, and most counts are 0 most of the time."""
+    silent = len(datum.dimensions) > 1 or datum.name in _TOLD_WHEN_ANY
+    return any(datum.values) if datum.unit == COUNT and silent else bool(datum.values)
+
+
+def _controller_data(situation: Situation, view: ControllerView, healths: Healths) -> Iterator[Datum]:
+    dimensions = (("Fleet", situation.fleet.name), ("Controller", view.name))
+    yield from health_of_controller(view, healths, dimensions)
+    if view.complete:
+        yield one("QueueLength", len(view.items), COUNT, dimensions)
+        yield one("QueueUnclear", len(situation.demands[view.name].unclear), COUNT, dimensions)
+        yield one("QueueUnservable", len(situation.demands[view.name].unmet), COUNT, dimensions)
+
+
+def heartbeat(fleet: str, function: str) -> Datum:
+    """Say that a pass of this function was completed."""
+    return one("Heartbeat", 1, COUNT, (("Fleet", fleet), ("Function", function)))
+
+
+def scaling(fleet: str, counts: Mapping[str, int]) -> list[Datum]:
+    """Describe what a pass did: Launches, LaunchesHeld, Terminations, LeaseHeld. What it did not do is not told."""
+    return [one(name, count, COUNT, (("Fleet", fleet),)) for name, count in counts.items() if count]
+
+
+def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, healths: Healths) -> Iterator[Datum]:
+    controller, name = pool.key
+    view = situation.snapshot.controllers[controller]
+    dimensions = (("Fleet", situation.fleet.name), ("Controller", controller), ("Pool", name))
+    yield Datum(name="JobWaitSeconds", values=lesson.job_waits.get(name, ()) if lesson else (), unit=SECONDS, dimensions=dimensions)
+    yield from results_of(lesson, name, dimensions)
+    if not view.complete:
+        return
+    wants = [w for w in situation.demands[controller].wants if name in {p.name for p in w.pools}]
+    waits = tuple(want.item.waiting_seconds for want in wants)
+    ready = [agent for agent in pool.agents if agent.phase is Phase.READY]
+    total = sum(agent.node.executors for agent in ready if agent.node)
+    busy = sum(agent.busy_executors for agent in pool.agents)
+    free = total - sum(agent.busy_executors for agent in ready)
+    yield one("QueueStarved", starved_by_pool(situation.demands[controller]).get(name, 0), COUNT, dimensions)
+    yield one("ExecutorsTotal", total, COUNT, dimensions)
+    yield one("AgentsOnline", len(ready), COUNT, dimensions)
+    yield Datum(name="QueueWait", values=waits, unit=SECONDS, dimensions=dimensions)
+    if not pool.agents:
+        # Each metric costs money by the hour it is sent in; an empty pool has told all there is to tell.
+        return
+    yield one("ExecutorsBusy", busy, COUNT, dimensions)
+    yield one("ExecutorsFree", free, COUNT, dimensions)
+    for metric, phases in _AGENT_METRICS.items():
+        yield one(metric, sum(agent.phase in phases for agent in pool.agents), COUNT, dimensions)
+    since = situation.snapshot.learned[controller].seen_at
+    records = [agent.record for agent in pool.agents]
+    boots = tuple(r.registered_at - r.launched_at for r in records if since and r.registered_at and r.registered_at > since)
+    yield Datum(name="BootSeconds", values=boots, unit=SECONDS, dimensions=dimensions)
+    yield from _build_data(situation, pool, dimensions)
+    yield from streak_of(lesson, pool, dimensions)
+    yield from health_of_agents(pool, healths, dimensions)
+
+
+_AGENT_METRICS = {
+    "AgentsBooting": {Phase.REQUESTED, Phase.CONNECTING},
+    "AgentsRequested": {Phase.REQUESTED},
+    "AgentsDraining": {Phase.RETIRING, Phase.DRAINING},
+    "AgentsOffline": {Phase.SET_ASIDE, Phase.LOST},
+}
+
+
+def _build_data(situation: Situation, pool: PoolView, dimensions: Dimensions) -> Iterator[Datum]:
+    controller, name = pool.key
+    learned = situation.snapshot.learned[controller]
+    remaining: list[float] = []
+    percent: list[float] = []
+    overdue = 0
+    for build in _builds(pool.agents):
+        left = build_remaining_seconds(build, name, learned, situation.now, frozenset())
+        overdue += times_over(build, name, learned, situation.now)[0] > OVERDUE_FACTOR
+        if left == float("inf"):
+            continue
+        elapsed = elapsed_seconds(build, learned, situation.now)
+        remaining.append(left)
+        percent.append(100.0 * left / (left + elapsed) if left + elapsed > 0 else 0.0)
+    yield Datum(name="RemainingSeconds", values=tuple(remaining), unit=SECONDS, dimensions=dimensions)
+    yield Datum(name="RemainingPercent", values=tuple(percent), unit=PERCENT, dimensions=dimensions)
+    yield one("BuildsOverdue", overdue, COUNT, dimensions)
+
+
+_COUNTED = (
+    *("QueueStarved", "ExecutorsTotal", "ExecutorsBusy", "ExecutorsFree", "BuildsOverdue", "AgentsOnline", "NodeFailureStreak"),
+    *_AGENT_METRICS,
+)
+
+
+def _fleet_data(situation: Situation) -> Iterator[Datum]:
+    fleet, limits = situation.fleet, situation.fleet.limits
+    room = Room(situation)
+    dimensions = (("Fleet", fleet.name),)
+    records = situation.snapshot.living
+    usd_per_hour = sum(record.usd_per_hour for record in records)
+    yield one("UsdPerHour", usd_per_hour, NONE, dimensions)
+    yield one("UsdPerHourUsedPercent", 100.0 * room.usd_per_hour / limits.max_usd_per_hour, PERCENT, dimensions)
+    # A pool that a person has set to no agents at all uses nothing of its limit, unless some are left.
+    shares = [room.agents_in(pool.name) / max(pool.max_agents, 1) for pool in fleet.pools.values()]
+    yield one("AgentsLimitUsedPercent", 100.0 * max([*shares, room.agents / limits.max_agents]), PERCENT, dimensions)
+    yield one("ControllersUnread", sum(not view.complete for view in situation.views()), COUNT, dimensions)
+    overdue = sum(is_drain_overdue(situation, agent) for agent in situation.agents)
+    yield one("DrainsOverdue", overdue, COUNT, dimensions)
+    yield one("HoldsActive", len(situation.standing.holds), COUNT, dimensions)
+    yield one("OverridesActive", len(situation.standing.numbers), COUNT, dimensions)
+    quarantined = sum(agent.mark is not None and agent.mark.kind is MarkClass.QUARANTINE for agent in situation.agents)
+    yield one("AgentsInQuarantine", quarantined, COUNT, dimensions)
+    yield one("UsdMonth", situation.memory.month.usd, NONE, dimensions)
+    yield one("UsdMonthUsedPercent", 100.0 * situation.memory.month.usd / limits.max_usd_per_month, PERCENT, dimensions)
+    yield one("ControllersWithoutJobs", sum(not view.shows_jobs for view in situation.views()), COUNT, dimensions)
+    yield one("StateUnread", len(situation.snapshot.unread), COUNT, dimensions)
+    yield one("StepsFailing", sum(keeps_failing(failing) for failing in situation.memory.failing.values()), COUNT, dimensions)
+    yield one("AgentsStuck", len(situation.memory.stuck), COUNT, dimensions)
+    yield one("BreakersOpen", sum(is_tripped(breaker) for breaker in situation.memory.breakers.values()), COUNT, dimensions)
+    yield one("LaunchRateUsedPercent", 100.0 * room.launched / limits.max_launches_per_hour, PERCENT, dimensions)
+
+
+def _fleet_totals(fleet: Fleet, data: Iterable[Datum]) -> Iterator[Datum]:
+    grouped: dict[str, list[Datum]] = {}
+    for datum in data:
+        grouped.setdefault(datum.name, []).append(datum)
+    for name, parts in grouped.items():
+        values = tuple(value for part in parts for value in part.values)
+        if not values:
+            continue
+        if _WORST.fullmatch(name):
+            values = (worst_of(name, list(values)),)
+        elif all(len(part.values) == 1 for part in parts) and parts[0].unit == COUNT:
+            values = (sum(values),)
+        yield Datum(name=name, values=values, unit=parts[0].unit, dimensions=(("Fleet", fleet.name),))
+
+
+def _builds(agents: Iterable[Agent]) -> Iterator[Build]:
+    for agent in agents:
+        yield from agent.node.builds if agent.node else ()

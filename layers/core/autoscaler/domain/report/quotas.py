@@ -1,0 +1,69 @@
+"""The account's quotas of running vCPUs: which of them an instance type counts against, and whether the fleet fits below them."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from autoscaler.domain.facts.fleet import Fleet, Market, Pool
+
+# https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html
+_NAMES = {
+    Market.ON_DEMAND: re.compile(r"Running On-Demand (.+) instances"),
+    Market.SPOT: re.compile(r"All (.+) Spot Instance Requests"),
+}
+_FAMILY = re.compile(r"[A-Za-z]+\d*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """As Service Quotas names it."""
+
+    name: str
+    vcpus: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """What the pools under one quota may take, together, at their limits."""
+
+    quota: Quota
+    pools: tuple[str, ...]
+    vcpus: int
+
+    @property
+    def fits(self) -> bool:
+        """Tell whether EC2 would launch all of it."""
+        return self.vcpus <= self.quota.vcpus
+
+
+def needs(fleet: Fleet, quotas: Iterable[Quota], vcpus: Mapping[str, int]) -> Iterator[Need]:
+    """Every quota that agents of the fleet count against; a pool of several types may launch the largest only."""
+    for quota in quotas:
+        sizes = {pool.name: _largest(pool, quota, vcpus) for pool in fleet.pools.values()}
+        under = {name: size for name, size in sizes.items() if size}
+        if under:
+            yield Need(quota=quota, pools=tuple(under), vcpus=_most(fleet, under))
+
+
+def counts_against(quota: Quota, instance_type: str, market: Market) -> bool:
+    """Tell whether running such an instance uses up this quota."""
+    named = _NAMES[market].fullmatch(quota.name)
+    if named is None:
+        return False
+    families = {family.lower() for family in _FAMILY.findall(named[1])} - {"standard", "and"}
+    letters = re.match(r"[a-z]+", instance_type)
+    generation = re.match(r"[a-z]+\d+", instance_type)  # quotas of spot name some: "P4, P3 and P2"
+    return bool(families & {found[0] for found in (letters, generation) if found})
+
+
+def _largest(pool: Pool, quota: Quota, vcpus: Mapping[str, int]) -> int:
+    return max((vcpus.get(o.instance_type, 0) for o in pool.offerings if counts_against(quota, o.instance_type, o.market)), default=0)
+
+
+def _most(fleet: Fleet, sizes: Mapping[str, int]) -> int:
+    """At the limits of the pools and of the fleet, with the largest agents first."""
+    left, most = fleet.limits.max_agents, 0
+    for name in sorted(sizes, key=lambda name: -sizes[name]):
+        agents = min(left, fleet.pools[name].max_agents)
+        left, most = left - agents, most + agents * sizes[name]
+    return most

@@ -1,0 +1,118 @@
+"""Registration: who asks for an identity, and what is said to it. Identity comes from AWS alone, never from what a caller says."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from autoscaler.domain.facts.fleet import Fleet, NodeSpec, agent_spec
+from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState
+
+# An instance that is told to ask again does so after this long.
+ASK_AGAIN_SECONDS = 15
+# An agent asks when it boots and when its connection has ended: agent/ asks no more than this. A build with the role's credentials may.
+ASKS_AN_HOUR = 60
+ASKS_WITHIN_SECONDS = 3600.0
+ASK_LESS_SECONDS = 120
+_INSTANCE_ID = re.compile(r"i-[0-9a-f]{8,17}")
+
+
+class Status(IntEnum):
+    """What an instance is told; HTTP's own numbers."""
+
+    REGISTERED = 200
+    FORBIDDEN = 403  # it is not ours: it need not ask again
+    NO_SLOT = 409  # every slot of its pool is taken: it should ask again
+    GONE = 410  # it was ours: it should shut down
+    TOO_EARLY = 425  # AWS or our own state does not know it yet: it should ask again
+    TOO_MANY = 429  # it asked more often than an agent does: it should ask less
+    UNAVAILABLE = 503  # something does not answer now: it should ask again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Whom AWS authenticated: account, unique id of the role, and the session name, which anyone who may assume the role may choose."""
+
+    account: str
+    role_id: str
+    session: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """Whom we believe: our account, and of each agent role the instance profile that carries it."""
+
+    account: str
+    profile_of_role: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What EC2 shows of one instance. ``fleet``, ``pool``, ``controller``: of its tags; ``profile``: ARN of its instance profile."""
+
+    instance_id: str
+    state: InstanceState
+    fleet: str
+    pool: str
+    controller: str
+    profile: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """Why an instance gets no identity, now or ever."""
+
+    status: Status
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Granted:
+    """The node that an instance is."""
+
+    record: Record
+    spec: NodeSpec
+
+
+def authenticate(caller: Caller, trust: Trust) -> Refused | None:
+    """Refuse whoever cannot be one of our instances, before EC2 is asked about it."""
+    if caller.account != trust.account:
+        return Refused(status=Status.FORBIDDEN, reason="the caller is of another account")
+    if caller.role_id not in trust.profile_of_role:
+        return Refused(status=Status.FORBIDDEN, reason="the caller has none of the agent roles")
+    if not _INSTANCE_ID.fullmatch(caller.session):
+        return Refused(status=Status.FORBIDDEN, reason="the caller's session is not that of an instance")
+    return None
+
+
+def judge(caller: Caller, trust: Trust, identity: Identity | None, record: Record | None, fleet: Fleet) -> Refused | Granted:
+    """Say what an authenticated caller is, by what EC2 shows of the instance that it says to be, and by our own record."""
+    if identity is None:
+        # It is newer than what EC2 knows, or EC2 does not show it for the moment: it speaks with a role of ours, so it is there.
+        return Refused(status=Status.TOO_EARLY, reason="EC2 does not show this instance")
+    refused = _not_ours(trust.profile_of_role[caller.role_id], identity, fleet) or _over(identity, record, fleet)
+    if refused:
+        return refused
+    if record is None:
+        return Refused(status=Status.TOO_EARLY, reason="its launch is not written down yet")
+    return Granted(record=record, spec=agent_spec(fleet, fleet.pools[record.pool], record.instance_id))
+
+
+def _not_ours(profile: str, identity: Identity, fleet: Fleet) -> Refused | None:
+    if identity.fleet != fleet.name:
+        return Refused(status=Status.FORBIDDEN, reason=f"the instance is not of fleet {fleet.name}")
+    if identity.profile != profile:
+        return Refused(status=Status.FORBIDDEN, reason="the instance's profile is not that of the caller's role")
+    return None
+
+
+def _over(identity: Identity, record: Record | None, fleet: Fleet) -> Refused | None:
+    if identity.state not in {InstanceState.PENDING, InstanceState.RUNNING}:
+        return Refused(status=Status.GONE, reason=f"the instance is {identity.state}")
+    if record is not None and record.state in {RecordState.CONDEMNED, RecordState.GONE}:
+        return Refused(status=Status.GONE, reason="the agent was given up")
+    pool = fleet.pools.get(record.pool if record else identity.pool)
+    controller = record.controller if record else identity.controller
+    if pool is None or controller not in pool.controllers:
+        return Refused(status=Status.GONE, reason="its pool or its controller is not in the fleet file any more")
+    return None

@@ -1,0 +1,103 @@
+"""How the fleet stands, for a person to read: queue, agents and executors by pool, limits used, what is paused and why."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from autoscaler.domain.launch.budget import Room
+from autoscaler.domain.scale_in.month_limit import what_holds
+from autoscaler.domain.situation.agents import Phase
+from autoscaler.domain.situation.breakers import keeps_failing, told_failing
+from autoscaler.domain.situation.demand import starved_by_pool
+from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.situation.situation import Situation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolStatus:
+    """One pool on one controller. ``agents``: by phase; ``paused``: why nothing is launched there, "" where nothing keeps it."""
+
+    controller: str
+    pool: str
+    starved: int
+    longest_wait_seconds: float
+    agents: Mapping[str, int]
+    executors: int
+    busy: int
+    max_agents: int
+    usd_per_hour: float
+    paused: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """The whole fleet. ``problems``: of controllers that could not be read completely; ``failing``: steps in Jenkins that keep failing.
+
+    ``without_jobs``: controllers that show not a single job, as they do without Job/Read. ``unread``: what our own state has and
+    this version cannot read. ``stopped``: what the month's limit holds, or "".
+    """
+
+    pools: tuple[PoolStatus, ...]
+    problems: Mapping[str, str]
+    failing: tuple[str, ...]
+    without_jobs: tuple[str, ...]
+    unread: tuple[str, ...]
+    unservable: int
+    unclear: int
+    agents: int
+    max_agents: int
+    launches_in_the_hour: int
+    max_launches_per_hour: int
+    usd_per_hour: float
+    reserved_usd_per_hour: float
+    max_usd_per_hour: float
+    usd_in_the_month: float
+    max_usd_per_month: float
+    stopped: str
+
+
+def status_of(situation: Situation) -> Status:
+    """Read it off a situation."""
+    room, limits = Room(situation), situation.fleet.limits
+    return Status(
+        pools=tuple(_pools(situation)),
+        problems={view.name: view.problem or "" for view in situation.views() if not view.complete},
+        failing=tuple(told_failing(key, one, situation.now) for key, one in sorted(situation.memory.failing.items()) if keeps_failing(one)),
+        without_jobs=tuple(view.name for view in situation.views() if not view.shows_jobs),
+        unread=situation.snapshot.unread,
+        unclear=sum(len(demand.unclear) for demand in situation.demands.values()),
+        unservable=sum(len(demand.unmet) for demand in situation.demands.values()),
+        agents=room.agents,
+        max_agents=limits.max_agents,
+        launches_in_the_hour=room.launched,
+        max_launches_per_hour=limits.max_launches_per_hour,
+        usd_per_hour=round(sum(record.usd_per_hour for record in situation.snapshot.living), 4),
+        reserved_usd_per_hour=round(room.usd_per_hour, 4),
+        max_usd_per_hour=limits.max_usd_per_hour,
+        usd_in_the_month=round(situation.memory.month.usd, 2),
+        max_usd_per_month=limits.max_usd_per_month,
+        stopped=what_holds(situation) if situation.stopped else "",
+    )
+
+
+def _pools(situation: Situation) -> Iterator[PoolStatus]:
+    for controller in situation.snapshot.controllers:
+        starved = starved_by_pool(situation.demands[controller])
+        for name, pool in situation.pools_of(controller).items():
+            wants = [want for want in situation.demands[controller].wants if name in {one.name for one in want.pools}]
+            yield PoolStatus(
+                controller=controller,
+                pool=name,
+                starved=starved.get(name, 0),
+                longest_wait_seconds=max((want.item.waiting_seconds for want in wants), default=0.0),
+                agents=dict(Counter(str(agent.phase) for agent in pool.agents)),
+                executors=sum(agent.node.executors for agent in pool.agents if agent.phase is Phase.READY and agent.node),
+                busy=sum(agent.busy_executors for agent in pool.agents),
+                max_agents=pool.pool.max_agents,
+                usd_per_hour=round(sum(agent.record.usd_per_hour for agent in pool.agents if not agent.instance_ended), 4),
+                paused=_why_paused(pool),
+            )
+
+
+def _why_paused(pool: PoolView) -> str:
+    return f"{pool.paused}: {pool.paused_detail}" if pool.paused else ""

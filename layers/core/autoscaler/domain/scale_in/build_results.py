@@ -1,0 +1,67 @@
+"""How builds ended, found from what ran in the last look and is gone now: results by pool, and failures in a row by node."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from autoscaler.domain.facts.memory import Learned, Sighting, Streak
+from autoscaler.domain.facts.snapshot import BuildResult, ControllerView
+
+# How builds ended is asked for no longer than this a look: a slow controller must not keep it from saving what it saw, or the next look
+# would ask for the same again.
+RESULTS_SECONDS = 10.0
+# One request each; what ends beyond that in one look stays unknown.
+_ASKED_AT_ONCE = 50
+_JOBS_NAMED = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Results of builds that ended since the last look."""
+
+    succeeded: int = 0
+    failed: int = 0
+
+
+def gone_since(before: Learned, view: ControllerView) -> list[Sighting]:
+    """The builds that ran in the last look and do not any more, as many as are asked about; none of a view that is incomplete."""
+    if not view.complete:
+        return []
+    running = {build.key for node in view.nodes for build in node.builds}
+    gone = [sighting for key, sighting in before.running.items() if key not in running and sighting.run and sighting.node]
+    return gone[:_ASKED_AT_ONCE]
+
+
+def tally(gone: Iterable[Sighting], results: Mapping[str, BuildResult]) -> dict[str, Tally]:
+    """Count results by pool. ``results``: by run; without those that are not known."""
+    counts: dict[str, Tally] = {}
+    for sighting in gone:
+        if result := results.get(sighting.run):
+            known = counts.get(sighting.pool, Tally())
+            counts[sighting.pool] = Tally(
+                succeeded=known.succeeded + (result is BuildResult.SUCCEEDED), failed=known.failed + (result is BuildResult.FAILED)
+            )
+    return counts
+
+
+def note_streaks(
+    before: Learned, gone: Iterable[Sighting], results: Mapping[str, BuildResult], view: ControllerView, now: float
+) -> tuple[dict[str, Streak], dict[str, float]]:
+    """Carry on the streaks of the nodes that are there, and when a build last succeeded, by pool."""
+    there = {node.name for node in view.nodes}
+    streaks = {node: streak for node, streak in before.streaks.items() if node in there}
+    succeeded_at = dict(before.succeeded_at)
+    for sighting in sorted(gone, key=lambda sighting: sighting.since_at):
+        result = results.get(sighting.run)
+        if result is BuildResult.SUCCEEDED:
+            streaks.pop(sighting.node, None)
+            succeeded_at[sighting.pool] = now
+        elif result is BuildResult.FAILED and sighting.node in there:
+            streaks[sighting.node] = _longer(streaks.get(sighting.node), sighting.job, now)
+    return streaks, succeeded_at
+
+
+def _longer(streak: Streak | None, job: str, now: float) -> Streak:
+    if streak is None:
+        return Streak(failures=1, since_at=now, jobs=(job,))
+    jobs = streak.jobs if job in streak.jobs else (*streak.jobs, job)[-_JOBS_NAMED:]
+    return Streak(failures=streak.failures + 1, since_at=streak.since_at, jobs=jobs)

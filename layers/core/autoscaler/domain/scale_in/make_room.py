@@ -1,0 +1,76 @@
+"""Give way: where a limit keeps jobs waiting, agents leave that count against it, stand idle, and are kept for what may come back.
+
+Demand that is there comes before demand that was. What a walk over the queues would launch without those agents, and does not with
+them, is what they stand in the way of; as few of them leave as that takes.
+"""
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterator
+
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.plan import Cordon, Held
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.launch.budget import Room
+from autoscaler.domain.launch.placement import controllers_in_turn, walk_the_queue
+from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.steps import cordon
+
+_SHARED_BY_POOLS = {Reason.FLEET_MAX_AGENTS, Reason.USD_PER_HOUR, Reason.USD_PER_MONTH}
+
+
+def give_way(situation: Situation, idle: list[Agent], cordoned: Collection[Cordon]) -> Iterator[Cordon]:
+    """Cordon those of these agents that jobs need the room of, idle longest first. ``cordoned``: what this pass takes already."""
+    if not idle or not _may_be_refused(situation):
+        return
+    leaving = _leaving(situation, cordoned)
+    with_them, refused = _launches(situation, leaving)
+    in_the_way = _in_the_way(situation, idle, leaving, refused)
+
+    def launches_without(first: int) -> int:
+        return _launches(situation, leaving | {agent.record.instance_id for agent in in_the_way[:first]})[0]
+
+    most = launches_without(len(in_the_way)) if in_the_way else with_them
+    if most <= with_them:
+        return
+    fewest = bisect_left(range(len(in_the_way)), most, key=launches_without)
+    for agent in in_the_way[:fewest]:
+        detail = f"it is idle, and takes the room of an agent that jobs wait for: {refused[0].detail}"
+        yield cordon(situation, agent, MarkClass.RETIRE, Reason.GIVES_WAY, detail)
+
+
+def _may_be_refused(situation: Situation) -> bool:
+    """Tell whether the limits might not allow each job that waits an agent of its own: no walk is needed to see that they do."""
+    wants = [want for demand in situation.demands.values() for want in demand.wants if want.mature]
+    room, pools = Room(situation), {pool.name: pool for want in wants for pool in want.pools}
+    return not all(room.has_room_for(len(wants), pool) for pool in pools.values())
+
+
+def _launches(situation: Situation, leaving: frozenset[str]) -> tuple[int, list[Held]]:
+    """Count the agents that the queues would have launched now, had these left; and what was refused them for want of room."""
+    room, count, refused = Room(situation, leaving), 0, list[Held]()
+    for controller in controllers_in_turn(situation):
+        view = situation.snapshot.controllers[controller]
+        if not view.complete or view.quieting_down:
+            continue
+        walk = walk_the_queue(situation, controller, room)
+        count += sum(step.count for step in walk.steps())
+        refused += [held for held in walk.held.values() if held.reason in {*_SHARED_BY_POOLS, Reason.MAX_AGENTS}]
+    return count, refused
+
+
+def _in_the_way(situation: Situation, idle: list[Agent], leaving: Collection[str], refused: list[Held]) -> list[Agent]:
+    """Those that count against what was refused: idle longest first, but before all others those of a pool that is full itself."""
+    full = {held.pool for held in refused if held.reason is Reason.MAX_AGENTS}
+    shared = any(held.reason in _SHARED_BY_POOLS for held in refused)
+    counting = [a for a in idle if a.record.instance_id not in leaving and (shared or a.pool.name in full)]
+    since = situation.memory.idle_since
+    return sorted(counting, key=lambda agent: (agent.pool.name not in full, since.get(agent.record.instance_id, situation.now)))
+
+
+def _leaving(situation: Situation, cordoned: Collection[Cordon]) -> frozenset[str]:
+    """Agents that take no builds any more and have none: their room is as good as free, but for those that something holds."""
+    nodes, memory = {(step.controller, step.node) for step in cordoned}, situation.memory
+    out_of_use = [a for a in situation.agents if a.idle and (a.mark or (a.record.controller, a.record.node) in nodes)]
+    held = {*memory.kept, *memory.stuck}
+    return frozenset(a.record.instance_id for a in out_of_use if a.record.instance_id not in held and not situation.protected(a))

@@ -1,0 +1,46 @@
+"""At the month's limit nothing new starts: agents are cordoned, builds that run end, and the cordons are lifted with the limit."""
+
+from collections.abc import Collection, Iterator
+
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.plan import Cordon, Terminate
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.steps import cordon
+
+_MAY_TAKE_BUILDS = (Phase.READY, Phase.CONNECTING)
+
+
+def stop_for_month_limit(situation: Situation, controller: str, cordoned: Collection[Cordon]) -> Iterator[Cordon | Terminate]:
+    """Cordon every agent of a controller, but for those a build may be bound to; a machine that has no node yet goes at once.
+
+    Holds, `min_agents` and what a person wants kept do not count: the limit is a ceiling. ``cordoned``: by this pass already.
+    """
+    leaving = {step.node for step in cordoned if step.controller == controller}
+    for agent in situation.agents:
+        if agent.record.controller != controller or agent.record.node in leaving or agent.instance_ended:
+            continue
+        if agent.phase is Phase.REQUESTED:
+            yield _terminate(situation, agent)
+        elif agent.phase in _MAY_TAKE_BUILDS and not situation.protected(agent):
+            yield cordon(situation, agent, MarkClass.MONTH_LIMIT, Reason.USD_PER_MONTH, what_holds(situation))
+
+
+def what_holds(situation: Situation) -> str:
+    """Say what is spent, and what follows."""
+    usd, limit = situation.memory.month.usd, situation.fleet.limits.max_usd_per_month
+    return f"${usd:,.2f} of ${limit:,.2f} are spent this month: nothing new starts until it ends or max_usd_per_month is raised"
+
+
+def _terminate(situation: Situation, agent: Agent) -> Terminate:
+    record = agent.record
+    return Terminate(
+        controller=record.controller,
+        pool=record.pool,
+        instance_id=record.instance_id,
+        node=None,
+        mark=None,
+        reason=Reason.USD_PER_MONTH,
+        detail=what_holds(situation),
+    )

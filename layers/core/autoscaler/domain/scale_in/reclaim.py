@@ -1,0 +1,159 @@
+"""Giving up: when an agent, its node or its record may go. Two looks before anything that cannot be undone."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.memory import Look
+from autoscaler.domain.facts.node_labels import may_start_on
+from autoscaler.domain.facts.plan import Cordon, DeleteNode, Forget, FreeSlot, Held, Terminate, Uncordon
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.repair.bring_back import comes_back
+from autoscaler.domain.repair.static_nodes import is_slot_left, leave_slot
+from autoscaler.domain.repair.two_looks import is_settled, is_unlabelled_twice
+from autoscaler.domain.scale_in.replace import is_kept
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.breakers import cannot_come_back, keeps_failing
+from autoscaler.domain.situation.demand import starved_by_pool
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.steps import cordon, delete_node, hold_back, terminate, uncordon
+
+# EC2 does not let us terminate it (protected): a person must act, and finds out by the alarm. Asking each minute changes nothing.
+STUCK_TRY_AGAIN_SECONDS = 3600.0
+_MARKED = (Phase.RETIRING, Phase.DRAINING)
+
+
+def drained(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminate | Cordon | Uncordon | Held]:
+    """Give up agents that carry our mark, are idle and were idle in an earlier look, and that nothing is bound to."""
+    starved = {view.name: starved_by_pool(situation.demands[view.name]) for view in situation.views()}
+    for agent in situation.agents:
+        if agent.phase not in _MARKED or agent.node is None or _stays(situation, agent):
+            continue
+        if is_kept(situation, agent):
+            yield hold_back(agent, Reason.KEPT, f"{agent.node.name} is kept for a person to look at: resume it, or terminate its instance")
+        elif _may_come_back(situation, agent) and not situation.stopped and starved.get(agent.record.controller, {}).get(agent.pool.name):
+            yield hold_back(agent, Reason.DEMAND_IS_BACK, f"{agent.node.name} is kept: items wait for its pool")
+        elif agent.by_labels:
+            yield _seal(situation, agent, seen)
+        elif not agent.idle:
+            yield _still_busy(situation, agent)
+        elif is_settled(
+            seen[agent.record.instance_id],
+            agent.pool.drain_settle_seconds,
+            situation.now,
+            situation.snapshot.invocation,
+        ):
+            detail = f"{agent.node.name} is cordoned and was seen idle twice"
+            yield terminate(agent, Reason.DRAINED, detail)
+        else:
+            yield hold_back(agent, Reason.SECOND_LOOK, f"{agent.node.name} is idle, waits for a second look")
+
+
+def _stays(situation: Situation, agent: Agent) -> bool:
+    bound = situation.protected(agent) or comes_back(situation, agent)
+    return agent.instance_ended or bound or bool(situation.no_giving_up(agent.record.controller))
+
+
+def _may_come_back(situation: Situation, agent: Agent) -> bool:
+    """Tell whether demand counts on it: what cannot be brought back goes, so that another one may come in its place."""
+    return agent.phase is Phase.RETIRING and not keeps_failing(cannot_come_back(situation.memory, agent))
+
+
+def is_drain_overdue(situation: Situation, agent: Agent) -> bool:
+    """Tell whether an agent has been draining for longer than its pool's operator finds right. It goes on; a person is told."""
+    since, limit = situation.memory.draining_since.get(agent.record.instance_id), agent.pool.drain_timeout_seconds
+    return since is not None and limit is not None and situation.now - since > limit
+
+
+def unfinished(
+    situation: Situation, seen: Mapping[str, Look]
+) -> Iterator[Terminate | DeleteNode | FreeSlot | Cordon | Uncordon | Forget | Held]:
+    """Go on with what was condemned: terminate again what still runs, give its node back, close its record."""
+    for agent in situation.agents:
+        if agent.phase is not Phase.CONDEMNED and not agent.instance_ended:
+            continue
+        record = agent.record
+        node_gone = _is_node_gone(situation, agent)
+        # What waits for the node of a machine that has ended waits in vain; only a machine that may still run is kept for it.
+        bound = situation.protected(agent) and not agent.instance_ended
+        if not node_gone and (situation.no_giving_up(record.controller) or bound):
+            continue
+        if agent.machine_gone and agent.phase is Phase.CONDEMNED and agent.node is not None and not node_gone:
+            if record.controller in situation.fleet.slot_controllers:
+                yield from leave_slot(situation, agent, record.changed_at)
+            else:
+                yield delete_node(agent, agent.node.name, Reason.CONDEMNED)
+        elif agent.instance_ended and node_gone:
+            yield Forget(
+                controller=record.controller,
+                pool=record.pool,
+                instance_id=record.instance_id,
+                reason=Reason.INSTANCE_GONE,
+                detail=f"{record.instance_id} and its node are gone",
+            )
+        elif agent.phase is Phase.CONDEMNED and agent.instance is not None and not agent.instance_ended:
+            yield from _go_on(situation, agent, seen)
+
+
+def _seal(situation: Situation, agent: Agent, seen: Mapping[str, Look]) -> Cordon | Uncordon | Held:
+    """Mark an agent offline whose labels were taken, once it was idle in two looks and nothing that waits may start on it."""
+    node, look = agent.node, seen.get(agent.record.instance_id)
+    if node is None or agent.mark is None:
+        raise ValueError(f"{agent.record.instance_id} has no labels that were taken")
+    waits = (item.job for item in situation.snapshot.controllers[agent.record.controller].items if may_start_on(item, node))
+    if not agent.idle:
+        return _still_busy(situation, agent)
+    if job := next(waits, None):
+        return uncordon(agent, Reason.LABELS_TO_GIVE_BACK, f"{job} may start on {node.name} even without its labels")
+    if look and is_unlabelled_twice(look, agent.pool.drain_settle_seconds, situation.now):
+        detail = f"the labels of {node.name} were taken, and it was idle in two looks since"
+        return replace(cordon(situation, agent, agent.mark.kind, Reason.LABELS_TAKEN, detail), mark=agent.mark)
+    return hold_back(agent, Reason.SECOND_LOOK, f"the labels of {node.name} were taken, it waits for a second look")
+
+
+def _is_node_gone(situation: Situation, agent: Agent) -> bool:
+    """Tell whether nothing of an agent is left in Jenkins: its node is not there, or its slot is as it was before."""
+    record, view = agent.record, situation.snapshot.controllers.get(agent.record.controller)
+    if record.node is None:
+        return True
+    if view is None or not view.complete or record.node in view.unread:
+        return False
+    return agent.node is None or (record.controller in situation.fleet.slot_controllers and is_slot_left(agent))
+
+
+def _go_on(situation: Situation, agent: Agent, seen: Mapping[str, Look]) -> Iterator[Terminate | Cordon | Uncordon | Held]:
+    """Go on with an agent that was given up and still runs. Whoever brought it online may have given it builds: it drains again."""
+    look = seen.get(agent.record.instance_id)
+    if agent.node is None:
+        yield _terminate_again(situation, agent)
+    elif agent.by_labels:
+        yield _seal(situation, agent, seen)
+    elif not agent.node.offline:
+        yield cordon(situation, agent, MarkClass.RETIRE, Reason.CONDEMNED, "it was given up, and somebody brought its node online")
+    elif agent.mark is None and agent.node.temporarily_offline:
+        yield hold_back(
+            agent, Reason.MARKED_BY_A_PERSON, f"{agent.node.name} was given up, and somebody marked it offline: {agent.node.reason}"
+        )
+    elif not agent.idle:
+        yield _still_busy(situation, agent)
+    elif look and is_settled(look, agent.pool.drain_settle_seconds, situation.now, situation.snapshot.invocation):
+        yield _terminate_again(situation, agent)
+    else:
+        yield hold_back(agent, Reason.SECOND_LOOK, f"{agent.node.name} is idle, waits for a second look")
+
+
+def _terminate_again(situation: Situation, agent: Agent) -> Terminate | Held:
+    """Go on terminating; what EC2 refuses, for a person to see, is asked for once an hour."""
+    record, stuck = agent.record, situation.memory.stuck.get(agent.record.instance_id)
+    if stuck is not None and situation.now - stuck.tried_at < STUCK_TRY_AGAIN_SECONDS:
+        minutes = (situation.now - stuck.since_at) / 60
+        return hold_back(agent, Reason.STUCK, f"EC2 has not let us terminate {record.instance_id} for {minutes:.0f} min: is it protected?")
+    return terminate(agent, Reason.CONDEMNED, f"{record.instance_id} was given up and still runs")
+
+
+def _still_busy(situation: Situation, agent: Agent) -> Held:
+    jobs = ", ".join(sorted(build.job or "a build" for build in agent.node.builds)) if agent.node else ""
+    if is_drain_overdue(situation, agent):
+        minutes = (situation.now - situation.memory.draining_since[agent.record.instance_id]) / 60
+        return hold_back(agent, Reason.DRAIN_OVERDUE, f"{agent.record.node} has been draining for {minutes:.0f} min, busy with {jobs}")
+    return hold_back(agent, Reason.STILL_BUSY, f"{agent.record.node}: {agent.busy_executors} builds are not done")

@@ -1,0 +1,181 @@
+"""Replacing agents that are not what they should be: outdated, too old, or suspect. At most a share of a pool goes in an hour.
+
+Outdated agents were launched from another version of their launch template than would be launched now, or are too old. They go first
+where agents are surplus, and a share of them an hour where none is: cordoned for good, drained, replaced by demand. Of a version that
+never booted one agent is tried first, before more than one of the old ones is taken for it.
+
+An agent on which builds fail, or never end, is quarantined: it takes no more of them; the builds on it go on. Blamed is the machine
+only where it is likelier than the code: other agents of its pool succeed meanwhile, or a build runs many times longer than its job
+ever does. What is cordoned is replaced by demand, and given up when idle, unless its operator wants it kept.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+
+from autoscaler.domain.facts.fleet import Quarantine
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.memory import Learned, Memory
+from autoscaler.domain.facts.metering import HOUR_SECONDS
+from autoscaler.domain.facts.plan import Cordon, Held, Step
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import Build
+from autoscaler.domain.forecast.durations import job_key
+from autoscaler.domain.launch.canary import is_canary, why_outdated
+from autoscaler.domain.scale_in.surplus import least_missed
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.steps import cordon
+from autoscaler.domain.situation.supply import elapsed_seconds
+
+# Agents taken because a machine, a template or an age is not what it should be, at most this share of a pool an hour.
+TAKEN_SHARE = 0.2
+TAKEN_AT_LEAST = 1
+# Failures in a row that make a machine suspect, where others of its pool succeed: of builds that fail one time in four by
+# themselves, one in a thousand such rows.
+QUARANTINE_FAILURES = 5
+# A build that has run for so many times the longest its job took is overdue, and for so many it is not slow, it hangs; of jobs seen so
+# often, and not within the hour.
+OVERDUE_FACTOR = 3.0
+OVERDUE_SAMPLES = 5
+FAR_OVERDUE_FACTOR = 10.0
+FAR_OVERDUE_AT_LEAST_SECONDS = 3600.0
+_PACED = (MarkClass.OUTDATED, MarkClass.QUARANTINE)
+PACE = f"at most {TAKEN_SHARE:.0%} of a pool, or one agent, are taken in an hour"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taking:
+    """Why agents are taken: the class of their mark, what is wrong with one (None: nothing), and how many may go now."""
+
+    kind: MarkClass
+    adjective: str
+    reason: Reason  # of what is held back
+    wrong_with: Callable[[Agent], tuple[Reason, str] | None]
+    allowed: Callable[[str, list[Agent]], int]  # of a pool, with all its agents
+    pace: Callable[[str], str]
+
+    def of(self, situation: Situation, controller: str, cordoned: Collection[Cordon]) -> Iterator[Cordon | Held]:
+        """Cordon agents of one controller, as many as are allowed. ``cordoned``: what this pass takes already."""
+        leaving = {step.node for step in cordoned if step.controller == controller}
+        for name, pool in situation.pools_of(controller).items():
+            staying = [agent for agent in pool.agents if agent.phase is Phase.READY and agent.record.node not in leaving]
+            wrong = {a.record.instance_id: why for a in staying if (why := self.wrong_with(a)) and not situation.protected(a)}
+            if not wrong:
+                continue
+            if pool.on_hold:
+                detail = f"{len(wrong)} {self.adjective} agents; {pool.paused_detail}"
+                yield Held(pool=name, controller=controller, reason=Reason.HELD, detail=detail)
+                continue
+            now = sum(step.pool == name and step.mark.kind is self.kind for step in cordoned)  # on other controllers
+            mine = [agent for agent in situation.agents if agent.pool.name == name]
+            allowed = max(0, self.allowed(name, mine) - now)
+            chosen = least_missed(situation, [agent for agent in staying if agent.record.instance_id in wrong])
+            for agent in chosen[:allowed]:
+                yield cordon(situation, agent, self.kind, *wrong[agent.record.instance_id])
+            if len(chosen) > allowed:
+                detail = f"{len(chosen) - allowed} more agents are {self.adjective}; {self.pace(name)}"
+                yield Held(pool=name, controller=controller, reason=self.reason, detail=detail)
+
+
+def left_this_hour(situation: Situation, kind: MarkClass, pool: str, agents: int) -> int:
+    """How many agents of a pool of so many may still be taken within the hour."""
+    taken = situation.memory.taken.get(_key(kind, pool), ())
+    return max(0, max(TAKEN_AT_LEAST, int(TAKEN_SHARE * agents)) - sum(situation.now - at < HOUR_SECONDS for at in taken))
+
+
+def note_taken(memory: Memory, decided: list[Step | Held], now: float) -> Memory:
+    """Remember when agents were taken, as long as they count in the hour's share."""
+    taken = {key: tuple(at for at in instants if now - at < HOUR_SECONDS) for key, instants in memory.taken.items()}
+    for step in decided:
+        if isinstance(step, Cordon) and step.mark.kind in _PACED and step.reason is not Reason.LABELS_TAKEN:
+            key = _key(step.mark.kind, step.pool)
+            taken[key] = (*taken.get(key, ()), now)
+    return replace(memory, taken={key: instants for key, instants in taken.items() if instants})
+
+
+def _key(kind: MarkClass, pool: str) -> str:
+    return f"{kind}/{pool}"
+
+
+_SUSPECTED = {Reason.FAILURE_STREAK, Reason.FAR_OVERDUE}
+
+
+def quarantine(situation: Situation, controller: str, cordoned: Collection[Cordon]) -> Iterator[Cordon | Held]:
+    """Cordon suspect agents of one controller, as many as the hour's share still allows. ``cordoned``: what this pass takes already."""
+    taking = Taking(
+        kind=MarkClass.QUARANTINE,
+        adjective="suspect",
+        reason=Reason.FAILURE_STREAK,
+        wrong_with=lambda agent: why_suspect(situation, agent),
+        allowed=lambda pool, mine: left_this_hour(situation, MarkClass.QUARANTINE, pool, len(mine)),
+        pace=lambda _pool: PACE,
+    )
+    yield from taking.of(situation, controller, cordoned)
+
+
+def why_suspect(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
+    """Say why an agent is not to be trusted with builds; None where it is, or its operator wants no quarantine."""
+    if agent.pool.quarantine is Quarantine.OFF or agent.node is None:
+        return None
+    learned = situation.snapshot.learned[agent.record.controller]
+    streak = learned.streaks.get(agent.node.name)
+    # A build that succeeded on this node would have ended its streak: a later success in the pool is another agent's.
+    if streak and streak.failures >= QUARANTINE_FAILURES and learned.succeeded_at.get(agent.pool.name, 0.0) > streak.since_at:
+        minutes, jobs = (situation.now - streak.since_at) / 60, len(streak.jobs)
+        of_jobs = f"of {jobs} jobs " if jobs > 1 else f"of {streak.jobs[0]} "
+        detail = f"{streak.failures} builds {of_jobs}failed in a row on it within {minutes:.0f} min, while others of its pool succeeded"
+        return Reason.FAILURE_STREAK, detail
+    for build in agent.node.builds:
+        times, longest = times_over(build, agent.pool.name, learned, situation.now)
+        if times > FAR_OVERDUE_FACTOR and times * longest > FAR_OVERDUE_AT_LEAST_SECONDS:
+            hours = times * longest / 3600
+            return Reason.FAR_OVERDUE, f"{build.job} has run on it for {hours:.1f} h; the longest of its last builds took {longest:.0f} s"
+    return None
+
+
+def note_kept(memory: Memory, situation: Situation, decided: list[Step | Held]) -> Memory:
+    """Remember which agents were taken as suspect where their operator wants to look at them, as long as they are cordoned for it."""
+    wanted = {agent.record.node: agent.record.instance_id for agent in situation.agents if agent.pool.quarantine is Quarantine.KEEP}
+    marked = {a.record.instance_id for a in situation.agents if a.mark and a.mark.kind is MarkClass.QUARANTINE}
+    fresh = {wanted[step.node] for step in decided if isinstance(step, Cordon) and step.reason in _SUSPECTED and step.node in wanted}
+    return replace(memory, kept=frozenset((memory.kept & marked) | fresh))
+
+
+def is_kept(situation: Situation, agent: Agent) -> bool:
+    """Tell whether an agent in quarantine waits for a person to look at it."""
+    return agent.record.instance_id in situation.memory.kept and agent.mark is not None and agent.mark.kind is MarkClass.QUARANTINE
+
+
+def times_over(build: Build, pool: str, learned: Learned, now: float) -> tuple[float, float]:
+    """How many times the longest of its job's last builds in the pool it has run for, and how long that took; 0 of a job seen seldom."""
+    samples = learned.samples.get(job_key(build.job, pool), ())
+    if len(samples) < OVERDUE_SAMPLES:
+        return 0.0, 0.0
+    longest = max(*samples, 1.0)
+    return elapsed_seconds(build, learned, now) / longest, longest
+
+
+def outdated(situation: Situation, controller: str, cordoned: Collection[Cordon]) -> Iterator[Cordon | Held]:
+    """Cordon outdated agents of one controller, as many as the hour's share still allows. ``cordoned``: what this pass takes already."""
+    taking = Taking(
+        kind=MarkClass.OUTDATED,
+        adjective="outdated",
+        reason=Reason.OUTDATED,
+        wrong_with=lambda agent: why_outdated(situation, agent),
+        allowed=lambda pool, mine: _allowed(situation, pool, mine),
+        pace=lambda pool: "the new version has not been seen to boot yet" if is_canary(situation, pool) else PACE,
+    )
+    yield from taking.of(situation, controller, cordoned)
+
+
+def _allowed(situation: Situation, pool: str, mine: list[Agent]) -> int:
+    if is_canary(situation, pool):
+        # One makes room for the first agent of the new version; the others stay until that one has connected.
+        under_way = any(_makes_room(agent) or agent.record.instance_id not in situation.memory.connected for agent in mine)
+        breaker = situation.memory.breakers.get(pool)
+        return 0 if under_way or (breaker and breaker.failures) else 1
+    return left_this_hour(situation, MarkClass.OUTDATED, pool, len(mine))
+
+
+def _makes_room(agent: Agent) -> bool:
+    return agent.mark is not None and agent.mark.kind is MarkClass.OUTDATED

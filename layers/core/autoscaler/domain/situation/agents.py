@@ -1,0 +1,228 @@
+"""Agents: each record joined with its instance and its node, and what state of life that makes.
+
+That EC2 does not show an instance proves nothing for hours: lists lag, come back empty, or are of another account. EC2 tells of an
+instance for an hour after its end. So one that it does not know any more is taken for gone only two hours after it was last seen,
+when EC2 has twice been asked for it alone, ten minutes apart, and when its node is neither connected nor, within a day, busy. Where
+EC2 and Jenkins disagree about many agents at once, something is wrong with what we see.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from math import ceil
+
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet, Pool
+from autoscaler.domain.facts.marks import Mark, MarkClass, read_mark
+from autoscaler.domain.facts.memory import Missing
+from autoscaler.domain.facts.snapshot import ControllerView, InstanceState, Node, OfflineCause, Record, RecordState, Snapshot
+
+# EC2 tells of an instance for an hour after its end, so that what nobody saw for twice as long is no lag and no outage of a list; and it
+# is asked for alone, twice, so far apart that two answers are not one mistake. Each question is a call of its own.
+FORGOTTEN_AFTER_SECONDS = 7200.0
+FORGOTTEN_ASK_AGAIN_SECONDS = 600.0
+FORGOTTEN_ASKED_A_LOOK = 10
+# A pipeline stays on the executor of a machine that died, and Jenkins ends it only when its node is deleted: after a day on which EC2
+# did not know the machine and nobody connected, nobody will.
+FORGOTTEN_BUSY_AFTER_SECONDS = 86_400.0
+# A sweep over a larger share of a pool is more likely our own mistake than the world's.
+SWEEP_SHARE = 0.3
+SWEEP_AT_LEAST = 2
+# Of a mark that stands in no record any more.
+_NO_PASS = "labels"
+
+
+class Phase(StrEnum):
+    """Where an agent is in its life."""
+
+    REQUESTED = "requested"  # asked for, not registered yet
+    OVERDUE = "overdue"  # not registered by its boot deadline
+    CONNECTING = "connecting"  # has a node, and time left to connect for the first time
+    READY = "ready"  # takes builds
+    RETIRING = "retiring"  # out of use by our retire mark: comes back when needed
+    DRAINING = "draining"  # out of use by another mark of ours: never comes back
+    SET_ASIDE = "set-aside"  # offline by a person or a monitor: hands off
+    LOST = "lost"  # its connection is lost
+    NODELESS = "nodeless"  # it was registered, and its node is not there
+    CONDEMNED = "condemned"
+    UNSEEN = "unseen"  # its controller could not be read completely
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """One agent of ours. ``instance`` is None where EC2 was not asked or did not say; `NOT_FOUND` only where EC2 has forgotten it."""
+
+    record: Record
+    pool: Pool
+    node: Node | None
+    instance: InstanceState | None
+    phase: Phase
+    mark: Mark | None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Controller and pool: whose demand it serves."""
+        return self.record.controller, self.record.pool
+
+    @property
+    def busy_executors(self) -> int:
+        """Executors at work."""
+        return len(self.node.builds) if self.node else 0
+
+    @property
+    def idle(self) -> bool:
+        """Jenkins says so, and no executor contradicts it."""
+        return self.node is not None and self.node.idle and not self.node.builds
+
+    @property
+    def by_labels(self) -> bool:
+        """Our mark on it is that its labels were taken; it may still be online."""
+        return self.mark is not None and self.node is not None and not self.node.temporarily_offline
+
+    @property
+    def instance_ended(self) -> bool:
+        """EC2 said that it is shutting down or gone: it is no supply any more."""
+        return self.machine_gone or (self.instance is not None and self.instance.ended)
+
+    @property
+    def machine_gone(self) -> bool:
+        """Nothing can run on it any more: EC2 said that it has terminated, or has long forgotten it."""
+        return self.instance in _GONE
+
+
+_GONE = (InstanceState.TERMINATED, InstanceState.NOT_FOUND)
+
+
+def join_agents(
+    snapshot: Snapshot, fleet: Fleet, forgotten: Collection[str] = (), forgotten_for_a_day: Collection[str] = ()
+) -> tuple[Agent, ...]:
+    """Join every record that is not closed with what Jenkins and EC2 show of it; unknown pools are left out.
+
+    ``forgotten``: instances that EC2 knew once and does not know any more; those ``forgotten_for_a_day`` though a build seems to run there.
+    """
+    nodes = {(view.name, node.name): node for view in snapshot.controllers.values() for node in view.nodes}
+    return tuple(_join(snapshot, fleet, nodes, forgotten, forgotten_for_a_day))
+
+
+def _join(
+    snapshot: Snapshot,
+    fleet: Fleet,
+    nodes: dict[tuple[str, str], Node],
+    forgotten: Collection[str],
+    forgotten_for_a_day: Collection[str],
+) -> Iterator[Agent]:
+    for record in snapshot.records:
+        pool = fleet.pools.get(record.pool)
+        if pool is None or record.state is RecordState.GONE:
+            continue
+        node = nodes.get((record.controller, record.node)) if record.node else None
+        mark = _mark_of(record, node, fleet.name)
+        view = snapshot.controllers.get(record.controller)
+        yield Agent(
+            record=record,
+            pool=pool,
+            node=node,
+            instance=_state(
+                snapshot.states.get(record.instance_id),
+                node,
+                is_forgotten=record.instance_id in forgotten,
+                for_a_day=record.instance_id in forgotten_for_a_day,
+            ),
+            mark=mark,
+            phase=_phase(record, node, mark, view, boots=_boots(snapshot, record, pool)),
+        )
+
+
+def _mark_of(record: Record, node: Node | None, fleet: str) -> Mark | None:
+    """Find our mark on a node: in its offline reason, or in the record where its labels were taken instead. A person's comes first."""
+    if node is None:
+        return None
+    if node.temporarily_offline:
+        return read_mark(node.reason, fleet) if node.cause is OfflineCause.PERSON else None
+    if record.cordon:
+        return read_mark(record.cordon, fleet)
+    # Its labels were to be given back, and are not yet: no job that asks for one starts there.
+    return Mark(fleet=fleet, kind=MarkClass.RETIRE, pass_id=_NO_PASS) if CORDONED_LABEL in node.labels else None
+
+
+def _boots(snapshot: Snapshot, record: Record, pool: Pool) -> bool:
+    """Tell whether an agent may still be on its way: within its deadline, and never connected yet. One that was has booted."""
+    in_time = snapshot.taken_at < record.launched_at + pool.boot_timeout_seconds
+    return in_time and record.instance_id not in snapshot.memory.connected
+
+
+def _state(state: InstanceState | None, node: Node | None, *, is_forgotten: bool, for_a_day: bool) -> InstanceState | None:
+    """NotFound says nothing by itself, and nothing at all against a node that is connected or busy."""
+    if state is not InstanceState.NOT_FOUND:
+        return state
+    left = node is None or (node.offline and (for_a_day or (node.idle and not node.builds)))
+    return InstanceState.NOT_FOUND if is_forgotten and left else None
+
+
+def _phase(record: Record, node: Node | None, mark: Mark | None, view: ControllerView | None, *, boots: bool) -> Phase:
+    if record.state is RecordState.CONDEMNED:
+        return Phase.CONDEMNED
+    if record.state is RecordState.REQUESTED:
+        return Phase.REQUESTED if boots else Phase.OVERDUE
+    if view is None or not view.complete or record.node in view.unread:
+        return Phase.UNSEEN
+    if node is None:
+        return Phase.NODELESS
+    if not node.offline and mark is None:
+        return Phase.READY
+    if mark:
+        return Phase.RETIRING if mark.kind is MarkClass.RETIRE else Phase.DRAINING
+    if node.temporarily_offline:
+        return Phase.SET_ASIDE
+    return Phase.CONNECTING if boots else Phase.LOST
+
+
+_NOT_ALIVE = (InstanceState.NOT_FOUND, InstanceState.TERMINATED)
+
+
+def next_missing(known: Mapping[str, Missing], snapshot: Snapshot) -> dict[str, Missing]:
+    """Carry on since when each instance is missing; one that EC2 shows again is not."""
+    return {
+        instance_id: _next(known.get(instance_id), snapshot.taken_at, alone=instance_id in snapshot.unknown_alone)
+        for instance_id, state in snapshot.fates.items()
+        if state is InstanceState.NOT_FOUND
+    }
+
+
+def ids_to_ask_alone(known: Mapping[str, Missing], fates: Mapping[str, InstanceState], now: float) -> list[str]:
+    """Name the instances that have been missing for so long that EC2 is asked for each of them alone."""
+    missing = (instance_id for instance_id, state in fates.items() if state is InstanceState.NOT_FOUND)
+    return sorted(i for i in missing if i in known and now - known[i].since_at >= FORGOTTEN_AFTER_SECONDS)
+
+
+def forgotten(missing: Mapping[str, Missing], snapshot: Snapshot) -> frozenset[str]:
+    """Name the instances that EC2 has forgotten, as far as EC2 alone can prove it."""
+    now = snapshot.taken_at
+    return frozenset(
+        instance_id
+        for instance_id in snapshot.unknown_alone
+        if (known := missing.get(instance_id))
+        and now - known.since_at >= FORGOTTEN_AFTER_SECONDS
+        and known.asked_at is not None
+        and now - known.asked_at >= FORGOTTEN_ASK_AGAIN_SECONDS
+    )
+
+
+def forgotten_for_a_day(missing: Mapping[str, Missing], gone: Collection[str], now: float) -> frozenset[str]:
+    """Of what EC2 has forgotten, name what it has not shown for so long that a build on its node waits in vain."""
+    return frozenset(instance_id for instance_id in gone if now - missing[instance_id].since_at >= FORGOTTEN_BUSY_AFTER_SECONDS)
+
+
+def disagreement(agents: Iterable[Agent], snapshot: Snapshot) -> str | None:
+    """Say of how many connected agents EC2 shows no living instance, where those are too many to be believed; None where they are not."""
+    connected = [agent for agent in agents if agent.node is not None and not agent.node.offline]
+    gone = sum(snapshot.states.get(agent.record.instance_id) in _NOT_ALIVE for agent in connected)
+    if gone <= max(SWEEP_AT_LEAST, ceil(SWEEP_SHARE * len(connected))):
+        return None
+    return f"EC2 shows no living instance of {gone} of {len(connected)} connected agents: nothing is given up until they agree"
+
+
+def _next(known: Missing | None, now: float, *, alone: bool) -> Missing:
+    if known is None:
+        return Missing(since_at=now)
+    # An answer in between that showed it would have ended this; one that did not come leaves it as it is.
+    return Missing(since_at=known.since_at, asked_at=known.asked_at if known.asked_at is not None else now if alone else None)

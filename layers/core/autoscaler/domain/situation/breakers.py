@@ -1,0 +1,230 @@
+"""What fails again and again is tried at a pace, and a person is told.
+
+A pool whose agents do not boot is paused, longer each time, then tried with one agent until one connects. A step in Jenkins that an
+account without a right, or a login proxy, refuses each minute for ever is tried again now and then, and nobody counts on it.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from autoscaler.domain.facts.fleet import CORDONED_LABEL
+from autoscaler.domain.facts.memory import Breaker, Failing, Memory
+from autoscaler.domain.facts.plan import (
+    BootFailure,
+    Cordon,
+    CreateBeacon,
+    DeleteNode,
+    Forget,
+    FreeSlot,
+    Held,
+    Relabel,
+    Step,
+    Terminate,
+    Uncordon,
+)
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import ControllerView, Record, RecordState
+from autoscaler.domain.situation.agents import Agent, Phase
+
+# One boot may fail by itself; three in a row are the image's, the network's or the template's doing. Launching on costs money for
+# nothing, so a pool is paused, twice as long each time, and tried with one agent at a time until one connects.
+BREAKER_FAILURES = 3
+BREAKER_SECONDS, BREAKER_AT_MOST_SECONDS = 300.0, 3600.0
+FAILED_BOOTS_KEPT = 20
+# Jenkins may refuse a step once by chance; so often in a row it lacks a right, or something is in its way. It is then tried at this pace.
+FAILING_TRIES = 3
+FAILING_TRY_AGAIN_SECONDS = 300.0
+# A failing step that nobody has wanted for so long is over.
+FAILING_FORGOTTEN_SECONDS = 900.0
+
+
+def note_connected(memory: Memory, agents: Iterable[Agent]) -> Memory:
+    """Close the breaker of each pool of which an agent connected for the first time."""
+    agents = list(agents)
+    ready = {agent.record.instance_id: agent.pool.name for agent in agents if agent.phase is Phase.READY}
+    healed = {pool for instance_id, pool in ready.items() if instance_id not in memory.connected}
+    known = {agent.record.instance_id for agent in agents}
+    return replace(
+        memory,
+        connected=frozenset((memory.connected | ready.keys()) & known),
+        breakers={pool: breaker for pool, breaker in memory.breakers.items() if pool not in healed},
+    )
+
+
+def forget_other_versions(memory: Memory, current: Mapping[str, str]) -> Memory:
+    """Close the breakers of pools that launch another template version now: boots of the old one say nothing of it."""
+    breakers = {
+        pool: replace(breaker, failures=0, until_at=0.0, version=current[pool])
+        if _is_of_another(breaker, current.get(pool, ""))
+        else breaker
+        for pool, breaker in memory.breakers.items()
+    }
+    return replace(memory, breakers=breakers)
+
+
+def failed_boots(
+    memory: Memory, records: Iterable[Record], versions: Mapping[str, str], decided: Iterable[Step | Held]
+) -> tuple[BootFailure, ...]:
+    """Name the boots that this pass gives up or finds ended, each once; ``versions``: of their launch template, by instance."""
+    by_id = {record.instance_id: record for record in records}
+    by_node = {(record.controller, record.node): record for record in by_id.values()}
+    counted = {instance_id for breaker in memory.breakers.values() for instance_id in breaker.failed}
+    failed = {record.instance_id: record for record in _failed(by_id, by_node, decided, memory.connected)}
+    return tuple(
+        BootFailure(
+            controller=record.controller,
+            pool=record.pool,
+            instance_id=record.instance_id,
+            why=record.trouble,
+            version=versions.get(record.instance_id, ""),
+        )
+        for record in failed.values()
+        if record.instance_id not in counted
+    )
+
+
+def note_failed(memory: Memory, failures: Iterable[BootFailure], versions: Mapping[str, str], now: float) -> Memory:
+    """Count boots that failed, and open the breaker at the third in a row, and at each that follows.
+
+    ``versions``: the launch template version of each pool now. A boot of another one is noted, and counts for nothing.
+    """
+    breakers = dict(memory.breakers)
+    for failure in failures:
+        current = versions.get(failure.pool, "")
+        known = breakers.get(failure.pool, Breaker(failures=0, version=current))
+        if failure.version and current and failure.version != current:
+            breakers[failure.pool] = replace(known, failed=(*known.failed, failure.instance_id)[-FAILED_BOOTS_KEPT:])
+            continue
+        count = known.failures + 1
+        pause = min(BREAKER_SECONDS * 2.0 ** (count - BREAKER_FAILURES), BREAKER_AT_MOST_SECONDS)
+        breakers[failure.pool] = Breaker(
+            failures=count,
+            until_at=now + pause if count >= BREAKER_FAILURES else 0.0,
+            failed=(*known.failed, failure.instance_id)[-FAILED_BOOTS_KEPT:],
+            why=failure.why,
+            version=current or known.version,
+        )
+    return replace(memory, breakers=breakers)
+
+
+def is_tripped(breaker: Breaker | None) -> bool:
+    """Tell whether a pool's boots failed so often in a row that it is not to be trusted with more than one."""
+    return breaker is not None and breaker.failures >= BREAKER_FAILURES
+
+
+def _is_of_another(breaker: Breaker, current: str) -> bool:
+    return bool(breaker.version and current and breaker.version != current)
+
+
+def _never_was_one(record: Record) -> bool:
+    return record.state is RecordState.REQUESTED or (record.state is RecordState.REGISTERED and bool(record.trouble))
+
+
+def told_boots(breaker: Breaker) -> str:
+    """Say how often boots failed, and why the last one did, where it is known."""
+    return f"{breaker.failures} boots in a row failed" + (f" ({breaker.why})" if breaker.why else "")
+
+
+def _failed(
+    by_id: dict[str, Record],
+    by_node: dict[tuple[str, str | None], Record],
+    decided: Iterable[Step | Held],
+    connected: Collection[str],
+) -> Iterator[Record]:
+    for step in decided:
+        match step:
+            case Terminate(reason=Reason.BOOT_TIMEOUT):
+                yield by_id[step.instance_id]
+            case Terminate(reason=Reason.NODE_GONE) if step.instance_id not in connected:
+                # Its node was never made, or was gone before it connected: the next one would fare as it did.
+                yield by_id[step.instance_id]
+            case Cordon(reason=Reason.BOOT_TIMEOUT):
+                yield by_node[step.controller, step.node]
+            case Forget() | DeleteNode() if step.instance_id in by_id and _never_was_one(by_id[step.instance_id]):
+                # It ended before it was an agent: the bootstrap powers an instance off that cannot register.
+                yield by_id[step.instance_id]
+            case _:
+                continue
+
+
+_UNCORDON = "uncordon"
+
+
+def key_of(step: Step | Held) -> str | None:
+    """Name what a step does in Jenkins and to which node; None for what Jenkins alone cannot refuse."""
+    match step:
+        case Uncordon():
+            return _key(_UNCORDON, step.controller, step.node)
+        case Cordon(reason=Reason.INTERRUPTED | Reason.REBALANCE):
+            return None  # announced once, and tried again by Lambda itself; nobody who heeds it holds the lease
+        case Relabel():
+            return _key("relabel", step.controller, step.node)
+        case Cordon():
+            return _key("cordon", step.controller, step.node)
+        case DeleteNode():
+            return _key("delete-node", step.controller, step.node)
+        case FreeSlot():
+            return _key("free-slot", step.controller, step.node)
+        case CreateBeacon():
+            return _key("create-beacon", step.controller, step.spec.name)
+        case _:
+            return None
+
+
+def note_tried(memory: Memory, tried: Mapping[str, str | None], now: float) -> Memory:
+    """Remember why each step failed that was tried; None: it did not."""
+    failing = {key: known for key, known in memory.failing.items() if key not in tried}
+    for key, why in tried.items():
+        if why is not None:
+            known = memory.failing.get(key)
+            since_at, times = (known.since_at, known.times + 1) if known else (now, 1)
+            failing[key] = Failing(times=times, since_at=since_at, tried_at=now, why=why)
+    return memory if failing == memory.failing else replace(memory, failing=failing)
+
+
+def still_failing(known: Mapping[str, Failing], views: Iterable[ControllerView], now: float) -> dict[str, Failing]:
+    """Leave out what nobody tries any more, and what came about by itself or by a person: a node that is online needs no uncordon."""
+    if not known:
+        return {}
+    online = {
+        _key(_UNCORDON, view.name, node.name)
+        for view in views
+        if view.complete
+        for node in view.nodes
+        if not node.offline and CORDONED_LABEL not in node.labels
+    }
+    return {key: one for key, one in known.items() if key not in online and now - one.tried_at < FAILING_FORGOTTEN_SECONDS}
+
+
+def cannot_come_back(memory: Memory, agent: Agent) -> Failing | None:
+    """Tell that bringing an agent back failed when it was last tried: it is no supply until it succeeds."""
+    return memory.failing.get(_key(_UNCORDON, agent.record.controller, agent.record.node or ""))
+
+
+def keeps_failing(one: Failing | None) -> bool:
+    """Tell a step that fails for good from one that failed once."""
+    return one is not None and one.times >= FAILING_TRIES
+
+
+def at_a_pace(memory: Memory, decided: Iterable[Step | Held], now: float) -> Iterator[Step | Held]:
+    """Hold a step that keeps failing until it is time to try it again."""
+    for step in decided:
+        key = key_of(step)
+        one = memory.failing.get(key) if key else None
+        if one is None or not keeps_failing(one) or now - one.tried_at >= FAILING_TRY_AGAIN_SECONDS:
+            yield step
+        else:
+            pool = getattr(step, "pool", "")
+            yield Held(
+                pool=pool, controller=getattr(step, "controller", ""), reason=Reason.KEEPS_FAILING, detail=told_failing(key or "", one, now)
+            )
+
+
+def told_failing(key: str, one: Failing, now: float) -> str:
+    """Say which step keeps failing, for how long, why, and when it is tried again."""
+    again = max(0.0, one.tried_at + FAILING_TRY_AGAIN_SECONDS - now)
+    return f"{key} has failed {one.times} times in {(now - one.since_at) / 60:.0f} min, tried again in {again:.0f} s: {one.why}"
+
+
+def _key(what: str, controller: str, node: str) -> str:
+    return f"{what} {controller}/{node}"

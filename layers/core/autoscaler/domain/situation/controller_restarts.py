@@ -1,0 +1,125 @@
+"""The lives of a controller. A restart makes busy agents look idle, some of them for many minutes, so what it shows is doubted.
+
+A pipeline that goes on after a restart asks for its node again only once Jenkins has loaded it: within seconds, or
+minutes later where builds are loaded in the background. Until then nothing in Jenkins shows that the node is waited for.
+So a node that was busy when last seen is a *suspect* until each run that was on it is seen there again, or is known to
+have ended. A node that took builds when last seen may have been given one more just before the restart: it is a suspect
+for as long as that one may take to resume.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from autoscaler.domain.facts.memory import Life
+from autoscaler.domain.facts.snapshot import ControllerView, Node
+
+# After a controller restart every agent looks offline and idle for some seconds, and resumed builds are invisible (recorded: f21).
+RESTART_GRACE_SECONDS = 120.0
+# A pipeline that began after the last look before a restart is known to nobody here until it resumes: twenty minutes was the slowest seen.
+UNSEEN_RESUME_SECONDS = 1800.0
+# Each costs a small request; a controller that restarted with more busy nodes than this is asked for the others in the next looks.
+RUNS_ASKED_A_LOOK = 30
+# A run that nobody here saw, or that Jenkins did not name.
+_UNKNOWN = ""
+
+
+def next_life(life: Life | None, view: ControllerView, ended: Collection[str], now: float, timeout_seconds: float) -> Life | None:
+    """Carry a controller's life on by what this pass saw of it; an incomplete view changes nothing.
+
+    ``ended``: runs that Jenkins said have ended. ``timeout_seconds``: after a restart no node is a suspect for longer.
+    """
+    if not view.complete:
+        return life
+    nodes = {node.name: node for node in view.nodes if node.agent}
+    seen = Life(
+        session=view.session,
+        since_at=now,
+        busy={name: runs for name, node in nodes.items() if (runs := _runs_on(node))},
+        marked=tuple(sorted(name for name, node in nodes.items() if node.temporarily_offline)),
+    )
+    if life is None:
+        # Met for the first time, or the state was lost: there may have been a restart that nobody saw.
+        return replace(seen, suspects=dict.fromkeys(nodes, (_UNKNOWN,)))
+    if life.session != view.session:
+        missing = {name: runs for name in nodes if (runs := _may_be_missing(life, name))}
+        return replace(seen, restarted=True, suspects=missing)
+    seconds = now - life.since_at
+    still = {name: _still_missing(runs, nodes[name], ended) for name, runs in life.suspects.items() if name in nodes}
+    return replace(
+        seen,
+        since_at=life.since_at,
+        restarted=life.restarted,
+        suspects={name: left for name, runs in still.items() if (left := _in_time(runs, seconds, timeout_seconds))},
+    )
+
+
+def next_lives(
+    lives: Mapping[str, Life],
+    views: Iterable[ControllerView],
+    ended: Mapping[str, Collection[str]],
+    now: float,
+    timeouts: Mapping[str, float],
+) -> dict[str, Life]:
+    """Carry every controller's life on. ``ended`` and ``timeouts``: by controller."""
+    carried = dict(lives)
+    for view in views:
+        life = next_life(lives.get(view.name), view, ended.get(view.name, ()), now, timeouts[view.name])
+        if life is not None:
+            carried[view.name] = life
+    return carried
+
+
+def runs_to_ask_for(life: Life | None, view: ControllerView) -> tuple[str, ...]:
+    """Name the runs that were on a suspect before the restart and that nothing shows now: whether they have ended must be asked."""
+    if life is None or not view.complete or life.session != view.session:
+        return ()
+    nodes = {node.name: node for node in view.nodes}
+    queued = {item.run for item in view.items}
+    missing = {run for name, runs in life.suspects.items() if name in nodes for run in _still_missing(runs, nodes[name], ())}
+    return tuple(sorted(missing - queued - {_UNKNOWN}))
+
+
+def in_grace(life: Life | None, now: float) -> bool:
+    """Tell whether nothing destructive may follow from what this controller shows: it is new to us, or restarted lately."""
+    return life is None or now - life.since_at < RESTART_GRACE_SECONDS
+
+
+def is_recovering(life: Life | None, now: float) -> bool:
+    """Tell whether it restarted so lately that its agents are still coming back and are not to be replaced."""
+    return life is not None and life.restarted and in_grace(life, now)
+
+
+def waits_to_resume(life: Life | None, node: str) -> bool:
+    """Tell whether a build that was on this node before a restart has neither been seen there since nor is known to have ended."""
+    return life is not None and bool(life.suspects.get(node))
+
+
+def _runs_on(node: Node) -> tuple[str, ...]:
+    if node.idle and not node.builds:
+        return ()
+    return tuple(build.run for build in node.builds) or (_UNKNOWN,)
+
+
+def _may_be_missing(life: Life, node: str) -> tuple[str, ...]:
+    """Name the runs that may be bound to a node after a restart, by what was seen before it. What was marked offline took no other."""
+    runs = (*life.suspects.get(node, ()), *life.busy.get(node, ()))
+    return runs if node in life.marked or _UNKNOWN in runs else (*runs, _UNKNOWN)
+
+
+def _still_missing(runs: tuple[str, ...], node: Node, ended: Collection[str]) -> tuple[str, ...]:
+    """Name the runs that have not ended and are not seen on the node; a run that had several executors must be seen as often."""
+    there = Counter(build.run for build in node.builds if build.run != _UNKNOWN)
+    missing: list[str] = []
+    for run in runs:
+        if there[run] > 0:
+            there[run] -= 1
+        elif run not in ended:
+            missing.append(run)
+    return tuple(missing)
+
+
+def _in_time(missing: tuple[str, ...], seconds: float, timeout_seconds: float) -> tuple[str, ...]:
+    """Keep the runs that may still resume so long after the restart."""
+    limits = {_UNKNOWN: min(UNSEEN_RESUME_SECONDS, timeout_seconds)}
+    return tuple(run for run in missing if seconds < limits.get(run, timeout_seconds))

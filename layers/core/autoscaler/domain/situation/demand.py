@@ -1,0 +1,266 @@
+"""Who waits for an executor, what could serve it, and which nodes are waited for by name."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler.domain.facts.overrides import Hold, Standing
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem, Record
+from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
+
+# A pipeline resumes minutes after a restart, and waits for its node by name then; what begins to wait later is no such pipeline.
+RESUMED_WITHIN_SECONDS = 3600.0
+# An item that waits for something unknown beside a free executor is not helped by another one; after so long one is tried again.
+UNHELPED_SECONDS = 6 * 3600.0
+# More labels than this to change is no explanation that anybody would read.
+_FLIPS_TRIED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Want:
+    """A starved item and what may serve it: pools to launch in, and a test for nodes that are not of a pool."""
+
+    item: QueueItem
+    pools: tuple[Pool, ...]
+    expression: LabelExpression | None  # None: it names a node, or no label at all
+
+    @property
+    def mature(self) -> bool:
+        """It has waited long enough to count; an executor may have become free by itself until then."""
+        return self.item.waiting_seconds >= min(pool.queue_maturity_seconds for pool in self.pools)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unmet:
+    """A starved item that no pool can serve, and why."""
+
+    item: QueueItem
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unclear:
+    """An item that has waited too long for something that nobody here understands. ``free``: an executor that could take it is idle."""
+
+    item: QueueItem
+    free: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """The demand on one controller, in queue order; what has waited too long for something unknown comes first."""
+
+    wants: tuple[Want, ...]
+    unmet: tuple[Unmet, ...]
+    pins: frozenset[str]  # nodes that some item waits for by name
+    held: tuple[tuple[QueueItem, Hold], ...] = ()  # items that an operator holds by their label: no demand
+    unclear: tuple[Unclear, ...] = ()  # where an executor may help, the first of each label is a want, too
+
+
+def read_demand(
+    view: ControllerView,
+    fleet: Fleet,
+    records: Iterable[Record],
+    standing: Standing,
+    *,
+    recovering: bool,
+    unhelped: Collection[str] = (),
+) -> Demand:
+    """Resolve the queue of one controller. ``recovering``: it restarted lately, items that name a node wait for that very node.
+
+    ``unhelped``: items, as controller/id, beside which an executor stood free already.
+    """
+    resolver = _Resolver(view, fleet, records)
+    wants: list[Want] = []
+    unmet: list[Unmet] = []
+    held: list[tuple[QueueItem, Hold]] = []
+    unclear = [(item, want) for item in view.items if item.unclear and (want := resolver.waits_too_long(item))]
+    helped: set[str | None] = set()
+    for item, want in unclear:
+        label = item.asked_label
+        may_help = want.pools and not (recovering or resolver.is_free(want) or f"{view.name}/{item.id}" in unhelped)
+        if may_help and label not in helped and not standing.hold_on_label(label):
+            helped.add(label)
+            wants.append(want)
+    for item in view.items:
+        if not item.starved or (recovering and resolver.names_a_node(item)):
+            continue
+        if hold := standing.hold_on_label(item.asked_label):
+            held.append((item, hold))
+            continue
+        resolved = resolver.resolve(item)
+        if isinstance(resolved, Want):
+            wants.append(resolved)
+        else:
+            unmet.append(resolved)
+    return Demand(
+        wants=tuple(wants),
+        unmet=tuple(unmet),
+        pins=resolver.pins(),
+        held=tuple(held),
+        unclear=tuple(Unclear(item=item, free=resolver.is_free(want)) for item, want in unclear),
+    )
+
+
+def note_unhelped(known: Mapping[str, float], demands: Mapping[str, Demand], now: float) -> dict[str, float]:
+    """Remember beside which unclear items an executor stood free: another one would not help them either."""
+    unclear = {f"{name}/{one.item.id}": one for name, demand in demands.items() for one in demand.unclear}
+    kept = {key: at for key, at in known.items() if key in unclear and now - at < UNHELPED_SECONDS}
+    return {key: now for key, one in unclear.items() if one.free} | kept
+
+
+def explain_match(pool: Pool, fleet: Fleet, expression: LabelExpression) -> str | None:
+    """Say what keeps this pool from serving the expression: the fewest labels to add or to take away; None when it serves it."""
+    labels = pool.labels | {fleet.ownership_label}
+    if expression.matches(labels):
+        return None
+    for size in range(1, _FLIPS_TRIED + 1):
+        for flipped in combinations(sorted(expression.atoms), size):
+            if expression.matches(labels ^ set(flipped)):
+                lacks = [f"has no label {label}" for label in flipped if label not in labels]
+                excluded = [f"has the label {label}" for label in flipped if label in labels]
+                return ", ".join(lacks + excluded)
+    return "has other labels than the expression asks for"
+
+
+def starved_by_pool(demand: Demand) -> dict[str, int]:
+    """Count starved items, ripe or not, each in the account of one pool: the one with the fewest labels."""
+    homes = (min(want.pools, key=lambda pool: (len(pool.labels), pool.name)).name for want in demand.wants)
+    return dict(Counter(homes))
+
+
+def pins_of_begun(view: ControllerView, pins: frozenset[str], since_at: float, now: float) -> frozenset[str]:
+    """Of the nodes that items wait for by name, keep those that a pipeline which has begun may need to end.
+
+    Jenkins names the node also to a job that asks for a label which only this node has: that one is to begin. ``since_at``: of the
+    controller's present life; a part of a pipeline that waits since then may have run before.
+    """
+    running = {build.run for node in view.nodes if node.agent for build in node.builds}
+    begun = (item for item in view.items if item.run in running or now - item.waiting_seconds < since_at + RESUMED_WITHIN_SECONDS)
+    return pins & {name for item in begun if item.run for name in (*item.wait.nodes, item.wait.named)}
+
+
+class _Resolver:
+    """From what an item tells of its label to pools, once per distinct text."""
+
+    def __init__(self, view: ControllerView, fleet: Fleet, records: Iterable[Record]) -> None:
+        self._view = view
+        self._fleet = fleet
+        self._pools = fleet.pools_of(view.name)
+        self._records = records
+        self._by_text: dict[str, tuple[LabelExpression, tuple[Pool, ...]]] = {}
+        self._by_node: dict[str, tuple[Pool, ...]] = {}
+        self._anything = tuple(pool for pool in self._pools if not pool.exclusive)
+
+    @cached_property
+    def _nodes(self) -> Mapping[str, Node]:
+        return {node.name: node for node in self._view.nodes}
+
+    @cached_property
+    def _known_labels(self) -> set[str]:
+        labels = {label for pool in self._pools for label in pool.labels}
+        return labels | {label for node in self._view.nodes for label in node.labels}
+
+    @cached_property
+    def _pool_of_node(self) -> Mapping[str, Pool]:
+        pools, here = self._fleet.pools, [record for record in self._records if record.controller == self._view.name]
+        return {record.node: pools[record.pool] for record in here if record.node and record.pool in pools}
+
+    def pins(self) -> frozenset[str]:
+        return frozenset(name for item in self._view.items for name in self._named_nodes(item))
+
+    def names_a_node(self, item: QueueItem) -> bool:
+        return item.label is None and bool(self._named_nodes(item))
+
+    def resolve(self, item: QueueItem) -> Want | Unmet:
+        label = item.asked_label
+        named = self._named_nodes(item)
+        if label is None and item.wait.named is not None and not named:
+            label = item.wait.named
+        if label is not None and label not in self._nodes:
+            expression, pools = self._expression(label)
+            if pools:
+                return Want(item=item, pools=pools, expression=expression)
+            return Unmet(item=item, reason=Reason.UNSERVABLE, detail=f"no pool of {self._view.name} serves {label}")
+        names = (label,) if label is not None else named
+        if names:
+            return self._by_names(item, names)
+        return self._without_label(item)
+
+    def waits_too_long(self, item: QueueItem) -> Want | None:
+        """What may serve an unclear item, by the label that its job tells; None where it has not waited longer than anybody should."""
+        text = item.asked_label
+        known = text is not None and text not in self._nodes
+        expression, pools = self._expression(text) if known and text is not None else (None, ())
+        longest = min((pool.max_wait_seconds for pool in pools or self._pools), default=0.0)
+        return Want(item=item, pools=pools, expression=expression) if item.waiting_seconds >= longest else None
+
+    def is_free(self, want: Want) -> bool:
+        """Tell whether an executor that could take it is idle."""
+        free = (node for node in self._view.nodes if not node.offline and len(node.builds) < node.executors)
+        return want.expression is not None and any(want.expression.matches(node.labels) for node in free)
+
+    def _by_names(self, item: QueueItem, names: tuple[str, ...]) -> Want | Unmet:
+        found: dict[str, Pool] = {}
+        for name in names:
+            found |= {pool.name: pool for pool in self._pools_of_node(name)}
+        if found:
+            return Want(item=item, pools=tuple(found.values()), expression=None)
+        if self._fleet.beacon in names:
+            detail = "it waits for what only the beacon satisfies: a label expression that excludes, which Jenkins does not show"
+            return Unmet(item=item, reason=Reason.LABEL_UNKNOWN, detail=detail)
+        return Unmet(item=item, reason=Reason.UNSERVABLE, detail=f"it waits for {', '.join(names)}, which no pool is like")
+
+    def _without_label(self, item: QueueItem) -> Want | Unmet:
+        if not item.labelless and self._fleet.beacon not in self._nodes:
+            detail = "Jenkins names no label while it has no agent node; the beacon will make it"
+            return Unmet(item=item, reason=Reason.LABEL_UNKNOWN, detail=detail)
+        if self._anything:
+            return Want(item=item, pools=self._anything, expression=None)
+        detail = "it asks for no label, and every pool takes only jobs that ask for one (exclusive)"
+        return Unmet(item=item, reason=Reason.UNSERVABLE, detail=detail)
+
+    def _expression(self, text: str) -> tuple[LabelExpression, tuple[Pool, ...]]:
+        if text not in self._by_text:
+            expression = _read(text, self._known_labels)
+            pools = tuple(pool for pool in self._pools if expression.matches(pool.labels | {self._fleet.ownership_label}))
+            self._by_text[text] = expression, pools
+        return self._by_text[text]
+
+    def _pools_of_node(self, name: str) -> tuple[Pool, ...]:
+        if name not in self._by_node:
+            self._by_node[name] = self._look_up_node(name)
+        return self._by_node[name]
+
+    def _look_up_node(self, name: str) -> tuple[Pool, ...]:
+        if name in self._pool_of_node:
+            return (self._pool_of_node[name],)
+        node = self._nodes.get(name)
+        if node is None or not node.agent:
+            return ()
+        slot_of = self._fleet.pool_of_slot(self._view.name, node.labels)
+        if slot_of is not None:
+            return (slot_of,)
+        # Not ours: the item's own label is hidden behind the node's name, so serve it as the pools most like that node do.
+        likeness = {pool.name: len(pool.labels & node.labels) for pool in self._pools}
+        most = max(likeness.values(), default=0)
+        return tuple(pool for pool in self._pools if most and likeness[pool.name] == most)
+
+    def _named_nodes(self, item: QueueItem) -> tuple[str, ...]:
+        named = item.wait.named
+        return (*item.wait.nodes, *((named,) if named is not None and named in self._nodes else ()))
+
+
+def _read(text: str, known_labels: set[str]) -> LabelExpression:
+    """Read a label as Jenkins tells it: a lone label stands there bare, whatever signs it contains."""
+    if text in known_labels:
+        return one_label(text)
+    try:
+        return parse(text)
+    except LabelSyntaxError:
+        return one_label(text)

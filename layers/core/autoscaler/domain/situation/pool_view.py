@@ -1,0 +1,209 @@
+"""A pool as it stands on one controller: its agents, what one more would cost, how soon it would be there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from statistics import fmean, median
+
+from autoscaler.domain.facts.fleet import Market, Offering, Pool
+from autoscaler.domain.facts.memory import Growth, Memory, Returns, Window
+from autoscaler.domain.facts.overrides import Standing
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.forecast.capacity import expected_seconds
+from autoscaler.domain.forecast.hedging import worth_adding
+from autoscaler.domain.forecast.idle_returns import Costs, Keeping
+from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.breakers import told_boots
+
+# p50 of the boots seen is used once there are this many.
+BOOTS_TO_TRUST = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolView:
+    """One pool on one controller, with what planning takes for its price and its boot: worked out when a rule asks for it."""
+
+    controller: str
+    pool: Pool
+    agents: tuple[Agent, ...]
+    memory: Memory
+    standing: Standing
+    now: float
+    look_every_seconds: float
+    template_version: str = ""  # that would be launched now; "" where EC2 does not say
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Controller and pool name."""
+        return self.controller, self.pool.name
+
+    @property
+    def full_name(self) -> str:
+        """Under which its own past is remembered."""
+        return f"{self.controller}/{self.pool.name}"
+
+    @property
+    def window(self) -> Window | None:
+        """What was needed, as far as anybody saw; None before the first look."""
+        return self.memory.windows.get(self.full_name)
+
+    def in_use(self, starved: int) -> int:
+        """Count busy executors, starved items and warm executors: what agents are needed for, if packed."""
+        return sum(agent.busy_executors for agent in self.agents) + starved + self.pool.warm_executors
+
+    @cached_property
+    def boot_seconds(self) -> float:
+        """How long a boot takes, by those seen lately."""
+        return _median(self.boots) if self.boots else self.pool.boot_seconds
+
+    @cached_property
+    def short_seconds(self) -> float:
+        """How much longer than a boot is waited for an agent, since machines were short lately."""
+        return expected_seconds(self.memory.shortages.get(self.pool.name), self.now, self.boot_seconds)
+
+    @property
+    def boots(self) -> tuple[float, ...]:
+        """How long its agents took to boot lately, in seconds; none before enough were seen."""
+        boots = self.memory.boots.get(self.pool.name, ())
+        return boots if len(boots) >= BOOTS_TO_TRUST else ()
+
+    @cached_property
+    def offerings(self) -> tuple[Offering, ...]:
+        """What may be asked for, in order of preference: not cooled off; where all is, as a last resort what was refused a while ago."""
+        if not self.memory.cool_offs:
+            return self.pool.offerings
+        cool_offs = {offering: self.memory.cool_offs.get(f"{self.pool.name}/{offering.key}") for offering in self.pool.offerings}
+        free = tuple(offering for offering, cool_off in cool_offs.items() if cool_off is None or self.now >= cool_off.until_at)
+        return free or tuple(offering for offering, cool_off in cool_offs.items() if cool_off and self.now >= cool_off.last_resort_at)
+
+    @property
+    def cooled_detail(self) -> str:
+        """Say why nothing is offered now."""
+        cool_offs = {o.key: self.memory.cool_offs.get(f"{self.pool.name}/{o.key}") for o in self.pool.offerings}
+        whys = sorted({cool_off.why for cool_off in cool_offs.values() if cool_off})
+        return f"every offering of the pool is cooled off: {', '.join(whys)}"
+
+    @property
+    def usd_per_hour(self) -> float:
+        """The price of the first offering that may be asked for."""
+        return (self.offerings or self.pool.offerings)[0].usd_per_hour
+
+    @property
+    def returns(self) -> Mapping[str, Returns]:
+        """How soon agents of each level were needed again."""
+        return self.memory.returns.get(self.full_name, {})
+
+    @property
+    def growths(self) -> tuple[Growth, ...]:
+        """How its last bursts grew."""
+        return self.memory.growths.get(self.full_name, ())
+
+    @property
+    def paused(self) -> Reason | None:
+        """Why nothing is launched here now."""
+        return self._pause[0]
+
+    @property
+    def paused_detail(self) -> str:
+        """Who or what pauses it, and for how long."""
+        return self._pause[1]
+
+    @property
+    def on_hold(self) -> bool:
+        """An operator wants nothing launched, brought back or retired here."""
+        return self.paused is Reason.HELD
+
+    @property
+    def has_floor(self) -> bool:
+        """Whether its first controller, this one, sees to agents that are there without demand."""
+        return self.controller == self.pool.controllers[0] and bool(self.pool.min_agents or self.pool.warm_executors)
+
+    @property
+    def keep(self) -> Keeping:
+        """How long agents are kept without demand."""
+        wait_usd = self.pool.wait_usd_per_hour * self._wait_seconds / 3600.0
+        per_second = self.usd_per_hour / 3600.0
+        return Keeping(
+            returns=self.returns,
+            costs=Costs(usd_per_second=per_second, boot_usd=per_second * self.boot_seconds, wait_usd=wait_usd),
+            fixed_seconds=self.pool.idle_seconds,
+            at_most_seconds=self.pool.max_idle_seconds,
+        )
+
+    def agent_usd(self, work_seconds: float, items: int) -> float:
+        """What one more agent costs: boot, and its share of the work packed on the executors it fills."""
+        filled = max(1, min(items, self.pool.executors))
+        return self.usd_per_hour * (self.boot_seconds + work_seconds / filled) / 3600.0
+
+    def extra_usd(self, work_seconds: float, items: int) -> float:
+        """What another agent costs more than work that waits for agents there are: its boot, and executors that it leaves empty.
+
+        Not what it idles afterwards: it is kept idle only where that pays for itself.
+        """
+        empty = 1.0 - min(items, self.pool.executors) / self.pool.executors
+        return self.usd_per_hour * (self.boot_seconds + work_seconds * empty) / 3600.0
+
+    @property
+    def vain_seconds(self) -> float:
+        """How long an agent is paid for that nobody takes: its boot, and until it is given up."""
+        boot = fmean(self.boots) if self.boots else self.boot_seconds
+        return boot + self.look_every_seconds + self.pool.drain_settle_seconds
+
+    def hedges(self, agents: int, items: int) -> int:
+        """How many agents more than these are worth launching for items that wait for one of them: the slowest need not be waited for.
+
+        None where machines were short in the last hour: whoever asks for more than is needed then may get less than is needed next.
+        """
+        if not self.boots or any(f"{self.pool.name}/{offering.key}" in self.memory.cool_offs for offering in self.pool.offerings):
+            return 0
+        return worth_adding(
+            self.boots,
+            items=items,
+            agents=agents,
+            executors=self.pool.executors,
+            usd_a_second=self.pool.wait_usd_per_hour / 3600.0,
+            agent_usd=self.usd_per_hour * self.vain_seconds / 3600.0,
+        )
+
+    def score(self, duration_seconds: float, start_seconds: float, items: int) -> tuple[float, int, str]:
+        """Order pools for an item: dollars of waiting and of running there; ties go to fewer labels, then to the name."""
+        wait_usd = self.pool.wait_usd_per_hour * start_seconds / 3600.0
+        return wait_usd + self.agent_usd(duration_seconds, items), len(self.pool.labels), self.pool.name
+
+    def market_offerings(self, oldest_seconds: float) -> tuple[Market, tuple[Offering, ...]] | None:
+        """Choose one market to ask on: spot while patience lasts, else on-demand; None when everything is cooled off."""
+        spot = tuple(o for o in self.offerings if o.market is Market.SPOT)
+        firm = tuple(o for o in self.offerings if o.market is Market.ON_DEMAND)
+        if spot and (not firm or oldest_seconds < self.pool.spot_patience_seconds + self.pool.queue_maturity_seconds):
+            return Market.SPOT, spot
+        if firm:
+            return Market.ON_DEMAND, firm
+        return None
+
+    @property
+    def _wait_seconds(self) -> float:
+        """How long a job waits for an agent that is not there: half a look until it is seen, until a machine is to be had, and the boot."""
+        return self.look_every_seconds / 2 + self.pool.queue_maturity_seconds + self.short_seconds + self.boot_seconds
+
+    def _cooled(self, key: str) -> bool:
+        cool_off = self.memory.cool_offs.get(key)
+        return cool_off is not None and self.now < cool_off.until_at
+
+    @cached_property
+    def _pause(self) -> tuple[Reason | None, str]:
+        if hold := self.standing.hold_on(self.controller, self.pool.name):
+            return Reason.HELD, hold.text(self.now)
+        for key, reason in ((self.pool.name, Reason.POOL_PAUSED), ("account", Reason.ACCOUNT_THROTTLED)):
+            if self._cooled(key):
+                cool_off = self.memory.cool_offs[key]
+                return reason, f"{cool_off.why}; {cool_off.until_at - self.now:.0f} s to go"
+        breaker = self.memory.breakers.get(self.pool.name)
+        if breaker is not None and self.now < breaker.until_at:
+            detail = f"{told_boots(breaker)}; one is tried again in {breaker.until_at - self.now:.0f} s"
+            return Reason.BREAKER_OPEN, detail
+        return None, ""
+
+
+@lru_cache(maxsize=1000)
+def _median(seconds: tuple[float, ...]) -> float:
+    return median(seconds)

@@ -1,0 +1,104 @@
+"""How steps are written: what is to be done to an agent, and the plan that they make together."""
+
+from collections.abc import Iterable
+
+from autoscaler.domain.facts.marks import Mark, MarkClass
+from autoscaler.domain.facts.memory import Memory
+from autoscaler.domain.facts.overrides import Hold
+from autoscaler.domain.facts.plan import Adopt, Cordon, DeleteNode, Held, Plan, Step, Terminate, Uncordon
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import InstanceState
+from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.situation import Situation
+
+Decided = Iterable[Step | Held]
+
+
+def thawed(situation: Situation, decided: Decided) -> list[Step | Held]:
+    """Take out every step where an operator wants nothing done at all. To note what is there touches nothing, and the limits need it."""
+    left: list[Step | Held] = []
+    frozen: dict[tuple[str, str], Hold] = {}
+    for step in decided:
+        pool = getattr(step, "pool", "")
+        hold = None if isinstance(step, Held | Adopt) else situation.standing.hold_on(step.controller, pool)
+        if hold is None or not hold.freeze:
+            left.append(step)
+        else:
+            frozen[step.controller, pool] = hold
+    for (controller, pool), hold in frozen.items():
+        left.append(Held(pool=pool, controller=controller, reason=Reason.FROZEN, detail=hold.text(situation.now)))
+    return left
+
+
+def plan_of(situation: Situation, decided: Decided, memory: Memory) -> Plan:
+    """Put together what one pass decided, without what an operator wants frozen."""
+    decided = thawed(situation, decided)
+    return Plan(
+        pass_id=situation.snapshot.pass_id,
+        taken_at=situation.now,
+        steps=tuple(step for step in decided if not isinstance(step, Held)),
+        held=tuple(step for step in decided if isinstance(step, Held)),
+        memory=memory,
+        remember=True,
+    )
+
+
+def cordon(situation: Situation, agent: Agent, kind: MarkClass, reason: Reason, detail: str) -> Cordon:
+    """Cordon an agent in the name of this pass."""
+    if agent.node is None:
+        raise ValueError(f"{agent.record.instance_id} has no node to cordon")
+    mark = Mark(fleet=situation.fleet.name, kind=kind, pass_id=situation.snapshot.pass_id)
+    return Cordon(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        node=agent.node.name,
+        mark=mark,
+        reason=reason,
+        detail=detail,
+    )
+
+
+def uncordon(agent: Agent, reason: Reason, detail: str) -> Uncordon:
+    """Undo the mark of ours that an agent carries."""
+    if agent.node is None or agent.mark is None:
+        raise ValueError(f"{agent.record.instance_id} carries no mark of ours")
+    return Uncordon(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        node=agent.node.name,
+        mark=agent.mark,
+        reason=reason,
+        detail=detail,
+    )
+
+
+def terminate(agent: Agent, reason: Reason, detail: str) -> Terminate:
+    """Give an agent up."""
+    return Terminate(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        instance_id=agent.record.instance_id,
+        node=agent.record.node,
+        mark=agent.mark,
+        reason=reason,
+        detail=detail,
+    )
+
+
+def delete_node(agent: Agent, node: str, reason: Reason) -> DeleteNode:
+    """Delete the node of an agent whose instance is gone."""
+    return DeleteNode(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        node=node,
+        instance_id=agent.record.instance_id,
+        fate=agent.instance or InstanceState.TERMINATED,
+        though_busy=not agent.idle,
+        reason=reason,
+        detail=f"EC2 says that its instance {agent.record.instance_id} is gone",
+    )
+
+
+def hold_back(agent: Agent, reason: Reason, detail: str) -> Held:
+    """Say what is not done to an agent, and why."""
+    return Held(pool=agent.pool.name, controller=agent.record.controller, reason=reason, detail=detail)

@@ -1,0 +1,175 @@
+"""Executors over time: which can take a build now, which will, and when."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from heapq import heappop, heappush
+from itertools import count
+from math import inf
+
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.memory import Learned
+from autoscaler.domain.facts.snapshot import Build, ControllerView, Node
+from autoscaler.domain.forecast.durations import quantiles_of, quantiles_of_job, remaining_seconds
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.pool_view import PoolView
+
+# An agent past its expected boot may be there any moment; this keeps it from looking free already.
+_ANY_MOMENT_SECONDS = 15.0
+# After a controller's restart its agents are back within this (recorded: 6-7 s).
+_RECONNECT_SECONDS = 30.0
+
+
+@dataclass(eq=False, slots=True)
+class Slot:
+    """One executor in planning: when it is free next. The only thing that planning changes."""
+
+    server: str
+    free_seconds: float
+    spare: bool = True  # nothing runs on it, and nothing was planned on it
+
+
+@dataclass(slots=True)
+class Supply:
+    """Executors by server (a pool, or a set of labels of nodes that are nobody's), soonest first. ``labels``: of the latter.
+
+    Those of a pool are counted when somebody first asks for them: of most pools nobody does.
+    """
+
+    labels: dict[str, frozenset[str]] = field(default_factory=dict)
+    _heaps: dict[str, list[tuple[float, int, Slot]]] = field(default_factory=dict)
+    _uncounted: dict[str, Callable[[], Iterable[Slot]]] = field(default_factory=dict)
+    _order: Iterator[int] = field(default_factory=count)
+
+    def add(self, slot: Slot) -> Slot:
+        """Take a slot in, or in again after its time was changed."""
+        heappush(self._heap(slot.server), (slot.free_seconds, next(self._order), slot))
+        return slot
+
+    def add_when_asked(self, server: str, slots: Callable[[], Iterable[Slot]]) -> None:
+        """Take in what a server has, once anybody asks for it."""
+        self._uncounted[server] = slots
+
+    def soonest(self, servers: Iterable[str]) -> Slot | None:
+        """Find the slot that is free first among these servers; None where there is none that ever will be."""
+        found: Slot | None = None
+        for server in servers:
+            heap = self._heap(server)
+            # Entries whose slot was moved since are stale; the slot has a newer one.
+            while heap and heap[0][0] != heap[0][2].free_seconds:
+                heappop(heap)
+            if heap and heap[0][0] < inf and (found is None or heap[0][0] < found.free_seconds):
+                found = heap[0][2]
+        return found
+
+    def occupy(self, slot: Slot, seconds: float) -> None:
+        """Plan ``seconds`` of work on a slot; negative: take planned work back."""
+        slot.free_seconds += seconds
+        slot.spare = False
+        self.add(slot)
+
+    def spare(self, server: str, within_seconds: float) -> int:
+        """Count executors that nothing was planned on and that are there within that time."""
+        return sum(slot.spare and slot.free_seconds <= within_seconds for slot in self._slots(server))
+
+    def executors(self, server: str) -> int:
+        """Count all its executors, also those that are on their way."""
+        return len(self._slots(server))
+
+    def _slots(self, server: str) -> Collection[Slot]:
+        return {id(entry[2]): entry[2] for entry in self._heap(server)}.values()
+
+    def _heap(self, server: str) -> list[tuple[float, int, Slot]]:
+        if count_them := self._uncounted.pop(server, None):
+            for slot in count_them():
+                self.add(slot)
+        return self._heaps.setdefault(server, [])
+
+
+def elapsed_seconds(build: Build, learned: Learned, now: float) -> float:
+    """How long a build has had its executor: as Jenkins says, where it can be believed, else since we first saw it."""
+    if build.elapsed_seconds is not None:
+        return build.elapsed_seconds
+    seen = learned.running.get(build.key)
+    return now - seen.since_at if seen else 0.0
+
+
+def build_remaining_seconds(build: Build, pool: str, learned: Learned, now: float, queued_runs: frozenset[str]) -> float:
+    """Expect the end of one build; `inf` when its own run still waits in the queue, so that it cannot end before that item ran."""
+    if build.run and build.run in queued_runs:
+        return inf
+    known = quantiles_of_job(learned, build.job, pool)
+    job_p80 = known.p80_seconds if known else build.estimate_seconds
+    return remaining_seconds(elapsed_seconds(build, learned, now), job_p80, lambda: quantiles_of(learned, "", pool).p80_seconds)
+
+
+def agent_remaining_seconds(agent: Agent, learned: Learned, now: float, queued_runs: frozenset[str]) -> tuple[float, ...]:
+    """Expect the end of every build on an agent."""
+    builds = agent.node.builds if agent.node else ()
+    return tuple(build_remaining_seconds(b, agent.pool.name, learned, now, queued_runs) for b in builds)
+
+
+def build_supply(  # noqa: PLR0913 - each is a part of the snapshot
+    view: ControllerView,
+    fleet: Fleet,
+    pools: Mapping[str, PoolView],
+    expected: Iterable[tuple[str, float, int]],
+    learned: Learned,
+    now: float,
+    *,
+    recovering: bool,
+) -> Supply:
+    """Gather the executors of one controller. ``expected``: (pool, launched at, agents) of launches without a record."""
+    supply = Supply()
+    runs = frozenset(item.run for item in view.items if item.run)
+    ours = {agent.node.name for pool in pools.values() for agent in pool.agents if agent.node}
+    for pool in pools.values():
+        supply.add_when_asked(pool.pool.name, partial(_pool_slots, pool, learned, now, runs, recovering=recovering))
+    for name, launched_at, agents in expected:
+        for _ in range(agents * pools[name].pool.executors):
+            supply.add(Slot(name, _boots_in(launched_at, pools[name], now)))
+    for node in view.nodes:
+        if node.name not in ours and not node.offline and node.executors and node.name != fleet.beacon:
+            _add_strangers(supply, fleet, node, learned, now, runs)
+    return supply
+
+
+def ready_slots(agent: Agent, learned: Learned, now: float, queued_runs: frozenset[str]) -> Iterator[float]:
+    """When each executor of a connected agent is free: now, or at the expected end of its build."""
+    yield from agent_remaining_seconds(agent, learned, now, queued_runs)
+    executors = agent.node.executors if agent.node else 0
+    yield from (0.0 for _ in range(executors - agent.busy_executors))
+
+
+def _pool_slots(pool: PoolView, learned: Learned, now: float, runs: frozenset[str], *, recovering: bool) -> Iterator[Slot]:
+    for agent in pool.agents:
+        for seconds in _agent_slots(agent, pool, learned, now, runs, recovering=recovering):
+            yield Slot(pool.pool.name, seconds, spare=seconds <= pool.boot_seconds and not agent.busy_executors)
+
+
+def _agent_slots(agent: Agent, pool: PoolView, learned: Learned, now: float, runs: frozenset[str], *, recovering: bool) -> Iterator[float]:
+    match agent.phase:
+        case Phase.READY:
+            yield from ready_slots(agent, learned, now, runs)
+        case Phase.REQUESTED | Phase.CONNECTING if not agent.instance_ended:
+            yield from (_boots_in(agent.record.launched_at, pool, now) for _ in range(pool.pool.executors))
+        case Phase.LOST if recovering:
+            yield from (_RECONNECT_SECONDS for _ in range(pool.pool.executors))
+        case _:
+            return
+
+
+def _boots_in(launched_at: float, pool: PoolView, now: float) -> float:
+    return max(launched_at + pool.boot_seconds - now, _ANY_MOMENT_SECONDS)
+
+
+def _add_strangers(supply: Supply, fleet: Fleet, node: Node, learned: Learned, now: float, runs: frozenset[str]) -> None:
+    labels = node.labels - {node.name}
+    if fleet.ownership_label in labels:  # ours without a record: it may be given up any moment
+        return
+    server = "\n" + "\n".join(sorted(labels))  # unlike any pool's name
+    supply.labels[server] = labels
+    for build in node.builds:
+        supply.add(Slot(server, build_remaining_seconds(build, "", learned, now, runs), spare=False))
+    for _ in range(node.executors - len(node.builds)):
+        supply.add(Slot(server, 0.0))
