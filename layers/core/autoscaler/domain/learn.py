@@ -64,7 +64,7 @@ def learn(situation: Situation, controller: str, results: Mapping[str, BuildResu
     begun = _begun(fresh, before, waiting)
     unseen = {builds[key][0].run: sighting for key, sighting, waited in begun if waited is None}
     arrived = _arrived(situation, controller, unseen) if before.seen_at else []
-    noted = note_arrivals(before, arrived, situation.pools_of(controller), now)
+    noted = note_arrivals(before, arrived, {name: pool.costs for name, pool in situation.pools_of(controller).items()}, now)
     gone = gone_since(before, view)
     streaks, succeeded_at = note_streaks(before, gone, results, view, now)
     learned = Learned(

@@ -7,16 +7,15 @@ later lose more by that than it costs to have it too early, and now and then in 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from autoscaler.domain.facts.memory import Burst, Growth, Learned
+from autoscaler.domain.facts.memory import Burst, Growth, Learned, Window
 from autoscaler.domain.forecast.idle_returns import Needed, follow_burst, is_burst_over
 from autoscaler.domain.forecast.job_patterns import outlooks_after, outlooks_by_time
-from autoscaler.domain.forecast.outlook import Outlook, is_worth_keeping, is_worth_launching
+from autoscaler.domain.forecast.outlook import AgentCosts, Outlook, is_worth_keeping, is_worth_launching
 from autoscaler.domain.forecast.stages import due
-from autoscaler.domain.situation.pool_view import PoolView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,21 +32,32 @@ class Foreseen:
     why: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prospects:
+    """What a pool's own past and present tell of what is to come. ``in_use``: executors that builds, items and warm ones need now."""
+
+    costs: AgentCosts
+    in_use: int
+    window: Window | None
+    growths: tuple[Growth, ...]
+
+
 NOTHING = Foreseen(executors=0, stages=0, launches=0, why="")
 
 
-def foresee(learned: Learned, pools: Mapping[str, PoolView], starved: Mapping[str, int], now: float) -> dict[str, Foreseen]:
-    """Count what is worth having now, by pool: another look later it would come too late. ``starved``: items by pool."""
-    staged = due(learned, pools, now, is_worth_keeping)
-    launches = due(learned, pools, now, is_worth_launching) if staged else Counter[str]()
+def foresee(learned: Learned, pools: Mapping[str, Prospects], now: float) -> dict[str, Foreseen]:
+    """Count what is worth having now, by pool: another look later it would come too late."""
+    costs = {name: pool.costs for name, pool in pools.items()}
+    staged = due(learned, costs, now, is_worth_keeping)
+    launches = due(learned, costs, now, is_worth_launching) if staged else Counter[str]()
     counts, whys = Counter(staged), dict.fromkeys(staged, "a pipeline's next stage")
-    for job, outlooks, why in _jobs(learned, pools, now):
+    for job, outlooks, why in _jobs(learned, costs, now):
         name = learned.arrivals[job].pool
         counts[name] += len(outlooks)
-        launches[name] += sum(is_worth_launching(outlook, pools[name], 1) for outlook in outlooks)
+        launches[name] += sum(is_worth_launching(outlook, costs[name], 1) for outlook in outlooks)
         whys.setdefault(name, why)
     for name, pool in pools.items():
-        if pool.growths and (more := _of_burst(pool, starved.get(name, 0), staged[name])) > counts[name] - staged[name]:
+        if pool.growths and (more := _of_burst(pool, staged[name], now)) > counts[name] - staged[name]:
             counts[name] = launches[name] = staged[name] + more
             whys[name] = "bursts like this one grew"
     return {
@@ -57,30 +67,30 @@ def foresee(learned: Learned, pools: Mapping[str, PoolView], starved: Mapping[st
     }
 
 
-def _of_burst(pool: PoolView, starved: int, staged: int) -> int:
-    needed = Needed(present=pool.in_use(starved), foreseen=staged)
-    burst = follow_burst(pool.window, needed, pool.now, executors=pool.pool.executors, boot_seconds=pool.boot_seconds)
-    return to_come(burst, pool)
+def _of_burst(pool: Prospects, staged: int, now: float) -> int:
+    costs, needed = pool.costs, Needed(present=pool.in_use, foreseen=staged)
+    burst = follow_burst(pool.window, needed, now, executors=costs.executors, boot_seconds=costs.boot_seconds)
+    return to_come(burst, pool.growths, costs, now)
 
 
-def _jobs(learned: Learned, pools: Mapping[str, PoolView], now: float) -> Iterator[tuple[str, list[Outlook], str]]:
+def _jobs(learned: Learned, pools: Mapping[str, AgentCosts], now: float) -> Iterator[tuple[str, list[Outlook], str]]:
     """Jobs that are worth an agent before they are there: which, each time, and why. One that is announced twice over comes once."""
     for job, known in learned.arrivals.items():
         if not known.expected and job not in learned.sequels:
             continue
-        pool, sequel = pools.get(known.pool), learned.sequels.get(job)
-        if pool is None:
+        costs, sequel = pools.get(known.pool), learned.sequels.get(job)
+        if costs is None:
             continue
-        by_time = _worth_having(outlooks_by_time(known, now), pool)
-        after = _worth_having(outlooks_after(sequel, learned.arrivals, known, now), pool) if sequel else []
+        by_time = _worth_having(outlooks_by_time(known, now), costs)
+        after = _worth_having(outlooks_after(sequel, learned.arrivals, known, now), costs) if sequel else []
         if sequel and len(after) >= max(len(by_time), 1):
             yield job, after, f"{job} follows {sequel.after}"
         elif by_time:
             yield job, by_time, f"{job} comes at this time"
 
 
-def _worth_having(outlooks: Iterator[Outlook], pool: PoolView) -> list[Outlook]:
-    return [outlook for outlook in outlooks if is_worth_keeping(outlook, pool, 1)]
+def _worth_having(outlooks: Iterator[Outlook], costs: AgentCosts) -> list[Outlook]:
+    return [outlook for outlook in outlooks if is_worth_keeping(outlook, costs, 1)]
 
 
 # Of thirty, large ones that come seldom are forgotten too soon; a hundred and twenty teach no more than sixty.
@@ -95,14 +105,14 @@ def note_growth(known: tuple[Growth, ...], burst: Burst) -> tuple[Growth, ...]:
     return (*known, Growth(steps=tuple((round(at - began_at, 1), beyond) for at, beyond, _ in burst.rises)))[-_BURSTS_KEPT:]
 
 
-def to_come(burst: Burst | None, pool: PoolView) -> int:
+def to_come(burst: Burst | None, growths: Iterable[Growth], costs: AgentCosts, now: float) -> int:
     """Count the executors that are worth having now beyond those which a burst needs already; 0 where there is no burst."""
-    if burst is None or is_burst_over(burst, pool.now, pool.boot_seconds):
+    if burst is None or is_burst_over(burst, now, costs.boot_seconds):
         return 0
-    executors, (rose_at, needed, _) = pool.pool.executors, burst.rises[-1]
-    futures = [ahead for growth in pool.growths if (ahead := _ahead(growth, needed, pool.now - rose_at)) is not None]
+    executors, (rose_at, needed, _) = costs.executors, burst.rises[-1]
+    futures = [ahead for growth in growths if (ahead := _ahead(growth, needed, now - rose_at)) is not None]
     taken, more = ceil(needed / executors) * executors, 0  # whole agents
-    while _is_worth_having(futures, taken + more, pool):
+    while _is_worth_having(futures, taken + more, costs):
         more += executors
     return taken + more - needed if more else 0
 
@@ -116,14 +126,14 @@ def _ahead(growth: Growth, needed: int, stayed_seconds: float) -> _Ahead | None:
     return None if ahead and ahead[0][0] <= 0 else ahead
 
 
-def _is_worth_having(futures: list[_Ahead], taken: int, pool: PoolView) -> bool:
+def _is_worth_having(futures: list[_Ahead], taken: int, costs: AgentCosts) -> bool:
     """Tell whether it pays to launch one agent more now, not when its first job comes."""
-    executors = range(taken + 1, taken + pool.pool.executors + 1)
+    executors = range(taken + 1, taken + costs.executors + 1)
     comes = [times for ahead in futures if (times := list(_times(ahead, executors)))]
     in_vain = len(futures) + _BELIEVED_TO_END - len(comes)
-    spared_seconds = sum(min(at, pool.boot_seconds) for times in comes for at in times)
-    paid_seconds = sum(times[0] for times in comes) + in_vain * pool.vain_seconds
-    return spared_seconds * pool.pool.wait_usd_per_hour > paid_seconds * pool.usd_per_hour
+    spared_seconds = sum(min(at, costs.boot_seconds) for times in comes for at in times)
+    paid_seconds = sum(times[0] for times in comes) + in_vain * costs.vain_seconds
+    return spared_seconds * costs.wait_usd_per_hour > paid_seconds * costs.usd_per_hour
 
 
 def _times(ahead: _Ahead, executors: range) -> Iterator[float]:

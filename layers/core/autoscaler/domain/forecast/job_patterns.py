@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from autoscaler.domain.facts.memory import Arrivals, Borne, Expected, Learned, Sequel
-from autoscaler.domain.forecast.outlook import PASS_SECONDS, Outlook
-from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.forecast.outlook import PASS_SECONDS, AgentCosts, Outlook
 
 _TIMES_KEPT = 20
 _JOBS_KEPT = 1000
@@ -36,7 +35,7 @@ class Noted:
     rhythms: Mapping[str, Borne]
 
 
-def note_arrivals(before: Learned, arrived: Iterable[Arrival], pools: Mapping[str, PoolView], now: float) -> Noted:
+def note_arrivals(before: Learned, arrived: Iterable[Arrival], pools: Mapping[str, AgentCosts], now: float) -> Noted:
     """Note what came and what did not, and look again for what announces it."""
     in_vain = [kind for seen in before.arrivals.values() for kind in come_to_nothing(seen, now)]
     borne = note_borne(before.rhythms, in_vain, came=False)
@@ -49,10 +48,10 @@ def note_arrivals(before: Learned, arrived: Iterable[Arrival], pools: Mapping[st
         came.append(arrival.job)
     follows = dict(before.sequels)
     for job in came:
-        pool = pools.get(known[job].pool)
-        if pool is not None and is_time_to_look(known[job]):
+        costs = pools.get(known[job].pool)
+        if costs is not None and is_time_to_look(known[job]):
             follows.pop(job, None)
-            found = announcer_of(job, known, pool, now)
+            found = announcer_of(job, known, costs, now)
             if found is not None:
                 follows[job] = found
     kept = dict(list(known.items())[-_JOBS_KEPT:])
@@ -175,7 +174,7 @@ def is_time_to_look(known: Arrivals) -> bool:
     return known.count in _LOOKED_AT or known.count % _LOOKED_AT_EACH == 0
 
 
-def announcer_of(job: str, arrivals: Mapping[str, Arrivals], pool: PoolView, now: float) -> Sequel | None:
+def announcer_of(job: str, arrivals: Mapping[str, Arrivals], costs: AgentCosts, now: float) -> Sequel | None:
     """Find the job after which this one, which has just arrived, was best expected; None where that would not have paid."""
     found: Sequel | None = None
     most_usd = 0.0
@@ -189,7 +188,7 @@ def announcer_of(job: str, arrivals: Mapping[str, Arrivals], pool: PoolView, now
         delays = tuple(round(delay, 1) for delay in outcomes if delay is not None)
         if len(delays) < max(_HITS_TO_TRUST, _TRUSTED_SHARE * len(outcomes)):
             continue
-        usd = _worth_usd(outcomes, pool) / sum(at >= other.times[0] for at in mine)
+        usd = _worth_usd(outcomes, costs) / sum(at >= other.times[0] for at in mine)
         if usd > most_usd:
             found, most_usd = Sequel(after=name, delays=delays, missed=len(outcomes) - len(delays)), usd
     return found
@@ -222,18 +221,18 @@ def _outcomes(first: Iterable[float], then: tuple[float, ...], now: float) -> li
     return outcomes
 
 
-def _worth_usd(outcomes: list[float | None], pool: PoolView) -> float:
+def _worth_usd(outcomes: list[float | None], costs: AgentCosts) -> float:
     """What it would have saved to have agents in time. Of many jobs some one always came before by chance: both halves must have paid."""
     half = len(outcomes) // 2
-    return 2 * min(_saved_usd(outcomes[:half], pool), _saved_usd(outcomes[half:], pool))
+    return 2 * min(_saved_usd(outcomes[:half], costs), _saved_usd(outcomes[half:], costs))
 
 
-def _saved_usd(outcomes: list[float | None], pool: PoolView) -> float:
+def _saved_usd(outcomes: list[float | None], costs: AgentCosts) -> float:
     delays = sorted(delay for delay in outcomes if delay is not None)
     if not delays:
         return 0.0
-    ready = max(delays[len(delays) // 4], pool.boot_seconds + PASS_SECONDS)
-    saved = sum(max(0.0, pool.boot_seconds - max(0.0, ready - delay)) for delay in delays)
-    in_vain = (len(outcomes) - len(delays) + _DOUBT / 2) * (pool.boot_seconds + delays[-1] - delays[0])
+    ready = max(delays[len(delays) // 4], costs.boot_seconds + PASS_SECONDS)
+    saved = sum(max(0.0, costs.boot_seconds - max(0.0, ready - delay)) for delay in delays)
+    in_vain = (len(outcomes) - len(delays) + _DOUBT / 2) * (costs.boot_seconds + delays[-1] - delays[0])
     idle = sum(max(0.0, delay - ready) for delay in delays) + in_vain
-    return (saved * pool.pool.wait_usd_per_hour - idle * pool.usd_per_hour / pool.pool.executors) / 3600.0
+    return (saved * costs.wait_usd_per_hour - idle * costs.usd_per_hour / costs.executors) / 3600.0

@@ -11,10 +11,9 @@ from statistics import fmean, median
 
 from autoscaler.domain.facts.memory import Learned, RunSeen, StageSeen
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS
-from autoscaler.domain.forecast.outlook import Outlook
-from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.forecast.outlook import AgentCosts, Outlook
 
-Worth = Callable[[Outlook, PoolView, int], bool]  # whether it is time, and an agent pays, for so many jobs
+Worth = Callable[[Outlook, AgentCosts, int], bool]  # whether it is time, and an agent pays, for so many jobs
 _STAGES_TO_TRUST = 3
 _STAGES_AHEAD = 2
 _SAMPLES = 20
@@ -59,7 +58,7 @@ def project_of(job: str) -> str:
     return job.rpartition("/")[0] or job
 
 
-def due(learned: Learned, pools: Mapping[str, PoolView], now: float, is_worth: Worth) -> Counter[str]:
+def due(learned: Learned, pools: Mapping[str, AgentCosts], now: float, is_worth: Worth) -> Counter[str]:
     """Count the executors that stages to come are worth now, by pool: another look later they would come too late."""
     counts: Counter[str] = Counter()
     for run in learned.runs.values():
@@ -70,7 +69,7 @@ def due(learned: Learned, pools: Mapping[str, PoolView], now: float, is_worth: W
     return counts
 
 
-def _due_of(learned: Learned, run: RunSeen, pools: Mapping[str, PoolView], now: float, is_worth: Worth) -> dict[str, int]:
+def _due_of(learned: Learned, run: RunSeen, pools: Mapping[str, AgentCosts], now: float, is_worth: Worth) -> dict[str, int]:
     """What one run will need: its next stage, and the one behind it where that comes as soon."""
     needed: dict[str, int] = {}
     stage, elapsed, ahead, share = run.stage, now - run.since_at, 0.0, 1.0

@@ -10,8 +10,10 @@ from autoscaler.domain.facts.memory import Growth, Memory, Returns, Window
 from autoscaler.domain.facts.overrides import Standing
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.capacity import expected_seconds
+from autoscaler.domain.forecast.forecast import Prospects
 from autoscaler.domain.forecast.hedging import worth_adding
 from autoscaler.domain.forecast.idle_returns import Costs, Keeping
+from autoscaler.domain.forecast.outlook import AgentCosts
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import told_boots
 
@@ -50,6 +52,21 @@ class PoolView:
     def in_use(self, starved: int) -> int:
         """Count busy executors, starved items and warm executors: what agents are needed for, if packed."""
         return sum(agent.busy_executors for agent in self.agents) + starved + self.pool.warm_executors
+
+    def prospects(self, starved: int) -> Prospects:
+        """What forecasts may know of it."""
+        return Prospects(costs=self.costs, in_use=self.in_use(starved), window=self.window, growths=self.growths)
+
+    @cached_property
+    def costs(self) -> AgentCosts:
+        """What one more agent costs and spares."""
+        return AgentCosts(
+            executors=self.pool.executors,
+            boot_seconds=self.boot_seconds,
+            vain_seconds=self.vain_seconds,
+            usd_per_hour=self.usd_per_hour,
+            wait_usd_per_hour=self.pool.wait_usd_per_hour,
+        )
 
     @cached_property
     def boot_seconds(self) -> float:

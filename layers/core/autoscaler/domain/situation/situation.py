@@ -86,7 +86,8 @@ class Situation:
     def foreseen(self, controller: str) -> dict[str, Foreseen]:
         """Executors by pool that are worth having now for what is to come."""
         starved = starved_by_pool(self.demands[controller])
-        return foresee(self.snapshot.learned[controller], self.pools_of(controller), starved, self.now)
+        pools = {name: pool.prospects(starved.get(name, 0)) for name, pool in self.pools_of(controller).items()}
+        return foresee(self.snapshot.learned[controller], pools, self.now)
 
     def queued_runs(self, controller: str) -> frozenset[str]:
         """Runs of which some part waits in the queue."""
