@@ -47,7 +47,7 @@ format: $(VENV)/.ready  ## Format the code
 	$(BIN)/ruff check --fix .
 
 build: $(VENV)/.ready $(SAM_VENV)/.ready  ## sam validate --lint and sam build, into .aws-sam
-	$(BIN)/python -m workbench.fleet_name
+	$(BIN)/python -m workbench.maintenance.fleet_name
 	$(SAM) validate --lint
 	PATH="$(abspath $(BIN)):$$PATH" AUTOSCALER_PYTHON="$(abspath $(BIN)/python)" $(SAM) build
 
@@ -59,13 +59,13 @@ compare: $(VENV)/.ready  ## All policies on the carried traces, some hours: make
 		$(foreach trace,$(wildcard $(TRACES)/*.csv $(TRACES)/*.csv.gz),--trace $(trace))
 
 pictures: $(VENV)/.ready  ## Draw the pictures of docs/ anew
-	$(BIN)/python -m workbench.pictures
+	$(BIN)/python -m workbench.maintenance.pictures
 
 user-data: $(VENV)/.ready  ## Pack agent/ into the launch templates of template.yaml
-	$(BIN)/python -m workbench.user_data
+	$(BIN)/python -m workbench.maintenance.user_data
 
 prices: $(VENV)/.ready  ## Make the carried price table from a wider one: make prices SOURCE=prices.json
-	$(BIN)/python -m workbench.prices "$(SOURCE)"
+	$(BIN)/python -m workbench.maintenance.prices "$(SOURCE)"
 
 lock: $(VENV)/.ready  ## Pin what the layer carries, and what the tools are
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header layers/core/requirements.in -o layers/core/requirements.txt

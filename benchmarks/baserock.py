@@ -7,8 +7,8 @@ from typing import Any
 
 from autoscaler.config import check
 from benchmarks.figures import Figures
-from workbench.contest import OURS, Contest, play
-from workbench.distbuild import BASEROCK, INSTANCES, JOBS, Scenario, as_trace, cache_share, fit
+from workbench.experiment.contest import OURS, Contest, play
+from workbench.experiment.distbuild import BASEROCK, INSTANCES, JOBS, Scenario, as_trace, cache_share, fit
 
 _EXECUTOR_USD = 0.068  # c6i.4xlarge, ten jobs on sixteen vCPUs: $0.68 an hour, us-west-2
 _TRIED = tuple(product((1, 2, 4, 6, 8), (5, 10, 20)))

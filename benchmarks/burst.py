@@ -7,10 +7,10 @@ from statistics import median
 from autoscaler.config import check
 from autoscaler.domain.facts.fleet import Fleet
 from benchmarks.figures import Figures, seconds
-from workbench.asking import ask_the_pass
-from workbench.drive import InMemory
-from workbench.world.ec2 import Instance
-from workbench.world.world import Agents, Ask, Told, build_world
+from workbench.fakes.asking import ask_the_pass
+from workbench.fakes.world.ec2 import Instance
+from workbench.fakes.world.world import Agents, Ask, Told, build_world
+from workbench.simulate.drive import InMemory
 
 AGENTS = (20, 100, 400)
 # What a fresh account allows and what doctor asks for, each without the three functions of the schedule.

@@ -18,10 +18,10 @@ from moto.server import ThreadedMotoServer
 
 from autoscaler.config import load_settings
 from benchmarks.figures import Figures, seconds
-from workbench import demo
-from workbench.faces.server import FaceServer
-from workbench.fleets import EXAMPLE_FLEET
-from workbench.world.world import build_world
+from workbench.cli import demo
+from workbench.fakes.faces.server import FaceServer
+from workbench.fakes.world.world import build_world
+from workbench.simulate.fleets import EXAMPLE_FLEET
 
 ROOT = Path(__file__).parents[1]
 _RUNS = 9

@@ -10,9 +10,9 @@ from joblib import Parallel, delayed
 
 from autoscaler.config import FleetSettings
 from benchmarks.figures import Figures, count
-from workbench.compare import FIXED
-from workbench.contest import OURS, POLICIES, Contest, play
-from workbench.traces import Trace
+from workbench.experiment.compare import FIXED
+from workbench.experiment.contest import OURS, POLICIES, Contest, play
+from workbench.simulate.traces import Trace
 
 _SEEDS = (1, 2)
 _BOUND = "clairvoyant"

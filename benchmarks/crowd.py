@@ -6,10 +6,10 @@ from autoscaler.config import FleetSettings, check
 from autoscaler.domain.facts.fleet import agent_spec
 from autoscaler.domain.facts.snapshot import Record, RecordState
 from autoscaler.domain.labels import parse
-from workbench.drive import InMemory
-from workbench.world.ec2 import Instance
-from workbench.world.jenkins import Build, Kind, Node
-from workbench.world.world import NODE_TAG, World, build_world
+from workbench.fakes.world.ec2 import Instance
+from workbench.fakes.world.jenkins import Build, Kind, Node
+from workbench.fakes.world.world import NODE_TAG, World, build_world
+from workbench.simulate.drive import InMemory
 
 EXECUTORS = 4
 ITEMS_AN_AGENT = 2.5

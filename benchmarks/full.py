@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from autoscaler.config import FleetSettings, check
 from benchmarks.contests import Load, contests, in_some_worlds
 from benchmarks.figures import Figures
-from workbench.fleets import EXAMPLE_FLEET
-from workbench.knobs import load_with
-from workbench.traces import MXNET, load_trace
+from workbench.cli.knobs import load_with
+from workbench.simulate.fleets import EXAMPLE_FLEET
+from workbench.simulate.traces import MXNET, load_trace
 
 _SKIP_HOURS, _HOURS = 40.0, 48.0  # the two busiest days
 _LIMITS = (30, 24, 20, 18, 16)

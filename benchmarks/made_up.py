@@ -7,8 +7,8 @@ from random import Random
 
 from benchmarks.contests import Load, contests
 from benchmarks.figures import Figures
-from workbench.fleets import fleet_for
-from workbench.traces import Row, Trace
+from workbench.simulate.fleets import fleet_for
+from workbench.simulate.traces import Row, Trace
 
 _HOURS, _HOUR, _DAY = 96.0, 3600.0, 86_400.0
 _LOTS = (1, 2, 3)

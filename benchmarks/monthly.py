@@ -10,9 +10,9 @@ from typing import Any
 
 from autoscaler.config import FleetSettings, check
 from benchmarks.figures import Figures
-from workbench.drive import InMemory, Progress, tick_once
-from workbench.template import read_template
-from workbench.world.world import World, build_world
+from workbench.fakes.world.world import World, build_world
+from workbench.report.template import read_template
+from workbench.simulate.drive import InMemory, Progress, tick_once
 
 SIZES = ((10, 2), (100, 6), (1000, 20))  # agents, pools
 _EXECUTORS, _JOB_SECONDS, _BUSY = 4, 1200.0, 0.7

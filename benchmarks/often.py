@@ -6,10 +6,10 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.figures import Figures, seconds
-from workbench.fleets import EXAMPLE_FLEET
-from workbench.knobs import load_with
-from workbench.run import in_memory, prepare
-from workbench.traces import MXNET, MXNET_DAY, load_trace
+from workbench.cli.knobs import load_with
+from workbench.simulate.fleets import EXAMPLE_FLEET
+from workbench.simulate.run import in_memory, prepare
+from workbench.simulate.traces import MXNET, MXNET_DAY, load_trace
 
 INTERVALS = (60, 30, 15, 5)
 _SEEDS = (1, 2)

@@ -9,12 +9,12 @@ from joblib import Parallel, delayed
 from benchmarks import made_up
 from benchmarks.contests import Load
 from benchmarks.figures import Figures
-from workbench.compare import FIXED, WITHOUT
-from workbench.contest import Contest, play
-from workbench.fleets import EXAMPLE_FLEET, fleet_for
-from workbench.forgetting import PARTS
-from workbench.knobs import load_with
-from workbench.traces import MXNET, load_trace
+from workbench.cli.knobs import load_with
+from workbench.experiment.compare import FIXED, WITHOUT
+from workbench.experiment.contest import Contest, play
+from workbench.experiment.forgetting import PARTS
+from workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
+from workbench.simulate.traces import MXNET, load_trace
 
 _WEEK_HOURS = 168.0
 _MXNET_HOURS = 113.0

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from benchmarks.contests import Load, contests, in_some_worlds
 from benchmarks.figures import Figures
-from workbench.fleets import fleet_for
-from workbench.traces import MXNET, Trace, load_trace
+from workbench.simulate.fleets import fleet_for
+from workbench.simulate.traces import MXNET, Trace, load_trace
 
 _WEEK_HOURS = 168.0
 _LINKERD = MXNET.parent / "linkerd_gha.csv.gz"

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from benchmarks.figures import Figures, count, seconds
-from workbench.compare import Workload, carried_workloads
-from workbench.contest import Contest, play
-from workbench.fleets import fleet_for
-from workbench.knobs import load_with
-from workbench.traces import load_trace
+from workbench.cli.knobs import load_with
+from workbench.experiment.compare import Workload, carried_workloads
+from workbench.experiment.contest import Contest, play
+from workbench.simulate.fleets import fleet_for
+from workbench.simulate.traces import load_trace
 
 _HOURS = 31 * 24.0
 _LOOKS_EVERY = (60.0, 15.0)

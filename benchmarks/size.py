@@ -24,9 +24,9 @@ from benchmarks.canned import Cans, Client, open_cans, passes_of
 from benchmarks.crowd import EXECUTORS, gather
 from benchmarks.ec2_answers import xml_pages
 from benchmarks.figures import Figures, count, megabytes, seconds, seconds_of
-from workbench.drive import InMemory
-from workbench.faces.local import LocalEc2Client, LocalSession
-from workbench.faces.server import FaceServer
+from workbench.fakes.faces.local import LocalEc2Client, LocalSession
+from workbench.fakes.faces.server import FaceServer
+from workbench.simulate.drive import InMemory
 
 SIZES = (2_000, 10_000, 20_000)
 _RUNS, _RUNS_OF_THE_SMALLEST = 3, 5

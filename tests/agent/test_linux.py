@@ -9,7 +9,7 @@ import pytest
 
 from agent.conftest import SECRET
 from packaging_root import ROOT
-from workbench.user_data import packed
+from workbench.maintenance.user_data import packed
 
 TOO_EARLY = 425, {"message": "EC2 does not know this instance yet"}
 GONE = 410, {"message": "the agent was given up"}

@@ -11,8 +11,8 @@ from selenium.webdriver.chrome.service import Service
 
 from support.builders import a_fleet, a_pool
 from workbench.report.page import write_report
-from workbench.run import in_memory, prepare
-from workbench.traces import load_trace
+from workbench.simulate.run import in_memory, prepare
+from workbench.simulate.traces import load_trace
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update "

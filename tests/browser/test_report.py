@@ -5,8 +5,8 @@ import struct
 
 from support.builders import a_fleet
 from workbench.report.page import write_report
-from workbench.run import in_memory, prepare
-from workbench.traces import load_trace
+from workbench.simulate.run import in_memory, prepare
+from workbench.simulate.traces import load_trace
 
 CHARTS = {"queue", "waits", "dollars", "steps", "agents-0", "agents-1"}
 

@@ -13,8 +13,8 @@ from autoscaler.domain.facts.snapshot import InstanceState
 from autoscaler.errors import LaunchRefusedError, MismatchError, StuckError, TransientError, UnansweredError
 from support.builders import a_fleet, a_pool, an_offering
 from support.worlds import stand
-from workbench.world.faults import Fault
-from workbench.world.listing import Listing
+from workbench.fakes.world.faults import Fault
+from workbench.fakes.world.listing import Listing
 
 FIRST, SECOND = an_offering(subnet="subnet-a"), an_offering("c6i.16xlarge", subnet="subnet-b", usd_per_hour=2.0)
 FLEET = a_fleet(a_pool("cpu", offerings=(FIRST, SECOND)))

@@ -6,7 +6,7 @@ from autoscaler.adapters.jenkins.session import RedirectedError
 from autoscaler.domain.facts.fleet import NodeSpec
 from autoscaler.errors import ConfigError, TransientError, UnansweredError
 from support.worlds import a_world_node, stand
-from workbench.world.faults import Fault
+from workbench.fakes.world.faults import Fault
 
 
 @pytest.fixture(params=["memory", "http"])

@@ -12,8 +12,8 @@ from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
 from autoscaler.errors import NoAnswerError, TransientError
 from support.worlds import a_world_node, stand
-from workbench.faces.jenkins_face import JenkinsFace
-from workbench.faces.server import FaceServer
+from workbench.fakes.faces.jenkins_face import JenkinsFace
+from workbench.fakes.faces.server import FaceServer
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from autoscaler.adapters.secrets import read_credentials
 from autoscaler.domain.report.datum import Datum
 from autoscaler.errors import ConfigError, TransientError
 from support.worlds import AWS
-from workbench.memory import MemoryMetrics
+from workbench.fakes.memory import MemoryMetrics
 
 
 @pytest.fixture

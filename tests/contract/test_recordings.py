@@ -9,8 +9,8 @@ from autoscaler.adapters.jenkins.health import read_health, read_result
 from autoscaler.adapters.jenkins.parse import read_computers, read_date, read_node, read_queue
 from autoscaler.domain.facts.snapshot import BuildResult, Health, OfflineCause
 from support.worlds import a_world, a_world_node
-from workbench.faces.jenkins_face import JenkinsFace, Request
-from workbench.world.jenkins import Kind
+from workbench.fakes.faces.jenkins_face import JenkinsFace, Request
+from workbench.fakes.world.jenkins import Kind
 
 HERE = Path(__file__).parents[1] / "recordings"
 

@@ -41,8 +41,8 @@ from autoscaler.domain.facts.snapshot import IntentState, RecordState
 from autoscaler.errors import ConflictError
 from autoscaler.ports import Book
 from support.builders import a_record, an_intent
-from workbench.demo import TABLE, create_table
-from workbench.memory import MemoryState
+from workbench.cli.demo import TABLE, create_table
+from workbench.fakes.memory import MemoryState
 
 
 def one_at_a_time(monkeypatch):

@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 
 from autoscaler.errors import ConfigError, TransientError
 from support.deployed import deployed
-from workbench.cli import app
-from workbench.faces.functions_face import FunctionsFace
-from workbench.remote import Deployed
-from workbench.terminal import Table, plain
+from workbench.cli.main import app
+from workbench.cli.remote import Deployed
+from workbench.cli.terminal import Table, plain
+from workbench.fakes.faces.functions_face import FunctionsFace
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from typer.testing import CliRunner
 
 from packaging_root import ROOT
 from support.deployed import deployed, event
-from workbench.cli import app
-from workbench.dashboard import dashboard_body, read_widgets
-from workbench.faces.cloudwatch_face import as_json, published
+from workbench.cli.main import app
+from workbench.fakes.faces.cloudwatch_face import as_json, published
+from workbench.report.dashboard import dashboard_body, read_widgets
 
 TEMPLATE = ROOT / "template.yaml"
 

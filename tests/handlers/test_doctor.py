@@ -4,7 +4,7 @@ import pytest
 
 from autoscaler.errors import ConfigError
 from support.deployed import deployed, event
-from workbench.world.faults import Fault
+from workbench.fakes.world.faults import Fault
 
 PERMISSIONS = {
     "hudson.model.Computer.Create": {"Agent/Create"},

@@ -4,8 +4,8 @@ import pytest
 
 from autoscaler.errors import ConfigError, TransientError
 from support.deployed import deployed, event
-from workbench.world.faults import Fault
-from workbench.world.jenkins import Ended, Kind
+from workbench.fakes.world.faults import Fault
+from workbench.fakes.world.jenkins import Ended, Kind
 
 NAMES = {"interrupted": "spot_interruption", "rebalance": "rebalance"}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from support.deployed import deployed
-from workbench.world.faults import Fault
+from workbench.fakes.world.faults import Fault
 
 JOBS = 4
 

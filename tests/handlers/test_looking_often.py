@@ -6,7 +6,7 @@ from autoscaler import bootstrap
 from autoscaler.errors import ConfigError, TransientError
 from support.deployed import deployed, event
 from support.worlds import environment
-from workbench.world.faults import Fault
+from workbench.fakes.world.faults import Fault
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from autoscaler.errors import ConfigError, TransientError
 from autoscaler.telemetry import logger
 from support.deployed import deployed, event
 from support.worlds import environment
-from workbench.asking import url_event
-from workbench.world.faults import Fault
-from workbench.world.jenkins import secret_of
+from workbench.fakes.asking import url_event
+from workbench.fakes.world.faults import Fault
+from workbench.fakes.world.jenkins import secret_of
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import yaml
 
 from support.deployed import EXAMPLE, deployed, event
 from support.worlds import a_world_node
-from workbench.asking import url_event
-from workbench.world.jenkins import secret_of
+from workbench.fakes.asking import url_event
+from workbench.fakes.world.jenkins import secret_of
 
 OWNERSHIP = "autoscaler-fleet-mxnet-ci"
 

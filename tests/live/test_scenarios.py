@@ -21,11 +21,11 @@ from autoscaler.ports import Ports
 from support.builders import a_memory, a_record
 from support.live import LiveJenkins
 from support.rig import live_rig
-from workbench.faces.ec2_face import Ec2Face
-from workbench.faces.local import LocalEc2Client
-from workbench.memory import MemoryMetrics, MemoryState
-from workbench.world.jenkins import Kind
-from workbench.world.world import World, build_world
+from workbench.fakes.faces.ec2_face import Ec2Face
+from workbench.fakes.faces.local import LocalEc2Client
+from workbench.fakes.memory import MemoryMetrics, MemoryState
+from workbench.fakes.world.jenkins import Kind
+from workbench.fakes.world.world import World, build_world
 
 
 @dataclass(slots=True)

@@ -8,8 +8,8 @@ from random import Random
 from typing import Any
 
 from support.machine import POOLS, AnythingHappens
-from workbench.world.codes import LAUNCH_CODES
-from workbench.world.jenkins import CURRENT_VERSION, DROPS_BUILDS, Kind
+from workbench.fakes.world.codes import LAUNCH_CODES
+from workbench.fakes.world.jenkins import CURRENT_VERSION, DROPS_BUILDS, Kind
 
 Draw = Callable[[Random], dict[str, Any]]
 _LABELS = ("cpu", "gpu", "linux", "linux&&!gpu")

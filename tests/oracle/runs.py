@@ -15,13 +15,13 @@ from oracle.happenings import begin, happen
 from oracle.hours import Hour, hour_of
 from oracle.made_up import long_jobs, short_jobs
 from oracle.play import Teller, play, totals
-from workbench.drive import Straight
-from workbench.fleets import fleet_for
-from workbench.replay import Replay
-from workbench.traces import Trace, load_trace
-from workbench.world.faults import Faults, failing
-from workbench.world.physics import NodeChoice, Physics
-from workbench.world.world import build_world
+from workbench.fakes.world.faults import Faults, failing
+from workbench.fakes.world.physics import NodeChoice, Physics
+from workbench.fakes.world.world import build_world
+from workbench.simulate.drive import Straight
+from workbench.simulate.fleets import fleet_for
+from workbench.simulate.replay import Replay
+from workbench.simulate.traces import Trace, load_trace
 
 HERE = Path(__file__).parent
 _DATA = HERE.parents[1] / "workbench" / "data"

@@ -14,9 +14,9 @@ from moto.server import ThreadedMotoServer
 from autoscaler.config import load_fleet, load_settings
 from packaging_root import ROOT
 from support.worlds import AWS
-from workbench import demo
-from workbench.faces.server import FaceServer
-from workbench.world.world import build_world
+from workbench.cli import demo
+from workbench.fakes.faces.server import FaceServer
+from workbench.fakes.world.world import build_world
 
 SMOKE = Path(__file__).parent / "smoke.py"
 

@@ -6,11 +6,11 @@ from hypothesis import settings
 from hypothesis.stateful import invariant
 
 from support.machine import AnythingHappens
-from workbench.drive import InMemory, Straight
-from workbench.faces.ec2_face import Ec2Face
-from workbench.run import prepare
-from workbench.straight import StraightCompute, StraightController
-from workbench.traces import MXNET, MXNET_DAY, load_trace
+from workbench.fakes.faces.ec2_face import Ec2Face
+from workbench.fakes.straight import StraightCompute, StraightController
+from workbench.simulate.drive import InMemory, Straight
+from workbench.simulate.run import prepare
+from workbench.simulate.traces import MXNET, MXNET_DAY, load_trace
 
 
 class AnythingHappensAndIsSeenStraight(AnythingHappens):

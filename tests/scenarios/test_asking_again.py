@@ -3,9 +3,9 @@
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.world.faults import Fault
-from workbench.world.jenkins import Ended, Kind
-from workbench.world.listing import Listing
+from workbench.fakes.world.faults import Fault
+from workbench.fakes.world.jenkins import Ended, Kind
+from workbench.fakes.world.listing import Listing
 
 
 def a_day():

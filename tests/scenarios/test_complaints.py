@@ -4,8 +4,8 @@ from autoscaler.domain.facts.plan import Launch
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.world.faults import Fault
-from workbench.world.jenkins import Ended
+from workbench.fakes.world.faults import Fault
+from workbench.fakes.world.jenkins import Ended
 
 
 def a_day(**facts):

@@ -7,10 +7,10 @@ from autoscaler.domain.facts.reasons import Reason
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.asking import ask_the_pass
-from workbench.world.faults import Fault
-from workbench.world.jenkins import Ended, Kind
-from workbench.world.world import Agents
+from workbench.fakes.asking import ask_the_pass
+from workbench.fakes.world.faults import Fault
+from workbench.fakes.world.jenkins import Ended, Kind
+from workbench.fakes.world.world import Agents
 
 
 def a_day():

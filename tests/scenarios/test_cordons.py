@@ -11,8 +11,8 @@ from autoscaler.domain.facts.reasons import Reason
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.world.faults import Fault
-from workbench.world.jenkins import DROPS_BUILDS, Ended, Kind
+from workbench.fakes.world.faults import Fault
+from workbench.fakes.world.jenkins import DROPS_BUILDS, Ended, Kind
 
 BARE = {"autoscaler-fleet-f", CORDONED_LABEL}
 ALL = {"cpu", "autoscaler-fleet-f"}

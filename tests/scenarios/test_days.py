@@ -7,12 +7,12 @@ from autoscaler.domain.facts.plan import Launch, Uncordon
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.drive import InMemory, drive
-from workbench.replay import Replay
-from workbench.traces import MXNET, MXNET_DAY, load_trace
-from workbench.truth import count_truth, is_at_rest
-from workbench.world.jenkins import Ended, Kind
-from workbench.world.world import build_world
+from workbench.fakes.world.jenkins import Ended, Kind
+from workbench.fakes.world.world import build_world
+from workbench.simulate.drive import InMemory, drive
+from workbench.simulate.replay import Replay
+from workbench.simulate.traces import MXNET, MXNET_DAY, load_trace
+from workbench.simulate.truth import count_truth, is_at_rest
 
 
 def test_a_job_comes_an_agent_is_launched_and_given_up_when_nothing_needs_it():

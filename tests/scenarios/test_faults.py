@@ -12,9 +12,9 @@ from autoscaler.errors import LeaseHeldError
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.truth import leaked_instances, leaked_nodes
-from workbench.world.faults import Fault
-from workbench.world.jenkins import Ended, Kind
+from workbench.fakes.world.faults import Fault
+from workbench.fakes.world.jenkins import Ended, Kind
+from workbench.simulate.truth import leaked_instances, leaked_nodes
 
 
 def a_day(**facts):

@@ -16,7 +16,7 @@ from autoscaler.domain.facts.reasons import Reason
 from support.builders import a_mark, a_pool
 from support.timeline import Day
 from support.worlds import a_world_node, in_memory
-from workbench.world.faults import Fault
+from workbench.fakes.world.faults import Fault
 
 BOTH = ("main", "other")
 

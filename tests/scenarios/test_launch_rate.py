@@ -6,7 +6,7 @@ from autoscaler.control import passes
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.world.faults import Fault
+from workbench.fakes.world.faults import Fault
 
 LIMIT = 5
 

@@ -9,7 +9,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.errors import TransientError
 from scenarios.conftest import MARK, NODE
 from support.builders import a_mark
-from workbench.world.faults import Fault
+from workbench.fakes.world.faults import Fault
 
 BRING_BACK = Uncordon(controller="main", pool="cpu", node=NODE, mark=MARK, reason=Reason.DEMAND_IS_BACK, detail="")
 

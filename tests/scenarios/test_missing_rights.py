@@ -7,8 +7,8 @@ from autoscaler.domain.facts.plan import Terminate
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.world.faults import Fault
-from workbench.world.jenkins import Ended
+from workbench.fakes.world.faults import Fault
+from workbench.fakes.world.jenkins import Ended
 
 CREATE, CONNECT, READ = "hudson.model.Computer.Create", "hudson.model.Computer.Connect", "hudson.model.Item.Read"
 

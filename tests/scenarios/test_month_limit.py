@@ -11,8 +11,8 @@ from autoscaler.domain.facts.plan import Launch
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.world.faults import Fault
-from workbench.world.jenkins import Ended, Kind
+from workbench.fakes.world.faults import Fault
+from workbench.fakes.world.jenkins import Ended, Kind
 
 LIMIT = 100.0
 

@@ -7,7 +7,7 @@ from autoscaler.domain.facts.reasons import Reason
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.world.jenkins import Ended, Kind
+from workbench.fakes.world.jenkins import Ended, Kind
 
 
 @pytest.fixture(params=["JSON", "straight"])

@@ -5,7 +5,7 @@ import pytest
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.world.faults import Fault
+from workbench.fakes.world.faults import Fault
 
 
 def a_day(**facts):

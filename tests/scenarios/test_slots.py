@@ -9,9 +9,9 @@ from autoscaler.domain.facts.plan import DeleteNode, Terminate
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.truth import leaked_instances, leaked_nodes
-from workbench.world.faults import Fault
-from workbench.world.jenkins import Ended, Kind
+from workbench.fakes.world.faults import Fault
+from workbench.fakes.world.jenkins import Ended, Kind
+from workbench.simulate.truth import leaked_instances, leaked_nodes
 
 THREE = {f"slot-{number}": ("cpu", "ssd") for number in range(3)}
 

@@ -5,8 +5,8 @@ import pytest
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.world.jenkins import Ended, Kind
-from workbench.world.physics import Physics
+from workbench.fakes.world.jenkins import Ended, Kind
+from workbench.fakes.world.physics import Physics
 
 
 def a_day(resume_seconds, **facts):

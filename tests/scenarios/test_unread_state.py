@@ -9,10 +9,10 @@ from autoscaler.domain.report.registration import Caller, Refused, Status
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.asking import TRUST
-from workbench.truth import leaked_instances, leaked_nodes
-from workbench.world.ec2 import ACCOUNT, AGENT_ROLE_ID
-from workbench.world.jenkins import Ended
+from workbench.fakes.asking import TRUST
+from workbench.fakes.world.ec2 import ACCOUNT, AGENT_ROLE_ID
+from workbench.fakes.world.jenkins import Ended
+from workbench.simulate.truth import leaked_instances, leaked_nodes
 
 
 @pytest.fixture

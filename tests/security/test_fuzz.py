@@ -11,8 +11,8 @@ from autoscaler.events import read_caller, read_notice, read_scale_down, read_sc
 from autoscaler.operations import read_operation
 from support.builders import a_fleet, a_pool
 from support.deployed import deployed, event
-from workbench.asking import url_event
-from workbench.world.faults import Fault
+from workbench.fakes.asking import url_event
+from workbench.fakes.world.faults import Fault
 
 FLEET = a_fleet(a_pool("cpu"), a_pool("gpu", controllers=("main", "other")))
 TEXT = st.text(max_size=40) | st.sampled_from(["", "cpu", "<script>alert(1)</script>", "x\"'; --", "a\nb\x00\x1b[31m", "ü" * 300, "main"])

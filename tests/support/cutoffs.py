@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from support.busy import Hour, Invocation, a_fleet_in_memory, ran
 from support.forks import told
-from workbench.world.faults import ConnectionLostError, Fault, Faults, StatusError
+from workbench.fakes.world.faults import ConnectionLostError, Fault, Faults, StatusError
 
 READS = {
     *("state read", "jenkins queue", "jenkins computer", "jenkins api", "jenkins job"),

@@ -11,10 +11,10 @@ from moto import mock_aws
 from autoscaler import bootstrap
 from autoscaler.config import load_settings
 from autoscaler.domain.facts.fleet import Fleet
-from workbench import demo
-from workbench.asking import ask_the_handler
-from workbench.faces.server import FaceServer
-from workbench.world.world import Agents, World, build_world
+from workbench.cli import demo
+from workbench.fakes.asking import ask_the_handler
+from workbench.fakes.faces.server import FaceServer
+from workbench.fakes.world.world import Agents, World, build_world
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "layers" / "fleet" / "fleet.yaml"

@@ -20,8 +20,8 @@ from support.builders import a_mark, a_pool
 from support.busy import FIRM, Hour
 from support.forks import in_a_child
 from support.worlds import in_memory
-from workbench.world.ec2 import Instance
-from workbench.world.jenkins import Ended
+from workbench.fakes.world.ec2 import Instance
+from workbench.fakes.world.jenkins import Ended
 
 PERSON = "a_person_brings_the_retiring_node_online"
 _FINE = "fine "

@@ -15,12 +15,12 @@ from autoscaler.domain.facts.overrides import Hold, Scope, hold
 from autoscaler.errors import AutoscalerError
 from support.builders import a_pool, an_offering
 from support.worlds import in_memory
-from workbench.truth import beyond_floor, dollars_an_hour, leaked_instances, leaked_nodes
-from workbench.world.codes import LAUNCH_CODES
-from workbench.world.faults import Fault
-from workbench.world.jenkins import CURRENT_VERSION, DROPS_BUILDS, Ended, Kind
-from workbench.world.listing import Listing
-from workbench.world.physics import Physics
+from workbench.fakes.world.codes import LAUNCH_CODES
+from workbench.fakes.world.faults import Fault
+from workbench.fakes.world.jenkins import CURRENT_VERSION, DROPS_BUILDS, Ended, Kind
+from workbench.fakes.world.listing import Listing
+from workbench.fakes.world.physics import Physics
+from workbench.simulate.truth import beyond_floor, dollars_an_hour, leaked_instances, leaked_nodes
 
 MINUTE = 60.0
 # With no build beginning or ending for this long it must be at rest: the longest build, then what the repairs take. The longest of

@@ -12,8 +12,8 @@ from autoscaler import bootstrap
 from autoscaler.errors import AutoscalerError
 from autoscaler.telemetry import logger
 from support.deployed import Deployed, deployed
-from workbench.asking import announcement, ask_the_handler, url_event
-from workbench.world.world import Agents
+from workbench.fakes.asking import announcement, ask_the_handler, url_event
+from workbench.fakes.world.world import Agents
 
 
 @dataclass(slots=True)

@@ -14,11 +14,11 @@ from autoscaler.ports import Controller
 from support.builders import a_fleet, a_pool
 from support.live import LiveJenkins
 from support.worlds import Stand, a_world_node, stand
-from workbench.faces.jenkins_face import JenkinsFace
-from workbench.faces.server import FaceServer
-from workbench.world.jenkins import Controller as WorldController
-from workbench.world.jenkins import Kind
-from workbench.world.timeline import Timeline
+from workbench.fakes.faces.jenkins_face import JenkinsFace
+from workbench.fakes.faces.server import FaceServer
+from workbench.fakes.world.jenkins import Controller as WorldController
+from workbench.fakes.world.jenkins import Kind
+from workbench.fakes.world.timeline import Timeline
 
 FAKE_JAVA = Path(__file__).parent / "bin" / "java"
 

@@ -1,10 +1,10 @@
 """A rival alone with one pool in a world: what it launches and ends, and when."""
 
 from support.builders import a_fleet, a_pool
-from workbench.rivals import RIVALS
-from workbench.rivals.site import Site
-from workbench.world.jenkins import Ended
-from workbench.world.world import build_world
+from workbench.experiment.rivals import RIVALS
+from workbench.experiment.rivals.site import Site
+from workbench.fakes.world.jenkins import Ended
+from workbench.fakes.world.world import build_world
 
 START = 1_700_000_000.0
 ENDLESS = 1e7

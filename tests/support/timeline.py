@@ -1,7 +1,7 @@
 """Time-lines: a fleet in memory, minute by minute."""
 
-from workbench.drive import InMemory, failed_steps
-from workbench.world.jenkins import Build
+from workbench.fakes.world.jenkins import Build
+from workbench.simulate.drive import InMemory, failed_steps
 
 MINUTE = 60.0
 

@@ -15,15 +15,15 @@ from autoscaler.adapters.jenkins.session import JenkinsSession
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.ports import Controller
 from support.builders import a_fleet, a_pool
-from workbench.drive import InMemory
-from workbench.faces.ec2_face import Ec2Face
-from workbench.faces.jenkins_face import JenkinsFace
-from workbench.faces.local import LocalEc2Client, LocalSession
-from workbench.faces.server import FaceServer
-from workbench.world.faults import Faults
-from workbench.world.jenkins import Node
-from workbench.world.physics import CALM, Physics
-from workbench.world.world import World, build_world
+from workbench.fakes.faces.ec2_face import Ec2Face
+from workbench.fakes.faces.jenkins_face import JenkinsFace
+from workbench.fakes.faces.local import LocalEc2Client, LocalSession
+from workbench.fakes.faces.server import FaceServer
+from workbench.fakes.world.faults import Faults
+from workbench.fakes.world.jenkins import Node
+from workbench.fakes.world.physics import CALM, Physics
+from workbench.fakes.world.world import World, build_world
+from workbench.simulate.drive import InMemory
 
 START = 1_800_000_000.0
 AWS = {"AWS_DEFAULT_REGION": "us-west-2", "AWS_ACCESS_KEY_ID": "t", "AWS_SECRET_ACCESS_KEY": "t"}

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from workbench.bounds import bounds_of_pool
-from workbench.rivals.foreseen import Curve
+from workbench.experiment.bounds import bounds_of_pool
+from workbench.experiment.rivals.foreseen import Curve
 
 USD_PER_SECOND = 0.001
 

@@ -36,7 +36,7 @@ def small(tmp_path):
 
 
 def autoscaler(*arguments):
-    command = [sys.executable, "-c", "from workbench.cli import main; main()", *map(str, arguments)]
+    command = [sys.executable, "-c", "from workbench.cli.main import main; main()", *map(str, arguments)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
 
 

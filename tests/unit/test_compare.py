@@ -11,13 +11,13 @@ from typer.testing import CliRunner
 from autoscaler.config import load_settings
 from autoscaler.domain.facts.memory import Arrivals, Expected, Growth, Learned, Memory, Returns, Sequel, StageSeen
 from autoscaler.errors import ConfigError
-from workbench.cli import app
-from workbench.compare import COLUMNS, Workload, compare, entries, play_entry, read_rows
-from workbench.contest import POLICIES, Contest, play
-from workbench.fleets import EXAMPLE_FLEET, fleet_for
-from workbench.forgetting import PARTS, ForgetfulState
+from workbench.cli.main import app
+from workbench.experiment.compare import COLUMNS, Workload, compare, entries, play_entry, read_rows
+from workbench.experiment.contest import POLICIES, Contest, play
+from workbench.experiment.forgetting import PARTS, ForgetfulState
 from workbench.report.comparison import ablations, highest_drawn, verdict
-from workbench.traces import MXNET, MXNET_DAY, judged_part, load_trace
+from workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
+from workbench.simulate.traces import MXNET, MXNET_DAY, judged_part, load_trace
 
 LINKERD = MXNET.parent / "linkerd_gha.csv.gz"
 TINY = Workload(file=LINKERD, hours=5.0)

@@ -7,7 +7,7 @@ import pytest
 from autoscaler import bootstrap
 from autoscaler.errors import ConfigError
 from packaging_root import ROOT
-from workbench.fleet_name import check_fleet_name
+from workbench.maintenance.fleet_name import check_fleet_name
 
 
 @pytest.fixture

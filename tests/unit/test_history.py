@@ -8,16 +8,16 @@ from typer.testing import CliRunner
 
 from autoscaler.errors import ConfigError, TransientError
 from support.builders import NOW, a_fleet, a_pool
-from workbench.cli import app
-from workbench.faces.jenkins_face import JenkinsFace
-from workbench.faces.local import LocalSession
-from workbench.faces.server import FaceServer
-from workbench.faces.tree import TreeSyntaxError, parse_tree, prune
-from workbench.history import Bounds, read_history
-from workbench.traces import load_trace
-from workbench.world.faults import Faults
-from workbench.world.jenkins import Node
-from workbench.world.world import build_world
+from workbench.cli.main import app
+from workbench.experiment.history import Bounds, read_history
+from workbench.fakes.faces.jenkins_face import JenkinsFace
+from workbench.fakes.faces.local import LocalSession
+from workbench.fakes.faces.server import FaceServer
+from workbench.fakes.faces.tree import TreeSyntaxError, parse_tree, prune
+from workbench.fakes.world.faults import Faults
+from workbench.fakes.world.jenkins import Node
+from workbench.fakes.world.world import build_world
+from workbench.simulate.traces import load_trace
 
 FREESTYLE = b"<project><assignedNode>%s</assignedNode><builders><hudson.tasks.Shell><command>sleep 60</command></hudson.tasks.Shell>"
 FREESTYLE += b"</builders></project>"

@@ -7,15 +7,15 @@ import pytest
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.errors import ConfigError
 from support.builders import NOW, a_fleet, a_pool
-from workbench.compare import Workload, compare, entries
-from workbench.contest import Contest, Ours, play
-from workbench.fleets import fleet_for
-from workbench.knobs import physics_of
-from workbench.traces import MXNET, load_trace
-from workbench.world.faults import failing
-from workbench.world.jenkins import Node
-from workbench.world.physics import CALM, NodeChoice, Physics
-from workbench.world.world import build_world
+from workbench.cli.knobs import physics_of
+from workbench.experiment.compare import Workload, compare, entries
+from workbench.experiment.contest import Contest, Ours, play
+from workbench.fakes.world.faults import failing
+from workbench.fakes.world.jenkins import Node
+from workbench.fakes.world.physics import CALM, NodeChoice, Physics
+from workbench.fakes.world.world import build_world
+from workbench.simulate.fleets import fleet_for
+from workbench.simulate.traces import MXNET, load_trace
 
 LINKERD = MXNET.parent / "linkerd_gha.csv.gz"
 

@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from packaging_root import ROOT
-from workbench.pictures.__main__ import PICTURES
+from workbench.maintenance.pictures.__main__ import PICTURES
 
 
 @pytest.mark.parametrize("name", PICTURES)

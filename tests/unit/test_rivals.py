@@ -6,9 +6,9 @@ from autoscaler.domain.facts.fleet import Market
 from autoscaler.errors import ConfigError
 from support.builders import an_offering
 from support.rivalry import Alone
-from workbench.rivals import RIVALS
-from workbench.rivals.foreseen import foresee
-from workbench.traces import Row, Trace
+from workbench.experiment.rivals import RIVALS
+from workbench.experiment.rivals.foreseen import foresee
+from workbench.simulate.traces import Row, Trace
 
 
 def a_trace(*rows):

@@ -9,9 +9,9 @@ from autoscaler.adapters.launch_templates import check_templates
 from autoscaler.errors import ConfigError, TransientError
 from support.builders import a_fleet, a_pool, an_offering
 from support.worlds import stand
-from workbench.faces.local import LocalEc2Client
-from workbench.world.account import image_of, safe_template
-from workbench.world.faults import Fault
+from workbench.fakes.faces.local import LocalEc2Client
+from workbench.fakes.world.account import image_of, safe_template
+from workbench.fakes.world.faults import Fault
 
 SAFE = safe_template("f")
 

@@ -6,9 +6,9 @@ import pytest
 
 from autoscaler.errors import ConfigError
 from support.worlds import a_world, a_world_node
-from workbench.replay import Replay
-from workbench.traces import MXNET, MXNET_DAY, judged_part, load_trace
-from workbench.world.jenkins import Kind
+from workbench.fakes.world.jenkins import Kind
+from workbench.simulate.replay import Replay
+from workbench.simulate.traces import MXNET, MXNET_DAY, judged_part, load_trace
 
 HEADER = "queued_at,duration_s,label,job,run,stage,depends_on,colour\n"
 

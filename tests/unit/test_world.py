@@ -3,9 +3,9 @@
 import pytest
 
 from support.builders import NOW, a_fleet, a_pool
-from workbench.world.ec2 import Instance
-from workbench.world.jenkins import Node, secret_of
-from workbench.world.world import NODE_TAG, Agents, Told, build_world
+from workbench.fakes.world.ec2 import Instance
+from workbench.fakes.world.jenkins import Node, secret_of
+from workbench.fakes.world.world import NODE_TAG, Agents, Told, build_world
 
 
 def an_instance_of(name, node):

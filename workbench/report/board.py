@@ -10,8 +10,8 @@ import altair as alt
 from jinja2 import Environment, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from workbench.alarms import Alarm, Composite, Published, read_alarms, ringing, states
-from workbench.dashboard import Widget, read_widgets
+from workbench.report.alarms import Alarm, Composite, Published, read_alarms, ringing, states
+from workbench.report.dashboard import Widget, read_widgets
 from workbench.report.page import CONFIG, vega_script
 
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"

@@ -5,9 +5,9 @@ from typing import Any
 
 import altair as alt
 
-from workbench.census import AgentState
 from workbench.report.rows import FLEET, OTHERS, Row, agent_rows, held_rows, queue_rows, step_rows, usd_rows, wait_rows
-from workbench.run import Run
+from workbench.simulate.census import AgentState
+from workbench.simulate.run import Run
 
 STATE_COLOURS = {
     AgentState.BUSY: "#3a923a",

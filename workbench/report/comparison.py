@@ -12,8 +12,8 @@ import altair as alt
 from jinja2 import Environment, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from workbench.compare import FIXED, WITHOUT, Row, read_rows
-from workbench.contest import OURS, setting_text
+from workbench.experiment.compare import FIXED, WITHOUT, Row, read_rows
+from workbench.experiment.contest import OURS, setting_text
 from workbench.report.page import vega_script
 
 _BOUNDS = ("clairvoyant",)

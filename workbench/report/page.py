@@ -15,7 +15,7 @@ from markupsafe import Markup
 from workbench.report import charts
 from workbench.report.charts import Drawing
 from workbench.report.rows import PoolRow, coloured, held_rows, moment, pool_rows, step_rows
-from workbench.run import Run
+from workbench.simulate.run import Run
 
 _VEGA_LITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 _PIXELS_WIDE, _POOLS_A_ROW = 1000, 2

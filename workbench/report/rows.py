@@ -8,11 +8,11 @@ from math import ceil
 from typing import Any
 
 from autoscaler.domain.facts.fleet import Pool
-from workbench.recording import HeldSpan, Sample, Taken
-from workbench.run import Run
-from workbench.truth import dollars_of, pool_of, quantile, rate_of, run_seconds, seconds_of, wait_of
-from workbench.world.ec2 import Instance
-from workbench.world.jenkins import Build
+from workbench.fakes.world.ec2 import Instance
+from workbench.fakes.world.jenkins import Build
+from workbench.simulate.recording import HeldSpan, Sample, Taken
+from workbench.simulate.run import Run
+from workbench.simulate.truth import dollars_of, pool_of, quantile, rate_of, run_seconds, seconds_of, wait_of
 
 # More instants than a screen has pixels add nothing but megabytes.
 MOST_INSTANTS = 1500

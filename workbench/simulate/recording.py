@@ -1,0 +1,95 @@
+"""What happened in a run, kept as it went: a sample a tick, each step that was taken, each thing that was held."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from workbench.fakes.world.world import World
+from workbench.simulate.census import AgentState, Census
+from workbench.simulate.drive import Progress
+
+# Two ticks of the same hold belong together; a longer pause makes it another one.
+_SAME_HOLD_SECONDS = 150.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One instant: jobs waiting and agents by state, of each pool that has any."""
+
+    at: float
+    waiting: dict[str, int]
+    agents: dict[str, dict[AgentState, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """One step that was taken, or tried. ``count``: agents of a launch."""
+
+    at: float
+    step: str
+    pool: str
+    count: int
+    node: str
+    reason: str
+    detail: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldSpan:
+    """Something wanted and not done, from its first tick to its last. ``detail``: of the last."""
+
+    first_at: float
+    last_at: float
+    pool: str
+    reason: str
+    detail: str
+
+
+@dataclass(slots=True)
+class Recording:
+    """One run."""
+
+    world: World
+    samples: list[Sample] = field(default_factory=list)
+    taken: list[Taken] = field(default_factory=list)
+    held: list[HeldSpan] = field(default_factory=list)
+    _census: Census = field(init=False)
+    _open: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Count this world."""
+        self._census = Census(self.world)
+
+    def note(self, progress: Progress) -> None:
+        """Keep what this tick shows."""
+        now = self.world.timeline.now
+        agents = {pool: dict(states) for pool, states in self._census.agents().items() if states}
+        self.samples.append(Sample(at=now, waiting=dict(self._census.waiting()), agents=agents))
+        for plan in progress.plans:
+            self.taken += _steps(plan, now)
+            for held in plan.get("held", []):
+                self._note_held(held, now)
+
+    def _note_held(self, held: dict[str, Any], now: float) -> None:
+        key = held["pool"], held["reason"]
+        place = self._open.get(key)
+        if place is not None and now - self.held[place].last_at <= _SAME_HOLD_SECONDS:
+            self.held[place] = replace(self.held[place], last_at=now, detail=held["detail"])
+            return
+        self._open[key] = len(self.held)
+        self.held.append(HeldSpan(first_at=now, last_at=now, pool=key[0], reason=key[1], detail=held["detail"]))
+
+
+def _steps(plan: dict[str, Any], now: float) -> Iterator[Taken]:
+    for step in plan.get("steps", []):
+        yield Taken(
+            at=now,
+            step=step["step"],
+            pool=step.get("pool", ""),
+            count=step.get("launched", 1),
+            node=step.get("node") or step.get("instance_id") or "",
+            reason=step["reason"],
+            detail=step["detail"],
+            outcome=step["outcome"],
+        )

@@ -1,0 +1,64 @@
+"""One run: a trace replayed in a world, by whichever way the functions are run, recorded as it goes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+from autoscaler.domain.facts.fleet import Fleet
+from workbench.fakes.world.faults import Faults, failing
+from workbench.fakes.world.physics import CALM, Physics
+from workbench.fakes.world.world import World, build_world
+from workbench.simulate.census import Census
+from workbench.simulate.drive import MINUTE, Functions, Progress, Straight, drive
+from workbench.simulate.recording import Recording
+from workbench.simulate.replay import Replay
+from workbench.simulate.traces import Trace
+from workbench.simulate.truth import as_json, count_truth
+
+
+@dataclass(slots=True)
+class Run:
+    """A run under way, and then its result. ``hours``: of the trace; the run goes on until the fleet has come to rest."""
+
+    trace: Trace
+    world: World
+    replay: Replay
+    hours: float
+    seed: int
+    recording: Recording
+    census: Census
+    began: float = field(default_factory=perf_counter)
+
+    def drive(self, functions: Functions, *, every: float = MINUTE) -> Iterator[Progress]:
+        """Run it, yielding after each tick."""
+        for progress in drive(self.world, self.replay, functions, hours=self.hours, every=every):
+            self.recording.note(progress)
+            yield progress
+
+    def result(self, progress: Progress) -> dict[str, Any]:
+        """Give its measures as one JSON object, counted from the world's truth."""
+        truth = count_truth(self.world, self.replay.builds)
+        return {
+            "trace": self.trace.name,
+            "pools": len(self.world.fleet.pools),
+            "passes": progress.passes,
+            **as_json(truth),
+            "jobs": self.replay.rows,  # also those whose turn never came
+            "errors": progress.errors,
+            "seed": self.seed,
+            "took_s": round(perf_counter() - self.began, 1),
+        }
+
+
+def prepare(trace: Trace, fleet: Fleet, *, hours: float, seed: int, physics: Physics = CALM) -> Run:
+    """Make a world for a trace. Each row falls to the first controller: a trace is the queue of one Jenkins."""
+    world = build_world(fleet, start_at=trace.start_at, seed=seed, physics=physics)
+    replay = Replay(trace, world.controllers[fleet.controllers[0]])
+    return Run(trace, world, replay, hours, seed, Recording(world), Census(world))
+
+
+def in_memory(run: Run, *, every: float = MINUTE) -> Iterator[Progress]:
+    """Run it in memory: the production passes on the world, without handlers, sockets and a local AWS."""
+    faults = Faults(dice=failing(run.world.physics.failing_calls, run.seed))
+    return run.drive(Straight(run.world, run.world.fleet, faults, look_every_seconds=every), every=every)
