@@ -10,4 +10,4 @@ from autoscaler.telemetry import logger
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: Any, context: Context) -> dict[str, Any]:
     """Return the plan, and what became of each step (design 6.5)."""
-    return announced.heed("instance_events", event, context)
+    return announced.handle("instance_events", event, context)

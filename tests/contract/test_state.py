@@ -12,31 +12,31 @@ from moto.dynamodb.responses import DynamoHandler
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.domain.facts.memory import (
     Arrivals,
-    Borne,
     Breaker,
     Burst,
+    CapacityDelay,
+    ControllerSession,
     CoolOff,
     Expected,
     Failing,
+    Follower,
     Growth,
+    IdleReturns,
     Learned,
-    Life,
-    Look,
     Memory,
     Missing,
     Month,
-    Returns,
+    Observation,
     RunSeen,
-    Sequel,
-    Shortage,
     Sighting,
     SpotPrices,
     StageSeen,
     Streak,
     Stuck,
+    TrackRecord,
     Window,
 )
-from autoscaler.domain.facts.overrides import Hold, Numbers, Scope, Standing, resume
+from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, Scope, resume
 from autoscaler.domain.facts.snapshot import IntentState, RecordState
 from autoscaler.errors import ConflictError
 from autoscaler.ports import Book
@@ -73,14 +73,18 @@ def state(request, monkeypatch):
 
 BURST = Burst(peaks=((1.0, 3),), rises=((2.0, 4, 0.5),))
 MEMORY = Memory(
-    lives={"main": Life(session="s1", since_at=1.5, restarted=True, busy={"a": ("job/a/1",)}, marked=("c",), suspects={"b": ("",)})},
+    sessions={
+        "main": ControllerSession(
+            session="s1", since_at=1.5, restarted=True, busy={"a": ("job/a/1",)}, marked=("c",), suspects={"b": ("",)}
+        )
+    },
     growths={"main/cpu": (Growth(steps=((0.0, 1), (60.0, 3))),)},
-    returns={"main/cpu": {"1": Returns(times=(1.0, 0.5), jobs=(4.0, 0.0))}},
+    idle_returns={"main/cpu": {"1": IdleReturns(times=(1.0, 0.5), jobs=(4.0, 0.0))}},
     windows={"main/cpu": Window(opened_at=1.0, seen_at=2.0, peaks=((1.0, 3), (2.0, 1)), guessed=2.5, burst=BURST)},
-    looks={"i-1": Look(condition="idle", first_at=1.0, last_at=2.0, invocation="x", session="s", idle_before_at=0.5)},
+    observations={"i-1": Observation(condition="idle", first_at=1.0, last_at=2.0, invocation="x", session="s", idle_before_at=0.5)},
     idle_since={"i-1": 7.0},
     cool_offs={"cpu": CoolOff(until_at=9.0, last_resort_at=8.0, times=2, why="ü")},
-    shortages={"cpu": Shortage(asks=1.5, seconds=60.0, squares=3600.0, asked_at=9.0, since_at=8.0), "gpu": Shortage()},
+    capacity_delays={"cpu": CapacityDelay(asks=1.5, seconds=60.0, squares=3600.0, asked_at=9.0, since_at=8.0), "gpu": CapacityDelay()},
     booted=frozenset({"i-1"}),
     boots={"cpu": (1.0, 2.0)},
     month=Month(name="2027-01", usd=1.25, metered_at=3.0),
@@ -248,8 +252,8 @@ def test_what_was_learned_is_kept_by_controller(state):
         arrivals={
             "j": Arrivals(pool="cpu", times=(1.0, 2.0), count=2, expected=(Expected(at=9.0, period_seconds=8.0, share=0.5, kind="8 2/3"),))
         },
-        rhythms={"8 2/3": Borne(true=1.0, false=2.0)},
-        sequels={"j": Sequel(after="i", delays=(60.0, 90.0), missed=1)},
+        schedules={"8 2/3": TrackRecord(true=1.0, false=2.0)},
+        followers={"j": Follower(after="i", delays=(60.0, 90.0), missed=1)},
         seen_at=3.0,
     )
     assert [name for name in Learned.__dataclass_fields__ if name != "version" and getattr(learned, name) == getattr(Learned(), name)] == []
@@ -263,14 +267,14 @@ def test_what_was_learned_is_kept_by_controller(state):
 
 def test_orders_stand_until_they_are_replaced_and_the_second_of_two_writers_is_refused(state):
     hold = Hold(scope=Scope.LABEL, name="gpu && ü", since_at=1.0, until_at=2.0, by="ada", reason="ö", freeze=True)
-    numbers = Numbers(pool="cpu", since_at=1.0, until_at=2.0, by="ada", reason="r", min_agents=1, max_agents=0, warm_executors=3)
-    state.save_standing(Standing(holds=(hold,), numbers=(numbers,)))
-    read = state.read().standing
+    numbers = PoolOverride(pool="cpu", since_at=1.0, until_at=2.0, by="ada", reason="r", min_agents=1, max_agents=0, warm_executors=3)
+    state.save_overrides(Overrides(holds=(hold,), numbers=(numbers,)))
+    read = state.read().overrides
     assert (read.holds, read.numbers) == ((hold,), (numbers,))
-    state.save_standing(replace(read, holds=()))
+    state.save_overrides(replace(read, holds=()))
     with pytest.raises(ConflictError):
-        state.save_standing(read)
-    assert state.read().standing.holds == ()
+        state.save_overrides(read)
+    assert state.read().overrides.holds == ()
 
 
 def test_what_is_too_large_for_one_item_is_kept_whole_and_leaves_nothing_behind(state):
@@ -390,12 +394,12 @@ def test_memory_that_cannot_be_read_is_replaced_at_the_next_save(state):
 
 
 def test_orders_that_cannot_be_read_hold_the_fleet_until_somebody_resumes(state):
-    state.save_standing(Standing(holds=(Hold(scope=Scope.POOL, name="cpu", since_at=1.0, until_at=None, by="ada", reason="r"),)))
-    spoil(state, "standing")
-    lost = state.read().standing
+    state.save_overrides(Overrides(holds=(Hold(scope=Scope.POOL, name="cpu", since_at=1.0, until_at=None, by="ada", reason="r"),)))
+    spoil(state, "overrides")
+    lost = state.read().overrides
     assert [(hold.scope, hold.until_at) for hold in lost.holds] == [(Scope.FLEET, None)]
-    state.save_standing(resume(lost, Scope.FLEET, ""))
-    assert (state.read().standing.holds, state.read().unread) == ((), ())
+    state.save_overrides(resume(lost, Scope.FLEET, ""))
+    assert (state.read().overrides.holds, state.read().unread) == ((), ())
 
 
 def test_what_was_learned_and_cannot_be_read_is_learned_anew(state):

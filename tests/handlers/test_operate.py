@@ -34,9 +34,9 @@ def test_every_sample_event_is_understood(here, name):
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name not in {"plan", "status", "why", "budget", "doctor"}])
 def test_a_dry_run_changes_nothing(here, name):
     here.call("scale_up", event("tick"))
-    before = bootstrap.runtime().ports.ledger.read().standing
+    before = bootstrap.runtime().ports.ledger.read().overrides
     assert here.call("operate", event(name) | {"dry_run": True})["dry_run"] is True
-    assert bootstrap.runtime().ports.ledger.read().standing == before
+    assert bootstrap.runtime().ports.ledger.read().overrides == before
 
 
 def test_a_pool_is_held_and_resumed(here):

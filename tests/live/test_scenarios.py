@@ -12,7 +12,7 @@ from autoscaler.control.passes import Turn
 from autoscaler.control.report import Outcome, merged_json
 from autoscaler.domain.facts.fleet import Fleet, agent_spec, beacon_spec
 from autoscaler.domain.facts.marks import Mark, MarkClass
-from autoscaler.domain.facts.memory import Life
+from autoscaler.domain.facts.memory import ControllerSession
 from autoscaler.domain.facts.orders import DrainNodes
 from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
@@ -41,8 +41,8 @@ class Scene:
 
     def __post_init__(self):
         self.world = build_world(self.fleet, start_at=time.time(), seed=1)
-        since = Life(session=self.live.look().session, since_at=_an_hour_ago())
-        self.state = MemoryState(memory=a_memory(lives={"main": since}))
+        since = ControllerSession(session=self.live.look().session, since_at=_an_hour_ago())
+        self.state = MemoryState(memory=a_memory(sessions={"main": since}))
         client: Any = LocalEc2Client(Ec2Face(self.world.ec2))
         self.ports = Ports(
             controllers=(self.live.controller,),

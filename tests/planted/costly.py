@@ -33,9 +33,9 @@ COSTLY = (
     ),
     Bug(
         name="an agent is launched for a job that will be there long before it",
-        file="domain/forecast/outlook.py",
-        was="min(pool.boot_seconds, max(0.0, outlook.late))",
-        becomes="pool.boot_seconds",
+        file="domain/forecast/prelaunch.py",
+        was="min(costs.boot_seconds, max(0.0, arrival.late))",
+        becomes="costs.boot_seconds",
         found_by=("tests/unit/test_foresight.py",),
     ),
     Bug(

@@ -62,8 +62,8 @@ MONEY = (
     Bug(
         name="a launch that was not answered is sent again beyond the month's limit",
         file="control/launches.py",
-        was="on_hold = spent or standing",
-        becomes="on_hold = standing",
+        was="on_hold = spent or overrides",
+        becomes="on_hold = overrides",
         found_by=("tests/scenarios/test_month_limit.py",),
     ),
     Bug(

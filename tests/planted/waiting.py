@@ -118,8 +118,8 @@ WAITING = (
     Bug(
         name="orders that cannot be read are taken for none",
         file="domain/facts/overrides.py",
-        was="return Standing(version=version, holds=(everything,))",
-        becomes="return Standing(version=version)",
+        was="return Overrides(version=version, holds=(everything,))",
+        becomes="return Overrides(version=version)",
         found_by=("tests/scenarios/test_unread_state.py",),
     ),
 )

@@ -80,5 +80,5 @@ def test_nobody_gives_way_where_there_is_room(world):
 def test_no_more_give_way_than_jobs_wait(world):
     """A dollar limit may take several cheap agents for a dear one; a limit on agents takes one for one."""
     snapshot, fleet = world
-    ripe = sum(item.waiting_seconds >= 30.0 for item in snapshot.controllers["main"].items)
-    assert len(gives_way(snapshot, replace(fleet, limits=replace(fleet.limits, max_usd_per_hour=1e6)))) <= ripe
+    mature = sum(item.waiting_seconds >= 30.0 for item in snapshot.controllers["main"].items)
+    assert len(gives_way(snapshot, replace(fleet, limits=replace(fleet.limits, max_usd_per_hour=1e6)))) <= mature

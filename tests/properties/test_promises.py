@@ -6,11 +6,11 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from autoscaler.domain import decide
-from autoscaler.domain.facts.memory import Learned, Life, Look, Memory, Window
+from autoscaler.domain.facts.memory import ControllerSession, Learned, Memory, Observation, Window
 from autoscaler.domain.facts.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
 from autoscaler.domain.forecast.durations import pool_key
-from autoscaler.domain.launch.budget import Room
+from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.repair.two_looks import Condition
 from autoscaler.domain.situation.situation import assess
 from support.builders import (
@@ -89,7 +89,7 @@ def agents(draw, number):
         launched_at=draw(st.sampled_from([NOW - 10, NOW - 800, NOW - 1000, LONG_AGO])),
     )
     instance = draw(st.sampled_from([*InstanceState, InstanceState.RUNNING, InstanceState.RUNNING]))
-    look = Look(
+    look = Observation(
         condition=draw(st.sampled_from(Condition)),
         first_at=NOW - draw(st.sampled_from([1.0, 59.0, 61.0, 301.0])),
         last_at=NOW - draw(st.sampled_from([1.0, 59.0, 200.0])),
@@ -123,7 +123,7 @@ def snapshots(draw):
         quieting_down=draw(st.sampled_from([False, False, False, True])),
         session=draw(st.sampled_from(["s1", "s1", "s1", "s2"])),
     )
-    life = Life(
+    life = ControllerSession(
         session="s1",
         since_at=NOW - draw(st.sampled_from([10.0, 1e5, 1e5])),
         restarted=draw(st.booleans()),
@@ -131,9 +131,9 @@ def snapshots(draw):
     )
     most = draw(st.integers(0, 3))
     memory = Memory(
-        lives={"main": life} if draw(st.booleans()) else {},
+        sessions={"main": life} if draw(st.booleans()) else {},
         windows={f"main/{pool}": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 60, most),)) for pool in POOLS},
-        looks={record.instance_id: look for record, _, _, look in drawn},
+        observations={record.instance_id: look for record, _, _, look in drawn},
     )
     known = {record.instance_id: state for record, _, state, _ in drawn}
     listed = tuple(
@@ -168,7 +168,7 @@ def test_no_agent_goes_while_a_build_may_run_on_it(snapshot, fleet):
     """Promise 1: terminated only when marked by us, idle, seen idle before, and waited for by nobody."""
     nodes, view = nodes_by_name(snapshot), snapshot.controllers["main"]
     pinned = {name for item in view.items for name in (*item.wait.nodes, item.wait.named)}
-    suspects = snapshot.memory.lives["main"].suspects if snapshot.memory.lives else ()
+    suspects = snapshot.memory.sessions["main"].suspects if snapshot.memory.sessions else ()
     for step in decide.scale_down(snapshot, fleet).steps:
         node = nodes.get(getattr(step, "node", None) or "")
         if isinstance(step, Terminate) and node is not None:
@@ -180,7 +180,7 @@ def test_no_agent_goes_while_a_build_may_run_on_it(snapshot, fleet):
             assert node.name not in pinned
             assert node.name not in suspects
             assert step.mark is not None or step.reason in {"instance-stopped", "condemned"}
-            assert step.instance_id in snapshot.memory.looks or step.reason == "condemned"
+            assert step.instance_id in snapshot.memory.observations or step.reason == "condemned"
         if isinstance(step, DeleteNode) and step.node in pinned:
             assert has_ended(snapshot, step.instance_id), "only a machine that is gone loses a node that is waited for"
 
@@ -218,7 +218,7 @@ def test_a_node_that_is_not_ours_or_that_a_person_marked_is_never_touched(snapsh
 def test_no_limit_is_exceeded(snapshot, fleet):
     """Promise 3: what is there, what was asked for and what is asked for now stay within every limit."""
     plan = decide.scale_up(snapshot, fleet)
-    room = Room(assess(snapshot, fleet))
+    room = Budget(assess(snapshot, fleet))
     steps = [step for step in plan.steps if isinstance(step, Launch)]
     new = sum(step.count for step in steps)
     if new:

@@ -147,7 +147,7 @@ def test_a_freeze_does_not_keep_an_instance_that_a_lost_state_forgot_from_counti
     day.minutes(8)
     now = day.world.timeline.now
     frozen = Hold(scope=Scope.FLEET, name="", since_at=now, until_at=now + 3600.0, by="ada", reason="r", freeze=True)
-    day.fleet.state.save_standing(hold(day.fleet.state.read().standing.at(now), frozen))
+    day.fleet.state.save_overrides(hold(day.fleet.state.read().overrides.at(now), frozen))
     day.fleet.state.records.clear()
     day.minutes(8)
     assert [str(record.state) for record in day.fleet.state.records.values()] == ["registered"]

@@ -22,7 +22,7 @@ def short(day, minutes):
 
 
 def learned(day):
-    return day.fleet.state.memory.shortages["cpu"]
+    return day.fleet.state.memory.capacity_delays["cpu"]
 
 
 def minutes_kept(day):
@@ -63,7 +63,7 @@ def test_a_refusal_that_says_nothing_of_machines_is_no_shortage():
     day.fleet.faults.plan(Fault("ec2 CreateFleet", status=403, code="UnauthorizedOperation"))
     day.minutes(2).queue(1)
     day.minutes(2)
-    assert "cpu" not in day.fleet.state.memory.shortages
+    assert "cpu" not in day.fleet.state.memory.capacity_delays
 
 
 def test_an_agent_that_was_hard_to_get_is_kept_for_longer():

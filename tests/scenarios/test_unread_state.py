@@ -85,7 +85,7 @@ def test_what_was_remembered_begins_anew_and_nothing_is_killed(day, name):
 
 def test_orders_that_cannot_be_read_hold_launches_and_say_so(day):
     day.minutes(2)
-    day.fleet.state.unreadable.add("standing")
+    day.fleet.state.unreadable.add("overrides")
     day.queue(1)
     day.minutes(5)
     assert day.agents() == 0

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.errors import ConfigError
-from autoscaler.events import read_caller, read_notice, read_scale_down, read_scale_up, read_tick
+from autoscaler.events import read_caller, read_instance_event, read_scale_down, read_scale_up, read_tick
 from autoscaler.operations import read_operation
 from support.builders import a_fleet, a_pool
 from support.deployed import deployed, event
@@ -31,7 +31,7 @@ READERS = {
     "scale_up": lambda given: read_scale_up(given, FLEET),
     "scale_down": lambda given: read_scale_down(given, FLEET),
     "operation": lambda given: read_operation(given, FLEET, 0.0),
-    "notice": read_notice,
+    "event": read_instance_event,
     "caller": read_caller,
 }
 

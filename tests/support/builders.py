@@ -5,7 +5,7 @@ from typing import Any
 
 from autoscaler.domain.facts.fleet import Fleet, Limits, Market, Offering, Platform, Pool
 from autoscaler.domain.facts.marks import Mark, MarkClass
-from autoscaler.domain.facts.memory import Burst, Learned, Life, Look, Memory, Window
+from autoscaler.domain.facts.memory import Burst, ControllerSession, Learned, Memory, Observation, Window
 from autoscaler.domain.facts.snapshot import (
     Build,
     ControllerView,
@@ -170,7 +170,7 @@ def an_intent(intent_id: str = "l-9", *, pool: str = "cpu", count: int = 1, **fa
 
 def a_memory(**facts: Any) -> Memory:
     """A memory of a controller long known, and windows that nothing was needed in."""
-    given: dict[str, Any] = {"lives": {"main": Life(session="s1", since_at=LONG_AGO)}}
+    given: dict[str, Any] = {"sessions": {"main": ControllerSession(session="s1", since_at=LONG_AGO)}}
     return Memory(**(given | facts))
 
 
@@ -179,9 +179,9 @@ def an_empty_window(*, most: int = 0, pool: str = "cpu", burst: Burst | None = N
     return {f"main/{pool}": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 60, most),), burst=burst)}
 
 
-def a_look(condition: str, *, seconds_ago: float = 120.0, **facts: Any) -> Look:
+def a_look(condition: str, *, seconds_ago: float = 120.0, **facts: Any) -> Observation:
     given: dict[str, Any] = {"last_at": NOW - 60.0, "invocation": "earlier", "session": "s1"}
-    return Look(condition=condition, first_at=NOW - seconds_ago, **(given | facts))
+    return Observation(condition=condition, first_at=NOW - seconds_ago, **(given | facts))
 
 
 def a_snapshot(*views: ControllerView, **facts: Any) -> Snapshot:

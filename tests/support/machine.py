@@ -201,7 +201,7 @@ class AnythingHappens(RuleBasedStateMachine):
         now = self.world.timeline.now
         new = Hold(scope=Scope.POOL, name=pool, since_at=now, until_at=now + minutes * MINUTE, by="ada", reason="r", freeze=freeze)
         with suppress(AutoscalerError):
-            self.fleet.state.save_standing(hold(self.fleet.state.read().standing.at(now), new))
+            self.fleet.state.save_overrides(hold(self.fleet.state.read().overrides.at(now), new))
         self.minutes(1)
 
     @rule()

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from autoscaler.config import load_settings
-from autoscaler.domain.facts.memory import Arrivals, Expected, Growth, Learned, Memory, Returns, Sequel, StageSeen
+from autoscaler.domain.facts.memory import Arrivals, Expected, Follower, Growth, IdleReturns, Learned, Memory, StageSeen
 from autoscaler.errors import ConfigError
 from workbench.cli.main import app
 from workbench.experiment.compare import COLUMNS, Workload, compare, entries, play_entry, read_rows
@@ -118,20 +118,20 @@ def test_a_part_of_the_learning_is_worth_what_the_total_rises_without_it():
 def test_what_is_forgotten_is_never_there_again(part):
     state = ForgetfulState(part=part)
     seen = Arrivals(pool="cpu", times=(1.0,), count=1, expected=(Expected(at=9.0, period_seconds=8.0, share=0.5),))
-    sequel = Sequel(after="i", delays=(60.0,), missed=0)
-    learned = Learned(samples={"k": (1.0,)}, stages={"s": StageSeen()}, arrivals={"j": seen}, sequels={"j": sequel})
+    follower = Follower(after="i", delays=(60.0,), missed=0)
+    learned = Learned(samples={"k": (1.0,)}, stages={"s": StageSeen()}, arrivals={"j": seen}, followers={"j": follower})
     state.save_learned("main", learned)
-    returns = {"main/cpu": {"1": Returns(times=(1.0,), jobs=(1.0,))}}
-    state.save_memory(Memory(boots={"cpu": (1.0,)}, returns=returns, growths={"main/cpu": (Growth(steps=((0.0, 1),)),)}))
+    returns = {"main/cpu": {"1": IdleReturns(times=(1.0,), jobs=(1.0,))}}
+    state.save_memory(Memory(boots={"cpu": (1.0,)}, idle_returns=returns, growths={"main/cpu": (Growth(steps=((0.0, 1),)),)}))
     book = state.read()
     kept = book.learned["main"]
     left = {
         "durations": kept.samples,
         "boots": book.memory.boots,
-        "keeping": book.memory.returns,
+        "keeping": book.memory.idle_returns,
         "growth": book.memory.growths,
         "stages": kept.stages,
-        "sequels": kept.sequels,
+        "followers": kept.followers,
         "rhythms": kept.arrivals["j"].expected,
     }
     assert [name for name, what in left.items() if not what] == [part]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.domain.facts.overrides import Standing
+from autoscaler.domain.facts.overrides import Overrides
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Wait
 from autoscaler.domain.situation.demand import read_demand
@@ -12,7 +12,7 @@ FLEET = a_fleet(a_pool("cpu", labels=frozenset({"cpu", "linux"})), a_pool("gpu",
 
 
 def demand_of(item, *nodes, fleet=FLEET, records=(), recovering=False, **view):
-    return read_demand(a_view(*nodes, items=(item,), **view), fleet, records, Standing(), recovering=recovering)
+    return read_demand(a_view(*nodes, items=(item,), **view), fleet, records, Overrides(), recovering=recovering)
 
 
 def pools_of(demand):
@@ -68,7 +68,7 @@ def test_right_after_a_restart_an_item_waits_for_its_own_node():
 def test_without_beacon_the_label_of_a_pipeline_is_not_known_yet():
     view = a_view(items=(an_item(why=Wait(for_executor=True)),))
     without = read_demand(
-        type(view)(**{f: getattr(view, f) for f in view.__slots__} | {"nodes": ()}), FLEET, (), Standing(), recovering=False
+        type(view)(**{f: getattr(view, f) for f in view.__slots__} | {"nodes": ()}), FLEET, (), Overrides(), recovering=False
     )
     assert [unmet.reason for unmet in without.unmet] == [Reason.LABEL_UNKNOWN]
 

@@ -3,8 +3,8 @@
 import pytest
 
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import Shortage
-from autoscaler.domain.facts.overrides import Hold, Scope, Standing
+from autoscaler.domain.facts.memory import CapacityDelay
+from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
 from autoscaler.domain.facts.snapshot import OfflineCause, Wait
 from autoscaler.domain.report.explain import explain
 from support.builders import (
@@ -25,13 +25,13 @@ from support.builders import (
 FLEET = a_fleet(a_pool("cpu", queue_maturity_seconds=30.0), a_pool("gpu"))
 
 
-def asked(subject, *agents, items=(), standing=None, memory=None, **view):
+def asked(subject, *agents, items=(), overrides=None, memory=None, **view):
     nodes = [node for _, node in agents]
     snapshot = a_snapshot(
         a_view(*nodes, items=tuple(items), **view),
         records=tuple(record for record, _ in agents),
         memory=memory or a_memory(windows=an_empty_window()),
-        standing=standing or Standing(),
+        overrides=overrides or Overrides(),
     )
     return explain(snapshot, FLEET, subject)
 
@@ -57,7 +57,7 @@ def test_a_job_that_no_pool_can_serve_says_so():
 
 def test_a_job_that_is_held_by_its_label_says_by_whom():
     hold = Hold(scope=Scope.LABEL, name="cpu", since_at=NOW, until_at=NOW + 600, by="ada", reason="licence")
-    [fact] = asked("build", items=[an_item(1, job="build", label="cpu")], standing=Standing(holds=(hold,)))
+    [fact] = asked("build", items=[an_item(1, job="build", label="cpu")], overrides=Overrides(holds=(hold,)))
     assert fact.endswith("label cpu is on hold for 10 more min by ada: licence")
 
 
@@ -95,13 +95,13 @@ def cordoned_by_a_person(node):
 
 def test_a_pool_says_what_there_is_and_why_nothing_is_launched():
     hold = Hold(scope=Scope.POOL, name="cpu", since_at=NOW, until_at=NOW + 600, by="ada", reason="driver")
-    facts = asked("cpu", an_agent(), items=[an_item(1, label="cpu")], standing=Standing(holds=(hold,)))
+    facts = asked("cpu", an_agent(), items=[an_item(1, label="cpu")], overrides=Overrides(holds=(hold,)))
     assert facts[0] == "cpu on main: 1 items wait for it; 1 ready; at most 10, at least 0"
     assert "nothing is launched there: pool cpu is on hold for 10 more min by ada: driver" in facts
 
 
 def test_a_pool_says_that_its_machines_were_short():
-    memory = a_memory(shortages={"cpu": Shortage(asks=1.0, seconds=300.0, squares=90_000.0)})
+    memory = a_memory(capacity_delays={"cpu": CapacityDelay(asks=1.0, seconds=300.0, squares=90_000.0)})
     assert "machines were short: agents are kept as if one more took 142 s longer to be had" in asked("cpu", memory=memory)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain import decide
-from autoscaler.domain.facts.memory import Arrivals, Learned, Sequel
+from autoscaler.domain.facts.memory import Arrivals, Follower, Learned
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.job_patterns import Arrival, note_arrivals
@@ -40,7 +40,7 @@ def after(*arrivals: tuple[str, float], pools=POOLS) -> Learned:
 
 def note(learned: Learned, job: str, at: float, pools=POOLS) -> Learned:
     noted = note_arrivals(learned, [Arrival(job=job, pool="gpu", at=at)], pools, at)
-    return replace(learned, arrivals=noted.arrivals, sequels=noted.sequels, rhythms=noted.rhythms)
+    return replace(learned, arrivals=noted.arrivals, followers=noted.followers, schedules=noted.schedules)
 
 
 def each(seconds: float, times: int, *, until: float = 0.0) -> Iterable[float]:
@@ -73,20 +73,20 @@ def test_an_arrival_that_is_told_of_late_takes_its_place_among_the_others():
 
 
 def test_a_job_that_comes_after_another_one_is_learned_to_follow_it():
-    assert after(*builds_and_tests(8)).sequels == {"tests": Sequel(after="build", delays=(600.0,) * 8, missed=0)}
+    assert after(*builds_and_tests(8)).followers == {"tests": Follower(after="build", delays=(600.0,) * 8, missed=0)}
 
 
 def test_five_times_are_needed():
-    assert after(*builds_and_tests(4)).sequels == {}
+    assert after(*builds_and_tests(4)).followers == {}
 
 
 def test_a_job_that_follows_less_often_than_not_is_not_counted_on():
-    assert after(*builds_and_tests(16, each_followed=2)).sequels == {}
+    assert after(*builds_and_tests(16, each_followed=2)).followers == {}
 
 
 @pytest.mark.parametrize("delay", [30.0, 2000.0])
 def test_what_comes_together_or_half_an_hour_apart_is_no_sequel(delay):
-    assert "tests" not in after(*builds_and_tests(8, delay=delay)).sequels
+    assert "tests" not in after(*builds_and_tests(8, delay=delay)).followers
 
 
 def test_it_must_have_paid_in_the_earlier_half_and_in_the_later_one():
@@ -94,9 +94,9 @@ def test_it_must_have_paid_in_the_earlier_half_and_in_the_later_one():
     began = now_and_then(11, until=HOUR)
     followed = {*began[5:], *began[1:5:2]}
     arrivals = [*(("build", ago) for ago in began), *(("tests", ago - 600.0) for ago in followed)]
-    assert "tests" in after(*arrivals).sequels
+    assert "tests" in after(*arrivals).followers
     dear = {"gpu": replace(POOLS["gpu"], usd_per_hour=30.0)}
-    assert "tests" not in after(*arrivals, pools=dear).sequels
+    assert "tests" not in after(*arrivals, pools=dear).followers
 
 
 @pytest.mark.parametrize(("usd_per_hour", "pays"), [(13.3, True), (13.4, False)])
@@ -109,7 +109,7 @@ def test_an_announcer_pays_up_to_the_price_at_which_idling_costs_what_the_waitin
     began = now_and_then(8, until=HOUR)
     delays = [120.0, 120.0, 300.0, 420.0] * 2
     arrivals = [*(("build", ago) for ago in began), *(("tests", ago - delay) for ago, delay in zip(began, delays, strict=True))]
-    assert ("tests" in after(*arrivals, pools={"gpu": replace(POOLS["gpu"], usd_per_hour=usd_per_hour)}).sequels) is pays
+    assert ("tests" in after(*arrivals, pools={"gpu": replace(POOLS["gpu"], usd_per_hour=usd_per_hour)}).followers) is pays
 
 
 def test_the_job_is_foreseen_a_boot_and_a_look_before_it_may_come():

@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.domain import decide
-from autoscaler.domain.facts.memory import Learned, Returns
+from autoscaler.domain.facts.memory import IdleReturns, Learned
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.durations import pool_key
@@ -14,7 +14,7 @@ from support.builders import a_build, a_fleet, a_memory, a_pool, a_snapshot, a_v
 def comes_back_within(seconds, *, times=50.0, waits=1.0):
     """Returns of both the first and the second agent; ``waits``: for a boot, that each would have spared."""
     counts = tuple(times * (edge == seconds) for edge in (*EDGES, 0.0))
-    seen = Returns(times=counts, jobs=tuple(count * waits for count in counts))
+    seen = IdleReturns(times=counts, jobs=tuple(count * waits for count in counts))
     return {"main/cpu": {"1": seen, "2": seen}}
 
 
@@ -25,7 +25,7 @@ def launched(returns, *, items=1, pool=None, busy_seconds=150.0, executors=1, **
         a_view(node, items=tuple(an_item(number, label="cpu") for number in range(1, items + 1))),
         records=(record,),
         learned={"main": Learned(samples={pool_key("cpu"): (busy_seconds,) * 5})},
-        memory=a_memory(returns=returns),
+        memory=a_memory(idle_returns=returns),
     )
     plan = decide.scale_up(snapshot, a_fleet(pool or a_pool("cpu", executors=executors), **limits))
     return [(step.count, step.reason) for step in plan.steps if isinstance(step, Launch)]

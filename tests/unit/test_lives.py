@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.memory import Life
-from autoscaler.domain.situation.controller_restarts import in_grace, is_recovering, next_life, runs_to_ask_for
+from autoscaler.domain.facts.memory import ControllerSession
+from autoscaler.domain.situation.controller_restarts import in_grace, is_recovering, next_session, runs_to_ask_for
 from support.builders import NOW, a_build, a_node, a_view, an_item, cordoned
 
 RUN, OTHER = "job/job/1", "job/other/7"
@@ -13,11 +13,13 @@ TIMEOUT = 7200.0
 
 
 def life_after(life, *nodes, ended=(), seconds=600.0, **facts):
-    return next_life(life, a_view(*nodes, **facts), frozenset(ended), NOW + seconds, TIMEOUT)
+    return next_session(life, a_view(*nodes, **facts), frozenset(ended), NOW + seconds, TIMEOUT)
 
 
 def restarted(**suspects):
-    return Life(session="s1", since_at=NOW, restarted=True, suspects={name.replace("_", "-"): runs for name, runs in suspects.items()})
+    return ControllerSession(
+        session="s1", since_at=NOW, restarted=True, suspects={name.replace("_", "-"): runs for name, runs in suspects.items()}
+    )
 
 
 def busy(name, *runs):
@@ -25,14 +27,14 @@ def busy(name, *runs):
 
 
 def test_a_controller_never_seen_before_is_in_grace_but_not_recovering():
-    life = next_life(None, a_view(), (), NOW, TIMEOUT)
+    life = next_session(None, a_view(), (), NOW, TIMEOUT)
     assert in_grace(life, NOW)
     assert not is_recovering(life, NOW)
     assert not in_grace(life, NOW + 120)
 
 
 def test_a_new_session_is_a_restart_and_doubts_who_was_busy():
-    before = Life(session="s0", since_at=0.0, busy={"k-1": (RUN,), "deleted-since": (RUN,)}, marked=("k-1",))
+    before = ControllerSession(session="s0", since_at=0.0, busy={"k-1": (RUN,), "deleted-since": (RUN,)}, marked=("k-1",))
     life = life_after(before, cordoned(a_node("k-1")), seconds=0.0)
     assert (life.session, life.suspects["k-1"], life.restarted) == ("s1", (RUN,), True)
     assert "deleted-since" not in life.suspects
@@ -45,7 +47,7 @@ def test_what_ran_when_last_seen_is_remembered():
 
 
 def test_a_build_may_have_begun_after_the_last_look_before_a_restart_except_on_what_was_marked_offline():
-    before = Life(session="s0", since_at=0.0, marked=("marked",))
+    before = ControllerSession(session="s0", since_at=0.0, marked=("marked",))
     life = life_after(before, a_node("idle"), cordoned(a_node("marked")), seconds=0.0)
     assert "idle" in life.suspects
     assert "marked" not in life.suspects
@@ -88,7 +90,7 @@ def test_nothing_is_doubted_for_ever(run, seconds):
 
 
 def test_a_second_restart_doubts_what_the_first_one_left():
-    life = next_life(restarted(k_1=(RUN,)), a_view(a_node("k-1"), session="s2"), (), NOW + 60, TIMEOUT)
+    life = next_session(restarted(k_1=(RUN,)), a_view(a_node("k-1"), session="s2"), (), NOW + 60, TIMEOUT)
     assert RUN in life.suspects["k-1"]
     assert life.since_at == NOW + 60
 
@@ -105,5 +107,5 @@ def test_only_runs_that_nothing_shows_are_asked_for():
 
 
 def test_an_incomplete_view_changes_nothing():
-    life = Life(session="s1", since_at=NOW)
-    assert next_life(life, replace(a_view(), problem="503", session=""), (), NOW, TIMEOUT) is life
+    life = ControllerSession(session="s1", since_at=NOW)
+    assert next_session(life, replace(a_view(), problem="503", session=""), (), NOW, TIMEOUT) is life

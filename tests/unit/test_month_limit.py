@@ -7,8 +7,8 @@ import pytest
 from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import AtMonthLimit
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import Life, Month
-from autoscaler.domain.facts.overrides import Hold, Scope, Standing
+from autoscaler.domain.facts.memory import ControllerSession, Month
+from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
 from autoscaler.domain.facts.plan import Cordon, Launch, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Wait
@@ -38,10 +38,10 @@ STOPPED = a_mark(MarkClass.MONTH_LIMIT)
 HOLD = Hold(scope=Scope.POOL, name="cpu", since_at=LONG_AGO, until_at=None, by="ada", reason="r")
 
 
-def seen(*agents, month=SPENT, items=(), records=(), life=None, looks=None, **facts):
-    memory = a_memory(month=month, windows=an_empty_window(most=3), looks=looks or {})
+def seen(*agents, month=SPENT, items=(), records=(), life=None, observations=None, **facts):
+    memory = a_memory(month=month, windows=an_empty_window(most=3), observations=observations or {})
     if life:
-        memory = replace(memory, lives={"main": life})
+        memory = replace(memory, sessions={"main": life})
     records = (*(record for record, _ in agents), *records)
     return a_snapshot(a_view(*(node for _, node in agents), items=items), records=records, memory=memory, **facts)
 
@@ -66,7 +66,7 @@ def test_every_agent_is_cordoned_busy_or_idle_below_the_minimum_and_kept_by_a_pe
 
 def test_an_operators_hold_is_no_exemption_and_a_freeze_is():
     plans = [
-        decide.scale_down(seen(an_agent(1), standing=Standing(holds=(replace(HOLD, freeze=freeze),))), FLEET) for freeze in (False, True)
+        decide.scale_down(seen(an_agent(1), overrides=Overrides(holds=(replace(HOLD, freeze=freeze),))), FLEET) for freeze in (False, True)
     ]
     assert [len(cordons(plan)) for plan in plans] == [1, 0]
 
@@ -97,7 +97,7 @@ def test_nothing_is_launched_not_even_for_the_minimum_and_what_retires_stays_so(
 def test_what_retires_goes_though_jobs_wait_for_its_pool():
     looks = {"i-1": a_look("drained")}
     retiring = an_agent(1)[0], cordoned(an_agent(1)[1])
-    plan = decide.scale_down(seen(retiring, looks=looks, items=(an_item(1, label="cpu"),)), FLEET)
+    plan = decide.scale_down(seen(retiring, observations=looks, items=(an_item(1, label="cpu"),)), FLEET)
     assert [step.instance_id for step in plan.steps if isinstance(step, Terminate)] == ["i-1"]
 
 
@@ -108,7 +108,7 @@ def waits_for(name, **facts):
 
 def test_a_job_that_asks_for_a_label_which_one_node_has_keeps_nothing():
     looks = {"i-1": a_look("drained")}
-    plan = decide.scale_down(seen(stopped(1), looks=looks, items=(waits_for("cpu-1"),)), FLEET)
+    plan = decide.scale_down(seen(stopped(1), observations=looks, items=(waits_for("cpu-1"),)), FLEET)
     assert [step.instance_id for step in plan.steps if isinstance(step, Terminate)] == ["i-1"]
 
 
@@ -120,10 +120,10 @@ def test_a_part_of_a_pipeline_that_runs_gets_the_node_it_waits_for(decision):
 
 
 def test_a_pipeline_that_may_have_run_there_before_a_restart_gets_its_node():
-    life = Life(session="s1", since_at=NOW - 1800.0, restarted=True)
+    life = ControllerSession(session="s1", since_at=NOW - 1800.0, restarted=True)
     item = waits_for("cpu-1", run="job/m/4", waiting_seconds=1200.0)
     looks = {"i-1": a_look("drained")}
-    plan = decide.scale_down(seen(stopped(1), items=(item,), life=life, looks=looks), FLEET)
+    plan = decide.scale_down(seen(stopped(1), items=(item,), life=life, observations=looks), FLEET)
     assert [type(step) for step in plan.steps] == [Uncordon]
 
 
@@ -131,13 +131,13 @@ def test_an_agent_that_comes_back_is_not_given_up_and_counts_for_the_jobs_that_w
     agents, spare = stopped(1), replace(SPENT, usd=1.0)
     looks = {"i-1": a_look("drained")}
     one = a_fleet(a_pool("cpu"), max_usd_per_month=100.0)
-    snapshot = seen(agents, month=spare, looks=looks, items=(an_item(1, label="cpu"),))
+    snapshot = seen(agents, month=spare, observations=looks, items=(an_item(1, label="cpu"),))
     for decision in (decide.scale_up, decide.scale_down):
         assert [(type(step), step.reason) for step in decision(snapshot, one).steps] == [(Uncordon, Reason.MONTH_LIMIT_LIFTED)]
 
 
 def test_on_hold_it_does_not_come_back():
-    snapshot = seen(stopped(1), month=replace(SPENT, usd=1.0), standing=Standing(holds=(HOLD,)))
+    snapshot = seen(stopped(1), month=replace(SPENT, usd=1.0), overrides=Overrides(holds=(HOLD,)))
     assert [step for step in decide.scale_up(snapshot, FLEET).steps if isinstance(step, Uncordon)] == []
 
 

@@ -20,7 +20,7 @@ def an_orphan(**facts):
 
 
 def decided(node, *, state=InstanceState.TERMINATED, fleet=FLEET, **facts):
-    memory = a_memory(looks={f"main/{node.name}": a_look("orphan", seconds_ago=3600.0, session="")}, windows=an_empty_window())
+    memory = a_memory(observations={f"main/{node.name}": a_look("orphan", seconds_ago=3600.0, session="")}, windows=an_empty_window())
     return decide.scale_down(a_snapshot(a_view(node), fates={"i-7": state}, **({"memory": memory} | facts)), fleet).steps
 
 
@@ -58,7 +58,7 @@ def test_its_labels_are_not_what_makes_it_ours():
 
 def test_an_instance_is_adopted_with_the_node_that_its_tag_names_whatever_a_person_made_of_its_labels():
     node = a_node("cpu-7", "edited", description="edited, too")
-    memory = a_memory(looks={"i-7": a_look("stray", session="")}, windows=an_empty_window())
+    memory = a_memory(observations={"i-7": a_look("stray", session="")}, windows=an_empty_window())
     snapshot = a_snapshot(a_view(node), instances=(an_instance("i-7", node="cpu-7"),), memory=memory)
     [step] = decide.scale_down(snapshot, FLEET).steps
     assert (type(step), step.node) == (Adopt, "cpu-7")
@@ -73,7 +73,7 @@ def test_a_description_that_we_wrote_names_its_instance():
 def test_an_agent_whose_instance_ec2_does_not_show_to_have_ended_keeps_its_node(state):
     record, node = an_agent(7)
     lost = replace(node, offline=True, cause=OfflineCause.OTHER)
-    memory = a_memory(looks={"i-7": a_look("ended", session="", seconds_ago=3600.0)}, windows=an_empty_window())
+    memory = a_memory(observations={"i-7": a_look("ended", session="", seconds_ago=3600.0)}, windows=an_empty_window())
     fates = {} if state is None else {"i-7": state}
     steps = decide.scale_down(a_snapshot(a_view(lost), records=(record,), instances=(), fates=fates, memory=memory), FLEET).steps
     assert [step for step in steps if isinstance(step, DeleteNode)] == []

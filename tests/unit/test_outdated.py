@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from autoscaler.domain import decide
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import Life
+from autoscaler.domain.facts.memory import ControllerSession
 from autoscaler.domain.facts.plan import Cordon
 from support.builders import LONG_AGO, NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_instance
 
@@ -20,8 +20,8 @@ def cordoned(**facts):
     mine, my_nodes = old_agents("main", range(1, 4))
     theirs, their_nodes = old_agents("other", range(4, 7))
     records = (*mine, *theirs)
-    lives = {name: Life(session="s1", since_at=LONG_AGO) for name in ("main", "other")}
-    memory = a_memory(lives=lives, connected=frozenset(record.instance_id for record in records), **facts)
+    lives = {name: ControllerSession(session="s1", since_at=LONG_AGO) for name in ("main", "other")}
+    memory = a_memory(sessions=lives, connected=frozenset(record.instance_id for record in records), **facts)
     instances = tuple(an_instance(r.instance_id, controller=r.controller, template_version="1") for r in records)
     views = a_view(*my_nodes), a_view(*their_nodes, name="other")
     snapshot = a_snapshot(*views, records=records, instances=instances, memory=memory, template_versions={"cpu": "2"})

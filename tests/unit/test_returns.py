@@ -5,7 +5,7 @@ from math import inf
 
 import pytest
 
-from autoscaler.domain.facts.memory import Returns, Window
+from autoscaler.domain.facts.memory import IdleReturns, Window
 from autoscaler.domain.forecast.idle_returns import EDGES, Costs, Keeping, Missed, needed_lately, note_returns
 from support.builders import NOW
 
@@ -20,11 +20,11 @@ def a_window(*peaks):
 def returns(*times, jobs=1.0):
     """Returns so often within each edge."""
     counts = (*times, *(0.0,) * (len(EDGES) + 1 - len(times)))
-    return Returns(times=counts, jobs=tuple(count * jobs for count in counts))
+    return IdleReturns(times=counts, jobs=tuple(count * jobs for count in counts))
 
 
 def keep(seen=None, at_most=7200.0, costs=COSTS, fixed=None):
-    return Keeping(returns=seen or {}, costs=costs, fixed_seconds=fixed, at_most_seconds=at_most)
+    return Keeping(idle_returns=seen or {}, costs=costs, fixed_seconds=fixed, at_most_seconds=at_most)
 
 
 def within(seconds, times=50.0, jobs=1.0):

@@ -6,7 +6,7 @@ from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.metering import launched_lately
 from autoscaler.domain.facts.plan import Launch
-from autoscaler.domain.launch.budget import Room
+from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.situation.situation import assess
 from support.builders import NOW, a_fleet, a_memory, a_pool, a_record, a_snapshot, a_view, an_instance, an_item, an_offering
 
@@ -41,4 +41,4 @@ def test_a_launch_is_reserved_at_the_most_it_may_cost(limit, launched):
 
 def test_what_runs_is_reserved_at_the_most_it_may_cost_and_a_record_of_an_older_version_at_its_price():
     records = a_record("i-1", usd_per_hour=1.5, most_usd_per_hour=3.5), a_record("i-2", usd_per_hour=2.0)
-    assert Room(assess(a_snapshot(records=records), a_fleet())).usd_per_hour == 5.5
+    assert Budget(assess(a_snapshot(records=records), a_fleet())).usd_per_hour == 5.5

@@ -7,7 +7,7 @@ import pytest
 from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.fleet import agent_spec
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import Burst, Life, Shortage, Window
+from autoscaler.domain.facts.memory import Burst, CapacityDelay, ControllerSession, Window
 from autoscaler.domain.facts.orders import DrainNodes, DrainSome
 from autoscaler.domain.facts.plan import Adopt, Cordon, DeleteNode, Forget, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
@@ -34,7 +34,7 @@ from support.builders import (
 )
 
 FLEET = a_fleet()
-SHORT = Shortage(asks=3.0, seconds=3600.0, squares=3600.0**2, asked_at=NOW - 5000)
+SHORT = CapacityDelay(asks=3.0, seconds=3600.0, squares=3600.0**2, asked_at=NOW - 5000)
 
 
 def decide_down(*agents, fleet=FLEET, items=(), view=None, memory=None, **facts):
@@ -53,7 +53,7 @@ def held(plan):
 
 
 def drained_memory(instance_id="i-1", **look):
-    return a_memory(windows=an_empty_window(), looks={instance_id: a_look(Condition.DRAINED, **look)})
+    return a_memory(windows=an_empty_window(), observations={instance_id: a_look(Condition.DRAINED, **look)})
 
 
 def a_drained_agent(mark=None):
@@ -76,7 +76,7 @@ def test_keeps_as_many_as_were_needed_at_once():
 def test_agents_that_were_adopted_and_so_took_no_time_to_boot_do_no_harm():
     begun = Burst(peaks=((NOW - 600, 0),), rises=((NOW - 60, 2, 2.0),))
     memory = a_memory(windows=an_empty_window(burst=begun), boots={"cpu": (0.0,) * 20})
-    assert "1" in decide_down(items=(an_item(label="cpu"),), memory=memory).memory.returns["main/cpu"]
+    assert "1" in decide_down(items=(an_item(label="cpu"),), memory=memory).memory.idle_returns["main/cpu"]
 
 
 def test_a_burst_is_learned_from_once_and_only_when_it_is_over():
@@ -84,7 +84,7 @@ def test_a_burst_is_learned_from_once_and_only_when_it_is_over():
     for minute in range(6):
         snapshot = a_snapshot(a_view(items=(an_item(label="cpu"),)), memory=memory, taken_at=NOW + 60 * minute)
         memory = decide.scale_down(snapshot, FLEET).memory
-        learned.append(sum(sum(seen.times) for seen in memory.returns.get("main/cpu", {}).values()))
+        learned.append(sum(sum(seen.times) for seen in memory.idle_returns.get("main/cpu", {}).values()))
     assert learned == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
 
 
@@ -98,9 +98,9 @@ def test_the_more_often_it_looks_the_less_waiting_a_kept_agent_spares():
 
 def test_where_machines_were_short_keeping_an_agent_spares_more_waiting():
     for shortages in ({}, {"gpu": SHORT}):
-        snapshot = a_snapshot(a_view(), memory=a_memory(shortages=shortages))
+        snapshot = a_snapshot(a_view(), memory=a_memory(capacity_delays=shortages))
         assert assess(snapshot, FLEET).pools["main", "cpu"].short_seconds == 0.0
-    short = assess(a_snapshot(a_view(), memory=a_memory(shortages={"cpu": SHORT})), FLEET).pools["main", "cpu"]
+    short = assess(a_snapshot(a_view(), memory=a_memory(capacity_delays={"cpu": SHORT})), FLEET).pools["main", "cpu"]
     spared_usd = short.keep.costs.wait_usd - assess(a_snapshot(a_view()), FLEET).pools["main", "cpu"].keep.costs.wait_usd
     assert spared_usd == pytest.approx(short.pool.wait_usd_per_hour * short.short_seconds / 3600)
     assert short.short_seconds > 600
@@ -197,8 +197,8 @@ def test_a_pinned_agent_is_not_given_up_and_comes_back():
 
 
 def test_what_was_busy_before_a_restart_is_not_given_up_and_comes_back():
-    life = Life(session="s1", since_at=NOW - 600, restarted=True, suspects={"cpu-1": ("job/job/1",)})
-    memory = replace(drained_memory(), lives={"main": life})
+    life = ControllerSession(session="s1", since_at=NOW - 600, restarted=True, suspects={"cpu-1": ("job/job/1",)})
+    memory = replace(drained_memory(), sessions={"main": life})
     [step] = decide_down(a_drained_agent(), memory=memory).steps
     assert (type(step), step.reason) == (Uncordon, Reason.BUSY_BEFORE_RESTART)
 
@@ -209,8 +209,8 @@ def test_what_was_busy_before_a_restart_is_not_given_up_and_comes_back():
         ({"problem": "503"}, {}, Reason.INCOMPLETE),
         ({"quieting_down": True}, {}, Reason.QUIETING_DOWN),
         ({"session": "s2"}, {}, Reason.RESTART_GRACE),
-        ({}, {"lives": {"main": Life(session="s1", since_at=NOW - 119)}}, Reason.RESTART_GRACE),
-        ({}, {"lives": {}}, Reason.RESTART_GRACE),
+        ({}, {"sessions": {"main": ControllerSession(session="s1", since_at=NOW - 119)}}, Reason.RESTART_GRACE),
+        ({}, {"sessions": {}}, Reason.RESTART_GRACE),
     ],
     ids=["incomplete", "quieting down", "restarted now", "restarted lately", "never seen before"],
 )
@@ -227,7 +227,7 @@ def test_a_look_at_what_cannot_be_believed_does_not_forget_what_was_needed_befor
 
 
 def test_what_is_marked_when_a_controller_is_met_for_the_first_time_may_have_been_busy_before_a_restart_that_nobody_saw():
-    [step] = decide_down(a_drained_agent(), memory=replace(drained_memory(), lives={})).steps
+    [step] = decide_down(a_drained_agent(), memory=replace(drained_memory(), sessions={})).steps
     assert (type(step), step.reason) == (Uncordon, Reason.BUSY_BEFORE_RESTART)
 
 
@@ -246,7 +246,7 @@ def test_an_agent_that_a_person_took_offline_is_left_alone():
 def test_an_instance_that_never_registered_is_given_up_after_two_looks():
     record = a_record("i-1", launched_at=NOW - 1000)
     assert decide_down((record, None)).steps == ()
-    memory = a_memory(looks={"i-1": a_look("overdue", session="")})
+    memory = a_memory(observations={"i-1": a_look("overdue", session="")})
     [step] = decide_down((record, None), memory=memory).steps
     assert (type(step), step.reason) == (Terminate, Reason.BOOT_TIMEOUT)
 
@@ -260,14 +260,14 @@ def test_a_node_whose_instance_is_gone_is_deleted_after_two_looks():
     dead = (record, replace(node, offline=True, cause=OfflineCause.OTHER))
     gone = {"instances": (), "fates": {"i-1": InstanceState.TERMINATED}}
     assert decide_down(dead, **gone).steps == ()
-    [step] = decide_down(dead, **gone, memory=a_memory(looks={"i-1": a_look("ended", session="")})).steps
+    [step] = decide_down(dead, **gone, memory=a_memory(observations={"i-1": a_look("ended", session="")})).steps
     assert (type(step), step.reason) == (DeleteNode, Reason.INSTANCE_GONE)
 
 
 def test_absence_from_the_list_is_not_gone():
     record, node = an_agent()
     young = replace(record, launched_at=NOW - 300, registered_at=NOW - 100)
-    looked = a_memory(looks={"i-1": a_look("ended", session="")})
+    looked = a_memory(observations={"i-1": a_look("ended", session="")})
     plan = decide_down((young, replace(node, offline=True)), instances=(), fates={"i-1": InstanceState.NOT_FOUND}, memory=looked)
     assert DeleteNode not in kinds(plan)
 
@@ -276,8 +276,8 @@ def test_a_dead_agent_that_is_still_busy_waits_for_the_disconnect_grace():
     record, node = an_agent(builds=(a_build(),))
     dead = (record, replace(node, offline=True))
     gone = {"instances": (), "fates": {"i-1": InstanceState.TERMINATED}}
-    early = a_memory(looks={"i-1": a_look("ended", seconds_ago=200.0, session="")})
-    late = a_memory(looks={"i-1": a_look("ended", seconds_ago=300.0, session="")})
+    early = a_memory(observations={"i-1": a_look("ended", seconds_ago=200.0, session="")})
+    late = a_memory(observations={"i-1": a_look("ended", seconds_ago=300.0, session="")})
     assert decide_down(dead, **gone, memory=early).steps == ()
     assert kinds(decide_down(dead, **gone, memory=late)) == [DeleteNode]
 
@@ -285,27 +285,27 @@ def test_a_dead_agent_that_is_still_busy_waits_for_the_disconnect_grace():
 def test_a_lost_agent_is_quarantined_not_retired():
     record, node = an_agent()
     lost = (record, replace(node, offline=True, cause=OfflineCause.OTHER))
-    memory = a_memory(looks={"i-1": a_look("lost", seconds_ago=300.0)})
+    memory = a_memory(observations={"i-1": a_look("lost", seconds_ago=300.0)})
     [step] = decide_down(lost, memory=memory).steps
     assert (type(step), step.mark.kind) == (Cordon, MarkClass.QUARANTINE)
 
 
 def test_an_instance_without_its_node_is_given_up_after_two_looks():
     record, _ = an_agent()
-    memory = a_memory(looks={"i-1": a_look("nodeless")})
+    memory = a_memory(observations={"i-1": a_look("nodeless")})
     [step] = decide_down((record, None), memory=memory).steps
     assert (type(step), step.reason, step.node) == (Terminate, Reason.NODE_GONE, "cpu-1")
 
 
 def test_a_node_that_could_not_be_read_is_not_missing():
     record, _ = an_agent()
-    memory = a_memory(looks={"i-1": a_look("nodeless")})
+    memory = a_memory(observations={"i-1": a_look("nodeless")})
     assert decide_down((record, None), view={"unread": frozenset({"cpu-1"})}, memory=memory).steps == ()
 
 
 def test_an_unknown_instance_with_our_tags_is_adopted_with_its_node():
     node = a_node("cpu-7", "cpu", "autoscaler-fleet-f", description=agent_spec(a_fleet(), a_pool("cpu"), "i-7").description)
-    memory = a_memory(looks={"i-7": a_look("stray", session="")}, windows=an_empty_window())
+    memory = a_memory(observations={"i-7": a_look("stray", session="")}, windows=an_empty_window())
     [step] = decide_down(view={"nodes": (node,)}, memory=memory, instances=(an_instance("i-7"),)).steps
     assert (type(step), step.instance_id, step.node) == (Adopt, "i-7", "cpu-7")
 
@@ -322,7 +322,7 @@ def test_what_was_condemned_is_gone_on_with():
 
 def test_a_sweep_over_its_share_of_a_pool_stops():
     records = [a_record(f"i-{n}", launched_at=NOW - 1000) for n in range(10)]
-    memory = a_memory(looks={r.instance_id: a_look("overdue", session="") for r in records})
+    memory = a_memory(observations={r.instance_id: a_look("overdue", session="") for r in records})
     plan = decide_down(*((record, None) for record in records), memory=memory)
     assert len(plan.steps) == 3
     assert Reason.SWEEP_LIMIT in held(plan)
@@ -349,7 +349,7 @@ def test_a_person_drains_some_and_the_same_request_only_once():
 def lost(minutes, **facts):
     record, node = an_agent()
     looks = {"i-1": a_look(Condition.LOST, seconds_ago=minutes * 60.0)}
-    memory = a_memory(windows=an_empty_window(), looks=looks, connected=frozenset({"i-1"}))
+    memory = a_memory(windows=an_empty_window(), observations=looks, connected=frozenset({"i-1"}))
     return decide_down((record, replace(node, offline=True)), memory=memory, **facts)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.fleet import Market
-from autoscaler.domain.facts.memory import CoolOff, Failing, Learned, Life, Month
+from autoscaler.domain.facts.memory import ControllerSession, CoolOff, Failing, Learned, Month
 from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
@@ -225,7 +225,7 @@ def test_a_controller_that_is_down_does_not_stop_work_on_another():
 def test_agents_that_are_missing_right_after_a_restart_are_not_replaced():
     record, node = an_agent()
     view = a_view(replace(node, offline=True), items=items(1), session="s2")
-    memory = a_memory(lives={"main": Life(session="s2", since_at=NOW - 10, restarted=True)})
+    memory = a_memory(sessions={"main": ControllerSession(session="s2", since_at=NOW - 10, restarted=True)})
     assert launches(decide.scale_up(a_snapshot(view, records=(record,), memory=memory), a_fleet())) == []
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.domain.facts.memory import Shortage
+from autoscaler.domain.facts.memory import CapacityDelay
 from autoscaler.domain.forecast.capacity import expected_seconds, note_had, note_refused
 from support.builders import NOW
 
@@ -80,7 +80,7 @@ def test_an_agent_every_few_minutes_is_asked_for_more_than_once():
 
 
 def test_long_ago_counts_less():
-    fresh = Shortage()
+    fresh = CapacityDelay()
     once = asked(*short_from(0, 1800))
     for hour in range(1, 500):
         once = note_had(once, NOW + hour * 3600)

@@ -7,7 +7,7 @@ import pytest
 from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.orders import DrainNodes, LaunchSome, Purge, Resume
-from autoscaler.domain.facts.overrides import Hold, Numbers, Scope, Standing, asks_for, hold, in_force, resume, set_numbers
+from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, Scope, asks_for, hold, in_force, override_pool, resume
 from autoscaler.domain.facts.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState, Wait
@@ -37,14 +37,14 @@ def a_hold(scope=Scope.POOL, name="cpu", minutes=60.0, **facts):
 
 
 def numbers(pool="cpu", minutes=60.0, **given):
-    return Numbers(pool=pool, since_at=NOW, until_at=NOW + 60.0 * minutes, by="ada", reason="release day", **given)
+    return PoolOverride(pool=pool, since_at=NOW, until_at=NOW + 60.0 * minutes, by="ada", reason="release day", **given)
 
 
 def seen(*agents, items=(), holds=(), given=(), memory=None, **facts):
     nodes = [node for _, node in agents if node]
-    standing = Standing(holds=tuple(holds), numbers=tuple(given))
+    overrides = Overrides(holds=tuple(holds), numbers=tuple(given))
     everything = {"records": tuple(record for record, _ in agents), "memory": memory or a_memory(windows=an_empty_window())}
-    return a_snapshot(a_view(*nodes, items=tuple(items)), standing=standing, **(everything | facts))
+    return a_snapshot(a_view(*nodes, items=tuple(items)), overrides=overrides, **(everything | facts))
 
 
 def kinds(plan):
@@ -84,7 +84,7 @@ def test_what_retires_does_not_come_back_while_it_is_on_hold():
 
 
 def test_what_is_surely_gone_is_repaired_under_a_hold():
-    memory = a_memory(windows=an_empty_window(), looks={"i-1": a_look(Condition.ENDED, session="")})
+    memory = a_memory(windows=an_empty_window(), observations={"i-1": a_look(Condition.ENDED, session="")})
     ended = {"instances": (an_instance("i-1", state=InstanceState.TERMINATED),)}
     free = decide.scale_down(seen(an_agent(), memory=memory, **ended), FLEET)
     under_hold = decide.scale_down(seen(an_agent(), memory=memory, holds=[a_hold()], **ended), FLEET)
@@ -93,7 +93,7 @@ def test_what_is_surely_gone_is_repaired_under_a_hold():
 
 
 def test_frozen_means_that_nothing_at_all_is_done():
-    memory = a_memory(windows=an_empty_window(), looks={"i-1": a_look(Condition.DRAINED)})
+    memory = a_memory(windows=an_empty_window(), observations={"i-1": a_look(Condition.DRAINED)})
     record, node = an_agent()
     agent = record, cordoned(node)
     assert kinds(decide.scale_down(seen(agent, memory=memory), FLEET)) == [Terminate]
@@ -156,10 +156,10 @@ def test_a_person_may_drain_under_a_hold():
 
 
 def test_numbers_are_in_force_for_their_pool_and_end():
-    standing = Standing(numbers=(numbers(min_agents=2, max_agents=8), numbers("not-there-any-more", min_agents=1)))
-    pool = in_force(FLEET, standing).pools["cpu"]
+    overrides = Overrides(numbers=(numbers(min_agents=2, max_agents=8), numbers("not-there-any-more", min_agents=1)))
+    pool = in_force(FLEET, overrides).pools["cpu"]
     assert (pool.min_agents, pool.max_agents, pool.warm_executors) == (2, 8, FLEET.pools["cpu"].warm_executors)
-    assert in_force(FLEET, standing.at(NOW + 3600.0)) is FLEET
+    assert in_force(FLEET, overrides.at(NOW + 3600.0)) is FLEET
 
 
 def test_other_numbers_decide():
@@ -171,14 +171,14 @@ def test_other_numbers_decide():
 
 def test_a_second_hold_replaces_the_first_and_resume_lifts_that_one_only():
     first, second, other = a_hold(reason="one"), a_hold(reason="two"), a_hold(name="gpu")
-    standing = hold(hold(hold(Standing(), first), other), second)
-    assert standing.holds == (other, second)
-    assert resume(standing, Scope.POOL, "cpu").holds == (other,)
+    overrides = hold(hold(hold(Overrides(), first), other), second)
+    assert overrides.holds == (other, second)
+    assert resume(overrides, Scope.POOL, "cpu").holds == (other,)
 
 
 def test_setting_no_numbers_brings_the_fleet_files_back():
-    standing = set_numbers(Standing(), numbers(min_agents=2))
-    assert set_numbers(standing, numbers()).numbers == ()
+    overrides = override_pool(Overrides(), numbers(min_agents=2))
+    assert override_pool(overrides, numbers()).numbers == ()
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_what_waits_for_a_node_by_its_name_is_never_purged():
 
 
 def test_a_freeze_weighs_more_than_a_hold_beside_it():
-    standing = Standing(holds=(a_hold(), a_hold(Scope.FLEET, "", freeze=True)))
-    assert standing.hold_on("main", "cpu").freeze
-    assert standing.hold_on("main", "gpu").scope is Scope.FLEET
-    assert replace(standing, holds=standing.holds[:1]).hold_on("main", "gpu") is None
+    overrides = Overrides(holds=(a_hold(), a_hold(Scope.FLEET, "", freeze=True)))
+    assert overrides.hold_on("main", "cpu").freeze
+    assert overrides.hold_on("main", "gpu").scope is Scope.FLEET
+    assert replace(overrides, holds=overrides.holds[:1]).hold_on("main", "gpu") is None

@@ -6,12 +6,12 @@ import pytest
 
 from autoscaler.domain import decide
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import Life
+from autoscaler.domain.facts.memory import ControllerSession
 from autoscaler.domain.facts.plan import Cordon, Launch, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
-from autoscaler.domain.repair.two_looks import Condition, Seen, next_looks
-from autoscaler.domain.situation.controller_restarts import next_life
+from autoscaler.domain.repair.two_looks import Condition, Seen, next_observations
+from autoscaler.domain.situation.controller_restarts import next_session
 from support.builders import (
     LONG_AGO,
     NOW,
@@ -51,7 +51,7 @@ def test_a_record_is_not_closed_while_its_controller_cannot_be_read_though_its_i
 @pytest.mark.parametrize("state", ["busy", "online"])
 def test_a_condemned_agent_that_is_not_at_rest_is_not_terminated(state):
     record, node = an_agent(builds=(a_build(),)) if state == "busy" else an_agent()
-    looked = a_memory(windows=an_empty_window(), looks={"i-1": a_look(Condition.DRAINED)})
+    looked = a_memory(windows=an_empty_window(), observations={"i-1": a_look(Condition.DRAINED)})
     condemned = replace(record, state=RecordState.CONDEMNED)
     steps = steps_of(condemned, cordoned(node) if state == "busy" else node, memory=looked)
     assert Terminate not in {type(step) for step in steps}
@@ -61,20 +61,20 @@ def test_a_sweep_that_stops_in_one_pool_goes_on_in_another():
     fleet = a_fleet(a_pool("cpu", max_agents=20), a_pool("gpu", max_agents=20))
     records = [a_record(f"i-{n}", launched_at=NOW - 1000) for n in range(10)] + [a_record("i-g", pool="gpu", launched_at=NOW - 1000)]
     looks = {record.instance_id: a_look("overdue", session="") for record in records}
-    plan = decide.scale_down(a_snapshot(a_view(), records=tuple(records), memory=a_memory(looks=looks)), fleet)
+    plan = decide.scale_down(a_snapshot(a_view(), records=tuple(records), memory=a_memory(observations=looks)), fleet)
     assert [step.pool for step in plan.steps].count("gpu") == 1
 
 
 def test_idle_counts_as_seen_before_only_where_the_agent_was_cordoned_after_it():
     looks = {"i-1": a_look(Condition.LOST, seconds_ago=300.0)}
-    [look] = next_looks(looks, {"i-1": Seen(Condition.DRAINED, "s1")}, NOW, "now").values()
+    [look] = next_observations(looks, {"i-1": Seen(Condition.DRAINED, "s1")}, NOW, "now").values()
     assert look.idle_before_at is None
 
 
 def test_a_restart_remembers_who_is_busy_in_the_new_life():
-    before = Life(session="s0", since_at=0.0)
+    before = ControllerSession(session="s0", since_at=0.0)
     busy = a_node("k-1", builds=(a_build(),))
-    assert next_life(before, a_view(busy), (), NOW, 7200.0).busy == {"k-1": ("job/job/1",)}
+    assert next_session(before, a_view(busy), (), NOW, 7200.0).busy == {"k-1": ("job/job/1",)}
 
 
 def test_an_outdated_agent_goes_before_one_that_was_idle_for_longer():
@@ -131,7 +131,7 @@ def test_a_condemned_agent_that_a_build_waits_for_is_not_terminated_and_keeps_no
     looks = {name: a_look(Condition.DRAINED) for name in ("i-1", "i-2")}
     pinning = an_item(1, why=Wait(for_executor=False, nodes=("cpu-1",)))
     snapshot = a_snapshot(
-        a_view(first, second, items=(pinning,)), records=(waited_for, loose), memory=a_memory(windows=an_empty_window(), looks=looks)
+        a_view(first, second, items=(pinning,)), records=(waited_for, loose), memory=a_memory(windows=an_empty_window(), observations=looks)
     )
     assert [s.instance_id for s in decide.scale_down(snapshot, FLEET).steps if isinstance(s, Terminate)] == ["i-2"]
 

@@ -6,7 +6,7 @@ from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.errors import ConfigError
 from workbench.fakes.memory import MemoryState
 
-PARTS = ("durations", "boots", "keeping", "growth", "stages", "sequels", "rhythms")
+PARTS = ("durations", "boots", "keeping", "growth", "stages", "followers", "rhythms")
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class ForgetfulState(MemoryState):
         if self.part == "boots":
             memory = replace(memory, boots={})
         if self.part == "keeping":
-            memory = replace(memory, returns={})
+            memory = replace(memory, idle_returns={})
         if self.part == "growth":
             memory = replace(memory, growths={})
         MemoryState.save_memory(self, memory)
@@ -40,8 +40,8 @@ class ForgetfulState(MemoryState):
                 return replace(learned, samples={})
             case "stages":
                 return replace(learned, stages={})
-            case "sequels":
-                return replace(learned, sequels={})
+            case "followers":
+                return replace(learned, followers={})
             case "rhythms":
                 return replace(learned, arrivals={job: replace(seen, expected=()) for job, seen in learned.arrivals.items()})
             case _:

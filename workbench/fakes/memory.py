@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.memory import Learned, Memory
-from autoscaler.domain.facts.overrides import Standing, unknown_orders
+from autoscaler.domain.facts.overrides import Overrides, unknown_orders
 from autoscaler.domain.facts.snapshot import Intent, IntentState, Record, RecordState
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.registration import ASKS_AN_HOUR, ASKS_WITHIN_SECONDS
@@ -22,7 +22,7 @@ class MemoryState:
     intents: dict[str, Intent] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
     learned: dict[str, Learned] = field(default_factory=dict)
-    standing: Standing = field(default_factory=Standing)
+    overrides: Overrides = field(default_factory=Overrides)
     asks: dict[str, tuple[float, int]] = field(default_factory=dict)  # when the hour began, and how often since; by instance
     holder: tuple[str, float] | None = None
     faults: Faults = field(default_factory=Faults)
@@ -40,7 +40,7 @@ class MemoryState:
             intents=tuple(intent for key, intent in self.intents.items() if f"intent#{key}" not in unread),
             memory=Memory(version=self.memory.version) if "memory" in unread else self.memory,
             learned={key: Learned(version=one.version) if f"learned#{key}" in unread else one for key, one in self.learned.items()},
-            standing=unknown_orders(self.standing.version) if "standing" in unread else self.standing,
+            overrides=unknown_orders(self.overrides.version) if "overrides" in unread else self.overrides,
             unread=tuple(sorted(unread)),
         )
 
@@ -106,13 +106,13 @@ class MemoryState:
             self.learned[controller] = replace(learned, version=learned.version + 1)
             self.unreadable.discard(f"learned#{controller}")
 
-    def save_standing(self, standing: Standing) -> None:
+    def save_overrides(self, overrides: Overrides) -> None:
         """Replace the orders of this version."""
-        with self._call("save_standing"):
-            if standing.version != self.standing.version:
+        with self._call("save_overrides"):
+            if overrides.version != self.overrides.version:
                 raise ConflictError("they were replaced meanwhile")
-            self.standing = replace(standing, version=standing.version + 1)
-            self.unreadable.discard("standing")
+            self.overrides = replace(overrides, version=overrides.version + 1)
+            self.unreadable.discard("overrides")
 
     def acquire(self, owner: str, *, now: float, until: float) -> bool:
         """Take the lease if it is free, ours, or expired."""

@@ -11,7 +11,7 @@ from autoscaler.control import passes, study
 from autoscaler.control.passes import Turn
 from autoscaler.control.report import Outcome, Report, merged_json
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.repair.interruption import Announced, Notice
+from autoscaler.domain.repair.interruption import Announced, InstanceEvent
 from autoscaler.errors import AutoscalerError
 from autoscaler.ports import Compute, Controller, Ports
 from workbench.fakes.asking import ask_the_pass
@@ -155,8 +155,8 @@ class InMemory:
     def instance_events(self, instance: Instance, what: str) -> None:
         """Hear what EC2 announces; what breaks is Lambda's to log, and the schedule's to make good."""
         try:
-            reports, _ = passes.heed(
-                self.ports_of("instance_events"), self.fleet, self.turn(), Notice(kind=Announced(what), instance_id=instance.id)
+            reports, _ = passes.handle(
+                self.ports_of("instance_events"), self.fleet, self.turn(), InstanceEvent(kind=Announced(what), instance_id=instance.id)
             )
         except AutoscalerError as error:
             self.logged.append(("instance_events_failed", {"error": str(error)}))

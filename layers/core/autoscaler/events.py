@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 from autoscaler.config import one_line
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome
-from autoscaler.domain.repair.interruption import Announced, Notice
+from autoscaler.domain.repair.interruption import Announced, InstanceEvent
 from autoscaler.domain.report.registration import Caller
 from autoscaler.errors import ConfigError
 
@@ -178,13 +178,13 @@ def read_scale_down(event: Any, fleet: Fleet) -> Command:
     return Command(order=order, dry_run=some.dry_run, tick_at=None)
 
 
-def read_notice(event: Any) -> Notice:
+def read_instance_event(event: Any) -> InstanceEvent:
     """Read an announcement of EC2."""
     announcement = checked(_Announcement, event)
     kind = _ANNOUNCED.get(announcement.detail_type)
     if kind is None:
         raise ConfigError(f"event refused: detail-type ({announcement.detail_type}): must be one of {', '.join(_ANNOUNCED)}")
-    return Notice(kind=kind, instance_id=announcement.detail.instance_id)
+    return InstanceEvent(kind=kind, instance_id=announcement.detail.instance_id)
 
 
 def read_caller(event: Any) -> Caller:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import DrainNodes, DrainSome, Purge, Resume
-from autoscaler.domain.facts.overrides import Hold, Numbers, Scope, Standing, hold, set_numbers
+from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, Scope, hold, override_pool
 from autoscaler.errors import ConfigError
 from autoscaler.events import Manual, RequestId, Text, checked, known_pool, read_scale_down
 
@@ -23,7 +23,7 @@ _SOMEBODY = "somebody who did not say who"
 class Change:
     """Of what stands, as seen at that moment."""
 
-    of: Callable[[Standing], Standing]
+    of: Callable[[Overrides], Overrides]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ def _read_set(event: Any, fleet: Fleet, now: float) -> Asked:
     least, most = (given if given is not None else known for given, known in _pairs(asked, pool))
     if least > most:
         raise ConfigError(f"event refused: min_agents ({least}): must be at most max_agents ({most})")
-    new = Numbers(
+    new = PoolOverride(
         pool=asked.pool,
         since_at=now,
         until_at=now + asked.minutes * 60.0,
@@ -213,7 +213,7 @@ def _read_set(event: Any, fleet: Fleet, now: float) -> Asked:
         max_agents=asked.max_agents,
         warm_executors=asked.warm_executors,
     )
-    return _asked(asked.action, asked, Change(of=partial(set_numbers, new=new)))
+    return _asked(asked.action, asked, Change(of=partial(override_pool, new=new)))
 
 
 def _read_drain(event: Any, fleet: Fleet, _now: float) -> Asked:

@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 
 from autoscaler.domain.facts.fleet import NodeSpec, Offering
 from autoscaler.domain.facts.memory import Learned, Memory
-from autoscaler.domain.facts.overrides import Standing
+from autoscaler.domain.facts.overrides import Overrides
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.snapshot import (
     MINUTE_SECONDS,
@@ -173,7 +173,7 @@ class Book:
     intents: tuple[Intent, ...] = ()
     memory: Memory = field(default_factory=Memory)
     learned: Mapping[str, Learned] = field(default_factory=dict)
-    standing: Standing = field(default_factory=Standing)
+    overrides: Overrides = field(default_factory=Overrides)
     unread: tuple[str, ...] = ()  # names of what is there and cannot be read: ``record#i-1``, ``intent#l-1``, ``memory``...
 
 
@@ -208,7 +208,7 @@ class Notebook(Protocol):
     def save_learned(self, controller: str, learned: Learned) -> None:
         """Replace what was learned on a controller, likewise."""
 
-    def save_standing(self, standing: Standing) -> None:
+    def save_overrides(self, overrides: Overrides) -> None:
         """Replace what operators have ordered, likewise."""
 
 

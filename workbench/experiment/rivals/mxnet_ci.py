@@ -44,8 +44,8 @@ class MxnetCi(Rival):
     def _need(site: Site, pool: PoolSite) -> int:
         if pool.idle:
             return 0
-        ripe = sum(site.now - build.buildable_at >= _MATURITY_SECONDS for build in pool.waiting)
-        return max(0, pool.agents_for(ripe) - len(pool.booting))
+        mature = sum(site.now - build.buildable_at >= _MATURITY_SECONDS for build in pool.waiting)
+        return max(0, pool.agents_for(mature) - len(pool.booting))
 
     def _victims(self, site: Site) -> list[Agent]:
         pools = list(site.pools.values())

@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import TypeAdapter
 
 from autoscaler.domain.facts.memory import Learned, Memory
-from autoscaler.domain.facts.overrides import Standing, unknown_orders
+from autoscaler.domain.facts.overrides import Overrides, unknown_orders
 from autoscaler.domain.facts.snapshot import Intent, IntentState, Record, RecordState
 from autoscaler.domain.report.registration import ASKS_AN_HOUR, ASKS_WITHIN_SECONDS
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
@@ -34,14 +34,14 @@ class _Entry:
     intent: Intent | None = None
     memory: Memory | None = None
     learned: Learned | None = None
-    standing: Standing | None = None
+    overrides: Overrides | None = None
     name: str = ""
     pieces: tuple[str, ...] = ()
 
 
 _ENTRY = TypeAdapter(_Entry)
 # Items are named after what they hold; all others are no entries.
-_KINDS = frozenset({"record", "intent", "memory", "learned", "standing"})
+_KINDS = frozenset({"record", "intent", "memory", "learned", "overrides"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +90,13 @@ class DynamoState:
         unread = {item.name: item.version for item in items if item.entry is None}
         # Memory and what was learned are replaced at the next save; orders of operators only by an operator.
         lost = {name.removeprefix("learned#"): Learned(version=version) for name, version in unread.items() if name.startswith("learned#")}
-        orders = unknown_orders(unread["standing"]) if "standing" in unread else Standing()
+        orders = unknown_orders(unread["overrides"]) if "overrides" in unread else Overrides()
         return Book(
             records=tuple(entry.record for entry in entries if entry.record),
             intents=tuple(entry.intent for entry in entries if entry.intent),
             memory=next((entry.memory for entry in entries if entry.memory), Memory(version=unread.get("memory", 0))),
             learned=lost | {entry.name: entry.learned for entry in entries if entry.learned},
-            standing=next((entry.standing for entry in entries if entry.standing), orders),
+            overrides=next((entry.overrides for entry in entries if entry.overrides), orders),
             unread=tuple(sorted(unread)),
         )
 
@@ -136,9 +136,9 @@ class DynamoState:
         entry = _Entry(learned=replace(learned, version=learned.version + 1), name=controller)
         self._save(f"learned#{controller}", learned.version, entry)
 
-    def save_standing(self, standing: Standing) -> None:
+    def save_overrides(self, overrides: Overrides) -> None:
         """Replace the orders of this version."""
-        self._save("standing", standing.version, _Entry(standing=replace(standing, version=standing.version + 1)))
+        self._save("overrides", overrides.version, _Entry(overrides=replace(overrides, version=overrides.version + 1)))
 
     def acquire(self, owner: str, *, now: float, until: float) -> bool:
         """Take the lease by one conditional write; the SDK may send it twice, so that our own name is no obstacle."""

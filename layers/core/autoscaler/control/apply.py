@@ -6,7 +6,7 @@ from typing import assert_never
 
 from autoscaler.control import launches, nodes
 from autoscaler.control.cordons import Cordons
-from autoscaler.control.launches import Setback
+from autoscaler.control.launches import LaunchRefusal
 from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.domain.facts.fleet import Fleet, agent_spec
 from autoscaler.domain.facts.memory import Memory, Stuck
@@ -28,7 +28,7 @@ from autoscaler.domain.facts.plan import (
 )
 from autoscaler.domain.facts.snapshot import Record, RecordState, Snapshot
 from autoscaler.domain.forecast.capacity import note_had, note_refused
-from autoscaler.domain.launch.backoff import is_shortage, note_setbacks
+from autoscaler.domain.launch.backoff import is_shortage, note_refusals
 from autoscaler.domain.situation.breakers import key_of, note_tried
 from autoscaler.errors import AutoscalerError, NoAnswerError, StuckError, UnansweredError
 from autoscaler.ports import Controller, Ports
@@ -53,7 +53,7 @@ def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, ends_at: f
     results = hand.take_all((step for step in plan.steps if not isinstance(step, Forget)), ends_at)
     now = ports.clock()
     memory = note_tried(_note_asks(_note_stuck(plan.memory, hand, now), fleet, hand, now), hand.tried, now)
-    if plan.remember or hand.setbacks or memory.shortages != plan.memory.shortages or memory.failing != plan.memory.failing:
+    if plan.remember or hand.refusals or memory.capacity_delays != plan.memory.capacity_delays or memory.failing != plan.memory.failing:
         hand.remembered = _remember(ports, memory)
     # A record that is closed is known from the memory alone: it goes once that is saved, or its launch would not count any more.
     results += hand.take_all((step for step in plan.steps if isinstance(step, Forget)), ends_at)
@@ -90,12 +90,12 @@ def _note_stuck(memory: Memory, hand: "_Hand", now: float) -> Memory:
 
 def _note_asks(memory: Memory, fleet: Fleet, hand: "_Hand", now: float) -> Memory:
     """Remember what could be had of what was asked for, and what could not."""
-    for setback in hand.setbacks:
-        memory = note_setbacks(memory, fleet.pools[setback.pool], setback.refusals, now)
-    short = {setback.pool for setback in hand.setbacks if any(is_shortage(refusal.code) for refusal in setback.refusals)}
-    refused = {name: note_refused(memory.shortages.get(name), now) for name in short - hand.had}
-    had = {name: note_had(memory.shortages.get(name), now) for name in hand.had}
-    return replace(memory, shortages={**memory.shortages, **refused, **had})
+    for refusal in hand.refusals:
+        memory = note_refusals(memory, fleet.pools[refusal.pool], refusal.refusals, now)
+    short = {refusal.pool for refusal in hand.refusals if any(is_shortage(refusal.code) for refusal in refusal.refusals)}
+    refused = {name: note_refused(memory.capacity_delays.get(name), now) for name in short - hand.had}
+    had = {name: note_had(memory.capacity_delays.get(name), now) for name in hand.had}
+    return replace(memory, capacity_delays={**memory.capacity_delays, **refused, **had})
 
 
 class _Hand:
@@ -110,7 +110,7 @@ class _Hand:
         self._records = {record.instance_id: record for record in snapshot.records}
         self.silent: set[str] = set()
         self.remembered = False
-        self.setbacks: list[Setback] = []
+        self.refusals: list[LaunchRefusal] = []
         self.had: set[str] = set()  # pools of which an agent was launched
         self.tried: dict[str, str | None] = {}  # steps in Jenkins, and why they failed
         self.stuck: set[str] = set()
@@ -181,8 +181,8 @@ class _Hand:
         self._records[record.instance_id] = record
 
     def _launch(self, step: Launch) -> Result:
-        result, setback = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._holder)
-        self.setbacks += [setback] if setback else []
+        result, refusal = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._holder)
+        self.refusals += [refusal] if refusal else []
         if result.outcome is Outcome.DONE:
             self.had.add(step.pool)
         return result

@@ -28,14 +28,14 @@ RESEND_LAUNCH_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setback:
+class LaunchRefusal:
     """Why a launch got less than it asked for, or something else: what the next passes should leave alone for a while."""
 
     pool: str
     refusals: tuple[Refusal, ...]
 
 
-def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> tuple[Result, Setback | None]:
+def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> tuple[Result, LaunchRefusal | None]:
     """Reserve it by an intent, under the lease of ``holder`` and no other; send it, settle it by the answer."""
     intent_id = step.intent_id or ports.new_id()
     intent = Intent(
@@ -65,21 +65,21 @@ def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> tuple[Result,
     except LaunchRefusedError as error:
         _advance(ports, sent, replace(sent, state=IntentState.SETTLED))
         refused = Refusal(code=error.code, offering_key="", asked=step.offerings)
-        return Result(step=step, outcome=Outcome.FAILED, detail=str(error)), Setback(pool=step.pool, refusals=(refused,))
+        return Result(step=step, outcome=Outcome.FAILED, detail=str(error)), LaunchRefusal(pool=step.pool, refusals=(refused,))
     settle(ports, pool, sent, answer)
     got = len(answer.instances)
     detail = (
         "" if got >= step.count else f"{got} of {step.count}: {', '.join(sorted({e.code for e in answer.errors})) or 'no reason given'}"
     )
     result = Result(step=step, outcome=Outcome.DONE if got else Outcome.FAILED, detail=detail, count=got)
-    return result, _setback(step, answer) if answer.errors else None
+    return result, _refusal(step, answer) if answer.errors else None
 
 
-def _setback(step: Launch, answer: LaunchAnswer) -> Setback:
+def _refusal(step: Launch, answer: LaunchAnswer) -> LaunchRefusal:
     had = frozenset(instance_type for _, instance_type, _ in answer.instances)
     met = len(answer.instances) >= step.count
     refusals = (Refusal(code=e.code, offering_key=e.offering_key, asked=step.offerings, had=had, met=met) for e in answer.errors)
-    return Setback(pool=step.pool, refusals=tuple(refusals))
+    return LaunchRefusal(pool=step.pool, refusals=tuple(refusals))
 
 
 def settle(ports: Ports, pool: Pool, intent: Intent, answer: LaunchAnswer) -> None:
@@ -96,9 +96,9 @@ def recover(ports: Ports, fleet: Fleet, book: Book) -> bool:
     open_intents = [intent for intent in book.intents if intent.open and intent.pool in fleet.pools]
     if open_intents:
         listed = ports.compute.instances()
-        standing, spent = book.standing.at(ports.clock()), is_spent(book.memory.month, fleet.limits, ports.clock())
+        overrides, spent = book.overrides.at(ports.clock()), is_spent(book.memory.month, fleet.limits, ports.clock())
         for intent in open_intents:
-            on_hold = spent or standing.hold_on(intent.controller, intent.pool) is not None
+            on_hold = spent or overrides.hold_on(intent.controller, intent.pool) is not None
             _recover(ports, fleet.pools[intent.pool], intent, listed, on_hold=on_hold)
     for intent in unfinished(ports, book):
         if not intent.open:

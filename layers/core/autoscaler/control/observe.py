@@ -104,7 +104,7 @@ def _a_part_of(names: Sequence[str], count: int, now: float) -> list[str]:
 
 def _ended_runs(ports: Ports, controller: Controller, book: Book, view: ControllerView) -> frozenset[str]:
     """Ask which runs have ended that were on a node before the controller restarted. What cannot be asked goes on, as far as we know."""
-    runs = runs_to_ask_for(book.memory.lives.get(controller.name), view)
+    runs = runs_to_ask_for(book.memory.sessions.get(controller.name), view)
     if not runs:
         return frozenset()
     ended: set[str] = set()
@@ -156,7 +156,7 @@ def _snapshot(ports: Ports, book: Book, views: dict[str, ControllerView], pass_i
         intents=book.intents,
         memory=book.memory,
         learned={name: book.learned.get(name, Learned()) for name in views},
-        standing=book.standing,
+        overrides=book.overrides,
         look_every_seconds=ports.look_every_seconds,
         unread=book.unread,
     )

@@ -13,7 +13,7 @@ from autoscaler.control.report import Report
 from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import Purge, Resume
-from autoscaler.domain.facts.overrides import Hold, Numbers, Standing, resume
+from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, resume
 from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.status import Status, status_of
 from autoscaler.domain.situation.situation import assess
@@ -23,7 +23,7 @@ from autoscaler.ports import Ports
 _TRIES_BEFORE_THE_LAST = 2
 
 
-def change(ports: Ports, turn: Turn, changed: Callable[[Standing], Standing]) -> Standing:
+def change(ports: Ports, turn: Turn, changed: Callable[[Overrides], Overrides]) -> Overrides:
     """Change what stands, and drop what has ended. Two people at once: the second works on what the first one left."""
     for _ in range(_TRIES_BEFORE_THE_LAST):
         try:
@@ -33,20 +33,20 @@ def change(ports: Ports, turn: Turn, changed: Callable[[Standing], Standing]) ->
     return _change_once(ports, turn, changed)
 
 
-def _change_once(ports: Ports, turn: Turn, changed: Callable[[Standing], Standing]) -> Standing:
-    standing = changed(ports.ledger.read().standing.at(ports.clock()))
+def _change_once(ports: Ports, turn: Turn, changed: Callable[[Overrides], Overrides]) -> Overrides:
+    overrides = changed(ports.ledger.read().overrides.at(ports.clock()))
     if not turn.dry_run:
-        ports.notebook.save_standing(standing)
-    return standing
+        ports.notebook.save_overrides(overrides)
+    return overrides
 
 
-def lift(ports: Ports, fleet: Fleet, turn: Turn, order: Resume) -> tuple[Standing, list[Report]]:
+def lift(ports: Ports, fleet: Fleet, turn: Turn, order: Resume) -> tuple[Overrides, list[Report]]:
     """Lift a hold first, so that nothing frozen keeps what was cordoned from coming back. Nodes by name: no hold is meant."""
     if order.nodes:
-        standing = ports.ledger.read().standing.at(ports.clock())
+        overrides = ports.ledger.read().overrides.at(ports.clock())
     else:
-        standing = change(ports, turn, partial(resume, scope=order.scope, name=order.name))
-    return standing, [passes.one_pass(ports, fleet, turn, partial(commands.bring_back_for_a_person, order=order))]
+        overrides = change(ports, turn, partial(resume, scope=order.scope, name=order.name))
+    return overrides, [passes.one_pass(ports, fleet, turn, partial(commands.bring_back_for_a_person, order=order))]
 
 
 def purge(ports: Ports, fleet: Fleet, turn: Turn, order: Purge) -> list[Report]:
@@ -77,9 +77,9 @@ def why(ports: Ports, fleet: Fleet, turn: Turn, subject: str) -> list[str]:
     return explain(snapshot, fleet, subject)
 
 
-def as_json(standing: Standing) -> dict[str, Any]:
+def as_json(overrides: Overrides) -> dict[str, Any]:
     """What stands, as an answer to a person."""
-    return {"holds": [_hold_json(hold) for hold in standing.holds], "numbers": [_numbers_json(numbers) for numbers in standing.numbers]}
+    return {"holds": [_hold_json(hold) for hold in overrides.holds], "numbers": [_numbers_json(numbers) for numbers in overrides.numbers]}
 
 
 def _hold_json(hold: Hold) -> dict[str, Any]:
@@ -87,6 +87,6 @@ def _hold_json(hold: Hold) -> dict[str, Any]:
     return where | {"freeze": hold.freeze, "since_at": hold.since_at, "until_at": hold.until_at, "by": hold.by, "reason": hold.reason}
 
 
-def _numbers_json(numbers: Numbers) -> dict[str, Any]:
+def _numbers_json(numbers: PoolOverride) -> dict[str, Any]:
     facts = {"since_at": numbers.since_at, "until_at": numbers.until_at, "by": numbers.by, "reason": numbers.reason}
     return {"pool": numbers.pool} | numbers.given | facts

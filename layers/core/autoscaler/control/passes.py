@@ -15,7 +15,7 @@ from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome
 from autoscaler.domain.facts.plan import Cordon, Plan
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import RecordState, Snapshot
-from autoscaler.domain.repair.interruption import Announced, Notice, builds_at_risk
+from autoscaler.domain.repair.interruption import Announced, InstanceEvent, builds_at_risk
 from autoscaler.domain.situation.situation import assess
 from autoscaler.errors import DeadlineError, LeaseHeldError, TransientError
 from autoscaler.ports import Book, Ports
@@ -80,21 +80,21 @@ def carry_out(ports: Ports, fleet: Fleet, turn: Turn, order: LaunchSome | DrainS
     return [one_pass(ports, fleet, turn, partial(commands.drain_for_a_person, order=order))]
 
 
-def heed(ports: Ports, fleet: Fleet, turn: Turn, notice: Notice) -> tuple[list[Report], tuple[str, ...]]:
+def handle(ports: Ports, fleet: Fleet, turn: Turn, event: InstanceEvent) -> tuple[list[Report], tuple[str, ...]]:
     """Act on an announcement of EC2; return what was done, and the builds at risk. Nothing of an instance that is not ours."""
-    identity = ports.compute.identity(notice.instance_id)
+    identity = ports.compute.identity(event.instance_id)
     if identity is None or identity.fleet != fleet.name:
         return [], ()
     book = ports.ledger.read()
-    if not any(record.instance_id == notice.instance_id and record.state is RecordState.REGISTERED for record in book.records):
+    if not any(record.instance_id == event.instance_id and record.state is RecordState.REGISTERED for record in book.records):
         return [], ()  # it has no node, or we gave it up ourselves: the schedule sees to it
-    decision = partial(commands.heed, notice=notice)
-    if notice.kind is Announced.STATE:  # deleting a node needs the lease; marking one does not
+    decision = partial(commands.handle, event=event)
+    if event.kind is Announced.STATE:  # deleting a node needs the lease; marking one does not
         return [one_pass(ports, fleet, turn, decision)], ()
     snapshot = observe(ports, fleet, book, turn.pass_id, turn.invocation)
     log_notes(ports, snapshot)
     report = apply(ports, fleet, snapshot, decision(snapshot, fleet), turn.ends_at)
-    return [report], builds_at_risk(assess(snapshot, fleet), notice)
+    return [report], builds_at_risk(assess(snapshot, fleet), event)
 
 
 def plan_only(ports: Ports, fleet: Fleet, turn: Turn, decision: Decision, book: Book) -> Report:

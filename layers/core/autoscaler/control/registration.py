@@ -82,7 +82,7 @@ def _at_work(ports: Ports, book: Book, record: Record) -> Refused | None:
             status=Status.UNAVAILABLE, reason=f"its controller {record.controller} is not in the fleet file, so nobody knows what it does"
         )
     node = controller.node(record.node)
-    life = book.memory.lives.get(record.controller)
+    life = book.memory.sessions.get(record.controller)
     suspect = life is not None and record.node in life.suspects
     if node is not None and (suspect or not node.offline or not node.idle or node.builds):
         return Refused(status=Status.UNAVAILABLE, reason=f"it was given up, and a build may be on its node {record.node}")

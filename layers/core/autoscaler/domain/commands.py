@@ -9,10 +9,10 @@ from autoscaler.domain.facts.overrides import Scope, asks_for
 from autoscaler.domain.facts.plan import CancelItem, Held, Plan, Step
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Snapshot
-from autoscaler.domain.launch.budget import Room
-from autoscaler.domain.launch.placement import begin_walk
+from autoscaler.domain.launch.budget import Budget
+from autoscaler.domain.launch.placement import begin_placement
 from autoscaler.domain.learn import remember_request
-from autoscaler.domain.repair.interruption import Notice, heed_notice
+from autoscaler.domain.repair.interruption import InstanceEvent, handle_event
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation, assess
@@ -30,7 +30,7 @@ def launch_some(snapshot: Snapshot, fleet: Fleet, order: LaunchSome) -> Plan:
     if intent_id in {intent.id for intent in snapshot.intents}:
         held = Held(pool=pool.name, controller=controller, reason=Reason.ALREADY_DONE, detail=f"request {order.request_id}")
         return plan_of(situation, [held], situation.memory)
-    walk = begin_walk(situation, controller, Room(situation))
+    walk = begin_placement(situation, controller, Budget(situation))
     view = situation.pools[controller, pool.name]
     planned = walk.order(view, order.count, order.reason)
     decided: list[Step | Held] = [*walk.steps(keep_until=situation.now + order.keep_seconds, intent_id=intent_id)]
@@ -98,10 +98,10 @@ def _is_meant(order: Resume, agent: Agent) -> bool:
     return names.get(order.scope) == order.name
 
 
-def heed(snapshot: Snapshot, fleet: Fleet, notice: Notice) -> Plan:
+def handle(snapshot: Snapshot, fleet: Fleet, event: InstanceEvent) -> Plan:
     """Decide what follows from an announcement of EC2, beyond what the schedule will see by itself."""
     situation = assess(snapshot, fleet)
-    return replace(plan_of(situation, heed_notice(situation, notice), situation.memory), remember=False)
+    return replace(plan_of(situation, handle_event(situation, event), situation.memory), remember=False)
 
 
 def _to_drain(situation: Situation, order: DrainSome | DrainNodes, decided: list[Step | Held]) -> list[Agent]:

@@ -20,51 +20,51 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.plan import Cordon, Held, Plan, Step
 from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.forecast.forecast import NOTHING
-from autoscaler.domain.launch.budget import Room
+from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import controllers_in_turn, launch_for_queue
 from autoscaler.domain.learn import remember
-from autoscaler.domain.repair.bring_back import bring_back_bound, drain_again, let_resume
+from autoscaler.domain.repair.bring_back import bring_back_pinned, drain_again, let_resume
 from autoscaler.domain.repair.heal import keep_beacon, relabels, repairs, what_is_seen
 from autoscaler.domain.repair.orphans import left_the_fleet_file
-from autoscaler.domain.repair.two_looks import next_looks
+from autoscaler.domain.repair.two_looks import next_observations
 from autoscaler.domain.scale_in.make_room import give_way
 from autoscaler.domain.scale_in.month_limit import stop_for_month_limit
 from autoscaler.domain.scale_in.reclaim import drained, unfinished
 from autoscaler.domain.scale_in.replace import outdated, quarantine
 from autoscaler.domain.scale_in.surplus import idle_beyond_need, surplus, watch
 from autoscaler.domain.situation.agents import Agent
-from autoscaler.domain.situation.breakers import at_a_pace, failed_boots
+from autoscaler.domain.situation.breakers import failed_boots, hold_failing
 from autoscaler.domain.situation.situation import assess
-from autoscaler.domain.situation.steps import Decided, plan_of, thawed
+from autoscaler.domain.situation.steps import Decided, plan_of, without_frozen
 
 
 def scale_up(snapshot: Snapshot, fleet: Fleet) -> Plan:
     """Decide what to bring back and what to launch. What it sees of the world, `scale_down` sees too, and remembers."""
     situation = assess(snapshot, fleet)
-    room = Room(situation)
+    room = Budget(situation)
     decided: list[Step | Held] = []
     for controller in controllers_in_turn(situation):
         decided += keep_beacon(situation, controller)
-        decided += bring_back_bound(situation, controller)
+        decided += bring_back_pinned(situation, controller)
         decided += launch_for_queue(situation, controller, room)
-    decided = list(at_a_pace(situation.memory, decided, situation.now))
+    decided = list(hold_failing(situation.memory, decided, situation.now))
     return replace(plan_of(situation, decided, situation.memory), remember=False)
 
 
 def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
     """Decide what to cordon, what to give up, and what to repair."""
     situation = assess(snapshot, fleet)
-    seen = next_looks(situation.memory.looks, what_is_seen(situation), situation.now, snapshot.invocation)
+    seen = next_observations(situation.memory.observations, what_is_seen(situation), situation.now, snapshot.invocation)
     foreseen = {controller: situation.foreseen(controller) for controller in snapshot.controllers}
     watched = {key: pool for name in snapshot.controllers for key, pool in watch(situation, name, foreseen[name]).items()}
     windows = {**situation.memory.windows, **{key: pool.window for key, pool in watched.items()}}
-    returns = {**situation.memory.returns, **{key: pool.returns for key, pool in watched.items() if pool.returns}}
+    returns = {**situation.memory.idle_returns, **{key: pool.idle_returns for key, pool in watched.items() if pool.idle_returns}}
     growths = {**situation.memory.growths, **{key: pool.growths for key, pool in watched.items() if pool.growths}}
-    memory = replace(situation.memory, looks=seen, windows=windows, returns=returns, growths=growths)
+    memory = replace(situation.memory, observations=seen, windows=windows, idle_returns=returns, growths=growths)
     decided: list[Step | Held] = []
     idle: list[Agent] = []
     for controller in snapshot.controllers:
-        decided += bring_back_bound(situation, controller)
+        decided += bring_back_pinned(situation, controller)
         decided += let_resume(situation, controller)
         if reason := situation.no_giving_up(controller):
             problem = snapshot.controllers[controller].problem or situation.disagreement or "nothing is given up meanwhile"
@@ -85,7 +85,7 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
     decided += drained(situation, seen)
     decided += repairs(situation, seen)
     decided += unfinished(situation, seen)
-    decided = list(at_a_pace(memory, thawed(situation, decided), situation.now))
+    decided = list(hold_failing(memory, without_frozen(situation, decided), situation.now))
     failures = failed_boots(memory, snapshot.records, situation.versions, decided)
     return replace(plan_of(situation, decided, remember(memory, situation, decided, failures)), boot_failures=failures)
 

@@ -9,7 +9,7 @@ from autoscaler.domain.facts.plan import BootFailure, Forget, Held, Step
 from autoscaler.domain.facts.snapshot import BuildResult
 from autoscaler.domain.forecast.durations import job_key, pool_key
 from autoscaler.domain.forecast.job_patterns import Arrival, note_arrivals
-from autoscaler.domain.forecast.outlook import PASS_SECONDS
+from autoscaler.domain.forecast.prelaunch import PASS_SECONDS
 from autoscaler.domain.forecast.stages import Present, learn_stages, presents
 from autoscaler.domain.repair.bring_back import note_owed
 from autoscaler.domain.scale_in.build_results import Tally, gone_since, note_streaks, tally
@@ -76,8 +76,8 @@ def learn(situation: Situation, controller: str, results: Mapping[str, BuildResu
         running=running,
         waiting=waiting,
         arrivals=noted.arrivals,
-        sequels=noted.sequels,
-        rhythms=noted.rhythms,
+        followers=noted.followers,
+        schedules=noted.schedules,
         seen_at=now,
         version=before.version,
     )

@@ -12,22 +12,22 @@ from autoscaler.domain.report.metrics import scaling
 from autoscaler.entry.context import Context
 from autoscaler.entry.sending import send
 from autoscaler.errors import TransientError
-from autoscaler.events import read_notice
+from autoscaler.events import read_instance_event
 from autoscaler.telemetry import log, log_reports
 
 
-def heed(function: str, event: Any, context: Context) -> dict[str, Any]:
+def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
     """Act on an announcement of EC2; return the plan. An instance of nobody here is left after one read."""
     wired = bootstrap.runtime()
-    notice = read_notice(event)
+    event = read_instance_event(event)
     ends_at = wired.ports.clock() + context.get_remaining_time_in_millis() / 1000.0
-    reports, at_risk = passes.heed(wired.ports, wired.fleet, Turn(invocation=context.aws_request_id, ends_at=ends_at), notice)
+    reports, at_risk = passes.handle(wired.ports, wired.fleet, Turn(invocation=context.aws_request_id, ends_at=ends_at), event)
     if not reports:
         return {"skipped": "nothing-to-do"}
     log_reports(function, reports)
     if at_risk:
-        log("builds_at_risk", instance_id=notice.instance_id, announced=str(notice.kind), count=len(at_risk), builds=list(at_risk))
-    if notice.kind is not Announced.STATE:
+        log("builds_at_risk", instance_id=event.instance_id, announced=str(event.kind), count=len(at_risk), builds=list(at_risk))
+    if event.kind is not Announced.STATE:
         send(wired, scaling(wired.fleet.name, {"BuildsAtRisk": len(at_risk)}))
         _fail_if_undone(reports)
     return merged_json(reports)

@@ -47,8 +47,8 @@ def _done(wired: Runtime, turn: Turn, asked: Asked) -> tuple[dict[str, Any], lis
         case Change():
             return operate.as_json(operate.change(ports, turn, asked.operation.of)), []
         case Resume():
-            standing, reports = operate.lift(ports, fleet, turn, asked.operation)
-            return operate.as_json(standing) | {"plan": merged_json(reports)}, reports
+            overrides, reports = operate.lift(ports, fleet, turn, asked.operation)
+            return operate.as_json(overrides) | {"plan": merged_json(reports)}, reports
         case Purge():
             reports = operate.purge(ports, fleet, turn, asked.operation)
             return {"plan": merged_json(reports)}, reports
@@ -67,4 +67,4 @@ def _done(wired: Runtime, turn: Turn, asked: Asked) -> tuple[dict[str, Any], lis
 
 
 def _what_stands(wired: Runtime) -> dict[str, Any]:
-    return operate.as_json(wired.ports.ledger.read().standing.at(wired.ports.clock()))
+    return operate.as_json(wired.ports.ledger.read().overrides.at(wired.ports.clock()))

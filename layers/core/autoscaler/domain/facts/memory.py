@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Life:
+class ControllerSession:
     """One life of a controller: its session, since when we know it, and what may still be bound to a node since it restarted."""
 
     session: str
@@ -41,7 +41,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Returns:
+class IdleReturns:
     """How often demand for agents of one level came back, and how many jobs would have waited; each by how long it was away.
 
     The agents of a level count for one together: they leave and come back in one burst.
@@ -59,7 +59,7 @@ class Growth:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Observation:
     """A condition seen on an agent, since when without a gap; two looks make a fact."""
 
     condition: str
@@ -81,7 +81,7 @@ class CoolOff:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shortage:
+class CapacityDelay:
     """How long machines of a pool could not be had when they were asked for: over so many asks, and the shortage that lasts."""
 
     asks: float = 0.0
@@ -150,14 +150,14 @@ class Memory:
     """Everything remembered under the lease. Losing it costs a break-even window and a second look, never a build."""
 
     version: int = 0
-    lives: Mapping[str, Life] = field(default_factory=dict)  # by controller
+    sessions: Mapping[str, ControllerSession] = field(default_factory=dict)  # by controller
     windows: Mapping[str, Window] = field(default_factory=dict)  # by controller/pool
-    returns: Mapping[str, Mapping[str, Returns]] = field(default_factory=dict)  # by controller/pool, then by level
+    idle_returns: Mapping[str, Mapping[str, IdleReturns]] = field(default_factory=dict)  # by controller/pool, then by level
     growths: Mapping[str, tuple[Growth, ...]] = field(default_factory=dict)  # of the last bursts, by controller/pool
-    looks: Mapping[str, Look] = field(default_factory=dict)  # by instance id or node
+    observations: Mapping[str, Observation] = field(default_factory=dict)  # by instance id or node
     idle_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
     cool_offs: Mapping[str, CoolOff] = field(default_factory=dict)  # by pool/offering, pool, or "account"
-    shortages: Mapping[str, Shortage] = field(default_factory=dict)  # by pool
+    capacity_delays: Mapping[str, CapacityDelay] = field(default_factory=dict)  # by pool
     booted: frozenset[str] = frozenset()  # instances whose boot was noted
     connected: frozenset[str] = frozenset()  # instances that were seen connected
     breakers: Mapping[str, Breaker] = field(default_factory=dict)  # by pool
@@ -228,7 +228,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Borne:
+class TrackRecord:
     """How many guesses of a kind came true lately, and how many did not; those of long ago count less."""
 
     true: float = 0.0
@@ -246,7 +246,7 @@ class Arrivals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sequel:
+class Follower:
     """The job after which another one comes: seconds until it did, and how often it did not."""
 
     after: str
@@ -264,8 +264,8 @@ class Learned:
     runs: Mapping[str, RunSeen] = field(default_factory=dict)
     stages: Mapping[str, StageSeen] = field(default_factory=dict)  # by project and number
     arrivals: Mapping[str, Arrivals] = field(default_factory=dict)  # by job
-    rhythms: Mapping[str, Borne] = field(default_factory=dict)  # by period, and how often the job had come: "3600 2/4"
-    sequels: Mapping[str, Sequel] = field(default_factory=dict)  # by the job that follows
+    schedules: Mapping[str, TrackRecord] = field(default_factory=dict)  # by period, and how often the job had come: "3600 2/4"
+    followers: Mapping[str, Follower] = field(default_factory=dict)  # by the job that follows
     streaks: Mapping[str, Streak] = field(default_factory=dict)  # by node
     succeeded_at: Mapping[str, float] = field(default_factory=dict)  # when a build last succeeded, by pool
     seen_at: float = 0.0

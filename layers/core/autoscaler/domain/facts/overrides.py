@@ -36,7 +36,7 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Numbers:
+class PoolOverride:
     """Other numbers for a pool than the fleet file's; None: as there. The fleet's own limits hold all the same."""
 
     pool: str
@@ -56,14 +56,14 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Overrides:
     """All orders that stand."""
 
     version: int = 0
     holds: tuple[Hold, ...] = ()
-    numbers: tuple[Numbers, ...] = ()
+    numbers: tuple[PoolOverride, ...] = ()
 
-    def at(self, now: float) -> "Standing":
+    def at(self, now: float) -> "Overrides":
         """Those that have not ended by then."""
         return replace(
             self,
@@ -83,11 +83,11 @@ class Standing:
         return next((hold for hold in held if asks_for(label, hold.name)), None)
 
 
-def unknown_orders(version: int) -> Standing:
+def unknown_orders(version: int) -> Overrides:
     """Stand for orders that cannot be read: nobody knows what is on hold, so that everything is until somebody resumes."""
     reason = "what operators have ordered cannot be read; resume the fleet, and order anew what should stand"
     everything = Hold(scope=Scope.FLEET, name="", since_at=0.0, until_at=None, by="autoscaler", reason=reason)
-    return Standing(version=version, holds=(everything,))
+    return Overrides(version=version, holds=(everything,))
 
 
 def asks_for(expression: str | None, label: str) -> bool:
@@ -102,30 +102,30 @@ def asks_for(expression: str | None, label: str) -> bool:
     return parsed.name == wanted.name or (label in parsed.atoms and not parsed.matches(parsed.atoms - {label}))
 
 
-def hold(standing: Standing, new: Hold) -> Standing:
+def hold(overrides: Overrides, new: Hold) -> Overrides:
     """Put a hold in force, in place of the one there."""
-    kept = tuple(known for known in standing.holds if (known.scope, known.name) != (new.scope, new.name))
-    return replace(standing, holds=(*kept, new))
+    kept = tuple(known for known in overrides.holds if (known.scope, known.name) != (new.scope, new.name))
+    return replace(overrides, holds=(*kept, new))
 
 
-def resume(standing: Standing, scope: Scope, name: str) -> Standing:
+def resume(overrides: Overrides, scope: Scope, name: str) -> Overrides:
     """Lift the hold there; holds elsewhere stand."""
-    return replace(standing, holds=tuple(known for known in standing.holds if (known.scope, known.name) != (scope, name)))
+    return replace(overrides, holds=tuple(known for known in overrides.holds if (known.scope, known.name) != (scope, name)))
 
 
-def set_numbers(standing: Standing, new: Numbers) -> Standing:
+def override_pool(overrides: Overrides, new: PoolOverride) -> Overrides:
     """Put numbers in force, in place of those of the same pool; without any, the fleet file's are in force again."""
-    kept = tuple(known for known in standing.numbers if known.pool != new.pool)
-    return replace(standing, numbers=(*kept, new) if new.given else kept)
+    kept = tuple(known for known in overrides.numbers if known.pool != new.pool)
+    return replace(overrides, numbers=(*kept, new) if new.given else kept)
 
 
-def in_force(fleet: Fleet, standing: Standing) -> Fleet:
+def in_force(fleet: Fleet, overrides: Overrides) -> Fleet:
     """The fleet with the numbers that stand."""
-    changed = {numbers.pool: _with(fleet.pools[numbers.pool], numbers) for numbers in standing.numbers if numbers.pool in fleet.pools}
+    changed = {numbers.pool: _with(fleet.pools[numbers.pool], numbers) for numbers in overrides.numbers if numbers.pool in fleet.pools}
     return replace(fleet, pools={**fleet.pools, **changed}) if changed else fleet
 
 
-def _with(pool: Pool, numbers: Numbers) -> Pool:
+def _with(pool: Pool, numbers: PoolOverride) -> Pool:
     given = numbers.given
     return replace(
         pool,

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Self
 
 from autoscaler.domain.facts.memory import Learned, Memory
-from autoscaler.domain.facts.overrides import Standing
+from autoscaler.domain.facts.overrides import Overrides
 
 # A look is worth nothing when passes were missing since: what happened in between is unknown.
 LOOK_GAP_SECONDS = 180.0
@@ -271,7 +271,7 @@ class Snapshot:
     memory: Memory
     learned: Mapping[str, Learned]  # by controller
     template_versions: Mapping[str, str] = field(default_factory=dict)  # what would be launched now, by pool; where EC2 says so
-    standing: Standing = field(default_factory=Standing)
+    overrides: Overrides = field(default_factory=Overrides)
     look_every_seconds: float = MINUTE_SECONDS
     unknown_alone: frozenset[str] = frozenset()  # long missing instances that EC2 did not know when it was asked for each of them alone
     spot_prices: Mapping[str, float] | None = None  # dollars an hour by `Instance.priced_as`; None: not asked, or not answered

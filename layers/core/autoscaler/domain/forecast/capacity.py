@@ -5,7 +5,7 @@ What is learned is a mean, since it is the rare hour without any capacity that c
 
 from dataclasses import replace
 
-from autoscaler.domain.facts.memory import Shortage
+from autoscaler.domain.facts.memory import CapacityDelay
 
 # Capacity comes back in minutes; who has something else to ask for does not wait for it. Where nothing else is left, jobs do: asking
 # once a minute is far below what the CreateFleet bucket refills, and asking more often brings nothing (docs/comparison.md).
@@ -21,23 +21,23 @@ _BELIEVED_ASKS = 2.0
 _GOES_ON_SHARE = 0.25
 
 
-def note_refused(known: Shortage | None, now: float) -> Shortage:
+def note_refused(known: CapacityDelay | None, now: float) -> CapacityDelay:
     """Note that nothing of a pool could be had."""
-    known = known or Shortage()
+    known = known or CapacityDelay()
     if known.since_at is not None and now - known.asked_at > _ONE_ASK_SECONDS:
         known = _asked(known, _lasts(known, now))
     return replace(known, asked_at=now, since_at=now if known.since_at is None else known.since_at)
 
 
-def note_had(known: Shortage | None, now: float) -> Shortage:
+def note_had(known: CapacityDelay | None, now: float) -> CapacityDelay:
     """Note that an agent was launched."""
-    known = known or Shortage()
+    known = known or CapacityDelay()
     if known.since_at is None and now - known.asked_at <= _ONE_ASK_SECONDS:
         return known
     return replace(_asked(known, _lasts(known, now)), asked_at=now)
 
 
-def expected_seconds(known: Shortage | None, now: float, boot_seconds: float) -> float:
+def expected_seconds(known: CapacityDelay | None, now: float, boot_seconds: float) -> float:
     """How much longer than a boot those jobs wait that come within a boot, where no agent was kept, as far as anybody knows.
 
     Those that come later, while machines are still short, wait as well: they count as if these waited for them.
@@ -49,14 +49,14 @@ def expected_seconds(known: Shortage | None, now: float, boot_seconds: float) ->
     return (known.seconds + _GOES_ON_SHARE * known.squares / max(boot_seconds, 1.0)) / (known.asks + _BELIEVED_ASKS)
 
 
-def _lasts(known: Shortage, now: float) -> float:
+def _lasts(known: CapacityDelay, now: float) -> float:
     """How long a shortage has lasted; of one that nobody asks about any more, how long it was known to."""
     if known.since_at is None:
         return 0.0
     return (now if now - known.asked_at <= _ONE_ASK_SECONDS else known.asked_at) - known.since_at
 
 
-def _asked(known: Shortage, seconds: float) -> Shortage:
+def _asked(known: CapacityDelay, seconds: float) -> CapacityDelay:
     """Count one more ask that had to wait so long."""
     return replace(
         known,

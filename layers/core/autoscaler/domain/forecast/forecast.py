@@ -13,13 +13,13 @@ from math import ceil
 
 from autoscaler.domain.facts.memory import Burst, Growth, Learned, Window
 from autoscaler.domain.forecast.idle_returns import Needed, follow_burst, is_burst_over
-from autoscaler.domain.forecast.job_patterns import outlooks_after, outlooks_by_time
-from autoscaler.domain.forecast.outlook import AgentCosts, Outlook, is_worth_keeping, is_worth_launching
+from autoscaler.domain.forecast.job_patterns import forecasts_after, forecasts_by_time
+from autoscaler.domain.forecast.prelaunch import AgentCosts, ArrivalForecast, is_worth_keeping, is_worth_launching
 from autoscaler.domain.forecast.stages import due
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foreseen:
+class Forecast:
     """Executors that are worth having now for what will need them, and why.
 
     ``stages``: those of them for stages of runs under way. They are as good as needed, and kept like what was; a guess at jobs is not.
@@ -42,26 +42,26 @@ class Prospects:
     growths: tuple[Growth, ...]
 
 
-NOTHING = Foreseen(executors=0, stages=0, launches=0, why="")
+NOTHING = Forecast(executors=0, stages=0, launches=0, why="")
 
 
-def foresee(learned: Learned, pools: Mapping[str, Prospects], now: float) -> dict[str, Foreseen]:
+def forecast_pools(learned: Learned, pools: Mapping[str, Prospects], now: float) -> dict[str, Forecast]:
     """Count what is worth having now, by pool: another look later it would come too late."""
     costs = {name: pool.costs for name, pool in pools.items()}
     staged = due(learned, costs, now, is_worth_keeping)
     launches = due(learned, costs, now, is_worth_launching) if staged else Counter[str]()
     counts, whys = Counter(staged), dict.fromkeys(staged, "a pipeline's next stage")
-    for job, outlooks, why in _jobs(learned, costs, now):
+    for job, arrivals_ahead, why in _jobs(learned, costs, now):
         name = learned.arrivals[job].pool
-        counts[name] += len(outlooks)
-        launches[name] += sum(is_worth_launching(outlook, costs[name], 1) for outlook in outlooks)
+        counts[name] += len(arrivals_ahead)
+        launches[name] += sum(is_worth_launching(arrival, costs[name], 1) for arrival in arrivals_ahead)
         whys.setdefault(name, why)
     for name, pool in pools.items():
         if pool.growths and (more := _of_burst(pool, staged[name], now)) > counts[name] - staged[name]:
             counts[name] = launches[name] = staged[name] + more
             whys[name] = "bursts like this one grew"
     return {
-        name: Foreseen(executors=count, stages=staged[name], launches=launches[name], why=whys[name])
+        name: Forecast(executors=count, stages=staged[name], launches=launches[name], why=whys[name])
         for name, count in counts.items()
         if count > 0
     }
@@ -73,24 +73,24 @@ def _of_burst(pool: Prospects, staged: int, now: float) -> int:
     return to_come(burst, pool.growths, costs, now)
 
 
-def _jobs(learned: Learned, pools: Mapping[str, AgentCosts], now: float) -> Iterator[tuple[str, list[Outlook], str]]:
+def _jobs(learned: Learned, pools: Mapping[str, AgentCosts], now: float) -> Iterator[tuple[str, list[ArrivalForecast], str]]:
     """Jobs that are worth an agent before they are there: which, each time, and why. One that is announced twice over comes once."""
     for job, known in learned.arrivals.items():
-        if not known.expected and job not in learned.sequels:
+        if not known.expected and job not in learned.followers:
             continue
-        costs, sequel = pools.get(known.pool), learned.sequels.get(job)
+        costs, follower = pools.get(known.pool), learned.followers.get(job)
         if costs is None:
             continue
-        by_time = _worth_having(outlooks_by_time(known, now), costs)
-        after = _worth_having(outlooks_after(sequel, learned.arrivals, known, now), costs) if sequel else []
-        if sequel and len(after) >= max(len(by_time), 1):
-            yield job, after, f"{job} follows {sequel.after}"
+        by_time = _worth_having(forecasts_by_time(known, now), costs)
+        after = _worth_having(forecasts_after(follower, learned.arrivals, known, now), costs) if follower else []
+        if follower and len(after) >= max(len(by_time), 1):
+            yield job, after, f"{job} follows {follower.after}"
         elif by_time:
             yield job, by_time, f"{job} comes at this time"
 
 
-def _worth_having(outlooks: Iterator[Outlook], costs: AgentCosts) -> list[Outlook]:
-    return [outlook for outlook in outlooks if is_worth_keeping(outlook, costs, 1)]
+def _worth_having(arrivals_ahead: Iterator[ArrivalForecast], costs: AgentCosts) -> list[ArrivalForecast]:
+    return [arrival for arrival in arrivals_ahead if is_worth_keeping(arrival, costs, 1)]
 
 
 # Of thirty, large ones that come seldom are forgotten too soon; a hundred and twenty teach no more than sixty.

@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import pairwise
 from math import ceil, inf, log
 
-from autoscaler.domain.facts.memory import Burst, Returns, Window
+from autoscaler.domain.facts.memory import Burst, IdleReturns, Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,14 +107,14 @@ _FADES = 0.99
 _ANYWHERE_COUNTS, _BORROWED_COUNTS = 3.0, 5.0
 _NEXT_LEVEL_SHARE = 0.25
 _SOONEST_SECONDS, _NEVER_SHARE = 15.0, 0.5
-_NONE = Returns(times=(0.0,) * (len(EDGES) + 1), jobs=(0.0,) * (len(EDGES) + 1))
+_NONE = IdleReturns(times=(0.0,) * (len(EDGES) + 1), jobs=(0.0,) * (len(EDGES) + 1))
 
 
-def _anywhere() -> Returns:
+def _anywhere() -> IdleReturns:
     spans = [log(high / low) for low, high in pairwise((_SOONEST_SECONDS, *EDGES[1:]))]
     soon = _ANYWHERE_COUNTS * (1.0 - _NEVER_SHARE) / sum(spans)
     times = (0.0, *(soon * span for span in spans), _ANYWHERE_COUNTS * _NEVER_SHARE)
-    return Returns(times=times, jobs=times)
+    return IdleReturns(times=times, jobs=times)
 
 
 _ANYWHERE = _anywhere()
@@ -125,13 +125,13 @@ def level_of(number: int) -> str:
     return str(number.bit_length())
 
 
-def note_returns(known: Mapping[str, Returns], missed: Iterable[Missed]) -> Mapping[str, Returns]:
+def note_returns(known: Mapping[str, IdleReturns], missed: Iterable[Missed]) -> Mapping[str, IdleReturns]:
     """Note of each agent that was needed again how long it was not, and the waits that keeping it would have spared."""
     noted = dict(known)
     for agent in missed:
         level, share = level_of(agent.number), 1.0 / _agents_like(agent.number)
         place, before = bisect_left(EDGES, agent.seconds), noted.get(level, _NONE)
-        noted[level] = Returns(times=_added(before.times, place, 1.0, share), jobs=_added(before.jobs, place, agent.waits, share))
+        noted[level] = IdleReturns(times=_added(before.times, place, 1.0, share), jobs=_added(before.jobs, place, agent.waits, share))
     return noted
 
 
@@ -159,7 +159,7 @@ class Costs:
 class Keeping:
     """How long agents of a pool are kept without demand: what is cheapest over the returns seen, unless an operator has fixed it."""
 
-    returns: Mapping[str, Returns]
+    idle_returns: Mapping[str, IdleReturns]
     costs: Costs
     fixed_seconds: float | None
     at_most_seconds: float
@@ -173,7 +173,7 @@ class Keeping:
         return self._cheapest(number).spared_usd if self.fixed_seconds is None else 0.0
 
     def _cheapest(self, number: int) -> "_Cheapest":
-        return _cheapest(_believed(tuple(self.returns.items()), level_of(number)), self.costs, self.at_most_seconds)
+        return _cheapest(_believed(tuple(self.idle_returns.items()), level_of(number)), self.costs, self.at_most_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,26 +183,26 @@ class _Cheapest:
 
 
 @lru_cache(maxsize=1000)
-def _believed(seen: tuple[tuple[str, Returns], ...], level: str) -> Returns:
+def _believed(seen: tuple[tuple[str, IdleReturns], ...], level: str) -> IdleReturns:
     """What a level's own returns say, beside a few that are as those of the levels near it, beside a few that are as anywhere."""
     near = [_part(returns, _NEXT_LEVEL_SHARE ** abs(int(level) - int(other))) for other, returns in seen]
     around = _together([_ANYWHERE, *near])
     return _together([_part(around, _BORROWED_COUNTS / sum(around.times)), dict(seen).get(level, _NONE)])
 
 
-def _part(returns: Returns, share: float) -> Returns:
-    return Returns(times=tuple(n * share for n in returns.times), jobs=tuple(n * share for n in returns.jobs))
+def _part(returns: IdleReturns, share: float) -> IdleReturns:
+    return IdleReturns(times=tuple(n * share for n in returns.times), jobs=tuple(n * share for n in returns.jobs))
 
 
-def _together(levels: list[Returns]) -> Returns:
-    return Returns(
+def _together(levels: list[IdleReturns]) -> IdleReturns:
+    return IdleReturns(
         times=tuple(map(sum, zip(*(level.times for level in levels), strict=True))),
         jobs=tuple(map(sum, zip(*(level.jobs for level in levels), strict=True))),
     )
 
 
 @lru_cache(maxsize=1000)
-def _cheapest(returns: Returns, costs: Costs, at_most_seconds: float) -> _Cheapest:
+def _cheapest(returns: IdleReturns, costs: Costs, at_most_seconds: float) -> _Cheapest:
     """Try each edge: what came back before it was kept for, what came later was kept in vain and costs a boot and its waiting."""
     tried: list[tuple[float, float]] = []
     used, missed, waiting = 0.0, sum(returns.times), sum(returns.jobs)

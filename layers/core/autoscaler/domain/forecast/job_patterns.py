@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from autoscaler.domain.facts.memory import Arrivals, Borne, Expected, Learned, Sequel
-from autoscaler.domain.forecast.outlook import PASS_SECONDS, AgentCosts, Outlook
+from autoscaler.domain.facts.memory import Arrivals, Expected, Follower, Learned, TrackRecord
+from autoscaler.domain.forecast.prelaunch import PASS_SECONDS, AgentCosts, ArrivalForecast
 
 _TIMES_KEPT = 20
 _JOBS_KEPT = 1000
@@ -31,22 +31,22 @@ class Noted:
     """When jobs were asked for, as it is known now, what announces which, and what has come of guesses by the clock."""
 
     arrivals: Mapping[str, Arrivals]
-    sequels: Mapping[str, Sequel]
-    rhythms: Mapping[str, Borne]
+    followers: Mapping[str, Follower]
+    schedules: Mapping[str, TrackRecord]
 
 
 def note_arrivals(before: Learned, arrived: Iterable[Arrival], pools: Mapping[str, AgentCosts], now: float) -> Noted:
     """Note what came and what did not, and look again for what announces it."""
     in_vain = [kind for seen in before.arrivals.values() for kind in come_to_nothing(seen, now)]
-    borne = note_borne(before.rhythms, in_vain, came=False)
+    borne = note_outcome(before.schedules, in_vain, came=False)
     known = {job: _rolled_on(seen, now) for job, seen in before.arrivals.items()}
     came = []
     for arrival in arrived:
         seen = known.pop(arrival.job, Arrivals(pool=arrival.pool, times=(), count=0))
-        borne = note_borne(borne, come_true(seen, arrival.at), came=True)
+        borne = note_outcome(borne, come_true(seen, arrival.at), came=True)
         known[arrival.job] = _noted(seen, arrival, borne)  # the jobs seen last stand last
         came.append(arrival.job)
-    follows = dict(before.sequels)
+    follows = dict(before.followers)
     for job in came:
         costs = pools.get(known[job].pool)
         if costs is not None and is_time_to_look(known[job]):
@@ -55,7 +55,7 @@ def note_arrivals(before: Learned, arrived: Iterable[Arrival], pools: Mapping[st
             if found is not None:
                 follows[job] = found
     kept = dict(list(known.items())[-_JOBS_KEPT:])
-    return Noted(arrivals=kept, sequels={job: sequel for job, sequel in follows.items() if job in kept}, rhythms=borne)
+    return Noted(arrivals=kept, followers={job: follower for job, follower in follows.items() if job in kept}, schedules=borne)
 
 
 def _rolled_on(seen: Arrivals, now: float) -> Arrivals:
@@ -63,7 +63,7 @@ def _rolled_on(seen: Arrivals, now: float) -> Arrivals:
     return seen if expected is seen.expected else replace(seen, expected=expected)
 
 
-def _noted(seen: Arrivals, arrival: Arrival, borne: Mapping[str, Borne]) -> Arrivals:
+def _noted(seen: Arrivals, arrival: Arrival, borne: Mapping[str, TrackRecord]) -> Arrivals:
     return Arrivals(
         pool=arrival.pool,
         # A build that nobody saw wait may turn out to have come before an item that was seen.
@@ -86,7 +86,7 @@ _FADES, _LEAST_SHARE = 0.7, 0.2
 _BORNE_FADES = 0.98
 
 
-def expect(known: Arrivals, at: float, borne: Mapping[str, Borne]) -> tuple[Expected, ...]:
+def expect(known: Arrivals, at: float, borne: Mapping[str, TrackRecord]) -> tuple[Expected, ...]:
     """What an arrival makes of what was expected of its job: this one has come, and where its like came before, the next one is due."""
     expected = [e for e in known.expected if not _is_it(e, at)]
     for period in _PERIODS_SECONDS:
@@ -94,7 +94,7 @@ def expect(known: Arrivals, at: float, borne: Mapping[str, Borne]) -> tuple[Expe
         if came >= _PERIODS_TO_TRUST and not any(_is_it(e, at + period) for e in expected):
             kind = f"{period:.0f} {came}/{periods}"
             expected.append(
-                Expected(at=at + period, period_seconds=period, share=_share(came, periods, borne.get(kind, Borne())), kind=kind)
+                Expected(at=at + period, period_seconds=period, share=_share(came, periods, borne.get(kind, TrackRecord())), kind=kind)
             )
     return tuple(expected)
 
@@ -109,12 +109,12 @@ def come_to_nothing(known: Arrivals, now: float) -> list[str]:
     return [e.kind for e in known.expected if e.kind and now > e.at + _TOLERANCE_SECONDS]
 
 
-def note_borne(borne: Mapping[str, Borne], kinds: Iterable[str], *, came: bool) -> dict[str, Borne]:
+def note_outcome(borne: Mapping[str, TrackRecord], kinds: Iterable[str], *, came: bool) -> dict[str, TrackRecord]:
     """Note whether guesses came true: where jobs come by the clock most do, where people's pushes only look like it, hardly any."""
     noted = dict(borne)
     for kind in kinds:
-        before = noted.get(kind, Borne())
-        noted[kind] = Borne(true=before.true * _BORNE_FADES + came, false=before.false * _BORNE_FADES + (not came))
+        before = noted.get(kind, TrackRecord())
+        noted[kind] = TrackRecord(true=before.true * _BORNE_FADES + came, false=before.false * _BORNE_FADES + (not came))
     return noted
 
 
@@ -125,11 +125,11 @@ def roll_on(known: Arrivals, now: float) -> tuple[Expected, ...]:
     return tuple(late for e in known.expected for late in _put_off(e, now))
 
 
-def outlooks_by_time(known: Arrivals, now: float) -> Iterator[Outlook]:
+def forecasts_by_time(known: Arrivals, now: float) -> Iterator[ArrivalForecast]:
     """When a job may come next."""
     for expected in known.expected:
         late = expected.at - now
-        yield Outlook(soon=late - _TOLERANCE_SECONDS / 4, late=late, ends=late + _TOLERANCE_SECONDS, share=expected.share)
+        yield ArrivalForecast(soon=late - _TOLERANCE_SECONDS / 4, late=late, ends=late + _TOLERANCE_SECONDS, share=expected.share)
 
 
 def _put_off(expected: Expected, now: float) -> Iterator[Expected]:
@@ -144,7 +144,7 @@ def _is_it(expected: Expected, at: float) -> bool:
     return abs(expected.at - at) <= _TOLERANCE_SECONDS
 
 
-def _share(came: int, periods: int, borne: Borne) -> float:
+def _share(came: int, periods: int, borne: TrackRecord) -> float:
     """How likely a job is to come that came so often: by its own periods, and by what has come of other guesses like this one."""
     return (came + 1 + borne.true) / (periods + 2 + borne.true + borne.false)
 
@@ -157,7 +157,7 @@ def _came(times: tuple[float, ...], at: float, period: float) -> tuple[int, int]
     return sum(any(abs(time - then) <= _TOLERANCE_SECONDS for time in times) for then in earlier), len(earlier)
 
 
-# What follows within a minute came together, and what comes after half an hour is no sequel.
+# What follows within a minute came together, and what comes after half an hour is no follower.
 _AT_LEAST_SECONDS, _AT_MOST_SECONDS = 60.0, 1800.0
 # Guesses that came true less often than this did so in vain where machines are dear: of those trusted at four in ten, one in ten came.
 _HITS_TO_TRUST = 5
@@ -174,9 +174,9 @@ def is_time_to_look(known: Arrivals) -> bool:
     return known.count in _LOOKED_AT or known.count % _LOOKED_AT_EACH == 0
 
 
-def announcer_of(job: str, arrivals: Mapping[str, Arrivals], costs: AgentCosts, now: float) -> Sequel | None:
+def announcer_of(job: str, arrivals: Mapping[str, Arrivals], costs: AgentCosts, now: float) -> Follower | None:
     """Find the job after which this one, which has just arrived, was best expected; None where that would not have paid."""
-    found: Sequel | None = None
+    found: Follower | None = None
     most_usd = 0.0
     mine = arrivals[job].times
     for name, other in arrivals.items():
@@ -190,21 +190,21 @@ def announcer_of(job: str, arrivals: Mapping[str, Arrivals], costs: AgentCosts, 
             continue
         usd = _worth_usd(outcomes, costs) / sum(at >= other.times[0] for at in mine)
         if usd > most_usd:
-            found, most_usd = Sequel(after=name, delays=delays, missed=len(outcomes) - len(delays)), usd
+            found, most_usd = Follower(after=name, delays=delays, missed=len(outcomes) - len(delays)), usd
     return found
 
 
-def outlooks_after(sequel: Sequel, arrivals: Mapping[str, Arrivals], mine: Arrivals, now: float) -> Iterator[Outlook]:
+def forecasts_after(follower: Follower, arrivals: Mapping[str, Arrivals], mine: Arrivals, now: float) -> Iterator[ArrivalForecast]:
     """When a job may come, for each time that it was announced and has not come yet."""
-    other = arrivals.get(sequel.after)
+    other = arrivals.get(follower.after)
     if other is None or now - other.times[-1] > _AT_MOST_SECONDS:
         return
     lately = [at for at in other.times if now - at <= _AT_MOST_SECONDS]
     for at in lately[len(_outcomes(lately, mine.times, now)) :]:
-        follow = sorted(delay - (now - at) for delay in sequel.delays if delay > now - at)
+        follow = sorted(delay - (now - at) for delay in follower.delays if delay > now - at)
         if follow:
-            share = len(follow) / (len(follow) + sequel.missed + _DOUBT)
-            yield Outlook(soon=follow[len(follow) // 4], late=fmean(follow), ends=follow[-1], share=share)
+            share = len(follow) / (len(follow) + follower.missed + _DOUBT)
+            yield ArrivalForecast(soon=follow[len(follow) // 4], late=fmean(follow), ends=follow[-1], share=share)
 
 
 def _outcomes(first: Iterable[float], then: tuple[float, ...], now: float) -> list[float | None]:

@@ -11,9 +11,9 @@ from statistics import fmean, median
 
 from autoscaler.domain.facts.memory import Learned, RunSeen, StageSeen
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS
-from autoscaler.domain.forecast.outlook import AgentCosts, Outlook
+from autoscaler.domain.forecast.prelaunch import AgentCosts, ArrivalForecast
 
-Worth = Callable[[Outlook, AgentCosts, int], bool]  # whether it is time, and an agent pays, for so many jobs
+Worth = Callable[[ArrivalForecast, AgentCosts, int], bool]  # whether it is time, and an agent pays, for so many jobs
 _STAGES_TO_TRUST = 3
 _STAGES_AHEAD = 2
 _SAMPLES = 20
@@ -78,16 +78,16 @@ def _due_of(learned: Learned, run: RunSeen, pools: Mapping[str, AgentCosts], now
         next_one = _next_of(history, elapsed) if history else None
         if next_one is None:
             break
-        outlook, come = next_one
-        outlook = replace(outlook, soon=ahead + outlook.soon, late=ahead + outlook.late, share=share * outlook.share)
+        arrival, come = next_one
+        arrival = replace(arrival, soon=ahead + arrival.soon, late=ahead + arrival.late, share=share * arrival.share)
         for name, count in come.items():
-            if name in pools and is_worth(outlook, pools[name], count):
+            if name in pools and is_worth(arrival, pools[name], count):
                 needed[name] = max(needed.get(name, 0), count)
-        stage, elapsed, ahead, share = stage_name(come), 0.0, outlook.soon, outlook.share
+        stage, elapsed, ahead, share = stage_name(come), 0.0, arrival.soon, arrival.share
     return needed
 
 
-def _next_of(history: StageSeen, elapsed: float) -> tuple[Outlook, Counter[str]] | None:
+def _next_of(history: StageSeen, elapsed: float) -> tuple[ArrivalForecast, Counter[str]] | None:
     """What a stage's history says of the next one, and what comes then, by pool."""
     if len(history.followed) < _STAGES_TO_TRUST:
         return None
@@ -98,13 +98,13 @@ def _next_of(history: StageSeen, elapsed: float) -> tuple[Outlook, Counter[str]]
     ahead = sorted(seconds for seconds, _ in follow)
     names = sorted({name for _, counts in follow for name in counts})
     counts = Counter({name: int(median(counts.get(name, 0) for _, counts in follow)) for name in names})
-    outlook = Outlook(
+    arrival = ArrivalForecast(
         soon=ahead[len(ahead) // 4],
         late=fmean(ahead),
         ends=fmean(end) if end else 0.0,
         share=len(follow) / (len(follow) + len(end)),
     )
-    return outlook, +counts
+    return arrival, +counts
 
 
 def stage_name(counts: Mapping[str, int]) -> str:

@@ -148,7 +148,7 @@ KNOWN_CODES = frozenset(_MEANINGS)
 _SHORTAGES = frozenset(code for code, meaning in _MEANINGS.items() if meaning is _SHORT) | {"MaxSpotInstanceCountExceeded"}
 
 
-def note_setbacks(memory: Memory, pool: Pool, refusals: Iterable[Refusal], now: float) -> Memory:
+def note_refusals(memory: Memory, pool: Pool, refusals: Iterable[Refusal], now: float) -> Memory:
     """Remember the errors of one launch by what they are about; what several of them are about is cooled once, for the longest."""
     cooled: dict[str, tuple[_Meaning, str]] = {}
     for refusal in refusals:

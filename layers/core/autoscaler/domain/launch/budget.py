@@ -7,7 +7,7 @@ from autoscaler.domain.facts.fleet import Fleet, Offering, Pool
 from autoscaler.domain.facts.metering import HOUR_SECONDS, launched_lately, missing_of, unread_elsewhere, unrecorded
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Instance, RecordState
-from autoscaler.domain.launch.canary import on_trial
+from autoscaler.domain.launch.canary import why_one_at_a_time
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.situation import Situation
 
@@ -16,14 +16,14 @@ MONTH_RESERVE_SECONDS = 3600.0
 _SHARED = {Reason.FLEET_MAX_AGENTS, Reason.LAUNCH_RATE, Reason.USD_PER_HOUR}
 
 
-class Room:
+class Budget:
     """What the limits still allow; taking from it is how a plan reserves."""
 
     def __init__(self, situation: Situation, without: Collection[str] = ()) -> None:
         """Count what lives and what was asked for, open launches included. ``without``: instances that are taken to have left."""
         snapshot, fleet, memory = situation.snapshot, situation.fleet, situation.memory
         self._limits = fleet.limits
-        self._trials = {name: trial for pool in fleet.pools.values() if (trial := on_trial(situation, name := pool.name))}
+        self._trials = {name: trial for pool in fleet.pools.values() if (trial := why_one_at_a_time(situation, name := pool.name))}
         self._booting = _booting(situation)
         records = [record for record in snapshot.living if record.instance_id not in without]
         open_intents = [intent for intent in snapshot.intents if intent.open]

@@ -6,7 +6,7 @@ from autoscaler.domain.situation.breakers import is_tripped, told_boots
 from autoscaler.domain.situation.situation import Situation
 
 
-def on_trial(situation: Situation, pool: str) -> tuple[Reason, str] | None:
+def why_one_at_a_time(situation: Situation, pool: str) -> tuple[Reason, str] | None:
     """Say why one booting agent is enough for now; None where as many may boot as are needed."""
     breaker = situation.memory.breakers.get(pool)
     if breaker is not None and is_tripped(breaker):

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator
 from autoscaler.domain.facts.plan import Held, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import QueueItem
-from autoscaler.domain.launch.budget import Room
-from autoscaler.domain.launch.purchase import LaunchWalk
-from autoscaler.domain.repair.bring_back import bound
+from autoscaler.domain.launch.budget import Budget
+from autoscaler.domain.launch.purchase import QueuePlacement
+from autoscaler.domain.repair.bring_back import pinned
 from autoscaler.domain.repair.static_nodes import slots_left
 from autoscaler.domain.situation.agents import Phase
 from autoscaler.domain.situation.breakers import cannot_come_back
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, uncordon
-from autoscaler.domain.situation.supply import Slot, build_supply, ready_slots
+from autoscaler.domain.situation.supply import ExecutorSlot, build_supply, ready_slots
 
 
-def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decided:
+def launch_for_queue(situation: Situation, controller: str, room: Budget) -> Decided:
     """Walk over the queue: bring back what retires, launch where waiting would cost more."""
     view = situation.snapshot.controllers[controller]
     if not view.complete:
@@ -34,8 +34,8 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
     foreseen, floors = situation.foreseen(controller), [pool for pool in situation.pools_of(controller).values() if pool.has_floor]
     if not (demand.wants or foreseen or floors):
         return
-    walk = walk_the_queue(situation, controller, room)
-    walk.foresee(foreseen)
+    walk = place_queue(situation, controller, room)
+    walk.forecast_pools(foreseen)
     for pool in floors:
         walk.keep_floor(pool)
     walk.keep_up()
@@ -47,10 +47,10 @@ def launch_for_queue(situation: Situation, controller: str, room: Room) -> Decid
 
 
 def expected_starts(situation: Situation, controller: str) -> dict[int, tuple[str, float]]:
-    """Of each ripe item that waits: whose executor it would take, a new agent's included, and in how many seconds."""
+    """Of each mature item that waits: whose executor it would take, a new agent's included, and in how many seconds."""
     if not situation.snapshot.controllers[controller].complete:
         return {}
-    return walk_the_queue(situation, controller, Room(situation)).starts
+    return place_queue(situation, controller, Budget(situation)).starts
 
 
 def _held_unclear(situation: Situation, controller: str) -> Iterable[Held]:
@@ -78,10 +78,10 @@ def controllers_in_turn(situation: Situation) -> list[str]:
     return sorted(demands, key=lambda name: max((want.item.waiting_seconds for want in demands[name].wants), default=0.0), reverse=True)
 
 
-def walk_the_queue(situation: Situation, controller: str, room: Room) -> LaunchWalk:
+def place_queue(situation: Situation, controller: str, room: Budget) -> QueuePlacement:
     """Give each job that waits the executor it would get, and plan the agents that this takes; what is planned is taken from ``room``."""
-    walk = begin_walk(situation, controller, room)
-    kept = {agent.record.instance_id for agent in bound(situation, controller)}
+    walk = begin_placement(situation, controller, room)
+    kept = {agent.record.instance_id for agent in pinned(situation, controller)}
     retiring = [
         agent
         for pool in situation.pools_of(controller).values()
@@ -100,7 +100,7 @@ def walk_the_queue(situation: Situation, controller: str, room: Room) -> LaunchW
 def bring_back_again(situation: Situation, controller: str) -> Iterator[Uncordon]:
     """Try again to bring back what could not be brought back, while jobs wait for its pool; nobody counts on it meanwhile."""
     wanted = {pool.name for want in situation.demands[controller].wants if want.mature for pool in want.pools}
-    kept = {agent.record.instance_id for agent in bound(situation, controller)}
+    kept = {agent.record.instance_id for agent in pinned(situation, controller)}
     for name in sorted(wanted & situation.pools_of(controller).keys()):
         pool = situation.pools[controller, name]
         for agent in pool.agents:
@@ -109,7 +109,7 @@ def bring_back_again(situation: Situation, controller: str) -> Iterator[Uncordon
                 yield uncordon(agent, Reason.DEMAND_IS_BACK, f"jobs wait for {name}, and it could not be brought back before")
 
 
-def begin_walk(situation: Situation, controller: str, room: Room) -> LaunchWalk:
+def begin_placement(situation: Situation, controller: str, room: Budget) -> QueuePlacement:
     """Set out with all executors that are there or on their way."""
     snapshot = situation.snapshot
     learned = snapshot.learned[controller]
@@ -124,9 +124,9 @@ def begin_walk(situation: Situation, controller: str, room: Room) -> LaunchWalk:
         situation.now,
         recovering=situation.recovering(controller),
     )
-    for agent in bound(situation, controller):
+    for agent in pinned(situation, controller):
         if cannot_come_back(situation.memory, agent):
             continue
         for seconds in ready_slots(agent, learned, situation.now, runs):
-            supply.add(Slot(agent.pool.name, seconds))
-    return LaunchWalk(controller, pools, supply, room, learned, situation.now, runs, slots=slots_left(situation, controller))
+            supply.add(ExecutorSlot(agent.pool.name, seconds))
+    return QueuePlacement(controller, pools, supply, room, learned, situation.now, runs, slots=slots_left(situation, controller))

@@ -10,13 +10,13 @@ from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.plan import Held, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.durations import quantiles_of
-from autoscaler.domain.forecast.forecast import Foreseen
-from autoscaler.domain.launch.budget import Room
+from autoscaler.domain.forecast.forecast import Forecast
+from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.demand import Want
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.steps import uncordon
-from autoscaler.domain.situation.supply import Slot, Supply, ready_slots
+from autoscaler.domain.situation.supply import ExecutorSlot, Supply, ready_slots
 
 HOUR_SECONDS = 3600.0
 # Where less than this share of a boot is left, an agent launched now would seldom be there first.
@@ -27,11 +27,11 @@ _EARLY = 0.3
 class _Account:
     """What the items booked to one pool would wait longer than for a new agent there."""
 
-    booked: list[tuple[Want, Slot, float]] = field(default_factory=list)  # want, slot, seconds of work
+    booked: list[tuple[Want, ExecutorSlot, float]] = field(default_factory=list)  # want, slot, seconds of work
     work_seconds: float = 0.0
     excess_seconds: float = 0.0
 
-    def book(self, want: Want, slot: Slot, work_seconds: float, excess_seconds: float) -> None:
+    def book(self, want: Want, slot: ExecutorSlot, work_seconds: float, excess_seconds: float) -> None:
         self.booked.append((want, slot, work_seconds))
         self.work_seconds += work_seconds
         self.excess_seconds += excess_seconds
@@ -59,7 +59,7 @@ class _Order:
     count: int = 0
 
 
-class LaunchWalk:
+class QueuePlacement:
     """The walk over one controller's queue. Use once: `run`, `keep_floor`, then read `steps`, `uncordons`, `held`."""
 
     def __init__(  # noqa: PLR0913 - the parts of one controller's situation
@@ -67,7 +67,7 @@ class LaunchWalk:
         controller: str,
         pools: dict[str, PoolView],
         supply: Supply,
-        room: Room,
+        room: Budget,
         learned: Learned,
         now: float,
         queued_runs: frozenset[str],
@@ -107,7 +107,7 @@ class LaunchWalk:
             if account.booked and account.usd(self._pools[name]) > 0:
                 self._hold(name, Reason.WORTH_WAITING, account.text(self._pools[name], "against"))
 
-    def foresee(self, foreseen: Mapping[str, Foreseen]) -> None:
+    def forecast_pools(self, foreseen: Mapping[str, Forecast]) -> None:
         """Have executors for what is to come, beyond what the queue takes; what retires comes back before anything is launched.
 
         A stage is as good as in the queue; for a guess at jobs nothing is launched that would leave other pools less than half of a limit.
@@ -222,7 +222,7 @@ class LaunchWalk:
             self._book(want, slot, pool)
             self._settle_account(pool)
 
-    def _book(self, want: Want, slot: Slot, pool: PoolView) -> None:
+    def _book(self, want: Want, slot: ExecutorSlot, pool: PoolView) -> None:
         excess = slot.free_seconds - pool.boot_seconds
         work = quantiles_of(self._learned, want.item.job, slot.server if slot.server in self._pools else pool.pool.name)
         if excess > 0:
@@ -261,7 +261,7 @@ class LaunchWalk:
         order = self._orders.setdefault(name, _Order(*offered, reason=reason, detail=detail))
         order.count += 1
         for _ in range(pool.pool.executors):
-            self._supply.add(Slot(name, pool.boot_seconds))
+            self._supply.add(ExecutorSlot(name, pool.boot_seconds))
         return True
 
     def _planned(self, pool: str) -> int:
@@ -318,6 +318,6 @@ class LaunchWalk:
                     self._retiring[pool.name].remove(agent)
                     self.uncordons.append(uncordon(agent, Reason.DEMAND_IS_BACK, detail))
                     for seconds in ready_slots(agent, self._learned, self._now, self._runs):
-                        self._supply.add(Slot(pool.name, seconds))
+                        self._supply.add(ExecutorSlot(pool.name, seconds))
                     return True
         return False

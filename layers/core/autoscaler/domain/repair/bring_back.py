@@ -19,7 +19,7 @@ from autoscaler.domain.situation.steps import cordon, uncordon
 _NOT_TO_RESUME = (MarkClass.INTERRUPTED, MarkClass.MONTH_LIMIT)
 
 
-def bound(situation: Situation, controller: str) -> list[Agent]:
+def pinned(situation: Situation, controller: str) -> list[Agent]:
     """Agents that come back whatever the queue needs.
 
     They carry our retire mark though a build may be bound to them (a queue item names it, or it was busy before a restart), or were
@@ -32,9 +32,9 @@ def bound(situation: Situation, controller: str) -> list[Agent]:
     ]
 
 
-def bring_back_bound(situation: Situation, controller: str) -> Iterator[Uncordon]:
+def bring_back_pinned(situation: Situation, controller: str) -> Iterator[Uncordon]:
     """Undo our mark on what comes back."""
-    for agent in bound(situation, controller):
+    for agent in pinned(situation, controller):
         if agent.record.node in situation.demands[controller].pins:
             yield uncordon(agent, Reason.PINNED, f"a queue item waits for {agent.record.node} by name")
         elif situation.protected(agent):
@@ -86,5 +86,5 @@ def comes_back(situation: Situation, agent: Agent) -> bool:
     """Tell whether an agent that was stopped takes builds again: the limit holds no more, or a build is bound to it that must end."""
     if agent.phase is not Phase.DRAINING or agent.mark is None or agent.mark.kind is not MarkClass.MONTH_LIMIT or agent.instance_ended:
         return False
-    on_hold = situation.standing.hold_on(agent.record.controller, agent.pool.name) is not None
+    on_hold = situation.overrides.hold_on(agent.record.controller, agent.pool.name) is not None
     return situation.protected(agent) or not (situation.stopped or on_hold)

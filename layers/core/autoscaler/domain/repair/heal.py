@@ -5,12 +5,12 @@ from math import ceil
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, beacon_spec
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import Look
+from autoscaler.domain.facts.memory import Observation
 from autoscaler.domain.facts.node_labels import are_as_wanted
 from autoscaler.domain.facts.plan import Adopt, Cordon, CreateBeacon, DeleteNode, FreeSlot, Held, Relabel, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState
-from autoscaler.domain.repair.orphans import node_named_after, strangers_seen, take_in
+from autoscaler.domain.repair.orphans import node_named_after, take_in, unrecorded_seen
 from autoscaler.domain.repair.static_nodes import leave_slot
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS, Condition, Seen, is_fact
 from autoscaler.domain.situation.agents import SWEEP_AT_LEAST, SWEEP_SHARE, Agent, Phase
@@ -36,7 +36,7 @@ def what_is_seen(situation: Situation) -> dict[str, Seen]:
     for agent in situation.agents:
         if agent.record.controller in believed and (condition := _condition(situation, agent)):
             seen[agent.record.instance_id] = condition
-    return seen | strangers_seen(situation)
+    return seen | unrecorded_seen(situation)
 
 
 def relabels(situation: Situation) -> Iterator[Relabel]:
@@ -56,7 +56,7 @@ def relabels(situation: Situation) -> Iterator[Relabel]:
             )
 
 
-def repairs(situation: Situation, seen: Mapping[str, Look]) -> list[Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held]:
+def repairs(situation: Situation, seen: Mapping[str, Observation]) -> list[Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held]:
     """Repair what is not whole; a sweep over more than its share of a pool stops there."""
     kept: list[Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held] = []
     swept: dict[str, int] = {}
@@ -108,7 +108,7 @@ def _unlabelled(agent: Agent, session: str) -> Seen | None:
 
 
 def _repairs(  # noqa: C901 - one branch a kind of leak
-    situation: Situation, seen: Mapping[str, Look]
+    situation: Situation, seen: Mapping[str, Observation]
 ) -> Iterator[Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held]:
     now, invocation = situation.now, situation.snapshot.invocation
     facts = {subject: look for subject, look in seen.items() if is_fact(look, now, invocation)}
@@ -141,7 +141,7 @@ def _why_nodeless(agent: Agent) -> str:
     return f"its node {agent.record.node} is not there any more"
 
 
-def _why_lost(situation: Situation, agent: Agent, fact: Look) -> tuple[Reason, str]:
+def _why_lost(situation: Situation, agent: Agent, fact: Observation) -> tuple[Reason, str]:
     if agent.record.instance_id not in situation.memory.connected:
         trouble = f": {agent.record.trouble}" if agent.record.trouble else ""
         return Reason.BOOT_TIMEOUT, f"registered, and not connected within {agent.pool.boot_timeout_seconds:g} s{trouble}"

@@ -20,7 +20,7 @@ class Announced(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class InstanceEvent:
     """One announcement."""
 
     kind: Announced
@@ -35,27 +35,27 @@ _MARKS = {
 _USABLE = {Phase.READY, Phase.CONNECTING, Phase.RETIRING}
 
 
-def heed_notice(situation: Situation, notice: Notice) -> Iterator[Cordon | DeleteNode | Held]:
+def handle_event(situation: Situation, event: InstanceEvent) -> Iterator[Cordon | DeleteNode | Held]:
     """Take what goes from what takes builds, at once; replacing it needs no rule of its own, it is no supply any more."""
     for agent in situation.agents:
-        if agent.record.instance_id != notice.instance_id:
+        if agent.record.instance_id != event.instance_id:
             continue
         if agent.phase is Phase.UNSEEN:
             yield Held(pool=agent.pool.name, controller=agent.record.controller, reason=Reason.INCOMPLETE, detail=str(agent.record.node))
         elif agent.instance_ended:
             yield from _clean_up(situation, agent)
-        elif notice.kind in _MARKS and agent.phase in _USABLE and agent.node is not None:
-            yield _cordon(situation, agent, *_MARKS[notice.kind])
+        elif event.kind in _MARKS and agent.phase in _USABLE and agent.node is not None:
+            yield _cordon(situation, agent, *_MARKS[event.kind])
 
 
-def builds_at_risk(situation: Situation, notice: Notice) -> tuple[str, ...]:
+def builds_at_risk(situation: Situation, event: InstanceEvent) -> tuple[str, ...]:
     """Name the builds that run on an instance which is announced to go."""
-    if notice.kind not in _MARKS:
+    if event.kind not in _MARKS:
         return ()
     return tuple(
         build.job
         for agent in situation.agents
-        if agent.record.instance_id == notice.instance_id and agent.node is not None
+        if agent.record.instance_id == event.instance_id and agent.node is not None
         for build in agent.node.builds
     )
 

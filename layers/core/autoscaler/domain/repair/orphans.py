@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from autoscaler.domain.facts.fleet import described_instance
 from autoscaler.domain.facts.marks import read_mark
-from autoscaler.domain.facts.memory import Look
+from autoscaler.domain.facts.memory import Observation
 from autoscaler.domain.facts.plan import Adopt, DeleteNode, FreeSlot, Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Instance, InstanceState, Node, RecordState
@@ -13,14 +13,14 @@ from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS, Conditi
 from autoscaler.domain.situation.situation import Situation
 
 
-def strangers_seen(situation: Situation) -> dict[str, Seen]:
+def unrecorded_seen(situation: Situation) -> dict[str, Seen]:
     """Name every stranger that can be believed: a record, a look or a node may be late."""
     seen = {instance.id: Seen(Condition.STRAY) for instance in _strays(situation)}
     seen |= {f"{controller}/{node.name}": Seen(Condition.ORPHAN) for controller, node, _ in _orphans(situation)}
     return seen | {f"{controller}/{node.name}": Seen(Condition.ORPHAN) for controller, node, _ in left_offline(situation)}
 
 
-def take_in(situation: Situation, facts: Mapping[str, Look]) -> Iterator[Adopt | FreeSlot | DeleteNode]:
+def take_in(situation: Situation, facts: Mapping[str, Observation]) -> Iterator[Adopt | FreeSlot | DeleteNode]:
     """Adopt instances, for what follows to judge them as any other; give back slots; delete nodes of instances that are gone."""
     for instance in _strays(situation):
         if instance.id in facts:

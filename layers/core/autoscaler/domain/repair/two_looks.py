@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from autoscaler.domain.facts.memory import Look
+from autoscaler.domain.facts.memory import Observation
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS
 
 # A WebSocket agent is back within seconds of a lost connection; a rebooting one within a few minutes.
@@ -36,12 +36,12 @@ class Seen:
     session: str = ""
 
 
-def next_looks(looks: Mapping[str, Look], seen: Mapping[str, Seen], now: float, invocation: str) -> dict[str, Look]:
+def next_observations(looks: Mapping[str, Observation], seen: Mapping[str, Seen], now: float, invocation: str) -> dict[str, Observation]:
     """Carry looks on; a condition that was not seen this time, or in another life of the controller, starts again."""
     return {subject: _next(looks.get(subject), now_seen, now, invocation) for subject, now_seen in seen.items()}
 
 
-def is_settled(look: Look, settle_seconds: float, now: float, invocation: str) -> bool:
+def is_settled(look: Observation, settle_seconds: float, now: float, invocation: str) -> bool:
     """Tell whether a drained agent may go: idle both when it was cordoned and after it, or drained in two invocations."""
     if look.condition != Condition.DRAINED:
         return False
@@ -50,18 +50,18 @@ def is_settled(look: Look, settle_seconds: float, now: float, invocation: str) -
     return is_fact(look, now, invocation)
 
 
-def is_unlabelled_twice(look: Look, settle_seconds: float, now: float) -> bool:
+def is_unlabelled_twice(look: Observation, settle_seconds: float, now: float) -> bool:
     """Tell whether an agent whose labels were taken was idle in two looks since: what was handed to it before shows by then."""
     return look.condition == Condition.UNLABELLED and now - look.first_at >= settle_seconds
 
 
-def is_fact(look: Look, now: float, invocation: str) -> bool:
+def is_fact(look: Observation, now: float, invocation: str) -> bool:
     """Tell whether a condition was seen in two invocations, far enough apart."""
     return look.invocation != invocation and now - look.first_at >= SECOND_LOOK_SECONDS
 
 
-def _next(look: Look | None, seen: Seen, now: float, invocation: str) -> Look:
-    fresh = Look(condition=seen.condition, first_at=now, last_at=now, invocation=invocation, session=seen.session)
+def _next(look: Observation | None, seen: Seen, now: float, invocation: str) -> Observation:
+    fresh = Observation(condition=seen.condition, first_at=now, last_at=now, invocation=invocation, session=seen.session)
     if look is None or look.session != seen.session or now - look.last_at > LOOK_GAP_SECONDS:
         return fresh
     if look.condition == seen.condition:

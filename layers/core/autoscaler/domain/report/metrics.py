@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.snapshot import Build, ControllerView
-from autoscaler.domain.launch.budget import Room
+from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.learn import Lesson
 from autoscaler.domain.report.datum import COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one
-from autoscaler.domain.report.wellbeing import Healths, health_of_agents, health_of_controller, results_of, streak_of, worst_of
+from autoscaler.domain.report.health_metrics import Healths, health_of_agents, health_of_controller, results_of, streak_of, worst_of
 from autoscaler.domain.scale_in.reclaim import is_drain_overdue
 from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, times_over
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -146,7 +146,7 @@ _COUNTED = (
 
 def _fleet_data(situation: Situation) -> Iterator[Datum]:
     fleet, limits = situation.fleet, situation.fleet.limits
-    room = Room(situation)
+    room = Budget(situation)
     dimensions = (("Fleet", fleet.name),)
     records = situation.snapshot.living
     usd_per_hour = sum(record.usd_per_hour for record in records)
@@ -158,8 +158,8 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     yield one("ControllersUnread", sum(not view.complete for view in situation.views()), COUNT, dimensions)
     overdue = sum(is_drain_overdue(situation, agent) for agent in situation.agents)
     yield one("DrainsOverdue", overdue, COUNT, dimensions)
-    yield one("HoldsActive", len(situation.standing.holds), COUNT, dimensions)
-    yield one("OverridesActive", len(situation.standing.numbers), COUNT, dimensions)
+    yield one("HoldsActive", len(situation.overrides.holds), COUNT, dimensions)
+    yield one("OverridesActive", len(situation.overrides.numbers), COUNT, dimensions)
     quarantined = sum(agent.mark is not None and agent.mark.kind is MarkClass.QUARANTINE for agent in situation.agents)
     yield one("AgentsInQuarantine", quarantined, COUNT, dimensions)
     yield one("UsdMonth", situation.memory.month.usd, NONE, dimensions)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from autoscaler.domain.launch.budget import Room
+from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.scale_in.month_limit import what_holds
 from autoscaler.domain.situation.agents import Phase
 from autoscaler.domain.situation.breakers import keeps_failing, told_failing
@@ -58,7 +58,7 @@ class Status:
 
 def status_of(situation: Situation) -> Status:
     """Read it off a situation."""
-    room, limits = Room(situation), situation.fleet.limits
+    room, limits = Budget(situation), situation.fleet.limits
     return Status(
         pools=tuple(_pools(situation)),
         problems={view.name: view.problem or "" for view in situation.views() if not view.complete},

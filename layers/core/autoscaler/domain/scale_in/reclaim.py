@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import Look
+from autoscaler.domain.facts.memory import Observation
 from autoscaler.domain.facts.node_labels import may_start_on
 from autoscaler.domain.facts.plan import Cordon, DeleteNode, Forget, FreeSlot, Held, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
@@ -23,7 +23,7 @@ STUCK_TRY_AGAIN_SECONDS = 3600.0
 _MARKED = (Phase.RETIRING, Phase.DRAINING)
 
 
-def drained(situation: Situation, seen: Mapping[str, Look]) -> Iterator[Terminate | Cordon | Uncordon | Held]:
+def drained(situation: Situation, seen: Mapping[str, Observation]) -> Iterator[Terminate | Cordon | Uncordon | Held]:
     """Give up agents that carry our mark, are idle and were idle in an earlier look, and that nothing is bound to."""
     starved = {view.name: starved_by_pool(situation.demands[view.name]) for view in situation.views()}
     for agent in situation.agents:
@@ -66,7 +66,7 @@ def is_drain_overdue(situation: Situation, agent: Agent) -> bool:
 
 
 def unfinished(
-    situation: Situation, seen: Mapping[str, Look]
+    situation: Situation, seen: Mapping[str, Observation]
 ) -> Iterator[Terminate | DeleteNode | FreeSlot | Cordon | Uncordon | Forget | Held]:
     """Go on with what was condemned: terminate again what still runs, give its node back, close its record."""
     for agent in situation.agents:
@@ -95,7 +95,7 @@ def unfinished(
             yield from _go_on(situation, agent, seen)
 
 
-def _seal(situation: Situation, agent: Agent, seen: Mapping[str, Look]) -> Cordon | Uncordon | Held:
+def _seal(situation: Situation, agent: Agent, seen: Mapping[str, Observation]) -> Cordon | Uncordon | Held:
     """Mark an agent offline whose labels were taken, once it was idle in two looks and nothing that waits may start on it."""
     node, look = agent.node, seen.get(agent.record.instance_id)
     if node is None or agent.mark is None:
@@ -121,7 +121,7 @@ def _is_node_gone(situation: Situation, agent: Agent) -> bool:
     return agent.node is None or (record.controller in situation.fleet.slot_controllers and is_slot_left(agent))
 
 
-def _go_on(situation: Situation, agent: Agent, seen: Mapping[str, Look]) -> Iterator[Terminate | Cordon | Uncordon | Held]:
+def _go_on(situation: Situation, agent: Agent, seen: Mapping[str, Observation]) -> Iterator[Terminate | Cordon | Uncordon | Held]:
     """Go on with an agent that was given up and still runs. Whoever brought it online may have given it builds: it drains again."""
     look = seen.get(agent.record.instance_id)
     if agent.node is None:

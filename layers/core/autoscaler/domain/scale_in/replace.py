@@ -44,7 +44,7 @@ PACE = f"at most {TAKEN_SHARE:.0%} of a pool, or one agent, are taken in an hour
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taking:
+class DisruptionBudget:
     """Why agents are taken: the class of their mark, what is wrong with one (None: nothing), and how many may go now."""
 
     kind: MarkClass
@@ -102,7 +102,7 @@ _SUSPECTED = {Reason.FAILURE_STREAK, Reason.FAR_OVERDUE}
 
 def quarantine(situation: Situation, controller: str, cordoned: Collection[Cordon]) -> Iterator[Cordon | Held]:
     """Cordon suspect agents of one controller, as many as the hour's share still allows. ``cordoned``: what this pass takes already."""
-    taking = Taking(
+    taking = DisruptionBudget(
         kind=MarkClass.QUARANTINE,
         adjective="suspect",
         reason=Reason.FAILURE_STREAK,
@@ -157,7 +157,7 @@ def times_over(build: Build, pool: str, learned: Learned, now: float) -> tuple[f
 
 def outdated(situation: Situation, controller: str, cordoned: Collection[Cordon]) -> Iterator[Cordon | Held]:
     """Cordon outdated agents of one controller, as many as the hour's share still allows. ``cordoned``: what this pass takes already."""
-    taking = Taking(
+    taking = DisruptionBudget(
         kind=MarkClass.OUTDATED,
         adjective="outdated",
         reason=Reason.OUTDATED,

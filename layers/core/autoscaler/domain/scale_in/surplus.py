@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from math import ceil
 
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import Growth, Returns, Window
+from autoscaler.domain.facts.memory import Growth, IdleReturns, Window
 from autoscaler.domain.facts.plan import Cordon, Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS
-from autoscaler.domain.forecast.forecast import NOTHING, Foreseen, note_growth
+from autoscaler.domain.forecast.forecast import NOTHING, Forecast, note_growth
 from autoscaler.domain.forecast.idle_returns import (
     Needed,
     agents_missed,
@@ -41,11 +41,11 @@ class Watched:
     """What a look at one pool leaves: its window, and what its bursts have taught so far."""
 
     window: Window
-    returns: Mapping[str, Returns]
+    idle_returns: Mapping[str, IdleReturns]
     growths: tuple[Growth, ...]
 
 
-def watch(situation: Situation, controller: str, foreseen: Mapping[str, Foreseen]) -> dict[str, Watched]:
+def watch(situation: Situation, controller: str, foreseen: Mapping[str, Forecast]) -> dict[str, Watched]:
     """Record what each pool needs now, and learn from what is needed again; a view that cannot be believed does neither."""
     if situation.no_giving_up(controller):
         return {}
@@ -56,7 +56,7 @@ def watch(situation: Situation, controller: str, foreseen: Mapping[str, Foreseen
     }
 
 
-def _needed(pool: PoolView, starved: int, foreseen: Foreseen) -> Needed:
+def _needed(pool: PoolView, starved: int, foreseen: Forecast) -> Needed:
     return Needed(present=pool.in_use(starved), foreseen=foreseen.stages, guessed=foreseen.executors - foreseen.stages)
 
 
@@ -74,12 +74,12 @@ def _look_on(pool: PoolView, needed: Needed) -> Watched:
     )
     burst = before.burst if before else None
     if burst is None or not is_burst_over(burst, now, boot):
-        return Watched(window=window, returns=pool.returns, growths=pool.growths)
+        return Watched(window=window, idle_returns=pool.idle_returns, growths=pool.growths)
     missed = agents_missed(burst, executors=executors, boot_seconds=boot)
-    return Watched(window=window, returns=note_returns(pool.returns, missed), growths=note_growth(pool.growths, burst))
+    return Watched(window=window, idle_returns=note_returns(pool.idle_returns, missed), growths=note_growth(pool.growths, burst))
 
 
-def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window], foreseen: Foreseen) -> list[Cordon | Held]:
+def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window], foreseen: Forecast) -> list[Cordon | Held]:
     """Choose which ready agents of a pool to cordon, idle longest first, then least work left."""
     ready = [agent for agent in pool.agents if agent.phase is Phase.READY]
     if not ready:
@@ -108,7 +108,7 @@ def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window],
     return [cordon(situation, agent, MarkClass.RETIRE, Reason.SURPLUS, detail) for agent in chosen]
 
 
-def idle_beyond_need(situation: Situation, pool: PoolView, windows: Mapping[str, Window], foreseen: Foreseen) -> list[Agent]:
+def idle_beyond_need(situation: Situation, pool: PoolView, windows: Mapping[str, Window], foreseen: Forecast) -> list[Agent]:
     """Choose the agents that stand idle and are there only for what may come back: as many as are not needed now, nor soon."""
     ready = [agent for agent in pool.agents if agent.phase is Phase.READY]
     idle = [agent for agent in _free_to_go(situation, ready) if agent.idle]
@@ -117,7 +117,7 @@ def idle_beyond_need(situation: Situation, pool: PoolView, windows: Mapping[str,
     return least_missed(situation, idle)[: max(0, len(ready) - _least(situation, pool, windows[pool.full_name], foreseen))]
 
 
-def _least(situation: Situation, pool: PoolView, window: Window, foreseen: Foreseen) -> int:
+def _least(situation: Situation, pool: PoolView, window: Window, foreseen: Forecast) -> int:
     """How many agents stay, whatever is learned: those needed now or for what is foreseen, and the pool's minimum."""
     soon = window.peaks[-1][1] + ceil((foreseen.executors - foreseen.stages) / pool.pool.executors)
     return max(_floor(situation, pool), soon)

@@ -206,7 +206,7 @@ def keeps_failing(one: Failing | None) -> bool:
     return one is not None and one.times >= FAILING_TRIES
 
 
-def at_a_pace(memory: Memory, decided: Iterable[Step | Held], now: float) -> Iterator[Step | Held]:
+def hold_failing(memory: Memory, decided: Iterable[Step | Held], now: float) -> Iterator[Step | Held]:
     """Hold a step that keeps failing until it is time to try it again."""
     for step in decided:
         key = key_of(step)

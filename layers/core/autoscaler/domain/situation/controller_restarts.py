@@ -1,4 +1,4 @@
-"""The lives of a controller. A restart makes busy agents look idle, some of them for many minutes, so what it shows is doubted.
+"""The sessions of a controller. A restart makes busy agents look idle, some of them for many minutes, so what it shows is doubted.
 
 A pipeline that goes on after a restart asks for its node again only once Jenkins has loaded it: within seconds, or
 minutes later where builds are loaded in the background. Until then nothing in Jenkins shows that the node is waited for.
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from autoscaler.domain.facts.memory import Life
+from autoscaler.domain.facts.memory import ControllerSession
 from autoscaler.domain.facts.snapshot import ControllerView, Node
 
 # After a controller restart every agent looks offline and idle for some seconds, and resumed builds are invisible (recorded: f21).
@@ -24,7 +24,9 @@ RUNS_ASKED_A_LOOK = 30
 _UNKNOWN = ""
 
 
-def next_life(life: Life | None, view: ControllerView, ended: Collection[str], now: float, timeout_seconds: float) -> Life | None:
+def next_session(
+    life: ControllerSession | None, view: ControllerView, ended: Collection[str], now: float, timeout_seconds: float
+) -> ControllerSession | None:
     """Carry a controller's life on by what this pass saw of it; an incomplete view changes nothing.
 
     ``ended``: runs that Jenkins said have ended. ``timeout_seconds``: after a restart no node is a suspect for longer.
@@ -32,7 +34,7 @@ def next_life(life: Life | None, view: ControllerView, ended: Collection[str], n
     if not view.complete:
         return life
     nodes = {node.name: node for node in view.nodes if node.agent}
-    seen = Life(
+    seen = ControllerSession(
         session=view.session,
         since_at=now,
         busy={name: runs for name, node in nodes.items() if (runs := _runs_on(node))},
@@ -54,23 +56,23 @@ def next_life(life: Life | None, view: ControllerView, ended: Collection[str], n
     )
 
 
-def next_lives(
-    lives: Mapping[str, Life],
+def next_sessions(
+    sessions: Mapping[str, ControllerSession],
     views: Iterable[ControllerView],
     ended: Mapping[str, Collection[str]],
     now: float,
     timeouts: Mapping[str, float],
-) -> dict[str, Life]:
+) -> dict[str, ControllerSession]:
     """Carry every controller's life on. ``ended`` and ``timeouts``: by controller."""
-    carried = dict(lives)
+    carried = dict(sessions)
     for view in views:
-        life = next_life(lives.get(view.name), view, ended.get(view.name, ()), now, timeouts[view.name])
+        life = next_session(sessions.get(view.name), view, ended.get(view.name, ()), now, timeouts[view.name])
         if life is not None:
             carried[view.name] = life
     return carried
 
 
-def runs_to_ask_for(life: Life | None, view: ControllerView) -> tuple[str, ...]:
+def runs_to_ask_for(life: ControllerSession | None, view: ControllerView) -> tuple[str, ...]:
     """Name the runs that were on a suspect before the restart and that nothing shows now: whether they have ended must be asked."""
     if life is None or not view.complete or life.session != view.session:
         return ()
@@ -80,17 +82,17 @@ def runs_to_ask_for(life: Life | None, view: ControllerView) -> tuple[str, ...]:
     return tuple(sorted(missing - queued - {_UNKNOWN}))
 
 
-def in_grace(life: Life | None, now: float) -> bool:
+def in_grace(life: ControllerSession | None, now: float) -> bool:
     """Tell whether nothing destructive may follow from what this controller shows: it is new to us, or restarted lately."""
     return life is None or now - life.since_at < RESTART_GRACE_SECONDS
 
 
-def is_recovering(life: Life | None, now: float) -> bool:
+def is_recovering(life: ControllerSession | None, now: float) -> bool:
     """Tell whether it restarted so lately that its agents are still coming back and are not to be replaced."""
     return life is not None and life.restarted and in_grace(life, now)
 
 
-def waits_to_resume(life: Life | None, node: str) -> bool:
+def waits_to_resume(life: ControllerSession | None, node: str) -> bool:
     """Tell whether a build that was on this node before a restart has neither been seen there since nor is known to have ended."""
     return life is not None and bool(life.suspects.get(node))
 
@@ -101,7 +103,7 @@ def _runs_on(node: Node) -> tuple[str, ...]:
     return tuple(build.run for build in node.builds) or (_UNKNOWN,)
 
 
-def _may_be_missing(life: Life, node: str) -> tuple[str, ...]:
+def _may_be_missing(life: ControllerSession, node: str) -> tuple[str, ...]:
     """Name the runs that may be bound to a node after a restart, by what was seen before it. What was marked offline took no other."""
     runs = (*life.suspects.get(node, ()), *life.busy.get(node, ()))
     return runs if node in life.marked or _UNKNOWN in runs else (*runs, _UNKNOWN)

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import combinations
 
 from autoscaler.domain.facts.fleet import Fleet, Pool
-from autoscaler.domain.facts.overrides import Hold, Standing
+from autoscaler.domain.facts.overrides import Hold, Overrides
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem, Record
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
@@ -66,7 +66,7 @@ def read_demand(
     view: ControllerView,
     fleet: Fleet,
     records: Iterable[Record],
-    standing: Standing,
+    overrides: Overrides,
     *,
     recovering: bool,
     unhelped: Collection[str] = (),
@@ -84,13 +84,13 @@ def read_demand(
     for item, want in unclear:
         label = item.asked_label
         may_help = want.pools and not (recovering or resolver.is_free(want) or f"{view.name}/{item.id}" in unhelped)
-        if may_help and label not in helped and not standing.hold_on_label(label):
+        if may_help and label not in helped and not overrides.hold_on_label(label):
             helped.add(label)
             wants.append(want)
     for item in view.items:
         if not item.starved or (recovering and resolver.names_a_node(item)):
             continue
-        if hold := standing.hold_on_label(item.asked_label):
+        if hold := overrides.hold_on_label(item.asked_label):
             held.append((item, hold))
             continue
         resolved = resolver.resolve(item)
@@ -129,7 +129,7 @@ def explain_match(pool: Pool, fleet: Fleet, expression: LabelExpression) -> str 
 
 
 def starved_by_pool(demand: Demand) -> dict[str, int]:
-    """Count starved items, ripe or not, each in the account of one pool: the one with the fewest labels."""
+    """Count starved items, mature or not, each in the account of one pool: the one with the fewest labels."""
     homes = (min(want.pools, key=lambda pool: (len(pool.labels), pool.name)).name for want in demand.wants)
     return dict(Counter(homes))
 

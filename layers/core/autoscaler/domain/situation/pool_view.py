@@ -6,14 +6,14 @@ from functools import cached_property, lru_cache
 from statistics import fmean, median
 
 from autoscaler.domain.facts.fleet import Market, Offering, Pool
-from autoscaler.domain.facts.memory import Growth, Memory, Returns, Window
-from autoscaler.domain.facts.overrides import Standing
+from autoscaler.domain.facts.memory import Growth, IdleReturns, Memory, Window
+from autoscaler.domain.facts.overrides import Overrides
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.capacity import expected_seconds
 from autoscaler.domain.forecast.forecast import Prospects
 from autoscaler.domain.forecast.hedging import worth_adding
 from autoscaler.domain.forecast.idle_returns import Costs, Keeping
-from autoscaler.domain.forecast.outlook import AgentCosts
+from autoscaler.domain.forecast.prelaunch import AgentCosts
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import told_boots
 
@@ -29,7 +29,7 @@ class PoolView:
     pool: Pool
     agents: tuple[Agent, ...]
     memory: Memory
-    standing: Standing
+    overrides: Overrides
     now: float
     look_every_seconds: float
     template_version: str = ""  # that would be launched now; "" where EC2 does not say
@@ -76,7 +76,7 @@ class PoolView:
     @cached_property
     def short_seconds(self) -> float:
         """How much longer than a boot is waited for an agent, since machines were short lately."""
-        return expected_seconds(self.memory.shortages.get(self.pool.name), self.now, self.boot_seconds)
+        return expected_seconds(self.memory.capacity_delays.get(self.pool.name), self.now, self.boot_seconds)
 
     @property
     def boots(self) -> tuple[float, ...]:
@@ -106,9 +106,9 @@ class PoolView:
         return (self.offerings or self.pool.offerings)[0].usd_per_hour
 
     @property
-    def returns(self) -> Mapping[str, Returns]:
+    def idle_returns(self) -> Mapping[str, IdleReturns]:
         """How soon agents of each level were needed again."""
-        return self.memory.returns.get(self.full_name, {})
+        return self.memory.idle_returns.get(self.full_name, {})
 
     @property
     def growths(self) -> tuple[Growth, ...]:
@@ -141,7 +141,7 @@ class PoolView:
         wait_usd = self.pool.wait_usd_per_hour * self._wait_seconds / 3600.0
         per_second = self.usd_per_hour / 3600.0
         return Keeping(
-            returns=self.returns,
+            idle_returns=self.idle_returns,
             costs=Costs(usd_per_second=per_second, boot_usd=per_second * self.boot_seconds, wait_usd=wait_usd),
             fixed_seconds=self.pool.idle_seconds,
             at_most_seconds=self.pool.max_idle_seconds,
@@ -208,7 +208,7 @@ class PoolView:
 
     @cached_property
     def _pause(self) -> tuple[Reason | None, str]:
-        if hold := self.standing.hold_on(self.controller, self.pool.name):
+        if hold := self.overrides.hold_on(self.controller, self.pool.name):
             return Reason.HELD, hold.text(self.now)
         for key, reason in ((self.pool.name, Reason.POOL_PAUSED), ("account", Reason.ACCOUNT_THROTTLED)):
             if self._cooled(key):

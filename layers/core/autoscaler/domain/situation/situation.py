@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.metering import is_spent, meter, missing_of, next_spot_prices, paid_usd_per_hour
-from autoscaler.domain.facts.overrides import Standing, in_force
+from autoscaler.domain.facts.overrides import Overrides, in_force
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Snapshot
-from autoscaler.domain.forecast.forecast import Foreseen, foresee
+from autoscaler.domain.forecast.forecast import Forecast, forecast_pools
 from autoscaler.domain.situation.agents import Agent, Phase, disagreement, forgotten, forgotten_for_a_day, join_agents, next_missing
 from autoscaler.domain.situation.breakers import forget_other_versions, note_connected, still_failing
-from autoscaler.domain.situation.controller_restarts import in_grace, is_recovering, next_lives, waits_to_resume
+from autoscaler.domain.situation.controller_restarts import in_grace, is_recovering, next_sessions, waits_to_resume
 from autoscaler.domain.situation.demand import Demand, note_unhelped, pins_of_begun, read_demand, starved_by_pool
 from autoscaler.domain.situation.pool_view import PoolView
 
@@ -30,7 +30,7 @@ class Situation:
     pools: Mapping[tuple[str, str], PoolView]
     memory: Memory
     versions: Mapping[str, str]  # of launch templates, by instance id
-    standing: Standing  # what operators have ordered and has not ended
+    overrides: Overrides  # what operators have ordered and has not ended
     forgotten: frozenset[str] = frozenset()  # instances that EC2 knew once and does not know any more
     forgotten_for_a_day: frozenset[str] = frozenset()  # of these, those on whose nodes nothing can run any more
     disagreement: str | None = None  # between EC2 and Jenkins, about too many agents to be believed
@@ -46,7 +46,7 @@ class Situation:
 
     def recovering(self, controller: str) -> bool:
         """Tell whether this controller restarted so lately that missing agents are not to be replaced."""
-        return is_recovering(self.memory.lives.get(controller), self.now)
+        return is_recovering(self.memory.sessions.get(controller), self.now)
 
     @property
     def stopped(self) -> bool:
@@ -58,7 +58,7 @@ class Situation:
         view = self.snapshot.controllers.get(controller)
         if view is None or not view.complete:
             return Reason.INCOMPLETE
-        if in_grace(self.memory.lives.get(controller), self.now):
+        if in_grace(self.memory.sessions.get(controller), self.now):
             return Reason.RESTART_GRACE
         if self.disagreement:
             return Reason.EC2_DISAGREES
@@ -66,14 +66,14 @@ class Situation:
 
     def protected(self, agent: Agent) -> bool:
         """Tell whether a build may be bound to this agent's node though it reads idle: pinned, or busy before a restart."""
-        life = self.memory.lives.get(agent.record.controller)
+        life = self.memory.sessions.get(agent.record.controller)
         name = agent.record.node or ""
         demand = self.demands.get(agent.record.controller)
         return demand is None or name in demand.pins or bool(life and name in life.suspects)
 
     def waits_to_resume(self, agent: Agent) -> bool:
         """Tell whether a build that was on this agent before a restart is still missing."""
-        return waits_to_resume(self.memory.lives.get(agent.record.controller), agent.record.node or "")
+        return waits_to_resume(self.memory.sessions.get(agent.record.controller), agent.record.node or "")
 
     def template_version(self, agent: Agent) -> str:
         """The version of the launch template that an agent came from; "" where EC2 does not say."""
@@ -83,11 +83,11 @@ class Situation:
         """The pools that may serve one controller, by name."""
         return {name: pool for (served_by, name), pool in self.pools.items() if served_by == controller}
 
-    def foreseen(self, controller: str) -> dict[str, Foreseen]:
+    def foreseen(self, controller: str) -> dict[str, Forecast]:
         """Executors by pool that are worth having now for what is to come."""
         starved = starved_by_pool(self.demands[controller])
         pools = {name: pool.prospects(starved.get(name, 0)) for name, pool in self.pools_of(controller).items()}
-        return foresee(self.snapshot.learned[controller], pools, self.now)
+        return forecast_pools(self.snapshot.learned[controller], pools, self.now)
 
     def queued_runs(self, controller: str) -> frozenset[str]:
         """Runs of which some part waits in the queue."""
@@ -105,18 +105,18 @@ class Situation:
 def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
     """Join, resolve and carry the memory on to this pass."""
     now = snapshot.taken_at
-    standing = snapshot.standing.at(now)
-    fleet = in_force(fleet, standing)
+    overrides = snapshot.overrides.at(now)
+    fleet = in_force(fleet, overrides)
     memory = snapshot.memory
     missing = next_missing(memory.missing, snapshot)
     gone = forgotten(missing, snapshot)
     for_a_day = forgotten_for_a_day(missing, gone, now)
     agents = join_agents(snapshot, fleet, gone, for_a_day)
     recovering = {
-        view.name: is_recovering(memory.lives.get(view.name), now) or _restarted(memory, view) for view in snapshot.controllers.values()
+        view.name: is_recovering(memory.sessions.get(view.name), now) or _restarted(memory, view) for view in snapshot.controllers.values()
     }
     demands = {
-        view.name: read_demand(view, fleet, snapshot.records, standing, recovering=recovering[view.name], unhelped=memory.unhelped.keys())
+        view.name: read_demand(view, fleet, snapshot.records, overrides, recovering=recovering[view.name], unhelped=memory.unhelped.keys())
         for view in snapshot.controllers.values()
     }
     boots, booted = _boots(memory, agents)
@@ -125,8 +125,8 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
     spot_prices = next_spot_prices(memory.spot_prices, snapshot)
     memory = replace(
         memory,
-        lives=next_lives(
-            memory.lives,
+        sessions=next_sessions(
+            memory.sessions,
             snapshot.controllers.values(),
             snapshot.ended_runs,
             now,
@@ -157,7 +157,7 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
             pool=pool,
             agents=tuple(by_key.get((view.name, pool.name), ())),
             memory=memory,
-            standing=standing,
+            overrides=overrides,
             now=now,
             look_every_seconds=snapshot.look_every_seconds,
             template_version=snapshot.template_versions.get(pool.name, ""),
@@ -173,7 +173,7 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
         pools=pools,
         memory=memory,
         versions=versions,
-        standing=standing,
+        overrides=overrides,
         forgotten=gone,
         forgotten_for_a_day=for_a_day,
         disagreement=disagreement(agents, snapshot),
@@ -186,12 +186,12 @@ def _stops(fleet: Fleet, memory: Memory, now: float) -> bool:
 
 def _only_begun(demand: Demand, view: ControllerView, memory: Memory, now: float) -> Demand:
     """Let no agent be kept or brought back for a build that is to begin."""
-    life = memory.lives.get(view.name)
+    life = memory.sessions.get(view.name)
     return replace(demand, pins=pins_of_begun(view, demand.pins, life.since_at if life else now, now))
 
 
 def _restarted(memory: Memory, view: ControllerView) -> bool:
-    life = memory.lives.get(view.name)
+    life = memory.sessions.get(view.name)
     return view.complete and life is not None and life.session != view.session
 
 

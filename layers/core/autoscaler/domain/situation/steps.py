@@ -14,13 +14,13 @@ from autoscaler.domain.situation.situation import Situation
 Decided = Iterable[Step | Held]
 
 
-def thawed(situation: Situation, decided: Decided) -> list[Step | Held]:
+def without_frozen(situation: Situation, decided: Decided) -> list[Step | Held]:
     """Take out every step where an operator wants nothing done at all. To note what is there touches nothing, and the limits need it."""
     left: list[Step | Held] = []
     frozen: dict[tuple[str, str], Hold] = {}
     for step in decided:
         pool = getattr(step, "pool", "")
-        hold = None if isinstance(step, Held | Adopt) else situation.standing.hold_on(step.controller, pool)
+        hold = None if isinstance(step, Held | Adopt) else situation.overrides.hold_on(step.controller, pool)
         if hold is None or not hold.freeze:
             left.append(step)
         else:
@@ -32,7 +32,7 @@ def thawed(situation: Situation, decided: Decided) -> list[Step | Held]:
 
 def plan_of(situation: Situation, decided: Decided, memory: Memory) -> Plan:
     """Put together what one pass decided, without what an operator wants frozen."""
-    decided = thawed(situation, decided)
+    decided = without_frozen(situation, decided)
     return Plan(
         pass_id=situation.snapshot.pass_id,
         taken_at=situation.now,

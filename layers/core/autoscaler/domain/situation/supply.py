@@ -21,7 +21,7 @@ _RECONNECT_SECONDS = 30.0
 
 
 @dataclass(eq=False, slots=True)
-class Slot:
+class ExecutorSlot:
     """One executor in planning: when it is free next. The only thing that planning changes."""
 
     server: str
@@ -37,22 +37,22 @@ class Supply:
     """
 
     labels: dict[str, frozenset[str]] = field(default_factory=dict)
-    _heaps: dict[str, list[tuple[float, int, Slot]]] = field(default_factory=dict)
-    _uncounted: dict[str, Callable[[], Iterable[Slot]]] = field(default_factory=dict)
+    _heaps: dict[str, list[tuple[float, int, ExecutorSlot]]] = field(default_factory=dict)
+    _uncounted: dict[str, Callable[[], Iterable[ExecutorSlot]]] = field(default_factory=dict)
     _order: Iterator[int] = field(default_factory=count)
 
-    def add(self, slot: Slot) -> Slot:
+    def add(self, slot: ExecutorSlot) -> ExecutorSlot:
         """Take a slot in, or in again after its time was changed."""
         heappush(self._heap(slot.server), (slot.free_seconds, next(self._order), slot))
         return slot
 
-    def add_when_asked(self, server: str, slots: Callable[[], Iterable[Slot]]) -> None:
+    def add_when_asked(self, server: str, slots: Callable[[], Iterable[ExecutorSlot]]) -> None:
         """Take in what a server has, once anybody asks for it."""
         self._uncounted[server] = slots
 
-    def soonest(self, servers: Iterable[str]) -> Slot | None:
+    def soonest(self, servers: Iterable[str]) -> ExecutorSlot | None:
         """Find the slot that is free first among these servers; None where there is none that ever will be."""
-        found: Slot | None = None
+        found: ExecutorSlot | None = None
         for server in servers:
             heap = self._heap(server)
             # Entries whose slot was moved since are stale; the slot has a newer one.
@@ -62,7 +62,7 @@ class Supply:
                 found = heap[0][2]
         return found
 
-    def occupy(self, slot: Slot, seconds: float) -> None:
+    def occupy(self, slot: ExecutorSlot, seconds: float) -> None:
         """Plan ``seconds`` of work on a slot; negative: take planned work back."""
         slot.free_seconds += seconds
         slot.spare = False
@@ -76,10 +76,10 @@ class Supply:
         """Count all its executors, also those that are on their way."""
         return len(self._slots(server))
 
-    def _slots(self, server: str) -> Collection[Slot]:
+    def _slots(self, server: str) -> Collection[ExecutorSlot]:
         return {id(entry[2]): entry[2] for entry in self._heap(server)}.values()
 
-    def _heap(self, server: str) -> list[tuple[float, int, Slot]]:
+    def _heap(self, server: str) -> list[tuple[float, int, ExecutorSlot]]:
         if count_them := self._uncounted.pop(server, None):
             for slot in count_them():
                 self.add(slot)
@@ -127,7 +127,7 @@ def build_supply(  # noqa: PLR0913 - each is a part of the snapshot
         supply.add_when_asked(pool.pool.name, partial(_pool_slots, pool, learned, now, runs, recovering=recovering))
     for name, launched_at, agents in expected:
         for _ in range(agents * pools[name].pool.executors):
-            supply.add(Slot(name, _boots_in(launched_at, pools[name], now)))
+            supply.add(ExecutorSlot(name, _boots_in(launched_at, pools[name], now)))
     for node in view.nodes:
         if node.name not in ours and not node.offline and node.executors and node.name != fleet.beacon:
             _add_strangers(supply, fleet, node, learned, now, runs)
@@ -141,10 +141,10 @@ def ready_slots(agent: Agent, learned: Learned, now: float, queued_runs: frozens
     yield from (0.0 for _ in range(executors - agent.busy_executors))
 
 
-def _pool_slots(pool: PoolView, learned: Learned, now: float, runs: frozenset[str], *, recovering: bool) -> Iterator[Slot]:
+def _pool_slots(pool: PoolView, learned: Learned, now: float, runs: frozenset[str], *, recovering: bool) -> Iterator[ExecutorSlot]:
     for agent in pool.agents:
         for seconds in _agent_slots(agent, pool, learned, now, runs, recovering=recovering):
-            yield Slot(pool.pool.name, seconds, spare=seconds <= pool.boot_seconds and not agent.busy_executors)
+            yield ExecutorSlot(pool.pool.name, seconds, spare=seconds <= pool.boot_seconds and not agent.busy_executors)
 
 
 def _agent_slots(agent: Agent, pool: PoolView, learned: Learned, now: float, runs: frozenset[str], *, recovering: bool) -> Iterator[float]:
@@ -170,6 +170,6 @@ def _add_strangers(supply: Supply, fleet: Fleet, node: Node, learned: Learned, n
     server = "\n" + "\n".join(sorted(labels))  # unlike any pool's name
     supply.labels[server] = labels
     for build in node.builds:
-        supply.add(Slot(server, build_remaining_seconds(build, "", learned, now, runs), spare=False))
+        supply.add(ExecutorSlot(server, build_remaining_seconds(build, "", learned, now, runs), spare=False))
     for _ in range(node.executors - len(node.builds)):
-        supply.add(Slot(server, 0.0))
+        supply.add(ExecutorSlot(server, 0.0))

@@ -18,7 +18,7 @@ class AgentCosts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class ArrivalForecast:
     """Seconds from now: when it may come (a quarter came sooner), when it comes on average, and when one knows that it does not."""
 
     soon: float
@@ -27,25 +27,25 @@ class Outlook:
     share: float  # how often it comes
 
 
-def is_worth_keeping(outlook: Outlook, costs: AgentCosts, jobs: int) -> bool:
+def is_worth_keeping(arrival: ArrivalForecast, costs: AgentCosts, jobs: int) -> bool:
     """Tell whether it is time, and an agent that is there spares these jobs more of waiting for a boot than its idling costs."""
-    if outlook.soon > costs.boot_seconds + PASS_SECONDS:
+    if arrival.soon > costs.boot_seconds + PASS_SECONDS:
         return False
-    idle = outlook.share * max(0.0, outlook.late - costs.boot_seconds) + (1 - outlook.share) * (outlook.ends + PASS_SECONDS)
-    return _spared_usd(outlook, costs, jobs, costs.boot_seconds) > costs.usd_per_hour * idle / 3600.0
+    idle = arrival.share * max(0.0, arrival.late - costs.boot_seconds) + (1 - arrival.share) * (arrival.ends + PASS_SECONDS)
+    return _spared_usd(arrival, costs, jobs, costs.boot_seconds) > costs.usd_per_hour * idle / 3600.0
 
 
-def is_worth_launching(outlook: Outlook, costs: AgentCosts, jobs: int) -> bool:
+def is_worth_launching(arrival: ArrivalForecast, costs: AgentCosts, jobs: int) -> bool:
     """Tell the same of one that is launched now: it spares no more than the time until they come, and is paid for until it has booted."""
-    if not is_worth_keeping(outlook, costs, jobs):
+    if not is_worth_keeping(arrival, costs, jobs):
         return False
-    idle = outlook.share * max(0.0, outlook.late - costs.boot_seconds)
-    in_vain = (1 - outlook.share) * (max(outlook.ends, costs.boot_seconds) + PASS_SECONDS)
-    spared_seconds = min(costs.boot_seconds, max(0.0, outlook.late))
-    return _spared_usd(outlook, costs, jobs, spared_seconds) > costs.usd_per_hour * (idle + in_vain) / 3600.0
+    idle = arrival.share * max(0.0, arrival.late - costs.boot_seconds)
+    in_vain = (1 - arrival.share) * (max(arrival.ends, costs.boot_seconds) + PASS_SECONDS)
+    spared_seconds = min(costs.boot_seconds, max(0.0, arrival.late))
+    return _spared_usd(arrival, costs, jobs, spared_seconds) > costs.usd_per_hour * (idle + in_vain) / 3600.0
 
 
-def _spared_usd(outlook: Outlook, costs: AgentCosts, jobs: int, seconds: float) -> float:
+def _spared_usd(arrival: ArrivalForecast, costs: AgentCosts, jobs: int, seconds: float) -> float:
     """What so many seconds of waiting are worth, and half a look until the jobs would have been seen."""
     filled = min(jobs, costs.executors)
-    return outlook.share * costs.wait_usd_per_hour * (seconds + PASS_SECONDS / 2) * filled / 3600.0
+    return arrival.share * costs.wait_usd_per_hour * (seconds + PASS_SECONDS / 2) * filled / 3600.0
