@@ -27,8 +27,9 @@ SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
 _FILE_COLUMNS = 160  # what rich takes a file to have is too narrow for these tables
 _HEAD = """# Benchmarks
 
-Made by `make bench OUT=docs/benchmarks.md`, and by nothing else; `make bench` prints the same. Measured on {machine}. Machines are noisy:
-figures are medians, and what counts are ratios.
+Made by `make bench OUT=docs/benchmarks.md`, and by nothing else; `make bench` prints the same.
+Measured on {machine}.
+Machines are noisy: figures are medians, and ratios say more than seconds.
 """
 
 

@@ -39,7 +39,7 @@ def measure() -> Iterator[Figures]:
         "Minutes until all is stored, and dollars, each scenario with its own head: static instances / the same as a limit for this "
         f"autoscaler, which boots from nothing in 3 minutes. {_EXECUTOR_USD * JOBS:.2f} dollars an hour for ten jobs; an instance's price "
         "and speed grow with its jobs.",
-        ("instances x jobs", *(f"{scenario.name}: {what}" for scenario in BASEROCK for what in ("minutes", "dollars"))),
+        ("instances x jobs", *(f"{scenario.name}: {what}" for scenario in BASEROCK for what in ("min", "$"))),
         tuple(_row(instances, jobs, played) for instances, jobs in _TRIED),
     )
 

@@ -5,10 +5,13 @@ import platform
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import median
+from textwrap import fill
 from time import perf_counter
 
 from rich.console import Console
 from rich.table import Table
+
+_PAGE_COLUMNS = 138
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Figures:
         lines = [
             f"## {self.title}",
             "",
-            self.text,
+            fill(self.text, _PAGE_COLUMNS, break_long_words=False, break_on_hyphens=False),
             "",
             _line(self.columns),
             _line("---:" if place else "---" for place in range(len(self.columns))),
