@@ -6,9 +6,9 @@ from itertools import product
 from typing import Any
 
 from autoscaler.config import check
+from benchmarks.distributed_build import BASEROCK, INSTANCES, JOBS, Scenario, as_trace, cache_share, fit
 from benchmarks.figures import Figures
-from workbench.experiment.contest import OURS, Contest, play
-from workbench.experiment.distbuild import BASEROCK, INSTANCES, JOBS, Scenario, as_trace, cache_share, fit
+from workbench.experiment.experiment import OURS, Experiment, play
 
 _EXECUTOR_USD = 0.068  # c6i.4xlarge, ten jobs on sixteen vCPUs: $0.68 an hour, us-west-2
 _TRIED = tuple(product((1, 2, 4, 6, 8), (5, 10, 20)))
@@ -74,4 +74,4 @@ def _play(scenario: Scenario, size: tuple[int, int], policy: str) -> dict[str, A
     }
     trace = as_trace(scenario, fit(scenario, cache_share()), spread=instances > 1)
     settings = {"share": 1.0} if policy == "static" else {"looks_every_seconds": 15.0}
-    return play(Contest(trace=trace, fleet=check(raw, "baserock"), hours=0.02, policy=policy, settings=settings))
+    return play(Experiment(trace=trace, fleet=check(raw, "baserock"), hours=0.02, policy=policy, settings=settings))

@@ -7,9 +7,9 @@ from statistics import median
 from autoscaler.config import check
 from autoscaler.domain.facts.fleet import Fleet
 from benchmarks.figures import Figures, seconds
-from workbench.fakes.asking import ask_the_pass
-from workbench.fakes.world.ec2 import Instance
-from workbench.fakes.world.world import Agents, Ask, Told, build_world
+from workbench.fakes.identity import ask_pass
+from workbench.fakes.world.ec2.region import Instance
+from workbench.fakes.world.world import Agents, Ask, IdentityAnswer, build_world
 from workbench.simulate.drive import InMemory
 
 AGENTS = (20, 100, 400)
@@ -46,13 +46,13 @@ class _Lambda:
     first_asked: dict[str, float] = field(default_factory=dict)
     answered: dict[str, float] = field(default_factory=dict)
 
-    def __call__(self, instance: Instance) -> Told:
+    def __call__(self, instance: Instance) -> IdentityAnswer:
         """Answer, or refuse where no execution is free."""
         timeline = self.fleet.world.timeline
         self.first_asked.setdefault(instance.id, timeline.now)
         if not self.free:
             self.refused += 1
-            return Told(status=_THROTTLED)
+            return IdentityAnswer(status=_THROTTLED)
         self.free -= 1
         timeline.after(self.lasts_seconds, self._is_free)
         told = self.ask(instance)
@@ -74,7 +74,7 @@ def _row(agents: int, free: int, lasts_seconds: float) -> tuple[str, ...]:
 def _burst(agents: int, free: int, lasts_seconds: float) -> _Lambda:
     fleet = _fleet(agents)
     memory = InMemory(build_world(fleet, start_at=_START, seed=1), fleet)
-    asked = _Lambda(memory, ask_the_pass(lambda: memory.ports, fleet), free, lasts_seconds)
+    asked = _Lambda(memory, ask_pass(lambda: memory.ports, fleet), free, lasts_seconds)
     memory.agents = Agents(memory.world, asked)
     memory.scale_up()
     memory.world.move_to(_START + _PATIENCE_SECONDS)

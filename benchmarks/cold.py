@@ -19,7 +19,7 @@ from moto.server import ThreadedMotoServer
 from autoscaler.config import load_settings
 from benchmarks.figures import Figures, seconds
 from workbench.cli import demo
-from workbench.fakes.faces.server import FaceServer
+from workbench.fakes.http_fakes.server import ApiServer
 from workbench.fakes.world.world import build_world
 from workbench.simulate.fleets import EXAMPLE_FLEET
 
@@ -119,7 +119,7 @@ def _surroundings() -> Iterator[dict[str, str]]:
     settings = load_settings(EXAMPLE_FLEET)
     world = build_world(settings.domain(), start_at=time(), seed=1)
     with ExitStack() as stack:
-        server = stack.enter_context(FaceServer())
+        server = stack.enter_context(ApiServer())
         demo.serve(server, world)
         logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line a request otherwise
         aws = ThreadedMotoServer(port=0, verbose=False)

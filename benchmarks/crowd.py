@@ -6,8 +6,9 @@ from autoscaler.config import FleetSettings, check
 from autoscaler.domain.facts.fleet import agent_spec
 from autoscaler.domain.facts.snapshot import Record, RecordState
 from autoscaler.domain.labels import parse
-from workbench.fakes.world.ec2 import Instance
-from workbench.fakes.world.jenkins import Build, Kind, Node
+from workbench.fakes.world.ec2.region import Instance
+from workbench.fakes.world.jenkins.builds import Build, Kind
+from workbench.fakes.world.jenkins.nodes import Node
 from workbench.fakes.world.world import NODE_TAG, World, build_world
 from workbench.simulate.drive import InMemory
 

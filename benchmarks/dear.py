@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from autoscaler.config import FleetSettings, check
-from benchmarks.contests import Load, contests, in_some_worlds
+from benchmarks.against_rivals import Load, against_rivals, in_some_worlds
 from benchmarks.figures import Figures
 from workbench.simulate.fleets import fleet_for
 from workbench.simulate.traces import MXNET, Trace, load_trace
@@ -16,7 +16,7 @@ _MACHINE = "g6.48xlarge"
 def measure() -> Iterator[Figures]:
     """Play linkerd's first weeks on them, each from nothing."""
     weeks = [load_trace(_LINKERD, hours=_WEEK_HOURS, skip_hours=week * _WEEK_HOURS) for week in range(3)]
-    yield contests(
+    yield against_rivals(
         "Dear machines",
         f"linkerd's first three weeks, each from nothing, where every machine is a {_MACHINE} of $13.35 an hour and has so many executors",
         in_some_worlds([_load(number, trace, executors) for executors in (1, 8) for number, trace in enumerate(weeks, start=1)]),

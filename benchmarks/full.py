@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from autoscaler.config import FleetSettings, check
-from benchmarks.contests import Load, contests, in_some_worlds
+from benchmarks.against_rivals import Load, against_rivals, in_some_worlds
 from benchmarks.figures import Figures
-from workbench.cli.knobs import load_with
+from workbench.cli.assignments import load_with
 from workbench.simulate.fleets import EXAMPLE_FLEET
 from workbench.simulate.traces import MXNET, load_trace
 
@@ -15,7 +15,7 @@ _LIMITS = (30, 24, 20, 18, 16)
 
 def measure() -> Iterator[Figures]:
     """Play the MXNet CI's busiest days with ever fewer agents allowed."""
-    yield contests(
+    yield against_rivals(
         "Full fleets",
         "Two days of the MXNet CI on the example's fleet, whose pools may together have no more agents than this (and need not have any)",
         in_some_worlds([_load(limit) for limit in _LIMITS]),

@@ -5,7 +5,7 @@ from itertools import count as numbers
 from math import exp
 from random import Random
 
-from benchmarks.contests import Load, contests
+from benchmarks.against_rivals import Load, against_rivals
 from benchmarks.figures import Figures
 from workbench.simulate.fleets import fleet_for
 from workbench.simulate.traces import Row, Trace
@@ -17,7 +17,7 @@ _MONDAY = 1_700_438_400.0  # midnight, UTC
 
 def measure() -> Iterator[Figures]:
     """Play them, from nothing."""
-    yield contests("Made-up loads", "Four days each, from nothing, each run's load drawn by another lot", loads())
+    yield against_rivals("Made-up loads", "Four days each, from nothing, each run's load drawn by another lot", loads())
 
 
 def loads() -> list[Load]:

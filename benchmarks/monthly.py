@@ -11,7 +11,7 @@ from typing import Any
 from autoscaler.config import FleetSettings, check
 from benchmarks.figures import Figures
 from workbench.fakes.world.world import World, build_world
-from workbench.report.template import read_template
+from workbench.report.dashboard.cloudformation import read_template
 from workbench.simulate.drive import InMemory, Progress, tick_once
 
 SIZES = ((10, 2), (100, 6), (1000, 20))  # agents, pools

@@ -6,7 +6,7 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.figures import Figures, seconds
-from workbench.cli.knobs import load_with
+from workbench.cli.assignments import load_with
 from workbench.simulate.fleets import EXAMPLE_FLEET
 from workbench.simulate.run import in_memory, prepare
 from workbench.simulate.traces import MXNET, MXNET_DAY, load_trace

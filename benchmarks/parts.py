@@ -7,12 +7,12 @@ from statistics import fmean
 from joblib import Parallel, delayed
 
 from benchmarks import made_up
-from benchmarks.contests import Load
+from benchmarks.against_rivals import Load
 from benchmarks.figures import Figures
-from workbench.cli.knobs import load_with
+from workbench.cli.assignments import load_with
+from workbench.experiment.ablation import PARTS
 from workbench.experiment.compare import FIXED, WITHOUT
-from workbench.experiment.contest import Contest, play
-from workbench.experiment.forgetting import PARTS
+from workbench.experiment.experiment import Experiment, play
 from workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
 from workbench.simulate.traces import MXNET, load_trace
 
@@ -52,7 +52,7 @@ def _recorded() -> Iterator[Load]:
 
 def _total_usd(load: Load, part: str) -> float:
     settings = {**FIXED, WITHOUT: part} if part else FIXED
-    total: float = play(Contest(trace=load.trace, fleet=load.fleet, hours=load.hours, settings=settings, seed=load.seed))["total_usd"]
+    total: float = play(Experiment(trace=load.trace, fleet=load.fleet, hours=load.hours, settings=settings, seed=load.seed))["total_usd"]
     return total
 
 

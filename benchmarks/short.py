@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from benchmarks.contests import Load, contests, in_some_worlds
+from benchmarks.against_rivals import Load, against_rivals, in_some_worlds
 from benchmarks.figures import Figures
 from workbench.simulate.fleets import fleet_for
 from workbench.simulate.traces import MXNET, Trace, load_trace
@@ -15,7 +15,7 @@ _SHARE = 0.25
 
 def measure() -> Iterator[Figures]:
     """Play linkerd's first weeks so, each from nothing."""
-    yield contests(
+    yield against_rivals(
         "Short jobs",
         f"linkerd's first three weeks, each from nothing, where every job takes {_SHARE:g} of its time: half of them 80 s or less",
         in_some_worlds([_load(week) for week in range(3)]),

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from benchmarks.figures import Figures, count, seconds
-from workbench.cli.knobs import load_with
+from workbench.cli.assignments import load_with
 from workbench.experiment.compare import Workload, carried_workloads
-from workbench.experiment.contest import Contest, play
+from workbench.experiment.experiment import Experiment, play
 from workbench.simulate.fleets import fleet_for
 from workbench.simulate.traces import load_trace
 
@@ -30,7 +30,7 @@ def _row(workload: Workload) -> tuple[str, ...]:
     fleet = load_with(workload.fleet, []) if workload.fleet else fleet_for(trace)
     hours = (max(row.queued_at for row in trace.rows) - trace.start_at) / 3600
     took = [
-        play(Contest(trace=trace, fleet=fleet, hours=hours, settings={"looks_every_seconds": every}))["took_s"] for every in _LOOKS_EVERY
+        play(Experiment(trace=trace, fleet=fleet, hours=hours, settings={"looks_every_seconds": every}))["took_s"] for every in _LOOKS_EVERY
     ]
     cells = (f"{seconds(took_s)} ({count(hours * 3600 / took_s)})" for took_s in took)
     return trace.name, count(len(trace.rows)), count(hours), *cells

@@ -24,8 +24,8 @@ from benchmarks.canned import Cans, Client, open_cans, passes_of
 from benchmarks.crowd import EXECUTORS, gather
 from benchmarks.ec2_answers import xml_pages
 from benchmarks.figures import Figures, count, megabytes, seconds, seconds_of
-from workbench.fakes.faces.local import LocalEc2Client, LocalSession
-from workbench.fakes.faces.server import FaceServer
+from workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession
+from workbench.fakes.http_fakes.server import ApiServer
 from workbench.simulate.drive import InMemory
 
 SIZES = (2_000, 10_000, 20_000)
@@ -89,7 +89,7 @@ def column(agents: int) -> _Column:
 
 def _fill(fleet: InMemory) -> Cans:
     """Record what one pass is answered."""
-    session = LocalSession(fleet.faces["main"])
+    session = LocalSession(fleet.apis["main"])
     state = _Table()
     table: Any = state
     book = fleet.state.read()
@@ -149,15 +149,15 @@ def _over_http(fleet: InMemory, *, with_theirs: bool) -> dict[str, str]:
 
     python-jenkins asks for every node by itself: at 10,000 agents that takes the stand-in more than the client's minute for one answer.
     """
-    with FaceServer() as server:
-        server.jenkins["main"] = fleet.faces["main"]
+    with ApiServer() as server:
+        server.jenkins["main"] = fleet.apis["main"]
         url = f"{server.url}/jenkins/main/"
         session = JenkinsSession(url, "u", "t", monotonic)
         controller = JenkinsController("main", url, lambda: session, monotonic)
         whole = not controller.look().problem
         ours = _watched(server, controller.look, runs=3)
         theirs = _watched(server, lambda: _as_python_jenkins_offers(url), runs=1) if with_theirs else None
-    raw = sum(len(LocalSession(fleet.faces["main"]).get(path, tree).body) for path, tree in _TREES.items())
+    raw = sum(len(LocalSession(fleet.apis["main"]).get(path, tree).body) for path, tree in _TREES.items())
     shown = {
         "requests a pass and controller": count(ours.requests) if whole else "not told",
         "bytes over the wire (gzip)": megabytes(ours.bytes) if whole else "not told",
@@ -181,7 +181,7 @@ class _Watched:
     seconds: float
 
 
-def _watched(server: FaceServer, act: Callable[[], object], *, runs: int) -> _Watched:
+def _watched(server: ApiServer, act: Callable[[], object], *, runs: int) -> _Watched:
     server.requests.clear()
     took = seconds_of(act, runs=runs)
     return _Watched(len(server.requests) // runs, sum(sent for _, sent in server.requests) // runs, took)

@@ -10,7 +10,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
 from support.builders import a_fleet, a_pool
-from workbench.report.page import write_report
+from workbench.report.run.page import write_report
 from workbench.simulate.run import in_memory, prepare
 from workbench.simulate.traces import load_trace
 

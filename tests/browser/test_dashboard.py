@@ -4,8 +4,8 @@ import pytest
 
 from autoscaler.domain.report.datum import Datum
 from browser.conftest import Opened
-from workbench.report.board import TEMPLATE, write_dashboard
-from workbench.report.dashboard import read_widgets
+from workbench.report.dashboard.page import TEMPLATE, write_dashboard
+from workbench.report.dashboard.widgets import read_widgets
 
 POOLS = ("cpu", "gpu", "<b>odd</b>")
 

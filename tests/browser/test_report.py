@@ -4,7 +4,7 @@ import re
 import struct
 
 from support.builders import a_fleet
-from workbench.report.page import write_report
+from workbench.report.run.page import write_report
 from workbench.simulate.run import in_memory, prepare
 from workbench.simulate.traces import load_trace
 

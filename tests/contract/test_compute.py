@@ -13,8 +13,8 @@ from autoscaler.domain.facts.snapshot import InstanceState
 from autoscaler.errors import LaunchRefusedError, MismatchError, StuckError, TransientError, UnansweredError
 from support.builders import a_fleet, a_pool, an_offering
 from support.worlds import stand
+from workbench.fakes.world.ec2.listing import Listing
 from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.listing import Listing
 
 FIRST, SECOND = an_offering(subnet="subnet-a"), an_offering("c6i.16xlarge", subnet="subnet-b", usd_per_hour=2.0)
 FLEET = a_fleet(a_pool("cpu", offerings=(FIRST, SECOND)))
@@ -188,7 +188,7 @@ def test_instances_are_listed_in_pages_as_large_as_ec2_gives(here, monkeypatch):
         asked.extend([request.get("MaxResults")] if action == "DescribeInstances" else [])
         return call(action, request)
 
-    monkeypatch.setattr(type(here.ec2_face), "call", lambda _face, action, request: noting(action, request))
+    monkeypatch.setattr(type(here.ec2_face), "call", lambda _api, action, request: noting(action, request))
     send(here, 12)
     assert len(here.compute.instances()) == 12
     assert asked == [1000]

@@ -8,7 +8,7 @@ from autoscaler.domain.facts.fleet import agent_spec, beacon_spec
 from autoscaler.domain.facts.snapshot import BuildResult, Health, OfflineCause
 from autoscaler.errors import ConflictError, TransientError
 from support.rig import live_rig, world_rig
-from workbench.fakes.world.jenkins import Kind
+from workbench.fakes.world.jenkins.builds import Kind
 
 
 @pytest.fixture(params=["memory", "http", "live"])

@@ -60,7 +60,7 @@ def test_a_change_without_answer_may_have_taken_effect(here, after):
 
 def test_a_missing_permission_is_named(here):
     here.jenkins.add_node(a_world_node("cpu-1"))
-    here.face.lacks.add("hudson.model.Computer.Disconnect")
+    here.api.lacks.add("hudson.model.Computer.Disconnect")
     with pytest.raises(ConfigError, match=r"lacks hudson\.model\.Computer\.Disconnect"):
         here.controller.set_offline("cpu-1", "x")
 
@@ -82,14 +82,14 @@ LOGINS = (
 @pytest.mark.parametrize("login", LOGINS)
 def test_a_change_that_a_login_proxy_redirects_has_failed(here, login):
     here.jenkins.add_node(a_world_node("cpu-1"))
-    here.face.login_at = login
+    here.api.login_at = login
     with pytest.raises(RedirectedError, match="login page or a proxy"):
         here.controller.toggle_offline("cpu-1", "x")
 
 
 def test_every_change_that_a_login_proxy_redirects_has_failed(here):
     here.jenkins.add_node(a_world_node("cpu-1"))
-    here.face.login_at = "/oauth2/sign_in?rd=/computer/"
+    here.api.login_at = "/oauth2/sign_in?rd=/computer/"
     spec = NodeSpec(name="cpu-2", labels=("cpu",), executors=1, exclusive=True, remote_dir="/x", description="")
     for change in (
         lambda: here.controller.set_offline("cpu-1", "x"),

@@ -12,8 +12,8 @@ from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
 from autoscaler.errors import NoAnswerError, TransientError
 from support.worlds import a_world_node, stand
-from workbench.fakes.faces.jenkins_face import JenkinsFace
-from workbench.fakes.faces.server import FaceServer
+from workbench.fakes.http_fakes.jenkins.api import JenkinsApi
+from workbench.fakes.http_fakes.server import ApiServer
 
 
 @contextmanager
@@ -47,8 +47,8 @@ def http(status, body=b"", *headers):
 
 
 def test_a_look_is_three_requests_whatever_the_size():
-    with stand("http") as here, FaceServer() as server:
-        server.jenkins["main"] = here.face
+    with stand("http") as here, ApiServer() as server:
+        server.jenkins["main"] = here.api
         for number in range(200):
             here.jenkins.add_node(a_world_node(f"cpu-{number}", "cpu"))
             here.jenkins.submit(f"job-{number}", "gpu", 1.0)
@@ -99,8 +99,8 @@ def test_nobody_there_makes_an_incomplete_view():
 
 def test_a_look_has_a_deadline():
     seconds = iter(range(0, 1000, 6))
-    with stand("http") as here, FaceServer() as server:
-        server.jenkins["main"] = here.face
+    with stand("http") as here, ApiServer() as server:
+        server.jenkins["main"] = here.api
         view = controller_at(f"{server.url}/jenkins/main/", lambda: float(next(seconds))).look()
     assert "too slow" in view.problem
 
@@ -179,9 +179,9 @@ def test_one_connection_serves_a_whole_look():
 
 
 def test_a_password_gets_its_crumb_only_after_jenkins_asked_for_it():
-    with stand("http", passwords={"u": "pw"}) as here, FaceServer() as server:
-        face = JenkinsFace(here.jenkins, f"{server.url}/jenkins/main/", passwords={"u": "pw"})
-        server.jenkins["main"] = face
+    with stand("http", passwords={"u": "pw"}) as here, ApiServer() as server:
+        api = JenkinsApi(here.jenkins, f"{server.url}/jenkins/main/", passwords={"u": "pw"})
+        server.jenkins["main"] = api
         here.jenkins.add_node(a_world_node("cpu-1"))
         session = JenkinsSession(f"{server.url}/jenkins/main/", "u", "pw", lambda: 0.0)
         JenkinsController("main", server.url, lambda: session, lambda: 0.0).set_offline("cpu-1", "x")

@@ -12,7 +12,7 @@ from autoscaler.adapters.secrets import read_credentials
 from autoscaler.domain.report.datum import Datum
 from autoscaler.errors import ConfigError, TransientError
 from support.worlds import AWS
-from workbench.fakes.memory import MemoryMetrics
+from workbench.fakes.state import InMemoryMetrics
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def a_datum(name="QueueWait", values=(1.0,)):
 def sink(request, aws):
     """The port, and how to read back the sum of what it was given of one metric."""
     if request.param == "memory":
-        metrics = MemoryMetrics()
+        metrics = InMemoryMetrics()
         return metrics, lambda name: sum(metrics.values(name, Fleet="f"))
     client = boto3.client("cloudwatch")
 

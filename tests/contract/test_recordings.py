@@ -9,8 +9,9 @@ from autoscaler.adapters.jenkins.health import read_health, read_result
 from autoscaler.adapters.jenkins.parse import read_computers, read_date, read_node, read_queue
 from autoscaler.domain.facts.snapshot import BuildResult, Health, OfflineCause
 from support.worlds import a_world, a_world_node
-from workbench.fakes.faces.jenkins_face import JenkinsFace, Request
-from workbench.fakes.world.jenkins import Kind
+from workbench.fakes.http_fakes.jenkins.api import JenkinsApi
+from workbench.fakes.http_fakes.messages import Request
+from workbench.fakes.world.jenkins.builds import Kind
 
 HERE = Path(__file__).parents[1] / "recordings"
 
@@ -159,10 +160,10 @@ def test_a_reason_is_read_as_it_was_written():
 # What the stand-in answers.
 
 
-def face():
+def api():
     world = a_world()
     controller = world.controllers["main"]
-    return JenkinsFace(controller, "http://127.0.0.1:8090/"), controller
+    return JenkinsApi(controller, "http://127.0.0.1:8090/"), controller
 
 
 def get(standing, path, **query):
@@ -190,7 +191,7 @@ def assert_shaped_alike(ours, recorded, *, without=()):
 
 
 def test_a_waiting_freestyle_item_looks_as_recorded():
-    standing, controller = face()
+    standing, controller = api()
     controller.submit("q-dash-dot", "c5.18xlarge-spot", 1.0)
     controller.add_node(a_world_node("n-off-1", connected=False))
     recorded = next(i for i in recording("b03_queue_labels_tree")["body"]["items"] if i["task"]["name"] == "q-dash-dot")
@@ -203,7 +204,7 @@ def test_a_waiting_freestyle_item_looks_as_recorded():
 
 
 def test_a_waiting_pipeline_step_looks_as_recorded():
-    standing, controller = face()
+    standing, controller = api()
     controller.submit("mxnet/unix-cpu", "mxnetlinux-cpu-xl", 1.0, kind=Kind.PIPELINE)
     controller.add_node(a_world_node("n-off-1", connected=False))
     recorded = recording("b13_queue_folder_jobs_tree")
@@ -214,7 +215,7 @@ def test_a_waiting_pipeline_step_looks_as_recorded():
 
 
 def test_a_busy_node_looks_as_recorded():
-    standing, controller = face()
+    standing, controller = api()
     controller.add_node(a_world_node("n-cpu-1", "linux", "mxnetlinux-cpu"))
     controller.submit("pipe-cpu", "mxnetlinux-cpu", 100.0, kind=Kind.PIPELINE)
     controller.timeline.move_to(controller.timeline.now + 1)
@@ -236,7 +237,7 @@ def test_a_busy_node_looks_as_recorded():
     ],
 )
 def test_an_offline_node_looks_as_recorded(name, prepare):
-    standing, controller = face()
+    standing, controller = api()
     controller.add_node(a_world_node("n", connected=False))
     prepare(controller)
     _, ours, _ = get(standing, "/computer/n/api/json")
@@ -257,7 +258,7 @@ def recorded_monitors(name, node="n-cpu-1"):
 
 
 def test_the_monitors_tell_one_by_one_as_recorded():
-    standing, controller = face()
+    standing, controller = api()
     controller.add_node(a_world_node("n", connected=False))
     assert monitors_of(standing, "n") == recorded_monitors("c01_computer_one_never_connected")
     controller.connect("n")
@@ -274,7 +275,7 @@ def test_the_monitors_tell_one_by_one_as_recorded():
 
 
 def test_a_restart_forgets_what_the_monitors_told():
-    standing, controller = face()
+    standing, controller = api()
     controller.add_node(a_world_node("n"))
     assert None not in monitors_of(standing, "n").values()
     controller.restart()
@@ -283,7 +284,7 @@ def test_a_restart_forgets_what_the_monitors_told():
 
 
 def test_without_the_right_to_connect_agents_the_monitors_are_empty_as_recorded():
-    standing, controller = face()
+    standing, controller = api()
     controller.add_node(a_world_node("n"))
     standing.lacks = {"hudson.model.Computer.Connect"}
     assert monitors_of(standing, "n") == recorded_monitors("e03_reader_computer") == {}
@@ -302,13 +303,13 @@ def test_without_the_right_to_connect_agents_the_monitors_are_empty_as_recorded(
     ],
 )
 def test_status_codes_are_those_recorded(name, method, path):
-    standing, controller = face()
+    standing, controller = api()
     controller.add_node(a_world_node("n"))
     assert standing.handle(Request(method, path)).status == recording(name)["status"]
 
 
 def test_creating_a_node_answers_as_recorded():
-    standing, _ = face()
+    standing, _ = api()
     recorded = recording("e06_create_ok")
     form = recorded["request"]["data"]
     query = {"name": form["name"], "type": form["type"]}
@@ -322,7 +323,7 @@ def test_creating_a_node_answers_as_recorded():
 
 
 def test_refusals_and_starting_answer_as_recorded():
-    standing, controller = face()
+    standing, controller = api()
     standing.accounts = {"admin": "token"}
     standing.passwords = {"admin": "password"}
     controller.add_node(a_world_node("n"))
@@ -341,12 +342,12 @@ def test_refusals_and_starting_answer_as_recorded():
 
 
 def test_a_malformed_tree_is_a_server_error():
-    standing, _ = face()
+    standing, _ = api()
     assert get(standing, "/queue/api/json", tree="items[id")[0] == recording("e11_bad_tree")["status"]
 
 
 def test_toggling_a_node_that_is_offline_brings_it_online():
-    standing, controller = face()
+    standing, controller = api()
     controller.add_node(a_world_node("n"))
     for offline in (True, False, True):
         standing.handle(Request("POST", "/computer/n/toggleOffline", {"offlineMessage": "x"}))

@@ -42,7 +42,7 @@ from autoscaler.errors import ConflictError
 from autoscaler.ports import Book
 from support.builders import a_record, an_intent
 from workbench.cli.demo import TABLE, create_table
-from workbench.fakes.memory import MemoryState
+from workbench.fakes.state import InMemoryState
 
 
 def one_at_a_time(monkeypatch):
@@ -59,7 +59,7 @@ def one_at_a_time(monkeypatch):
 @pytest.fixture(params=["memory", "dynamodb"])
 def state(request, monkeypatch):
     if request.param == "memory":
-        yield MemoryState()
+        yield InMemoryState()
         return
     for name, value in {"AWS_DEFAULT_REGION": "us-west-2", "AWS_ACCESS_KEY_ID": "t", "AWS_SECRET_ACCESS_KEY": "t"}.items():
         monkeypatch.setenv(name, value)
@@ -355,7 +355,7 @@ def test_a_node_is_one_instances_until_that_one_is_gone(state):
 
 def spoil(state, name, body='{"record": {"instance_id": 7}}'):
     """Let another version have written an item."""
-    if isinstance(state, MemoryState):
+    if isinstance(state, InMemoryState):
         state.unreadable.add(name)
         return
     key = {"fleet": {"S": "f"}, "item": {"S": name}}

@@ -12,13 +12,13 @@ from support.deployed import deployed
 from workbench.cli.main import app
 from workbench.cli.remote import Deployed
 from workbench.cli.terminal import Table, plain
-from workbench.fakes.faces.functions_face import FunctionsFace
+from workbench.fakes.http_fakes.aws.functions import LambdaApi
 
 
 @pytest.fixture
 def here():
     with deployed() as stood:
-        stood.server.functions = FunctionsFace(frozenset({"scale_up", "scale_down", "operate"}))
+        stood.server.functions = LambdaApi(frozenset({"scale_up", "scale_down", "operate"}))
         yield stood
 
 

@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 from packaging_root import ROOT
 from support.deployed import deployed, event
 from workbench.cli.main import app
-from workbench.fakes.faces.cloudwatch_face import as_json, published
-from workbench.report.dashboard import dashboard_body, read_widgets
+from workbench.fakes.http_fakes.aws.cloudwatch import as_json, published
+from workbench.report.dashboard.widgets import dashboard_body, read_widgets
 
 TEMPLATE = ROOT / "template.yaml"
 

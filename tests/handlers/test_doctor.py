@@ -44,12 +44,12 @@ def test_where_all_is_well_nothing_is_wrong_and_nothing_is_left_behind(fleet):
 
 @pytest.mark.parametrize("permission", PERMISSIONS)
 def test_a_permission_that_is_missing_is_named(fleet, permission):
-    face = fleet.server.jenkins["main"]
-    face.lacks = {permission}
+    api = fleet.server.jenkins["main"]
+    api.lacks = {permission}
     said = wrong(fleet)
     assert {what for _, what in said} == PERMISSIONS[permission]
     assert all(f"lacks {permission}" in detail for detail in said.values())
-    face.lacks = set()
+    api.lacks = set()
     assert wrong(fleet) == {}  # a node that could not be deleted before is deleted now
     assert not any(name.startswith("autoscaler-doctor") for name in fleet.world.controllers["main"].nodes)
 

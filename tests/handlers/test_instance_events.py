@@ -5,7 +5,7 @@ import pytest
 from autoscaler.errors import ConfigError, TransientError
 from support.deployed import deployed, event
 from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins import Ended, Kind
+from workbench.fakes.world.jenkins.builds import Ended, Kind
 
 NAMES = {"interrupted": "spot_interruption", "rebalance": "rebalance"}
 

@@ -13,9 +13,9 @@ from autoscaler.errors import ConfigError, TransientError
 from autoscaler.telemetry import logger
 from support.deployed import deployed, event
 from support.worlds import environment
-from workbench.fakes.asking import url_event
+from workbench.fakes.identity import function_url_event
 from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins import secret_of
+from workbench.fakes.world.jenkins.nodes import secret_of
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def instance(here):
 
 
 def ask(here, instance_id, **iam):
-    answer = here.call("register_agent", url_event(instance_id, **iam))
+    answer = here.call("register_agent", function_url_event(instance_id, **iam))
     return answer["statusCode"], json.loads(answer["body"]), answer["headers"]
 
 
@@ -112,8 +112,8 @@ def test_another_instances_profile_gets_nothing(here, instance):
 @pytest.mark.parametrize("call", ["jenkins doCreateItem", "jenkins computer", "ec2 CreateTags", "ec2 DescribeInstances"])
 @pytest.mark.parametrize("after", [False, True])
 def test_whatever_fails_is_a_reason_to_ask_again_and_then_it_goes_on(here, instance, call, after):
-    face = here.server.jenkins["main"] if call.startswith("jenkins") else here.server.ec2
-    face.faults.plan(Fault(call, after=after, times=2))
+    api = here.server.jenkins["main"] if call.startswith("jenkins") else here.server.ec2
+    api.faults.plan(Fault(call, after=after, times=2))
     status, _, headers = ask(here, instance.id)
     assert status in {200, 503}
     assert status == 200 or headers["Retry-After"] == "15"

@@ -7,8 +7,8 @@ import yaml
 
 from support.deployed import EXAMPLE, deployed, event
 from support.worlds import a_world_node
-from workbench.fakes.asking import url_event
-from workbench.fakes.world.jenkins import secret_of
+from workbench.fakes.identity import function_url_event
+from workbench.fakes.world.jenkins.nodes import secret_of
 
 OWNERSHIP = "autoscaler-fleet-mxnet-ci"
 
@@ -35,7 +35,7 @@ def launch(here):
 
 
 def ask(here, instance):
-    answer = here.call("register_agent", url_event(instance.id))
+    answer = here.call("register_agent", function_url_event(instance.id))
     return answer["statusCode"], json.loads(answer["body"]), answer["headers"]
 
 

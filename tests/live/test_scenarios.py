@@ -21,10 +21,10 @@ from autoscaler.ports import Ports
 from support.builders import a_memory, a_record
 from support.live import LiveJenkins
 from support.rig import live_rig
-from workbench.fakes.faces.ec2_face import Ec2Face
-from workbench.fakes.faces.local import LocalEc2Client
-from workbench.fakes.memory import MemoryMetrics, MemoryState
-from workbench.fakes.world.jenkins import Kind
+from workbench.fakes.http_fakes.aws.ec2 import Ec2Api
+from workbench.fakes.http_fakes.clients import LocalEc2Client
+from workbench.fakes.state import InMemoryMetrics, InMemoryState
+from workbench.fakes.world.jenkins.builds import Kind
 from workbench.fakes.world.world import World, build_world
 
 
@@ -36,14 +36,14 @@ class Scene:
     fleet: Fleet
     ahead_seconds: float = 0.0
     world: World = field(init=False)
-    state: MemoryState = field(init=False)
+    state: InMemoryState = field(init=False)
     ports: Ports = field(init=False)
 
     def __post_init__(self):
         self.world = build_world(self.fleet, start_at=time.time(), seed=1)
         since = ControllerSession(session=self.live.look().session, since_at=_an_hour_ago())
-        self.state = MemoryState(memory=a_memory(sessions={"main": since}))
-        client: Any = LocalEc2Client(Ec2Face(self.world.ec2))
+        self.state = InMemoryState(memory=a_memory(sessions={"main": since}))
+        client: Any = LocalEc2Client(Ec2Api(self.world.ec2))
         self.ports = Ports(
             controllers=(self.live.controller,),
             compute=Ec2Compute(lambda: client, self.fleet, lambda: client),
@@ -51,7 +51,7 @@ class Scene:
             notebook=self.state,
             asks=self.state,
             lease=self.state,
-            metrics=MemoryMetrics(),
+            metrics=InMemoryMetrics(),
             clock=lambda: time.time() + self.ahead_seconds,
             sleep=time.sleep,
             new_id=lambda: f"launch-{time.monotonic_ns()}",

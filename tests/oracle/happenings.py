@@ -8,8 +8,9 @@ from random import Random
 from typing import Any
 
 from support.machine import POOLS, AnythingHappens
-from workbench.fakes.world.codes import LAUNCH_CODES
-from workbench.fakes.world.jenkins import CURRENT_VERSION, DROPS_BUILDS, Kind
+from workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
+from workbench.fakes.world.jenkins.builds import Kind
+from workbench.fakes.world.jenkins.controller import CURRENT_VERSION, DROPS_BUILDS
 
 Draw = Callable[[Random], dict[str, Any]]
 _LABELS = ("cpu", "gpu", "linux", "linux&&!gpu")

@@ -21,9 +21,9 @@ from autoscaler.domain.facts.plan import (
 )
 from autoscaler.errors import AutoscalerError
 from oracle.hours import Hour, hour_of
-from workbench.fakes.world.jenkins import Build, Ended
+from workbench.fakes.world.jenkins.builds import Build, Ended
 from workbench.simulate.drive import InMemory
-from workbench.simulate.truth import dollars, wait_of
+from workbench.simulate.result import dollars, wait_of
 
 # The oracle's own words, which stay when a class is given another name.
 KINDS: dict[type[Step], str] = {

@@ -18,7 +18,7 @@ from oracle.play import Teller, play, totals
 from workbench.fakes.world.faults import Faults, failing
 from workbench.fakes.world.physics import NodeChoice, Physics
 from workbench.fakes.world.world import build_world
-from workbench.simulate.drive import Straight
+from workbench.simulate.drive import InProcess
 from workbench.simulate.fleets import fleet_for
 from workbench.simulate.replay import Replay
 from workbench.simulate.traces import Trace, load_trace
@@ -90,7 +90,7 @@ def _vllm(path: Path, hours: int) -> Iterator[Hour]:
 def _played(trace: Trace, fleet: Fleet, physics: Physics, seed: int, hours: int) -> Iterator[Hour]:
     world = build_world(fleet, start_at=trace.start_at, seed=seed, physics=physics)
     replay = Replay(trace, world.controllers[fleet.controllers[0]])
-    functions = Straight(world, fleet, Faults(dice=failing(physics.failing_calls, seed)))
+    functions = InProcess(world, fleet, Faults(dice=failing(physics.failing_calls, seed)))
     return play(functions, lambda: replay.builds, hours)
 
 

@@ -15,7 +15,7 @@ from autoscaler.config import load_fleet, load_settings
 from packaging_root import ROOT
 from support.worlds import AWS
 from workbench.cli import demo
-from workbench.fakes.faces.server import FaceServer
+from workbench.fakes.http_fakes.server import ApiServer
 from workbench.fakes.world.world import build_world
 
 SMOKE = Path(__file__).parent / "smoke.py"
@@ -76,7 +76,7 @@ def clouds():
     aws = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     aws.start()
     host, port = aws.get_host_and_port()
-    with FaceServer() as server, pytest.MonkeyPatch.context() as patch:
+    with ApiServer() as server, pytest.MonkeyPatch.context() as patch:
         demo.serve(server, world)
         for name, value in {**AWS, "AWS_ENDPOINT_URL": f"http://{host}:{port}"}.items():
             patch.setenv(name, value)

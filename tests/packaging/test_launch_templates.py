@@ -16,8 +16,8 @@ from support.builders import a_fleet, a_pool
 from support.template import TEMPLATE, resolved
 from support.translated import IMAGE, stack
 from support.worlds import stand
-from workbench.fakes.faces.local import LocalEc2Client
-from workbench.fakes.world.account import image_of
+from workbench.fakes.http_fakes.clients import LocalEc2Client
+from workbench.fakes.world.ec2.account import image_of
 from workbench.maintenance.user_data import packed, with_user_data
 
 TEMPLATES = {"linux": "LinuxAgents", "windows": "WindowsAgents"}

@@ -8,7 +8,7 @@ import pytest
 from autoscaler.config import check
 from packaging_root import ROOT
 from support.translated import outputs, stack, translated
-from workbench.report.template import read_template
+from workbench.report.dashboard.cloudformation import read_template
 
 SCHEDULED = ("PublishMetricsFunction", "ScaleUpFunction", "ScaleDownFunction")
 

@@ -3,9 +3,9 @@
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
+from workbench.fakes.world.ec2.listing import Listing
 from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins import Ended, Kind
-from workbench.fakes.world.listing import Listing
+from workbench.fakes.world.jenkins.builds import Ended, Kind
 
 
 def a_day():

@@ -4,7 +4,7 @@ from autoscaler.domain.facts.plan import Launch, Terminate
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.jenkins import Ended
+from workbench.fakes.world.jenkins.builds import Ended
 
 
 def a_day(**facts):

@@ -12,7 +12,8 @@ from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
 from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins import DROPS_BUILDS, Ended, Kind
+from workbench.fakes.world.jenkins.builds import Ended, Kind
+from workbench.fakes.world.jenkins.controller import DROPS_BUILDS
 
 BARE = {"autoscaler-fleet-f", CORDONED_LABEL}
 ALL = {"cpu", "autoscaler-fleet-f"}
@@ -161,7 +162,7 @@ def test_labels_that_could_not_be_given_back_are_given_back_by_the_next_pass():
 def test_without_the_right_to_configure_agents_the_mark_is_set_at_once_and_the_log_says_so():
     day = a_day()
     instance, _ = with_an_agent(day)
-    day.fleet.faces["main"].lacks.add("hudson.model.Computer.Configure")
+    day.fleet.apis["main"].lacks.add("hudson.model.Computer.Configure")
     day.minutes(10)
     assert not instance.alive()
     assert reasons(day, Cordon) == [Reason.SURPLUS]
@@ -249,7 +250,7 @@ def test_labels_that_cannot_be_given_back_starve_no_job_and_are_told():
     day = a_day()
     instance, node = with_an_agent(day)
     until_cordoned(day, node)
-    day.fleet.faces["main"].lacks.add("hudson.model.Computer.Configure")
+    day.fleet.apis["main"].lacks.add("hudson.model.Computer.Configure")
     [build] = day.queue(1, seconds=600.0)
     day.minutes(10)
     assert build.started_at is not None

@@ -9,7 +9,7 @@ from autoscaler.domain.facts.memory import Memory
 from support.builders import a_mark, a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.jenkins import Ended, Kind
+from workbench.fakes.world.jenkins.builds import Ended, Kind
 
 FINAL = [MarkClass.OPERATOR, MarkClass.OUTDATED, MarkClass.REBALANCE, MarkClass.QUARANTINE]
 

@@ -10,8 +10,8 @@ from support.builders import a_mark, a_pool
 from support.timeline import Day
 from support.worlds import in_memory
 from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins import Ended, Kind
-from workbench.simulate.truth import leaked_instances, leaked_nodes
+from workbench.fakes.world.jenkins.builds import Ended, Kind
+from workbench.simulate.result import leaked_instances, leaked_nodes
 
 CONNECT, DISCONNECT, DELETE = (f"hudson.model.Computer.{right}" for right in ("Connect", "Disconnect", "Delete"))
 
@@ -35,12 +35,12 @@ def now(day, name):
 def refused(day):
     """The account may not bring nodes online any more; an agent's secret is another call."""
     toggle = day.jenkins.toggle
-    day.fleet.faces["main"].lacks.add(CONNECT)
+    day.fleet.apis["main"].lacks.add(CONNECT)
     return toggle
 
 
 def a_login_proxy(day):
-    day.fleet.faces["main"].login_at = "https://sso.example.org/authorize"
+    day.fleet.apis["main"].login_at = "https://sso.example.org/authorize"
 
 
 def an_error(day):
@@ -102,8 +102,8 @@ def test_what_failed_once_comes_back_the_next_time():
 @pytest.mark.parametrize(("right", "kind"), [(DISCONNECT, Cordon), (DELETE, DeleteNode)])
 def test_a_step_without_its_right_is_held_after_three_tries_named_and_rings_until_the_right_is_given(right, kind):
     day = a_day()
-    face = day.fleet.faces["main"]
-    face.lacks.add(right)
+    api = day.fleet.apis["main"]
+    api.lacks.add(right)
     day.minutes(2).queue(1, seconds=60.0)
     day.minutes(30)
     refusals = tried(day, kind)
@@ -113,7 +113,7 @@ def test_a_step_without_its_right_is_held_after_three_tries_named_and_rings_unti
     assert {h.reason for report in day.fleet.reports[-8:] for h in report.plan.held} >= {Reason.KEEPS_FAILING}
     [said] = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.turn()).failing
     assert f"the account lacks {right}" in said
-    face.lacks.clear()
+    api.lacks.clear()
     day.minutes(15)
     assert now(day, "StepsFailing") == 0.0
     assert (leaked_instances(day.world), leaked_nodes(day.world), day.agents(), day.nodes()) == ([], [], 0, [])

@@ -13,8 +13,8 @@ from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
 from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins import Ended, Kind
-from workbench.simulate.truth import leaked_instances, leaked_nodes
+from workbench.fakes.world.jenkins.builds import Ended, Kind
+from workbench.simulate.result import leaked_instances, leaked_nodes
 
 
 def a_day(**facts):

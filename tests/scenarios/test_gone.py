@@ -11,7 +11,7 @@ from autoscaler.domain.facts.reasons import Reason
 from support.builders import a_fleet, a_pool
 from support.timeline import Day
 from support.worlds import a_world, in_memory
-from workbench.fakes.world.jenkins import Ended, Kind
+from workbench.fakes.world.jenkins.builds import Ended, Kind
 from workbench.simulate.drive import InMemory
 
 HERE, ELSEWHERE = "123456789012/us-west-2", "999999999999/eu-west-1"

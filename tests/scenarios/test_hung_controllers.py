@@ -119,7 +119,7 @@ def test_a_controller_that_does_not_answer_one_read_costs_no_more_time_in_this_p
 def test_a_controller_whose_answers_are_slow_leaves_time_for_the_others(day):
     day.minutes(2)
     snapshot, plan = cordons(day, BOTH)
-    slow = day.fleet.faces["main"].faults = type(day.fleet.faults)()
+    slow = day.fleet.apis["main"].faults = type(day.fleet.faults)()
     slow.meanwhile = lambda _call: day.world.move_to(day.world.timeline.now + 4.0)
     report = apply(day.fleet.ports, day.fleet.fleet, snapshot, plan, day.world.timeline.now + 40)
     assert outcomes(report) == [("main", "done"), ("main", "skipped"), ("main", "skipped"), *[("other", "done")] * 3]

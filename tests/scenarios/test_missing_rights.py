@@ -8,7 +8,7 @@ from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
 from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins import Ended
+from workbench.fakes.world.jenkins.builds import Ended
 
 CREATE, CONNECT, READ = "hudson.model.Computer.Create", "hudson.model.Computer.Connect", "hudson.model.Item.Read"
 
@@ -26,7 +26,7 @@ def logged(day, event):
 
 
 def lacks(day, right):
-    day.fleet.faces["main"].lacks.add(right)
+    day.fleet.apis["main"].lacks.add(right)
 
 
 @pytest.mark.parametrize("right", [CREATE, CONNECT])
@@ -42,7 +42,7 @@ def test_an_agent_that_may_not_be_made_or_connected_is_a_failed_boot_and_the_bre
     breaker = day.fleet.state.memory.breakers["cpu"]
     assert f"the account lacks {right}" in breaker.why
     assert {f"ConfigError: Jenkins answered 403: the account lacks {right}"} == {facts["why"] for facts in logged(day, "boot_failed")}
-    day.fleet.faces["main"].lacks.clear()
+    day.fleet.apis["main"].lacks.clear()
     day.minutes(75)
     assert build.ended is Ended.FINISHED
     assert day.fleet.state.memory.breakers == {}

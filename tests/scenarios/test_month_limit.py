@@ -12,7 +12,7 @@ from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
 from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins import Ended, Kind
+from workbench.fakes.world.jenkins.builds import Ended, Kind
 
 LIMIT = 100.0
 

@@ -7,14 +7,14 @@ from autoscaler.domain.facts.reasons import Reason
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.jenkins import Ended, Kind
+from workbench.fakes.world.jenkins.builds import Ended, Kind
 
 
 @pytest.fixture(params=["JSON", "straight"])
 def day(request):
     fleet = in_memory(a_pool("cpu", idle_seconds=300.0, max_wait_seconds=600.0, boot_seconds=60.0))
     if request.param == "straight":
-        fleet.see_straight()
+        fleet.read_in_process()
     return Day(fleet)
 
 

@@ -10,8 +10,8 @@ from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
 from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins import Ended, Kind
-from workbench.simulate.truth import leaked_instances, leaked_nodes
+from workbench.fakes.world.jenkins.builds import Ended, Kind
+from workbench.simulate.result import leaked_instances, leaked_nodes
 
 THREE = {f"slot-{number}": ("cpu", "ssd") for number in range(3)}
 

@@ -5,7 +5,7 @@ import pytest
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.jenkins import Ended, Kind
+from workbench.fakes.world.jenkins.builds import Ended, Kind
 from workbench.fakes.world.physics import Physics
 
 

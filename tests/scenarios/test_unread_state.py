@@ -9,10 +9,10 @@ from autoscaler.domain.report.registration import Caller, Refused, Status
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.asking import TRUST
-from workbench.fakes.world.ec2 import ACCOUNT, AGENT_ROLE_ID
-from workbench.fakes.world.jenkins import Ended
-from workbench.simulate.truth import leaked_instances, leaked_nodes
+from workbench.fakes.identity import TRUST
+from workbench.fakes.world.ec2.region import ACCOUNT, AGENT_ROLE_ID
+from workbench.fakes.world.jenkins.builds import Ended
+from workbench.simulate.result import leaked_instances, leaked_nodes
 
 
 @pytest.fixture

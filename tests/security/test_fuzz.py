@@ -11,7 +11,7 @@ from autoscaler.events import read_caller, read_instance_event, read_scale_down,
 from autoscaler.operations import read_operation
 from support.builders import a_fleet, a_pool
 from support.deployed import deployed, event
-from workbench.fakes.asking import url_event
+from workbench.fakes.identity import function_url_event
 from workbench.fakes.world.faults import Fault
 
 FLEET = a_fleet(a_pool("cpu"), a_pool("gpu", controllers=("main", "other")))
@@ -51,7 +51,7 @@ def test_any_event_is_read_or_refused_in_one_line(reader, anything):
     body=JSON,
 )
 def test_whatever_is_in_a_signed_request_only_what_aws_says_counts(iam, body):
-    given_event = url_event("i-0123456789abcdef0", **iam) | {"body": body, "headers": {"x-forwarded-for": "i-0123456789abcdef0"}}
+    given_event = function_url_event("i-0123456789abcdef0", **iam) | {"body": body, "headers": {"x-forwarded-for": "i-0123456789abcdef0"}}
     try:
         caller = read_caller(given_event)
     except ConfigError:
@@ -95,6 +95,6 @@ def test_credentials_that_are_refused_are_a_reason_to_ask_again(here):
     here.call("scale_up", event("tick"))
     [instance] = here.world.ec2.instances.values()
     here.server.jenkins["main"].faults.plan(Fault("jenkins doCreateItem", status=401, times=2))
-    answer = here.call("register_agent", url_event(instance.id))
+    answer = here.call("register_agent", function_url_event(instance.id))
     assert (answer["statusCode"], answer["headers"]["Retry-After"]) == (503, "15")
     assert "\n" not in json.loads(answer["body"])["message"]

@@ -3,7 +3,7 @@
 import json
 
 from workbench.cli.demo import TOKEN
-from workbench.fakes.world.jenkins import secret_of
+from workbench.fakes.world.jenkins.nodes import secret_of
 
 
 def test_no_log_line_of_a_whole_life_holds_a_secret(life):

@@ -132,7 +132,7 @@ class Cutting:
             self.invocations += 1
         live(self.faults, process, invocation)
         if process.at is not None:
-            hour.fleet.see_straight()  # what is cut off is cut off at the adapters; what makes it good may be quicker
+            hour.fleet.read_in_process()  # what is cut off is cut off at the adapters; what makes it good may be quicker
 
     def _cut(self, minute: int, calls: list[str]) -> Process:
         """Fork for each call; return how this process goes on.

@@ -12,8 +12,8 @@ from autoscaler import bootstrap
 from autoscaler.config import load_settings
 from autoscaler.domain.facts.fleet import Fleet
 from workbench.cli import demo
-from workbench.fakes.asking import ask_the_handler
-from workbench.fakes.faces.server import FaceServer
+from workbench.fakes.http_fakes.server import ApiServer
+from workbench.fakes.identity import ask_handler
 from workbench.fakes.world.world import Agents, World, build_world
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +27,7 @@ class Deployed:
 
     world: World
     fleet: Fleet
-    server: FaceServer
+    server: ApiServer
 
     def call(self, function: str, event: Any, **context: Any) -> dict[str, Any]:
         handler = demo.load_handler(demo.FUNCTIONS / function / "app.py")
@@ -48,7 +48,7 @@ def deployed(fleet_file: Path = EXAMPLE):
     fleet = settings.domain()
     world = build_world(fleet, start_at=NOON, seed=1)
     with ExitStack() as stack:
-        server = stack.enter_context(FaceServer())
+        server = stack.enter_context(ApiServer())
         demo.serve(server, world)
         stack.enter_context(demo.environment(server, settings, fleet_file))
         stack.enter_context(mock_aws())
@@ -58,7 +58,7 @@ def deployed(fleet_file: Path = EXAMPLE):
         stack.callback(bootstrap.reset)
         bootstrap.use_time(lambda: world.timeline.now, world.timeline.sleep)
         handler = demo.load_handler(demo.FUNCTIONS / "register_agent" / "app.py")
-        Agents(world, ask_the_handler(lambda event: handler(event, demo.Context("register_agent", "r-register"))))
+        Agents(world, ask_handler(lambda event: handler(event, demo.Context("register_agent", "r-register"))))
         yield Deployed(world, fleet, server)
 
 

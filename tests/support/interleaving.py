@@ -20,8 +20,8 @@ from support.builders import a_mark, a_pool
 from support.busy import FIRM, Hour
 from support.forks import in_a_child
 from support.worlds import in_memory
-from workbench.fakes.world.ec2 import Instance
-from workbench.fakes.world.jenkins import Ended
+from workbench.fakes.world.ec2.region import Instance
+from workbench.fakes.world.jenkins.builds import Ended
 
 PERSON = "a_person_brings_the_retiring_node_online"
 _FINE = "fine "
@@ -257,7 +257,7 @@ def tried(scene: Scene, names: Iterable[str], schedule: Iterable[Turn]) -> Tried
     def act() -> str:
         stage = Stage(scene)
         stage.run({name: ACTORS[name] for name in names}, schedule)
-        scene.fleet.see_straight()
+        scene.fleet.read_in_process()
         scene.settle()
         scene.dead += [b for b in scene.builds if b.ended is Ended.RESTARTED or "was interrupted" in b.killed_by]
         if stage.lost_the_last_race():

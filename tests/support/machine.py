@@ -15,12 +15,13 @@ from autoscaler.domain.facts.overrides import Hold, Scope, hold
 from autoscaler.errors import AutoscalerError
 from support.builders import a_pool, an_offering
 from support.worlds import in_memory
-from workbench.fakes.world.codes import LAUNCH_CODES
+from workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
+from workbench.fakes.world.ec2.listing import Listing
 from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins import CURRENT_VERSION, DROPS_BUILDS, Ended, Kind
-from workbench.fakes.world.listing import Listing
+from workbench.fakes.world.jenkins.builds import Ended, Kind
+from workbench.fakes.world.jenkins.controller import CURRENT_VERSION, DROPS_BUILDS
 from workbench.fakes.world.physics import Physics
-from workbench.simulate.truth import beyond_floor, dollars_an_hour, leaked_instances, leaked_nodes
+from workbench.simulate.result import beyond_floor, dollars_an_hour, leaked_instances, leaked_nodes
 
 MINUTE = 60.0
 # With no build beginning or ending for this long it must be at rest: the longest build, then what the repairs take. The longest of
@@ -211,15 +212,15 @@ class AnythingHappens(RuleBasedStateMachine):
 
     @rule(minutes=st.integers(1, 20))
     def a_login_proxy_takes_what_is_posted(self, minutes):
-        self.fleet.faces["main"].login_at = "https://sso.example.org/authorize?rd=%2Fcomputer%2F"
+        self.fleet.apis["main"].login_at = "https://sso.example.org/authorize?rd=%2Fcomputer%2F"
         self.minutes(minutes)
-        self.fleet.faces["main"].login_at = ""
+        self.fleet.apis["main"].login_at = ""
 
     @rule(right=st.sampled_from(["Create", "Delete", "Connect", "Disconnect"]), minutes=st.integers(1, 20))
     def a_right_is_taken_away_for_a_while(self, right, minutes):
-        self.fleet.faces["main"].lacks.add(f"hudson.model.Computer.{right}")
+        self.fleet.apis["main"].lacks.add(f"hudson.model.Computer.{right}")
         self.minutes(minutes)
-        self.fleet.faces["main"].lacks.clear()
+        self.fleet.apis["main"].lacks.clear()
 
     @rule(which=st.integers(0, 5), minutes=st.integers(1, 60))
     def a_plugin_keeps_a_job_from_all_nodes(self, which, minutes):

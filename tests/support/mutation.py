@@ -20,7 +20,7 @@ MUTMUT = Path(sys.executable).parent / "mutmut"
 # These start processes, read docs/, live whole days or have names that cannot be asked for one by one.
 LEFT_OUT = (
     "properties/test_worlds.py",
-    "properties/test_straight.py",
+    "properties/test_in_process.py",
     "unit/test_cli.py",
     "unit/test_pictures.py",
     "unit/test_distbuild.py",

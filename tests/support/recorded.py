@@ -12,7 +12,7 @@ from autoscaler import bootstrap
 from autoscaler.errors import AutoscalerError
 from autoscaler.telemetry import logger
 from support.deployed import Deployed, deployed
-from workbench.fakes.asking import announcement, ask_the_handler, url_event
+from workbench.fakes.identity import ask_handler, ec2_event, function_url_event
 from workbench.fakes.world.world import Agents
 
 
@@ -62,7 +62,7 @@ def record_a_life() -> Recorded:
         ):
             _call(here, recorded, "operate", asked)
         _call(here, recorded, "scale_up", {"action": "doctor"})
-        _call(here, recorded, "register_agent", url_event("i-00000000000000000"))
+        _call(here, recorded, "register_agent", function_url_event("i-00000000000000000"))
         _call(here, recorded, "register_agent", {"body": "x"})
         _minutes(here, recorded, 20)
         recorded.nodes |= set(jenkins.nodes)
@@ -71,8 +71,8 @@ def record_a_life() -> Recorded:
 
 
 def _wire(here: Deployed, recorded: Recorded) -> None:
-    Agents(here.world, ask_the_handler(lambda event: _answer(here, recorded, event)))
-    here.world.ec2.announce = lambda instance, what: _call(here, recorded, "instance_events", announcement(instance.id, what))
+    Agents(here.world, ask_handler(lambda event: _answer(here, recorded, event)))
+    here.world.ec2.announce = lambda instance, what: _call(here, recorded, "instance_events", ec2_event(instance.id, what))
 
 
 def _answer(here: Deployed, recorded: Recorded, event: Any) -> dict[str, Any]:

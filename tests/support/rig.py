@@ -14,10 +14,10 @@ from autoscaler.ports import Controller
 from support.builders import a_fleet, a_pool
 from support.live import LiveJenkins
 from support.worlds import Stand, a_world_node, stand
-from workbench.fakes.faces.jenkins_face import JenkinsFace
-from workbench.fakes.faces.server import FaceServer
-from workbench.fakes.world.jenkins import Controller as WorldController
-from workbench.fakes.world.jenkins import Kind
+from workbench.fakes.http_fakes.jenkins.api import JenkinsApi
+from workbench.fakes.http_fakes.server import ApiServer
+from workbench.fakes.world.jenkins.builds import Kind
+from workbench.fakes.world.jenkins.controller import Controller as WorldController
 from workbench.fakes.world.timeline import Timeline
 
 FAKE_JAVA = Path(__file__).parent / "bin" / "java"
@@ -166,9 +166,9 @@ def _from_environment() -> Any:
 def stand_in_jenkins() -> Iterator[LiveJenkins]:
     """A controller of the world on the wall clock; in the end nothing may be left on it."""
     timeline = Timeline(time.time())
-    with FaceServer() as server:
+    with ApiServer() as server:
         jenkins = WorldController("main", timeline)
-        server.jenkins["main"] = JenkinsFace(jenkins, f"{server.url}/jenkins/main/", accounts={"live": "live-token"})
+        server.jenkins["main"] = JenkinsApi(jenkins, f"{server.url}/jenkins/main/", accounts={"live": "live-token"})
         server.before_answer = lambda: timeline.move_to(time.time())
         url = f"{server.url}/jenkins/main/"
         yield LiveJenkins(url, "live", "live-token", java=str(FAKE_JAVA), build_seconds=6.0, poll_seconds=0.1)

@@ -4,8 +4,8 @@ from functools import cache
 
 from packaging_root import ROOT
 from support.deployed import NOON, Deployed
-from workbench.fakes.faces.cloudwatch_face import published
-from workbench.report.alarms import Alarm, Composite, read_alarms, ringing, states
+from workbench.fakes.http_fakes.aws.cloudwatch import published
+from workbench.report.dashboard.alarms import Alarm, Composite, read_alarms, ringing, states
 
 
 def ringing_in(here: Deployed, **parameters: str) -> set[str]:

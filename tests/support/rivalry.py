@@ -1,9 +1,9 @@
 """A rival alone with one pool in a world: what it launches and ends, and when."""
 
 from support.builders import a_fleet, a_pool
+from workbench.experiment.policy.rival_fleet import RivalFleet
 from workbench.experiment.rivals import RIVALS
-from workbench.experiment.rivals.site import Site
-from workbench.fakes.world.jenkins import Ended
+from workbench.fakes.world.jenkins.builds import Ended
 from workbench.fakes.world.world import build_world
 
 START = 1_700_000_000.0
@@ -16,7 +16,7 @@ class Alone:
     def __init__(self, name, *, online=0, settings=None, foreseen=None, **pool):
         self.fleet = a_fleet(a_pool("cpu", **({"boot_seconds": 120.0, "max_agents": 100} | pool)))
         self.world = build_world(self.fleet, start_at=START, seed=1)
-        self.site = Site(self.world, foreseen)
+        self.site = RivalFleet(self.world, foreseen)
         self.rival = RIVALS[name].of(settings or {}, 1)
         self.pool = self.site.pools["cpu"]
         self.jenkins = self.world.controllers["main"]

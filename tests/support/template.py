@@ -3,8 +3,8 @@
 from typing import Any
 
 from packaging_root import ROOT
-from workbench.report.template import read_template
-from workbench.report.template import resolved as put_in
+from workbench.report.dashboard.cloudformation import read_template
+from workbench.report.dashboard.cloudformation import resolved as put_in
 
 GIVEN = {
     "AWS::Region": "us-west-2",

@@ -1,6 +1,6 @@
 """Time-lines: a fleet in memory, minute by minute."""
 
-from workbench.fakes.world.jenkins import Build
+from workbench.fakes.world.jenkins.builds import Build
 from workbench.simulate.drive import InMemory, failed_steps
 
 MINUTE = 60.0

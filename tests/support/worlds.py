@@ -1,4 +1,4 @@
-"""Worlds for tests: a fleet from a few words, and the faces in memory or over HTTP."""
+"""Worlds for tests: a fleet from a few words, and the apis in memory or over HTTP."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -15,12 +15,12 @@ from autoscaler.adapters.jenkins.session import JenkinsSession
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.ports import Controller
 from support.builders import a_fleet, a_pool
-from workbench.fakes.faces.ec2_face import Ec2Face
-from workbench.fakes.faces.jenkins_face import JenkinsFace
-from workbench.fakes.faces.local import LocalEc2Client, LocalSession
-from workbench.fakes.faces.server import FaceServer
+from workbench.fakes.http_fakes.aws.ec2 import Ec2Api
+from workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession
+from workbench.fakes.http_fakes.jenkins.api import JenkinsApi
+from workbench.fakes.http_fakes.server import ApiServer
 from workbench.fakes.world.faults import Faults
-from workbench.fakes.world.jenkins import Node
+from workbench.fakes.world.jenkins.nodes import Node
 from workbench.fakes.world.physics import CALM, Physics
 from workbench.fakes.world.world import World, build_world
 from workbench.simulate.drive import InMemory
@@ -36,11 +36,11 @@ class Stand:
     world: World
     fleet: Fleet
     faults: Faults
-    face: JenkinsFace
+    api: JenkinsApi
     controller: Controller
     compute: Ec2Compute
-    ec2_face: Ec2Face
-    server: FaceServer
+    ec2_face: Ec2Api
+    server: ApiServer
 
     @property
     def jenkins(self):
@@ -58,13 +58,13 @@ def a_world_node(name: str, *labels: str, connected: bool = True, **facts: Any) 
 
 @contextmanager
 def stand(kind: str, fleet: Fleet | None = None, read_token: Callable[[], str] = lambda: "t", **accounts: Any) -> Iterator[Stand]:
-    """``memory``: the adapters on the faces directly; ``http``: over sockets, with real requests and real boto3."""
+    """``memory``: the adapters on the apis directly; ``http``: over sockets, with real requests and real boto3."""
     fleet = fleet or a_fleet(a_pool("cpu"), a_pool("gpu", controllers=("main",)))
     world, faults = a_world(fleet), Faults()
-    with FaceServer() as server:
-        face = JenkinsFace(world.controllers["main"], f"{server.url}/jenkins/main/", faults, **accounts)
-        ec2_face = Ec2Face(world.ec2, faults)
-        server.jenkins["main"], server.ec2 = face, ec2_face
+    with ApiServer() as server:
+        api = JenkinsApi(world.controllers["main"], f"{server.url}/jenkins/main/", faults, **accounts)
+        ec2_face = Ec2Api(world.ec2, faults)
+        server.jenkins["main"], server.ec2 = api, ec2_face
         client: Any = LocalEc2Client(ec2_face)
         if kind == "http":
             client = aws_over_http("ec2", server)
@@ -72,13 +72,13 @@ def stand(kind: str, fleet: Fleet | None = None, read_token: Callable[[], str] =
         def connect() -> Any:
             if kind == "http":
                 return JenkinsSession(f"{server.url}/jenkins/main/", "u", read_token(), lambda: 0.0)
-            return LocalSession(face, "u", read_token())
+            return LocalSession(api, "u", read_token())
 
-        controller = JenkinsController("main", face.base, connect, lambda: 0.0)
-        yield Stand(world, fleet, faults, face, controller, Ec2Compute(lambda: client, fleet, lambda: client), ec2_face, server)
+        controller = JenkinsController("main", api.base, connect, lambda: 0.0)
+        yield Stand(world, fleet, faults, api, controller, Ec2Compute(lambda: client, fleet, lambda: client), ec2_face, server)
 
 
-def aws_over_http(service: Any, server: FaceServer, path: str = "") -> Any:
+def aws_over_http(service: Any, server: ApiServer, path: str = "") -> Any:
     config = Config(retries={"total_max_attempts": 1}, connect_timeout=2, read_timeout=5)
     keys = {"aws_access_key_id": "t", "aws_secret_access_key": "t"}
     return boto3.client(service, region_name="us-west-2", endpoint_url=f"{server.url}/{path or service}/", config=config, **keys)

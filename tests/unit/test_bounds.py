@@ -4,17 +4,17 @@ from itertools import pairwise
 
 import pytest
 
-from workbench.experiment.bounds import bounds_of_pool
-from workbench.experiment.rivals.foreseen import Curve
+from workbench.experiment.lower_bounds import pool_lower_bounds
+from workbench.experiment.policy.perfect_forecast import DemandCurve
 
 USD_PER_SECOND = 0.001
 
 
 def a_bound(*steps):
     """Steps: (at, how many builds run from then on)."""
-    curve = Curve(times=[float(at) for at, _ in steps], counts=[count for _, count in steps])
+    curve = DemandCurve(times=[float(at) for at, _ in steps], counts=[count for _, count in steps])
     work = sum(count * (later - at) for (at, count), (later, _) in pairwise(steps))
-    return bounds_of_pool(curve, work, 2, 100.0, USD_PER_SECOND)
+    return pool_lower_bounds(curve, work, 2, 100.0, USD_PER_SECOND)
 
 
 def test_the_work_alone_fills_every_executor():

@@ -12,9 +12,9 @@ from autoscaler.config import load_settings
 from autoscaler.domain.facts.memory import Arrivals, Expected, Follower, Growth, IdleReturns, Learned, Memory, StageSeen
 from autoscaler.errors import ConfigError
 from workbench.cli.main import app
+from workbench.experiment.ablation import PARTS, AblatedState
 from workbench.experiment.compare import COLUMNS, Workload, compare, entries, play_entry, read_rows
-from workbench.experiment.contest import POLICIES, Contest, play
-from workbench.experiment.forgetting import PARTS, ForgetfulState
+from workbench.experiment.experiment import POLICIES, Experiment, play
 from workbench.report.comparison import ablations, highest_drawn, verdict
 from workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
 from workbench.simulate.traces import MXNET, MXNET_DAY, judged_part, load_trace
@@ -116,7 +116,7 @@ def test_a_part_of_the_learning_is_worth_what_the_total_rises_without_it():
 
 @pytest.mark.parametrize("part", PARTS)
 def test_what_is_forgotten_is_never_there_again(part):
-    state = ForgetfulState(part=part)
+    state = AblatedState(part=part)
     seen = Arrivals(pool="cpu", times=(1.0,), count=1, expected=(Expected(at=9.0, period_seconds=8.0, share=0.5),))
     follower = Follower(after="i", delays=(60.0,), missed=0)
     learned = Learned(samples={"k": (1.0,)}, stages={"s": StageSeen()}, arrivals={"j": seen}, followers={"j": follower})
@@ -139,12 +139,12 @@ def test_what_is_forgotten_is_never_there_again(part):
 
 def test_what_is_no_part_of_the_learning_cannot_be_left_out():
     with pytest.raises(ConfigError, match=r"without \(luck\): must be one of durations, boots, keeping"):
-        ForgetfulState(part="luck")
+        AblatedState(part="luck")
 
 
 def test_measures_count_what_happened(tmp_path):
     trace = a_trace(tmp_path, (0, 600, "cpu"), (0, 600, "cpu"), (7200, 60, "cpu"))
-    row = play(Contest(trace=trace, fleet=fleet_for(trace), hours=3.0, policy="karpenter"))
+    row = play(Experiment(trace=trace, fleet=fleet_for(trace), hours=3.0, policy="karpenter"))
     assert (row["jobs"], row["finished"], row["launches"], row["killed"]) == (3, 3, 2, 0)
     assert row["late_share"] > 0
     assert row["utilisation"] == pytest.approx(1260 / (row["agent_hours"] * 3600 * 4), abs=1e-3)
@@ -159,8 +159,8 @@ def test_a_lead_in_is_played_and_not_measured(tmp_path):
     path = tmp_path / "trace.csv"
     a_trace(tmp_path, (0, 600, "cpu"), (0, 5400, "cpu"), (7200, 60, "cpu"))
     trace = load_trace(path, hours=3.0, lead_in_hours=1.0)
-    led = play(Contest(trace=trace, fleet=fleet_for(trace), hours=3.0, policy="karpenter"))
-    whole = play(Contest(trace=load_trace(path, hours=4.0), fleet=fleet_for(trace), hours=4.0, policy="karpenter"))
+    led = play(Experiment(trace=trace, fleet=fleet_for(trace), hours=3.0, policy="karpenter"))
+    whole = play(Experiment(trace=load_trace(path, hours=4.0), fleet=fleet_for(trace), hours=4.0, policy="karpenter"))
     assert (led["jobs"], led["finished"], led["launches"]) == (1, 1, 1)
     assert led["agent_hours"] == pytest.approx(whole["agent_hours"] - 1.0, abs=0.01)
     assert led["timeline"][0][0] == trace.judged_at
@@ -168,13 +168,13 @@ def test_a_lead_in_is_played_and_not_measured(tmp_path):
 
 def test_the_bill_ends_with_the_trace_or_its_last_job(tmp_path):
     trace = a_trace(tmp_path, (0, 60, "cpu"))
-    row = play(Contest(trace=trace, fleet=fleet_for(trace), hours=2.0, policy="ec2-fleet-plugin"))
+    row = play(Experiment(trace=trace, fleet=fleet_for(trace), hours=2.0, policy="ec2-fleet-plugin"))
     assert row["agent_hours"] == pytest.approx(2.0, abs=0.01)
 
 
 def test_a_stage_is_played_when_the_one_before_is_done():
     trace = load_trace(MXNET, hours=2.0, start_at=MXNET_DAY)
-    row = play(Contest(trace=trace, fleet=load_settings(EXAMPLE_FLEET), hours=2.0, policy="clairvoyant"))
+    row = play(Experiment(trace=trace, fleet=load_settings(EXAMPLE_FLEET), hours=2.0, policy="clairvoyant"))
     assert row["finished"] == row["jobs"] == 10
 
 
@@ -239,4 +239,4 @@ def test_limits_by_the_hour_hold_nobody_back_in_a_comparison(tmp_path):
     trace = a_trace(tmp_path, *((0, 600, label) for label in ("a", "b", "c")))
     fleet = fleet_for(trace)
     strict = fleet.model_copy(update={"limits": fleet.limits.model_copy(update={"max_launches_per_hour": 1})})
-    assert play(Contest(trace=trace, fleet=strict, hours=1.0))["launches"] == 3
+    assert play(Experiment(trace=trace, fleet=strict, hours=1.0))["launches"] == 3

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.baserock import _play
-from workbench.experiment.distbuild import BASEROCK, INSTANCES, as_trace, cache_share, fit
+from benchmarks.distributed_build import BASEROCK, INSTANCES, as_trace, cache_share, fit
 
 
 @pytest.mark.parametrize("scenario", BASEROCK, ids=lambda scenario: scenario.name)

@@ -10,12 +10,12 @@ from autoscaler.errors import ConfigError, TransientError
 from support.builders import NOW, a_fleet, a_pool
 from workbench.cli.main import app
 from workbench.experiment.history import Bounds, read_history
-from workbench.fakes.faces.jenkins_face import JenkinsFace
-from workbench.fakes.faces.local import LocalSession
-from workbench.fakes.faces.server import FaceServer
-from workbench.fakes.faces.tree import TreeSyntaxError, parse_tree, prune
+from workbench.fakes.http_fakes.clients import LocalSession
+from workbench.fakes.http_fakes.jenkins.api import JenkinsApi
+from workbench.fakes.http_fakes.jenkins.tree import TreeSyntaxError, parse_tree, prune
+from workbench.fakes.http_fakes.server import ApiServer
 from workbench.fakes.world.faults import Faults
-from workbench.fakes.world.jenkins import Node
+from workbench.fakes.world.jenkins.nodes import Node
 from workbench.fakes.world.world import build_world
 from workbench.simulate.traces import load_trace
 
@@ -34,10 +34,10 @@ class AJenkins:
         self.controller = world.controllers["main"]
         self.controller.add_node(Node(name="one", labels=("cpu", "linux"), executors=4, exclusive=False, description="", remote_dir="/"))
         self.controller.connect("one")
-        self.face = JenkinsFace(self.controller, "http://main/", Faults())
+        self.api = JenkinsApi(self.controller, "http://main/", Faults())
         self.asked = []
         self.slept = []
-        jobs = self.face.jobs
+        jobs = self.api.jobs
         jobs.create("", "team", FOLDER)
         jobs.create("team", "unit", FREESTYLE % b"cpu")
         jobs.create("team", "anywhere", FREESTYLE % b"")
@@ -45,11 +45,11 @@ class AJenkins:
 
     def build(self, name, times=1, every=HOUR):
         for _ in range(times):
-            self.face.jobs.build(name)
+            self.api.jobs.build(name)
             self.controller.timeline.sleep(every)
 
     def read(self, **bounds):
-        session = LocalSession(self.face)
+        session = LocalSession(self.api)
 
         def get(path, tree):
             self.asked.append(f"{path}?{tree}")
@@ -80,7 +80,7 @@ def test_what_the_api_does_not_tell_is_counted_and_left_out():
     jenkins.build("release")
     jenkins.build("team/anywhere")
     jenkins.controller.delete_node("one")
-    jenkins.face.jobs.build("team/unit")
+    jenkins.api.jobs.build("team/unit")
     history = jenkins.read()
     assert (history.rows, history.pipelines, history.left_out) == ([], 1, 1)
 
@@ -128,8 +128,8 @@ def test_the_command_writes_a_trace_that_can_be_played(tmp_path):
     jenkins = AJenkins()
     jenkins.build("team/unit", times=3)
     file = tmp_path / "trace.csv"
-    with FaceServer() as server:
-        server.jenkins["main"] = jenkins.face
+    with ApiServer() as server:
+        server.jenkins["main"] = jenkins.api
         ran = CliRunner().invoke(
             app, ["history", f"{server.url}/jenkins/main/", "--days", "366", "--pause", "0", "--out", str(file), "--json"]
         )
@@ -141,9 +141,9 @@ def test_the_command_writes_a_trace_that_can_be_played(tmp_path):
 
 def test_a_jenkins_that_refuses_is_said_in_one_line(tmp_path):
     jenkins = AJenkins()
-    jenkins.face.accounts = {"reader": "secret"}
-    with FaceServer() as server, pytest.raises(ConfigError, match=r"Jenkins answered 403"):
-        server.jenkins["main"] = jenkins.face
+    jenkins.api.accounts = {"reader": "secret"}
+    with ApiServer() as server, pytest.raises(ConfigError, match=r"Jenkins answered 403"):
+        server.jenkins["main"] = jenkins.api
         CliRunner().invoke(app, ["history", f"{server.url}/jenkins/main/", "--out", str(tmp_path / "t.csv")], catch_exceptions=False)
     assert not (tmp_path / "t.csv").exists()
 

@@ -7,11 +7,11 @@ import pytest
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.errors import ConfigError
 from support.builders import NOW, a_fleet, a_pool
-from workbench.cli.knobs import physics_of
+from workbench.cli.assignments import physics_of
 from workbench.experiment.compare import Workload, compare, entries
-from workbench.experiment.contest import Contest, Ours, play
+from workbench.experiment.experiment import Experiment, OurPolicy, play
 from workbench.fakes.world.faults import failing
-from workbench.fakes.world.jenkins import Node
+from workbench.fakes.world.jenkins.nodes import Node
 from workbench.fakes.world.physics import CALM, NodeChoice, Physics
 from workbench.fakes.world.world import build_world
 from workbench.simulate.fleets import fleet_for
@@ -107,7 +107,7 @@ def test_after_a_call_that_failed_the_next_look_is_not_left_out_as_if_all_were_w
     """Nine calls in ten fail, and so do most of the 36 passes of a minute in which nothing happens."""
     fleet = a_fleet(a_pool("cpu"))
     world = build_world(fleet, start_at=NOW, seed=1, physics=Physics(failing_calls=0.9))
-    ours = Ours(world, fleet, looks_every_seconds=5.0, without=None, seed=1)
+    ours = OurPolicy(world, fleet, looks_every_seconds=5.0, without=None, seed=1)
     for _ in range(12):
         ours.tick()
         world.timeline.sleep(5.0)
@@ -124,7 +124,7 @@ def spot_fleet_for(trace):
 def test_a_hard_world_costs_time_and_no_build(seed):
     trace = load_trace(LINKERD, hours=24.0)
     hard = Physics(no_capacity=0.2, interruptions_per_hour=0.5, failing_calls=0.01, scheduling_seconds=2.0)
-    row = play(Contest(trace=trace, fleet=spot_fleet_for(trace), hours=24.0, seed=seed, physics=hard))
+    row = play(Experiment(trace=trace, fleet=spot_fleet_for(trace), hours=24.0, seed=seed, physics=hard))
     assert (row["killed"], row["finished"] + row["interrupted"]) == (0, row["jobs"])
     assert row["failed_passes"] > 0
     assert row["interrupted"] > 0

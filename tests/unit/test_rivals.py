@@ -6,8 +6,8 @@ from autoscaler.domain.facts.fleet import Market
 from autoscaler.errors import ConfigError
 from support.builders import an_offering
 from support.rivalry import Alone
+from workbench.experiment.policy.perfect_forecast import forecast_trace
 from workbench.experiment.rivals import RIVALS
-from workbench.experiment.rivals.foreseen import foresee
 from workbench.simulate.traces import Row, Trace
 
 
@@ -197,12 +197,12 @@ def test_reactive_has_as_many_executors_as_builds():
 
 def test_a_static_fleet_is_a_share_of_the_peak():
     trace = a_trace((0, 100), (10, 100), (20, 100), (30, 100), (500, 100))
-    alone = Alone("static", settings={"share": 0.5}, foreseen=foresee(trace, {"cpu": "cpu"}))
+    alone = Alone("static", settings={"share": 0.5}, foreseen=forecast_trace(trace, {"cpu": "cpu"}))
     assert alone.lives(5000).agents == 2
 
 
 def test_a_static_fleet_replaces_what_it_loses():
-    alone = Alone("static", settings={"share": 1.0}, foreseen=foresee(a_trace((0, 100), (10, 100)), {"cpu": "cpu"}))
+    alone = Alone("static", settings={"share": 1.0}, foreseen=forecast_trace(a_trace((0, 100), (10, 100)), {"cpu": "cpu"}))
     alone.world.ec2.end(next(iter(alone.world.ec2.instances.values())))
     assert alone.agents == 1
     assert alone.lives(600).agents == 2
@@ -219,7 +219,7 @@ def test_where_spot_is_short_a_rival_too_asks_for_what_its_pool_names_next():
 
 def test_the_clairvoyant_lets_nobody_wait():
     trace = a_trace((1_700_002_000.0, 100), (1_700_002_010.0, 300))
-    alone = Alone("clairvoyant", foreseen=foresee(trace, {"cpu": "cpu"}))
+    alone = Alone("clairvoyant", foreseen=forecast_trace(trace, {"cpu": "cpu"}))
     alone.lives(1000)
     builds = alone.submit(1, seconds=100) + alone.submit(1, seconds=300)
     alone.lives(1)
@@ -228,7 +228,7 @@ def test_the_clairvoyant_lets_nobody_wait():
 
 
 def test_the_clairvoyant_pays_for_nobody_long_before_a_pools_first_job():
-    alone = Alone("clairvoyant", foreseen=foresee(a_trace((1_700_003_000.0, 100)), {"cpu": "cpu"}))
+    alone = Alone("clairvoyant", foreseen=forecast_trace(a_trace((1_700_003_000.0, 100)), {"cpu": "cpu"}))
     assert alone.lives(1000).agents == 0
     assert alone.lives(990).agents == 1
 

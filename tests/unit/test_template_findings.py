@@ -9,8 +9,8 @@ from autoscaler.adapters.launch_templates import check_templates
 from autoscaler.errors import ConfigError, TransientError
 from support.builders import a_fleet, a_pool, an_offering
 from support.worlds import stand
-from workbench.fakes.faces.local import LocalEc2Client
-from workbench.fakes.world.account import image_of, safe_template
+from workbench.fakes.http_fakes.clients import LocalEc2Client
+from workbench.fakes.world.ec2.account import image_of, safe_template
 from workbench.fakes.world.faults import Fault
 
 SAFE = safe_template("f")

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.errors import ConfigError
 from support.worlds import a_world, a_world_node
-from workbench.fakes.world.jenkins import Kind
+from workbench.fakes.world.jenkins.builds import Kind
 from workbench.simulate.replay import Replay
 from workbench.simulate.traces import MXNET, MXNET_DAY, judged_part, load_trace
 

@@ -10,7 +10,7 @@ from autoscaler.config import check, load_settings
 from autoscaler.errors import ConfigError
 from workbench.cli.main import app
 from workbench.experiment.compare import read_rows
-from workbench.experiment.tune import Workplace, _best, tune
+from workbench.experiment.tune import TuningTask, _best, tune
 from workbench.simulate.fleets import fleet_for
 from workbench.simulate.traces import load_trace
 
@@ -32,7 +32,7 @@ def tuned(trace, out, **pool):
     raw = fleet_for(trace, {"max_idle_seconds": 60}).model_dump(mode="json", exclude_unset=True)
     raw["pools"]["cpu"] |= pool
     out.mkdir()
-    return tune(Workplace(trace=trace, fleet=check(raw, "test"), hours=5.0, seeds=1, settings={}), out, jobs=1)
+    return tune(TuningTask(trace=trace, fleet=check(raw, "test"), hours=5.0, seeds=1, settings={}), out, jobs=1)
 
 
 def test_an_agent_is_kept_where_waiting_is_dearer_than_idling(bursts, tmp_path):

@@ -3,9 +3,9 @@
 import pytest
 
 from support.builders import NOW, a_fleet, a_pool
-from workbench.fakes.world.ec2 import Instance
-from workbench.fakes.world.jenkins import Node, secret_of
-from workbench.fakes.world.world import NODE_TAG, Agents, Told, build_world
+from workbench.fakes.world.ec2.region import Instance
+from workbench.fakes.world.jenkins.nodes import Node, secret_of
+from workbench.fakes.world.world import NODE_TAG, Agents, IdentityAnswer, build_world
 
 
 def an_instance_of(name, node):
@@ -28,7 +28,7 @@ def test_a_machine_that_never_connected_takes_no_build_with_it(who_ends, killed)
     world = build_world(a_fleet(a_pool("cpu")), start_at=NOW, seed=1)
     controller = world.controllers["main"]
     controller.add_node(Node(name="slot-1", labels=("cpu",), executors=1, exclusive=True, description="", remote_dir="/"))
-    agents = Agents(world, lambda _instance: Told(status=200, node="slot-1", controller="main", secret=secret_of("slot-1")))
+    agents = Agents(world, lambda _instance: IdentityAnswer(status=200, node="slot-1", controller="main", secret=secret_of("slot-1")))
     agents.register(an_instance_of("i-connected", "slot-1"))
     world.timeline.sleep(60.0)
     build = controller.submit("job", "cpu", 600.0)

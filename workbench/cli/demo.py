@@ -23,13 +23,13 @@ from autoscaler import bootstrap
 from autoscaler.config import FleetSettings, environment_name
 from autoscaler.errors import AutoscalerError
 from autoscaler.telemetry import logger
-from workbench.fakes.asking import announcement, ask_the_handler
-from workbench.fakes.faces.cloudwatch_face import Published, as_json, published
-from workbench.fakes.faces.ec2_face import Ec2Face
-from workbench.fakes.faces.functions_face import FunctionsFace
-from workbench.fakes.faces.jenkins_face import JenkinsFace
-from workbench.fakes.faces.server import FaceServer
-from workbench.fakes.world.ec2 import ACCOUNT, AGENT_ROLE, AGENT_ROLE_ID, Instance, profile_arn
+from workbench.fakes.http_fakes.aws.cloudwatch import Published, as_json, published
+from workbench.fakes.http_fakes.aws.ec2 import Ec2Api
+from workbench.fakes.http_fakes.aws.functions import LambdaApi
+from workbench.fakes.http_fakes.jenkins.api import JenkinsApi
+from workbench.fakes.http_fakes.server import ApiServer
+from workbench.fakes.identity import ask_handler, ec2_event
+from workbench.fakes.world.ec2.region import ACCOUNT, AGENT_ROLE, AGENT_ROLE_ID, Instance, profile_arn
 from workbench.fakes.world.world import Agents, World, break_boots
 from workbench.simulate.drive import MINUTE, Progress, tick_once
 from workbench.simulate.run import Run
@@ -66,7 +66,7 @@ class Show:
             # A day allocates much and forms few cycles; collecting seldom makes it a tenth shorter.
             stack.callback(gc.set_threshold, *gc.get_threshold())
             gc.set_threshold(200_000, 50, 50)
-            server = stack.enter_context(FaceServer())
+            server = stack.enter_context(ApiServer())
             serve(server, world)
             stack.enter_context(environment(server, self.settings, self.fleet_file))
             stack.enter_context(_logs_to(self.log_file))
@@ -78,19 +78,19 @@ class Show:
             # Whatever happens while a function sleeps, happens in this thread: the server must not wait for it.
             bootstrap.use_time(lambda: world.timeline.now, world.timeline.sleep)
             handlers = Handlers(world, Random(self.run.seed))  # noqa: S311 - names of simulated invocations
-            Agents(world, ask_the_handler(handlers.register_agent))
+            Agents(world, ask_handler(handlers.register_agent))
             break_boots(world, self.broken)
             world.ec2.announce = handlers.instance_events
             if self.kept is None:
                 yield from self.run.drive(handlers)
             else:
-                server.functions = FunctionsFace(frozenset(handlers.names))
+                server.functions = LambdaApi(frozenset(handlers.names))
                 server.published = lambda: as_json(published())
                 with suppress(KeyboardInterrupt):
                     yield from self._keep(server, handlers, self.kept)
             self.on_end(published())
 
-    def _keep(self, server: FaceServer, handlers: "Handlers", told: Callable[[str], None]) -> Iterator[Progress]:
+    def _keep(self, server: ApiServer, handlers: "Handlers", told: Callable[[str], None]) -> Iterator[Progress]:
         world, progress, functions = self.run.world, Progress(), server.functions
         slow_from = world.timeline.now + self.run.hours * 1800
         for progress in self.run.drive(handlers):
@@ -106,7 +106,7 @@ class Show:
             _take_commands(functions, handlers)
 
 
-def _take_commands(functions: FunctionsFace, handlers: "Handlers") -> None:
+def _take_commands(functions: LambdaApi, handlers: "Handlers") -> None:
     """Do what is asked for until the minute is over."""
     until = monotonic() + _MINUTE_TAKES_SECONDS
     while (left := until - monotonic()) > 0:
@@ -150,7 +150,7 @@ class Handlers:
     def instance_events(self, instance: Instance, what: str) -> None:
         """Hear what EC2 announces; what breaks is in the log, and the schedule makes it good."""
         with suppress(AutoscalerError):
-            self._handlers["instance_events"](announcement(instance.id, what), Context("instance_events", self._new_id()))
+            self._handlers["instance_events"](ec2_event(instance.id, what), Context("instance_events", self._new_id()))
 
     def _call(self, function: str) -> dict[str, Any]:
         now = datetime.fromtimestamp(self._world.timeline.now, UTC)
@@ -199,16 +199,16 @@ def load_handler(path: Path) -> Callable[[Any, Any], dict[str, Any]]:
     return handler
 
 
-def serve(server: FaceServer, world: World) -> None:
-    """Put the world's faces on the server."""
-    server.ec2 = Ec2Face(world.ec2)
+def serve(server: ApiServer, world: World) -> None:
+    """Put the world's apis on the server."""
+    server.ec2 = Ec2Api(world.ec2)
     for name, controller in world.controllers.items():
         base = f"{server.url}/jenkins/{name}/"
-        server.jenkins[name] = JenkinsFace(controller, base, accounts={_USER: TOKEN})
+        server.jenkins[name] = JenkinsApi(controller, base, accounts={_USER: TOKEN})
 
 
 @contextmanager
-def environment(server: FaceServer, settings: FleetSettings, fleet_file: Path) -> Iterator[None]:
+def environment(server: ApiServer, settings: FleetSettings, fleet_file: Path) -> Iterator[None]:
     """Set what the handlers read, and put everything back afterwards."""
     before = dict(os.environ)
     os.environ |= {

@@ -26,18 +26,19 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.labels import LabelSyntaxError, parse
 from autoscaler.domain.situation.demand import explain_match
 from autoscaler.errors import AutoscalerError, ConfigError
-from workbench.cli import live, operate
+from workbench.cli import operate
+from workbench.cli.assignments import PHYSICS, load_with, physics_of, read_assignments
 from workbench.cli.demo import Show
-from workbench.cli.knobs import PHYSICS, load_with, physics_of, read_assignments
+from workbench.cli.proposal_tables import tables_of
+from workbench.cli.screen import screen, summary
 from workbench.cli.terminal import Table, plain, say
-from workbench.cli.tuned import tables_of
 from workbench.experiment.compare import Workload, carried_workloads, entries
 from workbench.experiment.compare import compare as run_comparison
-from workbench.experiment.contest import OURS, POLICIES, Contest, play
+from workbench.experiment.experiment import OURS, POLICIES, Experiment, play
 from workbench.experiment.history import Bounds, connect, read_history
-from workbench.experiment.tune import Workplace
+from workbench.experiment.tune import TuningTask
 from workbench.experiment.tune import tune as run_tuning
-from workbench.fakes.faces.cloudwatch_face import Published
+from workbench.fakes.http_fakes.aws.cloudwatch import Published
 from workbench.simulate.drive import MINUTE
 from workbench.simulate.drive import Progress as Tick
 from workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
@@ -154,7 +155,7 @@ def demo(  # noqa: PLR0913, PLR0917 - the options of a command
     show = Show(run, settings, fleet, log_file, _say_where() if keep else None, frozenset(broken or ()), kept.append)
     _follow(run, show.play(), {}, directory, as_json=as_json)
     if directory is not None:
-        from workbench.report.board import write_dashboard  # noqa: PLC0415 - drawing is an extra
+        from workbench.report.dashboard.page import write_dashboard  # noqa: PLC0415 - drawing is an extra
 
         page = write_dashboard(settings.fleet, kept[-1], directory)
         say(f"the dashboard and its alarms: {page}", stderr=as_json)
@@ -183,7 +184,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - the options of a command
         settings = read_assignments(assignments or [], "--set")
         loaded = _load(trace, hours)
         _simulate_rival(
-            Contest(trace=loaded, fleet=load_settings(fleet), hours=hours, policy=policy, settings=settings, seed=seed, physics=world),
+            Experiment(trace=loaded, fleet=load_settings(fleet), hours=hours, policy=policy, settings=settings, seed=seed, physics=world),
             as_json=as_json,
         )
         return
@@ -280,7 +281,7 @@ def tune(  # noqa: PLR0913, PLR0917 - the options of a command
         raise ConfigError(f"--out ({out}): holds results already; choose another directory")
     loaded = _load(trace, hours)
     settings = load_settings(fleet) if fleet else load_settings(EXAMPLE_FLEET) if trace is None else fleet_for(loaded)
-    place = Workplace(trace=loaded, fleet=settings, hours=hours, seeds=seeds, settings={"looks_every_seconds": every}, p95_seconds=p95)
+    place = TuningTask(trace=loaded, fleet=settings, hours=hours, seeds=seeds, settings={"looks_every_seconds": every}, p95_seconds=p95)
     proposal = run_tuning(place, out, jobs=jobs)
     (out / "fleet.yaml").write_text(yaml.safe_dump(proposal.fleet, sort_keys=False), encoding="utf-8")
     write_report()
@@ -298,15 +299,15 @@ def _drawing_of_comparison(out: Path) -> Callable[[], Path]:
     return lambda: write_comparison(out)
 
 
-def _simulate_rival(contest: Contest, *, as_json: bool) -> None:
+def _simulate_rival(experiment: Experiment, *, as_json: bool) -> None:
     """Play somebody else's policy: its measures, without pictures."""
-    result = play(contest)
+    result = play(experiment)
     pools = result.pop("pools")
     del result["timeline"]
     if as_json:
         print(json.dumps(result))  # noqa: T201
         return
-    table = Table(title=f"{contest.policy} {result['setting']}".strip(), title_justify="left", box=SIMPLE_HEAD, padding=0)
+    table = Table(title=f"{experiment.policy} {result['setting']}".strip(), title_justify="left", box=SIMPLE_HEAD, padding=0)
     table.add_column("pool", no_wrap=True)
     for header in ("jobs", "killed", "$", "with waiting", "p50", "p95", "launches"):
         table.add_column(header, justify="right", no_wrap=True)
@@ -344,13 +345,13 @@ def _follow(run: Run, progressing: Iterator[Tick], told: dict[str, str], out: Pa
     with nullcontext() if as_json else Live(console=console, refresh_per_second=4, transient=True) as view:
         for last in progressing:
             if view is not None and last.passes % 5 == 1:
-                view.update(live.screen(run, last))
+                view.update(screen(run, last))
     result = told | run.result(last)
     page = write_report(run, result)
     if as_json:
         print(json.dumps(result))  # noqa: T201
         return
-    console.print(live.summary(result))
+    console.print(summary(result))
     for text in last.error_texts[:3]:
         say(f"error: {text}", style="red")
     if run.trace.dropped:
@@ -364,7 +365,7 @@ def _drawing(out: Path | None) -> Callable[[Run, dict[str, Any]], Path | None]:
     if out is None:
         return lambda _run, _result: None
     try:
-        from workbench.report.page import write_report  # noqa: PLC0415 - drawing is an extra, and takes a second to import
+        from workbench.report.run.page import write_report  # noqa: PLC0415 - drawing is an extra, and takes a second to import
     except ImportError as error:
         raise ConfigError(f"--out ({out}): drawing needs the extra 'report', and {error.name} is not installed") from error
     try:

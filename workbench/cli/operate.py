@@ -254,7 +254,7 @@ def dashboard(
     if not published:
         raise ConfigError(f"--local ({local}): nothing was published there yet")
     try:
-        from workbench.report.board import write_dashboard  # noqa: PLC0415 - drawing is an extra
+        from workbench.report.dashboard.page import write_dashboard  # noqa: PLC0415 - drawing is an extra
     except ImportError as error:
         raise ConfigError(f"dashboard: drawing needs the extra report ({error})") from error
 

@@ -10,7 +10,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from autoscaler.errors import ConfigError, TransientError
-from workbench.fakes.faces.cloudwatch_face import Published, from_json
+from workbench.fakes.http_fakes.aws.cloudwatch import Published, from_json
 
 _OUTPUTS = {"scale_up": "ScaleUp", "scale_down": "ScaleDown", "operate": "Operate"}
 # A person's event waits up to 45 s for the lease; a call that is tried again would be done twice.

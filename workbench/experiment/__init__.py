@@ -1,4 +1,4 @@
-"""Experiments: whole runs compared with one another, ours and the rivals', and what follows from them.
+"""Experiments: one trace played by many policies in the same world, compared, tuned, and read from a real Jenkins' history.
 
-May touch simulations and fakes.
+May touch the simulation and the fakes; reports and the command line show its results.
 """

@@ -17,11 +17,11 @@ from joblib import Parallel, delayed
 
 from autoscaler.config import FleetSettings, load_settings
 from autoscaler.errors import ConfigError
-from workbench.experiment.bounds import bounds_of
-from workbench.experiment.contest import OURS, POLICIES, Contest, homes, play, setting_text
-from workbench.experiment.forgetting import PARTS
+from workbench.experiment.ablation import PARTS
+from workbench.experiment.experiment import OURS, POLICIES, Experiment, homes, play, setting_text
+from workbench.experiment.lower_bounds import bounds_of
+from workbench.experiment.policy.perfect_forecast import forecast_trace
 from workbench.experiment.rivals import RIVALS
-from workbench.experiment.rivals.foreseen import foresee
 from workbench.fakes.world.physics import CALM, Physics
 from workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
 from workbench.simulate.traces import MXNET, Trace, judged_part, load_trace
@@ -108,7 +108,7 @@ def compare(todo: Sequence[Entry], out: Path, *, jobs: int) -> Iterator[tuple[in
 def play_entry(entry: Entry) -> Row:
     """Play one run, anywhere."""
     trace, fleet = _loaded(entry.workload)
-    contest = Contest(
+    experiment = Experiment(
         trace=trace,
         fleet=fleet,
         hours=entry.workload.hours,
@@ -117,7 +117,7 @@ def play_entry(entry: Entry) -> Row:
         settings=entry.settings,
         seed=entry.seed,
     )
-    return play(contest)
+    return play(experiment)
 
 
 def read_rows(file: Path) -> list[Row]:
@@ -173,7 +173,7 @@ def _write_bounds(out: Path, workloads: Iterable[Workload]) -> None:
         if workload.file.name not in known:
             trace, settings = _loaded(workload)
             fleet = settings.domain()
-            _write(file, {"trace": trace.name} | bounds_of(foresee(judged_part(trace), homes(trace, fleet)), fleet))
+            _write(file, {"trace": trace.name} | bounds_of(forecast_trace(judged_part(trace), homes(trace, fleet)), fleet))
 
 
 def _print_of(file: Path) -> str:

@@ -37,7 +37,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class PastBuild:
     """One build as a row of a trace (design 6.9)."""
 
     queued_at: float
@@ -57,7 +57,7 @@ class History:
     while the job names no label.
     """
 
-    rows: list[Past] = field(default_factory=list)
+    rows: list[PastBuild] = field(default_factory=list)
     requests: int = 0
     jobs: int = 0
     pipelines: int = 0
@@ -67,23 +67,23 @@ class History:
     def write(self, file: Path) -> None:
         """Write the rows as a trace, in the order in which they were queued."""
         with file.open("w", encoding="utf-8", newline="") as lines:
-            writer = csv.DictWriter(lines, list(Past.__dataclass_fields__))
+            writer = csv.DictWriter(lines, list(PastBuild.__dataclass_fields__))
             writer.writeheader()
             writer.writerows(asdict(row) for row in sorted(self.rows, key=lambda row: row.queued_at))
 
 
-class _Told(BaseModel):
+class _FromJenkins(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, extra="ignore")
 
 
-_Shape = TypeVar("_Shape", bound=_Told)
+_Shape = TypeVar("_Shape", bound=_FromJenkins)
 
 
-class _Action(_Told):
+class _Action(_FromJenkins):
     buildable_duration_millis: float = 0.0
 
 
-class _Build(_Told):
+class _Build(_FromJenkins):
     building: bool = False
     duration: float = 0.0
     result: str | None = None
@@ -96,11 +96,11 @@ class _Build(_Told):
         return max((action.buildable_duration_millis for action in self.actions if action), default=0.0)
 
 
-class _Last(_Told):
+class _Last(_FromJenkins):
     timestamp: float
 
 
-class _Job(_Told):
+class _Job(_FromJenkins):
     java_class: str = Field("", alias="_class")
     name: str
     label_expression: str | None = None
@@ -159,7 +159,7 @@ class _Reader:
         started = build.timestamp / _MILLISECONDS
         name = "/".join(unquote(part) for part in path.split("/")[1::2])
         self.history.rows.append(
-            Past(
+            PastBuild(
                 queued_at=started - build.waited_millis / _MILLISECONDS,
                 started_at=started,
                 duration_s=build.duration / _MILLISECONDS,

@@ -1,15 +1,25 @@
-"""What a run is judged by, counted from the world's truth, in all and by pool."""
+"""The measures of a run, in all and by pool: counted in the world, not from what the policy believes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from autoscaler.domain.facts.fleet import Pool
-from workbench.fakes.world.ec2 import Instance
-from workbench.fakes.world.jenkins import Build, Ended
+from workbench.fakes.world.ec2.region import Instance
+from workbench.fakes.world.jenkins.builds import Build, Ended
 from workbench.fakes.world.world import World
 from workbench.simulate.replay import Replay
-from workbench.simulate.truth import dollars_of, is_interrupted, is_lost, pool_of, quantile, run_seconds, seconds_of, serving_pools, wait_of
+from workbench.simulate.result import (
+    dollars_of,
+    is_interrupted,
+    is_lost,
+    pool_of,
+    quantile,
+    run_seconds,
+    seconds_of,
+    serving_pools,
+    wait_of,
+)
 
 _EARLY_SECONDS = 300.0
 

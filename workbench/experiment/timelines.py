@@ -1,11 +1,11 @@
-"""A run as a few lines over time, counted from the world's truth once it is over: what waited, what ran, what was paid for."""
+"""A finished run over time: builds waiting, builds running, executors paid for."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
 
-from workbench.fakes.world.jenkins import Build
+from workbench.fakes.world.jenkins.builds import Build
 from workbench.fakes.world.world import World
-from workbench.simulate.truth import pool_of
+from workbench.simulate.result import pool_of
 
 _POINTS = 240
 Point = tuple[float, int, int, int]  # epoch seconds, builds waiting, builds running, executors paid for

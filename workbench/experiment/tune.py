@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 
 from autoscaler.config import FleetSettings, carried_prices, check
 from workbench.experiment.compare import Row, append_row
-from workbench.experiment.contest import OURS, Contest, play
+from workbench.experiment.experiment import OURS, Experiment, play
 from workbench.simulate.traces import Trace
 
 Raw = dict[str, Any]
@@ -32,7 +32,7 @@ _PRICE_TOLERANCE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workplace:
+class TuningTask:
     """What is tuned, and how it is played. ``p95_seconds``: the wait to be kept, at whatever cost; None: what costs least."""
 
     trace: Trace
@@ -66,7 +66,7 @@ class Proposal:
     frontier: list[Row] = field(default_factory=list)
 
 
-def tune(place: Workplace, out: Path, *, jobs: int) -> Proposal:
+def tune(place: TuningTask, out: Path, *, jobs: int) -> Proposal:
     """Play and propose; every run stands in ``out`` as those of a comparison do."""
     present: Raw = place.fleet.model_dump(mode="json", exclude_unset=True)
     before = _play_all(place, {"": present}, out, jobs)[""]
@@ -77,7 +77,7 @@ def tune(place: Workplace, out: Path, *, jobs: int) -> Proposal:
     return proposal
 
 
-def _weigh_waiting(place: Workplace, proposal: Proposal, out: Path, jobs: int) -> None:
+def _weigh_waiting(place: TuningTask, proposal: Proposal, out: Path, jobs: int) -> None:
     """Play what is proposed with other prices of waiting, and take the one that serves best."""
     pools = place.fleet.domain().pools
     fleets = {f"proposed, wait_usd_per_hour x{factor:g}": _worth_waiting(proposal.fleet, factor, pools) for factor in _WAITING_WORTH}
@@ -104,7 +104,7 @@ def _best(frontier: Sequence[Row], p95_seconds: float | None) -> Row:
     return min(soon, key=lambda row: float(row["usd"])) if soon else min(frontier, key=lambda row: float(row["wait_p95_s"]))
 
 
-def _improve(place: Workplace, proposal: Proposal, alternatives: Sequence[str], out: Path, jobs: int) -> None:
+def _improve(place: TuningTask, proposal: Proposal, alternatives: Sequence[str], out: Path, jobs: int) -> None:
     """Try the values of these settings on top of what is proposed so far; take all that pay, or the best of them alone, or none."""
     tried = {f"{_so_far(proposal)}{key}={value:g}": (key, value) for key in alternatives for value in _TRIED[key]}
     played = _play_all(place, {name: _everywhere(proposal.fleet, *of) for name, of in tried.items()}, out, jobs)
@@ -125,7 +125,7 @@ def _so_far(proposal: Proposal) -> str:
     return f"{proposal.after['setting']}, " if proposal.after["setting"] else ""
 
 
-def _play_all(place: Workplace, fleets: Mapping[str, Raw], out: Path, jobs: int) -> dict[str, Row]:
+def _play_all(place: TuningTask, fleets: Mapping[str, Raw], out: Path, jobs: int) -> dict[str, Row]:
     """Play every fleet with every seed, and take the means."""
     runs = [(name, check(raw, name or "the fleet"), seed) for name, raw in fleets.items() for seed in range(1, place.seeds + 1)]
     rows: dict[str, list[Row]] = {name: [] for name in fleets}
@@ -135,9 +135,9 @@ def _play_all(place: Workplace, fleets: Mapping[str, Raw], out: Path, jobs: int)
     return {name: _mean(of_seeds) for name, of_seeds in rows.items()}
 
 
-def _play(place: Workplace, name: str, fleet: FleetSettings, seed: int) -> Row:
-    contest = Contest(trace=place.trace, fleet=fleet, hours=place.hours, policy=OURS, settings=place.settings, seed=seed)
-    return _revalued(play(contest), place.fleet) | {"setting": name}
+def _play(place: TuningTask, name: str, fleet: FleetSettings, seed: int) -> Row:
+    experiment = Experiment(trace=place.trace, fleet=fleet, hours=place.hours, policy=OURS, settings=place.settings, seed=seed)
+    return _revalued(play(experiment), place.fleet) | {"setting": name}
 
 
 def _revalued(row: Row, fleet: FleetSettings) -> Row:

@@ -12,7 +12,7 @@ from typing import Any
 
 from autoscaler.config import load_settings
 from autoscaler.errors import ConfigError
-from workbench.report.template import defaults_of, read_template
+from workbench.report.dashboard.cloudformation import defaults_of, read_template
 
 ROOT = Path(__file__).parents[2]
 _PARAMETER = "FleetName"

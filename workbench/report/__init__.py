@@ -1,1 +1,4 @@
-"""A run as pictures: one HTML page that needs no network, and PNG and SVG of the same charts."""
+"""Reports: HTML pages that need no network, for a run, a comparison and the CloudWatch dashboard.
+
+May touch experiments, simulation and fakes; needs the extra `report`.
+"""

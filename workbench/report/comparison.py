@@ -3,18 +3,15 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.resources import files
 from pathlib import Path
 from statistics import mean, median, stdev
 from typing import Any
 
 import altair as alt
-from jinja2 import Environment, StrictUndefined, select_autoescape
-from markupsafe import Markup
 
 from workbench.experiment.compare import FIXED, WITHOUT, Row, read_rows
-from workbench.experiment.contest import OURS, setting_text
-from workbench.report.page import vega_script
+from workbench.experiment.experiment import OURS, setting_text
+from workbench.report.html import render
 
 _BOUNDS = ("clairvoyant",)
 _TABLE = (
@@ -37,12 +34,11 @@ def write_comparison(out: Path) -> Path:
     """Write ``report.html`` from what a comparison left in its directory; return its path."""
     everything = _means(read_rows(out / "results.csv"))
     means = [row for row in everything if WITHOUT not in row["setting"]]
-    environment = Environment(autoescape=select_autoescape(default=True), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(files("workbench.report").joinpath("comparison.html").read_text(encoding="utf-8"))
     bounds = {row["trace"]: row for row in read_rows(out / "bounds.csv")}
-    specs = {"frontier": _frontier(means), "timeline": _timeline(out / "timelines.jsonl")}
     page = out / "report.html"
-    html = template.render(
+    html = render(
+        "comparison.html",
+        {"frontier": _frontier(means), "timeline": _timeline(out / "timelines.jsonl")},
         traces=sorted({row["trace"] for row in means}),
         verdicts=[verdict(trace, [row for row in means if row["trace"] == trace]) for trace in sorted({row["trace"] for row in means})],
         least=bounds,
@@ -53,8 +49,6 @@ def write_comparison(out: Path) -> Path:
         bounds=_BOUNDS,
         defaults=_DEFAULTS,
         seeds=max(row["seeds"] for row in means),
-        specs=Markup(json.dumps(specs, separators=(",", ":")).replace("<", "\\u003c")),  # noqa: S704
-        vega=vega_script(),
     )
     page.write_text(html, encoding="utf-8")
     return page

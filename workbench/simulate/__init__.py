@@ -1,4 +1,4 @@
-"""Simulations: one trace played in one world by the real passes, and what came of it.
+"""Simulations: one trace played in one world by the production passes, recorded and measured.
 
 May touch the fakes.
 """

@@ -14,17 +14,17 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent
 from autoscaler.errors import AutoscalerError
 from autoscaler.ports import Compute, Controller, Ports
-from workbench.fakes.asking import ask_the_pass
-from workbench.fakes.faces.ec2_face import Ec2Face
-from workbench.fakes.faces.jenkins_face import JenkinsFace
-from workbench.fakes.faces.local import LocalEc2Client, LocalSession
-from workbench.fakes.memory import MemoryMetrics, MemoryState
-from workbench.fakes.straight import StraightCompute, StraightController
-from workbench.fakes.world.ec2 import Instance
+from workbench.fakes.http_fakes.aws.ec2 import Ec2Api
+from workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession
+from workbench.fakes.http_fakes.jenkins.api import JenkinsApi
+from workbench.fakes.identity import ask_pass
+from workbench.fakes.in_process import InProcessCompute, InProcessController
+from workbench.fakes.state import InMemoryMetrics, InMemoryState
+from workbench.fakes.world.ec2.region import Instance
 from workbench.fakes.world.faults import Faults
 from workbench.fakes.world.world import Agents, World
 from workbench.simulate.replay import Replay
-from workbench.simulate.truth import is_at_rest
+from workbench.simulate.result import is_at_rest
 
 MINUTE = 60.0
 _FUNCTION_SECONDS = 55.0
@@ -97,16 +97,16 @@ def failed_steps(plan: dict[str, Any]) -> int:
 
 @dataclass(slots=True)
 class InMemory:
-    """The real passes on the world's faces in memory, with state and metrics in memory."""
+    """The real passes on the world's apis in memory, with state and metrics in memory."""
 
     world: World
     fleet: Fleet
     faults: Faults = field(default_factory=Faults)
-    state: MemoryState = field(default_factory=MemoryState)
-    metrics: MemoryMetrics = field(default_factory=MemoryMetrics)
+    state: InMemoryState = field(default_factory=InMemoryState)
+    metrics: InMemoryMetrics = field(default_factory=InMemoryMetrics)
     reports: list[Report] = field(default_factory=list)
     logged: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    faces: dict[str, JenkinsFace] = field(default_factory=dict)
+    apis: dict[str, JenkinsApi] = field(default_factory=dict)
     skew_seconds: float = 0.0  # how far the functions' clock is ahead of the world's
     look_every_seconds: float = MINUTE
     sdk_attempts: int = 1  # how often the SDK sends what fails, but for launches
@@ -119,9 +119,9 @@ class InMemory:
     def __post_init__(self) -> None:
         """Wire the ports, and let agents register through the same state."""
         self.state.faults = self.metrics.faults = self.faults
-        self.faces = {name: JenkinsFace(controller, f"http://{name}/", self.faults) for name, controller in self.world.controllers.items()}
+        self.apis = {name: JenkinsApi(controller, f"http://{name}/", self.faults) for name, controller in self.world.controllers.items()}
         self.ports = Ports(
-            controllers=tuple(self._controller(face) for face in self.faces.values()),
+            controllers=tuple(self._controller(api) for api in self.apis.values()),
             compute=self._compute(),
             ledger=self.state,
             notebook=self.state,
@@ -135,8 +135,8 @@ class InMemory:
             log=lambda event, **facts: self.logged.append((event, facts)),
             look_every_seconds=self.look_every_seconds,
         )
-        self._containers = {name: tuple(self._controller(face) for face in self.faces.values()) for name in _FUNCTIONS}
-        self.agents = Agents(self.world, ask_the_pass(lambda: self.ports_of("register_agent"), self.fleet))
+        self._containers = {name: tuple(self._controller(api) for api in self.apis.values()) for name in _FUNCTIONS}
+        self.agents = Agents(self.world, ask_pass(lambda: self.ports_of("register_agent"), self.fleet))
         self.world.ec2.announce = self.instance_events
 
     def publish_metrics(self) -> None:
@@ -170,14 +170,14 @@ class InMemory:
     def rotate_token(self) -> None:
         """Give the account another token, and write it into the secret; nobody tells the containers."""
         self.token = f"token-{next(self._ids)}"
-        for face in self.faces.values():
-            face.accounts = {_USER: self.token}
+        for api in self.apis.values():
+            api.accounts = {_USER: self.token}
 
-    def see_straight(self) -> None:
+    def read_in_process(self) -> None:
         """From now on see the same without JSON in between, in half the time."""
         self._containers = {}
-        controllers = tuple(StraightController(face) for face in self.faces.values())
-        self.ports = replace(self.ports, controllers=controllers, compute=StraightCompute(Ec2Face(self.world.ec2, self.faults), self.fleet))
+        controllers = tuple(InProcessController(api) for api in self.apis.values())
+        self.ports = replace(self.ports, controllers=controllers, compute=InProcessCompute(Ec2Api(self.world.ec2, self.faults), self.fleet))
 
     def turn(self, *, dry_run: bool = False) -> Turn:
         """Begin an invocation now."""
@@ -189,26 +189,26 @@ class InMemory:
         self.reports += reports
         return merged_json(reports)
 
-    def _controller(self, face: JenkinsFace) -> Controller:
+    def _controller(self, api: JenkinsApi) -> Controller:
         def connect() -> Any:
-            return LocalSession(face, _USER, self.token)
+            return LocalSession(api, _USER, self.token)
 
-        return JenkinsController(face.controller.name, face.base, connect, lambda: self.world.timeline.now)
+        return JenkinsController(api.controller.name, api.base, connect, lambda: self.world.timeline.now)
 
     def _compute(self) -> Compute:
-        face = Ec2Face(self.world.ec2, self.faults)
-        client: Any = LocalEc2Client(face, self.sdk_attempts)
-        launcher: Any = LocalEc2Client(face)
+        api = Ec2Api(self.world.ec2, self.faults)
+        client: Any = LocalEc2Client(api, self.sdk_attempts)
+        launcher: Any = LocalEc2Client(api)
         return Ec2Compute(lambda: client, self.fleet, lambda: launcher)
 
 
-class Straight(InMemory):
+class InProcess(InMemory):
     """The same, seeing the world straight from the beginning: for runs of weeks."""
 
     def __post_init__(self) -> None:
         """Wire, and see."""
         super().__post_init__()
-        self.see_straight()
+        self.read_in_process()
 
     def publish_metrics(self) -> None:
         """Learn, as production does when it publishes; nobody reads the metrics of such a run."""

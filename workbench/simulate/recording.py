@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from workbench.fakes.world.world import World
-from workbench.simulate.census import AgentState, Census
+from workbench.simulate.counts import AgentState, FleetCounts
 from workbench.simulate.drive import Progress
 
 # Two ticks of the same hold belong together; a longer pause makes it another one.
@@ -22,7 +22,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class StepTaken:
     """One step that was taken, or tried. ``count``: agents of a launch."""
 
     at: float
@@ -52,20 +52,20 @@ class Recording:
 
     world: World
     samples: list[Sample] = field(default_factory=list)
-    taken: list[Taken] = field(default_factory=list)
+    taken: list[StepTaken] = field(default_factory=list)
     held: list[HeldSpan] = field(default_factory=list)
-    _census: Census = field(init=False)
+    _counts: FleetCounts = field(init=False)
     _open: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Count this world."""
-        self._census = Census(self.world)
+        self._counts = FleetCounts(self.world)
 
     def note(self, progress: Progress) -> None:
         """Keep what this tick shows."""
         now = self.world.timeline.now
-        agents = {pool: dict(states) for pool, states in self._census.agents().items() if states}
-        self.samples.append(Sample(at=now, waiting=dict(self._census.waiting()), agents=agents))
+        agents = {pool: dict(states) for pool, states in self._counts.agents().items() if states}
+        self.samples.append(Sample(at=now, waiting=dict(self._counts.waiting()), agents=agents))
         for plan in progress.plans:
             self.taken += _steps(plan, now)
             for held in plan.get("held", []):
@@ -81,9 +81,9 @@ class Recording:
         self.held.append(HeldSpan(first_at=now, last_at=now, pool=key[0], reason=key[1], detail=held["detail"]))
 
 
-def _steps(plan: dict[str, Any], now: float) -> Iterator[Taken]:
+def _steps(plan: dict[str, Any], now: float) -> Iterator[StepTaken]:
     for step in plan.get("steps", []):
-        yield Taken(
+        yield StepTaken(
             at=now,
             step=step["step"],
             pool=step.get("pool", ""),

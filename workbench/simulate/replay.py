@@ -4,7 +4,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-from workbench.fakes.world.jenkins import Build, Controller, Kind
+from workbench.fakes.world.jenkins.builds import Build, Kind
+from workbench.fakes.world.jenkins.controller import Controller
 from workbench.simulate.traces import Row, Trace
 
 _RUN_NUMBER = re.compile(r"^(.*)#(\d+)$")

@@ -9,12 +9,12 @@ from autoscaler.domain.facts.fleet import Fleet
 from workbench.fakes.world.faults import Faults, failing
 from workbench.fakes.world.physics import CALM, Physics
 from workbench.fakes.world.world import World, build_world
-from workbench.simulate.census import Census
-from workbench.simulate.drive import MINUTE, Functions, Progress, Straight, drive
+from workbench.simulate.counts import FleetCounts
+from workbench.simulate.drive import MINUTE, Functions, InProcess, Progress, drive
 from workbench.simulate.recording import Recording
 from workbench.simulate.replay import Replay
+from workbench.simulate.result import as_json, measure_result
 from workbench.simulate.traces import Trace
-from workbench.simulate.truth import as_json, count_truth
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class Run:
     hours: float
     seed: int
     recording: Recording
-    census: Census
+    counts: FleetCounts
     began: float = field(default_factory=perf_counter)
 
     def drive(self, functions: Functions, *, every: float = MINUTE) -> Iterator[Progress]:
@@ -37,13 +37,13 @@ class Run:
             yield progress
 
     def result(self, progress: Progress) -> dict[str, Any]:
-        """Give its measures as one JSON object, counted from the world's truth."""
-        truth = count_truth(self.world, self.replay.builds)
+        """Give its measures as one JSON object, counted in the world itself."""
+        result = measure_result(self.world, self.replay.builds)
         return {
             "trace": self.trace.name,
             "pools": len(self.world.fleet.pools),
             "passes": progress.passes,
-            **as_json(truth),
+            **as_json(result),
             "jobs": self.replay.rows,  # also those whose turn never came
             "errors": progress.errors,
             "seed": self.seed,
@@ -55,10 +55,10 @@ def prepare(trace: Trace, fleet: Fleet, *, hours: float, seed: int, physics: Phy
     """Make a world for a trace. Each row falls to the first controller: a trace is the queue of one Jenkins."""
     world = build_world(fleet, start_at=trace.start_at, seed=seed, physics=physics)
     replay = Replay(trace, world.controllers[fleet.controllers[0]])
-    return Run(trace, world, replay, hours, seed, Recording(world), Census(world))
+    return Run(trace, world, replay, hours, seed, Recording(world), FleetCounts(world))
 
 
 def in_memory(run: Run, *, every: float = MINUTE) -> Iterator[Progress]:
     """Run it in memory: the production passes on the world, without handlers, sockets and a local AWS."""
     faults = Faults(dice=failing(run.world.physics.failing_calls, run.seed))
-    return run.drive(Straight(run.world, run.world.fleet, faults, look_every_seconds=every), every=every)
+    return run.drive(InProcess(run.world, run.world.fleet, faults, look_every_seconds=every), every=every)

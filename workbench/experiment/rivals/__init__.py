@@ -1,5 +1,6 @@
 """How others decide, as policies over the same world, quirks kept: one small file each, with its source in the docstring."""
 
+from workbench.experiment.policy.rival import Rival
 from workbench.experiment.rivals.buildkite import Buildkite, BuildkiteStack
 from workbench.experiment.rivals.clairvoyant import Clairvoyant
 from workbench.experiment.rivals.cluster_autoscaler import ClusterAutoscaler
@@ -10,7 +11,6 @@ from workbench.experiment.rivals.gitlab import Gitlab
 from workbench.experiment.rivals.karpenter import Karpenter
 from workbench.experiment.rivals.mxnet_ci import MxnetCi
 from workbench.experiment.rivals.node_provisioner import NodeProvisioner
-from workbench.experiment.rivals.policy import Rival
 from workbench.experiment.rivals.reactive import Reactive
 from workbench.experiment.rivals.static import Static
 from workbench.experiment.rivals.target_tracking import TargetTracking

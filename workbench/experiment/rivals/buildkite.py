@@ -9,8 +9,8 @@ end: a build may be killed.
 
 from dataclasses import dataclass, field
 
-from workbench.experiment.rivals.policy import Rival
-from workbench.experiment.rivals.site import PoolSite, Site
+from workbench.experiment.policy.rival import Rival
+from workbench.experiment.policy.rival_fleet import RivalFleet, RivalPool
 
 _AVAILABLE = 0.5
 
@@ -28,21 +28,21 @@ class Buildkite(Rival):
     NAME = "buildkite"
     KNOB = ("instance_buffer", (0, 1, 2, 5, 10))
 
-    def tick(self, site: Site) -> None:
+    def tick(self, fleet: RivalFleet) -> None:
         """One turn of its inner loop."""
-        for name, pool in site.pools.items():
+        for name, pool in fleet.pools.items():
             desired = self._desired(pool)
             if desired > len(pool.agents):
-                if site.now - self._last_out.get(name, -1e9) >= self.scale_out_cooldown_seconds and site.launch(
+                if fleet.now - self._last_out.get(name, -1e9) >= self.scale_out_cooldown_seconds and fleet.launch(
                     pool, desired - len(pool.agents)
                 ):
-                    self._last_out[name] = site.now
+                    self._last_out[name] = fleet.now
             elif self.shrinks and desired < len(pool.agents):
-                site.end(self.chance.sample(list(pool.agents.values()), len(pool.agents) - desired))
+                fleet.end(self.chance.sample(list(pool.agents.values()), len(pool.agents) - desired))
             if self.idle_seconds:
-                site.end(agent for agent in pool.idle if agent.idle_seconds(site.now) >= self.idle_seconds)
+                fleet.end(agent for agent in pool.idle if agent.idle_seconds(fleet.now) >= self.idle_seconds)
 
-    def _desired(self, pool: PoolSite) -> int:
+    def _desired(self, pool: RivalPool) -> int:
         jobs = len(pool.waiting) + pool.running
         desired = pool.agents_for(jobs)
         reporting, actual = len(pool.online), len([a for a in pool.agents.values() if a.instance.state == "running"])

@@ -6,8 +6,8 @@ another would take to come.
 
 from dataclasses import dataclass
 
-from workbench.experiment.rivals.policy import Rival
-from workbench.experiment.rivals.site import PoolSite, Site
+from workbench.experiment.policy.rival import Rival
+from workbench.experiment.policy.rival_fleet import RivalFleet, RivalPool
 
 # The slowest boot of the world: pending, booting at the wide end of its spread, connecting.
 _SLOWEST, _BEYOND_SECONDS = 1.35, 27.0
@@ -22,17 +22,17 @@ class Clairvoyant(Rival):
     NAME = "clairvoyant"
     KNOB = ("keep_boots", (0.5, 1.0, 2.0, 5.0, 10.0))
 
-    def tick(self, site: Site) -> None:
+    def tick(self, fleet: RivalFleet) -> None:
         """Have what will be needed when it is needed."""
-        for name, pool in site.pools.items():
-            self._follow(site, name, pool)
+        for name, pool in fleet.pools.items():
+            self._follow(fleet, name, pool)
 
-    def _follow(self, site: Site, name: str, pool: PoolSite) -> None:
-        curve = site.foreseen.curves.get(name) if site.foreseen else None
+    def _follow(self, fleet: RivalFleet, name: str, pool: RivalPool) -> None:
+        curve = fleet.forecast.curves.get(name) if fleet.forecast else None
         if curve is None:
             return
         lead = pool.pool.boot_seconds * _SLOWEST + _BEYOND_SECONDS + self.tick_seconds
         now = len(pool.waiting) + pool.running  # what is late is made good
-        site.launch(pool, pool.agents_for(max(now, curve.most(site.now, site.now + lead))) - len(pool.agents))
-        keep = pool.agents_for(max(now, curve.most(site.now, site.now + self.keep_boots * lead)))
-        site.end(pool.idle[: max(0, len(pool.agents) - keep)])
+        fleet.launch(pool, pool.agents_for(max(now, curve.most(fleet.now, fleet.now + lead))) - len(pool.agents))
+        keep = pool.agents_for(max(now, curve.most(fleet.now, fleet.now + self.keep_boots * lead)))
+        fleet.end(pool.idle[: max(0, len(pool.agents) - keep)])

@@ -6,8 +6,8 @@ after-add 10 min, max-empty-bulk-delete 10. Only empty nodes are unneeded: build
 
 from dataclasses import dataclass, field
 
-from workbench.experiment.rivals.policy import Rival
-from workbench.experiment.rivals.site import Site
+from workbench.experiment.policy.rival import Rival
+from workbench.experiment.policy.rival_fleet import RivalFleet
 
 _EMPTY_AT_ONCE = 10
 
@@ -23,13 +23,13 @@ class ClusterAutoscaler(Rival):
     NAME = "cluster-autoscaler"
     KNOB = ("unneeded_seconds", (60, 300, 600, 1800, 3600))
 
-    def tick(self, site: Site) -> None:
+    def tick(self, fleet: RivalFleet) -> None:
         """One scan."""
-        for pool in site.pools.values():
+        for pool in fleet.pools.values():
             upcoming = pool.executors * len(pool.booting) + pool.free_executors
-            if site.launch(pool, pool.agents_for(len(pool.waiting) - upcoming)):
-                self._added_at = site.now
-        if site.now - self._added_at < self.delay_after_add_seconds:
+            if fleet.launch(pool, pool.agents_for(len(pool.waiting) - upcoming)):
+                self._added_at = fleet.now
+        if fleet.now - self._added_at < self.delay_after_add_seconds:
             return
-        empty = [agent for pool in site.pools.values() for agent in pool.idle if agent.idle_seconds(site.now) >= self.unneeded_seconds]
-        site.end(empty[:_EMPTY_AT_ONCE])
+        empty = [agent for pool in fleet.pools.values() for agent in pool.idle if agent.idle_seconds(fleet.now) >= self.unneeded_seconds]
+        fleet.end(empty[:_EMPTY_AT_ONCE])

@@ -8,8 +8,8 @@ minutes) nothing is ever scaled down. The form's sizes, 1 to 1, are 0 and the po
 
 from dataclasses import dataclass, field
 
-from workbench.experiment.rivals.policy import Rival
-from workbench.experiment.rivals.site import PoolSite, Site
+from workbench.experiment.policy.rival import Rival
+from workbench.experiment.policy.rival_fleet import RivalFleet, RivalPool
 
 _RETENTION_SECONDS = 60.0
 
@@ -25,13 +25,13 @@ class Ec2FleetPlugin(Rival):
     NAME = "ec2-fleet-plugin"
     KNOB = ("idle_minutes", (0, 1, 5, 10, 30, 60))
 
-    def tick(self, site: Site) -> None:
+    def tick(self, fleet: RivalFleet) -> None:
         """One update of every cloud, and retention once a minute."""
-        for pool in site.pools.values():
-            site.launch(pool, pool.agents_for(len(pool.waiting) - pool.free_executors - self._planned(site, pool)))
-        if self.idle_minutes and site.now - self._retained_at >= _RETENTION_SECONDS:
-            self._retained_at = site.now
-            site.end_idle(self.idle_minutes * 60)
+        for pool in fleet.pools.values():
+            fleet.launch(pool, pool.agents_for(len(pool.waiting) - pool.free_executors - self._planned(fleet, pool)))
+        if self.idle_minutes and fleet.now - self._retained_at >= _RETENTION_SECONDS:
+            self._retained_at = fleet.now
+            fleet.end_idle(self.idle_minutes * 60)
 
-    def _planned(self, site: Site, pool: PoolSite) -> int:
-        return pool.executors * sum(site.now - agent.since < self.online_timeout_seconds for agent in pool.booting)
+    def _planned(self, fleet: RivalFleet, pool: RivalPool) -> int:
+        return pool.executors * sum(fleet.now - agent.since < self.online_timeout_seconds for agent in pool.booting)

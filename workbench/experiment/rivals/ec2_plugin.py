@@ -8,9 +8,9 @@ agent (one look, here) an instance is counted by nobody.
 
 from dataclasses import dataclass, field
 
+from workbench.experiment.policy.rival import Rival
+from workbench.experiment.policy.rival_fleet import Agent, RivalFleet, RivalPool
 from workbench.experiment.rivals.node_provisioner import Averages, Load
-from workbench.experiment.rivals.policy import Rival
-from workbench.experiment.rivals.site import Agent, PoolSite, Site
 
 _RETENTION_SECONDS = 60.0
 
@@ -27,30 +27,30 @@ class Ec2Plugin(Rival):
     NAME = "ec2-plugin"
     KNOB = ("idle_minutes", (1, 5, 10, 30, 60))
 
-    def tick(self, site: Site) -> None:
+    def tick(self, fleet: RivalFleet) -> None:
         """One update of every label, and retention once a minute."""
-        for name, pool in site.pools.items():
-            self._provision(site, pool, self._averages.setdefault(name, Averages()))
-        if site.now - self._retained_at >= _RETENTION_SECONDS:
-            self._retained_at = site.now
-            site.end_idle(self.idle_minutes * 60)
+        for name, pool in fleet.pools.items():
+            self._provision(fleet, pool, self._averages.setdefault(name, Averages()))
+        if fleet.now - self._retained_at >= _RETENTION_SECONDS:
+            self._retained_at = fleet.now
+            fleet.end_idle(self.idle_minutes * 60)
 
-    def _provision(self, site: Site, pool: PoolSite, averages: Averages) -> None:
-        load = self._load(site, pool)
+    def _provision(self, fleet: RivalFleet, pool: RivalPool, averages: Averages) -> None:
+        load = self._load(fleet, pool)
         averages.update(load)
         capacity, asked = load.available + load.connecting + load.planned, 0
         if capacity < load.queue:
-            asked = site.launch(pool, max(1, (load.queue - capacity) // pool.executors))
+            asked = fleet.launch(pool, max(1, (load.queue - capacity) // pool.executors))
         if capacity + asked < load.queue:
             excess = averages.excess(load, additional=asked)
-            site.launch(pool, max(1, excess // pool.executors) if excess else 0)
+            fleet.launch(pool, max(1, excess // pool.executors) if excess else 0)
 
-    def _load(self, site: Site, pool: PoolSite) -> Load:
+    def _load(self, fleet: RivalFleet, pool: RivalPool) -> Load:
         planned = connecting = 0
         for agent in pool.booting:
             if agent.instance.state == "pending":
                 planned += 1
-            elif self._is_seen(site, agent):
+            elif self._is_seen(fleet, agent):
                 connecting += 1
         return Load(
             queue=len(pool.waiting),
@@ -60,5 +60,5 @@ class Ec2Plugin(Rival):
             planned=pool.executors * planned,
         )
 
-    def _is_seen(self, site: Site, agent: Agent) -> bool:
-        return site.now - self._running_since.setdefault(agent.instance.id, site.now) >= self.tick_seconds
+    def _is_seen(self, fleet: RivalFleet, agent: Agent) -> bool:
+        return fleet.now - self._running_since.setdefault(agent.instance.id, fleet.now) >= self.tick_seconds

@@ -9,9 +9,9 @@ or not. ``runners_maximum_count``, 3 by default, is the pool's own limit here, a
 from collections import deque
 from dataclasses import dataclass, field
 
-from workbench.experiment.rivals.policy import Rival
-from workbench.experiment.rivals.site import PoolSite, Site
-from workbench.fakes.world.jenkins import Build
+from workbench.experiment.policy.rival import Rival
+from workbench.experiment.policy.rival_fleet import RivalFleet, RivalPool
+from workbench.fakes.world.jenkins.builds import Build
 
 _DELAY_SECONDS = 30.0
 _SWEEP_SECONDS = 300.0
@@ -30,27 +30,27 @@ class GithubRunners(Rival):
     NAME = "github-runners"
     KNOB = ("idle_count", (0, 1, 2, 5, 10))
 
-    def tick(self, site: Site) -> None:
+    def tick(self, fleet: RivalFleet) -> None:
         """Take what the webhooks brought, then sweep when it is time."""
-        fresh = list(site.queued_since(self._last_id))
+        fresh = list(fleet.queued_since(self._last_id))
         for name, build in reversed(fresh):
             self._events.append((build.queued_at + _DELAY_SECONDS, name, build))
             self._last_id = max(self._last_id, build.id)
-        while self._events and self._events[0][0] <= site.now:
+        while self._events and self._events[0][0] <= fleet.now:
             _, name, build = self._events.popleft()
             if build.started_at is None and build.ended is None:
-                site.launch(site.pools[name], 1)
-        if site.now - self._swept_at >= _SWEEP_SECONDS:
-            self._swept_at = site.now
-            for pool in site.pools.values():
-                self._sweep(site, pool)
+                fleet.launch(fleet.pools[name], 1)
+        if fleet.now - self._swept_at >= _SWEEP_SECONDS:
+            self._swept_at = fleet.now
+            for pool in fleet.pools.values():
+                self._sweep(fleet, pool)
 
-    def _sweep(self, site: Site, pool: PoolSite) -> None:
+    def _sweep(self, fleet: RivalFleet, pool: RivalPool) -> None:
         quota = self.idle_count
         for agent in sorted(pool.agents.values(), key=lambda agent: -agent.since):
-            if agent.node is None or site.now <= agent.since + _MINIMUM_RUNNING_SECONDS[str(pool.pool.platform)]:
+            if agent.node is None or fleet.now <= agent.since + _MINIMUM_RUNNING_SECONDS[str(pool.pool.platform)]:
                 continue
             if quota > 0:
                 quota -= 1
             elif agent.idle:
-                site.end([agent])
+                fleet.end([agent])

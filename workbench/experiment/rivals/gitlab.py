@@ -7,8 +7,8 @@ of more than k is served in waves, since nothing looks at the queue. One machine
 
 from dataclasses import dataclass
 
-from workbench.experiment.rivals.policy import Rival
-from workbench.experiment.rivals.site import PoolSite, Site
+from workbench.experiment.policy.rival import Rival
+from workbench.experiment.policy.rival_fleet import RivalFleet, RivalPool
 
 
 @dataclass(kw_only=True)
@@ -22,21 +22,21 @@ class Gitlab(Rival):
     KNOB = ("idle_count", (0, 1, 2, 4, 8))
     tick_seconds = 5.0  # theirs is 3 s; nothing here happens so fast
 
-    def tick(self, site: Site) -> None:
+    def tick(self, fleet: RivalFleet) -> None:
         """One turn of its loop over each pool."""
-        for pool in site.pools.values():
+        for pool in fleet.pools.values():
             if pool.waiting or pool.agents or self.idle_count:
-                self._turn(site, pool)
+                self._turn(fleet, pool)
 
-    def _turn(self, site: Site, pool: PoolSite) -> None:
+    def _turn(self, fleet: RivalFleet, pool: RivalPool) -> None:
         idle = pool.idle
         available = len(idle) + len(pool.booting)
         if self.idle_count:
-            site.launch(pool, self.idle_count - available)
+            fleet.launch(pool, self.idle_count - available)
         else:
             # On demand: a job is taken only with a machine of its own, so those that boot are spoken for.
-            site.launch(pool, len(pool.waiting) - len(pool.booting))
+            fleet.launch(pool, len(pool.waiting) - len(pool.booting))
         for agent in idle:
-            if agent.idle_seconds(site.now) > self.idle_seconds and available > self.idle_count:
-                site.end([agent])
+            if agent.idle_seconds(fleet.now) > self.idle_seconds and available > self.idle_count:
+                fleet.end([agent])
                 available -= 1

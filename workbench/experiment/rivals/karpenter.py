@@ -8,8 +8,8 @@ safe to evict.
 from dataclasses import dataclass
 from math import ceil
 
-from workbench.experiment.rivals.policy import Rival
-from workbench.experiment.rivals.site import Site
+from workbench.experiment.policy.rival import Rival
+from workbench.experiment.policy.rival_fleet import RivalFleet
 
 _VALIDATION_SECONDS = 15.0
 _BUDGET = 0.1
@@ -24,11 +24,11 @@ class Karpenter(Rival):
     NAME = "karpenter"
     KNOB = ("consolidate_after_seconds", (0, 60, 300, 900, 1800, 3600))
 
-    def tick(self, site: Site) -> None:
+    def tick(self, fleet: RivalFleet) -> None:
         """One batch, and one round of disruption."""
-        for pool in site.pools.values():
+        for pool in fleet.pools.values():
             upcoming = pool.executors * len(pool.booting) + pool.free_executors
-            site.launch(pool, pool.agents_for(len(pool.waiting) - upcoming))
+            fleet.launch(pool, pool.agents_for(len(pool.waiting) - upcoming))
             ready = self.consolidate_after_seconds + _VALIDATION_SECONDS
-            empty = [agent for agent in pool.idle if agent.idle_seconds(site.now) >= ready]
-            site.end(empty[: ceil(_BUDGET * len(pool.agents))])
+            empty = [agent for agent in pool.idle if agent.idle_seconds(fleet.now) >= ready]
+            fleet.end(empty[: ceil(_BUDGET * len(pool.agents))])

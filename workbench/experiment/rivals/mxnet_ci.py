@@ -8,8 +8,8 @@ offline and read again before they are terminated, so a build is killed only on 
 
 from dataclasses import dataclass
 
-from workbench.experiment.rivals.policy import Rival
-from workbench.experiment.rivals.site import Agent, PoolSite, Site
+from workbench.experiment.policy.rival import Rival
+from workbench.experiment.policy.rival_fleet import Agent, RivalFleet, RivalPool
 
 _UP_A_ROUND, _DOWN_A_ROUND = 20, 40
 _MATURITY_SECONDS = 30.0
@@ -26,29 +26,29 @@ class MxnetCi(Rival):
     KNOB = ("warm", (0, 1, 2, 4, 8))
     tick_seconds = 300.0
 
-    def tick(self, site: Site) -> None:
+    def tick(self, fleet: RivalFleet) -> None:
         """One round: demand, victims, limits; then the victims go, and the demand is launched."""
         try:
-            victims = self._victims(site)
+            victims = self._victims(fleet)
         except ValueError:
             return  # randrange(0, 0): the handler catches it around the whole round
-        needs = self._limited({name: need for name, pool in site.pools.items() if (need := self._need(site, pool)) > 0})
+        needs = self._limited({name: need for name, pool in fleet.pools.items() if (need := self._need(fleet, pool)) > 0})
         overdue = [
-            a for pool in site.pools.values() for a in pool.booting if site.now - a.since > _STARTUP_SECONDS[str(pool.pool.platform)]
+            a for pool in fleet.pools.values() for a in pool.booting if fleet.now - a.since > _STARTUP_SECONDS[str(pool.pool.platform)]
         ]
-        site.end([*victims, *overdue])
+        fleet.end([*victims, *overdue])
         for name, need in needs.items():
-            site.launch(site.pools[name], need)
+            fleet.launch(fleet.pools[name], need)
 
     @staticmethod
-    def _need(site: Site, pool: PoolSite) -> int:
+    def _need(fleet: RivalFleet, pool: RivalPool) -> int:
         if pool.idle:
             return 0
-        mature = sum(site.now - build.buildable_at >= _MATURITY_SECONDS for build in pool.waiting)
+        mature = sum(fleet.now - build.buildable_at >= _MATURITY_SECONDS for build in pool.waiting)
         return max(0, pool.agents_for(mature) - len(pool.booting))
 
-    def _victims(self, site: Site) -> list[Agent]:
-        pools = list(site.pools.values())
+    def _victims(self, fleet: RivalFleet) -> list[Agent]:
+        pools = list(fleet.pools.values())
         self.chance.shuffle(pools)
         victims: list[Agent] = []
         for pool in pools:

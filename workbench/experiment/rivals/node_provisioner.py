@@ -9,8 +9,8 @@ believed after 200 s; a burst is asked for in steps over some two minutes. An ag
 from dataclasses import dataclass, field
 from math import floor
 
-from workbench.experiment.rivals.policy import Rival
-from workbench.experiment.rivals.site import PoolSite, Site
+from workbench.experiment.policy.rival import Rival
+from workbench.experiment.policy.rival_fleet import RivalFleet, RivalPool
 
 _DECAY = 0.9
 _MARGIN, _MARGIN0, _MARGIN_DECAY = 0.10, 0.50, 0.5
@@ -28,7 +28,7 @@ class Load:
     planned: int
 
     @classmethod
-    def of(cls, pool: PoolSite) -> "Load":
+    def of(cls, pool: RivalPool) -> "Load":
         """Count a pool; what boots is planned."""
         online = pool.executors * len(pool.online)
         planned = pool.executors * len(pool.booting)
@@ -73,13 +73,13 @@ class NodeProvisioner(Rival):
     NAME = "node-provisioner"
     KNOB = ("idle_minutes", (1, 5, 10, 30, 60))
 
-    def tick(self, site: Site) -> None:
+    def tick(self, fleet: RivalFleet) -> None:
         """One update of every label, and retention once a minute."""
-        for name, pool in site.pools.items():
+        for name, pool in fleet.pools.items():
             averages = self._averages.setdefault(name, Averages())
             load = Load.of(pool)
             averages.update(load)
-            site.launch(pool, pool.agents_for(averages.excess(load)))
-        if site.now - self._retained_at >= _RETENTION_SECONDS:
-            self._retained_at = site.now
-            site.end_idle(self.idle_minutes * 60)
+            fleet.launch(pool, pool.agents_for(averages.excess(load)))
+        if fleet.now - self._retained_at >= _RETENTION_SECONDS:
+            self._retained_at = fleet.now
+            fleet.end_idle(self.idle_minutes * 60)

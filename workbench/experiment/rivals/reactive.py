@@ -5,8 +5,8 @@ Source: the rule that most home-made scalers have; it is buildkite-agent-scaler'
 
 from dataclasses import dataclass
 
-from workbench.experiment.rivals.policy import Rival
-from workbench.experiment.rivals.site import Site
+from workbench.experiment.policy.rival import Rival
+from workbench.experiment.policy.rival_fleet import RivalFleet
 
 
 @dataclass(kw_only=True)
@@ -19,9 +19,9 @@ class Reactive(Rival):
     KNOB = ("idle_seconds", (60, 300, 600, 1800, 3600))
     tick_seconds = 60.0
 
-    def tick(self, site: Site) -> None:
+    def tick(self, fleet: RivalFleet) -> None:
         """Launch what is missing, end what was idle for long enough."""
-        for pool in site.pools.values():
+        for pool in fleet.pools.values():
             desired = pool.agents_for(len(pool.waiting) + pool.running)
-            site.launch(pool, desired - len(pool.agents))
-            site.end(agent for agent in pool.idle if agent.idle_seconds(site.now) >= self.idle_seconds)
+            fleet.launch(pool, desired - len(pool.agents))
+            fleet.end(agent for agent in pool.idle if agent.idle_seconds(fleet.now) >= self.idle_seconds)

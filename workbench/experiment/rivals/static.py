@@ -6,8 +6,8 @@ had, is asked for again, as an Auto Scaling group of a fixed size does.
 
 from dataclasses import dataclass, field
 
-from workbench.experiment.rivals.policy import Rival
-from workbench.experiment.rivals.site import Site
+from workbench.experiment.policy.rival import Rival
+from workbench.experiment.policy.rival_fleet import RivalFleet
 
 
 @dataclass(kw_only=True)
@@ -21,16 +21,16 @@ class Static(Rival):
     tick_seconds = 60.0
     _sizes: dict[str, int] = field(default_factory=dict)
 
-    def begin(self, site: Site) -> None:
+    def begin(self, fleet: RivalFleet) -> None:
         """Choose the sizes, and launch everything."""
-        for name, pool in site.pools.items():
-            peak = site.foreseen.peak(name) if site.foreseen else 0
+        for name, pool in fleet.pools.items():
+            peak = fleet.forecast.peak(name) if fleet.forecast else 0
             if peak:
                 self._sizes[name] = max(1, pool.agents_for(self.share * peak))
-        self.tick(site)
+        self.tick(fleet)
 
-    def tick(self, site: Site) -> None:
+    def tick(self, fleet: RivalFleet) -> None:
         """Launch what is missing."""
         for name, size in self._sizes.items():
-            pool = site.pools[name]
-            site.launch(pool, size - len(pool.agents))
+            pool = fleet.pools[name]
+            fleet.launch(pool, size - len(pool.agents))

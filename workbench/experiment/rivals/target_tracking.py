@@ -9,8 +9,8 @@ scale-in protection the group ends whom it likes: a build may be killed.
 from dataclasses import dataclass, field
 from math import ceil
 
-from workbench.experiment.rivals.policy import Rival
-from workbench.experiment.rivals.site import PoolSite, Site
+from workbench.experiment.policy.rival import Rival
+from workbench.experiment.policy.rival_fleet import RivalFleet, RivalPool
 
 _HIGH_POINTS, _LOW_POINTS, _LOW_RATIO = 3, 15, 0.9
 _WARM_UP_SECONDS = 300.0
@@ -28,18 +28,18 @@ class TargetTracking(Rival):
     KNOB = ("backlog", (0.1, 0.25, 0.5, 1.0, 2.0))
     tick_seconds = 60.0
 
-    def tick(self, site: Site) -> None:
+    def tick(self, fleet: RivalFleet) -> None:
         """Publish one point for each pool, and follow its alarms."""
-        for name, pool in site.pools.items():
-            self._follow(site, name, pool)
+        for name, pool in fleet.pools.items():
+            self._follow(fleet, name, pool)
 
-    def _follow(self, site: Site, name: str, pool: PoolSite) -> None:
-        warm = [agent for agent in pool.agents.values() if site.now - agent.since >= _WARM_UP_SECONDS]
+    def _follow(self, fleet: RivalFleet, name: str, pool: RivalPool) -> None:
+        warm = [agent for agent in pool.agents.values() if fleet.now - agent.since >= _WARM_UP_SECONDS]
         metric = len(pool.waiting) / max(1, len(warm))
         self._high[name] = self._high.get(name, 0) + 1 if metric > self.backlog else 0
         self._low[name] = self._low.get(name, 0) + 1 if metric < self.backlog * _LOW_RATIO else 0
         if self._high[name] >= _HIGH_POINTS:
             desired = ceil(max(1, len(warm)) * metric / self.backlog)
-            site.launch(pool, max(0, desired - len(pool.agents)))
+            fleet.launch(pool, max(0, desired - len(pool.agents)))
         elif self._low[name] >= _LOW_POINTS and len(warm) == len(pool.agents) and pool.agents:
-            site.end(self.chance.sample(list(pool.agents.values()), 1))
+            fleet.end(self.chance.sample(list(pool.agents.values()), 1))

@@ -1,1 +1,4 @@
-"""One discrete-event world of Jenkins and EC2: what the fleet is run against on a laptop, and what is true in the end."""
+"""The simulated world: Jenkins and EC2 as discrete events on one time-line, with chance and faults.
+
+May touch nothing but the domain's labels and fleet: no AWS, no HTTP.
+"""

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from random import Random
 
 from autoscaler.domain.facts.fleet import Fleet, Market, Platform
-from workbench.fakes.world.account import safe_template
-from workbench.fakes.world.ec2 import WINDOWS, Ec2, Instance
-from workbench.fakes.world.jenkins import Controller, Node, secret_of
+from workbench.fakes.world.ec2.account import safe_template
+from workbench.fakes.world.ec2.region import WINDOWS, Ec2, Instance
+from workbench.fakes.world.jenkins.controller import Controller
+from workbench.fakes.world.jenkins.nodes import Node, secret_of
 from workbench.fakes.world.physics import CALM, Physics
 from workbench.fakes.world.timeline import Timeline
 
@@ -83,7 +84,7 @@ def ended_by(instance: Instance) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class IdentityAnswer:
     """What an instance is told when it asks who it is: HTTP's status, and of a 200 its node, controller and secret."""
 
     status: int
@@ -92,7 +93,7 @@ class Told:
     secret: str = ""
 
 
-Ask = Callable[[Instance], Told]
+Ask = Callable[[Instance], IdentityAnswer]
 
 
 class Agents:
@@ -153,7 +154,7 @@ class Agents:
     def _is_connected(self, instance: Instance, node: str) -> bool:
         return self._connected.get((instance.tags.get("autoscaler:controller", ""), node)) == instance.id
 
-    def _connect(self, instance: Instance, told: Told) -> None:
+    def _connect(self, instance: Instance, told: IdentityAnswer) -> None:
         controller = self._world.controllers[told.controller]
         if not instance.alive() or told.secret != secret_of(told.node):
             return

@@ -1,8 +1,8 @@
 """The README's picture of a day: the example fleet on the MXNet CI, simulated."""
 
 from autoscaler.config import load_fleet
-from workbench.report.page import figures_of, headline, picture_of, png_of
-from workbench.report.rows import coloured
+from workbench.report.run.page import figures_of, headline, picture_of, png_of
+from workbench.report.run.rows import coloured
 from workbench.simulate.fleets import EXAMPLE_FLEET
 from workbench.simulate.run import in_memory, prepare
 from workbench.simulate.traces import MXNET, MXNET_DAY, load_trace

@@ -1,0 +1,85 @@
+"""The demo's screen: progress, queue, agents per pool, dollars so far; then a summary."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.text import Text
+
+from workbench.cli.terminal import Table
+from workbench.fakes.world.jenkins.builds import Ended
+from workbench.simulate.counts import AgentState
+from workbench.simulate.drive import Progress
+from workbench.simulate.result import dollars
+from workbench.simulate.run import Run
+
+_COLOURS = {AgentState.BOOTING: "blue", AgentState.BUSY: "green", AgentState.IDLE: "yellow", AgentState.DRAINING: "red"}
+_SIGNS = {AgentState.BUSY: "█", AgentState.IDLE: "█", AgentState.DRAINING: "░", AgentState.BOOTING: "·"}
+
+
+def screen(run: Run, progress: Progress) -> RenderableType:
+    """Draw one moment of the day."""
+    world = run.world
+    now = datetime.fromtimestamp(world.timeline.now, UTC)
+    finished = sum(build.ended is Ended.FINISHED for build in run.replay.builds)
+    killed = sum(build.ended is Ended.KILLED for build in run.replay.builds)
+    line = Text.assemble(
+        (f"{now:%Y-%m-%d %H:%M} UTC", "bold"),
+        f"   {finished} of {run.replay.rows} jobs finished   ",
+        (f"{killed} killed", "bold red" if killed else "green"),
+        f"   ${dollars(world):,.2f} so far   {progress.errors} errors",
+    )
+    hours = (world.timeline.now - run.trace.start_at) / 3600
+    return Group(line, ProgressBar(total=run.hours, completed=min(hours, run.hours), width=70), _pools(run))
+
+
+def summary(result: dict[str, Any]) -> RenderableType:
+    """Draw the result."""
+    table = Table(title=f"{result['trace']}: what was true in the end", show_header=False, title_justify="left")
+    table.add_column("measure", style="cyan")
+    table.add_column("value", justify="right")
+    for label, text in _lines(result):
+        table.add_row(label, text)
+    return table
+
+
+def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
+    return [
+        ("jobs finished", f"{result['finished']} of {result['jobs']}"),
+        ("builds killed", str(result["killed"])),
+        ("jobs that no pool can serve", str(result["unservable"])),
+        (
+            "wait for an executor: p50, p95, longest",
+            f"{result['wait_p50_s']:.0f} s, {result['wait_p95_s']:.0f} s, {result['wait_max_s']:.0f} s",
+        ),
+        ("agent hours", f"{result['agent_hours']:.1f}"),
+        ("bill", f"${result['usd']:,.2f}"),
+        ("agents launched, terminated, kept as a minimum", f"{result['launches']}, {result['terminations']}, {_kept(result)}"),
+        ("instances left over, nodes left over", f"{result['leaked_instances']}, {result['leaked_nodes']}"),
+        ("passes, errors", f"{result['passes']}, {result['errors']}"),
+        ("took", f"{result['took_s']:.0f} s"),
+    ]
+
+
+def _kept(result: dict[str, Any]) -> int:
+    """Those that run still and are not left over: the fleet file asks for them."""
+    kept: int = result["launches"] - result["terminations"] - result["leaked_instances"]
+    return kept
+
+
+def _pools(run: Run) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("pool", style="cyan", no_wrap=True)
+    table.add_column("queue", justify="right")
+    for state in AgentState:
+        table.add_column(Text(state, style=_COLOURS[state]), justify="right")
+    table.add_column("limit", justify="right")
+    table.add_column("", no_wrap=True)
+    waiting, agents = run.counts.waiting(), run.counts.agents()
+    for pool in run.world.fleet.pools.values():
+        counts = agents[pool.name]
+        bar = Text.assemble(*((sign * counts[state], _COLOURS[state]) for state, sign in _SIGNS.items()))
+        cells = [str(waiting[pool.name] or ""), *(str(counts[state] or "") for state in AgentState), str(pool.max_agents)]
+        table.add_row(pool.name, *cells, bar)
+    return table

@@ -1,0 +1,188 @@
+"""The EC2 api: the few actions and fields we use, in boto3's words; no sockets here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from workbench.fakes.http_fakes.aws.ec2_query import answer_xml, error_xml, request_of
+from workbench.fakes.world.ec2.account import vcpus_of
+from workbench.fakes.world.ec2.region import ZONE, Ec2, Ec2Error, Instance
+from workbench.fakes.world.faults import Faults
+
+_VPC = "vpc-1"
+# https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
+_LEAST_RESULTS, _MOST_RESULTS = 5, 1000
+
+
+@dataclass(slots=True)
+class Ec2Api:
+    """One region's api."""
+
+    ec2: Ec2
+    faults: Faults = field(default_factory=Faults)
+
+    def call(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Answer one call in boto3's words."""
+        with self.faults.around(f"ec2 {action}"):
+            match action:
+                case "CreateFleet":
+                    return self.ec2.create_fleet(request)
+                case "RunInstances":
+                    return self.ec2.try_instance(request)
+                case "TerminateInstances" | "CreateTags":
+                    return self._change(action, request)
+                case _:
+                    return self._tell(action, request)
+
+    def _change(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
+        if action == "CreateTags":
+            for instance_id in request["Resources"]:
+                self.ec2.tag(instance_id, {tag["Key"]: tag["Value"] for tag in request["Tags"]})
+            return {}
+        for instance_id in request["InstanceIds"]:
+            self.ec2.terminate(instance_id)
+        return {"TerminatingInstances": []}
+
+    def _tell(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
+        match action:
+            case "DescribeInstances":
+                return self._instances(request)
+            case "GetConsoleOutput":
+                return {"InstanceId": request["InstanceId"], "Output": self.ec2.console_of(request["InstanceId"])}
+            case "DescribeLaunchTemplates":
+                return {"LaunchTemplates": [self._template(name) for name in sorted(self._named(request))]}
+            case "DescribeLaunchTemplateVersions":
+                return {"LaunchTemplateVersions": [{"LaunchTemplateData": self.ec2.data_of(_template_of(request))}]}
+            case _:
+                return self._tell_of_the_account(action, request)
+
+    def _tell_of_the_account(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
+        match action:
+            case "DescribeSubnets":
+                return {"Subnets": [self._subnet(name) for name in _values(request, "subnet-id") if name not in self.ec2.unknown_subnets]}
+            case "DescribeInstanceTypeOfferings":
+                kinds = [kind for kind in _values(request, "instance-type") if kind not in self.ec2.withdrawn]
+                zones = sorted({ZONE, *self.ec2.zones.values()})
+                return {"InstanceTypeOfferings": [{"InstanceType": kind, "Location": zone} for kind in kinds for zone in zones]}
+            case "DescribeInstanceTypes":
+                kinds = [kind for kind in _values(request, "instance-type") if kind not in self.ec2.withdrawn]
+                return {"InstanceTypes": [instance_type_json(kind) for kind in kinds]}
+            case "DescribeSpotPriceHistory":
+                return self._spot_prices(request)
+            case "DescribeImages":
+                return {
+                    "Images": [self.ec2.account.images[name] for name in _values(request, "image-id") if name in self.ec2.account.images]
+                }
+            case "DescribeRouteTables":
+                return {"RouteTables": self._route_tables(request)}
+            case _:
+                raise Ec2Error("InvalidAction", f"The action {action} is not valid for this web service.")
+
+    def _instances(self, request: dict[str, Any]) -> dict[str, Any]:
+        """One page of instances, as large as EC2 likes where no size is said; ``NextToken`` says where the next one begins."""
+        first, most = _page_of(request)
+        self.ec2.check_known(request.get("InstanceIds", []))
+        filters = {f["Name"]: list(f["Values"]) for f in request.get("Filters", [])}
+        filters |= {"instance-id": list(request["InstanceIds"])} if request.get("InstanceIds") else {}
+        instances = self.ec2.describe(filters)
+        end = first + min(most or len(instances) or 1, self.ec2.listing.page)
+        answer: dict[str, Any] = {"Reservations": [{"Instances": [instance_json(i) for i in instances[first:end]]}]}
+        return answer | ({"NextToken": str(end)} if end < len(instances) else {})
+
+    def _spot_prices(self, request: dict[str, Any]) -> dict[str, Any]:
+        """One page of the prices that stand: each is the last change before the time that is asked for."""
+        if request["StartTime"] != request["EndTime"]:
+            raise Ec2Error("InvalidParameterValue", "Only the prices of one instant are known here")
+        prices, (first, most) = self.ec2.spot_prices(request["InstanceTypes"], request["ProductDescriptions"]), _page_of(request)
+        end = first + min(most or len(prices) or 1, self.ec2.listing.page)
+        answer: dict[str, Any] = {"SpotPriceHistory": [spot_price_json(*price, request["StartTime"]) for price in prices[first:end]]}
+        return answer | ({"NextToken": str(end)} if end < len(prices) else {})
+
+    def _subnet(self, name: str) -> dict[str, Any]:
+        return {"SubnetId": name, "AvailabilityZone": self.ec2.zones.get(name, ZONE), "VpcId": _VPC, "MapPublicIpOnLaunch": False}
+
+    def _route_tables(self, request: dict[str, Any]) -> list[dict[str, Any]]:
+        """Those of the subnets asked for, or the main one, which leads to a NAT."""
+        if _values(request, "association.main"):
+            return [_route_table("nat-1", {"Main": True})]
+        asked = set(_values(request, "association.subnet-id"))
+        return [
+            _route_table(target, {"SubnetId": subnet, "Main": False})
+            for subnet, target in self.ec2.account.routes.items()
+            if subnet in asked
+        ]
+
+    def _named(self, request: dict[str, Any]) -> set[str]:
+        """The templates asked for; of ids all must exist, of names in a filter those count that do."""
+        if ids := set(request.get("LaunchTemplateIds", [])):
+            if unknown := ids - self.ec2.templates:
+                raise Ec2Error("InvalidLaunchTemplateId.NotFound", f"The launch template {min(unknown)} does not exist")
+            return ids
+        return self.ec2.templates & {value for wanted in request.get("Filters", []) for value in wanted["Values"]}
+
+    def _template(self, name: str) -> dict[str, Any]:
+        default, latest = self.ec2.version_of(name), self.ec2.version_of(name, "$Latest")
+        return {"LaunchTemplateId": name, "LaunchTemplateName": name, "DefaultVersionNumber": default, "LatestVersionNumber": latest}
+
+    def query(self, form: Mapping[str, str]) -> tuple[int, bytes]:
+        """Answer one call of the query protocol: status and XML."""
+        action = form.get("Action", "")
+        try:
+            return 200, answer_xml(action, self.call(action, request_of(action, form)))
+        except Ec2Error as error:
+            return error.status, error_xml(error.code, str(error))
+
+
+def _page_of(request: dict[str, Any]) -> tuple[int, int | None]:
+    """Where the page begins that is asked for, and how much may be on it."""
+    token, most = request.get("NextToken", "0"), request.get("MaxResults")
+    if not token.isdecimal() or not (most is None or _LEAST_RESULTS <= int(most) <= _MOST_RESULTS):
+        raise Ec2Error("InvalidParameterValue", "Invalid value for NextToken or MaxResults")
+    return int(token), None if most is None else int(most)
+
+
+def _values(request: dict[str, Any], name: str) -> list[str]:
+    return [value for wanted in request.get("Filters", []) if wanted["Name"] == name for value in wanted["Values"]]
+
+
+def _route_table(target: str, association: dict[str, Any]) -> dict[str, Any]:
+    routes: list[dict[str, Any]] = [{"DestinationCidrBlock": "10.0.0.0/16", "GatewayId": "local", "State": "active"}]
+    if target:
+        kind = "NatGatewayId" if target.startswith("nat-") else "GatewayId"
+        routes.append({"DestinationCidrBlock": "0.0.0.0/0", kind: target, "State": "active"})
+    return {"VpcId": _VPC, "Associations": [association], "Routes": routes}
+
+
+def instance_type_json(kind: str) -> dict[str, Any]:
+    """One instance type in boto3's words: those of Graviton have a "g" behind their number."""
+    arm = "g" in kind.partition(".")[0].lstrip("abcdefghijklmnopqrstuvwxyz")
+    processor = {"SupportedArchitectures": ["arm64" if arm else "x86_64"]}
+    return {"InstanceType": kind, "VCpuInfo": {"DefaultVCpus": vcpus_of(kind)}, "ProcessorInfo": processor}
+
+
+def _template_of(request: dict[str, Any]) -> str:
+    return str(request.get("LaunchTemplateName") or request["LaunchTemplateId"])
+
+
+def spot_price_json(kind: str, zone: str, platform: str, usd: float, at: datetime) -> dict[str, Any]:
+    """One price in boto3's words."""
+    return {"InstanceType": kind, "AvailabilityZone": zone, "ProductDescription": platform, "SpotPrice": f"{usd:.6f}", "Timestamp": at}
+
+
+def instance_json(instance: Instance) -> dict[str, Any]:
+    """One instance in boto3's words."""
+    shown: dict[str, Any] = {
+        "InstanceId": instance.id,
+        "InstanceType": instance.instance_type,
+        "State": {"Code": instance.state_code, "Name": instance.state},
+        "Placement": {"AvailabilityZone": instance.zone},
+        "PlatformDetails": instance.platform,
+        "LaunchTime": datetime.fromtimestamp(instance.launched_at, UTC),
+        "Tags": [{"Key": key, "Value": value} for key, value in instance.tags.items()],
+    }
+    if instance.profile:
+        shown["IamInstanceProfile"] = {"Arn": instance.profile, "Id": "AIPAEXAMPLE"}
+    if instance.market == "spot":
+        shown["InstanceLifecycle"] = "spot"
+    return shown

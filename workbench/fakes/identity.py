@@ -1,0 +1,67 @@
+"""How an instance of the world asks who it is, at the pass or at the real handler; and the events that Lambda would be given."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from autoscaler.control.registration import register
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.report.registration import Caller, Refused, Trust
+from autoscaler.ports import Ports
+from workbench.fakes.world.ec2.region import ACCOUNT, AGENT_ROLE, AGENT_ROLE_ID, Instance, profile_arn
+from workbench.fakes.world.world import Ask, IdentityAnswer
+
+TRUST = Trust(account=ACCOUNT, profile_of_role={AGENT_ROLE_ID: profile_arn(AGENT_ROLE)})
+Handler = Callable[[Any], dict[str, Any]]
+
+
+def ask_pass(ports: Callable[[], Ports], fleet: Fleet) -> Ask:
+    """Ask in memory, through the ports as they are then."""
+
+    def ask(instance: Instance) -> IdentityAnswer:
+        answer = register(ports(), fleet, Caller(account=ACCOUNT, role_id=AGENT_ROLE_ID, session=instance.id), TRUST)
+        if isinstance(answer, Refused):
+            return IdentityAnswer(status=int(answer.status))
+        connection = answer.connection
+        return IdentityAnswer(status=200, node=answer.spec.name, controller=connection.controller, secret=connection.secret)
+
+    return ask
+
+
+def ask_handler(handler: Handler) -> Ask:
+    """Ask as Lambda's function URL does, once AWS has verified the signature."""
+
+    def ask(instance: Instance) -> IdentityAnswer:
+        answer = handler(function_url_event(instance.id))
+        if answer["statusCode"] != 200:
+            return IdentityAnswer(status=answer["statusCode"])
+        body = json.loads(answer["body"])
+        [connection] = body["connections"]
+        return IdentityAnswer(status=200, node=body["node"], controller=connection["controller"], secret=connection["secret"])
+
+    return ask
+
+
+def function_url_event(instance_id: str, **iam: str) -> dict[str, Any]:
+    """A signed request to the function URL, as the function is given it."""
+    given = {
+        "accessKey": "ASIAEXAMPLE",
+        "accountId": ACCOUNT,
+        "callerId": f"{AGENT_ROLE_ID}:{instance_id}",
+        "userArn": f"arn:aws:sts::{ACCOUNT}:assumed-role/{AGENT_ROLE}/{instance_id}",
+        "userId": f"{AGENT_ROLE_ID}:{instance_id}",
+    }
+    context = {"accountId": ACCOUNT, "authorizer": {"iam": given | iam}, "http": {"method": "POST", "path": "/"}}
+    return {"version": "2.0", "rawPath": "/", "headers": {}, "requestContext": context, "isBase64Encoded": False}
+
+
+_DETAIL_TYPES = {
+    "interruption": "EC2 Spot Instance Interruption Warning",
+    "rebalance": "EC2 Instance Rebalance Recommendation",
+    "state": "EC2 Instance State-change Notification",
+}
+
+
+def ec2_event(instance_id: str, what: str) -> dict[str, Any]:
+    """What EventBridge carries of one instance."""
+    return {"version": "0", "source": "aws.ec2", "detail-type": _DETAIL_TYPES[what], "detail": {"instance-id": instance_id}}

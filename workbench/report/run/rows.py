@@ -1,0 +1,206 @@
+"""What the charts and tables show, as plain rows: thinned where a run is long, and never so that a change of state is invented."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import ceil
+from typing import Any
+
+from autoscaler.domain.facts.fleet import Pool
+from workbench.fakes.world.ec2.region import Instance
+from workbench.fakes.world.jenkins.builds import Build
+from workbench.simulate.recording import HeldSpan, Sample, StepTaken
+from workbench.simulate.result import dollars_of, pool_of, quantile, rate_of, run_seconds, seconds_of, wait_of
+from workbench.simulate.run import Run
+
+# More instants than a screen has pixels add nothing but megabytes.
+MOST_INSTANTS = 1500
+MOST_DOTS = 4000
+# More colours than this cannot be told apart; the cheapest pools share one.
+MOST_COLOURS = 10
+OTHERS = "other pools"
+# What is left of a sum of prices when all of them were taken away again.
+_NOTHING_USD = 1e-6
+FLEET = "the whole fleet"
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolRow:
+    """One pool's measures; waits in seconds, ``busy_percent`` of its paid executor time."""
+
+    name: str
+    jobs: int
+    wait_p50_s: float
+    wait_p95_s: float
+    wait_max_s: float
+    launches: int
+    most_agents: int
+    max_agents: int
+    agent_hours: float
+    busy_percent: float
+    usd: float
+
+
+def thinned(samples: list[Sample]) -> list[Sample]:
+    """Keep every k-th sample, so that no more than `MOST_INSTANTS` are left."""
+    return samples[:: max(1, ceil(len(samples) / MOST_INSTANTS))]
+
+
+def coloured(run: Run) -> dict[str, str]:
+    """The name under which each pool has a colour: its own, or `OTHERS` for the cheapest of many."""
+    usd = {row.name: row.usd for row in pool_rows(run)}
+    ordered = sorted(usd, key=lambda name: (-usd[name], name))
+    if len(ordered) <= MOST_COLOURS:
+        return {name: name for name in usd}
+    return {name: (name if name in ordered[: MOST_COLOURS - 1] else OTHERS) for name in usd}
+
+
+def queue_rows(run: Run, colours: dict[str, str]) -> list[Row]:
+    """Jobs waiting, by instant and pool. A row stands where the number changed, and before it, so that lines are steps."""
+    return list(_steps_of(run.recording.samples, lambda sample: _by_colour(sample.waiting, colours), _order(colours)))
+
+
+def usd_rows(run: Run, colours: dict[str, str]) -> list[Row]:
+    """Dollars an hour of what ran, by instant and pool."""
+    moves = sorted(
+        (at, colours[pool_of(run.world, instance).name], sign * rate_of(run.world, instance))
+        for instance in run.world.ec2.instances.values()
+        for at, sign in ((instance.launched_at, 1), (instance.ended_at, -1))
+        if at is not None
+    )
+    now: dict[str, float] = defaultdict(float)
+    at_sample: dict[float, dict[str, float]] = {}
+    place = 0
+    for sample in thinned(run.recording.samples):
+        while place < len(moves) and moves[place][0] <= sample.at:
+            _, name, usd = moves[place]
+            now[name] += usd
+            place += 1
+        at_sample[sample.at] = {name: round(usd, 3) for name, usd in now.items() if usd > _NOTHING_USD}
+    return list(_steps_of(run.recording.samples, lambda sample: at_sample[sample.at], _order(colours)))
+
+
+def agent_rows(run: Run, pool: str, order: list[str]) -> list[Row]:
+    """Agents of one pool, by instant and state, the first of ``order`` at the bottom."""
+    return list(_steps_of(run.recording.samples, lambda sample: {str(s): n for s, n in sample.agents.get(pool, {}).items()}, order))
+
+
+def wait_rows(run: Run, colours: dict[str, str]) -> list[Row]:
+    """One row a job that got its executor: when it became buildable, and how many minutes it waited."""
+    started = [build for build in run.replay.builds if build.started_at is not None]
+    kept = started[:: max(1, ceil(len(started) / MOST_DOTS))]
+    return [
+        {
+            "at": int(build.buildable_at * 1000),
+            "when": moment(build.buildable_at),
+            "pool": colours.get(run.counts.pool_of(build) or "", OTHERS),
+            "job": build.job,
+            "minutes": round(wait_of(build) / 60, 2),
+        }
+        for build in kept
+    ]
+
+
+def step_rows(run: Run, colours: dict[str, str]) -> list[Row]:
+    """One row a step that was taken, with its reason; closing the record of what is gone is bookkeeping and left out."""
+    return [_step_row(taken, colours) for taken in run.recording.taken if taken.step != "forget"]
+
+
+def held_rows(run: Run, colours: dict[str, str]) -> list[Row]:
+    """One row a hold: what was wanted and not done, from when until when."""
+    return [_held_row(held, colours) for held in run.recording.held]
+
+
+def pool_rows(run: Run) -> list[PoolRow]:
+    """One row a pool, in the fleet file's order."""
+    instances: dict[str, list[Instance]] = defaultdict(list)
+    builds: dict[str | None, list[Build]] = defaultdict(list)
+    for instance in run.world.ec2.instances.values():
+        instances[pool_of(run.world, instance).name].append(instance)
+    for build in run.replay.builds:
+        if build.started_at is not None:
+            builds[run.counts.pool_of(build)].append(build)
+    return [_pool_row(run, pool, instances[pool.name], builds[pool.name]) for pool in run.world.fleet.pools.values()]
+
+
+def _pool_row(run: Run, pool: Pool, instances: list[Instance], builds: list[Build]) -> PoolRow:
+    waits = sorted(wait_of(build) for build in builds)
+    paid = sum(seconds_of(run.world, instance) for instance in instances)
+    return PoolRow(
+        name=pool.name,
+        jobs=len(builds),
+        wait_p50_s=quantile(waits, 0.5),
+        wait_p95_s=quantile(waits, 0.95),
+        wait_max_s=quantile(waits, 1.0),
+        launches=len(instances),
+        most_agents=max((sum(sample.agents.get(pool.name, {}).values()) for sample in run.recording.samples), default=0),
+        max_agents=pool.max_agents,
+        agent_hours=round(paid / 3600, 1),
+        busy_percent=round(100 * sum(run_seconds(run.world, build) for build in builds) / (paid * pool.executors), 1) if paid else 0.0,
+        usd=round(sum(dollars_of(run.world, instance) for instance in instances), 2),
+    )
+
+
+def moment(at: float) -> str:
+    """An instant as people write it."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def _by_colour(counts: dict[str, int], colours: dict[str, str]) -> dict[str, float]:
+    merged: dict[str, float] = defaultdict(float)
+    for pool, count in counts.items():
+        merged[colours[pool]] += count
+    return dict(merged)
+
+
+def _order(colours: dict[str, str]) -> list[str]:
+    return list(dict.fromkeys(colours.values()))
+
+
+def _steps_of(samples: list[Sample], read: Callable[[Sample], dict[str, float]], order: list[str]) -> Iterator[Row]:
+    """Rows of every series at every instant where any of them changed, zeros included: stacked areas need them all."""
+    samples = thinned(samples)
+    values = [read(sample) for sample in samples]
+    series = [name for name in order if any(name in value for value in values)] or order[:1]
+    for place, (sample, value) in enumerate(zip(samples, values, strict=True)):
+        if place in {0, len(samples) - 1} or value != values[place - 1]:
+            yield from _instant(sample.at, value, series)
+
+
+def _instant(at: float, value: dict[str, float], series: Iterable[str]) -> Iterator[Row]:
+    for rank, name in enumerate(series):
+        yield {"at": int(at * 1000), "when": moment(at), "series": name, "rank": rank, "value": value.get(name, 0)}
+
+
+def _step_row(taken: StepTaken, colours: dict[str, str]) -> Row:
+    return {
+        "at": int(taken.at * 1000),
+        "when": moment(taken.at),
+        "step": taken.step,
+        "pool": taken.pool,
+        "colour": colours.get(taken.pool, FLEET),
+        "count": taken.count,
+        "node": taken.node,
+        "reason": taken.reason,
+        "detail": taken.detail,
+        "outcome": taken.outcome,
+    }
+
+
+def _held_row(held: HeldSpan, colours: dict[str, str]) -> Row:
+    return {
+        "at": int(held.first_at * 1000),
+        "until": int((held.last_at + 60) * 1000),
+        "when": f"{moment(held.first_at)} to {moment(held.last_at)[11:]}",
+        "step": "held",
+        "pool": held.pool,
+        "colour": colours.get(held.pool, FLEET),
+        "count": 0,
+        "node": "",
+        "outcome": "done",
+        "reason": held.reason,
+        "detail": held.detail,
+    }
