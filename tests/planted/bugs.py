@@ -32,7 +32,7 @@ BUGS = (
     Bug(
         name="what retires comes back in a pool on hold",
         file="domain/launch/placement.py",
-        was="        and not pool.on_hold\n",
+        was="        if not pool.on_hold\n",
         becomes="",
         found_by=("tests/unit/test_standing.py",),
     ),

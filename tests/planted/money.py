@@ -41,7 +41,7 @@ MONEY = (
     Bug(
         name="what retires comes back beyond the month's limit",
         file="domain/launch/placement.py",
-        was="        and not situation.stopped\n",
+        was="    if situation.stopped:\n        return {}\n",
         becomes="",
         found_by=("tests/unit/test_month_limit.py",),
     ),

@@ -41,15 +41,15 @@ WAITING = (
     Bug(
         name="what cannot be brought back counts as supply",
         file="domain/launch/placement.py",
-        was="        and not cannot_come_back(situation.memory, agent)\n    ]\n",
-        becomes="    ]\n",
+        was=" and not cannot_come_back(situation.memory, agent)\n        ]",
+        becomes="\n        ]",
         found_by=("tests/unit/test_scale_up.py",),
     ),
     Bug(
         name="what a build is bound to and cannot be brought back counts as supply",
         file="domain/launch/placement.py",
-        was="        if cannot_come_back(situation.memory, agent):\n            continue\n",
-        becomes="",
+        was="            if not cannot_come_back(situation.memory, agent):\n                self._add_executors(agent)",
+        becomes="            self._add_executors(agent)",
         found_by=("tests/scenarios/test_failing_steps.py",),
     ),
     Bug(

@@ -61,7 +61,7 @@ def builds_and_tests(times: int, *, delay: float = 600.0, each_followed: int = 1
 
 def foreseen(learned: Learned, fleet=FLEET, now: float = NOW) -> dict[str, tuple[int, str]]:
     situation = assess(replace(a_snapshot(a_view(), learned={"main": learned}), taken_at=now), fleet)
-    return {pool: (due.executors, due.why) for pool, due in situation.foreseen("main").items()}
+    return {pool: (due.executors, due.why) for pool, due in situation.forecasts("main").items()}
 
 
 # Jobs that follow others.

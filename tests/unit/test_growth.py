@@ -24,7 +24,7 @@ def foreseen(*growths, waiting=1, most=0, burst=None, **pool):
     items = tuple(an_item(number, label="cpu") for number in range(1, waiting + 1))
     memory = a_memory(windows=an_empty_window(most=most, burst=burst), growths={"main/cpu": growths})
     situation = assess(a_snapshot(a_view(items=items), memory=memory), a_fleet(a_pool(**pool)))
-    return {name: due.executors for name, due in situation.foreseen("main").items()}
+    return {name: due.executors for name, due in situation.forecasts("main").items()}
 
 
 def test_nothing_is_foreseen_of_a_burst_before_one_was_seen():

@@ -102,7 +102,7 @@ def test_where_machines_were_short_keeping_an_agent_spares_more_waiting():
         assert assess(snapshot, FLEET).pools["main", "cpu"].short_seconds == 0.0
     short = assess(a_snapshot(a_view(), memory=a_memory(capacity_delays={"cpu": SHORT})), FLEET).pools["main", "cpu"]
     spared_usd = short.keep.costs.wait_usd - assess(a_snapshot(a_view()), FLEET).pools["main", "cpu"].keep.costs.wait_usd
-    assert spared_usd == pytest.approx(short.pool.wait_usd_per_hour * short.short_seconds / 3600)
+    assert spared_usd == pytest.approx(short.spec.wait_usd_per_hour * short.short_seconds / 3600)
     assert short.short_seconds > 600
 
 

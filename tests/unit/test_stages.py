@@ -89,7 +89,7 @@ def due_now(known):
 
 
 def executors_foreseen(snapshot, fleet):
-    return {pool: foreseen.executors for pool, foreseen in assess(snapshot, fleet).foreseen("main").items()}
+    return {pool: foreseen.executors for pool, foreseen in assess(snapshot, fleet).forecasts("main").items()}
 
 
 def test_a_stage_is_due_when_a_boot_and_a_look_are_left_before_it():

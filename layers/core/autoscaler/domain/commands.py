@@ -10,7 +10,7 @@ from autoscaler.domain.facts.plan import CancelItem, Held, Plan, Step
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.launch.budget import Budget
-from autoscaler.domain.launch.placement import begin_placement
+from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.learn import remember_request
 from autoscaler.domain.repair.interruption import InstanceEvent, handle_event
 from autoscaler.domain.scale_in.surplus import least_missed
@@ -30,11 +30,10 @@ def launch_some(snapshot: Snapshot, fleet: Fleet, order: LaunchSome) -> Plan:
     if intent_id in {intent.id for intent in snapshot.intents}:
         held = Held(pool=pool.name, controller=controller, reason=Reason.ALREADY_DONE, detail=f"request {order.request_id}")
         return plan_of(situation, [held], situation.memory)
-    walk = begin_placement(situation, controller, Budget(situation))
-    view = situation.pools[controller, pool.name]
-    planned = walk.order(view, order.count, order.reason)
-    decided: list[Step | Held] = [*walk.steps(keep_until=situation.now + order.keep_seconds, intent_id=intent_id)]
-    decided += walk.held.values()
+    purchase, view = QueuePlacement(situation, controller, Budget(situation)).purchase, situation.pools[controller, pool.name]
+    planned = sum(purchase.buy(view, Reason.MANUAL, order.reason) for _ in range(order.count))
+    decided: list[Step | Held] = [*purchase.steps(keep_until=situation.now + order.keep_seconds, intent_id=intent_id)]
+    decided += purchase.held.values()
     if planned < order.count:
         detail = f"{planned} of {order.count} asked for"
         decided.append(Held(pool=pool.name, controller=controller, reason=Reason.FEWER_THAN_ASKED, detail=detail))

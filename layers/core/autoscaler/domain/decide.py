@@ -21,7 +21,7 @@ from autoscaler.domain.facts.plan import Cordon, Held, Plan, Step
 from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.forecast.forecast import NOTHING
 from autoscaler.domain.launch.budget import Budget
-from autoscaler.domain.launch.placement import controllers_in_turn, launch_for_queue
+from autoscaler.domain.launch.queue import controllers_in_turn, launch_for_queue
 from autoscaler.domain.learn import remember
 from autoscaler.domain.repair.bring_back import bring_back_pinned, drain_again, let_resume
 from autoscaler.domain.repair.heal import keep_beacon, relabels, repairs, what_is_seen
@@ -55,7 +55,7 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
     """Decide what to cordon, what to give up, and what to repair."""
     situation = assess(snapshot, fleet)
     seen = next_observations(situation.memory.observations, what_is_seen(situation), situation.now, snapshot.invocation)
-    foreseen = {controller: situation.foreseen(controller) for controller in snapshot.controllers}
+    foreseen = {controller: situation.forecasts(controller) for controller in snapshot.controllers}
     watched = {key: pool for name in snapshot.controllers for key, pool in watch(situation, name, foreseen[name]).items()}
     windows = {**situation.memory.windows, **{key: pool.window for key, pool in watched.items()}}
     returns = {**situation.memory.idle_returns, **{key: pool.idle_returns for key, pool in watched.items() if pool.idle_returns}}

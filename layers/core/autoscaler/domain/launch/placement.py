@@ -1,132 +1,182 @@
-"""The walk over one controller's queue, put together from what the pass has seen."""
+"""Placement: each item of a controller's queue gets the executor that it would get from Jenkins, or an agent is bought for it.
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+The launch threshold: an agent is bought once the items booked to a pool would together wait so much longer than one boot that this,
+at `wait_usd_per_hour`, is worth what the agent costs.
+"""
 
-from autoscaler.domain.facts.plan import Held, Uncordon
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import inf
+
+from autoscaler.domain.facts.fleet import Pool
+from autoscaler.domain.facts.metering import HOUR_SECONDS
+from autoscaler.domain.facts.plan import Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import QueueItem
+from autoscaler.domain.forecast.durations import quantiles_of
 from autoscaler.domain.launch.budget import Budget
-from autoscaler.domain.launch.purchase import QueuePlacement
+from autoscaler.domain.launch.purchase import Purchase
 from autoscaler.domain.repair.bring_back import pinned
 from autoscaler.domain.repair.static_nodes import slots_left
-from autoscaler.domain.situation.agents import Phase
+from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import cannot_come_back
+from autoscaler.domain.situation.demand import Want
+from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, uncordon
+from autoscaler.domain.situation.steps import uncordon
 from autoscaler.domain.situation.supply import ExecutorSlot, build_supply, ready_slots
 
 
-def launch_for_queue(situation: Situation, controller: str, room: Budget) -> Decided:
-    """Walk over the queue: bring back what retires, launch where waiting would cost more."""
-    view = situation.snapshot.controllers[controller]
-    if not view.complete:
-        yield Held(pool="", controller=controller, reason=Reason.INCOMPLETE, detail=view.problem or "")
-        return
-    demand = situation.demands[controller]
-    yield from _held_by_label(situation, controller)
-    yield from _held_unclear(situation, controller)
-    for unmet in demand.unmet:
-        yield Held(pool="", controller=controller, reason=unmet.reason, detail=f"{unmet.item.job}: {unmet.detail}")
-    if view.quieting_down:
-        yield Held(pool="", controller=controller, reason=Reason.QUIETING_DOWN, detail="the controller takes no new builds")
-        return
-    foreseen, floors = situation.foreseen(controller), [pool for pool in situation.pools_of(controller).values() if pool.has_floor]
-    if not (demand.wants or foreseen or floors):
-        return
-    walk = place_queue(situation, controller, room)
-    walk.forecast_pools(foreseen)
-    for pool in floors:
-        walk.keep_floor(pool)
-    walk.keep_up()
-    walk.hedge()
-    yield from walk.uncordons
-    yield from bring_back_again(situation, controller)
-    yield from walk.steps()
-    yield from walk.held.values()
+@dataclass(slots=True)
+class _Account:
+    """The items booked to one pool that wait longer than one boot: by how much together, and for how much work."""
+
+    booked: list[tuple[Want, ExecutorSlot, float]] = field(default_factory=list)  # seconds of work
+    work_seconds: float = 0.0
+    excess_seconds: float = 0.0
+
+    def book(self, want: Want, slot: ExecutorSlot, work_seconds: float, excess_seconds: float) -> None:
+        self.booked.append((want, slot, work_seconds))
+        self.work_seconds += work_seconds
+        self.excess_seconds += excess_seconds
+
+    def waiting_usd(self, pool: PoolView) -> float:
+        return pool.spec.wait_usd_per_hour * self.excess_seconds / HOUR_SECONDS
+
+    def agent_usd(self, pool: PoolView) -> float:
+        return pool.extra_usd(self.work_seconds / len(self.booked), len(self.booked))
+
+    def is_full(self, pool: PoolView) -> bool:
+        return bool(self.booked) and self.waiting_usd(pool) >= self.agent_usd(pool)
+
+    def text(self, pool: PoolView, relation: str) -> str:
+        hours, items = self.excess_seconds / HOUR_SECONDS, f"{len(self.booked)} item{'s' * (len(self.booked) > 1)}"
+        usd, price = self.waiting_usd(pool), self.agent_usd(pool)
+        return f"{items} would wait {hours:.2g} h together, ${usd:.2f}, {relation} an agent of ${price:.2f}"
 
 
-def expected_starts(situation: Situation, controller: str) -> dict[int, tuple[str, float]]:
-    """Of each mature item that waits: whose executor it would take, a new agent's included, and in how many seconds."""
-    if not situation.snapshot.controllers[controller].complete:
+class QueuePlacement:
+    """One controller's executors over time, the items placed on them, and what is bought and brought back for them."""
+
+    def __init__(self, situation: Situation, controller: str, budget: Budget) -> None:
+        """Begin with all executors that are there or on their way; what is bought is taken from ``budget``."""
+        self.situation = situation
+        self.controller = controller
+        self.pools = situation.pools_of(controller)
+        self.learned = situation.snapshot.learned[controller]
+        self.supply = build_supply(situation, controller)
+        self.purchase = Purchase(controller, self.supply, budget, slots_left(situation, controller))
+        self.uncordons: list[Uncordon] = []
+        self.starts: dict[int, tuple[str, float]] = {}  # of each item: whose executor it takes, and in how many seconds
+        self._accounts = {name: _Account() for name in self.pools}
+        self._items_for: dict[str, int] = {}
+        self._servers: dict[str, tuple[str, ...]] = {}
+        self._retiring: dict[str, list[Agent]] = {}
+        for agent in pinned(situation, controller):
+            if not cannot_come_back(situation.memory, agent):
+                self._add_executors(agent)
+
+    def place_queue(self) -> None:
+        """Place the items in the order in which Jenkins will take them."""
+        mature = [want for want in self.situation.demands[self.controller].wants if want.mature]
+        for want in mature:
+            for pool in want.pools:
+                self._items_for[pool.name] = self._items_for.get(pool.name, 0) + 1
+        self._retiring = _retiring(self.situation, self.controller)
+        for want in mature:
+            self._place(want)
+        for name, account in self._accounts.items():
+            if account.booked and account.waiting_usd(self.pools[name]) > 0:
+                self.purchase.hold(name, Reason.WORTH_WAITING, account.text(self.pools[name], "against"))
+
+    def bring_back(self, pools: Iterable[Pool], detail: str) -> bool:
+        """Uncordon one retiring agent of these pools: it is up and costs nothing to get."""
+        for pool in pools:
+            for agent in self._retiring.get(pool.name, []):
+                if agent.node and agent.mark and agent.busy_executors < agent.node.executors:
+                    self._retiring[pool.name].remove(agent)
+                    self.uncordons.append(uncordon(agent, Reason.DEMAND_IS_BACK, detail))
+                    self._add_executors(agent)
+                    return True
+        return False
+
+    def _add_executors(self, agent: Agent) -> None:
+        for seconds in ready_slots(self.situation, agent):
+            self.supply.add(ExecutorSlot(agent.pool.name, seconds))
+
+    def _place(self, want: Want) -> None:
+        slot = self.supply.soonest(self._servers_of(want))
+        if (slot is None or slot.free_seconds > 0) and self.bring_back(want.pools, f"{want.item.job} waits for it"):
+            slot = self.supply.soonest(self._servers_of(want))
+        pool = self._best_pool(want)
+        start = slot.free_seconds if slot else inf
+        if start > pool.boot_seconds:
+            self.purchase.note_waiting(pool, want.item.waiting_seconds)
+        if slot is None:
+            if not self.purchase.buy(pool, Reason.NOBODY_CAN_SERVE, f"{want.item.job or 'a job'} waits, and no executor can ever take it"):
+                return
+            slot = self.supply.soonest(self._servers_of(want))
+        elif start > pool.boot_seconds and want.item.waiting_seconds + start > pool.spec.max_wait_seconds:
+            self.purchase.buy(pool, Reason.MAX_WAIT, f"{want.item.job} would wait longer than {pool.spec.max_wait_seconds:g} s")
+            slot = self.supply.soonest(self._servers_of(want))
+        if slot is not None:
+            self._book(want, slot, pool)
+            self._settle_account(pool)
+
+    def _book(self, want: Want, slot: ExecutorSlot, pool: PoolView) -> None:
+        excess = slot.free_seconds - pool.boot_seconds
+        work = quantiles_of(self.learned, want.item.job, slot.server if slot.server in self.pools else pool.name).p50_seconds
+        if excess > 0:
+            self._accounts[pool.name].book(want, slot, work, excess)
+        self.starts[want.item.id] = slot.server, slot.free_seconds
+        self.supply.occupy(slot, work)
+
+    def _settle_account(self, pool: PoolView) -> None:
+        """Buy an agent for each time that the account is full, and let those items choose again."""
+        while (account := self._accounts[pool.name]).is_full(pool):
+            if not self.purchase.buy(pool, Reason.STARVED_QUEUE, account.text(pool, "for")):
+                return
+            self._accounts[pool.name] = _Account()
+            for _, slot, seconds in account.booked:
+                self.supply.occupy(slot, -seconds)
+            for want, _, _ in account.booked:
+                if moved_to := self.supply.soonest(self._servers_of(want)):
+                    self._book(want, moved_to, pool)
+
+    def _best_pool(self, want: Want) -> PoolView:
+        def score(pool: PoolView) -> tuple[float, int, str]:
+            seconds = quantiles_of(self.learned, want.item.job, pool.name).p50_seconds
+            return pool.score(seconds, pool.boot_seconds, self._items_for.get(pool.name, 1))
+
+        pools = [self.pools[pool.name] for pool in want.pools]
+        open_pools = [pool for pool in pools if self.purchase.may_buy(pool)]
+        return min(open_pools or pools, key=score)
+
+    def _servers_of(self, want: Want) -> tuple[str, ...]:
+        names = tuple(pool.name for pool in want.pools)
+        if want.expression is None:
+            return names
+        if want.expression.name not in self._servers:
+            matching = (server for server, labels in self.supply.labels.items() if want.expression.matches(labels))
+            self._servers[want.expression.name] = (*names, *matching)
+        return self._servers[want.expression.name]
+
+
+def _retiring(situation: Situation, controller: str) -> dict[str, list[Agent]]:
+    """Retiring agents that demand may bring back, by pool; not those that come back whatever it is."""
+    if situation.stopped:
         return {}
-    return place_queue(situation, controller, Budget(situation)).starts
-
-
-def _held_unclear(situation: Situation, controller: str) -> Iterable[Held]:
-    """Name what waits too long for something unknown, a line for each wording and label."""
-    alike: dict[tuple[str, str | None], list[QueueItem]] = {}
-    for item in (one.item for one in situation.demands[controller].unclear):
-        alike.setdefault((item.wait.unclear, item.asked_label), []).append(item)
-    for (words, label), items in alike.items():
-        first = max(items, key=lambda item: item.waiting_seconds)
-        longest = f"{first.job} for {first.waiting_seconds / 60:.0f} min"
-        detail = f"{len(items)} item{'s' * (len(items) > 1)} for {label or 'a label not told'}, {longest}: {words}"
-        yield Held(pool="", controller=controller, reason=Reason.UNCLEAR, detail=detail)
-
-
-def _held_by_label(situation: Situation, controller: str) -> Iterable[Held]:
-    """Count the items that an operator holds by their label, a line for each hold."""
-    held = Counter(hold for _, hold in situation.demands[controller].held)
-    for hold, count in held.items():
-        yield Held(pool="", controller=controller, reason=Reason.HELD, detail=f"{count} items: {hold.text(situation.now)}")
-
-
-def controllers_in_turn(situation: Situation) -> list[str]:
-    """The controllers, first the one where a job has waited longest: limits may leave room for one of them only."""
-    demands = situation.demands
-    return sorted(demands, key=lambda name: max((want.item.waiting_seconds for want in demands[name].wants), default=0.0), reverse=True)
-
-
-def place_queue(situation: Situation, controller: str, room: Budget) -> QueuePlacement:
-    """Give each job that waits the executor it would get, and plan the agents that this takes; what is planned is taken from ``room``."""
-    walk = begin_placement(situation, controller, room)
     kept = {agent.record.instance_id for agent in pinned(situation, controller)}
-    retiring = [
-        agent
-        for pool in situation.pools_of(controller).values()
-        for agent in pool.agents
-        if agent.phase is Phase.RETIRING
-        and not pool.on_hold
-        and not situation.stopped
-        and agent.record.instance_id not in kept
-        and not agent.instance_ended
-        and not cannot_come_back(situation.memory, agent)
-    ]
-    walk.run(situation.demands[controller].wants, retiring)
-    return walk
+    return {
+        name: [
+            agent
+            for agent in pool.agents
+            if may_come_back(agent) and agent.record.instance_id not in kept and not cannot_come_back(situation.memory, agent)
+        ]
+        for name, pool in situation.pools_of(controller).items()
+        if not pool.on_hold
+    }
 
 
-def bring_back_again(situation: Situation, controller: str) -> Iterator[Uncordon]:
-    """Try again to bring back what could not be brought back, while jobs wait for its pool; nobody counts on it meanwhile."""
-    wanted = {pool.name for want in situation.demands[controller].wants if want.mature for pool in want.pools}
-    kept = {agent.record.instance_id for agent in pinned(situation, controller)}
-    for name in sorted(wanted & situation.pools_of(controller).keys()):
-        pool = situation.pools[controller, name]
-        for agent in pool.agents:
-            comes_back = agent.phase is Phase.RETIRING and agent.record.instance_id not in kept and not agent.instance_ended
-            if comes_back and not pool.on_hold and cannot_come_back(situation.memory, agent):
-                yield uncordon(agent, Reason.DEMAND_IS_BACK, f"jobs wait for {name}, and it could not be brought back before")
-
-
-def begin_placement(situation: Situation, controller: str, room: Budget) -> QueuePlacement:
-    """Set out with all executors that are there or on their way."""
-    snapshot = situation.snapshot
-    learned = snapshot.learned[controller]
-    pools = situation.pools_of(controller)
-    runs = situation.queued_runs(controller)
-    supply = build_supply(
-        snapshot.controllers[controller],
-        situation.fleet,
-        pools,
-        situation.expected(controller),
-        learned,
-        situation.now,
-        recovering=situation.recovering(controller),
-    )
-    for agent in pinned(situation, controller):
-        if cannot_come_back(situation.memory, agent):
-            continue
-        for seconds in ready_slots(agent, learned, situation.now, runs):
-            supply.add(ExecutorSlot(agent.pool.name, seconds))
-    return QueuePlacement(controller, pools, supply, room, learned, situation.now, runs, slots=slots_left(situation, controller))
+def may_come_back(agent: Agent) -> bool:
+    """Tell whether demand may bring an agent back: it retires, and its machine runs."""
+    return agent.phase is Phase.RETIRING and not agent.instance_ended

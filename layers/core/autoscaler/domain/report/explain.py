@@ -6,10 +6,10 @@ from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.plan import Held, Plan, Step
 from autoscaler.domain.facts.snapshot import QueueItem, Snapshot
-from autoscaler.domain.launch.placement import expected_starts
+from autoscaler.domain.launch.queue import expected_starts
 from autoscaler.domain.scale_in.month_limit import what_holds
 from autoscaler.domain.situation.agents import Agent
-from autoscaler.domain.situation.demand import Want, starved_by_pool
+from autoscaler.domain.situation.demand import Want
 from autoscaler.domain.situation.situation import Situation, assess
 
 Meant = Callable[[Step | Held], bool]
@@ -39,10 +39,10 @@ def _of_pool(situation: Situation, plans: Iterable[Plan], subject: str) -> Itera
     for (controller, name), pool in situation.pools.items():
         if name != subject:
             continue
-        starved = starved_by_pool(situation.demands[controller]).get(name, 0)
+        starved = situation.starved_by_pool(controller).get(name, 0)
         phases = [str(agent.phase) for agent in pool.agents]
         agents = ", ".join(f"{phases.count(phase)} {phase}" for phase in sorted(set(phases))) or "no agents"
-        least, most, worth = pool.pool.min_agents, pool.pool.max_agents, pool.pool.wait_usd_per_hour
+        least, most, worth = pool.spec.min_agents, pool.spec.max_agents, pool.spec.wait_usd_per_hour
         yield f"{name} on {controller}: {starved} items wait for it; {agents}; at most {most}, at least {least}"
         yield f"an agent costs ${pool.usd_per_hour:.2f} an hour, boots in {pool.boot_seconds:.0f} s; waiting is worth ${worth:g} an hour"
         if pool.short_seconds >= 1:

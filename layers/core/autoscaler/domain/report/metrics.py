@@ -14,7 +14,6 @@ from autoscaler.domain.scale_in.reclaim import is_drain_overdue
 from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, times_over
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import is_tripped, keeps_failing
-from autoscaler.domain.situation.demand import starved_by_pool
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import build_remaining_seconds, elapsed_seconds
@@ -91,7 +90,7 @@ def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, heal
     total = sum(agent.node.executors for agent in ready if agent.node)
     busy = sum(agent.busy_executors for agent in pool.agents)
     free = total - sum(agent.busy_executors for agent in ready)
-    yield one("QueueStarved", starved_by_pool(situation.demands[controller]).get(name, 0), COUNT, dimensions)
+    yield one("QueueStarved", situation.starved_by_pool(controller).get(name, 0), COUNT, dimensions)
     yield one("ExecutorsTotal", total, COUNT, dimensions)
     yield one("AgentsOnline", len(ready), COUNT, dimensions)
     yield Datum(name="QueueWait", values=waits, unit=SECONDS, dimensions=dimensions)

@@ -8,7 +8,6 @@ from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.scale_in.month_limit import what_holds
 from autoscaler.domain.situation.agents import Phase
 from autoscaler.domain.situation.breakers import keeps_failing, told_failing
-from autoscaler.domain.situation.demand import starved_by_pool
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 
@@ -82,7 +81,7 @@ def status_of(situation: Situation) -> Status:
 
 def _pools(situation: Situation) -> Iterator[PoolStatus]:
     for controller in situation.snapshot.controllers:
-        starved = starved_by_pool(situation.demands[controller])
+        starved = situation.starved_by_pool(controller)
         for name, pool in situation.pools_of(controller).items():
             wants = [want for want in situation.demands[controller].wants if name in {one.name for one in want.pools}]
             yield PoolStatus(
@@ -93,7 +92,7 @@ def _pools(situation: Situation) -> Iterator[PoolStatus]:
                 agents=dict(Counter(str(agent.phase) for agent in pool.agents)),
                 executors=sum(agent.node.executors for agent in pool.agents if agent.phase is Phase.READY and agent.node),
                 busy=sum(agent.busy_executors for agent in pool.agents),
-                max_agents=pool.pool.max_agents,
+                max_agents=pool.spec.max_agents,
                 usd_per_hour=round(sum(agent.record.usd_per_hour for agent in pool.agents if not agent.instance_ended), 4),
                 paused=_why_paused(pool),
             )

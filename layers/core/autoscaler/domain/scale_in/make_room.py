@@ -11,7 +11,7 @@ from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.launch.budget import Budget
-from autoscaler.domain.launch.placement import controllers_in_turn, place_queue
+from autoscaler.domain.launch.queue import controllers_in_turn, place_queue
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import cordon
@@ -42,20 +42,20 @@ def give_way(situation: Situation, idle: list[Agent], cordoned: Collection[Cordo
 def _may_be_refused(situation: Situation) -> bool:
     """Tell whether the limits might not allow each job that waits an agent of its own: no walk is needed to see that they do."""
     wants = [want for demand in situation.demands.values() for want in demand.wants if want.mature]
-    room, pools = Budget(situation), {pool.name: pool for want in wants for pool in want.pools}
-    return not all(room.has_room_for(len(wants), pool) for pool in pools.values())
+    budget, pools = Budget(situation), {pool.name: pool for want in wants for pool in want.pools}
+    return not all(budget.has_room_for(len(wants), pool) for pool in pools.values())
 
 
 def _launches(situation: Situation, leaving: frozenset[str]) -> tuple[int, list[Held]]:
     """Count the agents that the queues would have launched now, had these left; and what was refused them for want of room."""
-    room, count, refused = Budget(situation, leaving), 0, list[Held]()
+    budget, count, refused = Budget(situation, leaving), 0, list[Held]()
     for controller in controllers_in_turn(situation):
         view = situation.snapshot.controllers[controller]
         if not view.complete or view.quieting_down:
             continue
-        walk = place_queue(situation, controller, room)
-        count += sum(step.count for step in walk.steps())
-        refused += [held for held in walk.held.values() if held.reason in {*_SHARED_BY_POOLS, Reason.MAX_AGENTS}]
+        purchase = place_queue(situation, controller, budget).purchase
+        count += sum(step.count for step in purchase.steps())
+        refused += [held for held in purchase.held.values() if held.reason in {*_SHARED_BY_POOLS, Reason.MAX_AGENTS}]
     return count, refused
 
 

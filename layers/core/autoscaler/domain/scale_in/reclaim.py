@@ -14,7 +14,6 @@ from autoscaler.domain.repair.two_looks import is_settled, is_unlabelled_twice
 from autoscaler.domain.scale_in.replace import is_kept
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import cannot_come_back, keeps_failing
-from autoscaler.domain.situation.demand import starved_by_pool
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import cordon, delete_node, hold_back, terminate, uncordon
 
@@ -25,7 +24,7 @@ _MARKED = (Phase.RETIRING, Phase.DRAINING)
 
 def drained(situation: Situation, seen: Mapping[str, Observation]) -> Iterator[Terminate | Cordon | Uncordon | Held]:
     """Give up agents that carry our mark, are idle and were idle in an earlier look, and that nothing is bound to."""
-    starved = {view.name: starved_by_pool(situation.demands[view.name]) for view in situation.views()}
+    starved = {view.name: situation.starved_by_pool(view.name) for view in situation.views()}
     for agent in situation.agents:
         if agent.phase not in _MARKED or agent.node is None or _stays(situation, agent):
             continue

@@ -21,7 +21,6 @@ from autoscaler.domain.forecast.idle_returns import (
 )
 from autoscaler.domain.launch.canary import why_outdated
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.demand import starved_by_pool
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import cordon
@@ -49,7 +48,7 @@ def watch(situation: Situation, controller: str, foreseen: Mapping[str, Forecast
     """Record what each pool needs now, and learn from what is needed again; a view that cannot be believed does neither."""
     if situation.no_giving_up(controller):
         return {}
-    starved = starved_by_pool(situation.demands[controller])
+    starved = situation.starved_by_pool(controller)
     return {
         pool.full_name: _look_on(pool, _needed(pool, starved.get(name, 0), foreseen.get(name, NOTHING)))
         for name, pool in situation.pools_of(controller).items()
@@ -61,9 +60,9 @@ def _needed(pool: PoolView, starved: int, foreseen: Forecast) -> Needed:
 
 
 def _look_on(pool: PoolView, needed: Needed) -> Watched:
-    executors, boot, now = pool.pool.executors, pool.boot_seconds, pool.now
+    executors, boot, now = pool.executors, pool.boot_seconds, pool.now
     before = pool.window
-    longest = max(pool.pool.idle_seconds or 0.0, pool.pool.max_idle_seconds)
+    longest = max(pool.spec.idle_seconds or 0.0, pool.spec.max_idle_seconds)
     window = Window(
         # A gap between passes starts it again: nobody knows what was needed meanwhile. What was before is not forgotten.
         opened_at=before.opened_at if before and now - before.seen_at <= LOOK_GAP_SECONDS else now,
@@ -95,14 +94,12 @@ def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window],
         return []
     if pool.on_hold:
         return [
-            Held(
-                pool=pool.pool.name, controller=pool.controller, reason=Reason.HELD, detail=f"{extra} agents too many; {pool.paused_detail}"
-            )
+            Held(pool=pool.name, controller=pool.controller, reason=Reason.HELD, detail=f"{extra} agents too many; {pool.paused_detail}")
         ]
     minutes, keep = (situation.now - window.opened_at) / 60, keeping.seconds(most + 1) / 60
     if minutes < keep:
         detail = f"{extra} agents seem too many, seen for {minutes:.0f} of {keep:.0f} min"
-        return [Held(pool=pool.pool.name, controller=pool.controller, reason=Reason.WINDOW_OPEN, detail=detail)]
+        return [Held(pool=pool.name, controller=pool.controller, reason=Reason.WINDOW_OPEN, detail=detail)]
     detail = f"no more than {most} of {len(ready)} agents were needed at once for {keep:.0f} min"
     chosen = least_missed(situation, _free_to_go(situation, ready))[:extra]
     return [cordon(situation, agent, MarkClass.RETIRE, Reason.SURPLUS, detail) for agent in chosen]
@@ -119,7 +116,7 @@ def idle_beyond_need(situation: Situation, pool: PoolView, windows: Mapping[str,
 
 def _least(situation: Situation, pool: PoolView, window: Window, foreseen: Forecast) -> int:
     """How many agents stay, whatever is learned: those needed now or for what is foreseen, and the pool's minimum."""
-    soon = window.peaks[-1][1] + ceil((foreseen.executors - foreseen.stages) / pool.pool.executors)
+    soon = window.peaks[-1][1] + ceil((foreseen.executors - foreseen.stages) / pool.executors)
     return max(_floor(situation, pool), soon)
 
 
@@ -131,24 +128,22 @@ def least_missed(situation: Situation, agents: list[Agent]) -> list[Agent]:
     """Order agents by how little is lost with them: outdated first, idle longest, then the smallest sum of remaining durations."""
 
     def loss(agent: Agent) -> tuple[bool, float, float, str]:
-        instance_id, controller = agent.record.instance_id, agent.record.controller
+        instance_id = agent.record.instance_id
         wanted = why_outdated(situation, agent) is None
         if agent.idle:
             return wanted, 0.0, situation.memory.idle_since.get(instance_id, situation.now), instance_id
-        learned = situation.snapshot.learned[controller]
-        left = agent_remaining_seconds(agent, learned, situation.now, situation.queued_runs(controller))
-        return wanted, 1.0, sum(left), instance_id
+        return wanted, 1.0, sum(agent_remaining_seconds(situation, agent)), instance_id
 
     return sorted(agents, key=loss)
 
 
 def _floor(situation: Situation, pool: PoolView) -> int:
     """The pool's minimum, less what other controllers have of it."""
-    if not pool.pool.min_agents:
+    if not pool.spec.min_agents:
         return 0
     elsewhere = sum(
         agent.phase is Phase.READY
         for agent in situation.agents
-        if agent.pool.name == pool.pool.name and agent.record.controller != pool.controller
+        if agent.pool.name == pool.name and agent.record.controller != pool.controller
     )
-    return max(0, pool.pool.min_agents - elsewhere)
+    return max(0, pool.spec.min_agents - elsewhere)

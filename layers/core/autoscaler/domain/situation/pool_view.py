@@ -26,7 +26,7 @@ class PoolView:
     """One pool on one controller, with what planning takes for its price and its boot: worked out when a rule asks for it."""
 
     controller: str
-    pool: Pool
+    spec: Pool
     agents: tuple[Agent, ...]
     memory: Memory
     overrides: Overrides
@@ -35,14 +35,24 @@ class PoolView:
     template_version: str = ""  # that would be launched now; "" where EC2 does not say
 
     @property
+    def name(self) -> str:
+        """Its name in the fleet file."""
+        return self.spec.name
+
+    @property
+    def executors(self) -> int:
+        """Executors of one agent."""
+        return self.spec.executors
+
+    @property
     def key(self) -> tuple[str, str]:
         """Controller and pool name."""
-        return self.controller, self.pool.name
+        return self.controller, self.name
 
     @property
     def full_name(self) -> str:
         """Under which its own past is remembered."""
-        return f"{self.controller}/{self.pool.name}"
+        return f"{self.controller}/{self.name}"
 
     @property
     def window(self) -> Window | None:
@@ -51,7 +61,7 @@ class PoolView:
 
     def in_use(self, starved: int) -> int:
         """Count busy executors, starved items and warm executors: what agents are needed for, if packed."""
-        return sum(agent.busy_executors for agent in self.agents) + starved + self.pool.warm_executors
+        return sum(agent.busy_executors for agent in self.agents) + starved + self.spec.warm_executors
 
     def prospects(self, starved: int) -> Prospects:
         """What forecasts may know of it."""
@@ -61,49 +71,49 @@ class PoolView:
     def costs(self) -> AgentCosts:
         """What one more agent costs and spares."""
         return AgentCosts(
-            executors=self.pool.executors,
+            executors=self.executors,
             boot_seconds=self.boot_seconds,
             vain_seconds=self.vain_seconds,
             usd_per_hour=self.usd_per_hour,
-            wait_usd_per_hour=self.pool.wait_usd_per_hour,
+            wait_usd_per_hour=self.spec.wait_usd_per_hour,
         )
 
     @cached_property
     def boot_seconds(self) -> float:
         """How long a boot takes, by those seen lately."""
-        return _median(self.boots) if self.boots else self.pool.boot_seconds
+        return _median(self.boots) if self.boots else self.spec.boot_seconds
 
     @cached_property
     def short_seconds(self) -> float:
         """How much longer than a boot is waited for an agent, since machines were short lately."""
-        return expected_seconds(self.memory.capacity_delays.get(self.pool.name), self.now, self.boot_seconds)
+        return expected_seconds(self.memory.capacity_delays.get(self.name), self.now, self.boot_seconds)
 
     @property
     def boots(self) -> tuple[float, ...]:
         """How long its agents took to boot lately, in seconds; none before enough were seen."""
-        boots = self.memory.boots.get(self.pool.name, ())
+        boots = self.memory.boots.get(self.name, ())
         return boots if len(boots) >= BOOTS_TO_TRUST else ()
 
     @cached_property
     def offerings(self) -> tuple[Offering, ...]:
         """What may be asked for, in order of preference: not cooled off; where all is, as a last resort what was refused a while ago."""
         if not self.memory.cool_offs:
-            return self.pool.offerings
-        cool_offs = {offering: self.memory.cool_offs.get(f"{self.pool.name}/{offering.key}") for offering in self.pool.offerings}
+            return self.spec.offerings
+        cool_offs = {offering: self.memory.cool_offs.get(f"{self.name}/{offering.key}") for offering in self.spec.offerings}
         free = tuple(offering for offering, cool_off in cool_offs.items() if cool_off is None or self.now >= cool_off.until_at)
         return free or tuple(offering for offering, cool_off in cool_offs.items() if cool_off and self.now >= cool_off.last_resort_at)
 
     @property
     def cooled_detail(self) -> str:
         """Say why nothing is offered now."""
-        cool_offs = {o.key: self.memory.cool_offs.get(f"{self.pool.name}/{o.key}") for o in self.pool.offerings}
+        cool_offs = {o.key: self.memory.cool_offs.get(f"{self.name}/{o.key}") for o in self.spec.offerings}
         whys = sorted({cool_off.why for cool_off in cool_offs.values() if cool_off})
         return f"every offering of the pool is cooled off: {', '.join(whys)}"
 
     @property
     def usd_per_hour(self) -> float:
         """The price of the first offering that may be asked for."""
-        return (self.offerings or self.pool.offerings)[0].usd_per_hour
+        return (self.offerings or self.spec.offerings)[0].usd_per_hour
 
     @property
     def idle_returns(self) -> Mapping[str, IdleReturns]:
@@ -133,23 +143,23 @@ class PoolView:
     @property
     def has_floor(self) -> bool:
         """Whether its first controller, this one, sees to agents that are there without demand."""
-        return self.controller == self.pool.controllers[0] and bool(self.pool.min_agents or self.pool.warm_executors)
+        return self.controller == self.spec.controllers[0] and bool(self.spec.min_agents or self.spec.warm_executors)
 
     @property
     def keep(self) -> Keeping:
         """How long agents are kept without demand."""
-        wait_usd = self.pool.wait_usd_per_hour * self._wait_seconds / 3600.0
+        wait_usd = self.spec.wait_usd_per_hour * self._wait_seconds / 3600.0
         per_second = self.usd_per_hour / 3600.0
         return Keeping(
             idle_returns=self.idle_returns,
             costs=Costs(usd_per_second=per_second, boot_usd=per_second * self.boot_seconds, wait_usd=wait_usd),
-            fixed_seconds=self.pool.idle_seconds,
-            at_most_seconds=self.pool.max_idle_seconds,
+            fixed_seconds=self.spec.idle_seconds,
+            at_most_seconds=self.spec.max_idle_seconds,
         )
 
     def agent_usd(self, work_seconds: float, items: int) -> float:
         """What one more agent costs: boot, and its share of the work packed on the executors it fills."""
-        filled = max(1, min(items, self.pool.executors))
+        filled = max(1, min(items, self.executors))
         return self.usd_per_hour * (self.boot_seconds + work_seconds / filled) / 3600.0
 
     def extra_usd(self, work_seconds: float, items: int) -> float:
@@ -157,41 +167,41 @@ class PoolView:
 
         Not what it idles afterwards: it is kept idle only where that pays for itself.
         """
-        empty = 1.0 - min(items, self.pool.executors) / self.pool.executors
+        empty = 1.0 - min(items, self.executors) / self.executors
         return self.usd_per_hour * (self.boot_seconds + work_seconds * empty) / 3600.0
 
     @property
     def vain_seconds(self) -> float:
         """How long an agent is paid for that nobody takes: its boot, and until it is given up."""
         boot = fmean(self.boots) if self.boots else self.boot_seconds
-        return boot + self.look_every_seconds + self.pool.drain_settle_seconds
+        return boot + self.look_every_seconds + self.spec.drain_settle_seconds
 
     def hedges(self, agents: int, items: int) -> int:
         """How many agents more than these are worth launching for items that wait for one of them: the slowest need not be waited for.
 
         None where machines were short in the last hour: whoever asks for more than is needed then may get less than is needed next.
         """
-        if not self.boots or any(f"{self.pool.name}/{offering.key}" in self.memory.cool_offs for offering in self.pool.offerings):
+        if not self.boots or any(f"{self.name}/{offering.key}" in self.memory.cool_offs for offering in self.spec.offerings):
             return 0
         return worth_adding(
             self.boots,
             items=items,
             agents=agents,
-            executors=self.pool.executors,
-            usd_a_second=self.pool.wait_usd_per_hour / 3600.0,
+            executors=self.executors,
+            usd_a_second=self.spec.wait_usd_per_hour / 3600.0,
             agent_usd=self.usd_per_hour * self.vain_seconds / 3600.0,
         )
 
     def score(self, duration_seconds: float, start_seconds: float, items: int) -> tuple[float, int, str]:
         """Order pools for an item: dollars of waiting and of running there; ties go to fewer labels, then to the name."""
-        wait_usd = self.pool.wait_usd_per_hour * start_seconds / 3600.0
-        return wait_usd + self.agent_usd(duration_seconds, items), len(self.pool.labels), self.pool.name
+        wait_usd = self.spec.wait_usd_per_hour * start_seconds / 3600.0
+        return wait_usd + self.agent_usd(duration_seconds, items), len(self.spec.labels), self.name
 
     def market_offerings(self, oldest_seconds: float) -> tuple[Market, tuple[Offering, ...]] | None:
         """Choose one market to ask on: spot while patience lasts, else on-demand; None when everything is cooled off."""
         spot = tuple(o for o in self.offerings if o.market is Market.SPOT)
         firm = tuple(o for o in self.offerings if o.market is Market.ON_DEMAND)
-        if spot and (not firm or oldest_seconds < self.pool.spot_patience_seconds + self.pool.queue_maturity_seconds):
+        if spot and (not firm or oldest_seconds < self.spec.spot_patience_seconds + self.spec.queue_maturity_seconds):
             return Market.SPOT, spot
         if firm:
             return Market.ON_DEMAND, firm
@@ -200,7 +210,7 @@ class PoolView:
     @property
     def _wait_seconds(self) -> float:
         """How long a job waits for an agent that is not there: half a look until it is seen, until a machine is to be had, and the boot."""
-        return self.look_every_seconds / 2 + self.pool.queue_maturity_seconds + self.short_seconds + self.boot_seconds
+        return self.look_every_seconds / 2 + self.spec.queue_maturity_seconds + self.short_seconds + self.boot_seconds
 
     def _cooled(self, key: str) -> bool:
         cool_off = self.memory.cool_offs.get(key)
@@ -208,13 +218,13 @@ class PoolView:
 
     @cached_property
     def _pause(self) -> tuple[Reason | None, str]:
-        if hold := self.overrides.hold_on(self.controller, self.pool.name):
+        if hold := self.overrides.hold_on(self.controller, self.name):
             return Reason.HELD, hold.text(self.now)
-        for key, reason in ((self.pool.name, Reason.POOL_PAUSED), ("account", Reason.ACCOUNT_THROTTLED)):
+        for key, reason in ((self.name, Reason.POOL_PAUSED), ("account", Reason.ACCOUNT_THROTTLED)):
             if self._cooled(key):
                 cool_off = self.memory.cool_offs[key]
                 return reason, f"{cool_off.why}; {cool_off.until_at - self.now:.0f} s to go"
-        breaker = self.memory.breakers.get(self.pool.name)
+        breaker = self.memory.breakers.get(self.name)
         if breaker is not None and self.now < breaker.until_at:
             detail = f"{told_boots(breaker)}; one is tried again in {breaker.until_at - self.now:.0f} s"
             return Reason.BREAKER_OPEN, detail

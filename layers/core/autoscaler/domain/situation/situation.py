@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
 from autoscaler.domain.facts.memory import Memory
@@ -19,7 +20,7 @@ from autoscaler.domain.situation.pool_view import PoolView
 SAMPLES_KEPT = 50
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Situation:
     """Everything a rule may look at, with the memory as it will be passed on so far."""
 
@@ -81,17 +82,42 @@ class Situation:
 
     def pools_of(self, controller: str) -> dict[str, PoolView]:
         """The pools that may serve one controller, by name."""
-        return {name: pool for (served_by, name), pool in self.pools.items() if served_by == controller}
+        return self._pools_by_controller.get(controller, {})
 
-    def foreseen(self, controller: str) -> dict[str, Forecast]:
+    def forecasts(self, controller: str) -> dict[str, Forecast]:
         """Executors by pool that are worth having now for what is to come."""
-        starved = starved_by_pool(self.demands[controller])
-        pools = {name: pool.prospects(starved.get(name, 0)) for name, pool in self.pools_of(controller).items()}
-        return forecast_pools(self.snapshot.learned[controller], pools, self.now)
+        if controller not in self._forecasts:
+            starved = self.starved_by_pool(controller)
+            pools = {name: pool.prospects(starved.get(name, 0)) for name, pool in self.pools_of(controller).items()}
+            self._forecasts[controller] = forecast_pools(self.snapshot.learned[controller], pools, self.now)
+        return self._forecasts[controller]
+
+    def starved_by_pool(self, controller: str) -> dict[str, int]:
+        """Count the starved items of one controller, each in the account of one pool."""
+        return self._starved[controller]
 
     def queued_runs(self, controller: str) -> frozenset[str]:
         """Runs of which some part waits in the queue."""
-        return frozenset(item.run for item in self.snapshot.controllers[controller].items if item.run)
+        return self._queued_runs[controller]
+
+    @cached_property
+    def _pools_by_controller(self) -> dict[str, dict[str, PoolView]]:
+        pools: dict[str, dict[str, PoolView]] = {}
+        for (controller, name), pool in self.pools.items():
+            pools.setdefault(controller, {})[name] = pool
+        return pools
+
+    @cached_property
+    def _forecasts(self) -> dict[str, dict[str, Forecast]]:
+        return {}  # by controller, once somebody asks
+
+    @cached_property
+    def _starved(self) -> dict[str, dict[str, int]]:
+        return {name: starved_by_pool(demand) for name, demand in self.demands.items()}
+
+    @cached_property
+    def _queued_runs(self) -> dict[str, frozenset[str]]:
+        return {view.name: frozenset(item.run for item in view.items if item.run) for view in self.views()}
 
     def expected(self, controller: str) -> list[tuple[str, float, int]]:
         """Launches whose answer is not known: pool, when, and how many agents they may still bring."""
@@ -154,7 +180,7 @@ def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
     pools = {
         (view.name, pool.name): PoolView(
             controller=view.name,
-            pool=pool,
+            spec=pool,
             agents=tuple(by_key.get((view.name, pool.name), ())),
             memory=memory,
             overrides=overrides,

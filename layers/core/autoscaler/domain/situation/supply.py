@@ -1,18 +1,18 @@
 """Executors over time: which can take a build now, which will, and when."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
 
-from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Learned
-from autoscaler.domain.facts.snapshot import Build, ControllerView, Node
+from autoscaler.domain.facts.snapshot import Build, Node
 from autoscaler.domain.forecast.durations import quantiles_of, quantiles_of_job, remaining_seconds
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.situation.situation import Situation
 
 # An agent past its expected boot may be there any moment; this keeps it from looking free already.
 _ANY_MOMENT_SECONDS = 15.0
@@ -103,73 +103,69 @@ def build_remaining_seconds(build: Build, pool: str, learned: Learned, now: floa
     return remaining_seconds(elapsed_seconds(build, learned, now), job_p80, lambda: quantiles_of(learned, "", pool).p80_seconds)
 
 
-def agent_remaining_seconds(agent: Agent, learned: Learned, now: float, queued_runs: frozenset[str]) -> tuple[float, ...]:
+def agent_remaining_seconds(situation: Situation, agent: Agent) -> tuple[float, ...]:
     """Expect the end of every build on an agent."""
-    builds = agent.node.builds if agent.node else ()
-    return tuple(build_remaining_seconds(b, agent.pool.name, learned, now, queued_runs) for b in builds)
+    controller = agent.record.controller
+    return tuple(_remaining_seconds(situation, controller, build, agent.pool.name) for build in (agent.node.builds if agent.node else ()))
 
 
-def build_supply(  # noqa: PLR0913 - each is a part of the snapshot
-    view: ControllerView,
-    fleet: Fleet,
-    pools: Mapping[str, PoolView],
-    expected: Iterable[tuple[str, float, int]],
-    learned: Learned,
-    now: float,
-    *,
-    recovering: bool,
-) -> Supply:
-    """Gather the executors of one controller. ``expected``: (pool, launched at, agents) of launches without a record."""
-    supply = Supply()
-    runs = frozenset(item.run for item in view.items if item.run)
-    ours = {agent.node.name for pool in pools.values() for agent in pool.agents if agent.node}
-    for pool in pools.values():
-        supply.add_when_asked(pool.pool.name, partial(_pool_slots, pool, learned, now, runs, recovering=recovering))
-    for name, launched_at, agents in expected:
-        for _ in range(agents * pools[name].pool.executors):
-            supply.add(ExecutorSlot(name, _boots_in(launched_at, pools[name], now)))
-    for node in view.nodes:
-        if node.name not in ours and not node.offline and node.executors and node.name != fleet.beacon:
-            _add_strangers(supply, fleet, node, learned, now, runs)
-    return supply
-
-
-def ready_slots(agent: Agent, learned: Learned, now: float, queued_runs: frozenset[str]) -> Iterator[float]:
+def ready_slots(situation: Situation, agent: Agent) -> Iterator[float]:
     """When each executor of a connected agent is free: now, or at the expected end of its build."""
-    yield from agent_remaining_seconds(agent, learned, now, queued_runs)
+    yield from agent_remaining_seconds(situation, agent)
     executors = agent.node.executors if agent.node else 0
     yield from (0.0 for _ in range(executors - agent.busy_executors))
 
 
-def _pool_slots(pool: PoolView, learned: Learned, now: float, runs: frozenset[str], *, recovering: bool) -> Iterator[ExecutorSlot]:
+def build_supply(situation: Situation, controller: str) -> Supply:
+    """Gather the executors of one controller that are there or on their way, launches without a record included."""
+    supply, pools = Supply(), situation.pools_of(controller)
+    for pool in pools.values():
+        supply.add_when_asked(pool.name, partial(_pool_slots, situation, pool))
+    for name, launched_at, agents in situation.expected(controller):
+        for _ in range(agents * pools[name].executors):
+            supply.add(ExecutorSlot(name, _boots_in(launched_at, pools[name])))
+    ours = {agent.node.name for pool in pools.values() for agent in pool.agents if agent.node}
+    for node in situation.snapshot.controllers[controller].nodes:
+        is_of_others = node.name not in ours and node.name != situation.fleet.beacon
+        if is_of_others and not node.offline and node.executors:
+            _add_others_node(supply, situation, controller, node)
+    return supply
+
+
+def _pool_slots(situation: Situation, pool: PoolView) -> Iterator[ExecutorSlot]:
     for agent in pool.agents:
-        for seconds in _agent_slots(agent, pool, learned, now, runs, recovering=recovering):
-            yield ExecutorSlot(pool.pool.name, seconds, spare=seconds <= pool.boot_seconds and not agent.busy_executors)
+        for seconds in _agent_slots(situation, agent, pool):
+            yield ExecutorSlot(pool.name, seconds, spare=seconds <= pool.boot_seconds and not agent.busy_executors)
 
 
-def _agent_slots(agent: Agent, pool: PoolView, learned: Learned, now: float, runs: frozenset[str], *, recovering: bool) -> Iterator[float]:
+def _agent_slots(situation: Situation, agent: Agent, pool: PoolView) -> Iterator[float]:
     match agent.phase:
         case Phase.READY:
-            yield from ready_slots(agent, learned, now, runs)
+            yield from ready_slots(situation, agent)
         case Phase.REQUESTED | Phase.CONNECTING if not agent.instance_ended:
-            yield from (_boots_in(agent.record.launched_at, pool, now) for _ in range(pool.pool.executors))
-        case Phase.LOST if recovering:
-            yield from (_RECONNECT_SECONDS for _ in range(pool.pool.executors))
+            yield from (_boots_in(agent.record.launched_at, pool) for _ in range(pool.executors))
+        case Phase.LOST if situation.recovering(pool.controller):
+            yield from (_RECONNECT_SECONDS for _ in range(pool.executors))
         case _:
             return
 
 
-def _boots_in(launched_at: float, pool: PoolView, now: float) -> float:
-    return max(launched_at + pool.boot_seconds - now, _ANY_MOMENT_SECONDS)
+def _boots_in(launched_at: float, pool: PoolView) -> float:
+    return max(launched_at + pool.boot_seconds - pool.now, _ANY_MOMENT_SECONDS)
 
 
-def _add_strangers(supply: Supply, fleet: Fleet, node: Node, learned: Learned, now: float, runs: frozenset[str]) -> None:
+def _remaining_seconds(situation: Situation, controller: str, build: Build, pool: str) -> float:
+    learned, runs = situation.snapshot.learned[controller], situation.queued_runs(controller)
+    return build_remaining_seconds(build, pool, learned, situation.now, runs)
+
+
+def _add_others_node(supply: Supply, situation: Situation, controller: str, node: Node) -> None:
     labels = node.labels - {node.name}
-    if fleet.ownership_label in labels:  # ours without a record: it may be given up any moment
+    if situation.fleet.ownership_label in labels:  # ours without a record: it may be given up any moment
         return
     server = "\n" + "\n".join(sorted(labels))  # unlike any pool's name
     supply.labels[server] = labels
     for build in node.builds:
-        supply.add(ExecutorSlot(server, build_remaining_seconds(build, "", learned, now, runs), spare=False))
+        supply.add(ExecutorSlot(server, _remaining_seconds(situation, controller, build, ""), spare=False))
     for _ in range(node.executors - len(node.builds)):
         supply.add(ExecutorSlot(server, 0.0))

@@ -1,0 +1,99 @@
+"""What one controller's queue is given: agents brought back and launched, and why the rest is not done."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from autoscaler.domain.facts.plan import Held, Uncordon
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import QueueItem
+from autoscaler.domain.launch.budget import Budget
+from autoscaler.domain.launch.placement import QueuePlacement, may_come_back
+from autoscaler.domain.launch.top_ups import for_floors, for_forecasts, hedge, keep_up
+from autoscaler.domain.repair.bring_back import pinned
+from autoscaler.domain.situation.breakers import cannot_come_back
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.steps import Decided, uncordon
+
+# In this order: executors and limits that one of them takes are gone for those that follow.
+LAUNCHES: tuple[Callable[[QueuePlacement], None], ...] = (
+    QueuePlacement.place_queue,  # jobs that wait: whatever retires comes back, an agent is launched where waiting would cost more
+    for_forecasts,  # stages and jobs that are to come
+    for_floors,  # a pool's min_agents and warm_executors
+    keep_up,  # agents that will be needed again so soon that keeping them pays their boot
+    hedge,  # a few more, where boots are uneven
+)
+
+
+def launch_for_queue(situation: Situation, controller: str, budget: Budget) -> Decided:
+    """Serve the queue of one controller, and have ready what is to come."""
+    view, demand = situation.snapshot.controllers[controller], situation.demands[controller]
+    if not view.complete:
+        yield Held(pool="", controller=controller, reason=Reason.INCOMPLETE, detail=view.problem or "")
+        return
+    yield from _held_by_label(situation, controller)
+    yield from _held_unclear(situation, controller)
+    for unmet in demand.unmet:
+        yield Held(pool="", controller=controller, reason=unmet.reason, detail=f"{unmet.item.job}: {unmet.detail}")
+    if view.quieting_down:
+        yield Held(pool="", controller=controller, reason=Reason.QUIETING_DOWN, detail="the controller takes no new builds")
+        return
+    has_floor = any(pool.has_floor for pool in situation.pools_of(controller).values())
+    if not (demand.wants or has_floor or situation.forecasts(controller)):
+        return
+    placement = QueuePlacement(situation, controller, budget)
+    for launch in LAUNCHES:
+        launch(placement)
+    yield from placement.uncordons
+    yield from _bring_back_again(situation, controller)
+    yield from placement.purchase.steps()
+    yield from placement.purchase.held.values()
+
+
+def place_queue(situation: Situation, controller: str, budget: Budget) -> QueuePlacement:
+    """Give each job that waits the executor it would get, and plan the agents that this takes; nothing beside the queue."""
+    placement = QueuePlacement(situation, controller, budget)
+    placement.place_queue()
+    return placement
+
+
+def expected_starts(situation: Situation, controller: str) -> dict[int, tuple[str, float]]:
+    """Of each mature item that waits: whose executor it would take, a new agent's included, and in how many seconds."""
+    if not situation.snapshot.controllers[controller].complete:
+        return {}
+    return place_queue(situation, controller, Budget(situation)).starts
+
+
+def controllers_in_turn(situation: Situation) -> list[str]:
+    """The controllers, first the one where a job has waited longest: limits may leave room for one of them only."""
+    demands = situation.demands
+    return sorted(demands, key=lambda name: max((want.item.waiting_seconds for want in demands[name].wants), default=0.0), reverse=True)
+
+
+def _bring_back_again(situation: Situation, controller: str) -> Iterator[Uncordon]:
+    """Try again to bring back what could not be brought back, while jobs wait for its pool; nobody counts on it meanwhile."""
+    wanted = {pool.name for want in situation.demands[controller].wants if want.mature for pool in want.pools}
+    kept = {agent.record.instance_id for agent in pinned(situation, controller)}
+    for name in sorted(wanted & situation.pools_of(controller).keys()):
+        pool = situation.pools[controller, name]
+        for agent in pool.agents if not pool.on_hold else ():
+            if may_come_back(agent) and agent.record.instance_id not in kept and cannot_come_back(situation.memory, agent):
+                yield uncordon(agent, Reason.DEMAND_IS_BACK, f"jobs wait for {name}, and it could not be brought back before")
+
+
+def _held_unclear(situation: Situation, controller: str) -> Iterable[Held]:
+    """Name what waits too long for something unknown, a line for each wording and label."""
+    alike: dict[tuple[str, str | None], list[QueueItem]] = {}
+    for item in (one.item for one in situation.demands[controller].unclear):
+        alike.setdefault((item.wait.unclear, item.asked_label), []).append(item)
+    for (words, label), items in alike.items():
+        first = max(items, key=lambda item: item.waiting_seconds)
+        longest = f"{first.job} for {first.waiting_seconds / 60:.0f} min"
+        detail = f"{len(items)} item{'s' * (len(items) > 1)} for {label or 'a label not told'}, {longest}: {words}"
+        yield Held(pool="", controller=controller, reason=Reason.UNCLEAR, detail=detail)
+
+
+def _held_by_label(situation: Situation, controller: str) -> Iterable[Held]:
+    """Count the items that an operator holds by their label, a line for each hold."""
+    held = Counter(hold for _, hold in situation.demands[controller].held)
+    for hold, count in held.items():
+        yield Held(pool="", controller=controller, reason=Reason.HELD, detail=f"{count} items: {hold.text(situation.now)}")

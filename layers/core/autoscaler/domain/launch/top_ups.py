@@ -1,0 +1,101 @@
+"""What is launched beside the queue: for forecasts, for a pool's minimum, to be kept, and so that nobody waits for the slowest boot."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.forecast.durations import quantiles_of
+from autoscaler.domain.forecast.forecast import Forecast
+from autoscaler.domain.launch.placement import QueuePlacement
+from autoscaler.domain.situation.agents import Phase
+from autoscaler.domain.situation.pool_view import PoolView
+
+# Where less than this share of a boot is left, an agent launched now would seldom be there first.
+_EARLY = 0.3
+
+
+def for_forecasts(placement: QueuePlacement) -> None:
+    """Have executors for what is to come, beyond what the queue takes; retiring agents come back before anything is launched.
+
+    A stage is as good as in the queue; for a guess at jobs nothing is launched that would leave other pools less than half of a limit.
+    """
+    for name, due in placement.situation.forecasts(placement.controller).items():
+        _for_forecast(placement, placement.pools[name], due)
+
+
+def _for_forecast(placement: QueuePlacement, pool: PoolView, due: Forecast) -> None:
+    supply, purchase, launched = placement.supply, placement.purchase, 0
+    detail = f"{due.executors} executor{'s' * (due.executors > 1)} for what is to come: {due.why}"
+    for number in range(due.executors):
+        slot = supply.soonest((pool.name,))
+        if slot is None or slot.free_seconds > pool.boot_seconds:
+            if not placement.bring_back((pool.spec,), detail):
+                may_launch = launched < due.launches and (number < due.stages or purchase.leaves_others_room(pool))
+                if not (may_launch and purchase.buy(pool, Reason.FORESEEN, detail)):
+                    return
+                launched += 1
+            slot = supply.soonest((pool.name,))
+        if slot is not None:
+            supply.occupy(slot, quantiles_of(placement.learned, "", pool.name).p50_seconds)
+
+
+def for_floors(placement: QueuePlacement) -> None:
+    """Add what each pool's minimum and its warm executors ask for, beyond what the queue does."""
+    for pool in placement.pools.values():
+        if pool.has_floor:
+            _for_floor(placement, pool)
+
+
+def _for_floor(placement: QueuePlacement, pool: PoolView) -> None:
+    purchase, least, warm = placement.purchase, pool.spec.min_agents, pool.spec.warm_executors
+    while (there := purchase.budget.agents_to_work_with(pool.name)) < least:
+        if not purchase.buy(pool, Reason.MIN_AGENTS, f"{there} of {least} agents"):
+            return
+    while (spare := placement.supply.spare(pool.name, pool.boot_seconds)) < warm:
+        if not purchase.buy(pool, Reason.WARM_EXECUTORS, f"{spare} of {warm} executors are free or on their way"):
+            return
+
+
+def keep_up(placement: QueuePlacement) -> None:
+    """Have the agents that the jobs which run and wait would fill, where they are needed again so soon that keeping them pays the boot.
+
+    The jobs that wait now may be done before they are there; those that come next are not.
+    """
+    for name, items in Counter(server for server, _ in placement.starts.values()).items():
+        if pool := placement.pools.get(name):
+            needed = items + sum(agent.busy_executors for agent in pool.agents if agent.phase is Phase.READY)
+            while (there := placement.supply.executors(name)) < needed and _is_worth_keeping(placement, pool, there // pool.executors + 1):
+                continue
+
+
+def _is_worth_keeping(placement: QueuePlacement, pool: PoolView, number: int) -> bool:
+    """Launch the n-th agent if keeping it pays its boot; tell whether it is planned."""
+    purchase, spared_usd, boot_usd = placement.purchase, pool.keep.spared_usd(number), pool.keep.costs.boot_usd
+    if not (spared_usd > boot_usd and purchase.may_buy(pool) and purchase.leaves_others_room(pool)):
+        return False
+    detail = f"agent {number} is needed again so soon that keeping it spares ${spared_usd:.2f}, for a boot of ${boot_usd:.2f}"
+    return purchase.buy(pool, Reason.FORESEEN, detail)
+
+
+def hedge(placement: QueuePlacement) -> None:
+    """Launch more than is needed where boots differ so much that it is worth it, and the limits are far.
+
+    For all who wait for agents with most of their boot before them, whenever those were launched: what was added for the jobs of
+    an earlier look is there for those of this look, too, and a burst that goes on takes it all.
+    """
+    for name, items in Counter(_pools_waited_for(placement)).items():
+        pool, purchase = placement.pools[name], placement.purchase
+        detail = f"for {items} item{'s' * (items > 1)} not to wait for the slowest boot"
+        spare = placement.supply.spare(name, pool.boot_seconds) // pool.executors
+        most, added = pool.hedges(-(-items // pool.executors), items) - spare, 0
+        while added < most and purchase.may_hedge(pool) and purchase.buy(pool, Reason.UNEVEN_BOOTS, detail):
+            added += 1
+        if added:
+            purchase.add_detail(pool, Reason.UNEVEN_BOOTS, f"; and {added} more, {detail}")
+
+
+def _pools_waited_for(placement: QueuePlacement) -> Iterable[str]:
+    """Of each item that waits for an agent which is far from ready: its pool."""
+    for server, seconds in placement.starts.values():
+        if server in placement.pools and _EARLY * (boot := placement.pools[server].boot_seconds) < seconds <= boot:
+            yield server
