@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from workbench.maintenance.pictures import day, layers, loop
+from workbench.maintenance.pictures import day, layers, loop, rivals
 
 DOCS = Path(__file__).parents[3] / "docs"
-PICTURES = {"loop.svg": loop.draw, "architecture.svg": layers.draw}
+PICTURES = {"loop.svg": loop.draw, "architecture.svg": layers.draw, "rivals.svg": rivals.draw}
 
 if __name__ == "__main__":
     for name, draw in PICTURES.items():
