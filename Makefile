@@ -58,8 +58,8 @@ compare: $(VENV)/.ready  ## All policies on the carried traces, some hours: make
 	$(BIN)/autoscaler compare --out $(or $(OUT),out/compare) --seeds $(or $(SEEDS),5) --hours $(or $(HOURS),168) --skip $(or $(SKIP),0) --lead-in $(or $(LEAD_IN),$(if $(TRACES),0,168)) \
 		$(foreach trace,$(wildcard $(TRACES)/*.csv $(TRACES)/*.csv.gz),--trace $(trace))
 
-pictures: $(VENV)/.ready  ## Draw the pictures of docs/ anew
-	$(BIN)/python -m workbench.maintenance.pictures
+pictures: $(VENV)/.ready  ## Draw the pictures of docs/ anew: make pictures ONLY=architecture.svg
+	$(BIN)/python -m workbench.maintenance.pictures $(ONLY)
 
 user-data: $(VENV)/.ready  ## Pack agent/ into the launch templates of template.yaml
 	$(BIN)/python -m workbench.maintenance.user_data

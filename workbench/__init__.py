@@ -1,1 +1,1 @@
-"""What runs on a laptop: the command line, the simulated world, traces, the demo. Never deployed."""
+"""What runs on a laptop: the command line, experiments, simulations, fakes and reports. Never deployed."""

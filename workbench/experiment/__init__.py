@@ -1,4 +1,4 @@
-"""Experiments: one trace played by many policies in the same world, compared, tuned, and read from a real Jenkins' history.
+"""Experiments: one trace, many policies, the same world; compared and tuned.
 
 May touch the simulation and the fakes; reports and the command line show its results.
 """

@@ -1,4 +1,4 @@
-"""Reports: HTML pages that need no network, for a run, a comparison and the CloudWatch dashboard.
+"""Reports: pages that need no network, of a run, a comparison and the dashboard.
 
 May touch experiments, simulation and fakes; needs the extra `report`.
 """

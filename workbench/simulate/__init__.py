@@ -1,4 +1,4 @@
-"""Simulations: one trace played in one world by the production passes, recorded and measured.
+"""Simulations: one trace in one world, played by the production passes and measured.
 
 May touch the fakes.
 """

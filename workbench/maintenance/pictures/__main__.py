@@ -1,5 +1,7 @@
-"""Draw every picture of docs/."""
+"""Draw the pictures of docs/ that are named, or all of them: ``python -m workbench.maintenance.pictures architecture.svg``."""
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from workbench.maintenance.pictures import day, layers, loop, rivals
@@ -8,6 +10,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 PICTURES = {"loop.svg": loop.draw, "architecture.svg": layers.draw, "rivals.svg": rivals.draw}
 
 if __name__ == "__main__":
-    for name, draw in PICTURES.items():
-        (DOCS / name).write_text(draw(), encoding="utf-8")
-    (DOCS / "day.png").write_bytes(day.draw())
+    drawn: dict[str, Callable[[], str | bytes]] = {**PICTURES, "day.png": day.draw}
+    for name in sys.argv[1:] or drawn:
+        picture = drawn[name]()
+        (DOCS / name).write_bytes(picture if isinstance(picture, bytes) else picture.encode())

@@ -42,11 +42,14 @@ def titled(x: float, y: float, width: float, height: float, fill: str, title: st
     return "".join([box(x, y, width, height, fill), *words])
 
 
+def line(x1: float, y1: float, x2: float, y2: float, heads: str = "") -> str:
+    """A straight line."""
+    return f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="{_LINE}" stroke-width="1.6"{heads}/>'
+
+
 def arrow(x1: float, y1: float, x2: float, y2: float, *, both: bool = False) -> str:
     """A straight arrow."""
-    start = ' marker-start="url(#from)"' if both else ""
-    place = f'x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}"'
-    return f'<line {place} stroke="{_LINE}" stroke-width="1.6"{start} marker-end="url(#to)"/>'
+    return line(x1, y1, x2, y2, (' marker-start="url(#from)"' if both else "") + ' marker-end="url(#to)"')
 
 
 def curve(path: str, colour: str) -> str:
