@@ -47,7 +47,7 @@ def against_rivals(title: str, text: str, loads: Sequence[Load]) -> Figures:
     return Figures(
         title,
         f"{text}; means of {len(loads) // len(names)} runs; a look of ours every {FIXED['looks_every_seconds']:g} s, "
-        "rivals at their defaults. Total: the bill, and waiting at $20 an hour. Best: of those that killed no build; a static fleet is "
+        "rivals at their defaults. Total: the bill, and waiting at $20 an hour. Best: the cheapest that killed no build; a static fleet is "
         "sized by somebody who knows the load.",
         ("load", "jobs", "ours", "p95", "best", "its total", "its p95", "ours to best", _BOUND),
         tuple(_row(name, results) for name in names),

@@ -26,8 +26,8 @@ def measure() -> Iterator[Figures]:
     yield Figures(
         "Baserock's three scenarios: how far a small model reaches",
         f"A serial head, parallel tasks, a shared cache ({cache:.1%} of the time on one instance, from the scenario that tells when its "
-        "result was ready). Fitted on one scenario's six instances, judged on the others: what it predicts there, less what was measured. "
-        "The heads differ too much for one fit to serve all: each scenario's own head has to be known, and is used below.",
+        "result was ready). Fitted on one scenario's six instances, judged on the others: the predicted time less the measured one. "
+        "The heads differ too much for one fit to serve all, so each scenario's own head is used below.",
         ("fitted on", "head", *(f"error on {other.name}" for other in BASEROCK)),
         tuple(rows),
     )
@@ -36,7 +36,7 @@ def measure() -> Iterator[Figures]:
         played = dict(zip(asked, pool.map(_play, *zip(*asked, strict=True)), strict=True))
     yield Figures(
         "Baserock: instances times executors",
-        "Minutes until all is stored, and dollars, each scenario with its own head: static instances / the same as a limit for this "
+        "Minutes until all is stored, and dollars, each scenario with its own head: static instances / the same number as a limit for this "
         f"autoscaler, which boots from nothing in 3 minutes. {_EXECUTOR_USD * JOBS:.2f} dollars an hour for ten jobs; an instance's price "
         "and speed grow with its jobs.",
         ("instances x jobs", *(f"{scenario.name}: {what}" for scenario in BASEROCK for what in ("min", "$"))),

@@ -54,10 +54,10 @@ def measure() -> Iterator[Figures]:
     base = runs[_BASE]
     yield Figures(
         "Cold start",
-        "Import of the handler and its first call, in a bare interpreter with the layer and boto3 beside it, as in Lambda; the stand-in "
-        f"for Jenkins and EC2 and a local AWS (moto) answer on loopback. Medians of {_RUNS} runs, taken by turns. Goal: 1.5 times "
+        "Import of the handler and its first call, in a bare interpreter with the layer and boto3 beside it, as in Lambda; the "
+        f"simulated Jenkins and EC2 and a local AWS (moto) answer on loopback. Medians of {_RUNS} runs, taken by turns. Goal: 1.5 times "
         "the empty one. "
-        "The layer carries bytecode where the machine that built it has Lambda's Python; the last two rows are a layer without.",
+        "The layer carries bytecode where the machine that built it has Lambda's Python; the last two rows are a layer without bytecode.",
         ("handler", "import", "first call", "together", "times the empty one", "import alone, times", "second call"),
         tuple(_row(name, taken, base) for name, taken in runs.items()),
     )

@@ -17,7 +17,7 @@ _MONDAY = 1_700_438_400.0  # midnight, UTC
 
 def measure() -> Iterator[Figures]:
     """Play them, from nothing."""
-    yield against_rivals("Made-up loads", "Four days each, from nothing, each run's load drawn by another lot", loads())
+    yield against_rivals("Made-up loads", "Four days each, from nothing, each run with another random load", loads())
 
 
 def loads() -> list[Load]:

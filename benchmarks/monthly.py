@@ -47,14 +47,14 @@ def measure() -> Iterator[Figures]:
         "Dollars at list price, a look a minute; without the free tier, which takes most of what the smallest fleet costs. Counted in a "
         f"simulated half hour of so many agents with {_EXECUTORS} executors each, {_BUSY:.0%} of them busy with jobs of "
         f"{_JOB_SECONDS / 60:.0f} minutes, all pools in use: metrics that were sent, lines that were logged, the state's size, and the "
-        f"passes' time. A look is taken to last {_CALLS_SECONDS:g} s for its calls, and {_SLOWER:g} times what the passes took here.",
+        f"passes' time. A look is assumed to last {_CALLS_SECONDS:g} s for its calls, and {_SLOWER:g} times as long as the passes here.",
         ("agents", "pools", "metrics", "alarms and dashboard", "PutMetricData", "logs", "Lambda", "DynamoDB", "together"),
         tuple(_row(*row) for row in rows),
     )
     yield Figures(
         "What was counted",
-        "A metric is a name with its dimensions; state: what DynamoDB holds, packed.",
-        ("agents", "metrics", "log lines a minute", "state, KB", "of it what was learned, KB", "three passes, s"),
+        "A metric is a name with its dimensions; state is the packed size in DynamoDB.",
+        ("agents", "metrics", "log lines a minute", "state, KB", "of it learned, KB", "three passes, s"),
         tuple(
             (
                 str(agents),

@@ -31,7 +31,7 @@ def measure() -> Iterator[Figures]:
     yield Figures(
         "Looking several times a minute: what it brings",
         f"2018-09-04 of the MXNet CI on the example fleet, in memory; means of {len(_SEEDS)} seeds. The example counts a job as demand "
-        "once it has waited 120 s; the second half of the table has it at 30 s.",
+        "once it has waited 120 s; in the second half of the table once it has waited 30 s.",
         ("seconds between looks", "maturity", "wait mean", "wait p95", "bill", "bill and waiting together"),
         tuple(
             _row(every, maturity, [results[every, maturity, seed] for seed in _SEEDS]) for maturity in _MATURITIES for every in INTERVALS

@@ -32,7 +32,7 @@ def measure() -> Iterator[Figures]:
     yield Figures(
         "What the parts of the learning are worth",
         "Total (the bill, and waiting at $20 an hour) with everything, and how much more it is without each part. Recorded weeks: one "
-        "run, which alone moves a total by one or two per cent, after the first with a week of lead-in. Made-up loads: as above.",
+        "run each (chance moves it by one or two per cent), after the first week with a week of lead-in. Made-up loads: as above.",
         ("load", "everything", *(f"no {part}" for part in PARTS)),
         tuple(
             (name, *_row([fmean(totals[name, part]) for part in (_NOTHING, *PARTS)])) for name in dict.fromkeys(load.name for load in loads)

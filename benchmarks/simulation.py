@@ -18,8 +18,8 @@ def measure() -> Iterator[Figures]:
     workloads = carried_workloads(_HOURS)
     yield Figures(
         "Playing a trace",
-        "The whole of each carried trace, by the production passes in memory, one core; once each. A look that would see what the last one "
-        "saw is left out, for up to a minute. In brackets how many times faster than the clock.",
+        "Each carried trace as a whole, played once by the production passes in memory on one core. A look that would see what the last "
+        "one saw is left out, for up to a minute. In brackets: how many times faster than real time.",
         ("trace", "jobs", "hours", *(f"a look every {every:g} s" for every in _LOOKS_EVERY)),
         tuple(_row(workload) for workload in workloads),
     )

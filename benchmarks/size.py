@@ -41,8 +41,8 @@ def measure() -> Iterator[Figures]:
         "One pass, as the fleet grows",
         f"{EXECUTORS} executors an agent, nine of ten busy, ten pools; labels of up to four terms; one controller. Medians of "
         f"{_RUNS_OF_THE_SMALLEST} runs, of {_RUNS} from {count(SIZES[1])} on. "
-        "“Without network”: the real adapters on answers that were recorded before, so that reading Jenkins' JSON, EC2's XML "
-        "and our own state is in it, and sockets and other people's time are not. "
+        "“Without network”: the real adapters on recorded answers. It includes reading Jenkins' JSON, EC2's XML and our own "
+        "state, and excludes sockets and the time that others take to answer. "
         "Goals at 2,000 agents: decide 0.5 s, a whole pass 2 s, memory 200 MB.",
         heads,
         tuple((name, *(column.shown.get(name, "not asked") for column in columns)) for name in columns[0].shown),
@@ -50,7 +50,7 @@ def measure() -> Iterator[Figures]:
     timed = [name for name in columns[0].seconds if columns[0].seconds[name] > 0.02]
     yield Figures(
         "Growth",
-        "How many times the figure at 2,000 agents. n log n would be "
+        "Multiples of the figure at 2,000 agents. n log n would be "
         f"{_n_log_n(SIZES[1]):.1f} times at {count(SIZES[1])} and {_n_log_n(SIZES[2]):.1f} times at {count(SIZES[2])}.",
         heads,
         tuple((name, *(f"{column.seconds[name] / columns[0].seconds[name]:.1f}" for column in columns)) for name in timed),

@@ -132,7 +132,7 @@ def test_what_is_forgotten_is_never_there_again(part):
         "growth": book.memory.growths,
         "stages": kept.stages,
         "followers": kept.followers,
-        "rhythms": kept.arrivals["j"].expected,
+        "schedules": kept.arrivals["j"].expected,
     }
     assert [name for name, what in left.items() if not what] == [part]
 

@@ -6,7 +6,7 @@ from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.errors import ConfigError
 from workbench.fakes.state import InMemoryState
 
-PARTS = ("durations", "boots", "keeping", "growth", "stages", "followers", "rhythms")
+PARTS = ("durations", "boots", "keeping", "growth", "stages", "followers", "schedules")
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class AblatedState(InMemoryState):
                 return replace(learned, stages={})
             case "followers":
                 return replace(learned, followers={})
-            case "rhythms":
+            case "schedules":
                 return replace(learned, arrivals={job: replace(seen, expected=()) for job, seen in learned.arrivals.items()})
             case _:
                 return learned
