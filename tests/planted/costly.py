@@ -125,14 +125,14 @@ COSTLY = (
     Bug(
         name="an agent that is needed gives way",
         file="domain/scale_in/surplus.py",
-        was="[: max(0, len(ready) - _least(situation, pool, windows[pool.full_name], foreseen))]",
+        was="[: max(0, len(ready) - _least(situation, pool))]",
         becomes="",
         found_by=("tests/unit/test_giveway.py",),
     ),
     Bug(
         name="an agent gives way though another leaves already",
         file="domain/scale_in/make_room.py",
-        was="leaving = _leaving(situation, cordoned)",
+        was="leaving = _leaving(situation, decided)",
         becomes="leaving = frozenset[str]()",
         found_by=("tests/unit/test_giveway.py",),
     ),
@@ -159,16 +159,16 @@ COSTLY = (
     ),
     Bug(
         name="an agent that a pipeline's next stage will need is retired",
-        file="domain/scale_in/surplus.py",
-        was="foreseen=foreseen.stages, ",
+        file="domain/learn.py",
+        was="foreseen=due.stages, ",
         becomes="foreseen=0, ",
         found_by=("tests/unit/test_stages.py",),
     ),
     Bug(
         name="one answer that does not come makes all windows forget",
-        file="domain/decide.py",
-        was="{**situation.memory.windows, **{key: pool.window for key, pool in watched.items()}}",
-        becomes="{key: pool.window for key, pool in watched.items()}",
+        file="domain/learn.py",
+        was="windows={**memory.windows, **{name: pool.window for name, pool in watched.items()}}",
+        becomes="windows={name: pool.window for name, pool in watched.items()}",
         found_by=("tests/unit/test_scale_down.py",),
     ),
     Bug(

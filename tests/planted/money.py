@@ -34,8 +34,8 @@ MONEY = (
     Bug(
         name="agents in use go on beyond the month's limit",
         file="domain/decide.py",
-        was="decided += stop_for_month_limit(situation, controller, _cordons(decided)) if situation.stopped else ()",
-        becomes="decided += ()",
+        was="    stop_for_month_limit,  # the month's money is spent\n",
+        becomes="",
         found_by=("tests/scenarios/test_month_limit.py",),
     ),
     Bug(
@@ -48,7 +48,7 @@ MONEY = (
     Bug(
         name="jobs that ask for a label which one node has keep that node beyond the month's limit",
         file="domain/situation/situation.py",
-        was="    if _stops(fleet, memory, now):\n",
+        was="    if _stops(look.fleet, memory, look.now):\n",
         becomes="    if False:\n",
         found_by=("tests/scenarios/test_month_limit.py",),
     ),

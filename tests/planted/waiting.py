@@ -62,8 +62,8 @@ WAITING = (
     Bug(
         name="what scale_up could not bring back is forgotten",
         file="control/apply.py",
-        was=" or memory.failing != plan.memory.failing:\n",
-        becomes=":\n",
+        was=" or memory != plan.memory:\n",
+        becomes=" or memory.cool_offs != plan.memory.cool_offs:\n",
         found_by=("tests/scenarios/test_failing_steps.py",),
     ),
     Bug(

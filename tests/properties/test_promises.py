@@ -11,8 +11,8 @@ from autoscaler.domain.facts.plan import Cordon, DeleteNode, Launch, Terminate, 
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
 from autoscaler.domain.forecast.durations import pool_key
 from autoscaler.domain.launch.budget import Budget
+from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.two_looks import Condition
-from autoscaler.domain.situation.situation import assess
 from support.builders import (
     LONG_AGO,
     NOW,

@@ -7,8 +7,7 @@ import pytest
 
 from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.forecast.durations import job_key, pool_key, quantiles, quantiles_of, remaining_seconds
-from autoscaler.domain.learn import learn
-from autoscaler.domain.situation.situation import assess
+from autoscaler.domain.learn import assess, learn_from_builds
 from support.builders import NOW, a_build, a_fleet, a_snapshot, a_view, an_agent, an_item
 
 
@@ -36,7 +35,7 @@ def test_an_unknown_job_takes_the_pools_durations_and_an_unknown_pool_what_is_as
 def looked_at(before, *builds, items=()):
     record, node = an_agent(builds=builds)
     snapshot = a_snapshot(a_view(node, items=items), records=(record,), learned={"main": before})
-    return learn(assess(snapshot, a_fleet()), "main", {})
+    return learn_from_builds(assess(snapshot, a_fleet()), "main", {})
 
 
 def test_a_build_that_ended_teaches_its_duration():
@@ -66,7 +65,7 @@ def test_the_first_look_tells_no_waits():
 def test_an_incomplete_view_teaches_nothing():
     before = Learned(running={"k": Sighting(job="job", pool="cpu", since_at=NOW)}, seen_at=NOW - 60)
     snapshot = a_snapshot(a_view(problem="503"), learned={"main": before})
-    assert learn(assess(snapshot, a_fleet()), "main", {}).learned is before
+    assert learn_from_builds(assess(snapshot, a_fleet()), "main", {}).learned is before
 
 
 def test_nothing_is_told_when_only_time_has_passed():

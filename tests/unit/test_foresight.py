@@ -10,8 +10,7 @@ from autoscaler.domain.facts.memory import Arrivals, Follower, Learned
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.job_patterns import Arrival, note_arrivals
-from autoscaler.domain.learn import learn
-from autoscaler.domain.situation.situation import assess
+from autoscaler.domain.learn import assess, learn_from_builds
 from support.builders import (
     NOW,
     a_fleet,
@@ -204,13 +203,13 @@ def test_one_job_that_is_announced_twice_over_comes_once():
 def test_an_item_arrives_once_when_it_became_buildable():
     before = Learned(seen_at=NOW - 60.0, waiting={"1\nold": 100.0})
     items = (an_item(1, label="cpu", job="old"), an_item(2, label="cpu", job="new", waiting_seconds=25.0))
-    learned = learn(assess(a_snapshot(a_view(items=items), learned={"main": before}), FLEET), "main", {}).learned
+    learned = learn_from_builds(assess(a_snapshot(a_view(items=items), learned={"main": before}), FLEET), "main", {}).learned
     assert learned.arrivals == {"new": Arrivals(pool="cpu", times=(NOW - 25.0,), count=1)}
 
 
 def test_the_first_look_cannot_tell_what_is_new():
     items = (an_item(1, label="cpu"),)
-    assert learn(assess(a_snapshot(a_view(items=items)), FLEET), "main", {}).learned.arrivals == {}
+    assert learn_from_builds(assess(a_snapshot(a_view(items=items)), FLEET), "main", {}).learned.arrivals == {}
 
 
 # What follows from it.

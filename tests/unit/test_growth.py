@@ -6,7 +6,7 @@ from autoscaler.domain import decide
 from autoscaler.domain.facts.memory import Burst, CoolOff, Growth, Window
 from autoscaler.domain.facts.plan import CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.situation.situation import assess
+from autoscaler.domain.learn import assess
 from support.builders import LONG_AGO, NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_empty_window, an_item, cordoned
 
 BOOT = 180.0

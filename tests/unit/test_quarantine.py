@@ -11,9 +11,8 @@ from autoscaler.domain.facts.memory import Learned, Sighting, Streak
 from autoscaler.domain.facts.plan import Cordon, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import BuildResult
-from autoscaler.domain.learn import learn
+from autoscaler.domain.learn import assess, learn_from_builds
 from autoscaler.domain.scale_in.build_results import Tally
-from autoscaler.domain.situation.situation import assess
 from support.builders import NOW, a_build, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_instance, cordoned
 from support.builders import a_mark as mark_of
 
@@ -50,7 +49,7 @@ def learned_from(before, results, *running, gone=()):
     sightings = {f"cpu-1/0/{run}": Sighting(job=job, pool="cpu", since_at=NOW - 60, node="cpu-1", run=run) for job, run in gone}
     before = replace(before, running=sightings, seen_at=NOW - 60)
     snapshot = a_snapshot(a_view(node), records=(record,), learned={"main": before})
-    return learn(assess(snapshot, a_fleet()), "main", results)
+    return learn_from_builds(assess(snapshot, a_fleet()), "main", results)
 
 
 def test_failures_in_a_row_are_counted_until_a_build_succeeds():

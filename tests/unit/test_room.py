@@ -7,7 +7,7 @@ from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.metering import launched_lately
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.launch.budget import Budget
-from autoscaler.domain.situation.situation import assess
+from autoscaler.domain.learn import assess
 from support.builders import NOW, a_fleet, a_memory, a_pool, a_record, a_snapshot, a_view, an_instance, an_item, an_offering
 
 OFFERINGS = (an_offering(usd_per_hour=3.0), an_offering(usd_per_hour=10.0, market=Market.SPOT))

@@ -12,8 +12,8 @@ from autoscaler.domain.facts.orders import DrainNodes, DrainSome
 from autoscaler.domain.facts.plan import Adopt, Cordon, DeleteNode, Forget, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
+from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.two_looks import Condition
-from autoscaler.domain.situation.situation import assess
 from support.builders import (
     NOW,
     a_build,

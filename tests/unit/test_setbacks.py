@@ -3,7 +3,6 @@
 import pytest
 
 from autoscaler.domain.facts.fleet import Market
-from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.launch.backoff import KNOWN_CODES, Refusal, note_refusals, quota_family
 from support.builders import NOW, a_pool, an_offering
 from workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
@@ -19,10 +18,10 @@ ALL_OF_SPOT = {f"cpu/{SPOT.key}": 180.0}
 
 def cooled(pool, *refusals):
     """Each refusal is a launch of its own."""
-    memory = Memory()
+    known = {}
     for refusal in refusals:
-        memory = note_refusals(memory, pool, [refusal], NOW)
-    return {key: cool_off.until_at - NOW for key, cool_off in memory.cool_offs.items()}
+        known = note_refusals(known, pool, [refusal], NOW)
+    return {key: cool_off.until_at - NOW for key, cool_off in known.items()}
 
 
 def alone(code, *asked):
@@ -114,7 +113,7 @@ def test_what_has_no_capacity_may_be_tried_after_a_minute_where_nothing_else_is_
     codes = ("InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "Unsupported", "VcpuLimitExceeded", "RequestLimitExceeded")
     waits = []
     for code in codes:
-        [cool_off] = note_refusals(Memory(), POOL, [beside(code, SPOT, SPOT, met=False)], NOW).cool_offs.values()
+        [cool_off] = note_refusals({}, POOL, [beside(code, SPOT, SPOT, met=False)], NOW).values()
         waits.append(cool_off.last_resort_at - NOW)
     assert waits == [60.0, 60.0, 86_400.0, 300.0, 60.0]
 
@@ -126,8 +125,8 @@ def test_capacity_that_stays_missing_is_asked_for_less_and_less():
 
 def test_what_one_answer_says_twice_counts_once():
     refusals = [beside("InsufficientFreeAddressesInSubnet", offering, C, M) for offering in (C, M)]
-    memory = note_refusals(Memory(), WIDE, refusals, NOW)
-    assert [cool_off.times for cool_off in memory.cool_offs.values()] == [1, 1]
+    known = note_refusals({}, WIDE, refusals, NOW)
+    assert [cool_off.times for cool_off in known.values()] == [1, 1]
 
 
 def test_families_that_share_a_quota_count_as_one():

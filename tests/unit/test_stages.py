@@ -11,7 +11,7 @@ from autoscaler.domain.facts.plan import Cordon, CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.prelaunch import is_worth_keeping
 from autoscaler.domain.forecast.stages import Present, due, learn_stages, project_of
-from autoscaler.domain.situation.situation import assess
+from autoscaler.domain.learn import assess
 from support.builders import (
     LONG_AGO,
     NOW,

@@ -6,9 +6,9 @@ from autoscaler.domain import decide
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Wait
+from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.status import status_of
-from autoscaler.domain.situation.situation import assess
 from support.builders import NOW, a_build, a_fleet, a_memory, a_node, a_pool, a_snapshot, a_view, an_agent, an_item
 
 WORDS = "Already running 1 builds across all nodes"

@@ -6,10 +6,9 @@ from typing import assert_never
 
 from autoscaler.control import launches, nodes
 from autoscaler.control.cordons import Cordons
-from autoscaler.control.launches import LaunchRefusal
 from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.domain.facts.fleet import Fleet, agent_spec
-from autoscaler.domain.facts.memory import Memory, Stuck
+from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.plan import (
     Adopt,
     BootFailure,
@@ -27,9 +26,9 @@ from autoscaler.domain.facts.plan import (
     Uncordon,
 )
 from autoscaler.domain.facts.snapshot import Record, RecordState, Snapshot
-from autoscaler.domain.forecast.capacity import note_had, note_refused
-from autoscaler.domain.launch.backoff import is_shortage, note_refusals
-from autoscaler.domain.situation.breakers import key_of, note_tried
+from autoscaler.domain.launch.backoff import Refusal
+from autoscaler.domain.learn import Outcomes, note_results
+from autoscaler.domain.situation.breakers import key_of
 from autoscaler.errors import AutoscalerError, NoAnswerError, StuckError, UnansweredError
 from autoscaler.ports import Controller, Ports
 
@@ -52,8 +51,8 @@ def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, ends_at: f
             _keep_console(ports, failure)
     results = hand.take_all((step for step in plan.steps if not isinstance(step, Forget)), ends_at)
     now = ports.clock()
-    memory = note_tried(_note_asks(_note_stuck(plan.memory, hand, now), fleet, hand, now), hand.tried, now)
-    if plan.remember or hand.refusals or memory.capacity_delays != plan.memory.capacity_delays or memory.failing != plan.memory.failing:
+    memory = note_results(plan.memory, fleet, hand.outcomes(), now)
+    if plan.remember or memory != plan.memory:
         hand.remembered = _remember(ports, memory)
     # A record that is closed is known from the memory alone: it goes once that is saved, or its launch would not count any more.
     results += hand.take_all((step for step in plan.steps if isinstance(step, Forget)), ends_at)
@@ -81,23 +80,6 @@ def _keep_console(ports: Ports, failure: BootFailure) -> None:
     )
 
 
-def _note_stuck(memory: Memory, hand: "_Hand", now: float) -> Memory:
-    """Remember what EC2 does not let us terminate, and since when; what went in the end is stuck no more."""
-    known = {instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id not in hand.terminated}
-    newly = {i: Stuck(since_at=known[i].since_at if i in known else now, tried_at=now) for i in hand.stuck}
-    return replace(memory, stuck={**known, **newly})
-
-
-def _note_asks(memory: Memory, fleet: Fleet, hand: "_Hand", now: float) -> Memory:
-    """Remember what could be had of what was asked for, and what could not."""
-    for refusal in hand.refusals:
-        memory = note_refusals(memory, fleet.pools[refusal.pool], refusal.refusals, now)
-    short = {refusal.pool for refusal in hand.refusals if any(is_shortage(refusal.code) for refusal in refusal.refusals)}
-    refused = {name: note_refused(memory.capacity_delays.get(name), now) for name in short - hand.had}
-    had = {name: note_had(memory.capacity_delays.get(name), now) for name in hand.had}
-    return replace(memory, capacity_delays={**memory.capacity_delays, **refused, **had})
-
-
 class _Hand:
     """Takes steps; knows which controllers stopped answering, to lose no more time on them."""
 
@@ -110,11 +92,15 @@ class _Hand:
         self._records = {record.instance_id: record for record in snapshot.records}
         self.silent: set[str] = set()
         self.remembered = False
-        self.refusals: list[LaunchRefusal] = []
+        self.refused: list[tuple[str, tuple[Refusal, ...]]] = []
         self.had: set[str] = set()  # pools of which an agent was launched
         self.tried: dict[str, str | None] = {}  # steps in Jenkins, and why they failed
         self.stuck: set[str] = set()
         self.terminated: set[str] = set()
+
+    def outcomes(self) -> Outcomes:
+        """What became of the steps so far."""
+        return Outcomes(refused=self.refused, launched=self.had, tried=self.tried, stuck=self.stuck, terminated=self.terminated)
 
     def take_all(self, steps: Iterable[Step], ends_at: float) -> list[Result]:
         """Take those for which there is time."""
@@ -181,8 +167,8 @@ class _Hand:
         self._records[record.instance_id] = record
 
     def _launch(self, step: Launch) -> Result:
-        result, refusal = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._holder)
-        self.refusals += [refusal] if refusal else []
+        result, refusals = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._holder)
+        self.refused += [(step.pool, refusals)] if refusals else []
         if result.outcome is Outcome.DONE:
             self.had.add(step.pool)
         return result

@@ -6,7 +6,7 @@
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import Fleet, Offering, Pool
@@ -27,16 +27,8 @@ LISTED_AFTER_SECONDS = 45.0
 RESEND_LAUNCH_SECONDS = 600.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchRefusal:
-    """Why a launch got less than it asked for, or something else: what the next passes should leave alone for a while."""
-
-    pool: str
-    refusals: tuple[Refusal, ...]
-
-
-def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> tuple[Result, LaunchRefusal | None]:
-    """Reserve it by an intent, under the lease of ``holder`` and no other; send it, settle it by the answer."""
+def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> tuple[Result, tuple[Refusal, ...]]:
+    """Reserve it by an intent, under the lease of ``holder`` and no other; send it, settle it by the answer; say what was refused."""
     intent_id = step.intent_id or ports.new_id()
     intent = Intent(
         id=intent_id,
@@ -54,32 +46,31 @@ def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> tuple[Result,
     try:
         ports.ledger.add_intent(intent, holder=holder)
     except ConflictError:
-        return Result(step=step, outcome=Outcome.SKIPPED, detail="it was launched before, or another pass acts by now"), None
+        return Result(step=step, outcome=Outcome.SKIPPED, detail="it was launched before, or another pass acts by now"), ()
     sent = _advance(ports, intent, replace(intent, state=IntentState.SENT))
     try:
         answer = ports.compute.launch(sent.request)
     except UnansweredError as error:
-        return Result(step=step, outcome=Outcome.FAILED, detail=f"no answer, looked for in the next pass: {error}"), None
+        return Result(step=step, outcome=Outcome.FAILED, detail=f"no answer, looked for in the next pass: {error}"), ()
     except MismatchError as error:
-        return Result(step=step, outcome=Outcome.FAILED, detail=f"it took effect before, settled by tag: {error}"), None
+        return Result(step=step, outcome=Outcome.FAILED, detail=f"it took effect before, settled by tag: {error}"), ()
     except LaunchRefusedError as error:
         _advance(ports, sent, replace(sent, state=IntentState.SETTLED))
         refused = Refusal(code=error.code, offering_key="", asked=step.offerings)
-        return Result(step=step, outcome=Outcome.FAILED, detail=str(error)), LaunchRefusal(pool=step.pool, refusals=(refused,))
+        return Result(step=step, outcome=Outcome.FAILED, detail=str(error)), (refused,)
     settle(ports, pool, sent, answer)
     got = len(answer.instances)
     detail = (
         "" if got >= step.count else f"{got} of {step.count}: {', '.join(sorted({e.code for e in answer.errors})) or 'no reason given'}"
     )
     result = Result(step=step, outcome=Outcome.DONE if got else Outcome.FAILED, detail=detail, count=got)
-    return result, _refusal(step, answer) if answer.errors else None
+    return result, _refusals(step, answer)
 
 
-def _refusal(step: Launch, answer: LaunchAnswer) -> LaunchRefusal:
+def _refusals(step: Launch, answer: LaunchAnswer) -> tuple[Refusal, ...]:
     had = frozenset(instance_type for _, instance_type, _ in answer.instances)
     met = len(answer.instances) >= step.count
-    refusals = (Refusal(code=e.code, offering_key=e.offering_key, asked=step.offerings, had=had, met=met) for e in answer.errors)
-    return LaunchRefusal(pool=step.pool, refusals=tuple(refusals))
+    return tuple(Refusal(code=e.code, offering_key=e.offering_key, asked=step.offerings, had=had, met=met) for e in answer.errors)
 
 
 def settle(ports: Ports, pool: Pool, intent: Intent, answer: LaunchAnswer) -> None:

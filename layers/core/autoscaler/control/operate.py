@@ -14,9 +14,9 @@ from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import Purge, Resume
 from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, resume
+from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.status import Status, status_of
-from autoscaler.domain.situation.situation import assess
 from autoscaler.errors import ConflictError
 from autoscaler.ports import Ports
 

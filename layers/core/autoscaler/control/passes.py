@@ -15,8 +15,8 @@ from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome
 from autoscaler.domain.facts.plan import Cordon, Plan
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import RecordState, Snapshot
+from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent, builds_at_risk
-from autoscaler.domain.situation.situation import assess
 from autoscaler.errors import DeadlineError, LeaseHeldError, TransientError
 from autoscaler.ports import Book, Ports
 

@@ -8,11 +8,11 @@ from autoscaler.control.observe import log_notes, observe_without_instances
 from autoscaler.control.passes import Turn
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.snapshot import BuildResult, Health, Snapshot
-from autoscaler.domain.learn import Lesson, learn
+from autoscaler.domain.learn import Lesson, assess, learn_from_builds
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.metrics import measure
 from autoscaler.domain.scale_in.build_results import RESULTS_SECONDS, gone_since
-from autoscaler.domain.situation.situation import Situation, assess
+from autoscaler.domain.situation.situation import Situation
 from autoscaler.errors import AutoscalerError, ConflictError
 from autoscaler.ports import Controller, Ports
 
@@ -47,7 +47,7 @@ def study(ports: Ports, fleet: Fleet, turn: Turn) -> tuple[Situation, dict[str, 
     ask_until = ports.clock() + RESULTS_SECONDS
     for port in ports.controllers:
         controller = port.name
-        lesson = lessons[controller] = learn(situation, controller, _results(ports, port, snapshot, ask_until))
+        lesson = lessons[controller] = learn_from_builds(situation, controller, _results(ports, port, snapshot, ask_until))
         if not lesson.learned.tells_what(snapshot.learned[controller]):
             try:
                 ports.notebook.save_learned(controller, lesson.learned)

@@ -1,7 +1,5 @@
 """What people and EC2 order: launches, drains, what is brought back, what is cancelled, what is announced."""
 
-from dataclasses import replace
-
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.orders import MANUAL_PREFIX, DrainNodes, DrainSome, LaunchSome, Purge, Resume
@@ -11,12 +9,12 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import QueuePlacement
-from autoscaler.domain.learn import remember_request
+from autoscaler.domain.learn import assess, remember_request
 from autoscaler.domain.repair.interruption import InstanceEvent, handle_event
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.situation import Situation, assess
-from autoscaler.domain.situation.steps import cordon, plan_of, uncordon
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.steps import cordon, plan_of, uncordon, without_frozen
 
 _UNDONE_BY_A_PERSON = {MarkClass.OPERATOR, MarkClass.QUARANTINE}
 
@@ -29,7 +27,7 @@ def launch_some(snapshot: Snapshot, fleet: Fleet, order: LaunchSome) -> Plan:
     intent_id = f"{MANUAL_PREFIX}{order.request_id}" if order.request_id else None
     if intent_id in {intent.id for intent in snapshot.intents}:
         held = Held(pool=pool.name, controller=controller, reason=Reason.ALREADY_DONE, detail=f"request {order.request_id}")
-        return plan_of(situation, [held], situation.memory)
+        return plan_of(situation, [held])
     purchase, view = QueuePlacement(situation, controller, Budget(situation)).purchase, situation.pools[controller, pool.name]
     planned = sum(purchase.buy(view, Reason.MANUAL, order.reason) for _ in range(order.count))
     decided: list[Step | Held] = [*purchase.steps(keep_until=situation.now + order.keep_seconds, intent_id=intent_id)]
@@ -37,7 +35,7 @@ def launch_some(snapshot: Snapshot, fleet: Fleet, order: LaunchSome) -> Plan:
     if planned < order.count:
         detail = f"{planned} of {order.count} asked for"
         decided.append(Held(pool=pool.name, controller=controller, reason=Reason.FEWER_THAN_ASKED, detail=detail))
-    return plan_of(situation, decided, situation.memory)
+    return plan_of(situation, without_frozen(situation, decided))
 
 
 def drain_for_a_person(snapshot: Snapshot, fleet: Fleet, order: DrainSome | DrainNodes) -> Plan:
@@ -45,7 +43,7 @@ def drain_for_a_person(snapshot: Snapshot, fleet: Fleet, order: DrainSome | Drai
     situation = assess(snapshot, fleet)
     if order.request_id in situation.memory.requests:
         held = Held(pool="", reason=Reason.ALREADY_DONE, detail=f"request {order.request_id}")
-        return plan_of(situation, [held], situation.memory)
+        return plan_of(situation, [held])
     decided: list[Step | Held] = []
     for agent in _to_drain(situation, order, decided):
         controller = agent.record.controller
@@ -53,7 +51,7 @@ def drain_for_a_person(snapshot: Snapshot, fleet: Fleet, order: DrainSome | Drai
             decided.append(Held(pool=agent.pool.name, controller=controller, reason=reason, detail=str(agent.record.node)))
         else:
             decided.append(cordon(situation, agent, MarkClass.OPERATOR, Reason.MANUAL, order.reason))
-    return plan_of(situation, decided, remember_request(situation, order.request_id))
+    return plan_of(situation, without_frozen(situation, decided), remember_request(situation, order.request_id))
 
 
 def bring_back_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Resume) -> Plan:
@@ -68,7 +66,7 @@ def bring_back_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Resume) -> 
     detail = "is no agent of this fleet that a person or quarantine took out of use"
     unknown = sorted({*order.nodes} - {step.node for step in back})
     missed = [Held(pool="", reason=Reason.NOT_FOUND, detail=f"{name} {detail}") for name in unknown]
-    return replace(plan_of(situation, [*back, *missed], situation.memory), remember=False)
+    return plan_of(situation, without_frozen(situation, [*back, *missed]))
 
 
 def purge_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Purge) -> Plan:
@@ -87,7 +85,7 @@ def purge_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Purge) -> Plan:
             if label not in nodes and asks_for(label, order.label):
                 detail = f"{item.job} asks for {label}: {order.reason}"
                 decided.append(CancelItem(controller=view.name, item=item.id, job=item.job, reason=Reason.MANUAL, detail=detail))
-    return replace(plan_of(situation, decided, situation.memory), remember=False)
+    return plan_of(situation, without_frozen(situation, decided))
 
 
 def _is_meant(order: Resume, agent: Agent) -> bool:
@@ -100,7 +98,7 @@ def _is_meant(order: Resume, agent: Agent) -> bool:
 def handle(snapshot: Snapshot, fleet: Fleet, event: InstanceEvent) -> Plan:
     """Decide what follows from an announcement of EC2, beyond what the schedule will see by itself."""
     situation = assess(snapshot, fleet)
-    return replace(plan_of(situation, handle_event(situation, event), situation.memory), remember=False)
+    return plan_of(situation, without_frozen(situation, handle_event(situation, event)))
 
 
 def _to_drain(situation: Situation, order: DrainSome | DrainNodes, decided: list[Step | Held]) -> list[Agent]:

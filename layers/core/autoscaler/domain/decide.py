@@ -14,81 +14,86 @@ Once the month's money is spent, all agents are cordoned and go this way, until 
 Where a controller was not read completely, restarted lately or is about to shut down, none of the three happens.
 """
 
-from dataclasses import replace
+from collections.abc import Callable
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.plan import Cordon, Held, Plan, Step
+from autoscaler.domain.facts.plan import Held, Plan, Step
 from autoscaler.domain.facts.snapshot import Snapshot
-from autoscaler.domain.forecast.forecast import NOTHING
-from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.queue import controllers_in_turn, launch_for_queue
-from autoscaler.domain.learn import remember
+from autoscaler.domain.learn import assess, conclude, watch
 from autoscaler.domain.repair.bring_back import bring_back_pinned, drain_again, let_resume
-from autoscaler.domain.repair.heal import keep_beacon, relabels, repairs, what_is_seen
+from autoscaler.domain.repair.heal import keep_beacon, relabels, repairs
 from autoscaler.domain.repair.orphans import left_the_fleet_file
-from autoscaler.domain.repair.two_looks import next_observations
-from autoscaler.domain.scale_in.make_room import give_way
+from autoscaler.domain.scale_in.make_room import make_room
 from autoscaler.domain.scale_in.month_limit import stop_for_month_limit
 from autoscaler.domain.scale_in.reclaim import drained, unfinished
 from autoscaler.domain.scale_in.replace import outdated, quarantine
-from autoscaler.domain.scale_in.surplus import idle_beyond_need, surplus, watch
-from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.scale_in.surplus import surplus
 from autoscaler.domain.situation.breakers import failed_boots, hold_failing
-from autoscaler.domain.situation.situation import assess
+from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, plan_of, without_frozen
+
+# A rule looks at the situation and at what the rules before it have decided in this pass; it returns steps, and what is not done and why.
+FleetRule = Callable[[Situation, Decided], Decided]
+ControllerRule = Callable[[Situation, str, Decided], Decided]
+
+UP: tuple[ControllerRule, ...] = (
+    keep_beacon,  # the node that makes the queue name labels
+    bring_back_pinned,  # what a build is bound to and was cordoned for now
+    launch_for_queue,  # jobs that wait, forecasts, minimum, warm executors, what is kept, hedges: in the order of its LAUNCHES
+)
+RESUMING: tuple[ControllerRule, ...] = (
+    bring_back_pinned,
+    let_resume,  # what was drained for good and a resuming pipeline waits for
+)
+# Only where what is seen of a controller can be believed.
+CORDONING: tuple[ControllerRule, ...] = (
+    surplus,  # not needed at any time inside the break-even window
+    drain_again,  # came back only for a pipeline that has resumed
+    quarantine,  # builds fail on it, or never end
+    outdated,  # another template version would be launched, or it is too old
+    stop_for_month_limit,  # the month's money is spent
+)
+REPAIRING: tuple[FleetRule, ...] = (
+    make_room,  # idle agents that stand in the way of jobs which limits keep waiting
+    relabels,  # labels that a pass was cut off from changing
+    left_the_fleet_file,  # agents of no pool, for a person to see
+    drained,  # cordoned and idle in two looks: terminate
+    repairs,  # dead, lost, overdue, unrecorded
+    unfinished,  # condemned and not gone yet
+)
 
 
 def scale_up(snapshot: Snapshot, fleet: Fleet) -> Plan:
     """Decide what to bring back and what to launch. What it sees of the world, `scale_down` sees too, and remembers."""
     situation = assess(snapshot, fleet)
-    room = Budget(situation)
     decided: list[Step | Held] = []
     for controller in controllers_in_turn(situation):
-        decided += keep_beacon(situation, controller)
-        decided += bring_back_pinned(situation, controller)
-        decided += launch_for_queue(situation, controller, room)
-    decided = list(hold_failing(situation.memory, decided, situation.now))
-    return replace(plan_of(situation, decided, situation.memory), remember=False)
+        for rule in UP:
+            decided += rule(situation, controller, decided)
+    return plan_of(situation, _allowed(situation, decided))
 
 
 def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
     """Decide what to cordon, what to give up, and what to repair."""
-    situation = assess(snapshot, fleet)
-    seen = next_observations(situation.memory.observations, what_is_seen(situation), situation.now, snapshot.invocation)
-    foreseen = {controller: situation.forecasts(controller) for controller in snapshot.controllers}
-    watched = {key: pool for name in snapshot.controllers for key, pool in watch(situation, name, foreseen[name]).items()}
-    windows = {**situation.memory.windows, **{key: pool.window for key, pool in watched.items()}}
-    returns = {**situation.memory.idle_returns, **{key: pool.idle_returns for key, pool in watched.items() if pool.idle_returns}}
-    growths = {**situation.memory.growths, **{key: pool.growths for key, pool in watched.items() if pool.growths}}
-    memory = replace(situation.memory, observations=seen, windows=windows, idle_returns=returns, growths=growths)
+    situation = watch(assess(snapshot, fleet))
     decided: list[Step | Held] = []
-    idle: list[Agent] = []
     for controller in snapshot.controllers:
-        decided += bring_back_pinned(situation, controller)
-        decided += let_resume(situation, controller)
+        for rule in RESUMING:
+            decided += rule(situation, controller, decided)
         if reason := situation.no_giving_up(controller):
             problem = snapshot.controllers[controller].problem or situation.disagreement or "nothing is given up meanwhile"
             decided.append(Held(pool="", controller=controller, reason=reason, detail=problem))
             continue
-        pools = {} if situation.stopped else situation.pools_of(controller)
-        for name, pool in pools.items():
-            due = foreseen[controller].get(name, NOTHING)
-            decided += surplus(situation, pool, windows, due)
-            idle += idle_beyond_need(situation, pool, windows, due)
-        decided += drain_again(situation, controller, _cordons(decided))
-        decided += quarantine(situation, controller, _cordons(decided))
-        decided += outdated(situation, controller, _cordons(decided))
-        decided += stop_for_month_limit(situation, controller, _cordons(decided)) if situation.stopped else ()
-    decided += give_way(situation, idle, _cordons(decided))
-    decided += relabels(situation)
-    decided += left_the_fleet_file(situation)
-    decided += drained(situation, seen)
-    decided += repairs(situation, seen)
-    decided += unfinished(situation, seen)
-    decided = list(hold_failing(memory, without_frozen(situation, decided), situation.now))
-    failures = failed_boots(memory, snapshot.records, situation.versions, decided)
-    return replace(plan_of(situation, decided, remember(memory, situation, decided, failures)), boot_failures=failures)
+        for rule in CORDONING:
+            decided += rule(situation, controller, decided)
+    for fleet_rule in REPAIRING:
+        decided += fleet_rule(situation, decided)
+    decided = _allowed(situation, decided)
+    failures = failed_boots(situation.memory, snapshot.records, situation.versions, decided)
+    return plan_of(situation, decided, conclude(situation, decided, failures), failures)
 
 
-def _cordons(decided: Decided) -> list[Cordon]:
-    return [step for step in decided if isinstance(step, Cordon)]
+def _allowed(situation: Situation, decided: Decided) -> list[Step | Held]:
+    """Leave out what operators have frozen, and what keeps failing until it is time to try it again."""
+    return list(hold_failing(situation.memory, without_frozen(situation, decided), situation.now))

@@ -1,27 +1,209 @@
-"""Door 2: everything that is remembered from one look to the next."""
+"""Door 2: everything that is remembered from one look to the next is written here, and only here.
 
-from collections.abc import Iterable, Mapping
+`assess` carries the memory on to what a pass sees, `watch` adds what a look teaches of conditions and needs, `conclude` what follows
+from a decision, `note_results` what became of its steps. The pass that holds the lease saves that. `learn_from_builds` learns from the
+builds of one controller; the function that publishes metrics saves that.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from autoscaler.domain.facts.memory import Learned, Memory, Sighting
-from autoscaler.domain.facts.metering import HOUR_SECONDS
-from autoscaler.domain.facts.plan import BootFailure, Forget, Held, Step
-from autoscaler.domain.facts.snapshot import BuildResult
-from autoscaler.domain.forecast.durations import job_key, pool_key
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.memory import Growth, IdleReturns, Learned, Memory, Missing, Sighting, Stuck, Window
+from autoscaler.domain.facts.metering import HOUR_SECONDS, meter, next_spot_prices, paid_usd_per_hour
+from autoscaler.domain.facts.plan import BootFailure, Forget
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, BuildResult, Snapshot
+from autoscaler.domain.forecast.capacity import note_had, note_refused
+from autoscaler.domain.forecast.durations import note_duration
+from autoscaler.domain.forecast.forecast import NOTHING, note_growth
+from autoscaler.domain.forecast.idle_returns import (
+    Needed,
+    agents_missed,
+    follow_burst,
+    guessed_in_time,
+    is_burst_over,
+    next_peaks,
+    note_returns,
+)
 from autoscaler.domain.forecast.job_patterns import Arrival, note_arrivals
 from autoscaler.domain.forecast.prelaunch import PASS_SECONDS
 from autoscaler.domain.forecast.stages import Present, learn_stages, presents
+from autoscaler.domain.launch.backoff import Refusal, is_shortage, note_refusals
 from autoscaler.domain.repair.bring_back import note_owed
+from autoscaler.domain.repair.heal import what_is_seen
+from autoscaler.domain.repair.two_looks import next_observations
 from autoscaler.domain.scale_in.build_results import Tally, gone_since, note_streaks, tally
 from autoscaler.domain.scale_in.replace import note_kept, note_taken
-from autoscaler.domain.situation.breakers import note_failed
-from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.agents import Agent, Phase, next_missing
+from autoscaler.domain.situation.breakers import note_connected, note_failed, note_tried, still_failing, still_open
+from autoscaler.domain.situation.controller_restarts import next_sessions
+from autoscaler.domain.situation.demand import note_unhelped
+from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.situation.situation import Look, Situation, join, situate
+from autoscaler.domain.situation.steps import Decided
 
 REQUESTS_REMEMBERED_SECONDS = 86_400.0
-_PER_JOB = 20
-_PER_POOL = 200
+COOL_OFFS_REMEMBERED_SECONDS = 3600.0
+_BOOTS_KEPT = 50
 _JOBS_KEPT = 2000
 _STAGES_KEPT = 500
+
+
+def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
+    """Join what a snapshot shows, and carry the memory on to it."""
+    missing = next_missing(snapshot.memory.missing, snapshot)
+    look = join(snapshot, fleet, missing)
+    return situate(look, _carry_on(snapshot.memory, look, missing))
+
+
+def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Memory:
+    snapshot, agents, now = look.snapshot, look.agents, look.now
+    views, timeouts = snapshot.controllers.values(), {name: look.fleet.resume_timeout(name) for name in snapshot.controllers}
+    living = {agent.record.instance_id for agent in agents if not agent.instance_ended}
+    spot_prices = next_spot_prices(memory.spot_prices, snapshot)
+    registered = [agent for agent in agents if agent.record.registered_at is not None]
+    return replace(
+        memory,
+        sessions=next_sessions(memory.sessions, views, snapshot.ended_runs, now, timeouts),
+        idle_since=_since(memory.idle_since, (agent for agent in agents if agent.idle), now),
+        boots=_boots(memory, registered),
+        booted=frozenset(agent.record.instance_id for agent in registered),
+        connected=note_connected(memory.connected, agents),
+        breakers=still_open(memory, agents, snapshot.template_versions),
+        proven={**memory.proven, **_proven(look)},
+        month=meter(memory.month, paid_usd_per_hour(snapshot, look.fleet, spot_prices), now),
+        spot_prices=spot_prices,
+        cool_offs={key: c for key, c in memory.cool_offs.items() if now - c.until_at < COOL_OFFS_REMEMBERED_SECONDS},
+        draining_since=_since(memory.draining_since, (agent for agent in agents if agent.mark), now),
+        unhelped=note_unhelped(memory.unhelped, look.demands, now),
+        failing=still_failing(memory.failing, views, now),
+        stuck={instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id in living},
+        missing=missing,
+    )
+
+
+def _since(before: Mapping[str, float], agents: Iterable[Agent], now: float) -> dict[str, float]:
+    """Carry on since when something is true of each of these agents."""
+    return {agent.record.instance_id: before.get(agent.record.instance_id, now) for agent in agents}
+
+
+def _proven(look: Look) -> dict[str, str]:
+    """Find the pools of whose present launch template version an agent is connected."""
+    current = look.snapshot.template_versions
+    ready = ((agent.pool.name, look.template_version(agent)) for agent in look.agents if agent.phase is Phase.READY)
+    return {pool: version for pool, version in ready if version and version == current.get(pool)}
+
+
+def _boots(memory: Memory, registered: Iterable[Agent]) -> dict[str, tuple[float, ...]]:
+    """Note once how long each agent took from its launch to its registration."""
+    boots = dict(memory.boots)
+    for record in (agent.record for agent in registered if agent.record.instance_id not in memory.booted):
+        boots[record.pool] = (*boots.get(record.pool, ()), (record.registered_at or 0.0) - record.launched_at)[-_BOOTS_KEPT:]
+    return boots
+
+
+def watch(situation: Situation) -> Situation:
+    """Note the condition of every agent, and what each pool needs now; learn from what is needed again."""
+    memory, snapshot = situation.memory, situation.snapshot
+    seen = next_observations(memory.observations, what_is_seen(situation), situation.now, snapshot.invocation)
+    believed = [name for name in snapshot.controllers if not situation.no_giving_up(name)]
+    pools = [pool for name in believed for pool in situation.pools_of(name).values()]
+    watched = {pool.full_name: _watch_pool(situation, pool) for pool in pools}
+    noted = replace(
+        memory,
+        observations=seen,
+        windows={**memory.windows, **{name: pool.window for name, pool in watched.items()}},
+        idle_returns={**memory.idle_returns, **{name: pool.idle_returns for name, pool in watched.items() if pool.idle_returns}},
+        growths={**memory.growths, **{name: pool.growths for name, pool in watched.items() if pool.growths}},
+    )
+    return replace(situation, memory=noted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Watched:
+    """What a look at one pool leaves: its window, and what its bursts have taught so far."""
+
+    window: Window
+    idle_returns: Mapping[str, IdleReturns]
+    growths: tuple[Growth, ...]
+
+
+def _watch_pool(situation: Situation, pool: PoolView) -> _Watched:
+    starved, due = situation.starved_by_pool(pool.controller), situation.forecasts(pool.controller).get(pool.name, NOTHING)
+    needed = Needed(present=pool.in_use(starved.get(pool.name, 0)), foreseen=due.stages, guessed=due.executors - due.stages)
+    executors, boot, now, before = pool.executors, pool.boot_seconds, pool.now, pool.window
+    window = Window(
+        # A gap between passes starts it again: nobody knows what was needed meanwhile. What was before is not forgotten.
+        opened_at=before.opened_at if before and now - before.seen_at <= LOOK_GAP_SECONDS else now,
+        seen_at=now,
+        peaks=next_peaks(before, needed.agents(executors), now, max(pool.spec.idle_seconds or 0.0, pool.spec.max_idle_seconds)),
+        guessed=guessed_in_time(before, needed, boot, now),
+        burst=follow_burst(before, needed, now, executors=executors, boot_seconds=boot),
+    )
+    burst = before.burst if before else None
+    if burst is None or not is_burst_over(burst, now, boot):
+        return _Watched(window=window, idle_returns=pool.idle_returns, growths=pool.growths)
+    missed = agents_missed(burst, executors=executors, boot_seconds=boot)
+    return _Watched(window=window, idle_returns=note_returns(pool.idle_returns, missed), growths=note_growth(pool.growths, burst))
+
+
+def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFailure]) -> Memory:
+    """Note what follows from what ``scale_down`` decided."""
+    memory, now = situation.memory, situation.now
+    return replace(
+        memory,
+        breakers=note_failed(memory.breakers, failures, situation.snapshot.template_versions, now),
+        taken=note_taken(memory.taken, decided, now),
+        kept=note_kept(situation, decided),
+        owed=note_owed(situation, decided),
+        gone=_note_gone(situation, decided),
+    )
+
+
+def _note_gone(situation: Situation, decided: Decided) -> dict[str, float]:
+    """Note when agents were launched whose records are closed now, as long as they count in the hour's launch rate."""
+    forgotten = {step.instance_id for step in decided if isinstance(step, Forget)}
+    gone = {record.instance_id: record.launched_at for record in situation.snapshot.records if record.instance_id in forgotten}
+    return {instance_id: at for instance_id, at in {**situation.memory.gone, **gone}.items() if situation.now - at < HOUR_SECONDS}
+
+
+def remember_request(situation: Situation, request_id: str | None) -> Memory:
+    """Note that a person's request was done."""
+    known = situation.memory.requests
+    kept = {key: at for key, at in known.items() if situation.now - at < REQUESTS_REMEMBERED_SECONDS}
+    if request_id:
+        kept[request_id] = situation.now
+    return replace(situation.memory, requests=kept)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """What became of a plan's steps."""
+
+    refused: Collection[tuple[str, tuple[Refusal, ...]]] = ()  # launches: pool, and what was wrong
+    launched: Collection[str] = ()  # pools of which an agent was launched
+    tried: Mapping[str, str | None] = field(default_factory=dict)  # steps in Jenkins, and why they failed; None: they did not
+    stuck: Collection[str] = ()  # instances that EC2 did not let us terminate
+    terminated: Collection[str] = ()  # instances
+
+
+def note_results(memory: Memory, fleet: Fleet, outcomes: Outcomes, now: float) -> Memory:
+    """Note what became of a plan's steps."""
+    short = {pool for pool, refusals in outcomes.refused if any(is_shortage(refusal.code) for refusal in refusals)}
+    delays = {name: note_refused(memory.capacity_delays.get(name), now) for name in short.difference(outcomes.launched)}
+    delays |= {name: note_had(memory.capacity_delays.get(name), now) for name in outcomes.launched}
+    cool_offs = memory.cool_offs
+    for pool, refusals in outcomes.refused:
+        cool_offs = note_refusals(cool_offs, fleet.pools[pool], refusals, now)
+    known = {instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id not in outcomes.terminated}
+    newly = {i: Stuck(since_at=known[i].since_at if i in known else now, tried_at=now) for i in outcomes.stuck}
+    return replace(
+        memory,
+        cool_offs=cool_offs,
+        capacity_delays={**memory.capacity_delays, **delays},
+        stuck={**known, **newly},
+        failing=note_tried(memory.failing, outcomes.tried, now),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,37 +215,20 @@ class Lesson:
     tallies: Mapping[str, Tally] = field(default_factory=dict)  # by pool
 
 
-def learn(situation: Situation, controller: str, results: Mapping[str, BuildResult]) -> Lesson:
+def learn_from_builds(situation: Situation, controller: str, results: Mapping[str, BuildResult]) -> Lesson:
     """Compare this look with the last one; an incomplete view teaches nothing. ``results``: of builds gone since, by run."""
-    before = situation.snapshot.learned[controller]
-    view = situation.snapshot.controllers[controller]
+    before, view, now = situation.snapshot.learned[controller], situation.snapshot.controllers[controller], situation.now
     if not view.complete:
         return Lesson(learned=before)
-    now = situation.now
-    builds = {
-        build.key: (build, agent.pool.name, agent.node.name)
-        for pool in situation.pools_of(controller).values()
-        for agent in pool.agents
-        if agent.node
-        for build in agent.node.builds
-    }
-    fresh = {
-        key: Sighting(job=build.job, pool=pool, since_at=now - (build.elapsed_seconds or 0.0), node=node, run=build.run)
-        for key, (build, pool, node) in builds.items()
-        if key not in before.running
-    }
-    running = {key: before.running.get(key) or fresh[key] for key in builds}
-    ended = [sighting for key, sighting in before.running.items() if key not in running]
+    fresh, running = _running(situation, controller, before)
     samples = dict(before.samples)
-    # A build ended somewhere between the two looks; the middle is the best guess.
-    ended_at = (before.seen_at + now) / 2
-    for sighting in ended:
-        _add_sample(samples, sighting, max(ended_at - sighting.since_at, 1.0))
+    for key, sighting in before.running.items():
+        if key not in running:  # it ended somewhere between the two looks; the middle is the best guess
+            note_duration(samples, sighting.job, sighting.pool, max((before.seen_at + now) / 2 - sighting.since_at, 1.0))
     runs, stages = learn_stages(before, _present(situation, controller), now)
     waiting = {f"{want.item.id}\n{want.item.job}": want.item.waiting_seconds for want in situation.demands[controller].wants}
-    begun = _begun(fresh, before, waiting)
-    unseen = {builds[key][0].run: sighting for key, sighting, waited in begun if waited is None}
-    arrived = _arrived(situation, controller, unseen) if before.seen_at else []
+    begun = _begun(fresh.values(), before, waiting)
+    arrived = _arrived(situation, controller, [sighting for sighting, waited in begun if waited is None]) if before.seen_at else []
     noted = note_arrivals(before, arrived, {name: pool.costs for name, pool in situation.pools_of(controller).items()}, now)
     gone = gone_since(before, view)
     streaks, succeeded_at = note_streaks(before, gone, results, view, now)
@@ -85,6 +250,21 @@ def learn(situation: Situation, controller: str, results: Mapping[str, BuildResu
     return Lesson(learned=learned, job_waits=waits, tallies=tally(gone, results))
 
 
+def _running(situation: Situation, controller: str, before: Learned) -> tuple[dict[str, Sighting], dict[str, Sighting]]:
+    """The builds on our executors: those that were not there in the last look, and all."""
+    fresh: dict[str, Sighting] = {}
+    running: dict[str, Sighting] = {}
+    agents = (agent for pool in situation.pools_of(controller).values() for agent in pool.agents)
+    for node, pool in ((agent.node, agent.pool.name) for agent in agents if agent.node):
+        for build in node.builds:
+            since_at = situation.now - (build.elapsed_seconds or 0.0)
+            known = before.running.get(build.key)
+            running[build.key] = known or Sighting(job=build.job, pool=pool, since_at=since_at, node=node.name, run=build.run)
+            if known is None:
+                fresh[build.key] = running[build.key]
+    return fresh, running
+
+
 def _present(situation: Situation, controller: str) -> dict[str, Present]:
     """What every run has in the queue and on our executors now."""
     wants = situation.demands[controller].wants
@@ -94,13 +274,7 @@ def _present(situation: Situation, controller: str) -> dict[str, Present]:
     return presents(items, builds)
 
 
-def _add_sample(samples: dict[str, tuple[float, ...]], sighting: Sighting, seconds: float) -> None:
-    for key, kept in ((job_key(sighting.job, sighting.pool), _PER_JOB), (pool_key(sighting.pool), _PER_POOL)):
-        # Popped and put back: the jobs seen last stand last, and are kept.
-        samples[key] = (*samples.pop(key, ()), round(seconds, 1))[-kept:]
-
-
-def _begun(fresh: Mapping[str, Sighting], before: Learned, waiting: Mapping[str, float]) -> list[tuple[str, Sighting, float | None]]:
+def _begun(fresh: Iterable[Sighting], before: Learned, waiting: Mapping[str, float]) -> list[tuple[Sighting, float | None]]:
     """Match each build that began to an item of its job that left the queue: how long that had waited; None: it was never seen waiting."""
     left: dict[str, list[float]] = {}
     for item, waited in before.waiting.items():
@@ -108,16 +282,16 @@ def _begun(fresh: Mapping[str, Sighting], before: Learned, waiting: Mapping[str,
             left.setdefault(item.split("\n", 1)[1], []).append(waited)
     for waits in left.values():
         waits.sort()
-    return [(key, sighting, left[sighting.job].pop() if left.get(sighting.job) else None) for key, sighting in fresh.items()]
+    return [(sighting, left[sighting.job].pop() if left.get(sighting.job) else None) for sighting in fresh]
 
 
-def _arrived(situation: Situation, controller: str, unseen: Mapping[str, Sighting]) -> list[Arrival]:
-    """What was asked for since the last look: new items, and builds that were never seen waiting, by run; of a pipeline its beginning."""
+def _arrived(situation: Situation, controller: str, unseen: Iterable[Sighting]) -> list[Arrival]:
+    """What was asked for since the last look: new items, and builds that were never seen waiting; of a pipeline its beginning."""
     before, now = situation.snapshot.learned[controller], situation.now
     arrived = {
-        run: Arrival(job=sighting.job, pool=sighting.pool, at=sighting.since_at)
-        for run, sighting in unseen.items()
-        if run not in before.runs
+        sighting.run: Arrival(job=sighting.job, pool=sighting.pool, at=sighting.since_at)
+        for sighting in unseen
+        if sighting.run not in before.runs
     }
     for want in situation.demands[controller].wants:
         item = want.item
@@ -126,35 +300,9 @@ def _arrived(situation: Situation, controller: str, unseen: Mapping[str, Sightin
     return sorted(arrived.values(), key=lambda arrival: arrival.at)
 
 
-def _job_waits(begun: list[tuple[str, Sighting, float | None]], half_gap: float) -> dict[str, tuple[float, ...]]:
+def _job_waits(begun: list[tuple[Sighting, float | None]], half_gap: float) -> dict[str, tuple[float, ...]]:
     """How long those waited that began, by pool; one never seen waiting came and went between two looks."""
     found: dict[str, list[float]] = {}
-    for _, sighting, waited in begun:
+    for sighting, waited in begun:
         found.setdefault(sighting.pool, []).append(half_gap + (waited or 0.0))
     return {pool: tuple(waits) for pool, waits in found.items()}
-
-
-def remember(memory: Memory, situation: Situation, decided: list[Step | Held], failures: Iterable[BootFailure]) -> Memory:
-    """Note everything that follows from what ``scale_down`` decided."""
-    memory = note_failed(memory, failures, situation.snapshot.template_versions, situation.now)
-    memory = note_taken(memory, decided, situation.now)
-    memory = note_kept(memory, situation, decided)
-    memory = note_owed(memory, situation, decided)
-    return _note_gone(memory, situation, decided)
-
-
-def remember_request(situation: Situation, request_id: str | None) -> Memory:
-    """Note that a person's request was done."""
-    known = situation.memory.requests
-    kept = {key: at for key, at in known.items() if situation.now - at < REQUESTS_REMEMBERED_SECONDS}
-    if request_id:
-        kept[request_id] = situation.now
-    return replace(situation.memory, requests=kept)
-
-
-def _note_gone(memory: Memory, situation: Situation, decided: list[Step | Held]) -> Memory:
-    """Note when agents were launched whose records are closed now, as long as they count in the hour's launch rate."""
-    forgotten = {step.instance_id for step in decided if isinstance(step, Forget)}
-    gone = {record.instance_id: record.launched_at for record in situation.snapshot.records if record.instance_id in forgotten}
-    lately = {instance_id: at for instance_id, at in {**memory.gone, **gone}.items() if situation.now - at < HOUR_SECONDS}
-    return replace(memory, gone=lately)

@@ -11,6 +11,7 @@ from autoscaler.domain.facts.memory import Learned
 NEVER_FREE_FACTOR = 3.0
 # Before a pool has seen one build end: ten minutes, the middle of the CI jobs we have traces of.
 ASSUMED_DURATION_SECONDS = 600.0
+_PER_JOB, _PER_POOL = 20, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,13 @@ def quantiles_of_job(learned: Learned, job: str, pool: str) -> Quantiles | None:
     """What was seen of this very job in this pool; None before it ended there."""
     samples = learned.samples.get(job_key(job, pool))
     return quantiles(samples) if samples else None
+
+
+def note_duration(samples: dict[str, tuple[float, ...]], job: str, pool: str, seconds: float) -> None:
+    """Note how long a build took, for its job in that pool and for the pool."""
+    for key, kept in ((job_key(job, pool), _PER_JOB), (pool_key(pool), _PER_POOL)):
+        # Popped and put back: the jobs seen last stand last, and are kept.
+        samples[key] = (*samples.pop(key, ()), round(seconds, 1))[-kept:]
 
 
 def job_key(job: str, pool: str) -> str:

@@ -46,6 +46,14 @@ class Missed:
     waits: float
 
 
+def next_peaks(window: Window | None, needed: int, now: float, length_seconds: float) -> tuple[tuple[float, int], ...]:
+    """Record what is needed now; what was needed less, or too long ago, says nothing any more."""
+    kept = [peak for peak in window.peaks if peak[0] >= now - length_seconds] if window else []
+    while kept and kept[-1][1] <= needed:
+        kept.pop()
+    return *kept, (now, needed)
+
+
 def follow_burst(window: Window | None, needed: Needed, now: float, *, executors: int, boot_seconds: float) -> Burst | None:
     """Follow demand that rises. ``window``: before this look; ``executors``: of one agent."""
     if window is None or not window.peaks:

@@ -1,12 +1,12 @@
 """What EC2's refusals mean: each error code is about an offering, a subnet, a family, a market, a pool or the account."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from autoscaler.domain.facts.fleet import Offering, Pool
-from autoscaler.domain.facts.memory import CoolOff, Memory
+from autoscaler.domain.facts.memory import CoolOff
 from autoscaler.domain.forecast.capacity import COOL_OFF_SECONDS
 
 LAST_RESORT_SECONDS = 60.0
@@ -148,16 +148,14 @@ KNOWN_CODES = frozenset(_MEANINGS)
 _SHORTAGES = frozenset(code for code, meaning in _MEANINGS.items() if meaning is _SHORT) | {"MaxSpotInstanceCountExceeded"}
 
 
-def note_refusals(memory: Memory, pool: Pool, refusals: Iterable[Refusal], now: float) -> Memory:
+def note_refusals(known: Mapping[str, CoolOff], pool: Pool, refusals: Iterable[Refusal], now: float) -> Mapping[str, CoolOff]:
     """Remember the errors of one launch by what they are about; what several of them are about is cooled once, for the longest."""
     cooled: dict[str, tuple[_Meaning, str]] = {}
     for refusal in refusals:
         for key, meaning in _cooled_by(pool, refusal):
             if key not in cooled or cooled[key][0].last_resort_seconds < meaning.last_resort_seconds:
                 cooled[key] = meaning, f"EC2 answered {refusal.code}"
-    for key, (meaning, why) in cooled.items():
-        memory = _cool(memory, key, meaning, now, why)
-    return memory
+    return {**known, **{key: _cool(known.get(key), meaning, now, why) for key, (meaning, why) in cooled.items()}}
 
 
 def is_shortage(code: str) -> bool:
@@ -205,8 +203,7 @@ def _concerns_all(scope: Scope, pool: Pool, refusal: Refusal) -> bool:
     return scope is Scope.POOL or (not elsewhere and scope in {Scope.UNKNOWN, Scope.FAMILY, Scope.MARKET})
 
 
-def _cool(memory: Memory, key: str, meaning: _Meaning, now: float, why: str) -> Memory:
-    times = memory.cool_offs[key].times if key in memory.cool_offs else 0
+def _cool(known: CoolOff | None, meaning: _Meaning, now: float, why: str) -> CoolOff:
+    times = known.times if known else 0
     seconds = meaning.seconds[min(times, len(meaning.seconds) - 1)]
-    cool_off = CoolOff(until_at=now + seconds, last_resort_at=now + meaning.last_resort_seconds, times=times + 1, why=why)
-    return replace(memory, cool_offs={**memory.cool_offs, key: cool_off})
+    return CoolOff(until_at=now + seconds, last_resort_at=now + meaning.last_resort_seconds, times=times + 1, why=why)

@@ -5,11 +5,13 @@ from collections.abc import Collection, Iterable
 
 from autoscaler.domain.facts.fleet import Fleet, Offering, Pool
 from autoscaler.domain.facts.metering import HOUR_SECONDS, launched_lately, missing_of, unread_elsewhere, unrecorded
+from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Instance, RecordState
 from autoscaler.domain.launch.canary import why_one_at_a_time
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.steps import Decided
 
 # Within the month's limit an agent is reserved for this long: a build that has begun is never cut short to save money.
 MONTH_RESERVE_SECONDS = 3600.0
@@ -19,8 +21,11 @@ _SHARED = {Reason.FLEET_MAX_AGENTS, Reason.LAUNCH_RATE, Reason.USD_PER_HOUR}
 class Budget:
     """What the limits still allow; taking from it is how a plan reserves."""
 
-    def __init__(self, situation: Situation, without: Collection[str] = ()) -> None:
-        """Count what lives and what was asked for, open launches included. ``without``: instances that are taken to have left."""
+    def __init__(self, situation: Situation, without: Collection[str] = (), decided: Decided = ()) -> None:
+        """Count what lives and what was asked for, open launches included.
+
+        ``without``: instances that are taken to have left. ``decided``: what this pass launches already.
+        """
         snapshot, fleet, memory = situation.snapshot, situation.fleet, situation.memory
         self._limits = fleet.limits
         self._trials = {name: trial for pool in fleet.pools.values() if (trial := why_one_at_a_time(situation, name := pool.name))}
@@ -40,6 +45,9 @@ class Budget:
         for instance in unrecorded(snapshot):
             self._count(instance, fleet)
         self._month = memory.month.usd + self._rate * MONTH_RESERVE_SECONDS / HOUR_SECONDS
+        for step in (step for step in decided if isinstance(step, Launch)):
+            for _ in range(step.count):
+                self.take(fleet.pools[step.pool], step.offerings)
 
     def _count(self, instance: Instance, fleet: Fleet) -> None:
         """Count an instance without a record, at its pool's dearest price: what it costs is not written down."""

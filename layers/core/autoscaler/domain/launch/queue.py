@@ -24,7 +24,7 @@ LAUNCHES: tuple[Callable[[QueuePlacement], None], ...] = (
 )
 
 
-def launch_for_queue(situation: Situation, controller: str, budget: Budget) -> Decided:
+def launch_for_queue(situation: Situation, controller: str, decided: Decided) -> Decided:
     """Serve the queue of one controller, and have ready what is to come."""
     view, demand = situation.snapshot.controllers[controller], situation.demands[controller]
     if not view.complete:
@@ -40,7 +40,7 @@ def launch_for_queue(situation: Situation, controller: str, budget: Budget) -> D
     has_floor = any(pool.has_floor for pool in situation.pools_of(controller).values())
     if not (demand.wants or has_floor or situation.forecasts(controller)):
         return
-    placement = QueuePlacement(situation, controller, budget)
+    placement = QueuePlacement(situation, controller, Budget(situation, decided=decided))
     for launch in LAUNCHES:
         launch(placement)
     yield from placement.uncordons

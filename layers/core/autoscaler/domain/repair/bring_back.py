@@ -4,16 +4,14 @@ A mark that is only for now (retire) is undone for good. What was drained for go
 controller, while the pipeline that it held waits there by name: once that one has resumed, it is drained again.
 """
 
-from collections.abc import Collection, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import Memory
-from autoscaler.domain.facts.plan import Cordon, Held, Step, Uncordon
+from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import cordon, uncordon
+from autoscaler.domain.situation.steps import Decided, cordon, leaving, uncordon
 
 # EC2 takes it away; what the month's limit stopped comes back with everything else that a build is bound to.
 _NOT_TO_RESUME = (MarkClass.INTERRUPTED, MarkClass.MONTH_LIMIT)
@@ -32,7 +30,7 @@ def pinned(situation: Situation, controller: str) -> list[Agent]:
     ]
 
 
-def bring_back_pinned(situation: Situation, controller: str) -> Iterator[Uncordon]:
+def bring_back_pinned(situation: Situation, controller: str, _decided: Decided) -> Iterator[Uncordon]:
     """Undo our mark on what comes back."""
     for agent in pinned(situation, controller):
         if agent.record.node in situation.demands[controller].pins:
@@ -43,7 +41,7 @@ def bring_back_pinned(situation: Situation, controller: str) -> Iterator[Uncordo
             yield uncordon(agent, Reason.MONTH_LIMIT_LIFTED, "the month's limit holds no more")
 
 
-def let_resume(situation: Situation, controller: str) -> Iterator[Uncordon]:
+def let_resume(situation: Situation, controller: str, _decided: Decided) -> Iterator[Uncordon]:
     """Bring back for a while what was drained for good, where a restart made the pipeline on it wait for it. Not what EC2 takes away."""
     for agent in _of(situation, controller):
         name = agent.record.node or ""
@@ -52,29 +50,29 @@ def let_resume(situation: Situation, controller: str) -> Iterator[Uncordon]:
             yield uncordon(agent, Reason.BUSY_BEFORE_RESTART, f"{name} was drained when {controller} restarted, its build waits for it")
 
 
-def drain_again(situation: Situation, controller: str, cordoned: Collection[Cordon]) -> Iterator[Cordon]:
-    """Drain again what was brought back for a while, now that its build has resumed. ``cordoned``: what this pass takes already."""
-    leaving = {step.node for step in cordoned if step.controller == controller}
+def drain_again(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon]:
+    """Drain again what was brought back for a while, now that its build has resumed."""
+    taken = leaving(decided, controller)
     for agent in _of(situation, controller):
         owed = situation.memory.owed.get(agent.record.instance_id)
         waited_for = situation.waits_to_resume(agent) or agent.record.node in situation.demands[controller].pins
-        if owed and agent.phase is Phase.READY and agent.record.node not in leaving and not waited_for:
+        if owed and agent.phase is Phase.READY and agent.record.node not in taken and not waited_for:
             detail = f"{agent.record.node} came back only for the build that waited for it"
             yield cordon(situation, agent, MarkClass(owed), Reason.DRAINED_BEFORE_RESTART, detail)
 
 
-def note_owed(memory: Memory, situation: Situation, decided: list[Step | Held]) -> Memory:
+def note_owed(situation: Situation, decided: Decided) -> dict[str, str]:
     """Remember in which class each of these is to be drained again."""
     back = {(step.controller, step.node) for step in decided if isinstance(step, Uncordon)}
     owed: dict[str, str] = {}
     for agent in situation.agents:
-        known = memory.owed.get(agent.record.instance_id)
+        known = situation.memory.owed.get(agent.record.instance_id)
         stopped = agent.mark is not None and agent.mark.kind is MarkClass.MONTH_LIMIT  # which cordons by itself while it holds
         if agent.phase is Phase.DRAINING and agent.mark and not stopped and (agent.record.controller, agent.record.node) in back:
             known = str(agent.mark.kind)
         if known:
             owed[agent.record.instance_id] = known
-    return replace(memory, owed=owed)
+    return owed
 
 
 def _of(situation: Situation, controller: str) -> list[Agent]:

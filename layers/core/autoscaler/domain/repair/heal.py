@@ -1,6 +1,6 @@
 """Healing: what is not whole is repaired, after two looks where that cannot be undone; a sweep over many stops by itself."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import ceil
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, beacon_spec
@@ -18,7 +18,7 @@ from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, delete_node, terminate
 
 
-def keep_beacon(situation: Situation, controller: str) -> Decided:
+def keep_beacon(situation: Situation, controller: str, _decided: Decided) -> Decided:
     """Put the beacon back where it is missing: without any agent node, the queue names no labels."""
     view = situation.snapshot.controllers[controller]
     spec = beacon_spec(situation.fleet)
@@ -39,7 +39,7 @@ def what_is_seen(situation: Situation) -> dict[str, Seen]:
     return seen | unrecorded_seen(situation)
 
 
-def relabels(situation: Situation) -> Iterator[Relabel]:
+def relabels(situation: Situation, _decided: Decided) -> Iterator[Relabel]:
     """Give nodes the labels that their records want, where a pass was cut off in between. A person's mark would be erased: hands off."""
     for agent in situation.agents:
         node, controller = agent.node, agent.record.controller
@@ -56,14 +56,14 @@ def relabels(situation: Situation) -> Iterator[Relabel]:
             )
 
 
-def repairs(situation: Situation, seen: Mapping[str, Observation]) -> list[Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held]:
+def repairs(situation: Situation, _decided: Decided) -> list[Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held]:
     """Repair what is not whole; a sweep over more than its share of a pool stops there."""
     kept: list[Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held] = []
     swept: dict[str, int] = {}
     sizes: dict[str, int] = {}
     for agent in situation.agents:
         sizes[agent.pool.name] = sizes.get(agent.pool.name, 0) + 1
-    for step in _repairs(situation, seen):
+    for step in _repairs(situation):
         if isinstance(step, Terminate | DeleteNode):
             swept[step.pool] = swept.get(step.pool, 0) + 1
             if swept[step.pool] > max(SWEEP_AT_LEAST, ceil(SWEEP_SHARE * sizes.get(step.pool, 0))):
@@ -108,10 +108,10 @@ def _unlabelled(agent: Agent, session: str) -> Seen | None:
 
 
 def _repairs(  # noqa: C901 - one branch a kind of leak
-    situation: Situation, seen: Mapping[str, Observation]
+    situation: Situation,
 ) -> Iterator[Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held]:
     now, invocation = situation.now, situation.snapshot.invocation
-    facts = {subject: look for subject, look in seen.items() if is_fact(look, now, invocation)}
+    facts = {subject: look for subject, look in situation.memory.observations.items() if is_fact(look, now, invocation)}
     for agent in situation.agents:
         fact = facts.get(agent.record.instance_id)
         match fact.condition if fact else None:

@@ -11,6 +11,7 @@ from autoscaler.domain.facts.snapshot import Instance, InstanceState, Node, Reco
 from autoscaler.domain.repair.static_nodes import free_left_slot, left_offline
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS, Condition, Seen
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.steps import Decided
 
 
 def unrecorded_seen(situation: Situation) -> dict[str, Seen]:
@@ -108,7 +109,7 @@ def _marked_by_a_person(situation: Situation, node: Node) -> bool:
     return node.temporarily_offline and read_mark(node.reason, situation.fleet.name) is None
 
 
-def left_the_fleet_file(situation: Situation) -> Iterable[Held]:
+def left_the_fleet_file(situation: Situation, _decided: Decided) -> Iterable[Held]:
     """Name agents whose pool or controller is not in the fleet file any more: their builds go on, and nobody drains them."""
     fleet = situation.fleet
     for record in situation.snapshot.records:

@@ -7,10 +7,11 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.plan import Held, Plan, Step
 from autoscaler.domain.facts.snapshot import QueueItem, Snapshot
 from autoscaler.domain.launch.queue import expected_starts
+from autoscaler.domain.learn import assess
 from autoscaler.domain.scale_in.month_limit import what_holds
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.demand import Want
-from autoscaler.domain.situation.situation import Situation, assess
+from autoscaler.domain.situation.situation import Situation
 
 Meant = Callable[[Step | Held], bool]
 

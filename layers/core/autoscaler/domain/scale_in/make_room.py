@@ -12,18 +12,20 @@ from autoscaler.domain.facts.plan import Cordon, Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.queue import controllers_in_turn, place_queue
+from autoscaler.domain.scale_in.surplus import idle_beyond_need
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import cordon
+from autoscaler.domain.situation.steps import Decided, cordon
 
 _SHARED_BY_POOLS = {Reason.FLEET_MAX_AGENTS, Reason.USD_PER_HOUR, Reason.USD_PER_MONTH}
 
 
-def give_way(situation: Situation, idle: list[Agent], cordoned: Collection[Cordon]) -> Iterator[Cordon]:
-    """Cordon those of these agents that jobs need the room of, idle longest first. ``cordoned``: what this pass takes already."""
+def make_room(situation: Situation, decided: Decided) -> Iterator[Cordon]:
+    """Cordon idle agents that nothing needs, idle longest first, where jobs need their room."""
+    idle = idle_beyond_need(situation)
     if not idle or not _may_be_refused(situation):
         return
-    leaving = _leaving(situation, cordoned)
+    leaving = _leaving(situation, decided)
     with_them, refused = _launches(situation, leaving)
     in_the_way = _in_the_way(situation, idle, leaving, refused)
 
@@ -68,9 +70,9 @@ def _in_the_way(situation: Situation, idle: list[Agent], leaving: Collection[str
     return sorted(counting, key=lambda agent: (agent.pool.name not in full, since.get(agent.record.instance_id, situation.now)))
 
 
-def _leaving(situation: Situation, cordoned: Collection[Cordon]) -> frozenset[str]:
+def _leaving(situation: Situation, decided: Decided) -> frozenset[str]:
     """Agents that take no builds any more and have none: their room is as good as free, but for those that something holds."""
-    nodes, memory = {(step.controller, step.node) for step in cordoned}, situation.memory
+    nodes, memory = {(step.controller, step.node) for step in decided if isinstance(step, Cordon)}, situation.memory
     out_of_use = [a for a in situation.agents if a.idle and (a.mark or (a.record.controller, a.record.node) in nodes)]
     held = {*memory.kept, *memory.stuck}
     return frozenset(a.record.instance_id for a in out_of_use if a.record.instance_id not in held and not situation.protected(a))

@@ -1,25 +1,25 @@
 """At the month's limit nothing new starts: agents are cordoned, builds that run end, and the cordons are lifted with the limit."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import cordon
+from autoscaler.domain.situation.steps import Decided, cordon, leaving
 
 _MAY_TAKE_BUILDS = (Phase.READY, Phase.CONNECTING)
 
 
-def stop_for_month_limit(situation: Situation, controller: str, cordoned: Collection[Cordon]) -> Iterator[Cordon | Terminate]:
+def stop_for_month_limit(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Terminate]:
     """Cordon every agent of a controller, but for those a build may be bound to; a machine that has no node yet goes at once.
 
-    Holds, `min_agents` and what a person wants kept do not count: the limit is a ceiling. ``cordoned``: by this pass already.
+    Holds, `min_agents` and what a person wants kept do not count: the limit is a ceiling.
     """
-    leaving = {step.node for step in cordoned if step.controller == controller}
-    for agent in situation.agents:
-        if agent.record.controller != controller or agent.record.node in leaving or agent.instance_ended:
+    taken = leaving(decided, controller)
+    for agent in situation.agents if situation.stopped else ():
+        if agent.record.controller != controller or agent.record.node in taken or agent.instance_ended:
             continue
         if agent.phase is Phase.REQUESTED:
             yield _terminate(situation, agent)

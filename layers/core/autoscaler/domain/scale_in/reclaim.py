@@ -1,10 +1,9 @@
 """Giving up: when an agent, its node or its record may go. Two looks before anything that cannot be undone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import Observation
 from autoscaler.domain.facts.node_labels import may_start_on
 from autoscaler.domain.facts.plan import Cordon, DeleteNode, Forget, FreeSlot, Held, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
@@ -15,14 +14,14 @@ from autoscaler.domain.scale_in.replace import is_kept
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import cannot_come_back, keeps_failing
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import cordon, delete_node, hold_back, terminate, uncordon
+from autoscaler.domain.situation.steps import Decided, cordon, delete_node, hold_back, terminate, uncordon
 
 # EC2 does not let us terminate it (protected): a person must act, and finds out by the alarm. Asking each minute changes nothing.
 STUCK_TRY_AGAIN_SECONDS = 3600.0
 _MARKED = (Phase.RETIRING, Phase.DRAINING)
 
 
-def drained(situation: Situation, seen: Mapping[str, Observation]) -> Iterator[Terminate | Cordon | Uncordon | Held]:
+def drained(situation: Situation, _decided: Decided) -> Iterator[Terminate | Cordon | Uncordon | Held]:
     """Give up agents that carry our mark, are idle and were idle in an earlier look, and that nothing is bound to."""
     starved = {view.name: situation.starved_by_pool(view.name) for view in situation.views()}
     for agent in situation.agents:
@@ -33,11 +32,11 @@ def drained(situation: Situation, seen: Mapping[str, Observation]) -> Iterator[T
         elif _may_come_back(situation, agent) and not situation.stopped and starved.get(agent.record.controller, {}).get(agent.pool.name):
             yield hold_back(agent, Reason.DEMAND_IS_BACK, f"{agent.node.name} is kept: items wait for its pool")
         elif agent.by_labels:
-            yield _seal(situation, agent, seen)
+            yield _seal(situation, agent)
         elif not agent.idle:
             yield _still_busy(situation, agent)
         elif is_settled(
-            seen[agent.record.instance_id],
+            situation.memory.observations[agent.record.instance_id],
             agent.pool.drain_settle_seconds,
             situation.now,
             situation.snapshot.invocation,
@@ -64,9 +63,7 @@ def is_drain_overdue(situation: Situation, agent: Agent) -> bool:
     return since is not None and limit is not None and situation.now - since > limit
 
 
-def unfinished(
-    situation: Situation, seen: Mapping[str, Observation]
-) -> Iterator[Terminate | DeleteNode | FreeSlot | Cordon | Uncordon | Forget | Held]:
+def unfinished(situation: Situation, _decided: Decided) -> Iterator[Terminate | DeleteNode | FreeSlot | Cordon | Uncordon | Forget | Held]:
     """Go on with what was condemned: terminate again what still runs, give its node back, close its record."""
     for agent in situation.agents:
         if agent.phase is not Phase.CONDEMNED and not agent.instance_ended:
@@ -91,12 +88,12 @@ def unfinished(
                 detail=f"{record.instance_id} and its node are gone",
             )
         elif agent.phase is Phase.CONDEMNED and agent.instance is not None and not agent.instance_ended:
-            yield from _go_on(situation, agent, seen)
+            yield from _go_on(situation, agent)
 
 
-def _seal(situation: Situation, agent: Agent, seen: Mapping[str, Observation]) -> Cordon | Uncordon | Held:
+def _seal(situation: Situation, agent: Agent) -> Cordon | Uncordon | Held:
     """Mark an agent offline whose labels were taken, once it was idle in two looks and nothing that waits may start on it."""
-    node, look = agent.node, seen.get(agent.record.instance_id)
+    node, look = agent.node, situation.memory.observations.get(agent.record.instance_id)
     if node is None or agent.mark is None:
         raise ValueError(f"{agent.record.instance_id} has no labels that were taken")
     waits = (item.job for item in situation.snapshot.controllers[agent.record.controller].items if may_start_on(item, node))
@@ -120,13 +117,13 @@ def _is_node_gone(situation: Situation, agent: Agent) -> bool:
     return agent.node is None or (record.controller in situation.fleet.slot_controllers and is_slot_left(agent))
 
 
-def _go_on(situation: Situation, agent: Agent, seen: Mapping[str, Observation]) -> Iterator[Terminate | Cordon | Uncordon | Held]:
+def _go_on(situation: Situation, agent: Agent) -> Iterator[Terminate | Cordon | Uncordon | Held]:
     """Go on with an agent that was given up and still runs. Whoever brought it online may have given it builds: it drains again."""
-    look = seen.get(agent.record.instance_id)
+    look = situation.memory.observations.get(agent.record.instance_id)
     if agent.node is None:
         yield _terminate_again(situation, agent)
     elif agent.by_labels:
-        yield _seal(situation, agent, seen)
+        yield _seal(situation, agent)
     elif not agent.node.offline:
         yield cordon(situation, agent, MarkClass.RETIRE, Reason.CONDEMNED, "it was given up, and somebody brought its node online")
     elif agent.mark is None and agent.node.temporarily_offline:

@@ -9,14 +9,14 @@ only where it is likelier than the code: other agents of its pool succeed meanwh
 ever does. What is cordoned is replaced by demand, and given up when idle, unless its operator wants it kept.
 """
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from autoscaler.domain.facts.fleet import Quarantine
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import Learned, Memory
+from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.metering import HOUR_SECONDS
-from autoscaler.domain.facts.plan import Cordon, Held, Step
+from autoscaler.domain.facts.plan import Cordon, Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Build
 from autoscaler.domain.forecast.durations import job_key
@@ -24,7 +24,7 @@ from autoscaler.domain.launch.canary import is_canary, why_outdated
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import cordon
+from autoscaler.domain.situation.steps import Decided, cordon, leaving
 from autoscaler.domain.situation.supply import elapsed_seconds
 
 # Agents taken because a machine, a template or an age is not what it should be, at most this share of a pool an hour.
@@ -54,11 +54,11 @@ class DisruptionBudget:
     allowed: Callable[[str, list[Agent]], int]  # of a pool, with all its agents
     pace: Callable[[str], str]
 
-    def of(self, situation: Situation, controller: str, cordoned: Collection[Cordon]) -> Iterator[Cordon | Held]:
-        """Cordon agents of one controller, as many as are allowed. ``cordoned``: what this pass takes already."""
-        leaving = {step.node for step in cordoned if step.controller == controller}
+    def of(self, situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Held]:
+        """Cordon agents of one controller, as many as are allowed beside those that this pass takes already."""
+        taken = leaving(decided, controller)
         for name, pool in situation.pools_of(controller).items():
-            staying = [agent for agent in pool.agents if agent.phase is Phase.READY and agent.record.node not in leaving]
+            staying = [agent for agent in pool.agents if agent.phase is Phase.READY and agent.record.node not in taken]
             wrong = {a.record.instance_id: why for a in staying if (why := self.wrong_with(a)) and not situation.protected(a)}
             if not wrong:
                 continue
@@ -66,7 +66,9 @@ class DisruptionBudget:
                 detail = f"{len(wrong)} {self.adjective} agents; {pool.paused_detail}"
                 yield Held(pool=name, controller=controller, reason=Reason.HELD, detail=detail)
                 continue
-            now = sum(step.pool == name and step.mark.kind is self.kind for step in cordoned)  # on other controllers
+            now = sum(
+                isinstance(step, Cordon) and step.pool == name and step.mark.kind is self.kind for step in decided
+            )  # on other controllers
             mine = [agent for agent in situation.agents if agent.pool.name == name]
             allowed = max(0, self.allowed(name, mine) - now)
             chosen = least_missed(situation, [agent for agent in staying if agent.record.instance_id in wrong])
@@ -83,14 +85,14 @@ def left_this_hour(situation: Situation, kind: MarkClass, pool: str, agents: int
     return max(0, max(TAKEN_AT_LEAST, int(TAKEN_SHARE * agents)) - sum(situation.now - at < HOUR_SECONDS for at in taken))
 
 
-def note_taken(memory: Memory, decided: list[Step | Held], now: float) -> Memory:
+def note_taken(known: Mapping[str, tuple[float, ...]], decided: Decided, now: float) -> dict[str, tuple[float, ...]]:
     """Remember when agents were taken, as long as they count in the hour's share."""
-    taken = {key: tuple(at for at in instants if now - at < HOUR_SECONDS) for key, instants in memory.taken.items()}
+    taken = {key: tuple(at for at in instants if now - at < HOUR_SECONDS) for key, instants in known.items()}
     for step in decided:
         if isinstance(step, Cordon) and step.mark.kind in _PACED and step.reason is not Reason.LABELS_TAKEN:
             key = _key(step.mark.kind, step.pool)
             taken[key] = (*taken.get(key, ()), now)
-    return replace(memory, taken={key: instants for key, instants in taken.items() if instants})
+    return {key: instants for key, instants in taken.items() if instants}
 
 
 def _key(kind: MarkClass, pool: str) -> str:
@@ -100,8 +102,8 @@ def _key(kind: MarkClass, pool: str) -> str:
 _SUSPECTED = {Reason.FAILURE_STREAK, Reason.FAR_OVERDUE}
 
 
-def quarantine(situation: Situation, controller: str, cordoned: Collection[Cordon]) -> Iterator[Cordon | Held]:
-    """Cordon suspect agents of one controller, as many as the hour's share still allows. ``cordoned``: what this pass takes already."""
+def quarantine(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Held]:
+    """Cordon suspect agents of one controller, as many as the hour's share still allows."""
     taking = DisruptionBudget(
         kind=MarkClass.QUARANTINE,
         adjective="suspect",
@@ -110,7 +112,7 @@ def quarantine(situation: Situation, controller: str, cordoned: Collection[Cordo
         allowed=lambda pool, mine: left_this_hour(situation, MarkClass.QUARANTINE, pool, len(mine)),
         pace=lambda _pool: PACE,
     )
-    yield from taking.of(situation, controller, cordoned)
+    yield from taking.of(situation, controller, decided)
 
 
 def why_suspect(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
@@ -133,12 +135,12 @@ def why_suspect(situation: Situation, agent: Agent) -> tuple[Reason, str] | None
     return None
 
 
-def note_kept(memory: Memory, situation: Situation, decided: list[Step | Held]) -> Memory:
+def note_kept(situation: Situation, decided: Decided) -> frozenset[str]:
     """Remember which agents were taken as suspect where their operator wants to look at them, as long as they are cordoned for it."""
     wanted = {agent.record.node: agent.record.instance_id for agent in situation.agents if agent.pool.quarantine is Quarantine.KEEP}
     marked = {a.record.instance_id for a in situation.agents if a.mark and a.mark.kind is MarkClass.QUARANTINE}
     fresh = {wanted[step.node] for step in decided if isinstance(step, Cordon) and step.reason in _SUSPECTED and step.node in wanted}
-    return replace(memory, kept=frozenset((memory.kept & marked) | fresh))
+    return (situation.memory.kept & marked) | fresh
 
 
 def is_kept(situation: Situation, agent: Agent) -> bool:
@@ -155,8 +157,8 @@ def times_over(build: Build, pool: str, learned: Learned, now: float) -> tuple[f
     return elapsed_seconds(build, learned, now) / longest, longest
 
 
-def outdated(situation: Situation, controller: str, cordoned: Collection[Cordon]) -> Iterator[Cordon | Held]:
-    """Cordon outdated agents of one controller, as many as the hour's share still allows. ``cordoned``: what this pass takes already."""
+def outdated(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Held]:
+    """Cordon outdated agents of one controller, as many as the hour's share still allows."""
     taking = DisruptionBudget(
         kind=MarkClass.OUTDATED,
         adjective="outdated",
@@ -165,7 +167,7 @@ def outdated(situation: Situation, controller: str, cordoned: Collection[Cordon]
         allowed=lambda pool, mine: _allowed(situation, pool, mine),
         pace=lambda pool: "the new version has not been seen to boot yet" if is_canary(situation, pool) else PACE,
     )
-    yield from taking.of(situation, controller, cordoned)
+    yield from taking.of(situation, controller, decided)
 
 
 def _allowed(situation: Situation, pool: str, mine: list[Agent]) -> int:

@@ -1,122 +1,71 @@
 """Retire: cordon what was not needed at any time inside the break-even window. Reversible, and free."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from math import ceil
 
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import Growth, IdleReturns, Window
 from autoscaler.domain.facts.plan import Cordon, Held
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS
-from autoscaler.domain.forecast.forecast import NOTHING, Forecast, note_growth
-from autoscaler.domain.forecast.idle_returns import (
-    Needed,
-    agents_missed,
-    follow_burst,
-    guessed_in_time,
-    is_burst_over,
-    needed_lately,
-    note_returns,
-)
+from autoscaler.domain.forecast.forecast import NOTHING
+from autoscaler.domain.forecast.idle_returns import needed_lately
 from autoscaler.domain.launch.canary import why_outdated
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import cordon
+from autoscaler.domain.situation.steps import Decided, cordon
 from autoscaler.domain.situation.supply import agent_remaining_seconds
 
 
-def next_peaks(window: Window | None, needed: int, now: float, length_seconds: float) -> tuple[tuple[float, int], ...]:
-    """Record what is needed now; what was needed less, or too long ago, says nothing any more."""
-    kept = [peak for peak in window.peaks if peak[0] >= now - length_seconds] if window else []
-    while kept and kept[-1][1] <= needed:
-        kept.pop()
-    return *kept, (now, needed)
+def surplus(situation: Situation, controller: str, _decided: Decided) -> Iterator[Cordon | Held]:
+    """Cordon the ready agents of one controller that nothing needs any more, idle longest first, then least work left."""
+    for pool in situation.pools_of(controller).values() if not situation.stopped else ():
+        yield from _surplus_of(situation, pool)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
-    """What a look at one pool leaves: its window, and what its bursts have taught so far."""
-
-    window: Window
-    idle_returns: Mapping[str, IdleReturns]
-    growths: tuple[Growth, ...]
-
-
-def watch(situation: Situation, controller: str, foreseen: Mapping[str, Forecast]) -> dict[str, Watched]:
-    """Record what each pool needs now, and learn from what is needed again; a view that cannot be believed does neither."""
-    if situation.no_giving_up(controller):
-        return {}
-    starved = situation.starved_by_pool(controller)
-    return {
-        pool.full_name: _look_on(pool, _needed(pool, starved.get(name, 0), foreseen.get(name, NOTHING)))
-        for name, pool in situation.pools_of(controller).items()
-    }
-
-
-def _needed(pool: PoolView, starved: int, foreseen: Forecast) -> Needed:
-    return Needed(present=pool.in_use(starved), foreseen=foreseen.stages, guessed=foreseen.executors - foreseen.stages)
-
-
-def _look_on(pool: PoolView, needed: Needed) -> Watched:
-    executors, boot, now = pool.executors, pool.boot_seconds, pool.now
-    before = pool.window
-    longest = max(pool.spec.idle_seconds or 0.0, pool.spec.max_idle_seconds)
-    window = Window(
-        # A gap between passes starts it again: nobody knows what was needed meanwhile. What was before is not forgotten.
-        opened_at=before.opened_at if before and now - before.seen_at <= LOOK_GAP_SECONDS else now,
-        seen_at=now,
-        peaks=next_peaks(before, needed.agents(executors), now, longest),
-        guessed=guessed_in_time(before, needed, boot, now),
-        burst=follow_burst(before, needed, now, executors=executors, boot_seconds=boot),
-    )
-    burst = before.burst if before else None
-    if burst is None or not is_burst_over(burst, now, boot):
-        return Watched(window=window, idle_returns=pool.idle_returns, growths=pool.growths)
-    missed = agents_missed(burst, executors=executors, boot_seconds=boot)
-    return Watched(window=window, idle_returns=note_returns(pool.idle_returns, missed), growths=note_growth(pool.growths, burst))
-
-
-def surplus(situation: Situation, pool: PoolView, windows: Mapping[str, Window], foreseen: Forecast) -> list[Cordon | Held]:
-    """Choose which ready agents of a pool to cordon, idle longest first, then least work left."""
-    ready = [agent for agent in pool.agents if agent.phase is Phase.READY]
-    if not ready:
+def _surplus_of(situation: Situation, pool: PoolView) -> list[Cordon] | list[Held]:
+    ready = _ready(pool)
+    if len(ready) <= (least := _least(situation, pool) if ready else 0):
         return []
-    window = windows[pool.full_name]
-    least = _least(situation, pool, window, foreseen)
-    if len(ready) <= least:
-        return []
-    keeping = pool.keep
-    most = max(needed_lately(window, keeping, situation.now), least)
+    window = situation.memory.windows[pool.full_name]
+    most = max(needed_lately(window, pool.keep, situation.now), least)
     extra = len(ready) - most
     if extra <= 0:
         return []
     if pool.on_hold:
-        return [
-            Held(pool=pool.name, controller=pool.controller, reason=Reason.HELD, detail=f"{extra} agents too many; {pool.paused_detail}")
-        ]
-    minutes, keep = (situation.now - window.opened_at) / 60, keeping.seconds(most + 1) / 60
+        return [_held(pool, Reason.HELD, f"{extra} agents too many; {pool.paused_detail}")]
+    minutes, keep = (situation.now - window.opened_at) / 60, pool.keep.seconds(most + 1) / 60
     if minutes < keep:
-        detail = f"{extra} agents seem too many, seen for {minutes:.0f} of {keep:.0f} min"
-        return [Held(pool=pool.name, controller=pool.controller, reason=Reason.WINDOW_OPEN, detail=detail)]
+        return [_held(pool, Reason.WINDOW_OPEN, f"{extra} agents seem too many, seen for {minutes:.0f} of {keep:.0f} min")]
     detail = f"no more than {most} of {len(ready)} agents were needed at once for {keep:.0f} min"
     chosen = least_missed(situation, _free_to_go(situation, ready))[:extra]
     return [cordon(situation, agent, MarkClass.RETIRE, Reason.SURPLUS, detail) for agent in chosen]
 
 
-def idle_beyond_need(situation: Situation, pool: PoolView, windows: Mapping[str, Window], foreseen: Forecast) -> list[Agent]:
+def _held(pool: PoolView, reason: Reason, detail: str) -> Held:
+    return Held(pool=pool.name, controller=pool.controller, reason=reason, detail=detail)
+
+
+def idle_beyond_need(situation: Situation) -> list[Agent]:
     """Choose the agents that stand idle and are there only for what may come back: as many as are not needed now, nor soon."""
-    ready = [agent for agent in pool.agents if agent.phase is Phase.READY]
+    believed = [view.name for view in situation.views() if not situation.no_giving_up(view.name)]
+    pools = [pool for name in believed for pool in situation.pools_of(name).values() if not situation.stopped and not pool.on_hold]
+    return [agent for pool in pools for agent in _idle_beyond_need(situation, pool)]
+
+
+def _idle_beyond_need(situation: Situation, pool: PoolView) -> list[Agent]:
+    ready = _ready(pool)
     idle = [agent for agent in _free_to_go(situation, ready) if agent.idle]
-    if not idle or pool.on_hold:
-        return []
-    return least_missed(situation, idle)[: max(0, len(ready) - _least(situation, pool, windows[pool.full_name], foreseen))]
+    return least_missed(situation, idle)[: max(0, len(ready) - _least(situation, pool))] if idle else []
 
 
-def _least(situation: Situation, pool: PoolView, window: Window, foreseen: Forecast) -> int:
-    """How many agents stay, whatever is learned: those needed now or for what is foreseen, and the pool's minimum."""
-    soon = window.peaks[-1][1] + ceil((foreseen.executors - foreseen.stages) / pool.executors)
+def _ready(pool: PoolView) -> list[Agent]:
+    return [agent for agent in pool.agents if agent.phase is Phase.READY]
+
+
+def _least(situation: Situation, pool: PoolView) -> int:
+    """How many agents stay, whatever is learned: those needed now or for what is forecast, and the pool's minimum."""
+    due = situation.forecasts(pool.controller).get(pool.name, NOTHING)
+    soon = situation.memory.windows[pool.full_name].peaks[-1][1] + ceil((due.executors - due.stages) / pool.executors)
     return max(_floor(situation, pool), soon)
 
 

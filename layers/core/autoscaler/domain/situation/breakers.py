@@ -38,28 +38,26 @@ FAILING_TRY_AGAIN_SECONDS = 300.0
 FAILING_FORGOTTEN_SECONDS = 900.0
 
 
-def note_connected(memory: Memory, agents: Iterable[Agent]) -> Memory:
-    """Close the breaker of each pool of which an agent connected for the first time."""
-    agents = list(agents)
-    ready = {agent.record.instance_id: agent.pool.name for agent in agents if agent.phase is Phase.READY}
-    healed = {pool for instance_id, pool in ready.items() if instance_id not in memory.connected}
-    known = {agent.record.instance_id for agent in agents}
-    return replace(
-        memory,
-        connected=frozenset((memory.connected | ready.keys()) & known),
-        breakers={pool: breaker for pool, breaker in memory.breakers.items() if pool not in healed},
-    )
+def note_connected(known: frozenset[str], agents: Collection[Agent]) -> frozenset[str]:
+    """Note which agents were seen connected, as long as they are there."""
+    ready = {agent.record.instance_id for agent in agents if agent.phase is Phase.READY}
+    return (known | ready) & {agent.record.instance_id for agent in agents}
 
 
-def forget_other_versions(memory: Memory, current: Mapping[str, str]) -> Memory:
-    """Close the breakers of pools that launch another template version now: boots of the old one say nothing of it."""
-    breakers = {
+def still_open(memory: Memory, agents: Iterable[Agent], current: Mapping[str, str]) -> dict[str, Breaker]:
+    """Close the breakers of pools of which an agent connected for the first time, or that launch another template version now.
+
+    ``current``: the launch template version of each pool. Boots of an old one say nothing of the new one.
+    """
+    ready = [agent for agent in agents if agent.phase is Phase.READY]
+    healed = {agent.pool.name for agent in ready if agent.record.instance_id not in memory.connected}
+    return {
         pool: replace(breaker, failures=0, until_at=0.0, version=current[pool])
         if _is_of_another(breaker, current.get(pool, ""))
         else breaker
         for pool, breaker in memory.breakers.items()
+        if pool not in healed
     }
-    return replace(memory, breakers=breakers)
 
 
 def failed_boots(
@@ -83,28 +81,30 @@ def failed_boots(
     )
 
 
-def note_failed(memory: Memory, failures: Iterable[BootFailure], versions: Mapping[str, str], now: float) -> Memory:
+def note_failed(
+    known: Mapping[str, Breaker], failures: Iterable[BootFailure], versions: Mapping[str, str], now: float
+) -> dict[str, Breaker]:
     """Count boots that failed, and open the breaker at the third in a row, and at each that follows.
 
     ``versions``: the launch template version of each pool now. A boot of another one is noted, and counts for nothing.
     """
-    breakers = dict(memory.breakers)
+    breakers = dict(known)
     for failure in failures:
         current = versions.get(failure.pool, "")
-        known = breakers.get(failure.pool, Breaker(failures=0, version=current))
+        before = breakers.get(failure.pool, Breaker(failures=0, version=current))
         if failure.version and current and failure.version != current:
-            breakers[failure.pool] = replace(known, failed=(*known.failed, failure.instance_id)[-FAILED_BOOTS_KEPT:])
+            breakers[failure.pool] = replace(before, failed=(*before.failed, failure.instance_id)[-FAILED_BOOTS_KEPT:])
             continue
-        count = known.failures + 1
+        count = before.failures + 1
         pause = min(BREAKER_SECONDS * 2.0 ** (count - BREAKER_FAILURES), BREAKER_AT_MOST_SECONDS)
         breakers[failure.pool] = Breaker(
             failures=count,
             until_at=now + pause if count >= BREAKER_FAILURES else 0.0,
-            failed=(*known.failed, failure.instance_id)[-FAILED_BOOTS_KEPT:],
+            failed=(*before.failed, failure.instance_id)[-FAILED_BOOTS_KEPT:],
             why=failure.why,
-            version=current or known.version,
+            version=current or before.version,
         )
-    return replace(memory, breakers=breakers)
+    return breakers
 
 
 def is_tripped(breaker: Breaker | None) -> bool:
@@ -171,15 +171,15 @@ def key_of(step: Step | Held) -> str | None:
             return None
 
 
-def note_tried(memory: Memory, tried: Mapping[str, str | None], now: float) -> Memory:
+def note_tried(known: Mapping[str, Failing], tried: Mapping[str, str | None], now: float) -> dict[str, Failing]:
     """Remember why each step failed that was tried; None: it did not."""
-    failing = {key: known for key, known in memory.failing.items() if key not in tried}
+    failing = {key: one for key, one in known.items() if key not in tried}
     for key, why in tried.items():
         if why is not None:
-            known = memory.failing.get(key)
-            since_at, times = (known.since_at, known.times + 1) if known else (now, 1)
+            before = known.get(key)
+            since_at, times = (before.since_at, before.times + 1) if before else (now, 1)
             failing[key] = Failing(times=times, since_at=since_at, tried_at=now, why=why)
-    return memory if failing == memory.failing else replace(memory, failing=failing)
+    return failing
 
 
 def still_failing(known: Mapping[str, Failing], views: Iterable[ControllerView], now: float) -> dict[str, Failing]:

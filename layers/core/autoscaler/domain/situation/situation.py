@@ -1,40 +1,34 @@
 """One pass's snapshot, joined and resolved: what every rule looks at."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
-from autoscaler.domain.facts.memory import Memory
-from autoscaler.domain.facts.metering import is_spent, meter, missing_of, next_spot_prices, paid_usd_per_hour
+from autoscaler.domain.facts.memory import Memory, Missing
+from autoscaler.domain.facts.metering import is_spent, missing_of
 from autoscaler.domain.facts.overrides import Overrides, in_force
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Snapshot
 from autoscaler.domain.forecast.forecast import Forecast, forecast_pools
-from autoscaler.domain.situation.agents import Agent, Phase, disagreement, forgotten, forgotten_for_a_day, join_agents, next_missing
-from autoscaler.domain.situation.breakers import forget_other_versions, note_connected, still_failing
-from autoscaler.domain.situation.controller_restarts import in_grace, is_recovering, next_sessions, waits_to_resume
-from autoscaler.domain.situation.demand import Demand, note_unhelped, pins_of_begun, read_demand, starved_by_pool
+from autoscaler.domain.situation.agents import Agent, disagreement, forgotten, forgotten_for_a_day, join_agents
+from autoscaler.domain.situation.controller_restarts import in_grace, is_recovering, waits_to_resume
+from autoscaler.domain.situation.demand import Demand, pins_of_begun, read_demand, starved_by_pool
 from autoscaler.domain.situation.pool_view import PoolView
-
-SAMPLES_KEPT = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class Situation:
-    """Everything a rule may look at, with the memory as it will be passed on so far."""
+class Look:
+    """What one pass sees, joined: the fleet file with overrides in force, agents, and the demand on each controller."""
 
     snapshot: Snapshot
     fleet: Fleet
+    overrides: Overrides  # what operators have ordered and has not ended
     agents: tuple[Agent, ...]
     demands: Mapping[str, Demand]
-    pools: Mapping[tuple[str, str], PoolView]
-    memory: Memory
     versions: Mapping[str, str]  # of launch templates, by instance id
-    overrides: Overrides  # what operators have ordered and has not ended
-    forgotten: frozenset[str] = frozenset()  # instances that EC2 knew once and does not know any more
-    forgotten_for_a_day: frozenset[str] = frozenset()  # of these, those on whose nodes nothing can run any more
-    disagreement: str | None = None  # between EC2 and Jenkins, about too many agents to be believed
+    forgotten: frozenset[str]  # instances that EC2 knew once and does not know any more
+    forgotten_for_a_day: frozenset[str]  # of these, those on whose nodes nothing can run any more
 
     @property
     def now(self) -> float:
@@ -44,6 +38,28 @@ class Situation:
     def views(self) -> Iterable[ControllerView]:
         """The controllers that were looked at."""
         return self.snapshot.controllers.values()
+
+    def template_version(self, agent: Agent) -> str:
+        """The version of the launch template that an agent came from; "" where EC2 does not say."""
+        return self.versions.get(agent.record.instance_id, "")
+
+    def queued_runs(self, controller: str) -> frozenset[str]:
+        """Runs of which some part waits in the queue."""
+        return self._queued_runs[controller]
+
+    @cached_property
+    def _queued_runs(self) -> dict[str, frozenset[str]]:
+        return {view.name: frozenset(item.run for item in view.items if item.run) for view in self.views()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation(Look):
+    """Everything a rule may look at, with the memory as it will be passed on so far."""
+
+    memory: Memory
+    pools: Mapping[tuple[str, str], PoolView]
+    disagreement: str | None = None  # between EC2 and Jenkins, about too many agents to be believed
+    _forecasts: dict[str, dict[str, Forecast]] = field(default_factory=dict, repr=False, compare=False)  # by controller, once asked for
 
     def recovering(self, controller: str) -> bool:
         """Tell whether this controller restarted so lately that missing agents are not to be replaced."""
@@ -76,10 +92,6 @@ class Situation:
         """Tell whether a build that was on this agent before a restart is still missing."""
         return waits_to_resume(self.memory.sessions.get(agent.record.controller), agent.record.node or "")
 
-    def template_version(self, agent: Agent) -> str:
-        """The version of the launch template that an agent came from; "" where EC2 does not say."""
-        return self.versions.get(agent.record.instance_id, "")
-
     def pools_of(self, controller: str) -> dict[str, PoolView]:
         """The pools that may serve one controller, by name."""
         return self._pools_by_controller.get(controller, {})
@@ -96,10 +108,6 @@ class Situation:
         """Count the starved items of one controller, each in the account of one pool."""
         return self._starved[controller]
 
-    def queued_runs(self, controller: str) -> frozenset[str]:
-        """Runs of which some part waits in the queue."""
-        return self._queued_runs[controller]
-
     @cached_property
     def _pools_by_controller(self) -> dict[str, dict[str, PoolView]]:
         pools: dict[str, dict[str, PoolView]] = {}
@@ -108,16 +116,8 @@ class Situation:
         return pools
 
     @cached_property
-    def _forecasts(self) -> dict[str, dict[str, Forecast]]:
-        return {}  # by controller, once somebody asks
-
-    @cached_property
     def _starved(self) -> dict[str, dict[str, int]]:
         return {name: starved_by_pool(demand) for name, demand in self.demands.items()}
-
-    @cached_property
-    def _queued_runs(self) -> dict[str, frozenset[str]]:
-        return {view.name: frozenset(item.run for item in view.items if item.run) for view in self.views()}
 
     def expected(self, controller: str) -> list[tuple[str, float, int]]:
         """Launches whose answer is not known: pool, when, and how many agents they may still bring."""
@@ -128,82 +128,62 @@ class Situation:
         ]
 
 
-def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
-    """Join, resolve and carry the memory on to this pass."""
-    now = snapshot.taken_at
-    overrides = snapshot.overrides.at(now)
+def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing]) -> Look:
+    """Join and resolve what a snapshot shows. ``missing``: instances that EC2 does not show, this look included."""
+    overrides = snapshot.overrides.at(snapshot.taken_at)
     fleet = in_force(fleet, overrides)
-    memory = snapshot.memory
-    missing = next_missing(memory.missing, snapshot)
     gone = forgotten(missing, snapshot)
-    for_a_day = forgotten_for_a_day(missing, gone, now)
-    agents = join_agents(snapshot, fleet, gone, for_a_day)
-    recovering = {
-        view.name: is_recovering(memory.sessions.get(view.name), now) or _restarted(memory, view) for view in snapshot.controllers.values()
-    }
-    demands = {
-        view.name: read_demand(view, fleet, snapshot.records, overrides, recovering=recovering[view.name], unhelped=memory.unhelped.keys())
-        for view in snapshot.controllers.values()
-    }
-    boots, booted = _boots(memory, agents)
-    versions = {instance.id: instance.template_version for instance in snapshot.instances}
-    living = {agent.record.instance_id for agent in agents if not agent.instance_ended}
-    spot_prices = next_spot_prices(memory.spot_prices, snapshot)
-    memory = replace(
-        memory,
-        sessions=next_sessions(
-            memory.sessions,
-            snapshot.controllers.values(),
-            snapshot.ended_runs,
-            now,
-            {name: fleet.resume_timeout(name) for name in snapshot.controllers},
-        ),
-        idle_since=_since(memory.idle_since, (agent for agent in agents if agent.idle), now),
-        boots=boots,
-        booted=booted,
-        month=meter(memory.month, paid_usd_per_hour(snapshot, fleet, spot_prices), now),
-        spot_prices=spot_prices,
-        cool_offs={key: c for key, c in memory.cool_offs.items() if now - c.until_at < 3600.0},
-        draining_since=_since(memory.draining_since, (agent for agent in agents if agent.mark), now),
-        unhelped=note_unhelped(memory.unhelped, demands, now),
-        failing=still_failing(memory.failing, snapshot.controllers.values(), now),
-        stuck={instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id in living},
-        missing=missing,
-        proven={**memory.proven, **_proven(snapshot, agents, versions)},
-    )
-    memory = note_connected(forget_other_versions(memory, snapshot.template_versions), agents)
-    if _stops(fleet, memory, now):
-        demands = {name: _only_begun(demand, snapshot.controllers[name], memory, now) for name, demand in demands.items()}
-    by_key: dict[tuple[str, str], list[Agent]] = {}
-    for agent in agents:
-        by_key.setdefault(agent.key, []).append(agent)
-    pools = {
-        (view.name, pool.name): PoolView(
-            controller=view.name,
-            spec=pool,
-            agents=tuple(by_key.get((view.name, pool.name), ())),
-            memory=memory,
-            overrides=overrides,
-            now=now,
-            look_every_seconds=snapshot.look_every_seconds,
-            template_version=snapshot.template_versions.get(pool.name, ""),
-        )
-        for view in snapshot.controllers.values()
-        for pool in fleet.pools_of(view.name)
-    }
-    return Situation(
+    for_a_day = forgotten_for_a_day(missing, gone, snapshot.taken_at)
+    return Look(
         snapshot=snapshot,
         fleet=fleet,
-        agents=agents,
-        demands=demands,
-        pools=pools,
-        memory=memory,
-        versions=versions,
         overrides=overrides,
+        agents=join_agents(snapshot, fleet, gone, for_a_day),
+        demands={view.name: _demand(snapshot, fleet, overrides, view) for view in snapshot.controllers.values()},
+        versions={instance.id: instance.template_version for instance in snapshot.instances},
         forgotten=gone,
         forgotten_for_a_day=for_a_day,
-        disagreement=disagreement(agents, snapshot),
     )
+
+
+def _demand(snapshot: Snapshot, fleet: Fleet, overrides: Overrides, view: ControllerView) -> Demand:
+    life, unhelped = snapshot.memory.sessions.get(view.name), snapshot.memory.unhelped.keys()
+    restarted = view.complete and life is not None and life.session != view.session
+    recovering = restarted or is_recovering(life, snapshot.taken_at)
+    return read_demand(view, fleet, snapshot.records, overrides, recovering=recovering, unhelped=unhelped)
+
+
+def situate(look: Look, memory: Memory) -> Situation:
+    """Complete a look by what is remembered, carried on to it."""
+    demands = look.demands
+    if _stops(look.fleet, memory, look.now):
+        demands = {name: _only_begun(demand, look.snapshot.controllers[name], memory, look.now) for name, demand in demands.items()}
+    return Situation(
+        **{**vars(look), "demands": demands},
+        memory=memory,
+        pools=_pools(look, memory),
+        disagreement=disagreement(look.agents, look.snapshot),
+    )
+
+
+def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
+    agents: dict[tuple[str, str], list[Agent]] = {}
+    for agent in look.agents:
+        agents.setdefault(agent.key, []).append(agent)
+    return {
+        (controller, pool.name): PoolView(
+            controller=controller,
+            spec=pool,
+            agents=tuple(agents.get((controller, pool.name), ())),
+            memory=memory,
+            overrides=look.overrides,
+            now=look.now,
+            look_every_seconds=look.snapshot.look_every_seconds,
+            template_version=look.snapshot.template_versions.get(pool.name, ""),
+        )
+        for controller in look.snapshot.controllers
+        for pool in look.fleet.pools_of(controller)
+    }
 
 
 def _stops(fleet: Fleet, memory: Memory, now: float) -> bool:
@@ -214,37 +194,3 @@ def _only_begun(demand: Demand, view: ControllerView, memory: Memory, now: float
     """Let no agent be kept or brought back for a build that is to begin."""
     life = memory.sessions.get(view.name)
     return replace(demand, pins=pins_of_begun(view, demand.pins, life.since_at if life else now, now))
-
-
-def _restarted(memory: Memory, view: ControllerView) -> bool:
-    life = memory.sessions.get(view.name)
-    return view.complete and life is not None and life.session != view.session
-
-
-def _since(before: Mapping[str, float], agents: Iterable[Agent], now: float) -> dict[str, float]:
-    """Carry on since when something is true of each of these agents."""
-    return {agent.record.instance_id: before.get(agent.record.instance_id, now) for agent in agents}
-
-
-def _proven(snapshot: Snapshot, agents: Iterable[Agent], versions: Mapping[str, str]) -> dict[str, str]:
-    """Find the pools of whose present launch template version an agent is connected."""
-    return {
-        agent.pool.name: version
-        for agent in agents
-        if agent.phase is Phase.READY
-        and (version := versions.get(agent.record.instance_id))
-        and version == snapshot.template_versions.get(agent.pool.name)
-    }
-
-
-def _boots(memory: Memory, agents: Iterable[Agent]) -> tuple[dict[str, tuple[float, ...]], frozenset[str]]:
-    """Note once how long each agent took from its launch to its registration."""
-    boots, booted = dict(memory.boots), set[str]()
-    for agent in agents:
-        record = agent.record
-        if record.registered_at is None:
-            continue
-        booted.add(record.instance_id)
-        if record.instance_id not in memory.booted:
-            boots[record.pool] = (*boots.get(record.pool, ()), record.registered_at - record.launched_at)[-SAMPLES_KEPT:]
-    return boots, frozenset(booted)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from autoscaler.domain.facts.marks import Mark, MarkClass
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.overrides import Hold
-from autoscaler.domain.facts.plan import Adopt, Cordon, DeleteNode, Held, Plan, Step, Terminate, Uncordon
+from autoscaler.domain.facts.plan import Adopt, BootFailure, Cordon, DeleteNode, Held, Plan, Step, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState
 from autoscaler.domain.situation.agents import Agent
@@ -30,17 +30,23 @@ def without_frozen(situation: Situation, decided: Decided) -> list[Step | Held]:
     return left
 
 
-def plan_of(situation: Situation, decided: Decided, memory: Memory) -> Plan:
-    """Put together what one pass decided, without what an operator wants frozen."""
-    decided = without_frozen(situation, decided)
+def plan_of(situation: Situation, decided: Decided, memory: Memory | None = None, failures: tuple[BootFailure, ...] = ()) -> Plan:
+    """Put together what one pass decided. ``memory``: to be saved; None: the next pass sees all of it by itself."""
+    decided = tuple(decided)
     return Plan(
         pass_id=situation.snapshot.pass_id,
         taken_at=situation.now,
         steps=tuple(step for step in decided if not isinstance(step, Held)),
         held=tuple(step for step in decided if isinstance(step, Held)),
-        memory=memory,
-        remember=True,
+        memory=situation.memory if memory is None else memory,
+        boot_failures=failures,
+        remember=memory is not None,
     )
+
+
+def leaving(decided: Decided, controller: str) -> set[str]:
+    """Name the nodes of a controller that this pass cordons already."""
+    return {step.node for step in decided if isinstance(step, Cordon) and step.controller == controller}
 
 
 def cordon(situation: Situation, agent: Agent, kind: MarkClass, reason: Reason, detail: str) -> Cordon:
