@@ -6,7 +6,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2] / "layers" / "core" / "autoscaler"
 # The state's adapter reads it, and counts its versions.
 WRITERS = {"domain/learn.py", "domain/facts/memory.py", "adapters/dynamodb.py", "ports.py"}
-MAKES_MEMORY = re.compile(r"\b(Memory|Learned)\(|replace\(\s*(situation\.)?(memory|learned)\b")
+MAKES_MEMORY = re.compile(r"\b(Memory|Learned)\((?!\))|replace\(\s*(situation\.)?(memory|learned)\b")
 
 
 def test_only_learn_writes_what_is_remembered():
