@@ -12,7 +12,7 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Growth, IdleReturns, Learned, Memory, Missing, Sighting, Stuck, Window
 from autoscaler.domain.facts.metering import HOUR_SECONDS, meter, next_spot_prices, paid_usd_per_hour
 from autoscaler.domain.facts.plan import BootFailure, Forget
-from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, BuildResult, Snapshot
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, BuildResult, Snapshot
 from autoscaler.domain.forecast.capacity import note_had, note_refused
 from autoscaler.domain.forecast.durations import note_duration
 from autoscaler.domain.forecast.forecast import NOTHING, note_growth
@@ -26,7 +26,6 @@ from autoscaler.domain.forecast.idle_returns import (
     note_returns,
 )
 from autoscaler.domain.forecast.job_patterns import Arrival, note_arrivals
-from autoscaler.domain.forecast.prelaunch import PASS_SECONDS
 from autoscaler.domain.forecast.stages import Present, learn_stages, presents
 from autoscaler.domain.launch.backoff import Refusal, is_shortage, note_refusals
 from autoscaler.domain.repair.bring_back import note_owed
@@ -246,7 +245,7 @@ def learn_from_builds(situation: Situation, controller: str, results: Mapping[st
         seen_at=now,
         version=before.version,
     )
-    waits = _job_waits(begun, min(now - before.seen_at, PASS_SECONDS) / 2) if before.seen_at else {}
+    waits = _job_waits(begun, min(now - before.seen_at, MINUTE_SECONDS) / 2) if before.seen_at else {}
     return Lesson(learned=learned, job_waits=waits, tallies=tally(gone, results))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from autoscaler.domain.facts.memory import Arrivals, Expected, Follower, Learned, TrackRecord
-from autoscaler.domain.forecast.prelaunch import PASS_SECONDS, AgentCosts, ArrivalForecast
+from autoscaler.domain.forecast.prelaunch import AgentCosts, ArrivalForecast
 
 _TIMES_KEPT = 20
 _JOBS_KEPT = 1000
@@ -231,7 +231,7 @@ def _saved_usd(outcomes: list[float | None], costs: AgentCosts) -> float:
     delays = sorted(delay for delay in outcomes if delay is not None)
     if not delays:
         return 0.0
-    ready = max(delays[len(delays) // 4], costs.boot_seconds + PASS_SECONDS)
+    ready = max(delays[len(delays) // 4], costs.boot_seconds + costs.look_seconds)
     saved = sum(max(0.0, costs.boot_seconds - max(0.0, ready - delay)) for delay in delays)
     in_vain = (len(outcomes) - len(delays) + _DOUBT / 2) * (costs.boot_seconds + delays[-1] - delays[0])
     idle = sum(max(0.0, delay - ready) for delay in delays) + in_vain

@@ -2,9 +2,6 @@
 
 from dataclasses import dataclass
 
-# What is to come is launched for this much before its boot must begin: another look later it would come too late.
-PASS_SECONDS = 60.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentCosts:
@@ -15,6 +12,7 @@ class AgentCosts:
     vain_seconds: float
     usd_per_hour: float
     wait_usd_per_hour: float  # of one job
+    look_seconds: float  # from one look to the next: what is to come is launched for so much early, the next look would be too late
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +27,9 @@ class ArrivalForecast:
 
 def is_worth_keeping(arrival: ArrivalForecast, costs: AgentCosts, jobs: int) -> bool:
     """Tell whether it is time, and an agent that is there spares these jobs more of waiting for a boot than its idling costs."""
-    if arrival.soon > costs.boot_seconds + PASS_SECONDS:
+    if arrival.soon > costs.boot_seconds + costs.look_seconds:
         return False
-    idle = arrival.share * max(0.0, arrival.late - costs.boot_seconds) + (1 - arrival.share) * (arrival.ends + PASS_SECONDS)
+    idle = arrival.share * max(0.0, arrival.late - costs.boot_seconds) + (1 - arrival.share) * (arrival.ends + costs.look_seconds)
     return _spared_usd(arrival, costs, jobs, costs.boot_seconds) > costs.usd_per_hour * idle / 3600.0
 
 
@@ -40,7 +38,7 @@ def is_worth_launching(arrival: ArrivalForecast, costs: AgentCosts, jobs: int) -
     if not is_worth_keeping(arrival, costs, jobs):
         return False
     idle = arrival.share * max(0.0, arrival.late - costs.boot_seconds)
-    in_vain = (1 - arrival.share) * (max(arrival.ends, costs.boot_seconds) + PASS_SECONDS)
+    in_vain = (1 - arrival.share) * (max(arrival.ends, costs.boot_seconds) + costs.look_seconds)
     spared_seconds = min(costs.boot_seconds, max(0.0, arrival.late))
     return _spared_usd(arrival, costs, jobs, spared_seconds) > costs.usd_per_hour * (idle + in_vain) / 3600.0
 
@@ -48,4 +46,4 @@ def is_worth_launching(arrival: ArrivalForecast, costs: AgentCosts, jobs: int) -
 def _spared_usd(arrival: ArrivalForecast, costs: AgentCosts, jobs: int, seconds: float) -> float:
     """What so many seconds of waiting are worth, and half a look until the jobs would have been seen."""
     filled = min(jobs, costs.executors)
-    return arrival.share * costs.wait_usd_per_hour * (seconds + PASS_SECONDS / 2) * filled / 3600.0
+    return arrival.share * costs.wait_usd_per_hour * (seconds + costs.look_seconds / 2) * filled / 3600.0

@@ -76,6 +76,7 @@ class PoolView:
             vain_seconds=self.vain_seconds,
             usd_per_hour=self.usd_per_hour,
             wait_usd_per_hour=self.spec.wait_usd_per_hour,
+            look_seconds=self.look_every_seconds,
         )
 
     @cached_property
