@@ -1,4 +1,4 @@
-"""Facts: what an operator wrote, what a pass saw, what is remembered, and the plan that a pass makes. Data, no decisions.
+"""Facts: the operator's settings, the snapshot, the memory and the plan. Data, no decisions.
 
 May touch nothing but `domain.labels`.
 """

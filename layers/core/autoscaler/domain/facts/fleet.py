@@ -1,4 +1,4 @@
-"""What an operator wrote, in our words: fleet, pools, offerings, limits."""
+"""The fleet as an operator wrote it: pools, offerings, limits."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -10,7 +10,7 @@ RESUME_TIMEOUT_SECONDS = 7200.0
 
 
 class Platform(StrEnum):
-    """Decides price, bootstrap and the default remote directory."""
+    """Sets price, bootstrap and the default remote directory."""
 
     LINUX = "linux"
     WINDOWS = "windows"
@@ -25,7 +25,7 @@ class Market(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offering:
-    """Instance type x subnet (one per zone; "" is the launch template's own) x market, and what it costs.
+    """Instance type x subnet (one per zone; "" is the launch template's own) x market, and its price.
 
     ``usd_per_hour``: of the machine, as is expected: what plans go by. Limits reserve the most that may be paid, since a spot price may
     rise to the on-demand price after the launch.
@@ -41,23 +41,23 @@ class Offering:
 
     @property
     def key(self) -> str:
-        """The name under which it is cooled off."""
+        """The name under which it backs off."""
         return f"{self.instance_type}/{self.subnet}/{self.market}"
 
     @property
     def billed_usd_per_hour(self) -> float:
-        """What an agent on it is expected to cost, with its volume."""
+        """The expected price of an agent on it, with its volume."""
         return self.usd_per_hour + self.volume_usd_per_hour
 
     @property
     def reserved_usd_per_hour(self) -> float:
-        """The most that an agent on it may cost, with its volume."""
+        """The highest price of an agent on it, with its volume."""
         most = self.usd_per_hour if self.most_usd_per_hour is None else self.most_usd_per_hour
         return most + self.volume_usd_per_hour
 
 
 class Quarantine(StrEnum):
-    """What becomes of an agent on which builds fail: replaced, kept cordoned for a person to look at, or left in use."""
+    """How an agent on which builds fail is treated: replaced, kept cordoned for inspection, or left in use."""
 
     REPLACE = "replace"
     KEEP = "keep"
@@ -96,7 +96,7 @@ class Pool:
 
 
 class AtMonthLimit(StrEnum):
-    """What becomes of agents when the month's money is spent: drained, or left in use and none added."""
+    """How agents are treated once the month's money is spent: drained, or left in use with none added."""
 
     STOP = "stop"
     LAUNCH_NOTHING = "launch-nothing"
@@ -126,7 +126,7 @@ class Fleet:
     resume_timeouts: Mapping[str, float] = field(default_factory=dict)  # seconds, by controller; unlisted: RESUME_TIMEOUT_SECONDS
 
     def resume_timeout(self, controller: str) -> float:
-        """For how long after a restart a pipeline may still resume on its node."""
+        """How long after a restart a pipeline may still resume on its node."""
         return self.resume_timeouts.get(controller, RESUME_TIMEOUT_SECONDS)
 
     @property
@@ -136,7 +136,7 @@ class Fleet:
 
     @property
     def beacon(self) -> str:
-        """The node that merely exists, so that the queue names labels (see `NodeSpec` in naming)."""
+        """The name of the beacon, a node that never connects, so that the queue names labels."""
         return f"autoscaler-beacon-{self.name}"
 
     def pools_of(self, controller: str) -> tuple[Pool, ...]:
@@ -144,7 +144,7 @@ class Fleet:
         return tuple(pool for pool in self.pools.values() if controller in pool.controllers)
 
     def pool_of_slot(self, controller: str, labels: Collection[str]) -> Pool | None:
-        """The pool that a node with these labels is a slot of: of those whose labels it all has, the one with most, then by name."""
+        """The pool of a static node: of the pools whose labels it has, the one with most labels, then by name."""
         if controller not in self.slot_controllers or self.ownership_label not in labels:
             return None
         fitting = [pool for pool in self.pools_of(controller) if pool.labels <= set(labels)]
@@ -194,7 +194,7 @@ def agent_spec(fleet: Fleet, pool: Pool, instance_id: str) -> NodeSpec:
 
 
 def described_instance(fleet: Fleet, node: str, description: str) -> str | None:
-    """Find the instance that a node was made for, by what we wrote into its description; None for any other node, a copy of ours too."""
+    """Read the instance id that we wrote into a node's description; None for any other node, a copy of ours too."""
     found = _DESCRIBED.fullmatch(description)
     if found is None or (found["node"], found["fleet"], found["home"] or "") != (node, fleet.name, fleet.home):
         return None

@@ -18,7 +18,7 @@ class MarkClass(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """``autoscaler:<fleet>:<class>:<pass>``: what stands in front of an offline reason of ours."""
+    """Our token at the start of an offline reason: ``autoscaler:<fleet>:<class>:<pass>``."""
 
     fleet: str
     kind: MarkClass

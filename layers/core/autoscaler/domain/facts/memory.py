@@ -1,4 +1,4 @@
-"""What passes remember from one to the next: on the way in part of the snapshot, on the way out part of the plan."""
+"""The memory of passes: part of the snapshot on the way in, part of the plan on the way out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSession:
-    """One life of a controller: its session, since when we know it, and what may still be bound to a node since it restarted."""
+    """A controller's session since its last restart, and the builds that may still be bound to its nodes."""
 
     session: str
     since_at: float
@@ -18,7 +18,7 @@ class ControllerSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burst:
-    """Demand that comes back, followed for as long as a boot takes."""
+    """A rise of demand, followed for as long as a boot takes."""
 
     peaks: tuple[tuple[float, int], ...]  # of the window before it: (at, agents needed)
     rises: tuple[tuple[float, int, float], ...]  # (at, executors needed beyond those agents, those that nobody expected until then)
@@ -26,7 +26,7 @@ class Burst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The most agents that were needed lately. ``peaks`` is falling in need and rising in time: later and smaller ones only."""
+    """The most agents needed lately. ``peaks`` falls in need and rises in time: later and smaller ones only."""
 
     opened_at: float
     seen_at: float
@@ -36,13 +36,13 @@ class Window:
 
     @property
     def most(self) -> int:
-        """The most that was needed at once inside the window."""
+        """The most agents needed at once inside the window."""
         return self.peaks[0][1] if self.peaks else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleReturns:
-    """How often demand for agents of one level came back, and how many jobs would have waited; each by how long it was away.
+    """How often demand for agents of one level came back, and how many jobs would have waited, by idle time.
 
     The agents of a level count for one together: they leave and come back in one burst.
     """
@@ -53,7 +53,7 @@ class IdleReturns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """How a burst grew: seconds since it began, and executors that were needed by then beyond the agents before it. Both rise."""
+    """How a burst grew: seconds since it began, and executors needed beyond the agents before it. Both rise."""
 
     steps: tuple[tuple[float, int], ...]
 
@@ -72,7 +72,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoolOff:
-    """What is not to be asked for until then, and how often in a row it failed. ``last_resort_at``: sooner, where nothing else is left."""
+    """A back-off: until when, and how often in a row it failed. ``last_resort_at``: sooner, where nothing else is left."""
 
     until_at: float
     last_resort_at: float
@@ -82,7 +82,7 @@ class CoolOff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityDelay:
-    """How long machines of a pool could not be had when they were asked for: over so many asks, and the shortage that lasts."""
+    """How long launches of a pool were refused for want of capacity: past requests, and the shortage that lasts."""
 
     asks: float = 0.0
     seconds: float = 0.0
@@ -93,7 +93,7 @@ class CapacityDelay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker:
-    """Boots that failed in a row in one pool. Closed below the number that opens it; past ``until_at`` one trial at a time."""
+    """Boots that failed in a row in one pool. Closed below the number that opens it; past ``until_at`` one agent is tried."""
 
     failures: int
     until_at: float = 0.0
@@ -120,7 +120,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
-    """A step in Jenkins that failed each time it was tried: so often in a row, the first and the last time, and why the last time."""
+    """A step in Jenkins that keeps failing: how often in a row, when first and last, and why the last time."""
 
     times: int
     since_at: float
@@ -139,7 +139,7 @@ class Month:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotPrices:
-    """What spot cost when EC2 was last asked: dollars an hour by `Instance.priced_as`."""
+    """The spot prices that EC2 last told, in dollars an hour by `Instance.priced_as`."""
 
     asked_at: float = 0.0
     usd_per_hour: Mapping[str, float] = field(default_factory=dict)
@@ -179,7 +179,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """A build on an executor, or an item in the queue, since when we see it."""
+    """A build on an executor, or an item in the queue, and when we first saw it."""
 
     job: str
     pool: str
@@ -190,7 +190,7 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streak:
-    """Builds that failed in a row on one node, with none that succeeded in between; ``jobs``: whose, without repeats."""
+    """Builds that failed in a row on one node; ``jobs``: their jobs, without repeats."""
 
     failures: int
     since_at: float
@@ -211,7 +211,7 @@ class RunSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSeen:
-    """How a stage of a project went: seconds until the next one with what came then, by pool, and seconds of those that were the last."""
+    """How a stage of a project went: seconds until the next stage with its executors by pool, and seconds of last stages."""
 
     followed: tuple[tuple[float, Mapping[str, int]], ...] = ()
     ended: tuple[float, ...] = ()
@@ -219,7 +219,7 @@ class StageSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """When a job that comes at the same time every period comes next, and how likely. ``kind``: under which it is noted whether it does."""
+    """When a job with a schedule comes next, and how likely. ``kind``: the kind of prediction whose outcome is recorded."""
 
     at: float
     period_seconds: float
@@ -229,7 +229,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackRecord:
-    """How many guesses of a kind came true lately, and how many did not; those of long ago count less."""
+    """How many predictions of a kind came true lately, and how many did not; old ones count less."""
 
     true: float = 0.0
     false: float = 0.0
@@ -237,7 +237,7 @@ class TrackRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrivals:
-    """When a job was asked for: the last times, and what is expected of it. ``count``: how often in all."""
+    """When a job was asked for lately, and when it is expected. ``count``: how often in all."""
 
     pool: str
     times: tuple[float, ...]
@@ -247,7 +247,7 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Follower:
-    """The job after which another one comes: seconds until it did, and how often it did not."""
+    """The job after which another one comes: the delays until it came, and how often it did not."""
 
     after: str
     delays: tuple[float, ...]
@@ -256,7 +256,7 @@ class Follower:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """What was learned on one controller: the last durations per job and pool, what runs and what waits now."""
+    """Facts learned on one controller: recent durations per job and pool, and the present builds and items."""
 
     samples: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     running: Mapping[str, Sighting] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What counts against the ceilings: agents that live, launches of the hour, dollars of the month."""
+"""Usage of the limits: living agents, launches of the hour, dollars of the month."""
 
 from datetime import UTC, datetime
 
@@ -14,25 +14,25 @@ HOUR_SECONDS = 3600.0
 
 
 def unrecorded(snapshot: Snapshot) -> tuple[Instance, ...]:
-    """Instances that carry our tags and that no record and no launch under way accounts for: they cost money all the same."""
+    """Find instances with our tags that no record and no open launch accounts for: they cost money all the same."""
     known = {record.instance_id for record in snapshot.records}
     under_way = {intent.id for intent in snapshot.intents if intent.open}
     return tuple(i for i in snapshot.instances if i.id not in known and i.launch not in under_way and not i.state.ended)
 
 
 def unread_elsewhere(snapshot: Snapshot) -> int:
-    """Count what our state has and cannot read, and EC2 does not list: records, and launches of one agent at least."""
+    """Count unreadable records and launches that EC2 does not list, a launch as one agent."""
     listed, launches = {i.id for i in snapshot.instances}, {i.launch for i in snapshot.instances}
     return len(snapshot.unread_records - listed) + len(snapshot.unread_launches - launches)
 
 
 def missing_of(intent: Intent) -> int:
-    """How many agents an intent may still bring: none once it is settled."""
+    """Count the agents that an intent may still bring: none once it is settled."""
     return max(0, intent.count - len(intent.instances)) if intent.open else 0
 
 
 def launched_lately(snapshot: Snapshot, memory: Memory) -> int:
-    """Count the launches of the last hour: agents that have a record, those that had one, and those still asked for."""
+    """Count the launches of the last hour: agents with a record, agents that had one, and open launches."""
     since = snapshot.taken_at - HOUR_SECONDS
     # Noted first, forgotten then: an agent may be known from both.
     unread = {instance.id: instance.launched_at for instance in snapshot.instances if instance.id in snapshot.unread_records}
@@ -41,18 +41,18 @@ def launched_lately(snapshot: Snapshot, memory: Memory) -> int:
 
 
 def month_name(at: float) -> str:
-    """The calendar month (UTC) of an instant."""
+    """Name the calendar month (UTC) of an instant."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m")
 
 
 def next_spot_prices(known: SpotPrices, snapshot: Snapshot) -> SpotPrices:
-    """The prices of this look, or the last ones known."""
+    """Return the spot prices of this look, or the last ones known."""
     told = snapshot.spot_prices
     return known if told is None else SpotPrices(asked_at=snapshot.taken_at, usd_per_hour={**known.usd_per_hour, **told})
 
 
 def paid_usd_per_hour(snapshot: Snapshot, fleet: Fleet, prices: SpotPrices) -> float:
-    """What all that lives costs: spot at EC2's price, and at the most it may cost where EC2 never told one."""
+    """Sum the price of all living agents: spot at EC2's price, or at its highest where EC2 never told one."""
     spot = {i.id: prices.usd_per_hour.get(i.priced_as) for i in snapshot.instances if i.market == Market.SPOT}
     total = 0.0
     for record in snapshot.living:
@@ -63,7 +63,7 @@ def paid_usd_per_hour(snapshot: Snapshot, fleet: Fleet, prices: SpotPrices) -> f
 
 
 def meter(month: Month, rate: float, now: float) -> Month:
-    """Add what ran since the last look, at this many dollars an hour; a new month begins at nothing."""
+    """Add the cost since the last look at this many dollars an hour; a new month begins at zero."""
     usd = rate * max(0.0, now - month.metered_at) / HOUR_SECONDS if month.metered_at else 0.0
     if month.name != month_name(now):
         return Month(name=month_name(now), usd=0.0, metered_at=now)

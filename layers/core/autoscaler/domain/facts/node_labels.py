@@ -1,4 +1,4 @@
-"""Which labels a node of ours carries, and where a cordon must begin with taking them away.
+"""Labels of our nodes, and when a cordon must first remove them.
 
 A Jenkins before 2.517 (LTS 2.528.1) drops a build that it hands to a node in the very instant in which the node is marked
 offline; a pipeline lost so hangs for ever. There a node is cordoned in two steps: its labels go, and its mode becomes
@@ -15,29 +15,29 @@ _KEEPS_HANDED_BUILDS = (2, 517)
 
 
 def drops_handed_builds(view: ControllerView | None) -> bool:
-    """Tell whether this controller may drop a build in the instant of an offline mark; one that tells no version may."""
+    """Tell whether this controller may drop a build in the instant of an offline mark; unknown versions may."""
     return view is None or view.version < _KEEPS_HANDED_BUILDS
 
 
 def labels_wanted(record: Record, fleet: Fleet) -> tuple[frozenset[str], bool]:
-    """Name the labels that are ours to set on an agent's node, and say whether its mode is exclusive."""
+    """Name the labels that we set on an agent's node, and say whether its mode is exclusive."""
     if record.cordon:
         return frozenset((fleet.ownership_label, CORDONED_LABEL)), True
     return frozenset(record.labels), record.exclusive
 
 
 def labels_of_ours(record: Record) -> frozenset[str]:
-    """Name the labels of a node that a function of ours wrote; any other is a person's, or a plugin's."""
+    """Name the labels of a node that our functions wrote; others belong to a person or a plugin."""
     return frozenset((CORDONED_LABEL, *record.labels))
 
 
 def are_as_wanted(record: Record, node: Node) -> bool:
-    """Tell whether a node's labels are taken, or given back, as its record says. One that a person took away is no business of ours."""
+    """Tell whether a node's labels are as its record says. Labels that a person removed do not count."""
     return (CORDONED_LABEL in node.labels) == bool(record.cordon)
 
 
 def may_start_on(item: QueueItem, node: Node) -> bool:
-    """Tell whether a queue item may be handed to a node by what is left of its labels: its own name, a person's label, or a negation."""
+    """Tell whether an item may start on a cordoned node by its remaining labels: its name, a person's label, a negation."""
     if node.name in (*item.wait.nodes, item.wait.named):
         return True
     text = item.asked_label

@@ -1,4 +1,4 @@
-"""What a person asked for."""
+"""Orders of a person."""
 
 from dataclasses import dataclass
 
@@ -42,7 +42,7 @@ class DrainNodes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resume:
-    """Lift the hold of a scope, and bring back what was cordoned there by a person or in quarantine; or only these ``nodes``."""
+    """Lift the hold of a scope and the operator and quarantine cordons there; or only those of these ``nodes``."""
 
     scope: Scope
     name: str

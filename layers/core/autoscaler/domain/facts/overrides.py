@@ -1,4 +1,4 @@
-"""What operators have ordered for a while: holds, and other numbers for a pool. Each says who and why, and ends by itself."""
+"""Holds and overrides of operators. Each says who ordered it and why, and expires automatically."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -18,7 +18,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """No launch, uncordon or retirement there; with ``freeze`` nothing at all. ``name``: of the pool, controller or label."""
+    """Pause launches, uncordons and scaling in; with ``freeze`` every step. ``name``: of the pool, controller or label."""
 
     scope: Scope
     name: str
@@ -29,7 +29,7 @@ class Hold:
     freeze: bool = False
 
     def text(self, now: float) -> str:
-        """Say what is held, until when, by whom and why."""
+        """Say which scope is on hold, until when, by whom and why."""
         what = f"{self.scope} {self.name}".strip()
         until = "until somebody resumes it" if self.until_at is None else f"for {(self.until_at - now) / 60:.0f} more min"
         return f"{what} is {'frozen' if self.freeze else 'on hold'} {until} by {self.by}: {self.reason}"
@@ -37,7 +37,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolOverride:
-    """Other numbers for a pool than the fleet file's; None: as there. The fleet's own limits hold all the same."""
+    """Temporary limits of a pool; None: as in the fleet file. The fleet's own limits still apply."""
 
     pool: str
     since_at: float
@@ -50,21 +50,21 @@ class PoolOverride:
 
     @property
     def given(self) -> dict[str, int]:
-        """Those that differ from the fleet file."""
+        """The numbers that differ from the fleet file."""
         numbers = {"min_agents": self.min_agents, "max_agents": self.max_agents, "warm_executors": self.warm_executors}
         return {name: number for name, number in numbers.items() if number is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overrides:
-    """All orders that stand."""
+    """All active holds and overrides."""
 
     version: int = 0
     holds: tuple[Hold, ...] = ()
     numbers: tuple[PoolOverride, ...] = ()
 
     def at(self, now: float) -> "Overrides":
-        """Those that have not ended by then."""
+        """The holds and overrides that have not expired by then."""
         return replace(
             self,
             holds=tuple(hold for hold in self.holds if hold.until_at is None or now < hold.until_at),
@@ -78,20 +78,20 @@ class Overrides:
         return next((hold for hold in found if hold.freeze), next(iter(found), None))
 
     def hold_on_label(self, label: str | None) -> Hold | None:
-        """The hold that an item with this label expression is under: the same expression, or one that mentions the label."""
+        """The hold on an item with this label expression: on the expression itself, or on a label that it requires."""
         held = [hold for hold in self.holds if hold.scope is Scope.LABEL]
         return next((hold for hold in held if asks_for(label, hold.name)), None)
 
 
 def unknown_orders(version: int) -> Overrides:
-    """Stand for orders that cannot be read: nobody knows what is on hold, so that everything is until somebody resumes."""
+    """Replace unreadable orders by a hold on the fleet until somebody resumes: nobody knows what was on hold."""
     reason = "what operators have ordered cannot be read; resume the fleet, and order anew what should stand"
     everything = Hold(scope=Scope.FLEET, name="", since_at=0.0, until_at=None, by="autoscaler", reason=reason)
     return Overrides(version=version, holds=(everything,))
 
 
 def asks_for(expression: str | None, label: str) -> bool:
-    """Tell whether an expression is this label or expression, or mentions it as one that is wanted."""
+    """Tell whether an expression is this label or expression, or requires the label."""
     if expression is None:
         return False
     try:
@@ -103,24 +103,24 @@ def asks_for(expression: str | None, label: str) -> bool:
 
 
 def hold(overrides: Overrides, new: Hold) -> Overrides:
-    """Put a hold in force, in place of the one there."""
+    """Add a hold, in place of the one there."""
     kept = tuple(known for known in overrides.holds if (known.scope, known.name) != (new.scope, new.name))
     return replace(overrides, holds=(*kept, new))
 
 
 def resume(overrides: Overrides, scope: Scope, name: str) -> Overrides:
-    """Lift the hold there; holds elsewhere stand."""
+    """Lift the hold there; holds elsewhere stay."""
     return replace(overrides, holds=tuple(known for known in overrides.holds if (known.scope, known.name) != (scope, name)))
 
 
 def override_pool(overrides: Overrides, new: PoolOverride) -> Overrides:
-    """Put numbers in force, in place of those of the same pool; without any, the fleet file's are in force again."""
+    """Add overrides of a pool, in place of earlier ones; without numbers, restore the fleet file's."""
     kept = tuple(known for known in overrides.numbers if known.pool != new.pool)
     return replace(overrides, numbers=(*kept, new) if new.given else kept)
 
 
 def in_force(fleet: Fleet, overrides: Overrides) -> Fleet:
-    """The fleet with the numbers that stand."""
+    """Return the fleet with the active overrides."""
     changed = {numbers.pool: _with(fleet.pools[numbers.pool], numbers) for numbers in overrides.numbers if numbers.pool in fleet.pools}
     return replace(fleet, pools={**fleet.pools, **changed}) if changed else fleet
 

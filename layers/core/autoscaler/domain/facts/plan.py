@@ -1,4 +1,4 @@
-"""A plan is data: small steps, each safe to repeat, each with a reason; and what was wanted and not done."""
+"""A plan is data: small steps, each safe to repeat and with a reason, and the steps that were not taken."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -38,7 +38,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uncordon:
-    """Undo our own retire mark: bring a node back online, if it still carries exactly that mark."""
+    """Bring a node back online, if it still carries exactly this mark of ours."""
 
     controller: str
     pool: str
@@ -50,7 +50,7 @@ class Uncordon:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cordon:
-    """Take a node out of use in the name of our token. No build on it is touched; it takes no new one.
+    """Mark a node offline with our token. Its builds go on; it takes no new one.
 
     ``replaces``: the mark of ours that it carries.
     """
@@ -66,7 +66,7 @@ class Cordon:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relabel:
-    """Give a node the labels that its record wants: a pass was cut off between the record and the node."""
+    """Restore the labels that a node's record wants, after a pass that was cut off in between."""
 
     controller: str
     pool: str
@@ -78,7 +78,7 @@ class Relabel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminate:
-    """Give an agent up. With ``mark``: only while its node still carries that mark and is idle; without: it has no node."""
+    """Terminate an agent. With ``mark``: only while its node still carries that mark and is idle; without: it has no node."""
 
     controller: str
     pool: str
@@ -91,7 +91,7 @@ class Terminate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteNode:
-    """Delete a node of ours whose instance is gone: EC2 says that it has terminated, or has forgotten it (``fate`` NOT_FOUND).
+    """Delete a node of ours whose instance has terminated, or is forgotten by EC2 (``fate`` NOT_FOUND).
 
     ``though_busy``: what seems to run there waits in vain for a machine that is gone for good.
     """
@@ -108,7 +108,7 @@ class DeleteNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreeSlot:
-    """Give a slot back: bring it online if it carries this mark of ours. ``instance_id``: whose it was; ``fate``: as for `DeleteNode`."""
+    """Free a static node: uncordon it if it carries this mark. ``instance_id``: its former agent; ``fate``: as for `DeleteNode`."""
 
     controller: str
     pool: str
@@ -145,7 +145,7 @@ class Forget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelItem:
-    """Take an item out of the queue, at a person's wish alone."""
+    """Cancel a queue item, only on a person's order."""
 
     controller: str
     item: int
@@ -159,7 +159,7 @@ Step: TypeAlias = CreateBeacon | Launch | Uncordon | Cordon | Relabel | Terminat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Something wanted and not done, and why."""
+    """A step that was wanted and not taken, and why."""
 
     pool: str
     reason: Reason
@@ -169,7 +169,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootFailure:
-    """An instance of which no agent ever connected; what it has to say for itself is worth keeping. ``why``: where we know it."""
+    """An instance that never became an agent; its console is worth keeping. ``why``: where we know it."""
 
     controller: str
     pool: str

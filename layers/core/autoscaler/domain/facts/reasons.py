@@ -1,10 +1,10 @@
-"""Why a step is taken, or is not: the same word in the plan, the log and the metric."""
+"""Reasons of steps taken and not taken: the same word in the plan, the log and the metric."""
 
 from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Reasons of steps, and reasons for holding back."""
+    """Reasons of steps, and reasons against them."""
 
     # Why something is done.
     FORESEEN = "foreseen"

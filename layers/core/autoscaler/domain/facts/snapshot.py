@@ -16,7 +16,7 @@ MINUTE_SECONDS = 60.0
 
 
 class BuildResult(StrEnum):
-    """How a build ended, as far as its node may be to blame. What was aborted or not built says nothing, and is none of these."""
+    """How a build ended, if its node may be to blame. Aborted builds and builds that did not run have none."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"  # unstable ones, too: tests that fail may be the machine's doing
@@ -48,7 +48,7 @@ class QueueItem:
 
     @property
     def asked_label(self) -> str | None:
-        """The label expression that it asks for, wherever Jenkins tells it."""
+        """The label expression that it asks for, from the job or from Jenkins' reason."""
         return self.label if self.label is not None else self.wait.label
 
     @property
@@ -58,13 +58,13 @@ class QueueItem:
 
     @property
     def unclear(self) -> bool:
-        """It is free to run, and waits for something that nobody here understands."""
+        """It is free to run, and waits for something that we do not understand."""
         return self.buildable and bool(self.wait.unclear)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
-    """What one executor is running. ``elapsed_seconds`` and the estimate are Jenkins' own, where they can be believed."""
+    """The build on one executor. ``elapsed_seconds`` and the estimate are Jenkins' own, where they are plausible."""
 
     key: str  # names this run on this executor
     job: str
@@ -100,7 +100,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What Jenkins' node monitors say of a machine; None: not told. ``disk``: the least of the agent's directory and the temporary one."""
+    """Readings of Jenkins' node monitors; None: not told. ``disk``: the lower of the agent's and the temporary directory."""
 
     disk_bytes: float | None = None
     memory_bytes: float | None = None
@@ -125,12 +125,12 @@ class ControllerView:
 
     @property
     def complete(self) -> bool:
-        """Every part was read, in one and the same life of the controller."""
+        """Every part was read, in one session of the controller."""
         return self.problem is None
 
     @classmethod
     def of_nothing(cls, name: str, problem: str, response_seconds: float) -> Self:
-        """Say why nothing could be seen."""
+        """Make a view of a controller that could not be read, and say why."""
         return cls(
             name=name,
             problem=problem,
@@ -145,7 +145,7 @@ class ControllerView:
 
 
 class InstanceState(StrEnum):
-    """EC2's states, and what an unknown id means."""
+    """EC2's states, and one for ids that EC2 does not know."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -157,7 +157,7 @@ class InstanceState(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """It will never run again, and EC2 said so."""
+        """EC2 said that it will never run again."""
         return self in _ENDED
 
 
@@ -183,7 +183,7 @@ class Instance:
 
     @property
     def priced_as(self) -> str:
-        """What its spot price depends on."""
+        """The key of its spot price."""
         return f"{self.instance_type}/{self.zone}/{self.platform}"
 
 
@@ -222,7 +222,7 @@ class Record:
 
     @property
     def reserved_usd_per_hour(self) -> float:
-        """What the limits keep free for it."""
+        """The price that the limits reserve for it."""
         return self.usd_per_hour if self.most_usd_per_hour is None else self.most_usd_per_hour
 
 
@@ -258,7 +258,7 @@ class Intent:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """Everything one pass decides from."""
+    """All facts that one pass decides from."""
 
     taken_at: float
     pass_id: str
@@ -280,17 +280,17 @@ class Snapshot:
 
     @cached_property
     def unread_records(self) -> frozenset[str]:
-        """Ids of the instances whose record cannot be read: they are taken to be alive, and nothing is done to them."""
+        """Ids of instances with an unreadable record: they count as alive, and are left alone."""
         return frozenset(name.removeprefix("record#") for name in self.unread if name.startswith("record#"))
 
     @cached_property
     def unread_launches(self) -> frozenset[str]:
-        """Ids of the launches that cannot be read: their instances are taken to be alive, and nothing is done to them."""
+        """Ids of unreadable launches: their instances count as alive, and are left alone."""
         return frozenset(name.removeprefix("intent#") for name in self.unread if name.startswith("intent#"))
 
     @cached_property
     def states(self) -> Mapping[str, InstanceState]:
-        """What EC2 says of each instance that it was asked about, by id."""
+        """EC2's state of each instance that it was asked about, by id."""
         return {**self.fates, **{instance.id: instance.state for instance in self.instances}}
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Forecasts: what is learned of jobs, builds and boots, and what it makes one expect. `observe` what happened, `expect` what will.
+"""Forecasts: learned durations, arrivals and boots, and the demand that they predict. `observe` the past, `expect` the future.
 
 May touch facts. Knows no queue, no agent and no limit.
 """

@@ -1,4 +1,4 @@
-"""How long machines of a pool cannot be had when they are needed, learned from asking: whoever gives one back may not get another.
+"""Expected delay beyond a boot because EC2 lacks machines of a pool, learned from past launches.
 
 What is learned is a mean, since it is the rare hour without any capacity that costs, not the usual launch that gets what it asks for.
 """
@@ -22,7 +22,7 @@ _GOES_ON_SHARE = 0.25
 
 
 def note_refused(known: CapacityDelay | None, now: float) -> CapacityDelay:
-    """Note that nothing of a pool could be had."""
+    """Note that a launch of a pool was refused for want of capacity."""
     known = known or CapacityDelay()
     if known.since_at is not None and now - known.asked_at > _ONE_ASK_SECONDS:
         known = _asked(known, _lasts(known, now))
@@ -38,7 +38,7 @@ def note_had(known: CapacityDelay | None, now: float) -> CapacityDelay:
 
 
 def expected_seconds(known: CapacityDelay | None, now: float, boot_seconds: float) -> float:
-    """How much longer than a boot those jobs wait that come within a boot, where no agent was kept, as far as anybody knows.
+    """Return the expected wait beyond a boot of a job that finds no agent.
 
     Those that come later, while machines are still short, wait as well: they count as if these waited for them.
     """
@@ -50,14 +50,14 @@ def expected_seconds(known: CapacityDelay | None, now: float, boot_seconds: floa
 
 
 def _lasts(known: CapacityDelay, now: float) -> float:
-    """How long a shortage has lasted; of one that nobody asks about any more, how long it was known to."""
+    """Return how long a shortage has lasted; if nobody asks any more, until it was last confirmed."""
     if known.since_at is None:
         return 0.0
     return (now if now - known.asked_at <= _ONE_ASK_SECONDS else known.asked_at) - known.since_at
 
 
 def _asked(known: CapacityDelay, seconds: float) -> CapacityDelay:
-    """Count one more ask that had to wait so long."""
+    """Count one more request that waited this long."""
     return replace(
         known,
         asks=known.asks * _FADES + 1.0,

@@ -1,4 +1,4 @@
-"""How long builds take, learned from what was seen on executors, and when an executor will be free."""
+"""How long builds take, learned from builds on executors, and when an executor will be free."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ _ASSUMED = Quantiles(ASSUMED_DURATION_SECONDS, ASSUMED_DURATION_SECONDS)
 
 
 def quantiles_of(learned: Learned, job: str, pool: str) -> Quantiles:
-    """The best guess: this job in this pool, else the pool's, else what is assumed of any build."""
+    """Return the best estimate: of this job in this pool, else of the pool, else the assumed one."""
     return quantiles_of_job(learned, job, pool) or quantiles_of_job(learned, "", pool) or _ASSUMED
 
 
 def quantiles_of_job(learned: Learned, job: str, pool: str) -> Quantiles | None:
-    """What was seen of this very job in this pool; None before it ended there."""
+    """Return the durations seen of this job in this pool; None before a build of it ended there."""
     samples = learned.samples.get(job_key(job, pool))
     return quantiles(samples) if samples else None
 
@@ -44,12 +44,12 @@ def note_duration(samples: dict[str, tuple[float, ...]], job: str, pool: str, se
 
 
 def job_key(job: str, pool: str) -> str:
-    """The name under which a job's durations are kept."""
+    """Name the key of a job's durations."""
     return f"{pool}\n{job}"
 
 
 def pool_key(pool: str) -> str:
-    """The name under which all durations of a pool are kept: those of the job without a name."""
+    """Name the key of all durations of a pool: those of the job without a name."""
     return job_key("", pool)
 
 
@@ -61,7 +61,7 @@ def quantiles(samples: tuple[float, ...]) -> Quantiles:
 
 
 def remaining_seconds(elapsed_seconds: float, job_p80_seconds: float | None, pool_p80_seconds: Callable[[], float]) -> float:
-    """Expect the end of a build; `inf`: do not count on it.
+    """Estimate the remaining time of a build; `inf`: do not count on its end.
 
     Unknown jobs and those beyond their p80 are given as much again as they have run, at least the pool's p80.
     """

@@ -1,4 +1,4 @@
-"""What is to come in each pool, by all that announces it: a pipeline's stage, another job, the time of day, the beginning of a burst.
+"""Expected demand of each pool, from pipeline stages, followers, schedules and growing bursts.
 
 How bursts grow is learned from those before: who sees the first jobs of a burst launches for those that are to come. Of the bursts
 that a pool had, those tell what this one will do that were once as large, and stayed so for as long as it has. One more, which came
@@ -20,7 +20,7 @@ from autoscaler.domain.forecast.stages import due
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """Executors that are worth having now for what will need them, and why.
+    """Executors worth having now for expected jobs, and why.
 
     ``stages``: those of them for stages of runs under way. They are as good as needed, and kept like what was; a guess at jobs is not.
     ``launches``: those of them that are worth it even where an agent has to be launched for them.
@@ -34,7 +34,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prospects:
-    """What a pool's own past and present tell of what is to come. ``in_use``: executors that builds, items and warm ones need now."""
+    """The past and present of a pool, as forecasts see it. ``in_use``: executors for builds, items and warm ones."""
 
     costs: AgentCosts
     in_use: int
@@ -46,7 +46,7 @@ NOTHING = Forecast(executors=0, stages=0, launches=0, why="")
 
 
 def forecast_pools(learned: Learned, pools: Mapping[str, Prospects], now: float) -> dict[str, Forecast]:
-    """Count what is worth having now, by pool: another look later it would come too late."""
+    """Count the executors worth having now, by pool: another look later would be too late."""
     costs = {name: pool.costs for name, pool in pools.items()}
     staged = due(learned, costs, now, is_worth_keeping)
     launches = due(learned, costs, now, is_worth_launching) if staged else Counter[str]()
@@ -74,7 +74,7 @@ def _of_burst(pool: Prospects, staged: int, now: float) -> int:
 
 
 def _jobs(learned: Learned, pools: Mapping[str, AgentCosts], now: float) -> Iterator[tuple[str, list[ArrivalForecast], str]]:
-    """Jobs that are worth an agent before they are there: which, each time, and why. One that is announced twice over comes once."""
+    """Find jobs worth an agent before they come, and why. A job that is announced twice comes once."""
     for job, known in learned.arrivals.items():
         if not known.expected and job not in learned.followers:
             continue
@@ -106,7 +106,7 @@ def note_growth(known: tuple[Growth, ...], burst: Burst) -> tuple[Growth, ...]:
 
 
 def to_come(burst: Burst | None, growths: Iterable[Growth], costs: AgentCosts, now: float) -> int:
-    """Count the executors that are worth having now beyond those which a burst needs already; 0 where there is no burst."""
+    """Count the executors worth having now beyond a burst's present need; 0 where there is no burst."""
     if burst is None or is_burst_over(burst, now, costs.boot_seconds):
         return 0
     executors, (rose_at, needed, _) = costs.executors, burst.rises[-1]
@@ -118,7 +118,7 @@ def to_come(burst: Burst | None, growths: Iterable[Growth], costs: AgentCosts, n
 
 
 def _ahead(growth: Growth, needed: int, stayed_seconds: float) -> _Ahead | None:
-    """How a burst grew on from where it needed as much, and had stayed so for so long; None where it never did."""
+    """Return how a past burst went on from the present size; None where it never stayed there for so long."""
     reached = next((age for age, beyond in growth.steps if beyond >= needed), None)
     if reached is None:
         return None
@@ -127,7 +127,7 @@ def _ahead(growth: Growth, needed: int, stayed_seconds: float) -> _Ahead | None:
 
 
 def _is_worth_having(futures: list[_Ahead], taken: int, costs: AgentCosts) -> bool:
-    """Tell whether it pays to launch one agent more now, not when its first job comes."""
+    """Tell whether launching one more agent now pays, compared with launching it for its first job."""
     executors = range(taken + 1, taken + costs.executors + 1)
     comes = [times for ahead in futures if (times := list(_times(ahead, executors)))]
     in_vain = len(futures) + _BELIEVED_TO_END - len(comes)
@@ -137,7 +137,7 @@ def _is_worth_having(futures: list[_Ahead], taken: int, costs: AgentCosts) -> bo
 
 
 def _times(ahead: _Ahead, executors: range) -> Iterator[float]:
-    """In how many seconds each of these executors is needed, as far as they are."""
+    """Return in how many seconds each of these executors is needed, up to the first that is not."""
     for number in executors:
         if (at := next((at for at, beyond in ahead if beyond >= number), None)) is None:
             return

@@ -1,4 +1,4 @@
-"""A few agents more than the queue needs, where boots are unlike one another and waiting is dear: nobody waits for the slowest then.
+"""A few more agents than the queue needs, so that no item waits for the slowest boot.
 
 Jobs take whichever executors are there first, so of more agents the quickest do the work; the others are given up when they come, and
 have cost a boot. At most half as many are added as are needed, or two: beyond that each brings little, and whoever shares the account
@@ -16,7 +16,7 @@ _FEW = 2
 
 
 def worth_adding(boots: tuple[float, ...], *, items: int, agents: int, executors: int, usd_a_second: float, agent_usd: float) -> int:
-    """How many agents more are worth their price, ``agent_usd`` each, for items that wait for ``agents`` to boot.
+    """Count the extra agents that are worth ``agent_usd`` each, for items that wait for ``agents`` to boot.
 
     ``boots``: how long agents of the pool took lately, in seconds. ``usd_a_second``: what a second of one item's waiting is worth.
     """
@@ -33,12 +33,12 @@ def worth_adding(boots: tuple[float, ...], *, items: int, agents: int, executors
 
 @lru_cache(maxsize=1000)
 def _spread(boots: tuple[float, ...]) -> tuple[float, ...]:
-    """The quickest boot, the deciles, and the slowest."""
+    """Return the quickest boot, the deciles, and the slowest boot."""
     return (min(boots), *quantiles(boots, n=_PARTS), max(boots))
 
 
 def _waiting_seconds(times: tuple[float, ...], items: int, agents: int, executors: int) -> float:
-    """How long the items are expected to wait together: at each moment those wait for whom no agent has come yet."""
+    """Return the expected total wait of the items, summed over the moments at which agents come."""
     waiting = items * times[0]
     for part, (before, after) in enumerate(pairwise(times)):
         waiting += (after - before) * _left(items, agents, executors, (part + 0.5) / _PARTS)
@@ -47,7 +47,7 @@ def _waiting_seconds(times: tuple[float, ...], items: int, agents: int, executor
 
 @lru_cache(maxsize=10_000)
 def _left(items: int, agents: int, executors: int, share: float) -> float:
-    """How many items are expected to wait still when each agent has come with this probability."""
+    """Return how many items still wait when each agent has come with this probability."""
     left = 0.0
     for come in range(min(agents, (items - 1) // executors) + 1):
         ways = lgamma(agents + 1) - lgamma(come + 1) - lgamma(agents - come + 1)

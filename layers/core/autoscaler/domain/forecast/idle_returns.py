@@ -1,4 +1,4 @@
-"""How soon demand comes back for the n-th agent of a pool, learned from its own past, and so how long that agent is worth keeping.
+"""How soon demand for the n-th agent of a pool comes back, and so how long that agent is worth keeping.
 
 An agent that is kept costs its price until demand for it returns; one that is given up costs a boot, and the waiting for it. Where
 returns were seen, the time that would have been cheapest over them is kept; before that, an agent is kept as if demand could return
@@ -23,7 +23,7 @@ from autoscaler.domain.facts.memory import Burst, IdleReturns, Window
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needed:
-    """Executors that are needed now: by jobs that run or wait, and by stages that are foreseen, whose agents boot before they come.
+    """Executors needed now: by running and waiting jobs, and by forecast stages, whose agents boot before they come.
 
     ``guessed``: those that are worth having for jobs that may come. Agents are launched for them; they are not needed.
     """
@@ -33,13 +33,13 @@ class Needed:
     guessed: int = 0
 
     def agents(self, executors: int) -> int:
-        """How many agents that takes, if packed."""
+        """How many agents these executors take, if packed."""
         return ceil((self.present + self.foreseen) / executors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missed:
-    """An agent that was needed again: after how many seconds (infinite: not remembered), and the waits for a boot it would have spared."""
+    """An agent that was needed again: its idle seconds (infinite: unknown), and the waits for a boot that it would have spared."""
 
     number: int
     seconds: float
@@ -55,7 +55,7 @@ def next_peaks(window: Window | None, needed: int, now: float, length_seconds: f
 
 
 def follow_burst(window: Window | None, needed: Needed, now: float, *, executors: int, boot_seconds: float) -> Burst | None:
-    """Follow demand that rises. ``window``: before this look; ``executors``: of one agent."""
+    """Follow rising demand. ``window``: before this look; ``executors``: of one agent."""
     if window is None or not window.peaks:
         return None
     burst = None if window.burst is None or is_burst_over(window.burst, now, boot_seconds) else window.burst
@@ -69,12 +69,12 @@ def follow_burst(window: Window | None, needed: Needed, now: float, *, executors
 
 
 def is_burst_over(burst: Burst, now: float, boot_seconds: float) -> bool:
-    """Tell whether an agent that was asked for when it began would be there by now."""
+    """Tell whether an agent that was launched when the burst began would have booted by now."""
     return now - burst.rises[0][0] >= boot_seconds
 
 
 def agents_missed(burst: Burst, *, executors: int, boot_seconds: float) -> Iterator[Missed]:
-    """Name the agents that a burst needed again, each with the waits of the jobs that would have run on its executors."""
+    """Name the agents that a burst needed again, each with the waits of the jobs on its own executors."""
     boot_seconds, there = max(boot_seconds, 1.0), burst.peaks[-1][1]
     came = list(_came(burst))
     for more, first in enumerate(range(0, len(came), executors), start=1):
@@ -84,7 +84,7 @@ def agents_missed(burst: Burst, *, executors: int, boot_seconds: float) -> Itera
 
 
 def _came(burst: Burst) -> Iterator[tuple[float, bool]]:
-    """When each executor was first needed beyond the agents that were, and whether by a job that nobody expected."""
+    """List when each executor beyond the present agents was first needed, and whether for an unexpected job."""
     so_far = 0
     for at, beyond, unexpected in burst.rises:
         alone = min(round(unexpected), beyond - so_far)
@@ -94,7 +94,7 @@ def _came(burst: Burst) -> Iterator[tuple[float, bool]]:
 
 
 def guessed_in_time(window: Window | None, needed: Needed, boot_seconds: float, now: float) -> float:
-    """Executors launched for guesses, as far as their agents have had the time to boot: all of them a boot after they were guessed at.
+    """Return the share of speculative executors whose agents have had time to boot.
 
     A job that they await would not have waited, whether or not an agent was kept for it.
     """
@@ -129,12 +129,12 @@ _ANYWHERE = _anywhere()
 
 
 def level_of(number: int) -> str:
-    """Agents 1, 2-3, 4-7, 8-15, ... of a pool are learned together."""
+    """Name the level of an agent: agents 1, 2-3, 4-7, 8-15, ... of a pool are learned together."""
     return str(number.bit_length())
 
 
 def note_returns(known: Mapping[str, IdleReturns], missed: Iterable[Missed]) -> Mapping[str, IdleReturns]:
-    """Note of each agent that was needed again how long it was not, and the waits that keeping it would have spared."""
+    """Note the idle time of each agent that was needed again, and the waits that keeping it would have spared."""
     noted = dict(known)
     for agent in missed:
         level, share = level_of(agent.number), 1.0 / _agents_like(agent.number)
@@ -144,7 +144,7 @@ def note_returns(known: Mapping[str, IdleReturns], missed: Iterable[Missed]) -> 
 
 
 def _agents_like(number: int) -> int:
-    """How many agents a level has."""
+    """Count the agents of a level."""
     return 1 << (number.bit_length() - 1)
 
 
@@ -156,7 +156,7 @@ def _added(sums: tuple[float, ...], place: int, amount: float, share: float) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """What keeping an agent costs a second, and what not having kept it costs: a boot, and the waiting of each job."""
+    """The cost of keeping an agent for a second, and of not having kept it: a boot, and the waiting of each job."""
 
     usd_per_second: float
     boot_usd: float
@@ -165,7 +165,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """How long agents of a pool are kept without demand: what is cheapest over the returns seen, unless an operator has fixed it."""
+    """How long agents of a pool are kept without demand: the cheapest time over past returns, unless an operator set it."""
 
     idle_returns: Mapping[str, IdleReturns]
     costs: Costs
@@ -177,7 +177,7 @@ class Keeping:
         return self._cheapest(number).seconds if self.fixed_seconds is None else self.fixed_seconds
 
     def spared_usd(self, number: int) -> float:
-        """What that spares each time the n-th agent is not needed, beside giving it up at once; nothing where an operator has fixed it."""
+        """Dollars that keeping the n-th agent spares each time it idles; nothing where an operator set the time."""
         return self._cheapest(number).spared_usd if self.fixed_seconds is None else 0.0
 
     def _cheapest(self, number: int) -> "_Cheapest":
@@ -192,7 +192,7 @@ class _Cheapest:
 
 @lru_cache(maxsize=1000)
 def _believed(seen: tuple[tuple[str, IdleReturns], ...], level: str) -> IdleReturns:
-    """What a level's own returns say, beside a few that are as those of the levels near it, beside a few that are as anywhere."""
+    """Combine a level's own returns with a few of its neighbours and a few of the prior."""
     near = [_part(returns, _NEXT_LEVEL_SHARE ** abs(int(level) - int(other))) for other, returns in seen]
     around = _together([_ANYWHERE, *near])
     return _together([_part(around, _BORROWED_COUNTS / sum(around.times)), dict(seen).get(level, _NONE)])
@@ -211,7 +211,7 @@ def _together(levels: list[IdleReturns]) -> IdleReturns:
 
 @lru_cache(maxsize=1000)
 def _cheapest(returns: IdleReturns, costs: Costs, at_most_seconds: float) -> _Cheapest:
-    """Try each edge: what came back before it was kept for, what came later was kept in vain and costs a boot and its waiting."""
+    """Try each edge: returns before it cost the keeping, later ones cost it in vain, and a boot and its waiting."""
     tried: list[tuple[float, float]] = []
     used, missed, waiting = 0.0, sum(returns.times), sum(returns.jobs)
     for low, high, times, jobs in zip((0.0, *EDGES), EDGES, returns.times, returns.jobs, strict=False):
@@ -225,7 +225,7 @@ def _cheapest(returns: IdleReturns, costs: Costs, at_most_seconds: float) -> _Ch
 
 
 def needed_lately(window: Window, keep: Keeping, now: float) -> int:
-    """The most agents that are still worth keeping: the n-th was needed no longer ago than it is kept."""
+    """Count the agents still worth keeping: the n-th was needed no longer ago than it is kept."""
     most, below = 0, 0
     kept_for: dict[int, float] = {}  # seconds, by the bits of the number: its level
     for at, needed in reversed(window.peaks):

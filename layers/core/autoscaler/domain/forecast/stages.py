@@ -1,4 +1,4 @@
-"""Stages of pipelines: a run that is busy with one of them announces the next, as its project's earlier runs have shown.
+"""Stages of pipelines: a run in one stage announces the next one, as its project's earlier runs have shown.
 
 A stage is what a run has in the queue and on executors at once; when most of what it has is new, that is its next stage. Of every
 project and stage it is learned how long it takes, what comes then, in which pools, and how often nothing does.
@@ -21,7 +21,7 @@ _SAMPLES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Present:
-    """What one run has now: its items by id, its builds by key, each with its pool."""
+    """The present items and builds of one run, by id and key, each with its pool."""
 
     job: str
     items: Mapping[int, str]
@@ -29,7 +29,7 @@ class Present:
 
 
 def learn_stages(before: Learned, present: Mapping[str, Present], now: float) -> tuple[dict[str, RunSeen], dict[str, StageSeen]]:
-    """Follow every run for one look: the runs as they are now, and what their stages have taught."""
+    """Follow every run for one look; return the runs as they are now, and the updated stages."""
     runs: dict[str, RunSeen] = {}
     stages = dict(before.stages)
     for run, has in present.items():
@@ -54,12 +54,12 @@ def learn_stages(before: Learned, present: Mapping[str, Present], now: float) ->
 
 
 def project_of(job: str) -> str:
-    """What shares a Jenkinsfile: the folder of a branch or pull request, else the job itself."""
+    """Name the project of a job: the folder of a branch or pull request, else the job itself."""
     return job.rpartition("/")[0] or job
 
 
 def due(learned: Learned, pools: Mapping[str, AgentCosts], now: float, is_worth: Worth) -> Counter[str]:
-    """Count the executors that stages to come are worth now, by pool: another look later they would come too late."""
+    """Count the executors worth having now for coming stages, by pool: another look later would be too late."""
     counts: Counter[str] = Counter()
     for run in learned.runs.values():
         if needed := _due_of(learned, run, pools, now, is_worth):
@@ -70,7 +70,7 @@ def due(learned: Learned, pools: Mapping[str, AgentCosts], now: float, is_worth:
 
 
 def _due_of(learned: Learned, run: RunSeen, pools: Mapping[str, AgentCosts], now: float, is_worth: Worth) -> dict[str, int]:
-    """What one run will need: its next stage, and the one behind it where that comes as soon."""
+    """Return what one run will need: its next stage, and the one after it where that comes as soon."""
     needed: dict[str, int] = {}
     stage, elapsed, ahead, share = run.stage, now - run.since_at, 0.0, 1.0
     for _ in range(_STAGES_AHEAD):
@@ -88,7 +88,7 @@ def _due_of(learned: Learned, run: RunSeen, pools: Mapping[str, AgentCosts], now
 
 
 def _next_of(history: StageSeen, elapsed: float) -> tuple[ArrivalForecast, Counter[str]] | None:
-    """What a stage's history says of the next one, and what comes then, by pool."""
+    """Return when the next stage comes by a stage's history, and its executors by pool."""
     if len(history.followed) < _STAGES_TO_TRUST:
         return None
     follow = [(seconds - elapsed, counts) for seconds, counts in history.followed if seconds > elapsed]
@@ -108,7 +108,7 @@ def _next_of(history: StageSeen, elapsed: float) -> tuple[ArrivalForecast, Count
 
 
 def stage_name(counts: Mapping[str, int]) -> str:
-    """Stages that have about as much in the same pools are alike: a look may miss a short one, so counting stages would not do."""
+    """Name a stage by roughly how much it has in which pools: counting stages fails when a look misses one."""
     return " ".join(f"{pool}*{2 ** count.bit_length() // 2}" for pool, count in sorted(counts.items()))
 
 
@@ -118,7 +118,7 @@ def _begin(has: Present, project: str, now: float) -> RunSeen:
 
 
 def _next_stage(known: RunSeen, has: Present) -> Counter[str]:
-    """All that the run has, by pool, if most of it has come since the last look: its stages are one behind the other.
+    """Return all that the run has, by pool, if most of it has come since the last look: its next stage.
 
     Jenkins names a stage's build by its run and its executor, so what the next stage runs on the same executor looks like what is left.
     """

@@ -1,4 +1,4 @@
-"""What EC2's refusals mean: each error code is about an offering, a subnet, a family, a market, a pool or the account."""
+"""Meaning of EC2's refusals: each error code is about an offering, a subnet, a family, a market, a pool or the account."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,14 +22,14 @@ _SHARED_QUOTAS = {
 
 
 def quota_family(instance_type: str) -> str:
-    """Name the quota of running vCPUs that an instance type shares with others, as far as its name tells."""
+    """Name the vCPU quota that an instance type shares with others, as far as its name tells."""
     found = re.match(r"[a-z]+", instance_type)
     letters = found[0] if found else instance_type
     return next((name for name, families in _SHARED_QUOTAS.items() if letters in families), letters)
 
 
 class Scope(StrEnum):
-    """What an error code is about."""
+    """The scope of an error code."""
 
     OFFERING = "offering"
     SUBNET = "subnet"
@@ -42,7 +42,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """One error of a launch. ``offering_key``: "" where EC2 did not say; ``asked``: all offerings of one market that it asked for."""
+    """One error of a launch. ``offering_key``: "" where EC2 did not say; ``asked``: all offerings of one market in it."""
 
     code: str
     offering_key: str
@@ -53,7 +53,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Meaning:
-    """What is left alone, for how long after each refusal in a row, and how soon it is tried where nothing else is left."""
+    """The scope of a back-off, its length after each refusal in a row, and how soon to retry as a last resort."""
 
     scope: Scope
     seconds: tuple[float, ...]
@@ -149,7 +149,7 @@ _SHORTAGES = frozenset(code for code, meaning in _MEANINGS.items() if meaning is
 
 
 def note_refusals(known: Mapping[str, CoolOff], pool: Pool, refusals: Iterable[Refusal], now: float) -> Mapping[str, CoolOff]:
-    """Remember the errors of one launch by what they are about; what several of them are about is cooled once, for the longest."""
+    """Remember the errors of one launch by scope; a scope with several errors backs off once, for the longest."""
     cooled: dict[str, tuple[_Meaning, str]] = {}
     for refusal in refusals:
         for key, meaning in _cooled_by(pool, refusal):
@@ -159,12 +159,12 @@ def note_refusals(known: Mapping[str, CoolOff], pool: Pool, refusals: Iterable[R
 
 
 def is_shortage(code: str) -> bool:
-    """Tell whether machines are short, and not something wrong with the asking."""
+    """Tell whether EC2 lacks machines, and nothing is wrong with the request."""
     return code in _SHORTAGES
 
 
 def _cooled_by(pool: Pool, refusal: Refusal) -> Iterator[tuple[str, _Meaning]]:
-    """What is left alone for one error. A launch that was met in full pauses neither its pool nor the account."""
+    """Name the scopes that back off for one error. A launch that was met in full pauses neither pool nor account."""
     meaning = _MEANINGS.get(refusal.code, _UNKNOWN)
     named = next((offering for offering in refusal.asked if offering.key == refusal.offering_key), None)
     if meaning.scope is Scope.ACCOUNT:
@@ -183,7 +183,7 @@ def _cooled_by(pool: Pool, refusal: Refusal) -> Iterator[tuple[str, _Meaning]]:
 
 
 def _like(named: Offering, pool: Pool, scope: Scope, had: frozenset[str]) -> Iterator[Offering]:
-    """The offering that is named, and those of its pool that the same holds for."""
+    """Return the named offering, and those of its pool that share its scope."""
     yield named
     for other in pool.offerings:
         if other == named:
@@ -198,7 +198,7 @@ def _like(named: Offering, pool: Pool, scope: Scope, had: frozenset[str]) -> Ite
 
 
 def _concerns_all(scope: Scope, pool: Pool, refusal: Refusal) -> bool:
-    """Tell whether a refusal of everything that was asked for leaves nothing else to ask: no other market, or none that would help."""
+    """Tell whether a refusal of all offerings leaves nothing else to ask for: no other market, or none that would help."""
     elsewhere = {offering.market for offering in pool.offerings} - {offering.market for offering in refusal.asked}
     return scope is Scope.POOL or (not elsewhere and scope in {Scope.UNKNOWN, Scope.FAMILY, Scope.MARKET})
 

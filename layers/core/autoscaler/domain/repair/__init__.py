@@ -1,4 +1,4 @@
-"""Repairs: what is not whole, or not where it should be, after two looks. Nothing here reckons with money.
+"""Repairs: broken, lost or unrecorded agents, after two looks. Nothing here reckons with money.
 
 May touch the situation and what is below it.
 """

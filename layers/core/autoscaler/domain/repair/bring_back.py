@@ -1,4 +1,4 @@
-"""Builds that may be bound to an agent which we have cordoned: it comes back at once, for a build that waits for it waits for ever.
+"""Uncordon at once agents that a build may be bound to: a build that waits for a cordoned agent waits forever.
 
 A mark that is only for now (retire) is undone for good. What was drained for good comes back only after a restart of its
 controller, while the pipeline that it held waits there by name: once that one has resumed, it is drained again.
@@ -31,7 +31,7 @@ def pinned(situation: Situation, controller: str) -> list[Agent]:
 
 
 def bring_back_pinned(situation: Situation, controller: str, _decided: Decided) -> Iterator[Uncordon]:
-    """Undo our mark on what comes back."""
+    """Uncordon agents that a build is bound to."""
     for agent in pinned(situation, controller):
         if agent.record.node in situation.demands[controller].pins:
             yield uncordon(agent, Reason.PINNED, f"a queue item waits for {agent.record.node} by name")
@@ -42,7 +42,7 @@ def bring_back_pinned(situation: Situation, controller: str, _decided: Decided) 
 
 
 def let_resume(situation: Situation, controller: str, _decided: Decided) -> Iterator[Uncordon]:
-    """Bring back for a while what was drained for good, where a restart made the pipeline on it wait for it. Not what EC2 takes away."""
+    """Temporarily uncordon drained agents that a resuming pipeline waits for, except those that EC2 interrupts."""
     for agent in _of(situation, controller):
         name = agent.record.node or ""
         waited_for = situation.waits_to_resume(agent) and name in situation.demands[controller].pins
@@ -51,7 +51,7 @@ def let_resume(situation: Situation, controller: str, _decided: Decided) -> Iter
 
 
 def drain_again(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon]:
-    """Drain again what was brought back for a while, now that its build has resumed."""
+    """Drain again the temporarily uncordoned agents whose builds have resumed. ``cordoned``: by this pass already."""
     taken = leaving(decided, controller)
     for agent in _of(situation, controller):
         owed = situation.memory.owed.get(agent.record.instance_id)
@@ -62,7 +62,7 @@ def drain_again(situation: Situation, controller: str, decided: Decided) -> Iter
 
 
 def note_owed(situation: Situation, decided: Decided) -> dict[str, str]:
-    """Remember in which class each of these is to be drained again."""
+    """Remember the class in which each of these agents is to be drained again."""
     back = {(step.controller, step.node) for step in decided if isinstance(step, Uncordon)}
     owed: dict[str, str] = {}
     for agent in situation.agents:

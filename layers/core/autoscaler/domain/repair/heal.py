@@ -1,4 +1,4 @@
-"""Healing: what is not whole is repaired, after two looks where that cannot be undone; a sweep over many stops by itself."""
+"""Repair broken agents after two looks where that cannot be undone; a sweep over many stops by itself."""
 
 from collections.abc import Iterator
 from math import ceil
@@ -19,7 +19,7 @@ from autoscaler.domain.situation.steps import Decided, cordon, delete_node, term
 
 
 def keep_beacon(situation: Situation, controller: str, _decided: Decided) -> Decided:
-    """Put the beacon back where it is missing: without any agent node, the queue names no labels."""
+    """Create a missing beacon: without any agent node, the queue names no labels."""
     view = situation.snapshot.controllers[controller]
     spec = beacon_spec(situation.fleet)
     if view.complete and spec.name not in {node.name for node in view.nodes}:
@@ -30,7 +30,7 @@ _STOPPED = (InstanceState.STOPPING, InstanceState.STOPPED)
 
 
 def what_is_seen(situation: Situation) -> dict[str, Seen]:
-    """Name the condition of every agent, instance and node that may have to go; what cannot be believed is not named."""
+    """Name the condition of every agent, instance and node that may have to be removed; doubtful ones are left out."""
     seen: dict[str, Seen] = {}
     believed = {view.name for view in situation.views() if not situation.no_giving_up(view.name)}
     for agent in situation.agents:
@@ -40,7 +40,7 @@ def what_is_seen(situation: Situation) -> dict[str, Seen]:
 
 
 def relabels(situation: Situation, _decided: Decided) -> Iterator[Relabel]:
-    """Give nodes the labels that their records want, where a pass was cut off in between. A person's mark would be erased: hands off."""
+    """Restore labels of nodes after a pass that was cut off; never on a person's mark, which would be erased."""
     for agent in situation.agents:
         node, controller = agent.node, agent.record.controller
         if node is None or node.temporarily_offline or not agent.record.labels or are_as_wanted(agent.record, node):
@@ -57,7 +57,7 @@ def relabels(situation: Situation, _decided: Decided) -> Iterator[Relabel]:
 
 
 def repairs(situation: Situation, _decided: Decided) -> list[Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held]:
-    """Repair what is not whole; a sweep over more than its share of a pool stops there."""
+    """Repair broken agents; stop at a share of each pool."""
     kept: list[Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held] = []
     swept: dict[str, int] = {}
     sizes: dict[str, int] = {}

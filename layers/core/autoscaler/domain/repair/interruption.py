@@ -1,4 +1,4 @@
-"""What EC2 announces of one instance: it will be taken away, it is at risk of that, or its state changed."""
+"""EC2's announcements about one instance: an interruption, a risk of one, or a change of state."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ _USABLE = {Phase.READY, Phase.CONNECTING, Phase.RETIRING}
 
 
 def handle_event(situation: Situation, event: InstanceEvent) -> Iterator[Cordon | DeleteNode | Held]:
-    """Take what goes from what takes builds, at once; replacing it needs no rule of its own, it is no supply any more."""
+    """Cordon the interrupted agent at once; it is no supply any more, so demand replaces it."""
     for agent in situation.agents:
         if agent.record.instance_id != event.instance_id:
             continue
@@ -49,7 +49,7 @@ def handle_event(situation: Situation, event: InstanceEvent) -> Iterator[Cordon 
 
 
 def builds_at_risk(situation: Situation, event: InstanceEvent) -> tuple[str, ...]:
-    """Name the builds that run on an instance which is announced to go."""
+    """Name the builds that run on an instance which EC2 will interrupt."""
     if event.kind not in _MARKS:
         return ()
     return tuple(
@@ -75,7 +75,7 @@ def _cordon(situation: Situation, agent: Agent, kind: MarkClass, reason: Reason)
 
 
 def _clean_up(situation: Situation, agent: Agent) -> Iterator[DeleteNode | Held]:
-    """Delete the node of what EC2 says has ended. A build that may be bound to it, or seems to run there, waits for the repairs."""
+    """Delete the node of an ended instance. Nodes with a build, or one bound to them, are left to the repairs."""
     controller = agent.record.controller
     reason = situation.no_giving_up(controller)
     if agent.node is None or agent.instance is None or not agent.machine_gone or controller in situation.fleet.slot_controllers:

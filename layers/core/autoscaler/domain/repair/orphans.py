@@ -1,4 +1,4 @@
-"""Strangers: instances and nodes of ours that no record knows. The state was lost, or an answer, or a pass was cut off."""
+"""Orphans: our instances and nodes without a record, after a lost state, a lost answer or a cut-off pass."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -15,14 +15,14 @@ from autoscaler.domain.situation.steps import Decided
 
 
 def unrecorded_seen(situation: Situation) -> dict[str, Seen]:
-    """Name every stranger that can be believed: a record, a look or a node may be late."""
+    """Name every credible orphan: a record, a look or a node may be late."""
     seen = {instance.id: Seen(Condition.STRAY) for instance in _strays(situation)}
     seen |= {f"{controller}/{node.name}": Seen(Condition.ORPHAN) for controller, node, _ in _orphans(situation)}
     return seen | {f"{controller}/{node.name}": Seen(Condition.ORPHAN) for controller, node, _ in left_offline(situation)}
 
 
 def take_in(situation: Situation, facts: Mapping[str, Observation]) -> Iterator[Adopt | FreeSlot | DeleteNode]:
-    """Adopt instances, for what follows to judge them as any other; give back slots; delete nodes of instances that are gone."""
+    """Adopt instances, so that the other rules judge them; free static nodes; delete nodes of instances that are gone."""
     for instance in _strays(situation):
         if instance.id in facts:
             yield _adopt(situation, instance)
@@ -110,7 +110,7 @@ def _marked_by_a_person(situation: Situation, node: Node) -> bool:
 
 
 def left_the_fleet_file(situation: Situation, _decided: Decided) -> Iterable[Held]:
-    """Name agents whose pool or controller is not in the fleet file any more: their builds go on, and nobody drains them."""
+    """Name agents whose pool or controller left the fleet file: their builds go on, and nobody drains them."""
     fleet = situation.fleet
     for record in situation.snapshot.records:
         if record.pool not in fleet.pools or record.controller not in fleet.controllers:

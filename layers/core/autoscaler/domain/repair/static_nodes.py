@@ -1,4 +1,4 @@
-"""Slots: nodes that an operator made beforehand, for whichever instance takes them. We never create or delete one.
+"""Static nodes, which an operator made beforehand for any instance. We never create or delete one.
 
 A slot is free while it waits for its agent and nothing else is known of it. It is taken together with the record of the
 instance, and left when that record is closed: after EC2 said that the machine has ended, long enough ago for Jenkins to
@@ -24,7 +24,7 @@ _TELLABLE = re.compile(r"""[^"\\\x00-\x1f\x7f]{1,256}""")
 
 
 def free_slots(view: ControllerView, fleet: Fleet, records: Iterable[Record]) -> dict[str, list[Node]]:
-    """Find the slots that an instance may take, by pool: not connected, not marked by anybody, not taken.
+    """Find the free static nodes, by pool: not connected, not marked by anybody, not taken.
 
     An item that waits for a free slot by name is no reason against it: of a label that one node has, Jenkins tells only the node.
     """
@@ -45,7 +45,7 @@ def free_slots(view: ControllerView, fleet: Fleet, records: Iterable[Record]) ->
 
 
 def slots_left(situation: Situation, controller: str) -> dict[str, int] | None:
-    """Count the slots that nobody has and nobody was launched for, by pool; None where nodes are made as they are needed."""
+    """Count the static nodes that are neither taken nor launched for, by pool; None where nodes are made on demand."""
     if controller not in situation.fleet.slot_controllers:
         return None
     free = free_slots(situation.snapshot.controllers[controller], situation.fleet, situation.snapshot.records)
@@ -59,12 +59,12 @@ def slots_left(situation: Situation, controller: str) -> dict[str, int] | None:
 
 
 def is_slot_left(agent: Agent) -> bool:
-    """Tell whether a slot is as it was before its instance took it, as far as that is ours to bring about."""
+    """Tell whether a static node is as it was before its instance took it, as far as that is up to us."""
     return agent.node is None or (agent.mark is None and agent.idle)
 
 
 def leave_slot(situation: Situation, agent: Agent, ended_since: float) -> Iterator[FreeSlot | Held]:
-    """Give back the slot of an instance that has ended."""
+    """Free the static node of an instance that has ended."""
     if agent.node is None:
         return
     name = agent.node.name
@@ -85,7 +85,7 @@ def leave_slot(situation: Situation, agent: Agent, ended_since: float) -> Iterat
 
 
 def free_left_slot(controller: str, pool: str, node: str, mark: Mark) -> FreeSlot:
-    """Give back a slot that no instance has."""
+    """Free a static node that no instance has."""
     return FreeSlot(
         controller=controller,
         pool=pool,
@@ -99,7 +99,7 @@ def free_left_slot(controller: str, pool: str, node: str, mark: Mark) -> FreeSlo
 
 
 def left_offline(situation: Situation) -> Iterator[tuple[str, Node, Mark]]:
-    """Find slots that carry our mark though no record and no living instance has them: the state was lost, or a pass cut off."""
+    """Find static nodes with our mark and without record or living instance: the state was lost, or a pass cut off."""
     if not situation.fleet.slot_controllers or situation.snapshot.unread_records:
         return  # a record that cannot be read may have any slot
     recorded = {(record.controller, record.node) for record in situation.snapshot.records if record.state is not RecordState.GONE}

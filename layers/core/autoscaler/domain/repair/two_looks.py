@@ -1,4 +1,4 @@
-"""Two looks make a fact: conditions seen on agents, since when without a gap."""
+"""Two looks make a fact: conditions seen on agents, and since when without a gap."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ SECOND_LOOK_SECONDS = 60.0
 
 
 class Condition(StrEnum):
-    """What can be seen of an agent, an instance or a node that may have to go."""
+    """A condition of an agent, an instance or a node that may have to be removed."""
 
     IDLE = "idle"  # ready, connected and idle
     UNLABELLED = "unlabelled"  # its labels were taken, and idle
@@ -30,19 +30,19 @@ class Condition(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What this pass sees on one subject; ``session`` is the controller's, "" where Jenkins is no witness."""
+    """A condition that this pass sees on one subject; ``session``: the controller's, "" where Jenkins is no witness."""
 
     condition: Condition
     session: str = ""
 
 
 def next_observations(looks: Mapping[str, Observation], seen: Mapping[str, Seen], now: float, invocation: str) -> dict[str, Observation]:
-    """Carry looks on; a condition that was not seen this time, or in another life of the controller, starts again."""
+    """Carry observations on; a condition not seen this time, or in another session, starts again."""
     return {subject: _next(looks.get(subject), now_seen, now, invocation) for subject, now_seen in seen.items()}
 
 
 def is_settled(look: Observation, settle_seconds: float, now: float, invocation: str) -> bool:
-    """Tell whether a drained agent may go: idle both when it was cordoned and after it, or drained in two invocations."""
+    """Tell whether a drained agent may be terminated: idle when cordoned and after, or drained in two invocations."""
     if look.condition != Condition.DRAINED:
         return False
     if look.idle_before_at is not None and now - look.idle_before_at >= settle_seconds:
@@ -51,7 +51,7 @@ def is_settled(look: Observation, settle_seconds: float, now: float, invocation:
 
 
 def is_unlabelled_twice(look: Observation, settle_seconds: float, now: float) -> bool:
-    """Tell whether an agent whose labels were taken was idle in two looks since: what was handed to it before shows by then."""
+    """Tell whether an agent without labels was idle in two looks since: builds handed to it before show by then."""
     return look.condition == Condition.UNLABELLED and now - look.first_at >= settle_seconds
 
 

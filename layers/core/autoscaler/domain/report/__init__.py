@@ -1,4 +1,4 @@
-"""Reports: what the decision looks like from outside, for people, metrics and agents that register.
+"""Reports: the decision as people, metrics and agents that register see it.
 
 May touch everything else in the domain; nothing else may touch it.
 """

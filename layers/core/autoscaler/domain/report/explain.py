@@ -1,4 +1,4 @@
-"""Why something is as it is: the chain of facts about one job, node or pool, from the decision itself."""
+"""Explain one job, node or pool: the chain of facts from the decision itself."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
@@ -17,7 +17,7 @@ Meant = Callable[[Step | Held], bool]
 
 
 def explain(snapshot: Snapshot, fleet: Fleet, subject: str) -> list[str]:
-    """Say what is known of a job, a node (or instance id) or a pool; empty: there is nothing of that name."""
+    """Say what is known of a job, a node (or instance id) or a pool; empty if nothing has that name."""
     situation = assess(snapshot, fleet)
     plans = decide.scale_up(snapshot, fleet), decide.scale_down(snapshot, fleet)
     found = [*_of_pool(situation, plans, subject), *_of_node(situation, plans, subject), *_of_job(situation, plans, subject)]
@@ -91,7 +91,7 @@ def _of_job(situation: Situation, plans: Iterable[Plan], subject: str) -> Iterat
 
 
 def _of_others(situation: Situation, controller: str, subject: str) -> Iterator[str]:
-    """Items of the job that are no demand for any pool."""
+    """List items of the job that are no demand for any pool."""
     demand = situation.demands[controller]
     for unmet in (unmet for unmet in demand.unmet if unmet.item.job == subject):
         yield f"{_waits(unmet.item, controller)}; {unmet.reason}: {unmet.detail}"

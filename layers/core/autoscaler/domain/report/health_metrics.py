@@ -1,4 +1,4 @@
-"""Metrics of how builds ended and how machines fare: results, failures in a row, what the node monitors say."""
+"""Metrics of build results and machines: results, failures in a row, readings of the node monitors."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -18,7 +18,7 @@ _READINGS: tuple[tuple[str, str, Reading], ...] = (
 
 
 def results_of(lesson: Lesson | None, pool: str, dimensions: Dimensions) -> Iterator[Datum]:
-    """How many builds of a pool ended well and badly since the last look; nothing where none did."""
+    """Count the builds of a pool that succeeded and failed since the last look; nothing if none ended."""
     tally = lesson.tallies.get(pool, Tally()) if lesson else Tally()
     for name, count in (("BuildsSucceeded", tally.succeeded), ("BuildsFailed", tally.failed)):
         if count:
@@ -26,14 +26,14 @@ def results_of(lesson: Lesson | None, pool: str, dimensions: Dimensions) -> Iter
 
 
 def streak_of(lesson: Lesson | None, pool: PoolView, dimensions: Dimensions) -> Iterator[Datum]:
-    """The most failures in a row that a node of the pool has had."""
+    """Return the most failures in a row of any node of the pool."""
     streaks = lesson.learned.streaks if lesson else {}
     failures = [streaks[agent.node.name].failures for agent in pool.agents if agent.node and agent.node.name in streaks]
     yield one("NodeFailureStreak", max(failures, default=0), COUNT, dimensions)
 
 
 def health_of_agents(pool: PoolView, healths: Healths, dimensions: Dimensions) -> Iterator[Datum]:
-    """The worst of the pool's connected agents, by each reading."""
+    """Return the worst reading of each kind among the pool's connected agents."""
     told = healths.get(pool.controller, {})
     nodes = [agent.node.name for agent in pool.agents if agent.node and not agent.node.offline]
     for name, unit, reading in _READINGS:
@@ -43,7 +43,7 @@ def health_of_agents(pool: PoolView, healths: Healths, dimensions: Dimensions) -
 
 
 def health_of_controller(view: ControllerView, healths: Healths, dimensions: Dimensions) -> Iterator[Datum]:
-    """The controller's own machine: how soon it answers us, what is left of its disk and memory, what it builds itself."""
+    """Describe the controller's own machine: response time, free disk and memory, builds on it."""
     yield one("ControllerResponseSeconds", view.response_seconds, SECONDS, dimensions)
     own = healths.get(view.name, {}).get("", Health())
     for name, unit, reading in _READINGS[:2]:
@@ -55,5 +55,5 @@ def health_of_controller(view: ControllerView, healths: Healths, dimensions: Dim
 
 
 def worst_of(name: str, values: list[float]) -> float:
-    """Of what is left the least is the worst, of all else the most."""
+    """Return the lowest of free space, and the highest of anything else."""
     return min(values) if name.endswith("FreeBytes") else max(values)

@@ -1,4 +1,4 @@
-"""What is published of a snapshot and of a pass: data points, for one pool, one controller, or the fleet."""
+"""The published metrics of a snapshot and of a pass, for a pool, a controller, or the fleet."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,7 +40,7 @@ _TOLD_WHEN_ANY = frozenset(
 
 
 def measure(situation: Situation, lessons: Mapping[str, Lesson], healths: Healths) -> list[Datum]:
-    """Describe queue, executors, agents, builds and machines. ``lessons``: what the look taught, by controller."""
+    """Describe queue, executors, agents, builds and machines. ``lessons``: of this look, by controller."""
     parts: list[Datum] = []
     for pool in situation.pools.values():
         parts += _pool_data(situation, pool, lessons.get(pool.controller), healths)
@@ -52,7 +52,7 @@ def measure(situation: Situation, lessons: Mapping[str, Lesson], healths: Health
 
 
 def _says_something(datum: Datum) -> bool:
-    """Tell whether it is worth its price: a metric costs money by the hour it is sent in, and most counts are 0 most of the time."""
+    """Tell whether a metric is worth its price: it is billed by the hour it is sent in, and most counts are 0."""
     silent = len(datum.dimensions) > 1 or datum.name in _TOLD_WHEN_ANY
     return any(datum.values) if datum.unit == COUNT and silent else bool(datum.values)
 
@@ -67,12 +67,12 @@ def _controller_data(situation: Situation, view: ControllerView, healths: Health
 
 
 def heartbeat(fleet: str, function: str) -> Datum:
-    """Say that a pass of this function was completed."""
+    """Report a completed pass of this function."""
     return one("Heartbeat", 1, COUNT, (("Fleet", fleet), ("Function", function)))
 
 
 def scaling(fleet: str, counts: Mapping[str, int]) -> list[Datum]:
-    """Describe what a pass did: Launches, LaunchesHeld, Terminations, LeaseHeld. What it did not do is not told."""
+    """Describe the steps of a pass: Launches, LaunchesHeld, Terminations, LeaseHeld."""
     return [one(name, count, COUNT, (("Fleet", fleet),)) for name, count in counts.items() if count]
 
 

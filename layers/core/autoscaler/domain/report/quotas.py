@@ -1,4 +1,4 @@
-"""The account's quotas of running vCPUs: which of them an instance type counts against, and whether the fleet fits below them."""
+"""The account's vCPU quotas: which quota an instance type counts against, and whether the fleet fits in."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ _FAMILY = re.compile(r"[A-Za-z]+\d*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """As Service Quotas names it."""
+    """A quota, as Service Quotas names it."""
 
     name: str
     vcpus: float
@@ -24,7 +24,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """What the pools under one quota may take, together, at their limits."""
+    """The vCPUs that the pools under one quota may use together at their limits."""
 
     quota: Quota
     pools: tuple[str, ...]
@@ -37,7 +37,7 @@ class Need:
 
 
 def needs(fleet: Fleet, quotas: Iterable[Quota], vcpus: Mapping[str, int]) -> Iterator[Need]:
-    """Every quota that agents of the fleet count against; a pool of several types may launch the largest only."""
+    """List the quotas that the fleet counts against; of a pool with several types the largest may launch alone."""
     for quota in quotas:
         sizes = {pool.name: _largest(pool, quota, vcpus) for pool in fleet.pools.values()}
         under = {name: size for name, size in sizes.items() if size}
@@ -46,7 +46,7 @@ def needs(fleet: Fleet, quotas: Iterable[Quota], vcpus: Mapping[str, int]) -> It
 
 
 def counts_against(quota: Quota, instance_type: str, market: Market) -> bool:
-    """Tell whether running such an instance uses up this quota."""
+    """Tell whether such an instance counts against this quota."""
     named = _NAMES[market].fullmatch(quota.name)
     if named is None:
         return False
@@ -61,7 +61,7 @@ def _largest(pool: Pool, quota: Quota, vcpus: Mapping[str, int]) -> int:
 
 
 def _most(fleet: Fleet, sizes: Mapping[str, int]) -> int:
-    """At the limits of the pools and of the fleet, with the largest agents first."""
+    """Sum up at the limits of the pools and of the fleet, the largest agents first."""
     left, most = fleet.limits.max_agents, 0
     for name in sorted(sizes, key=lambda name: -sizes[name]):
         agents = min(left, fleet.pools[name].max_agents)

@@ -1,4 +1,4 @@
-"""Registration: who asks for an identity, and what is said to it. Identity comes from AWS alone, never from what a caller says."""
+"""Registration: which instance asks, and the answer. Identity comes from AWS alone, never from the caller."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _INSTANCE_ID = re.compile(r"i-[0-9a-f]{8,17}")
 
 
 class Status(IntEnum):
-    """What an instance is told; HTTP's own numbers."""
+    """The answer to an instance, in HTTP's own numbers."""
 
     REGISTERED = 200
     FORBIDDEN = 403  # it is not ours: it need not ask again
@@ -31,7 +31,7 @@ class Status(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Whom AWS authenticated: account, unique id of the role, and the session name, which anyone who may assume the role may choose."""
+    """The authenticated caller: account, unique id of the role, and session name, which anyone who assumes the role may choose."""
 
     account: str
     role_id: str
@@ -40,7 +40,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """Whom we believe: our account, and of each agent role the instance profile that carries it."""
+    """The accounts and roles that we trust: our account, and the instance profile of each agent role."""
 
     account: str
     profile_of_role: Mapping[str, str]
@@ -48,7 +48,7 @@ class Trust:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What EC2 shows of one instance. ``fleet``, ``pool``, ``controller``: of its tags; ``profile``: ARN of its instance profile."""
+    """An instance as EC2 shows it. ``fleet``, ``pool``, ``controller``: its tags; ``profile``: ARN of its instance profile."""
 
     instance_id: str
     state: InstanceState
@@ -75,7 +75,7 @@ class Granted:
 
 
 def authenticate(caller: Caller, trust: Trust) -> Refused | None:
-    """Refuse whoever cannot be one of our instances, before EC2 is asked about it."""
+    """Refuse a caller that cannot be one of our instances, before EC2 is asked about it."""
     if caller.account != trust.account:
         return Refused(status=Status.FORBIDDEN, reason="the caller is of another account")
     if caller.role_id not in trust.profile_of_role:
@@ -86,7 +86,7 @@ def authenticate(caller: Caller, trust: Trust) -> Refused | None:
 
 
 def judge(caller: Caller, trust: Trust, identity: Identity | None, record: Record | None, fleet: Fleet) -> Refused | Granted:
-    """Say what an authenticated caller is, by what EC2 shows of the instance that it says to be, and by our own record."""
+    """Identify an authenticated caller, by what EC2 shows of the claimed instance and by our own record."""
     if identity is None:
         # It is newer than what EC2 knows, or EC2 does not show it for the moment: it speaks with a role of ours, so it is there.
         return Refused(status=Status.TOO_EARLY, reason="EC2 does not show this instance")

@@ -1,4 +1,4 @@
-"""How the fleet stands, for a person to read: queue, agents and executors by pool, limits used, what is paused and why."""
+"""The state of the fleet for a person: queue, agents and executors by pool, limits used, pauses and why."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from autoscaler.domain.situation.situation import Situation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolStatus:
-    """One pool on one controller. ``agents``: by phase; ``paused``: why nothing is launched there, "" where nothing keeps it."""
+    """One pool on one controller. ``agents``: by phase; ``paused``: why nothing is launched there, or ""."""
 
     controller: str
     pool: str
@@ -30,7 +30,7 @@ class PoolStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """The whole fleet. ``problems``: of controllers that could not be read completely; ``failing``: steps in Jenkins that keep failing.
+    """The whole fleet. ``problems``: of controllers that were not read completely; ``failing``: steps that keep failing.
 
     ``without_jobs``: controllers that show not a single job, as they do without Job/Read. ``unread``: what our own state has and
     this version cannot read. ``stopped``: what the month's limit holds, or "".
@@ -56,7 +56,7 @@ class Status:
 
 
 def status_of(situation: Situation) -> Status:
-    """Read it off a situation."""
+    """Build the status from a situation."""
     room, limits = Budget(situation), situation.fleet.limits
     return Status(
         pools=tuple(_pools(situation)),

@@ -1,4 +1,4 @@
-"""Scaling in: which agents are cordoned, in favour of what, and when one that is cordoned and idle may go.
+"""Scaling in: which agents are cordoned, in favour of what, and when an idle one may be terminated.
 
 May touch launching, repairs and what is below them.
 """

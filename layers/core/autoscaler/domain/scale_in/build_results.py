@@ -1,4 +1,4 @@
-"""How builds ended, found from what ran in the last look and is gone now: results by pool, and failures in a row by node."""
+"""Results of builds that ran in the last look and are gone now: by pool, and failures in a row by node."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Tally:
 
 
 def gone_since(before: Learned, view: ControllerView) -> list[Sighting]:
-    """The builds that ran in the last look and do not any more, as many as are asked about; none of a view that is incomplete."""
+    """List the builds that ran in the last look and are gone, up to the number asked about; none of an incomplete view."""
     if not view.complete:
         return []
     running = {build.key for node in view.nodes for build in node.builds}
@@ -32,7 +32,7 @@ def gone_since(before: Learned, view: ControllerView) -> list[Sighting]:
 
 
 def tally(gone: Iterable[Sighting], results: Mapping[str, BuildResult]) -> dict[str, Tally]:
-    """Count results by pool. ``results``: by run; without those that are not known."""
+    """Count results by pool. ``results``: by run, without unknown ones."""
     counts: dict[str, Tally] = {}
     for sighting in gone:
         if result := results.get(sighting.run):
@@ -46,7 +46,7 @@ def tally(gone: Iterable[Sighting], results: Mapping[str, BuildResult]) -> dict[
 def note_streaks(
     before: Learned, gone: Iterable[Sighting], results: Mapping[str, BuildResult], view: ControllerView, now: float
 ) -> tuple[dict[str, Streak], dict[str, float]]:
-    """Carry on the streaks of the nodes that are there, and when a build last succeeded, by pool."""
+    """Carry on the failure streaks of present nodes, and when a build last succeeded, by pool."""
     there = {node.name for node in view.nodes}
     streaks = {node: streak for node, streak in before.streaks.items() if node in there}
     succeeded_at = dict(before.succeeded_at)

@@ -1,4 +1,4 @@
-"""At the month's limit nothing new starts: agents are cordoned, builds that run end, and the cordons are lifted with the limit."""
+"""At the month's limit nothing new starts: agents are cordoned until the month ends or the limit is raised."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ _MAY_TAKE_BUILDS = (Phase.READY, Phase.CONNECTING)
 
 
 def stop_for_month_limit(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Terminate]:
-    """Cordon every agent of a controller, but for those a build may be bound to; a machine that has no node yet goes at once.
+    """Cordon every agent of a controller, except those a build may be bound to; one without a node is terminated.
 
     Holds, `min_agents` and what a person wants kept do not count: the limit is a ceiling.
     """
@@ -28,7 +28,7 @@ def stop_for_month_limit(situation: Situation, controller: str, decided: Decided
 
 
 def what_holds(situation: Situation) -> str:
-    """Say what is spent, and what follows."""
+    """Say how much is spent, and what follows."""
     usd, limit = situation.memory.month.usd, situation.fleet.limits.max_usd_per_month
     return f"${usd:,.2f} of ${limit:,.2f} are spent this month: nothing new starts until it ends or max_usd_per_month is raised"
 

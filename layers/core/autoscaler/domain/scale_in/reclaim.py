@@ -1,4 +1,4 @@
-"""Giving up: when an agent, its node or its record may go. Two looks before anything that cannot be undone."""
+"""Reclaim drained agents: when an agent, its node or its record may be removed. Two looks before anything irreversible."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,7 +22,7 @@ _MARKED = (Phase.RETIRING, Phase.DRAINING)
 
 
 def drained(situation: Situation, _decided: Decided) -> Iterator[Terminate | Cordon | Uncordon | Held]:
-    """Give up agents that carry our mark, are idle and were idle in an earlier look, and that nothing is bound to."""
+    """Terminate agents that carry our mark, are idle and were idle in an earlier look, and that no build is bound to."""
     starved = {view.name: situation.starved_by_pool(view.name) for view in situation.views()}
     for agent in situation.agents:
         if agent.phase not in _MARKED or agent.node is None or _stays(situation, agent):
@@ -53,18 +53,18 @@ def _stays(situation: Situation, agent: Agent) -> bool:
 
 
 def _may_come_back(situation: Situation, agent: Agent) -> bool:
-    """Tell whether demand counts on it: what cannot be brought back goes, so that another one may come in its place."""
+    """Tell whether demand counts on it; one that cannot be uncordoned goes, so that another may replace it."""
     return agent.phase is Phase.RETIRING and not keeps_failing(cannot_come_back(situation.memory, agent))
 
 
 def is_drain_overdue(situation: Situation, agent: Agent) -> bool:
-    """Tell whether an agent has been draining for longer than its pool's operator finds right. It goes on; a person is told."""
+    """Tell whether an agent drains for longer than its pool's operator allows. It goes on; a person is told."""
     since, limit = situation.memory.draining_since.get(agent.record.instance_id), agent.pool.drain_timeout_seconds
     return since is not None and limit is not None and situation.now - since > limit
 
 
 def unfinished(situation: Situation, _decided: Decided) -> Iterator[Terminate | DeleteNode | FreeSlot | Cordon | Uncordon | Forget | Held]:
-    """Go on with what was condemned: terminate again what still runs, give its node back, close its record."""
+    """Go on with condemned agents: terminate again, free the node, close the record."""
     for agent in situation.agents:
         if agent.phase is not Phase.CONDEMNED and not agent.instance_ended:
             continue
@@ -92,7 +92,7 @@ def unfinished(situation: Situation, _decided: Decided) -> Iterator[Terminate | 
 
 
 def _seal(situation: Situation, agent: Agent) -> Cordon | Uncordon | Held:
-    """Mark an agent offline whose labels were taken, once it was idle in two looks and nothing that waits may start on it."""
+    """Mark an agent without labels offline, once it was idle in two looks and no waiting item may start on it."""
     node, look = agent.node, situation.memory.observations.get(agent.record.instance_id)
     if node is None or agent.mark is None:
         raise ValueError(f"{agent.record.instance_id} has no labels that were taken")
@@ -108,7 +108,7 @@ def _seal(situation: Situation, agent: Agent) -> Cordon | Uncordon | Held:
 
 
 def _is_node_gone(situation: Situation, agent: Agent) -> bool:
-    """Tell whether nothing of an agent is left in Jenkins: its node is not there, or its slot is as it was before."""
+    """Tell whether nothing of an agent is left in Jenkins: no node, or a static node as it was before."""
     record, view = agent.record, situation.snapshot.controllers.get(agent.record.controller)
     if record.node is None:
         return True
@@ -118,7 +118,7 @@ def _is_node_gone(situation: Situation, agent: Agent) -> bool:
 
 
 def _go_on(situation: Situation, agent: Agent) -> Iterator[Terminate | Cordon | Uncordon | Held]:
-    """Go on with an agent that was given up and still runs. Whoever brought it online may have given it builds: it drains again."""
+    """Drain again a condemned agent that still runs: a person who brought it online may have given it builds."""
     look = situation.memory.observations.get(agent.record.instance_id)
     if agent.node is None:
         yield _terminate_again(situation, agent)
@@ -139,7 +139,7 @@ def _go_on(situation: Situation, agent: Agent) -> Iterator[Terminate | Cordon | 
 
 
 def _terminate_again(situation: Situation, agent: Agent) -> Terminate | Held:
-    """Go on terminating; what EC2 refuses, for a person to see, is asked for once an hour."""
+    """Terminate again; if EC2 refuses, tell a person and ask once an hour."""
     record, stuck = agent.record, situation.memory.stuck.get(agent.record.instance_id)
     if stuck is not None and situation.now - stuck.tried_at < STUCK_TRY_AGAIN_SECONDS:
         minutes = (situation.now - stuck.since_at) / 60

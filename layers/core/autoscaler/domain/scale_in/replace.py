@@ -1,4 +1,4 @@
-"""Replacing agents that are not what they should be: outdated, too old, or suspect. At most a share of a pool goes in an hour.
+"""Replace agents that are outdated, too old, or suspect, at most a share of a pool in an hour.
 
 Outdated agents were launched from another version of their launch template than would be launched now, or are too old. They go first
 where agents are surplus, and a share of them an hour where none is: cordoned for good, drained, replaced by demand. Of a version that
@@ -80,13 +80,13 @@ class DisruptionBudget:
 
 
 def left_this_hour(situation: Situation, kind: MarkClass, pool: str, agents: int) -> int:
-    """How many agents of a pool of so many may still be taken within the hour."""
+    """Return how many agents of a pool of this size may still be replaced within the hour."""
     taken = situation.memory.taken.get(_key(kind, pool), ())
     return max(0, max(TAKEN_AT_LEAST, int(TAKEN_SHARE * agents)) - sum(situation.now - at < HOUR_SECONDS for at in taken))
 
 
 def note_taken(known: Mapping[str, tuple[float, ...]], decided: Decided, now: float) -> dict[str, tuple[float, ...]]:
-    """Remember when agents were taken, as long as they count in the hour's share."""
+    """Remember when agents were cordoned for replacement, as long as they count in the hour's share."""
     taken = {key: tuple(at for at in instants if now - at < HOUR_SECONDS) for key, instants in known.items()}
     for step in decided:
         if isinstance(step, Cordon) and step.mark.kind in _PACED and step.reason is not Reason.LABELS_TAKEN:
@@ -116,7 +116,7 @@ def quarantine(situation: Situation, controller: str, decided: Decided) -> Itera
 
 
 def why_suspect(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
-    """Say why an agent is not to be trusted with builds; None where it is, or its operator wants no quarantine."""
+    """Say why an agent is suspect; None where it is not, or its operator wants no quarantine."""
     if agent.pool.quarantine is Quarantine.OFF or agent.node is None:
         return None
     learned = situation.snapshot.learned[agent.record.controller]
@@ -136,7 +136,7 @@ def why_suspect(situation: Situation, agent: Agent) -> tuple[Reason, str] | None
 
 
 def note_kept(situation: Situation, decided: Decided) -> frozenset[str]:
-    """Remember which agents were taken as suspect where their operator wants to look at them, as long as they are cordoned for it."""
+    """Remember the suspect agents that their operator wants to inspect, as long as they are cordoned for it."""
     wanted = {agent.record.node: agent.record.instance_id for agent in situation.agents if agent.pool.quarantine is Quarantine.KEEP}
     marked = {a.record.instance_id for a in situation.agents if a.mark and a.mark.kind is MarkClass.QUARANTINE}
     fresh = {wanted[step.node] for step in decided if isinstance(step, Cordon) and step.reason in _SUSPECTED and step.node in wanted}
@@ -144,12 +144,12 @@ def note_kept(situation: Situation, decided: Decided) -> frozenset[str]:
 
 
 def is_kept(situation: Situation, agent: Agent) -> bool:
-    """Tell whether an agent in quarantine waits for a person to look at it."""
+    """Tell whether an agent in quarantine is held for inspection."""
     return agent.record.instance_id in situation.memory.kept and agent.mark is not None and agent.mark.kind is MarkClass.QUARANTINE
 
 
 def times_over(build: Build, pool: str, learned: Learned, now: float) -> tuple[float, float]:
-    """How many times the longest of its job's last builds in the pool it has run for, and how long that took; 0 of a job seen seldom."""
+    """Return how many times the longest of its job's last builds it has run, and that longest time; 0 for rare jobs."""
     samples = learned.samples.get(job_key(build.job, pool), ())
     if len(samples) < OVERDUE_SAMPLES:
         return 0.0, 0.0

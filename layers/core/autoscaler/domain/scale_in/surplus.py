@@ -1,4 +1,4 @@
-"""Retire: cordon what was not needed at any time inside the break-even window. Reversible, and free."""
+"""Cordon surplus agents: those not needed at any time inside the break-even window. Reversible, and free."""
 
 from collections.abc import Iterator
 from math import ceil
@@ -17,7 +17,7 @@ from autoscaler.domain.situation.supply import agent_remaining_seconds
 
 
 def surplus(situation: Situation, controller: str, _decided: Decided) -> Iterator[Cordon | Held]:
-    """Cordon the ready agents of one controller that nothing needs any more, idle longest first, then least work left."""
+    """Choose which ready agents of a pool to cordon: idle longest first, then least work left."""
     for pool in situation.pools_of(controller).values() if not situation.stopped else ():
         yield from _surplus_of(situation, pool)
 
@@ -46,7 +46,7 @@ def _held(pool: PoolView, reason: Reason, detail: str) -> Held:
 
 
 def idle_beyond_need(situation: Situation) -> list[Agent]:
-    """Choose the agents that stand idle and are there only for what may come back: as many as are not needed now, nor soon."""
+    """Choose the idle agents that are kept only for returning demand: not needed now, nor soon."""
     believed = [view.name for view in situation.views() if not situation.no_giving_up(view.name)]
     pools = [pool for name in believed for pool in situation.pools_of(name).values() if not situation.stopped and not pool.on_hold]
     return [agent for pool in pools for agent in _idle_beyond_need(situation, pool)]
@@ -63,7 +63,7 @@ def _ready(pool: PoolView) -> list[Agent]:
 
 
 def _least(situation: Situation, pool: PoolView) -> int:
-    """How many agents stay, whatever is learned: those needed now or for what is forecast, and the pool's minimum."""
+    """Count the agents that stay in any case: needed now or by a forecast, and the pool's minimum."""
     due = situation.forecasts(pool.controller).get(pool.name, NOTHING)
     soon = situation.memory.windows[pool.full_name].peaks[-1][1] + ceil((due.executors - due.stages) / pool.executors)
     return max(_floor(situation, pool), soon)
@@ -74,7 +74,7 @@ def _free_to_go(situation: Situation, agents: list[Agent]) -> list[Agent]:
 
 
 def least_missed(situation: Situation, agents: list[Agent]) -> list[Agent]:
-    """Order agents by how little is lost with them: outdated first, idle longest, then the smallest sum of remaining durations."""
+    """Order agents by how little is lost with them: outdated first, idle longest, then the least remaining work."""
 
     def loss(agent: Agent) -> tuple[bool, float, float, str]:
         instance_id = agent.record.instance_id
@@ -87,7 +87,7 @@ def least_missed(situation: Situation, agents: list[Agent]) -> list[Agent]:
 
 
 def _floor(situation: Situation, pool: PoolView) -> int:
-    """The pool's minimum, less what other controllers have of it."""
+    """Return the pool's minimum, less the agents that other controllers have of it."""
     if not pool.spec.min_agents:
         return 0
     elsewhere = sum(

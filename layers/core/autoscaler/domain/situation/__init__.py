@@ -1,4 +1,4 @@
-"""The situation: one snapshot joined and resolved, as every rule looks at it; and how a rule writes its steps.
+"""The situation: one snapshot, joined and resolved for every rule; and how a rule writes its steps.
 
 May touch facts and forecasts.
 """

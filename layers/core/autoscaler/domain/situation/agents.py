@@ -1,4 +1,4 @@
-"""Agents: each record joined with its instance and its node, and what state of life that makes.
+"""Agents: each record joined with its instance and its node, and the phase that results.
 
 That EC2 does not show an instance proves nothing for hours: lists lag, come back empty, or are of another account. EC2 tells of an
 instance for an hour after its end. So one that it does not know any more is taken for gone only two hours after it was last seen,
@@ -32,7 +32,7 @@ _NO_PASS = "labels"
 
 
 class Phase(StrEnum):
-    """Where an agent is in its life."""
+    """The phase of an agent."""
 
     REQUESTED = "requested"  # asked for, not registered yet
     OVERDUE = "overdue"  # not registered by its boot deadline
@@ -49,7 +49,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """One agent of ours. ``instance`` is None where EC2 was not asked or did not say; `NOT_FOUND` only where EC2 has forgotten it."""
+    """One agent of ours. ``instance``: None where EC2 did not say; `NOT_FOUND` only where EC2 has forgotten it."""
 
     record: Record
     pool: Pool
@@ -95,7 +95,7 @@ _GONE = (InstanceState.TERMINATED, InstanceState.NOT_FOUND)
 def join_agents(
     snapshot: Snapshot, fleet: Fleet, forgotten: Collection[str] = (), forgotten_for_a_day: Collection[str] = ()
 ) -> tuple[Agent, ...]:
-    """Join every record that is not closed with what Jenkins and EC2 show of it; unknown pools are left out.
+    """Join every open record with its state in Jenkins and EC2; unknown pools are left out.
 
     ``forgotten``: instances that EC2 knew once and does not know any more; those ``forgotten_for_a_day`` though a build seems to run there.
     """
@@ -133,7 +133,7 @@ def _join(
 
 
 def _mark_of(record: Record, node: Node | None, fleet: str) -> Mark | None:
-    """Find our mark on a node: in its offline reason, or in the record where its labels were taken instead. A person's comes first."""
+    """Find our mark on a node, in its offline reason or, where its labels were taken, in the record. A person's comes first."""
     if node is None:
         return None
     if node.temporarily_offline:
@@ -145,13 +145,13 @@ def _mark_of(record: Record, node: Node | None, fleet: str) -> Mark | None:
 
 
 def _boots(snapshot: Snapshot, record: Record, pool: Pool) -> bool:
-    """Tell whether an agent may still be on its way: within its deadline, and never connected yet. One that was has booted."""
+    """Tell whether an agent may still be booting: within its deadline, and never connected yet."""
     in_time = snapshot.taken_at < record.launched_at + pool.boot_timeout_seconds
     return in_time and record.instance_id not in snapshot.memory.connected
 
 
 def _state(state: InstanceState | None, node: Node | None, *, is_forgotten: bool, for_a_day: bool) -> InstanceState | None:
-    """NotFound says nothing by itself, and nothing at all against a node that is connected or busy."""
+    """Doubt NotFound: alone it says nothing, and nothing at all against a node that is connected or busy."""
     if state is not InstanceState.NOT_FOUND:
         return state
     left = node is None or (node.offline and (for_a_day or (node.idle and not node.builds)))
@@ -189,7 +189,7 @@ def next_missing(known: Mapping[str, Missing], snapshot: Snapshot) -> dict[str, 
 
 
 def ids_to_ask_alone(known: Mapping[str, Missing], fates: Mapping[str, InstanceState], now: float) -> list[str]:
-    """Name the instances that have been missing for so long that EC2 is asked for each of them alone."""
+    """Name the instances that are missing for so long that EC2 is asked for each alone."""
     missing = (instance_id for instance_id, state in fates.items() if state is InstanceState.NOT_FOUND)
     return sorted(i for i in missing if i in known and now - known[i].since_at >= FORGOTTEN_AFTER_SECONDS)
 
@@ -208,12 +208,12 @@ def forgotten(missing: Mapping[str, Missing], snapshot: Snapshot) -> frozenset[s
 
 
 def forgotten_for_a_day(missing: Mapping[str, Missing], gone: Collection[str], now: float) -> frozenset[str]:
-    """Of what EC2 has forgotten, name what it has not shown for so long that a build on its node waits in vain."""
+    """Name the forgotten instances that are missing for so long that a build on their node waits in vain."""
     return frozenset(instance_id for instance_id in gone if now - missing[instance_id].since_at >= FORGOTTEN_BUSY_AFTER_SECONDS)
 
 
 def disagreement(agents: Iterable[Agent], snapshot: Snapshot) -> str | None:
-    """Say of how many connected agents EC2 shows no living instance, where those are too many to be believed; None where they are not."""
+    """Say for how many connected agents EC2 shows no living instance, if they are too many to be true; else None."""
     connected = [agent for agent in agents if agent.node is not None and not agent.node.offline]
     gone = sum(snapshot.states.get(agent.record.instance_id) in _NOT_ALIVE for agent in connected)
     if gone <= max(SWEEP_AT_LEAST, ceil(SWEEP_SHARE * len(connected))):

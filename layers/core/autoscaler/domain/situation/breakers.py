@@ -1,4 +1,4 @@
-"""What fails again and again is tried at a pace, and a person is told.
+"""Breakers: boots and steps that keep failing are tried less often, and a person is told.
 
 A pool whose agents do not boot is paused, longer each time, then tried with one agent until one connects. A step in Jenkins that an
 account without a right, or a login proxy, refuses each minute for ever is tried again now and then, and nobody counts on it.
@@ -63,7 +63,7 @@ def still_open(memory: Memory, agents: Iterable[Agent], current: Mapping[str, st
 def failed_boots(
     memory: Memory, records: Iterable[Record], versions: Mapping[str, str], decided: Iterable[Step | Held]
 ) -> tuple[BootFailure, ...]:
-    """Name the boots that this pass gives up or finds ended, each once; ``versions``: of their launch template, by instance."""
+    """Name the boots that this pass ends or finds ended, each once; ``versions``: of the launch template, by instance."""
     by_id = {record.instance_id: record for record in records}
     by_node = {(record.controller, record.node): record for record in by_id.values()}
     counted = {instance_id for breaker in memory.breakers.values() for instance_id in breaker.failed}
@@ -108,7 +108,7 @@ def note_failed(
 
 
 def is_tripped(breaker: Breaker | None) -> bool:
-    """Tell whether a pool's boots failed so often in a row that it is not to be trusted with more than one."""
+    """Tell whether a pool's boots failed so often in a row that it may try only one."""
     return breaker is not None and breaker.failures >= BREAKER_FAILURES
 
 
@@ -121,7 +121,7 @@ def _never_was_one(record: Record) -> bool:
 
 
 def told_boots(breaker: Breaker) -> str:
-    """Say how often boots failed, and why the last one did, where it is known."""
+    """Say how often boots failed in a row, and why the last one did, if known."""
     return f"{breaker.failures} boots in a row failed" + (f" ({breaker.why})" if breaker.why else "")
 
 
@@ -151,7 +151,7 @@ _UNCORDON = "uncordon"
 
 
 def key_of(step: Step | Held) -> str | None:
-    """Name what a step does in Jenkins and to which node; None for what Jenkins alone cannot refuse."""
+    """Name a step's action in Jenkins and its node; None for steps that Jenkins alone cannot refuse."""
     match step:
         case Uncordon():
             return _key(_UNCORDON, step.controller, step.node)
@@ -172,7 +172,7 @@ def key_of(step: Step | Held) -> str | None:
 
 
 def note_tried(known: Mapping[str, Failing], tried: Mapping[str, str | None], now: float) -> dict[str, Failing]:
-    """Remember why each step failed that was tried; None: it did not."""
+    """Remember for each step that was tried why it failed; None: it did not."""
     failing = {key: one for key, one in known.items() if key not in tried}
     for key, why in tried.items():
         if why is not None:
@@ -183,7 +183,7 @@ def note_tried(known: Mapping[str, Failing], tried: Mapping[str, str | None], no
 
 
 def still_failing(known: Mapping[str, Failing], views: Iterable[ControllerView], now: float) -> dict[str, Failing]:
-    """Leave out what nobody tries any more, and what came about by itself or by a person: a node that is online needs no uncordon."""
+    """Drop steps that nobody tries any more, or that came true by themselves, such as uncordoning an online node."""
     if not known:
         return {}
     online = {
@@ -197,12 +197,12 @@ def still_failing(known: Mapping[str, Failing], views: Iterable[ControllerView],
 
 
 def cannot_come_back(memory: Memory, agent: Agent) -> Failing | None:
-    """Tell that bringing an agent back failed when it was last tried: it is no supply until it succeeds."""
+    """Tell whether uncordoning an agent failed when last tried: it is no supply until it succeeds."""
     return memory.failing.get(_key(_UNCORDON, agent.record.controller, agent.record.node or ""))
 
 
 def keeps_failing(one: Failing | None) -> bool:
-    """Tell a step that fails for good from one that failed once."""
+    """Tell whether a step failed often enough in a row to be held."""
     return one is not None and one.times >= FAILING_TRIES
 
 

@@ -1,4 +1,4 @@
-"""The sessions of a controller. A restart makes busy agents look idle, some of them for many minutes, so what it shows is doubted.
+"""Restarts of a controller make busy agents look idle, some for many minutes, so its view is doubted.
 
 A pipeline that goes on after a restart asks for its node again only once Jenkins has loaded it: within seconds, or
 minutes later where builds are loaded in the background. Until then nothing in Jenkins shows that the node is waited for.
@@ -27,7 +27,7 @@ _UNKNOWN = ""
 def next_session(
     life: ControllerSession | None, view: ControllerView, ended: Collection[str], now: float, timeout_seconds: float
 ) -> ControllerSession | None:
-    """Carry a controller's life on by what this pass saw of it; an incomplete view changes nothing.
+    """Carry a controller's session on; an incomplete view changes nothing.
 
     ``ended``: runs that Jenkins said have ended. ``timeout_seconds``: after a restart no node is a suspect for longer.
     """
@@ -63,7 +63,7 @@ def next_sessions(
     now: float,
     timeouts: Mapping[str, float],
 ) -> dict[str, ControllerSession]:
-    """Carry every controller's life on. ``ended`` and ``timeouts``: by controller."""
+    """Carry every controller's session on. ``ended`` and ``timeouts``: by controller."""
     carried = dict(sessions)
     for view in views:
         life = next_session(sessions.get(view.name), view, ended.get(view.name, ()), now, timeouts[view.name])
@@ -73,7 +73,7 @@ def next_sessions(
 
 
 def runs_to_ask_for(life: ControllerSession | None, view: ControllerView) -> tuple[str, ...]:
-    """Name the runs that were on a suspect before the restart and that nothing shows now: whether they have ended must be asked."""
+    """Name the runs that were on a suspect before the restart and are not shown now; they may have ended."""
     if life is None or not view.complete or life.session != view.session:
         return ()
     nodes = {node.name: node for node in view.nodes}
@@ -83,7 +83,7 @@ def runs_to_ask_for(life: ControllerSession | None, view: ControllerView) -> tup
 
 
 def in_grace(life: ControllerSession | None, now: float) -> bool:
-    """Tell whether nothing destructive may follow from what this controller shows: it is new to us, or restarted lately."""
+    """Tell whether nothing destructive may be done on this controller: it is new to us, or restarted lately."""
     return life is None or now - life.since_at < RESTART_GRACE_SECONDS
 
 
@@ -93,7 +93,7 @@ def is_recovering(life: ControllerSession | None, now: float) -> bool:
 
 
 def waits_to_resume(life: ControllerSession | None, node: str) -> bool:
-    """Tell whether a build that was on this node before a restart has neither been seen there since nor is known to have ended."""
+    """Tell whether a build that was on this node before a restart is neither seen there again nor known to have ended."""
     return life is not None and bool(life.suspects.get(node))
 
 
@@ -104,13 +104,13 @@ def _runs_on(node: Node) -> tuple[str, ...]:
 
 
 def _may_be_missing(life: ControllerSession, node: str) -> tuple[str, ...]:
-    """Name the runs that may be bound to a node after a restart, by what was seen before it. What was marked offline took no other."""
+    """Name the runs that may be bound to a node after a restart. A node that was marked offline took no others."""
     runs = (*life.suspects.get(node, ()), *life.busy.get(node, ()))
     return runs if node in life.marked or _UNKNOWN in runs else (*runs, _UNKNOWN)
 
 
 def _still_missing(runs: tuple[str, ...], node: Node, ended: Collection[str]) -> tuple[str, ...]:
-    """Name the runs that have not ended and are not seen on the node; a run that had several executors must be seen as often."""
+    """Name the runs that have not ended and are not seen on the node, once for each of their executors."""
     there = Counter(build.run for build in node.builds if build.run != _UNKNOWN)
     missing: list[str] = []
     for run in runs:

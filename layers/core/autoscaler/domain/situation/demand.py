@@ -1,4 +1,4 @@
-"""Who waits for an executor, what could serve it, and which nodes are waited for by name."""
+"""Demand: waiting items, the pools that could serve them, and the nodes that items wait for by name."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -22,7 +22,7 @@ _FLIPS_TRIED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Want:
-    """A starved item and what may serve it: pools to launch in, and a test for nodes that are not of a pool."""
+    """A starved item, and what may serve it: pools to launch in, and a test for nodes of no pool."""
 
     item: QueueItem
     pools: tuple[Pool, ...]
@@ -45,7 +45,7 @@ class Unmet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unclear:
-    """An item that has waited too long for something that nobody here understands. ``free``: an executor that could take it is idle."""
+    """An item that has waited too long for something unknown. ``free``: an executor that could take it is idle."""
 
     item: QueueItem
     free: bool
@@ -53,7 +53,7 @@ class Unclear:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """The demand on one controller, in queue order; what has waited too long for something unknown comes first."""
+    """The demand on one controller, in queue order; items that wait too long for something unknown come first."""
 
     wants: tuple[Want, ...]
     unmet: tuple[Unmet, ...]
@@ -71,7 +71,7 @@ def read_demand(
     recovering: bool,
     unhelped: Collection[str] = (),
 ) -> Demand:
-    """Resolve the queue of one controller. ``recovering``: it restarted lately, items that name a node wait for that very node.
+    """Resolve the queue of one controller. ``recovering``: it restarted lately, items that name a node wait for that node.
 
     ``unhelped``: items, as controller/id, beside which an executor stood free already.
     """
@@ -108,14 +108,14 @@ def read_demand(
 
 
 def note_unhelped(known: Mapping[str, float], demands: Mapping[str, Demand], now: float) -> dict[str, float]:
-    """Remember beside which unclear items an executor stood free: another one would not help them either."""
+    """Remember the unclear items beside which an executor stood free: another one would not help them either."""
     unclear = {f"{name}/{one.item.id}": one for name, demand in demands.items() for one in demand.unclear}
     kept = {key: at for key, at in known.items() if key in unclear and now - at < UNHELPED_SECONDS}
     return {key: now for key, one in unclear.items() if one.free} | kept
 
 
 def explain_match(pool: Pool, fleet: Fleet, expression: LabelExpression) -> str | None:
-    """Say what keeps this pool from serving the expression: the fewest labels to add or to take away; None when it serves it."""
+    """Say why this pool does not serve the expression: the fewest labels to add or remove; None when it does."""
     labels = pool.labels | {fleet.ownership_label}
     if expression.matches(labels):
         return None
@@ -129,13 +129,13 @@ def explain_match(pool: Pool, fleet: Fleet, expression: LabelExpression) -> str 
 
 
 def starved_by_pool(demand: Demand) -> dict[str, int]:
-    """Count starved items, mature or not, each in the account of one pool: the one with the fewest labels."""
+    """Count starved items, mature or not, each for one pool: the one with the fewest labels."""
     homes = (min(want.pools, key=lambda pool: (len(pool.labels), pool.name)).name for want in demand.wants)
     return dict(Counter(homes))
 
 
 def pins_of_begun(view: ControllerView, pins: frozenset[str], since_at: float, now: float) -> frozenset[str]:
-    """Of the nodes that items wait for by name, keep those that a pipeline which has begun may need to end.
+    """Keep those pinned nodes that a begun pipeline may need to end.
 
     Jenkins names the node also to a job that asks for a label which only this node has: that one is to begin. ``since_at``: of the
     controller's present life; a part of a pipeline that waits since then may have run before.
@@ -257,7 +257,7 @@ class _Resolver:
 
 
 def _read(text: str, known_labels: set[str]) -> LabelExpression:
-    """Read a label as Jenkins tells it: a lone label stands there bare, whatever signs it contains."""
+    """Parse a label as Jenkins tells it: a lone label is not quoted, whatever characters it contains."""
     if text in known_labels:
         return one_label(text)
     try:
