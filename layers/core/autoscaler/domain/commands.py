@@ -1,4 +1,4 @@
-"""What people and EC2 order: launches, drains, what is brought back, what is cancelled, what is announced."""
+"""Orders of people and announcements of EC2: launches, drains, resumes, purges, interruptions."""
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.marks import MarkClass
@@ -39,7 +39,7 @@ def launch_some(snapshot: Snapshot, fleet: Fleet, order: LaunchSome) -> Plan:
 
 
 def drain_for_a_person(snapshot: Snapshot, fleet: Fleet, order: DrainSome | DrainNodes) -> Plan:
-    """Decide a person's drain: cordons that demand does not undo; the schedule gives the agents up when they are idle."""
+    """Decide a person's drain: cordons that demand does not lift; the schedule terminates the agents when idle."""
     situation = assess(snapshot, fleet)
     if order.request_id in situation.memory.requests:
         held = Held(pool="", reason=Reason.ALREADY_DONE, detail=f"request {order.request_id}")
@@ -55,7 +55,7 @@ def drain_for_a_person(snapshot: Snapshot, fleet: Fleet, order: DrainSome | Drai
 
 
 def bring_back_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Resume) -> Plan:
-    """Decide what of the cordons of people and quarantine is undone: what EC2 takes away, and what is outdated, stays cordoned."""
+    """Decide which operator and quarantine cordons to lift; interrupted and outdated agents stay cordoned."""
     situation = assess(snapshot, fleet)
     back = [
         uncordon(agent, Reason.MANUAL, order.reason)
@@ -70,7 +70,7 @@ def bring_back_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Resume) -> 
 
 
 def purge_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Purge) -> Plan:
-    """Decide which queue items are cancelled: those that ask for the label; never what waits for a node by its name."""
+    """Decide which queue items to cancel: those that ask for the label, never one that waits for a named node."""
     situation = assess(snapshot, fleet)
     decided: list[Step | Held] = []
     for view in snapshot.controllers.values():
@@ -96,7 +96,7 @@ def _is_meant(order: Resume, agent: Agent) -> bool:
 
 
 def handle(snapshot: Snapshot, fleet: Fleet, event: InstanceEvent) -> Plan:
-    """Decide what follows from an announcement of EC2, beyond what the schedule will see by itself."""
+    """Decide what follows from an announcement of EC2 before the schedule sees it."""
     situation = assess(snapshot, fleet)
     return plan_of(situation, without_frozen(situation, handle_event(situation, event)))
 

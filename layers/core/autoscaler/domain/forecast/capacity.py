@@ -1,6 +1,6 @@
 """Expected delay beyond a boot because EC2 lacks machines of a pool, learned from past launches.
 
-What is learned is a mean, since it is the rare hour without any capacity that costs, not the usual launch that gets what it asks for.
+The mean is learned, not the median: the rare hour without any capacity costs, not the usual launch that gets what it asks for.
 """
 
 from dataclasses import replace

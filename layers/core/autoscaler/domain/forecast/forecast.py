@@ -1,9 +1,8 @@
 """Expected demand of each pool, from pipeline stages, followers, schedules and growing bursts.
 
-How bursts grow is learned from those before: who sees the first jobs of a burst launches for those that are to come. Of the bursts
-that a pool had, those tell what this one will do that were once as large, and stayed so for as long as it has. One more, which came
-to nothing, is believed to have been among them. A further agent is worth launching now where the jobs that would have to wait for it
-later lose more by that than it costs to have it too early, and now and then in vain.
+Past bursts that reached the present size, and stayed there as long, predict how a burst goes on. One more is assumed to have ended
+there. Launching a further agent now pays if the jobs that would wait for it later lose more than it costs to have it too early and,
+now and then, in vain.
 """
 
 from collections import Counter

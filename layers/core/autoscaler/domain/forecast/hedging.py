@@ -1,8 +1,8 @@
 """A few more agents than the queue needs, so that no item waits for the slowest boot.
 
-Jobs take whichever executors are there first, so of more agents the quickest do the work; the others are given up when they come, and
-have cost a boot. At most half as many are added as are needed, or two: beyond that each brings little, and whoever shares the account
-wants machines, too. Known from requests as hedging: Dean and Barroso, The Tail at Scale, 2013 (https://doi.org/10.1145/2408776.2408794).
+Jobs take the executors that are there first, so of more agents the quickest do the work. The others are surplus when they come, and
+have cost a boot. At most half as many are added as are needed, or two: more bring little, and others who share the account want
+machines, too. Requests are hedged in the same way: Dean and Barroso, The Tail at Scale, 2013 (https://doi.org/10.1145/2408776.2408794).
 """
 
 from bisect import bisect_left

@@ -1,14 +1,14 @@
 """How soon demand for the n-th agent of a pool comes back, and so how long that agent is worth keeping.
 
-An agent that is kept costs its price until demand for it returns; one that is given up costs a boot, and the waiting for it. Where
-returns were seen, the time that would have been cheapest over them is kept; before that, an agent is kept as if demand could return
-at any time, and half the time never did.
-Low and high numbers of agents are learned apart, since the first agent is missed sooner than the thirtieth; of what is not known yet
-of a number those near to it tell more than those far away.
+A kept agent costs its price until demand for it returns; a terminated one costs a boot, and the waiting for it. An agent is kept for
+the time that would have been cheapest over the returns seen. Before any was seen, demand is expected to return at any time, and half
+the time never.
+Low and high numbers of agents are learned apart, since the first agent is missed sooner than the thirtieth. Where little is known of
+a number, near numbers count more than far ones.
 
-Demand that comes back comes in bursts. A burst begins with the look that sees more agents needed than the one before, and goes on for
-as long as a boot takes: an agent that is asked for when its first job comes boots while the next ones do, and they wait for it, too.
-So what is learned of a burst is the same however often the schedule looks.
+Demand returns in bursts. A burst begins with the look that needs more agents than the one before, and lasts as long as a boot takes:
+an agent that is launched for its first job boots while the next jobs come, and they wait for it, too. So the lesson of a burst does
+not depend on how often the schedule looks.
 """
 
 from bisect import bisect_left

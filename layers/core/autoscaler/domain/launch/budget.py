@@ -1,4 +1,4 @@
-"""The ceilings: how much room is left for launches at the most they may cost, and which limit is the one that is hit."""
+"""The budget: how many more launches the limits allow at their highest price, and which limit forbids one."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -19,10 +19,10 @@ _SHARED = {Reason.FLEET_MAX_AGENTS, Reason.LAUNCH_RATE, Reason.USD_PER_HOUR}
 
 
 class Budget:
-    """What the limits still allow; taking from it is how a plan reserves."""
+    """The room that the limits still allow; a plan reserves by taking from it."""
 
     def __init__(self, situation: Situation, without: Collection[str] = (), decided: Decided = ()) -> None:
-        """Count what lives and what was asked for, open launches included.
+        """Count living and requested agents, open launches included. ``without``: instances assumed to have left.
 
         ``without``: instances that are taken to have left. ``decided``: what this pass launches already.
         """
@@ -50,7 +50,7 @@ class Budget:
                 self.take(fleet.pools[step.pool], step.offerings)
 
     def _count(self, instance: Instance, fleet: Fleet) -> None:
-        """Count an instance without a record, at its pool's dearest price: what it costs is not written down."""
+        """Count an instance without a record, at its pool's highest price: its own is not written down."""
         self.agents += 1
         if instance.pool in fleet.pools:
             self._in_pool[instance.pool] += 1
@@ -58,19 +58,19 @@ class Budget:
 
     @property
     def usd_per_hour(self) -> float:
-        """The most that all of it may cost an hour."""
+        """The highest price of all of it, an hour."""
         return self._rate
 
     def agents_in(self, pool: str) -> int:
-        """Agents of a pool, on all controllers, launches under way included."""
+        """Count the agents of a pool on all controllers, open launches included."""
         return self._in_pool[pool]
 
     def agents_to_work_with(self, pool: str) -> int:
-        """Those of them that are not kept out of use for a person to look at."""
+        """Count the agents of a pool that are not held for inspection."""
         return self._in_pool[pool] - self._kept[pool]
 
     def refusal(self, pool: Pool, offerings: Iterable[Offering]) -> tuple[Reason, str] | None:
-        """Name the limit that forbids one more agent at the dearest of these prices; None when there is room."""
+        """Name the limit that forbids one more agent at the highest of these prices; None if there is room."""
         for reason, would_be, limit, unit in self._with_more(pool, offerings):
             if would_be > limit + 1e-9:
                 return reason, f"one more would make {would_be:g} {unit}, the limit is {limit:g}"
@@ -79,23 +79,23 @@ class Budget:
         return None
 
     def is_ample(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
-        """Tell whether one more would leave two thirds of each limit to who needs it."""
+        """Tell whether one more agent would leave two thirds of each limit."""
         return self._uses_one_part(3, {*_SHARED, Reason.MAX_AGENTS}, pool, offerings)
 
     def is_ample_for_others(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
-        """Tell whether one more would leave half of each limit that is shared."""
+        """Tell whether one more agent would leave half of each shared limit."""
         return self._uses_one_part(2, _SHARED if len(pool.controllers) == 1 else {*_SHARED, Reason.MAX_AGENTS}, pool, offerings)
 
     def _uses_one_part(self, parts: int, limits: set[Reason], pool: Pool, offerings: Iterable[Offering]) -> bool:
-        """Tell whether one more would use no more than one of so many parts; the month's, which only fills, is left to what forbids."""
+        """Tell whether one more agent would use at most one of so many parts; the month only fills, and does not count."""
         return all(parts * would_be <= limit for reason, would_be, limit, _ in self._with_more(pool, offerings) if reason in limits)
 
     def has_room_for(self, agents: int, pool: Pool) -> bool:
-        """Tell whether so many more agents of a pool, at its dearest prices, would exceed no limit."""
+        """Tell whether so many more agents of a pool, at its highest price, fit within every limit."""
         return all(would_be <= limit for _, would_be, limit, _ in self._with_more(pool, pool.offerings, agents))
 
     def _with_more(self, pool: Pool, offerings: Iterable[Offering], agents: int = 1) -> tuple[tuple[Reason, float, float, str], ...]:
-        """What so many more agents, at the dearest of these prices, would make of all that is limited, and the limits."""
+        """Project the use of each limit after so many more agents at the highest of these prices."""
         limits, usd = self._limits, agents * max(offering.reserved_usd_per_hour for offering in offerings)
         month = self._month + usd * MONTH_RESERVE_SECONDS / HOUR_SECONDS
         return (
@@ -118,7 +118,7 @@ class Budget:
 
 
 def _booting(situation: Situation) -> dict[str, int]:
-    """Count the agents of each pool that were asked for and never seen connected."""
+    """Count the agents of each pool that were requested and never seen connected."""
     counts: dict[str, int] = {}
     connected = situation.memory.connected
     for agent in situation.agents:

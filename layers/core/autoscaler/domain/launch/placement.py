@@ -1,4 +1,4 @@
-"""Placement: each item of a controller's queue gets the executor that it would get from Jenkins, or an agent is bought for it.
+"""Placement: each queue item gets the executor that Jenkins would give it, or an agent is bought for it.
 
 The launch threshold: an agent is bought once the items booked to a pool would together wait so much longer than one boot that this,
 at `wait_usd_per_hour`, is worth what the agent costs.
@@ -28,7 +28,7 @@ from autoscaler.domain.situation.supply import ExecutorSlot, build_supply, ready
 
 @dataclass(slots=True)
 class _Account:
-    """The items booked to one pool that wait longer than one boot: by how much together, and for how much work."""
+    """The items of one pool that wait longer than a boot: their total wait beyond it, and their work."""
 
     booked: list[tuple[Want, ExecutorSlot, float]] = field(default_factory=list)  # seconds of work
     work_seconds: float = 0.0
@@ -178,5 +178,5 @@ def _retiring(situation: Situation, controller: str) -> dict[str, list[Agent]]:
 
 
 def may_come_back(agent: Agent) -> bool:
-    """Tell whether demand may bring an agent back: it retires, and its machine runs."""
+    """Tell whether demand may uncordon an agent: it is surplus, and its machine runs."""
     return agent.phase is Phase.RETIRING and not agent.instance_ended

@@ -1,4 +1,4 @@
-"""Buying agents: what one controller's launches would be, within its limits, offerings and free static nodes."""
+"""Purchase: the launches of one controller within its limits, offerings and free static nodes."""
 
 from dataclasses import dataclass, field
 
@@ -24,7 +24,7 @@ class _Order:
 
 @dataclass(slots=True)
 class Purchase:
-    """What is planned for one controller so far. ``static_nodes``: how many are free, by pool; None where nodes are made as needed."""
+    """The launches planned for one controller so far. ``static_nodes``: free ones by pool; None where nodes are made on demand."""
 
     controller: str
     supply: Supply
@@ -35,7 +35,7 @@ class Purchase:
     _waiting_seconds: dict[str, float] = field(default_factory=dict)
 
     def buy(self, pool: PoolView, reason: Reason, detail: str) -> bool:
-        """Plan one agent, if no limit and no cool-off forbids it."""
+        """Plan one agent, if no limit and no back-off forbids it."""
         offered = self._offered(pool)
         if pool.paused:
             return self.hold(pool.name, pool.paused, pool.paused_detail)
@@ -69,16 +69,16 @@ class Purchase:
         return offered is None or self.budget.is_ample_for_others(pool.spec, offered[1])
 
     def note_waiting(self, pool: PoolView, seconds: float) -> None:
-        """Note how long an item has waited that needs a launch: patience with spot is measured on such items only."""
+        """Note how long an item that needs a launch has waited: spot patience is measured on such items only."""
         self._waiting_seconds[pool.name] = max(self._waiting_seconds.get(pool.name, 0.0), seconds)
 
     def hold(self, pool: str, reason: Reason, detail: str) -> bool:
-        """Note why something is not launched in a pool; always False, for whoever asked."""
+        """Note why nothing is launched in a pool; always returns False, for the caller's convenience."""
         self.held.setdefault((pool, reason), Held(pool=pool, controller=self.controller, reason=reason, detail=detail))
         return False
 
     def add_detail(self, pool: PoolView, reason: Reason, detail: str) -> None:
-        """Say more about a launch that was planned for another reason."""
+        """Add to the detail of a launch that was planned for another reason."""
         if self._orders[pool.name].reason is not reason:
             self._orders[pool.name].detail += detail
 

@@ -1,4 +1,4 @@
-"""What one controller's queue is given: agents brought back and launched, and why the rest is not done."""
+"""The queue of one controller: agents uncordoned and launched for it, and why others are not."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +25,7 @@ LAUNCHES: tuple[Callable[[QueuePlacement], None], ...] = (
 
 
 def launch_for_queue(situation: Situation, controller: str, decided: Decided) -> Decided:
-    """Serve the queue of one controller, and have ready what is to come."""
+    """Serve the queue of one controller, then forecasts, minimums and hedges."""
     view, demand = situation.snapshot.controllers[controller], situation.demands[controller]
     if not view.complete:
         yield Held(pool="", controller=controller, reason=Reason.INCOMPLETE, detail=view.problem or "")
@@ -57,14 +57,14 @@ def place_queue(situation: Situation, controller: str, budget: Budget) -> QueueP
 
 
 def expected_starts(situation: Situation, controller: str) -> dict[int, tuple[str, float]]:
-    """Of each mature item that waits: whose executor it would take, a new agent's included, and in how many seconds."""
+    """Predict for each mature item whose executor it gets, a new agent's included, and in how many seconds."""
     if not situation.snapshot.controllers[controller].complete:
         return {}
     return place_queue(situation, controller, Budget(situation)).starts
 
 
 def controllers_in_turn(situation: Situation) -> list[str]:
-    """The controllers, first the one where a job has waited longest: limits may leave room for one of them only."""
+    """Order controllers by their longest waiting job: limits may leave room for one of them only."""
     demands = situation.demands
     return sorted(demands, key=lambda name: max((want.item.waiting_seconds for want in demands[name].wants), default=0.0), reverse=True)
 
@@ -81,7 +81,7 @@ def _bring_back_again(situation: Situation, controller: str) -> Iterator[Uncordo
 
 
 def _held_unclear(situation: Situation, controller: str) -> Iterable[Held]:
-    """Name what waits too long for something unknown, a line for each wording and label."""
+    """Name items that wait too long for something unknown, a line for each wording and label."""
     alike: dict[tuple[str, str | None], list[QueueItem]] = {}
     for item in (one.item for one in situation.demands[controller].unclear):
         alike.setdefault((item.wait.unclear, item.asked_label), []).append(item)
@@ -93,7 +93,7 @@ def _held_unclear(situation: Situation, controller: str) -> Iterable[Held]:
 
 
 def _held_by_label(situation: Situation, controller: str) -> Iterable[Held]:
-    """Count the items that an operator holds by their label, a line for each hold."""
+    """Count the items that an operator's hold on their label keeps, a line for each hold."""
     held = Counter(hold for _, hold in situation.demands[controller].held)
     for hold, count in held.items():
         yield Held(pool="", controller=controller, reason=Reason.HELD, detail=f"{count} items: {hold.text(situation.now)}")

@@ -1,4 +1,4 @@
-"""What is launched beside the queue: for forecasts, for a pool's minimum, to be kept, and so that nobody waits for the slowest boot."""
+"""Launches beside the queue: for forecasts, minimums, agents worth keeping, and hedges of slow boots."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ _EARLY = 0.3
 
 
 def for_forecasts(placement: QueuePlacement) -> None:
-    """Have executors for what is to come, beyond what the queue takes; retiring agents come back before anything is launched.
+    """Launch for forecasts, beyond what the queue takes; surplus agents are uncordoned first.
 
     A stage is as good as in the queue; for a guess at jobs nothing is launched that would leave other pools less than half of a limit.
     """
@@ -40,7 +40,7 @@ def _for_forecast(placement: QueuePlacement, pool: PoolView, due: Forecast) -> N
 
 
 def for_floors(placement: QueuePlacement) -> None:
-    """Add what each pool's minimum and its warm executors ask for, beyond what the queue does."""
+    """Launch for each pool's minimum and warm executors, beyond what the queue launches."""
     for pool in placement.pools.values():
         if pool.has_floor:
             _for_floor(placement, pool)
@@ -57,7 +57,7 @@ def _for_floor(placement: QueuePlacement, pool: PoolView) -> None:
 
 
 def keep_up(placement: QueuePlacement) -> None:
-    """Have the agents that the jobs which run and wait would fill, where they are needed again so soon that keeping them pays the boot.
+    """Launch agents that present jobs would fill, where returning demand pays for keeping them.
 
     The jobs that wait now may be done before they are there; those that come next are not.
     """
@@ -78,7 +78,7 @@ def _is_worth_keeping(placement: QueuePlacement, pool: PoolView, number: int) ->
 
 
 def hedge(placement: QueuePlacement) -> None:
-    """Launch more than is needed where boots differ so much that it is worth it, and the limits are far.
+    """Launch a few more than needed where boots differ enough to pay, and the limits are far.
 
     For all who wait for agents with most of their boot before them, whenever those were launched: what was added for the jobs of
     an earlier look is there for those of this look, too, and a burst that goes on takes it all.

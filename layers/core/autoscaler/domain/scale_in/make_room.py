@@ -1,4 +1,4 @@
-"""Give way: where a limit keeps jobs waiting, agents leave that count against it, stand idle, and are kept for what may come back.
+"""Make room: where a limit keeps jobs waiting, idle agents leave that count against it.
 
 Demand that is there comes before demand that was. What a walk over the queues would launch without those agents, and does not with
 them, is what they stand in the way of; as few of them leave as that takes.
@@ -42,14 +42,14 @@ def make_room(situation: Situation, decided: Decided) -> Iterator[Cordon]:
 
 
 def _may_be_refused(situation: Situation) -> bool:
-    """Tell whether the limits might not allow each job that waits an agent of its own: no walk is needed to see that they do."""
+    """Tell whether the limits might refuse an agent for each waiting job: else nothing needs to be placed."""
     wants = [want for demand in situation.demands.values() for want in demand.wants if want.mature]
     budget, pools = Budget(situation), {pool.name: pool for want in wants for pool in want.pools}
     return not all(budget.has_room_for(len(wants), pool) for pool in pools.values())
 
 
 def _launches(situation: Situation, leaving: frozenset[str]) -> tuple[int, list[Held]]:
-    """Count the agents that the queues would have launched now, had these left; and what was refused them for want of room."""
+    """Count the launches for the queues if these agents had left, and those that a limit refused."""
     budget, count, refused = Budget(situation, leaving), 0, list[Held]()
     for controller in controllers_in_turn(situation):
         view = situation.snapshot.controllers[controller]
@@ -62,7 +62,7 @@ def _launches(situation: Situation, leaving: frozenset[str]) -> tuple[int, list[
 
 
 def _in_the_way(situation: Situation, idle: list[Agent], leaving: Collection[str], refused: list[Held]) -> list[Agent]:
-    """Those that count against what was refused: idle longest first, but before all others those of a pool that is full itself."""
+    """Order the agents that count against the refused launches: of a full pool first, then idle longest."""
     full = {held.pool for held in refused if held.reason is Reason.MAX_AGENTS}
     shared = any(held.reason in _SHARED_BY_POOLS for held in refused)
     counting = [a for a in idle if a.record.instance_id not in leaving and (shared or a.pool.name in full)]
@@ -71,7 +71,7 @@ def _in_the_way(situation: Situation, idle: list[Agent], leaving: Collection[str
 
 
 def _leaving(situation: Situation, decided: Decided) -> frozenset[str]:
-    """Agents that take no builds any more and have none: their room is as good as free, but for those that something holds."""
+    """Find idle cordoned agents: they count as freed capacity, except those that are held."""
     nodes, memory = {(step.controller, step.node) for step in decided if isinstance(step, Cordon)}, situation.memory
     out_of_use = [a for a in situation.agents if a.idle and (a.mark or (a.record.controller, a.record.node) in nodes)]
     held = {*memory.kept, *memory.stuck}

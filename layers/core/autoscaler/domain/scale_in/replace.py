@@ -27,14 +27,13 @@ from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, leaving
 from autoscaler.domain.situation.supply import elapsed_seconds
 
-# Agents taken because a machine, a template or an age is not what it should be, at most this share of a pool an hour.
+# The disruption budget: agents replaced for their machine, template or age, at most this share of a pool an hour.
 TAKEN_SHARE = 0.2
 TAKEN_AT_LEAST = 1
 # Failures in a row that make a machine suspect, where others of its pool succeed: of builds that fail one time in four by
 # themselves, one in a thousand such rows.
 QUARANTINE_FAILURES = 5
-# A build that has run for so many times the longest its job took is overdue, and for so many it is not slow, it hangs; of jobs seen so
-# often, and not within the hour.
+# A build is overdue at 3 times, hung at 10 times the longest run of its job, if the job was seen 5 times; never hung within an hour.
 OVERDUE_FACTOR = 3.0
 OVERDUE_SAMPLES = 5
 FAR_OVERDUE_FACTOR = 10.0

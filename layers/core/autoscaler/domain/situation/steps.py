@@ -1,4 +1,4 @@
-"""How steps are written: what is to be done to an agent, and the plan that they make together."""
+"""Helpers that write steps for an agent, and the plan that steps make together."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ Decided = Iterable[Step | Held]
 
 
 def without_frozen(situation: Situation, decided: Decided) -> list[Step | Held]:
-    """Take out every step where an operator wants nothing done at all. To note what is there touches nothing, and the limits need it."""
+    """Drop every step where an operator froze things, except adopting: that touches nothing, and the limits need it."""
     left: list[Step | Held] = []
     frozen: dict[tuple[str, str], Hold] = {}
     for step in decided:
@@ -31,7 +31,7 @@ def without_frozen(situation: Situation, decided: Decided) -> list[Step | Held]:
 
 
 def plan_of(situation: Situation, decided: Decided, memory: Memory | None = None, failures: tuple[BootFailure, ...] = ()) -> Plan:
-    """Put together what one pass decided. ``memory``: to be saved; None: the next pass sees all of it by itself."""
+    """Make the plan of one pass, without steps that an operator froze."""
     decided = tuple(decided)
     return Plan(
         pass_id=situation.snapshot.pass_id,
@@ -65,7 +65,7 @@ def cordon(situation: Situation, agent: Agent, kind: MarkClass, reason: Reason, 
 
 
 def uncordon(agent: Agent, reason: Reason, detail: str) -> Uncordon:
-    """Undo the mark of ours that an agent carries."""
+    """Remove our mark from an agent's node."""
     if agent.node is None or agent.mark is None:
         raise ValueError(f"{agent.record.instance_id} carries no mark of ours")
     return Uncordon(
@@ -79,7 +79,7 @@ def uncordon(agent: Agent, reason: Reason, detail: str) -> Uncordon:
 
 
 def terminate(agent: Agent, reason: Reason, detail: str) -> Terminate:
-    """Give an agent up."""
+    """Terminate an agent."""
     return Terminate(
         controller=agent.record.controller,
         pool=agent.pool.name,
@@ -106,5 +106,5 @@ def delete_node(agent: Agent, node: str, reason: Reason) -> DeleteNode:
 
 
 def hold_back(agent: Agent, reason: Reason, detail: str) -> Held:
-    """Say what is not done to an agent, and why."""
+    """Say which step is not taken for an agent, and why."""
     return Held(pool=agent.pool.name, controller=agent.record.controller, reason=reason, detail=detail)

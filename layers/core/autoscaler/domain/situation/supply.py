@@ -1,4 +1,4 @@
-"""Executors over time: which can take a build now, which will, and when."""
+"""Supply: which executors can take a build now or later, and when."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ _RECONNECT_SECONDS = 30.0
 
 @dataclass(eq=False, slots=True)
 class ExecutorSlot:
-    """One executor in planning: when it is free next. The only thing that planning changes."""
+    """One executor in planning: when it is free next. Planning changes nothing else."""
 
     server: str
     free_seconds: float
@@ -31,7 +31,7 @@ class ExecutorSlot:
 
 @dataclass(slots=True)
 class Supply:
-    """Executors by server (a pool, or a set of labels of nodes that are nobody's), soonest first. ``labels``: of the latter.
+    """Executors by server (a pool, or labels of nodes of no pool), soonest first. ``labels``: of the latter.
 
     Those of a pool are counted when somebody first asks for them: of most pools nobody does.
     """
@@ -69,11 +69,11 @@ class Supply:
         self.add(slot)
 
     def spare(self, server: str, within_seconds: float) -> int:
-        """Count executors that nothing was planned on and that are there within that time."""
+        """Count executors without planned work that are there within that time."""
         return sum(slot.spare and slot.free_seconds <= within_seconds for slot in self._slots(server))
 
     def executors(self, server: str) -> int:
-        """Count all its executors, also those that are on their way."""
+        """Count all its executors, also coming ones."""
         return len(self._slots(server))
 
     def _slots(self, server: str) -> Collection[ExecutorSlot]:
@@ -87,7 +87,7 @@ class Supply:
 
 
 def elapsed_seconds(build: Build, learned: Learned, now: float) -> float:
-    """How long a build has had its executor: as Jenkins says, where it can be believed, else since we first saw it."""
+    """Return how long a build has had its executor: by Jenkins, if plausible, else since we first saw it."""
     if build.elapsed_seconds is not None:
         return build.elapsed_seconds
     seen = learned.running.get(build.key)
@@ -95,7 +95,7 @@ def elapsed_seconds(build: Build, learned: Learned, now: float) -> float:
 
 
 def build_remaining_seconds(build: Build, pool: str, learned: Learned, now: float, queued_runs: frozenset[str]) -> float:
-    """Expect the end of one build; `inf` when its own run still waits in the queue, so that it cannot end before that item ran."""
+    """Estimate the end of one build; `inf` if its own run still waits in the queue."""
     if build.run and build.run in queued_runs:
         return inf
     known = quantiles_of_job(learned, build.job, pool)
@@ -104,20 +104,20 @@ def build_remaining_seconds(build: Build, pool: str, learned: Learned, now: floa
 
 
 def agent_remaining_seconds(situation: Situation, agent: Agent) -> tuple[float, ...]:
-    """Expect the end of every build on an agent."""
+    """Estimate the end of every build on an agent."""
     controller = agent.record.controller
     return tuple(_remaining_seconds(situation, controller, build, agent.pool.name) for build in (agent.node.builds if agent.node else ()))
 
 
 def ready_slots(situation: Situation, agent: Agent) -> Iterator[float]:
-    """When each executor of a connected agent is free: now, or at the expected end of its build."""
+    """Return when each executor of a connected agent is free: now, or at the expected end of its build."""
     yield from agent_remaining_seconds(situation, agent)
     executors = agent.node.executors if agent.node else 0
     yield from (0.0 for _ in range(executors - agent.busy_executors))
 
 
 def build_supply(situation: Situation, controller: str) -> Supply:
-    """Gather the executors of one controller that are there or on their way, launches without a record included."""
+    """Gather the present and coming executors of one controller, launches without a record included."""
     supply, pools = Supply(), situation.pools_of(controller)
     for pool in pools.values():
         supply.add_when_asked(pool.name, partial(_pool_slots, situation, pool))
