@@ -10,7 +10,8 @@ from packaging_root import ROOT
 
 CORE = ROOT / "layers" / "core" / "autoscaler"
 DECISIONS = sorted((ROOT / "docs" / "adr").glob("*.md"))
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *DECISIONS, ROOT / "workbench" / "data" / "README.md"])
+ELSEWHERE = [ROOT / "workbench" / "data" / "README.md", ROOT / "tests" / "recordings" / "README.md"]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ELSEWHERE])
 WRITTEN = "out"  # by commands, and not carried
 FOLDERS = {path.name for place in (ROOT, CORE) for path in place.iterdir() if path.is_dir() and path.name != WRITTEN}
 
