@@ -14,7 +14,7 @@ from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import Answer
 from autoscaler.control import passes, study
-from autoscaler.control.passes import Turn
+from autoscaler.control.invocation import Invocation
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.report.datum import Datum
 from autoscaler.ports import Ports
@@ -111,9 +111,8 @@ def open_cans(cans: Cans) -> Ports:
     return Ports(
         controllers=(JenkinsController("main", "http://jenkins.invalid/", lambda: session, monotonic),),
         compute=Ec2Compute(lambda: ec2, cans.fleet, lambda: ec2),
-        ledger=state,
-        notebook=state,
-        asks=state,
+        state=state,
+        rate_limiter=state,
         lease=state,
         metrics=silence,
         clock=lambda: cans.now,
@@ -126,12 +125,12 @@ def open_cans(cans: Cans) -> Ports:
 
 def passes_of(ports: Ports, fleet: Fleet) -> dict[str, Callable[[], object]]:
     """The three functions' passes. ``scale_up`` decides and does not act: what it wants to launch is EC2's time, not ours."""
-    turn = Turn(invocation="i", ends_at=ports.clock() + 55.0)
-    dry = Turn(invocation="i", ends_at=ports.clock() + 55.0, dry_run=True)
+    invocation = Invocation(request_id="i", ends_at=ports.clock() + 55.0)
+    dry = Invocation(request_id="i", ends_at=ports.clock() + 55.0, dry_run=True)
     return {
-        "publish_metrics": lambda: study.publish(ports, fleet, turn),
+        "publish_metrics": lambda: study.publish(ports, fleet, invocation),
         "scale_up": lambda: passes.scale_up(ports, fleet, dry),
-        "scale_down": lambda: passes.scale_down(ports, fleet, turn),
+        "scale_down": lambda: passes.scale_down(ports, fleet, invocation),
     }
 
 

@@ -138,11 +138,11 @@ def _submit(world: World, minute: int, agents: int, pools: int) -> None:
 
 
 def _packed(functions: InMemory) -> dict[str, int]:
-    book = functions.state.read()
+    stored = functions.state.read()
     parts: dict[str, Any] = {
-        "records": [asdict(record) for record in book.records],
-        "memory": asdict(book.memory),
-        "learned": {name: asdict(learned) for name, learned in book.learned.items()},
+        "records": [asdict(record) for record in stored.records],
+        "memory": asdict(stored.memory),
+        "learned": {name: asdict(learned) for name, learned in stored.learned.items()},
     }
     # Records are items of their own, not packed.
     sizes = {name: len(json.dumps(part, default=list).encode()) for name, part in parts.items() if name == "records"}

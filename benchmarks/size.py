@@ -18,6 +18,7 @@ from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.parse import COMPUTER_TREE, QUEUE_TREE, ROOT_TREE
 from autoscaler.adapters.jenkins.session import JenkinsSession
+from autoscaler.control.invocation import Invocation
 from autoscaler.control.observe import observe
 from autoscaler.domain import decide
 from benchmarks.canned import Cans, Client, open_cans, passes_of
@@ -68,11 +69,11 @@ def column(agents: int) -> _Column:
     fleet = gather(agents)
     cans = _fill(fleet)
     ports = open_cans(cans)
-    snapshot = observe(ports, cans.fleet, ports.ledger.read(), "p", "i")
+    snapshot = observe(ports, cans.fleet, ports.state.read(), Invocation(request_id="i", ends_at=ports.clock() + 55.0))
     timed: dict[str, Callable[[], object]] = {
         "read EC2's instances (XML)": ports.compute.instances,
         "parse Jenkins' three answers": ports.controllers[0].look,
-        "read our own state": ports.ledger.read,
+        "read our own state": ports.state.read,
         "decide: scale_up": lambda: decide.scale_up(snapshot, cans.fleet),
         "decide: scale_down": lambda: decide.scale_down(snapshot, cans.fleet),
     }
@@ -92,12 +93,12 @@ def _fill(fleet: InMemory) -> Cans:
     session = LocalSession(fleet.apis["main"])
     state = _Table()
     table: Any = state
-    book = fleet.state.read()
+    stored = fleet.state.read()
     dynamodb = DynamoState(lambda: table, "table", fleet.fleet.name)
-    for record in book.records:
+    for record in stored.records:
         dynamodb.add_record(record)
-    dynamodb.save_memory(book.memory)
-    for controller, learned in book.learned.items():
+    dynamodb.save_memory(stored.memory)
+    for controller, learned in stored.learned.items():
         dynamodb.save_learned(controller, learned)
     client = fleet.ports.compute._client()  # type: ignore[attr-defined]  # noqa: SLF001 - the world's EC2, in boto3's words
     filters = [{"Name": "tag:autoscaler:fleet", "Values": [fleet.fleet.name]}]

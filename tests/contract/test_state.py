@@ -1,4 +1,4 @@
-"""Ledger, notebook and lease, on DynamoDB (moto) and in memory."""
+"""State store, lease and rate limiter, on DynamoDB (moto) and in memory."""
 
 import threading
 from dataclasses import replace
@@ -39,7 +39,7 @@ from autoscaler.domain.facts.memory import (
 from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, Scope, resume
 from autoscaler.domain.facts.snapshot import IntentState, RecordState
 from autoscaler.errors import ConflictError
-from autoscaler.ports import Book
+from autoscaler.ports import StoredState
 from support.builders import a_record, an_intent
 from workbench.cli.demo import TABLE, create_table
 from workbench.fakes.state import InMemoryState
@@ -117,15 +117,15 @@ def add_intent(state, intent):
 
 
 def test_a_new_fleet_has_an_empty_book(state):
-    assert state.read() == Book()
+    assert state.read() == StoredState()
 
 
 def test_what_is_written_is_read(state):
     record, intent = a_record("i-1", node="cpu-1", most_usd_per_hour=4.5), an_intent("l-1", count=3)
     state.add_record(record)
     add_intent(state, intent)
-    book = state.read()
-    assert (book.records, book.intents) == ((record,), (intent,))
+    stored = state.read()
+    assert (stored.records, stored.intents) == ((record,), (intent,))
 
 
 def test_an_instance_has_one_record(state):
@@ -205,7 +205,7 @@ def test_asks_are_counted_together_wherever_they_are_answered(state):
 
 def test_asks_are_nothing_that_a_pass_reads(state):
     state.admit("i-1", now=1.0)
-    assert state.read() == Book()
+    assert state.read() == StoredState()
     state.add_record(a_record("i-1"))
 
 
@@ -259,8 +259,8 @@ def test_what_was_learned_is_kept_by_controller(state):
     assert [name for name in Learned.__dataclass_fields__ if name != "version" and getattr(learned, name) == getattr(Learned(), name)] == []
     state.save_learned("main", learned)
     state.save_learned("other-one", Learned())
-    book = state.read()
-    assert replace(book.learned["main"], version=0) == learned
+    stored = state.read()
+    assert replace(stored.learned["main"], version=0) == learned
     with pytest.raises(ConflictError):
         state.save_learned("main", learned)
 
@@ -312,7 +312,7 @@ def test_the_lease_is_held_by_one_until_it_is_given_up_or_expires(state):
 
 def test_the_lease_is_no_part_of_the_book(state):
     state.acquire("a", now=0.0, until=70.0)
-    assert state.read() == Book()
+    assert state.read() == StoredState()
 
 
 def test_many_entries_are_read_whole(state):
@@ -369,10 +369,10 @@ def test_a_record_that_cannot_be_read_is_named_and_the_others_are_read(state, bo
     state.add_record(a_record("i-2"))
     state.save_memory(MEMORY)
     spoil(state, "record#i-1", body)
-    book = state.read()
-    assert [record.instance_id for record in book.records] == ["i-2"]
-    assert book.memory == replace(MEMORY, version=1)
-    assert book.unread == ("record#i-1",)
+    stored = state.read()
+    assert [record.instance_id for record in stored.records] == ["i-2"]
+    assert stored.memory == replace(MEMORY, version=1)
+    assert stored.unread == ("record#i-1",)
     with pytest.raises(ConflictError):
         state.add_record(a_record("i-1"))
 

@@ -81,7 +81,7 @@ def test_a_dry_run_tells_and_does_nothing(here):
     plan = here.call("scale_up", event("scale_up_dry_run"))
     assert steps(plan) == [("launch", "mxnetlinux-gpu", "manual", "planned")]
     assert here.world.ec2.instances == {}
-    assert bootstrap.runtime().ports.ledger.read().intents == ()
+    assert bootstrap.runtime().ports.state.read().intents == ()
 
 
 def test_three_more_twice_means_six_but_the_same_request_only_three(here):

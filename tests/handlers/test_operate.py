@@ -34,9 +34,9 @@ def test_every_sample_event_is_understood(here, name):
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name not in {"plan", "status", "why", "budget", "doctor"}])
 def test_a_dry_run_changes_nothing(here, name):
     here.call("scale_up", event("tick"))
-    before = bootstrap.runtime().ports.ledger.read().overrides
+    before = bootstrap.runtime().ports.state.read().overrides
     assert here.call("operate", event(name) | {"dry_run": True})["dry_run"] is True
-    assert bootstrap.runtime().ports.ledger.read().overrides == before
+    assert bootstrap.runtime().ports.state.read().overrides == before
 
 
 def test_a_pool_is_held_and_resumed(here):
@@ -186,10 +186,10 @@ def test_the_status_shows_queue_agents_limits_and_what_is_held(here):
     ids=str,
 )
 def test_what_is_wrong_is_refused_in_one_line_and_changes_nothing(here, asked, line):
-    before = bootstrap.runtime().ports.ledger.read()
+    before = bootstrap.runtime().ports.state.read()
     with pytest.raises(ConfigError, match=line):
         here.call("operate", asked)
-    assert bootstrap.runtime().ports.ledger.read() == before
+    assert bootstrap.runtime().ports.state.read() == before
 
 
 def test_a_message_of_the_budget_holds_launches_until_somebody_resumes(here):

@@ -165,9 +165,9 @@ def test_a_node_that_a_person_deleted_is_not_made_again_within_one_life(here, in
 def test_in_a_new_life_it_is(here, instance):
     _, told, _ = ask(here, instance.id)
     here.world.controllers["main"].delete_node(told["node"])
-    ledger = bootstrap.runtime().ports.ledger
-    [record] = ledger.read().records
-    ledger.change_record(replace(record, life=record.life + 1), expected=record.state)
+    state = bootstrap.runtime().ports.state
+    [record] = state.read().records
+    state.change_record(replace(record, life=record.life + 1), expected=record.state)
     assert ask(here, instance.id)[:2] == (200, told)
     assert nodes(here) == [told["node"]]
 

@@ -8,7 +8,7 @@ import pytest
 
 from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.control import nodes, passes
-from autoscaler.control.passes import Turn
+from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Outcome, merged_json
 from autoscaler.domain.facts.fleet import Fleet, agent_spec, beacon_spec
 from autoscaler.domain.facts.marks import Mark, MarkClass
@@ -47,9 +47,8 @@ class Scene:
         self.ports = Ports(
             controllers=(self.live.controller,),
             compute=Ec2Compute(lambda: client, self.fleet, lambda: client),
-            ledger=self.state,
-            notebook=self.state,
-            asks=self.state,
+            state=self.state,
+            rate_limiter=self.state,
             lease=self.state,
             metrics=InMemoryMetrics(),
             clock=lambda: time.time() + self.ahead_seconds,
@@ -61,8 +60,8 @@ class Scene:
 
     def run(self, function, *order) -> dict[str, Any]:
         """Take one turn of a function; its plan, as a person sees it."""
-        turn = Turn(invocation=f"turn-{time.monotonic_ns()}", ends_at=self.ports.clock() + 55.0)
-        return merged_json(function(self.ports, self.fleet, turn, *order))
+        invocation = Invocation(request_id=f"request-{time.monotonic_ns()}", ends_at=self.ports.clock() + 55.0)
+        return merged_json(function(self.ports, self.fleet, invocation, *order))
 
     def launch_by_hand(self, pool: str) -> str:
         """An instance that runs and has registered; its node is the live controller's. Returns its id."""

@@ -102,7 +102,7 @@ BUGS = (
     Bug(
         name="a given up agent powers off under its build when it reconnects",
         file="control/registration.py",
-        was="return (verdict.status is Status.GONE and record and _at_work(ports, book, record)) or verdict",
+        was="return (verdict.status is Status.GONE and record and _at_work(ports, stored, record)) or verdict",
         becomes="return verdict",
         found_by=("tests/scenarios/test_condemned.py",),
     ),

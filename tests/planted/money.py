@@ -104,8 +104,8 @@ MONEY = (
     Bug(
         name="an event that is delivered twice runs twice at once",
         file="control/passes.py",
-        was='owner = f"{pass_id}/{ports.new_id()}"',
-        becomes="owner = pass_id",
+        was='owner = f"{invocation.pass_id}/{ports.new_id()}"',
+        becomes="owner = invocation.pass_id",
         found_by=("tests/scenarios/test_faults.py::test_an_event_that_is_delivered_twice_at_once_launches_once",),
     ),
     Bug(

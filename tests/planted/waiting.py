@@ -34,7 +34,7 @@ WAITING = (
     Bug(
         name="a controller that just failed is waited for again",
         file="control/observe.py",
-        was="_LeftOut(c) if c.name in failed else c for c",
+        was="_SkippedController(c) if c.name in failed else c for c",
         becomes="c for c",
         found_by=("tests/scenarios/test_hung_controllers.py",),
     ),

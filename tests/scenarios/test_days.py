@@ -88,4 +88,4 @@ def test_two_controllers_share_a_pool_and_one_of_them_may_be_down():
 def test_a_pass_knows_how_often_its_schedule_looks():
     fleet = in_memory(a_pool("cpu"))
     ports = replace(fleet.ports, look_every_seconds=15.0)
-    assert observe(ports, fleet.fleet, ports.ledger.read(), "pass", "invocation").look_every_seconds == 15.0
+    assert observe(ports, fleet.fleet, ports.state.read(), fleet.invocation()).look_every_seconds == 15.0

@@ -111,7 +111,7 @@ def test_a_step_without_its_right_is_held_after_three_tries_named_and_rings_unti
     assert 3 < len(refusals) <= 3 + 24 // 5
     assert now(day, "StepsFailing") == 1.0
     assert {h.reason for report in day.fleet.reports[-8:] for h in report.plan.held} >= {Reason.KEEPS_FAILING}
-    [said] = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.turn()).failing
+    [said] = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).failing
     assert f"the account lacks {right}" in said
     api.lacks.clear()
     day.minutes(15)
@@ -125,7 +125,7 @@ def test_a_pipeline_that_waits_for_a_node_that_cannot_be_brought_back_gets_it_on
     [build] = day.queue(1, seconds=1200.0, kind=Kind.PIPELINE)
     day.minutes(6)
     [name] = day.nodes()
-    mark = f"autoscaler:f:operator:{day.fleet.turn().invocation}"
+    mark = f"autoscaler:f:operator:{day.fleet.invocation().request_id}"
     day.jenkins.set_offline(name, mark, "autoscaler")
     day.jenkins.restart()
     an_error(day)

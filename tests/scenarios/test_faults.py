@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.control import passes
-from autoscaler.control.passes import Turn
+from autoscaler.control.invocation import Invocation
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.plan import Cordon, Launch, Terminate
 from autoscaler.errors import LeaseHeldError
@@ -241,16 +241,16 @@ def test_an_event_that_is_delivered_twice_at_once_launches_once():
     day = a_day()
     day.minutes(2).queue(6)
     day.world.move_to(day.world.timeline.now + 60)
-    turn, again = day.fleet.turn(), []
+    invocation, again = day.fleet.invocation(), []
 
     def deliver_again(call):
         if call == "state add_intent" and not again:
-            again.append(turn)
+            again.append(invocation)
             with pytest.raises(LeaseHeldError):
-                passes.scale_up(day.fleet.ports, day.fleet.fleet, turn)
+                passes.scale_up(day.fleet.ports, day.fleet.fleet, invocation)
 
     day.fleet.faults.meanwhile = deliver_again
-    passes.scale_up(day.fleet.ports, day.fleet.fleet, turn)
+    passes.scale_up(day.fleet.ports, day.fleet.fleet, invocation)
     assert again
     assert len(day.world.ec2.instances) == 6
 
@@ -271,7 +271,7 @@ def test_a_second_look_that_fails_does_not_hide_what_the_first_one_did():
         # Whatever is given up now: somebody else takes the lease while the first half settles.
         now = day.world.timeline.now
         day.world.timeline.at(now + 2, lambda: setattr(day.fleet.state, "holder", ("somebody", 2e9)))
-        reports = passes.scale_down(day.fleet.ports, day.fleet.fleet, day.fleet.turn())
+        reports = passes.scale_down(day.fleet.ports, day.fleet.fleet, day.fleet.invocation())
         day.fleet.state.holder = None
         if reports[0].results:
             break
@@ -286,8 +286,8 @@ def test_with_no_time_left_no_step_is_begun():
     began = day.world.timeline.now
     looks = iter(range(1000))
     slow = replace(day.fleet.ports, clock=lambda: began + next(looks) * 0.15)
-    turn = Turn(invocation="late", ends_at=began + 10.8)
-    [report] = passes.scale_up(slow, day.fleet.fleet, turn)
+    invocation = Invocation(request_id="late", ends_at=began + 10.8)
+    [report] = passes.scale_up(slow, day.fleet.fleet, invocation)
     assert [result.outcome for result in report.results] == ["skipped"]
 
 

@@ -73,7 +73,7 @@ def test_the_second_look_of_scale_up_leaves_out_what_just_failed(day, looked):
     day.queue(1)
     day.world.move_to(day.world.timeline.now + 60)
     looked.clear()
-    reports = passes.scale_up(day.fleet.ports, day.fleet.fleet, day.fleet.turn())
+    reports = passes.scale_up(day.fleet.ports, day.fleet.fleet, day.fleet.invocation())
     assert [r.step.pool for report in reports for r in report.results if isinstance(r.step, Launch)] == ["cpu"]
     assert looked == ["main", "other", "main"]
 

@@ -43,7 +43,7 @@ def test_launches_count_though_each_pass_is_cut_off_before_it_saves(day):
         take_all_away(day)
         day.fleet.faults.meanwhile = cut_off
         with pytest.raises(CutOffError):
-            passes.scale_down(day.fleet.ports, day.fleet.fleet, day.fleet.turn())
+            passes.scale_down(day.fleet.ports, day.fleet.fleet, day.fleet.invocation())
         day.fleet.faults.meanwhile = lambda _call: None
         day.fleet.state.holder = None
     assert len(day.world.ec2.instances) == LIMIT

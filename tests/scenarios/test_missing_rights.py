@@ -55,7 +55,7 @@ def test_any_lasting_failure_to_make_a_node_opens_the_breaker_and_is_told():
     day.queue(1)
     day.minutes(60)
     assert len(day.world.ec2.instances) <= 3 + 3
-    [status] = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.turn()).pools
+    [status] = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).pools
     assert "Jenkins answered 500" in day.fleet.state.memory.breakers["cpu"].why
     assert not status.paused or "Jenkins answered 500" in status.paused
     assert "could not be made: TransientError: Jenkins answered 500" in day.done(Terminate)[-1].detail
@@ -85,8 +85,8 @@ def test_without_the_right_to_see_jobs_every_pass_says_so():
     assert [facts["controller"] for facts in logged(day, "no_job_shown")] == ["main"] * len(logged(day, "no_job_shown"))
     assert len(logged(day, "no_job_shown")) >= 3  # measuring, scaling up, scaling down
     assert metric(day, "ControllersWithoutJobs")[-1] == 1
-    assert operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.turn()).without_jobs == ("main",)
-    assert any("shows not a single job" in fact for fact in operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.turn(), "cpu"))
+    assert operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).without_jobs == ("main",)
+    assert any("shows not a single job" in fact for fact in operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "cpu"))
 
 
 def test_a_token_that_is_rotated_again_and_again_costs_nothing_though_each_function_has_its_own():

@@ -80,7 +80,7 @@ def test_a_build_whose_next_part_waits_for_its_own_node_gets_it_and_ends():
 def test_a_person_launches_nothing_beyond_it():
     day = a_day(usd=LIMIT)
     order = LaunchSome(pool="cpu", count=2, controller="main", keep_seconds=3600.0, reason="release day", request_id="r")
-    [report] = passes.carry_out(day.fleet.ports, day.fleet.fleet, day.fleet.turn(), order)
+    [report] = passes.carry_out(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), order)
     assert report.results == ()
     assert "max-usd-per-month" in {str(held.reason) for held in report.plan.held}
 

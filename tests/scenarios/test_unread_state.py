@@ -40,7 +40,7 @@ def test_an_instance_whose_record_cannot_be_read_counts_as_alive_and_is_neither_
     assert day.agents() == 2  # the limit, with it
     assert now(day, "StateUnread") == 1.0
     assert ("state_unread", {"count": 1, "names": (f"record#{instance.id}",)}) in day.fleet.logged
-    assert operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.turn()).unread == (f"record#{instance.id}",)
+    assert operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).unread == (f"record#{instance.id}",)
     day.minutes(90)
     assert [one.id for one in day.world.alive()] == [instance.id]
     assert {build.ended for build in day.jenkins.builds} == {Ended.FINISHED}
@@ -53,7 +53,7 @@ def test_an_instance_whose_record_cannot_be_read_counts_as_alive_and_is_neither_
 def test_one_that_ec2_does_not_list_counts_too(day):
     day.minutes(2)
     day.fleet.state.unreadable |= {"record#i-0123456789abcdef0", "record#i-0123456789abcdef1", "intent#l-1"}
-    assert operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.turn()).agents == 3
+    assert operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).agents == 3
 
 
 def test_its_node_is_kept_when_its_machine_ends(day):

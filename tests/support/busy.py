@@ -105,7 +105,7 @@ class Hour:
         """A person invokes a function; what is refused, they see."""
 
         def carry_out() -> None:
-            self.fleet.reports += passes.carry_out(self.fleet.ports, self.fleet.fleet, self.fleet.turn(), order)
+            self.fleet.reports += passes.carry_out(self.fleet.ports, self.fleet.fleet, self.fleet.invocation(), order)
 
         self.around(function, carry_out)
 

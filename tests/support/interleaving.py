@@ -185,12 +185,12 @@ def spot_interruption(scene: Scene) -> None:
 
 def launch_by_hand(scene: Scene) -> None:
     order = LaunchSome(**GPU, count=2, keep_seconds=0.0, reason="a test", request_id="r-1")
-    passes.carry_out(scene.fleet.ports, scene.fleet.fleet, replace(scene.fleet.turn(), by_a_person=True), order)
+    passes.carry_out(scene.fleet.ports, scene.fleet.fleet, replace(scene.fleet.invocation(), by_a_person=True), order)
 
 
 def drain_by_hand(scene: Scene) -> None:
     order = DrainNodes(nodes=(scene.busy_one.tags["autoscaler:node"],), reason="a test", request_id="r-2")
-    passes.carry_out(scene.fleet.ports, scene.fleet.fleet, replace(scene.fleet.turn(), by_a_person=True), order)
+    passes.carry_out(scene.fleet.ports, scene.fleet.fleet, replace(scene.fleet.invocation(), by_a_person=True), order)
 
 
 # These take one moment, whatever they meet.

@@ -195,7 +195,7 @@ class AnythingHappens(RuleBasedStateMachine):
     def a_person_launches_or_drains(self, pool, count, more):
         asked = {"pool": pool, "count": count, "reason": "by hand", "request_id": f"r-{self.chance.getrandbits(40)}"}
         order = LaunchSome(controller="main", keep_seconds=0.0, **asked) if more else DrainSome(controller=None, **asked)
-        self._run(lambda: passes.carry_out(self.fleet.ports, self.fleet.fleet, self.fleet.turn(), order))
+        self._run(lambda: passes.carry_out(self.fleet.ports, self.fleet.fleet, self.fleet.invocation(), order))
 
     @rule(pool=st.sampled_from(POOLS), minutes=st.integers(1, 60), freeze=st.booleans())
     def a_person_holds_a_pool(self, pool, minutes, freeze):

@@ -123,13 +123,13 @@ def test_what_is_forgotten_is_never_there_again(part):
     state.save_learned("main", learned)
     returns = {"main/cpu": {"1": IdleReturns(times=(1.0,), jobs=(1.0,))}}
     state.save_memory(Memory(boots={"cpu": (1.0,)}, idle_returns=returns, growths={"main/cpu": (Growth(steps=((0.0, 1),)),)}))
-    book = state.read()
-    kept = book.learned["main"]
+    stored = state.read()
+    kept = stored.learned["main"]
     left = {
         "durations": kept.samples,
-        "boots": book.memory.boots,
-        "keeping": book.memory.idle_returns,
-        "growth": book.memory.growths,
+        "boots": stored.memory.boots,
+        "keeping": stored.memory.idle_returns,
+        "growth": stored.memory.growths,
         "stages": kept.stages,
         "followers": kept.followers,
         "schedules": kept.arrivals["j"].expected,

@@ -1,4 +1,4 @@
-"""What a part of the learning is worth: production's passes with a notebook that forgets that part (an ablation)."""
+"""What a part of the learning is worth: production's passes with a state store that forgets that part (an ablation)."""
 
 from dataclasses import dataclass, field, replace
 

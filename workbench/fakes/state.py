@@ -10,32 +10,32 @@ from autoscaler.domain.facts.snapshot import Intent, IntentState, Record, Record
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.registration import ASKS_AN_HOUR, ASKS_WITHIN_SECONDS
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
-from autoscaler.ports import Book
+from autoscaler.ports import StoredState
 from workbench.fakes.world.faults import ConnectionLostError, Faults, StatusError
 
 
 @dataclass(slots=True)
 class InMemoryState:
-    """Ledger, notebook, asks and lease of one fleet. ``faults`` may fail any call, before or after it took effect."""
+    """State store, lease and rate limiter of one fleet. ``faults`` may fail any call, before or after it took effect."""
 
     records: dict[str, Record] = field(default_factory=dict)
     intents: dict[str, Intent] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
     learned: dict[str, Learned] = field(default_factory=dict)
     overrides: Overrides = field(default_factory=Overrides)
-    asks: dict[str, tuple[float, int]] = field(default_factory=dict)  # when the hour began, and how often since; by instance
+    requests: dict[str, tuple[float, int]] = field(default_factory=dict)  # when the hour began, and how often since; by instance
     holder: tuple[str, float] | None = None
     faults: Faults = field(default_factory=Faults)
     unreadable: set[str] = field(default_factory=set)  # names of what another version wrote, as in the table
 
-    def read(self) -> Book:
+    def read(self) -> StoredState:
         """Read everything."""
         with self._call("read"):
-            return self._book()
+            return self._stored()
 
-    def _book(self) -> Book:
+    def _stored(self) -> StoredState:
         unread = self.unreadable
-        return Book(
+        return StoredState(
             records=tuple(record for key, record in self.records.items() if f"record#{key}" not in unread),
             intents=tuple(intent for key, intent in self.intents.items() if f"intent#{key}" not in unread),
             memory=Memory(version=self.memory.version) if "memory" in unread else self.memory,
@@ -131,12 +131,12 @@ class InMemoryState:
     def admit(self, instance_id: str, *, now: float) -> bool:
         """Count one ask of an instance."""
         with self._call("admit"):
-            since, asked = self.asks.get(instance_id, (now, 0))
+            since, asked = self.requests.get(instance_id, (now, 0))
             if since <= now - ASKS_WITHIN_SECONDS:
                 since, asked = now, 0
             if asked >= ASKS_AN_HOUR:
                 return False
-            self.asks[instance_id] = since, asked + 1
+            self.requests[instance_id] = since, asked + 1
             return True
 
     def _check_node(self, record: Record) -> None:

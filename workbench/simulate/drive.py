@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.control import passes, study
-from autoscaler.control.passes import Turn
+from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Outcome, Report, merged_json
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent
@@ -123,9 +123,8 @@ class InMemory:
         self.ports = Ports(
             controllers=tuple(self._controller(api) for api in self.apis.values()),
             compute=self._compute(),
-            ledger=self.state,
-            notebook=self.state,
-            asks=self.state,
+            state=self.state,
+            rate_limiter=self.state,
             lease=self.state,
             metrics=self.metrics,
             clock=lambda: self.world.timeline.now + self.skew_seconds,
@@ -142,7 +141,7 @@ class InMemory:
     def publish_metrics(self) -> None:
         """Run one tick."""
         ports = self.ports_of("publish_metrics")
-        ports.metrics.publish(study.publish(ports, self.fleet, self.turn()), ports.clock())
+        ports.metrics.publish(study.publish(ports, self.fleet, self.invocation()), ports.clock())
 
     def scale_up(self) -> dict[str, Any]:
         """Run one tick."""
@@ -156,7 +155,10 @@ class InMemory:
         """Hear what EC2 announces; what breaks is Lambda's to log, and the schedule's to make good."""
         try:
             reports, _ = passes.handle(
-                self.ports_of("instance_events"), self.fleet, self.turn(), InstanceEvent(kind=Announced(what), instance_id=instance.id)
+                self.ports_of("instance_events"),
+                self.fleet,
+                self.invocation(),
+                InstanceEvent(kind=Announced(what), instance_id=instance.id),
             )
         except AutoscalerError as error:
             self.logged.append(("instance_events_failed", {"error": str(error)}))
@@ -179,13 +181,13 @@ class InMemory:
         controllers = tuple(InProcessController(api) for api in self.apis.values())
         self.ports = replace(self.ports, controllers=controllers, compute=InProcessCompute(Ec2Api(self.world.ec2, self.faults), self.fleet))
 
-    def turn(self, *, dry_run: bool = False) -> Turn:
+    def invocation(self, *, dry_run: bool = False) -> Invocation:
         """Begin an invocation now."""
         now = self.ports.clock()
-        return Turn(invocation=f"turn-{next(self._ids)}", ends_at=now + _FUNCTION_SECONDS, dry_run=dry_run)
+        return Invocation(request_id=f"request-{next(self._ids)}", ends_at=now + _FUNCTION_SECONDS, dry_run=dry_run)
 
-    def _note(self, function: str, run: Callable[[Ports, Fleet, Turn], list[Report]]) -> dict[str, Any]:
-        reports = run(self.ports_of(function), self.fleet, self.turn())
+    def _note(self, function: str, run: Callable[[Ports, Fleet, Invocation], list[Report]]) -> dict[str, Any]:
+        reports = run(self.ports_of(function), self.fleet, self.invocation())
         self.reports += reports
         return merged_json(reports)
 
@@ -212,4 +214,4 @@ class InProcess(InMemory):
 
     def publish_metrics(self) -> None:
         """Learn, as production does when it publishes; nobody reads the metrics of such a run."""
-        study.study(self.ports, self.fleet, self.turn())
+        study.study(self.ports, self.fleet, self.invocation())

@@ -120,9 +120,8 @@ def runtime() -> Runtime:
     ports = Ports(
         controllers=tuple(_controller(name, settings) for name in settings.controllers),
         compute=Ec2Compute(partial(_client, "ec2"), fleet, _launcher),
-        ledger=state,
-        notebook=state,
-        asks=state,
+        state=state,
+        rate_limiter=state,
         lease=state,
         metrics=CloudWatchMetrics(partial(_client, "cloudwatch"), namespace),
         clock=lambda: _TIME.clock(),  # noqa: PLW0108 - `use_time` may come after the wiring

@@ -166,7 +166,7 @@ class Account(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Book:
+class StoredState:
     """Everything the state holds of one fleet."""
 
     records: tuple[Record, ...] = ()
@@ -177,10 +177,13 @@ class Book:
     unread: tuple[str, ...] = ()  # names of what is there and cannot be read: ``record#i-1``, ``intent#l-1``, ``memory``...
 
 
-class Ledger(Protocol):
-    """Records and intents. A write that loses a race raises `ConflictError` and changes nothing."""
+class StateStore(Protocol):
+    """The stored state of one fleet. A write that loses a race raises `ConflictError` and changes nothing.
 
-    def read(self) -> Book:
+    Losing the memory, what was learned or overrides costs time, never a build.
+    """
+
+    def read(self) -> StoredState:
         """Read everything, consistently enough that what this pass wrote is there. What cannot be read stops nothing: it is named."""
 
     def add_record(self, record: Record) -> None:
@@ -198,10 +201,6 @@ class Ledger(Protocol):
     def remove_intent(self, intent: Intent) -> None:
         """Remove a settled intent; a no-op if it is already gone."""
 
-
-class Notebook(Protocol):
-    """What passes remember and learn; losing it costs time, never a build."""
-
     def save_memory(self, memory: Memory) -> None:
         """Replace the memory that had this version; `ConflictError` if it was replaced meanwhile."""
 
@@ -212,8 +211,8 @@ class Notebook(Protocol):
         """Replace what operators have ordered, likewise."""
 
 
-class Asks(Protocol):
-    """How often each instance asked who it is; one count for all who answer."""
+class RateLimiter(Protocol):
+    """Counts how often each instance asked to register; one count for all executions."""
 
     def admit(self, instance_id: str, *, now: float) -> bool:
         """Count one ask; False when the instance has asked `ASKS_AN_HOUR` times in the hour that its first one opened."""
@@ -263,9 +262,8 @@ class Ports:
 
     controllers: tuple[Controller, ...]
     compute: Compute
-    ledger: Ledger
-    notebook: Notebook
-    asks: Asks
+    state: StateStore
+    rate_limiter: RateLimiter
     lease: Lease
     metrics: Metrics
     clock: Clock

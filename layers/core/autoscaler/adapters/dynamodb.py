@@ -1,4 +1,4 @@
-"""Ledger, notebook, lease and asks in one DynamoDB table: partition key ``fleet``, sort key ``item``."""
+"""State store, lease and rate limiter in one DynamoDB table: partition key ``fleet``, sort key ``item``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from autoscaler.domain.facts.overrides import Overrides, unknown_orders
 from autoscaler.domain.facts.snapshot import Intent, IntentState, Record, RecordState
 from autoscaler.domain.report.registration import ASKS_AN_HOUR, ASKS_WITHIN_SECONDS
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
-from autoscaler.ports import Book
+from autoscaler.ports import StoredState
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -83,7 +83,7 @@ class DynamoState:
         self._fleet = fleet
         self._pieces: set[str] = set()  # seen in the last read
 
-    def read(self) -> Book:
+    def read(self) -> StoredState:
         """Read everything in one consistent query. What cannot be read is named: another version wrote it, or somebody by hand."""
         items = self._items()
         entries = [item.entry for item in items if item.entry]
@@ -91,7 +91,7 @@ class DynamoState:
         # Memory and what was learned are replaced at the next save; orders of operators only by an operator.
         lost = {name.removeprefix("learned#"): Learned(version=version) for name, version in unread.items() if name.startswith("learned#")}
         orders = unknown_orders(unread["overrides"]) if "overrides" in unread else Overrides()
-        return Book(
+        return StoredState(
             records=tuple(entry.record for entry in entries if entry.record),
             intents=tuple(entry.intent for entry in entries if entry.intent),
             memory=next((entry.memory for entry in entries if entry.memory), Memory(version=unread.get("memory", 0))),

@@ -45,23 +45,23 @@ def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, ends_at: f
 
     ``ends_at``: the end of the invocation; ``holder``: the name the lease is held under, "" without it: then nothing can be launched.
     """
-    hand = _Hand(ports, fleet, snapshot, holder)
+    actuator = _Actuator(ports, fleet, snapshot, holder)
     for failure in plan.boot_failures:
         if ends_at - ports.clock() >= STEP_RESERVE_SECONDS:
             _keep_console(ports, failure)
-    results = hand.take_all((step for step in plan.steps if not isinstance(step, Forget)), ends_at)
+    results = actuator.take_all((step for step in plan.steps if not isinstance(step, Forget)), ends_at)
     now = ports.clock()
-    memory = note_results(plan.memory, fleet, hand.outcomes(), now)
+    memory = note_results(plan.memory, fleet, actuator.outcomes(), now)
     if plan.remember or memory != plan.memory:
-        hand.remembered = _remember(ports, memory)
+        actuator.remembered = _remember(ports, memory)
     # A record that is closed is known from the memory alone: it goes once that is saved, or its launch would not count any more.
-    results += hand.take_all((step for step in plan.steps if isinstance(step, Forget)), ends_at)
-    return Report(plan=plan, results=tuple(results), dry_run=False, silent=frozenset(hand.silent))
+    results += actuator.take_all((step for step in plan.steps if isinstance(step, Forget)), ends_at)
+    return Report(plan=plan, results=tuple(results), dry_run=False, unresponsive=frozenset(actuator.unresponsive))
 
 
 def _remember(ports: Ports, memory: Memory) -> bool:
     try:
-        ports.notebook.save_memory(memory)
+        ports.state.save_memory(memory)
     except AutoscalerError as error:
         # Forgetting costs a window or a second look, and what was done is done: the report must still go out.
         ports.log("memory_not_saved", error=f"{type(error).__name__}: {error}")
@@ -80,7 +80,7 @@ def _keep_console(ports: Ports, failure: BootFailure) -> None:
     )
 
 
-class _Hand:
+class _Actuator:
     """Takes steps; knows which controllers stopped answering, to lose no more time on them."""
 
     def __init__(self, ports: Ports, fleet: Fleet, snapshot: Snapshot, holder: str) -> None:
@@ -90,7 +90,7 @@ class _Hand:
         self._snapshot = snapshot
         self._controllers: Mapping[str, Controller] = {controller.name: controller for controller in ports.controllers}
         self._records = {record.instance_id: record for record in snapshot.records}
-        self.silent: set[str] = set()
+        self.unresponsive: set[str] = set()
         self.remembered = False
         self.refused: list[tuple[str, tuple[Refusal, ...]]] = []
         self.had: set[str] = set()  # pools of which an agent was launched
@@ -112,18 +112,18 @@ class _Hand:
         ]
 
     def take(self, step: Step) -> Result:
-        if step.controller in self.silent:
+        if step.controller in self.unresponsive:
             return Result(step=step, outcome=Outcome.SKIPPED, detail=f"{step.controller} stopped answering, or answers too slowly")
         began = self._ports.clock()
         try:
             result = self._take(step)
         except AutoscalerError as error:
             if isinstance(error, UnansweredError | NoAnswerError):
-                self.silent.add(step.controller)
+                self.unresponsive.add(step.controller)
             result = Result(step=step, outcome=Outcome.FAILED, detail=f"{type(error).__name__}: {error}")
         # What takes so long takes it from the other controllers. A launch waits for EC2, and not for Jenkins.
         if not isinstance(step, Launch) and self._ports.clock() - began > SLOW_STEP_SECONDS:
-            self.silent.add(step.controller)
+            self.unresponsive.add(step.controller)
         if key := key_of(step):
             self.tried[key] = result.detail if result.outcome is Outcome.FAILED else None
         return result
@@ -163,7 +163,7 @@ class _Hand:
 
     def _write(self, record: Record) -> None:
         """Replace a record whose state is as it was."""
-        self._ports.ledger.change_record(record, expected=record.state)
+        self._ports.state.change_record(record, expected=record.state)
         self._records[record.instance_id] = record
 
     def _launch(self, step: Launch) -> Result:
@@ -255,5 +255,5 @@ class _Hand:
     def _change(self, record: Record, state: RecordState) -> None:
         """Change a record's state, or lose the race and stop here."""
         changed = replace(record, state=state, changed_at=self._ports.clock())
-        self._ports.ledger.change_record(changed, expected=record.state)
+        self._ports.state.change_record(changed, expected=record.state)
         self._records[record.instance_id] = changed

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from autoscaler.control.invocation import Invocation
 from autoscaler.control.observe import observe
-from autoscaler.control.passes import Turn
 from autoscaler.domain.facts.fleet import Fleet, Market, NodeSpec, Pool
 from autoscaler.domain.facts.node_labels import drops_handed_builds
 from autoscaler.domain.facts.plan import Launch
@@ -37,12 +37,12 @@ class Finding:
     detail: str
 
 
-def examine(ports: Ports, account: Account, fleet: Fleet, turn: Turn) -> list[Finding]:
-    """Try everything. ``turn.dry_run``: nothing that Jenkins would have to undo."""
+def examine(ports: Ports, account: Account, fleet: Fleet, invocation: Invocation) -> list[Finding]:
+    """Try everything. ``invocation.dry_run``: nothing that Jenkins would have to undo."""
     found: list[Finding] = []
     snapshot = None
     try:
-        snapshot = observe(ports, fleet, ports.ledger.read(), turn.pass_id, turn.invocation)
+        snapshot = observe(ports, fleet, ports.state.read(), invocation)
         found.append(Finding(about="aws", what="state and ec2:DescribeInstances", fine=True, detail=f"{len(snapshot.instances)} instances"))
         if snapshot.unread:
             names = ", ".join(snapshot.unread[:5])
@@ -52,7 +52,7 @@ def examine(ports: Ports, account: Account, fleet: Fleet, turn: Turn) -> list[Fi
     for controller in ports.controllers:
         view = snapshot.controllers[controller.name] if snapshot else controller.look()
         found += _controller(controller, view)
-        if view.complete and not turn.dry_run:
+        if view.complete and not invocation.dry_run:
             found += _permissions(controller, view, fleet)
     found += _account(ports, account, fleet)
     return [*found, *(_passes(snapshot) if snapshot else ())]

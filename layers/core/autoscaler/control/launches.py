@@ -18,7 +18,7 @@ from autoscaler.domain.launch.backoff import Refusal
 from autoscaler.domain.learn import REQUESTS_REMEMBERED_SECONDS
 from autoscaler.domain.repair.two_looks import SECOND_LOOK_SECONDS
 from autoscaler.errors import ConflictError, LaunchRefusedError, MismatchError, UnansweredError
-from autoscaler.ports import Book, LaunchAnswer, Ports
+from autoscaler.ports import LaunchAnswer, Ports, StoredState
 
 # A launch that was not answered took effect within the client's time-out of 10 s, if it did, and is listed 30 s later at most. Until then
 # it is not sent again: should EC2 have forgotten the token, it would be launched twice.
@@ -44,7 +44,7 @@ def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> tuple[Result,
         empty_look_at=None,
     )
     try:
-        ports.ledger.add_intent(intent, holder=holder)
+        ports.state.add_intent(intent, holder=holder)
     except ConflictError:
         return Result(step=step, outcome=Outcome.SKIPPED, detail="it was launched before, or another pass acts by now"), ()
     sent = _advance(ports, intent, replace(intent, state=IntentState.SENT))
@@ -82,22 +82,22 @@ def settle(ports: Ports, pool: Pool, intent: Intent, answer: LaunchAnswer) -> No
     _advance(ports, intent, replace(intent, state=IntentState.SETTLED, instances=ids, request=""))
 
 
-def recover(ports: Ports, fleet: Fleet, book: Book) -> bool:
+def recover(ports: Ports, fleet: Fleet, stored: StoredState) -> bool:
     """Go on with every launch whose outcome is not known; tell whether there was any, so that the book is old now."""
-    open_intents = [intent for intent in book.intents if intent.open and intent.pool in fleet.pools]
+    open_intents = [intent for intent in stored.intents if intent.open and intent.pool in fleet.pools]
     if open_intents:
         listed = ports.compute.instances()
-        overrides, spent = book.overrides.at(ports.clock()), is_spent(book.memory.month, fleet.limits, ports.clock())
+        overrides, spent = stored.overrides.at(ports.clock()), is_spent(stored.memory.month, fleet.limits, ports.clock())
         for intent in open_intents:
             on_hold = spent or overrides.hold_on(intent.controller, intent.pool) is not None
             _recover(ports, fleet.pools[intent.pool], intent, listed, on_hold=on_hold)
-    for intent in unfinished(ports, book):
+    for intent in unfinished(ports, stored):
         if not intent.open:
-            ports.ledger.remove_intent(intent)
+            ports.state.remove_intent(intent)
     return bool(open_intents)
 
 
-def unfinished(ports: Ports, book: Book) -> list[Intent]:
+def unfinished(ports: Ports, stored: StoredState) -> list[Intent]:
     """List the launches that are open or may be removed.
 
     A settled launch lives on in its records; a person's is kept, since the same request may be repeated.
@@ -106,7 +106,7 @@ def unfinished(ports: Ports, book: Book) -> list[Intent]:
     def repeatable(intent: Intent) -> bool:
         return intent.id.startswith(MANUAL_PREFIX) and ports.clock() - intent.created_at < REQUESTS_REMEMBERED_SECONDS
 
-    return [intent for intent in book.intents if intent.open or not repeatable(intent)]
+    return [intent for intent in stored.intents if intent.open or not repeatable(intent)]
 
 
 def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None, labels: tuple[str, ...]) -> None:
@@ -167,7 +167,7 @@ def _as_answer(instances: Iterable[Instance]) -> LaunchAnswer:
 
 
 def _advance(ports: Ports, old: Intent, new: Intent) -> Intent:
-    ports.ledger.change_intent(new, expected=old.state)
+    ports.state.change_intent(new, expected=old.state)
     return new
 
 
@@ -191,7 +191,7 @@ def _record(ports: Ports, pool: Pool, intent: Intent, instance_id: str, instance
 
 def _add_once(ports: Ports, record: Record) -> None:
     try:
-        ports.ledger.add_record(record)
+        ports.state.add_record(record)
     except ConflictError:
         ports.log("record_exists", instance_id=record.instance_id)
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from autoscaler.control.invocation import Invocation
 from autoscaler.domain.facts.fleet import Fleet, Market, described_instance
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.metering import SPOT_PRICES_SECONDS
@@ -12,31 +13,31 @@ from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Ins
 from autoscaler.domain.situation.agents import FORGOTTEN_ASKED_A_LOOK, ids_to_ask_alone
 from autoscaler.domain.situation.controller_restarts import RUNS_ASKED_A_LOOK, runs_to_ask_for
 from autoscaler.errors import AutoscalerError, TransientError
-from autoscaler.ports import Book, Controller, Ports
+from autoscaler.ports import Controller, Ports, StoredState
 
 
-def observe(ports: Ports, fleet: Fleet, book: Book, pass_id: str, invocation: str) -> Snapshot:
+def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocation) -> Snapshot:
     """Look at everything once. A controller that cannot be read makes its own view incomplete, nothing else."""
     views = look_at_controllers(ports)
     instances = ports.compute.instances()
-    unlisted = _unlisted(book, fleet, views.values(), instances)
+    unlisted = _unlisted(stored, fleet, views.values(), instances)
     fates = dict(ports.compute.fates(unlisted)) if unlisted else {}
-    unknown_alone = _ask_alone(ports, book, fates)
-    snapshot = _snapshot(ports, book, views, pass_id, invocation)
+    unknown_alone = _ask_alone(ports, stored, fates)
+    snapshot = _snapshot(ports, stored, views, invocation)
     return replace(
         snapshot,
         instances=instances,
         fates=fates,
         unknown_alone=unknown_alone,
         template_versions=_template_versions(ports, fleet),
-        spot_prices=_spot_prices(ports, fleet, book, instances),
-        ended_runs={controller.name: _ended_runs(ports, controller, book, views[controller.name]) for controller in ports.controllers},
+        spot_prices=_spot_prices(ports, fleet, stored, instances),
+        ended_runs={controller.name: _ended_runs(ports, controller, stored, views[controller.name]) for controller in ports.controllers},
     )
 
 
-def observe_without_instances(ports: Ports, book: Book, invocation: str) -> Snapshot:
+def observe_without_instances(ports: Ports, stored: StoredState, invocation: Invocation) -> Snapshot:
     """Look at state and Jenkins only: enough to measure, where nothing will be decided."""
-    return _snapshot(ports, book, look_at_controllers(ports), invocation, invocation)
+    return _snapshot(ports, stored, look_at_controllers(ports), invocation)
 
 
 def look_at_controllers(ports: Ports) -> dict[str, ControllerView]:
@@ -60,10 +61,10 @@ def log_notes(ports: Ports, snapshot: Snapshot) -> None:
 
 def without(ports: Ports, failed: Collection[str]) -> Ports:
     """Leave out controllers that have just failed: asking them again in the same invocation would take the others' time."""
-    return replace(ports, controllers=tuple(_LeftOut(c) if c.name in failed else c for c in ports.controllers)) if failed else ports
+    return replace(ports, controllers=tuple(_SkippedController(c) if c.name in failed else c for c in ports.controllers))
 
 
-class _LeftOut:
+class _SkippedController:
     """A controller that is not looked at again in this invocation. Nothing follows from such a view, so that nothing else is asked."""
 
     def __init__(self, controller: Controller) -> None:
@@ -85,12 +86,12 @@ def _look(ports: Ports, controller: Controller) -> ControllerView:
         return ControllerView.of_nothing(controller.name, f"{type(error).__name__}: {error}", 0.0)
 
 
-def _ask_alone(ports: Ports, book: Book, fates: dict[str, InstanceState]) -> frozenset[str]:
+def _ask_alone(ports: Ports, stored: StoredState, fates: dict[str, InstanceState]) -> frozenset[str]:
     """Ask EC2 alone for each instance that has been missing for hours; what it shows after all is noted in ``fates``."""
-    if not book.memory.missing:
+    if not stored.memory.missing:
         return frozenset()
     now = ports.clock()
-    asked = _a_part_of(ids_to_ask_alone(book.memory.missing, fates, now), FORGOTTEN_ASKED_A_LOOK, now)
+    asked = _a_part_of(ids_to_ask_alone(stored.memory.missing, fates, now), FORGOTTEN_ASKED_A_LOOK, now)
     for instance_id in asked:
         fates[instance_id] = ports.compute.fate(instance_id)
     return frozenset(instance_id for instance_id in asked if fates[instance_id] is InstanceState.NOT_FOUND)
@@ -102,9 +103,9 @@ def _a_part_of(names: Sequence[str], count: int, now: float) -> list[str]:
     return [*names[first:], *names[:first]][:count]
 
 
-def _ended_runs(ports: Ports, controller: Controller, book: Book, view: ControllerView) -> frozenset[str]:
+def _ended_runs(ports: Ports, controller: Controller, stored: StoredState, view: ControllerView) -> frozenset[str]:
     """Ask which runs have ended that were on a node before the controller restarted. What cannot be asked goes on, as far as we know."""
-    runs = runs_to_ask_for(book.memory.sessions.get(controller.name), view)
+    runs = runs_to_ask_for(stored.memory.sessions.get(controller.name), view)
     if not runs:
         return frozenset()
     ended: set[str] = set()
@@ -127,10 +128,10 @@ def _template_versions(ports: Ports, fleet: Fleet) -> Mapping[str, str]:
         return {}
 
 
-def _spot_prices(ports: Ports, fleet: Fleet, book: Book, instances: Collection[Instance]) -> Mapping[str, float] | None:
+def _spot_prices(ports: Ports, fleet: Fleet, stored: StoredState, instances: Collection[Instance]) -> Mapping[str, float] | None:
     """Ask what spot costs, from time to time and while any runs: of all types that may come next. Where EC2 fails, it costs what it did."""
     now, spot = ports.clock(), [instance for instance in instances if instance.market == Market.SPOT]
-    if not spot or now < book.memory.spot_prices.asked_at + SPOT_PRICES_SECONDS:
+    if not spot or now < stored.memory.spot_prices.asked_at + SPOT_PRICES_SECONDS:
         return None
     offerings = [offering for pool in fleet.pools.values() for offering in pool.offerings if offering.market is Market.SPOT]
     types = {offering.instance_type for offering in offerings} | {instance.instance_type for instance in spot}
@@ -144,28 +145,28 @@ def _spot_prices(ports: Ports, fleet: Fleet, book: Book, instances: Collection[I
     return prices
 
 
-def _snapshot(ports: Ports, book: Book, views: dict[str, ControllerView], pass_id: str, invocation: str) -> Snapshot:
+def _snapshot(ports: Ports, stored: StoredState, views: dict[str, ControllerView], invocation: Invocation) -> Snapshot:
     return Snapshot(
         taken_at=ports.clock(),
-        pass_id=pass_id,
-        invocation=invocation,
+        pass_id=invocation.pass_id,
+        invocation=invocation.request_id,
         controllers=views,
         instances=(),
         fates={},
-        records=book.records,
-        intents=book.intents,
-        memory=book.memory,
-        learned={name: book.learned.get(name, Learned()) for name in views},
-        overrides=book.overrides,
+        records=stored.records,
+        intents=stored.intents,
+        memory=stored.memory,
+        learned={name: stored.learned.get(name, Learned()) for name in views},
+        overrides=stored.overrides,
         look_every_seconds=ports.look_every_seconds,
-        unread=book.unread,
+        unread=stored.unread,
     )
 
 
-def _unlisted(book: Book, fleet: Fleet, views: Iterable[ControllerView], instances: tuple[Instance, ...]) -> list[str]:
+def _unlisted(stored: StoredState, fleet: Fleet, views: Iterable[ControllerView], instances: tuple[Instance, ...]) -> list[str]:
     """Ids to ask for one by one: absence from a list is never gone."""
     listed = {instance.id for instance in instances}
-    known = [record for record in book.records if record.state is not RecordState.GONE]
+    known = [record for record in stored.records if record.state is not RecordState.GONE]
     recorded, named = {record.instance_id for record in known}, {record.node for record in known}
     described = {
         described_instance(fleet, node.name, node.description) or "" for view in views for node in view.nodes if node.name not in named

@@ -7,8 +7,8 @@ from typing import Any
 
 from autoscaler.control import passes
 from autoscaler.control.apply import apply
+from autoscaler.control.invocation import Invocation
 from autoscaler.control.observe import observe, observe_without_instances
-from autoscaler.control.passes import Turn
 from autoscaler.control.report import Report
 from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.fleet import Fleet
@@ -23,57 +23,57 @@ from autoscaler.ports import Ports
 _TRIES_BEFORE_THE_LAST = 2
 
 
-def change(ports: Ports, turn: Turn, changed: Callable[[Overrides], Overrides]) -> Overrides:
+def change(ports: Ports, invocation: Invocation, changed: Callable[[Overrides], Overrides]) -> Overrides:
     """Change what stands, and drop what has ended. Two people at once: the second works on what the first one left."""
     for _ in range(_TRIES_BEFORE_THE_LAST):
         try:
-            return _change_once(ports, turn, changed)
+            return _change_once(ports, invocation, changed)
         except ConflictError:
             ports.log("standing_changed_meanwhile")
-    return _change_once(ports, turn, changed)
+    return _change_once(ports, invocation, changed)
 
 
-def _change_once(ports: Ports, turn: Turn, changed: Callable[[Overrides], Overrides]) -> Overrides:
-    overrides = changed(ports.ledger.read().overrides.at(ports.clock()))
-    if not turn.dry_run:
-        ports.notebook.save_overrides(overrides)
+def _change_once(ports: Ports, invocation: Invocation, changed: Callable[[Overrides], Overrides]) -> Overrides:
+    overrides = changed(ports.state.read().overrides.at(ports.clock()))
+    if not invocation.dry_run:
+        ports.state.save_overrides(overrides)
     return overrides
 
 
-def lift(ports: Ports, fleet: Fleet, turn: Turn, order: Resume) -> tuple[Overrides, list[Report]]:
+def lift(ports: Ports, fleet: Fleet, invocation: Invocation, order: Resume) -> tuple[Overrides, list[Report]]:
     """Lift a hold first, so that nothing frozen keeps what was cordoned from coming back. Nodes by name: no hold is meant."""
     if order.nodes:
-        overrides = ports.ledger.read().overrides.at(ports.clock())
+        overrides = ports.state.read().overrides.at(ports.clock())
     else:
-        overrides = change(ports, turn, partial(resume, scope=order.scope, name=order.name))
-    return overrides, [passes.one_pass(ports, fleet, turn, partial(commands.bring_back_for_a_person, order=order))]
+        overrides = change(ports, invocation, partial(resume, scope=order.scope, name=order.name))
+    return overrides, [passes.one_pass(ports, fleet, invocation, partial(commands.bring_back_for_a_person, order=order))]
 
 
-def purge(ports: Ports, fleet: Fleet, turn: Turn, order: Purge) -> list[Report]:
+def purge(ports: Ports, fleet: Fleet, invocation: Invocation, order: Purge) -> list[Report]:
     """Cancel queue items; needs no lease, since nobody else does it."""
     decision = partial(commands.purge_for_a_person, order=order)
-    book = ports.ledger.read()
-    if turn.dry_run:
-        return [passes.plan_only(ports, fleet, turn, decision, book)]
-    snapshot = observe_without_instances(ports, book, turn.invocation)
-    return [apply(ports, fleet, snapshot, decision(snapshot, fleet), turn.ends_at)]
+    stored = ports.state.read()
+    if invocation.dry_run:
+        return [passes.plan_only(ports, fleet, invocation, decision, stored)]
+    snapshot = observe_without_instances(ports, stored, invocation)
+    return [apply(ports, fleet, snapshot, decision(snapshot, fleet), invocation.ends_at)]
 
 
-def plan(ports: Ports, fleet: Fleet, turn: Turn) -> list[Report]:
+def plan(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Report]:
     """What both passes would do now; nothing is done."""
-    book, dry = ports.ledger.read(), replace(turn, dry_run=True)
-    return [passes.plan_only(ports, fleet, dry, decision, book) for decision in (decide.scale_up, decide.scale_down)]
+    stored, dry = ports.state.read(), replace(invocation, dry_run=True)
+    return [passes.plan_only(ports, fleet, dry, decision, stored) for decision in (decide.scale_up, decide.scale_down)]
 
 
-def status(ports: Ports, fleet: Fleet, turn: Turn) -> Status:
+def status(ports: Ports, fleet: Fleet, invocation: Invocation) -> Status:
     """How the fleet stands."""
-    snapshot = observe(ports, fleet, ports.ledger.read(), turn.pass_id, turn.invocation)
+    snapshot = observe(ports, fleet, ports.state.read(), invocation)
     return status_of(assess(snapshot, fleet))
 
 
-def why(ports: Ports, fleet: Fleet, turn: Turn, subject: str) -> list[str]:
+def why(ports: Ports, fleet: Fleet, invocation: Invocation, subject: str) -> list[str]:
     """The facts about a job, a node or a pool."""
-    snapshot = observe(ports, fleet, ports.ledger.read(), turn.pass_id, turn.invocation)
+    snapshot = observe(ports, fleet, ports.state.read(), invocation)
     return explain(snapshot, fleet, subject)
 
 

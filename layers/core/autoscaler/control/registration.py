@@ -9,7 +9,7 @@ from autoscaler.domain.facts.snapshot import Node, Record, RecordState
 from autoscaler.domain.repair.static_nodes import free_slots
 from autoscaler.domain.report.registration import ASKS_AN_HOUR, Caller, Granted, Refused, Status, Trust, authenticate, judge
 from autoscaler.errors import AutoscalerError, ConflictError, TransientError
-from autoscaler.ports import Book, Controller, Ports
+from autoscaler.ports import Controller, Ports, StoredState
 
 # Each costs a write; an instance that found none asks again.
 _SLOTS_TRIED = 5
@@ -42,23 +42,23 @@ def register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Regist
 
 
 def _too_often(ports: Ports, caller: Caller) -> Refused | None:
-    if ports.asks.admit(caller.session, now=ports.clock()):
+    if ports.rate_limiter.admit(caller.session, now=ports.clock()):
         return None
     return Refused(status=Status.TOO_MANY, reason=f"it asked more than {ASKS_AN_HOUR} times within the hour")
 
 
 def _register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Registered | Refused:
     identity = ports.compute.identity(caller.session)
-    book = ports.ledger.read()
-    if f"record#{caller.session}" in book.unread:
+    stored = ports.state.read()
+    if f"record#{caller.session}" in stored.unread:
         raise TransientError("its record cannot be read by this version")
-    record = next((record for record in book.records if record.instance_id == caller.session), None)
+    record = next((record for record in stored.records if record.instance_id == caller.session), None)
     verdict = judge(caller, trust, identity, record, fleet)
     if isinstance(verdict, Refused):
-        return (verdict.status is Status.GONE and record and _at_work(ports, book, record)) or verdict
+        return (verdict.status is Status.GONE and record and _at_work(ports, stored, record)) or verdict
     controller = next(controller for controller in ports.controllers if controller.name == verdict.record.controller)
     has_slots = controller.name in fleet.slot_controllers
-    claimed = _take_slot(ports, fleet, controller, verdict, book.records) if has_slots else _claim_name(ports, verdict)
+    claimed = _take_slot(ports, fleet, controller, verdict, stored.records) if has_slots else _claim_name(ports, verdict)
     if isinstance(claimed, Refused):
         return claimed
     is_made = has_slots or claimed.record.node_life == claimed.record.life
@@ -72,7 +72,7 @@ def _register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Regis
     return Registered(spec=claimed.spec, connection=connection)
 
 
-def _at_work(ports: Ports, book: Book, record: Record) -> Refused | None:
+def _at_work(ports: Ports, stored: StoredState, record: Record) -> Refused | None:
     """Refuse to tell an instance to power off while a build may be on it, even where it was given up; None where none is."""
     if record.node is None:
         return None
@@ -82,7 +82,7 @@ def _at_work(ports: Ports, book: Book, record: Record) -> Refused | None:
             status=Status.UNAVAILABLE, reason=f"its controller {record.controller} is not in the fleet file, so nobody knows what it does"
         )
     node = controller.node(record.node)
-    life = book.memory.sessions.get(record.controller)
+    life = stored.memory.sessions.get(record.controller)
     suspect = life is not None and record.node in life.suspects
     if node is not None and (suspect or not node.offline or not node.idle or node.builds):
         return Refused(status=Status.UNAVAILABLE, reason=f"it was given up, and a build may be on its node {record.node}")
@@ -108,7 +108,7 @@ def _make_node(ports: Ports, controller: Controller, granted: Granted) -> Record
         # It asked before, or rebooted: the name is its own and nobody else's, so the node is, too.
         ports.log("node_exists", node=granted.spec.name, instance_id=granted.record.instance_id)
     made = replace(granted.record, node_life=granted.record.life)
-    ports.ledger.change_record(made, expected=RecordState.REGISTERED)
+    ports.state.change_record(made, expected=RecordState.REGISTERED)
     return made
 
 
@@ -141,7 +141,7 @@ def _telling(ports: Ports, record: Record) -> Iterator[_Telling]:
 
 def _note_trouble(ports: Ports, record: Record, trouble: str) -> None:
     try:
-        ports.ledger.change_record(replace(record, trouble=trouble), expected=record.state)
+        ports.state.change_record(replace(record, trouble=trouble), expected=record.state)
     except AutoscalerError as error:
         # It asks again, and what is wrong is wrong then, too.
         ports.log("trouble_not_noted", instance_id=record.instance_id, error=f"{type(error).__name__}: {error}")
@@ -180,5 +180,5 @@ def _win(ports: Ports, granted: Granted, node: str) -> Granted:
         return granted
     now = ports.clock()
     registered = replace(record, state=RecordState.REGISTERED, node=node, registered_at=now, changed_at=now)
-    ports.ledger.change_record(registered, expected=RecordState.REQUESTED)
+    ports.state.change_record(registered, expected=RecordState.REQUESTED)
     return replace(granted, record=registered)

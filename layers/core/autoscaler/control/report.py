@@ -65,12 +65,12 @@ class Report:
     plan: Plan
     results: tuple[Result, ...]
     dry_run: bool
-    silent: frozenset[str] = frozenset()  # controllers that stopped answering while it acted
+    unresponsive: frozenset[str] = frozenset()  # controllers that stopped answering while it acted
 
     @property
     def failed(self) -> frozenset[str]:
         """Controllers that could not be read, or stopped answering."""
-        return self.silent | {held.controller for held in self.plan.held if held.reason is Reason.INCOMPLETE}
+        return self.unresponsive | {held.controller for held in self.plan.held if held.reason is Reason.INCOMPLETE}
 
 
 def done(results: Iterable[Result], kind: type[Step]) -> int:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
+from autoscaler.control.invocation import Invocation
 from autoscaler.control.observe import log_notes, observe_without_instances
-from autoscaler.control.passes import Turn
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.snapshot import BuildResult, Health, Snapshot
 from autoscaler.domain.learn import Lesson, assess, learn_from_builds
@@ -17,12 +17,12 @@ from autoscaler.errors import AutoscalerError, ConflictError
 from autoscaler.ports import Controller, Ports
 
 
-def publish(ports: Ports, fleet: Fleet, turn: Turn) -> list[Datum]:
+def publish(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Datum]:
     """Measure what is there, and learn from what changed since the last look. Decides nothing, needs no lease."""
-    situation, lessons = study(ports, fleet, turn)
+    situation, lessons = study(ports, fleet, invocation)
     unread = {view.name for view in situation.views() if not view.complete}
     asked = replace(ports, controllers=tuple(c for c in ports.controllers if c.name not in unread))
-    return measure(situation, lessons, healths(asked) if turn.look == 1 else {})
+    return measure(situation, lessons, healths(asked) if invocation.look == 1 else {})
 
 
 def healths(ports: Ports) -> dict[str, Mapping[str, Health]]:
@@ -39,9 +39,9 @@ def _health(ports: Ports, controller: Controller) -> Mapping[str, Health] | None
         return None
 
 
-def study(ports: Ports, fleet: Fleet, turn: Turn) -> tuple[Situation, dict[str, Lesson]]:
+def study(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[Situation, dict[str, Lesson]]:
     """Look, and learn from what changed since the last look: how long jobs ran, how they ended, how long those waited that began."""
-    snapshot = observe_without_instances(ports, ports.ledger.read(), turn.invocation)
+    snapshot = observe_without_instances(ports, ports.state.read(), invocation)
     situation = assess(snapshot, fleet)
     lessons: dict[str, Lesson] = {}
     ask_until = ports.clock() + RESULTS_SECONDS
@@ -50,7 +50,7 @@ def study(ports: Ports, fleet: Fleet, turn: Turn) -> tuple[Situation, dict[str, 
         lesson = lessons[controller] = learn_from_builds(situation, controller, _results(ports, port, snapshot, ask_until))
         if not lesson.learned.tells_what(snapshot.learned[controller]):
             try:
-                ports.notebook.save_learned(controller, lesson.learned)
+                ports.state.save_learned(controller, lesson.learned)
             except ConflictError:
                 # An invocation that overlapped this one learned the same first: its samples count, ours would be twice.
                 ports.log("learned_elsewhere", controller=controller)

@@ -4,7 +4,7 @@ from typing import Any
 
 from autoscaler import bootstrap
 from autoscaler.control import passes
-from autoscaler.control.passes import Turn
+from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Outcome, Report, merged_json
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.repair.interruption import Announced
@@ -21,7 +21,7 @@ def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
     wired = bootstrap.runtime()
     event = read_instance_event(event)
     ends_at = wired.ports.clock() + context.get_remaining_time_in_millis() / 1000.0
-    reports, at_risk = passes.handle(wired.ports, wired.fleet, Turn(invocation=context.aws_request_id, ends_at=ends_at), event)
+    reports, at_risk = passes.handle(wired.ports, wired.fleet, Invocation(request_id=context.aws_request_id, ends_at=ends_at), event)
     if not reports:
         return {"skipped": "nothing-to-do"}
     log_reports(function, reports)

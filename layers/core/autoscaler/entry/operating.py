@@ -7,7 +7,7 @@ from autoscaler import bootstrap
 from autoscaler.bootstrap import Runtime
 from autoscaler.control import operate, passes
 from autoscaler.control.doctor import examine
-from autoscaler.control.passes import Turn
+from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Report, merged_json
 from autoscaler.domain.facts.orders import Purge, Resume
 from autoscaler.entry.context import Context
@@ -22,49 +22,49 @@ def obey(function: str, event: Any, context: Context) -> dict[str, Any]:
     now = wired.ports.clock()
     asked = read_operation(event, wired.fleet, now)
     ends_at = now + context.get_remaining_time_in_millis() / 1000.0
-    turn = Turn(invocation=context.aws_request_id, ends_at=ends_at, dry_run=asked.dry_run, by_a_person=True)
+    invocation = Invocation(request_id=context.aws_request_id, ends_at=ends_at, dry_run=asked.dry_run, by_a_person=True)
     is_order = not isinstance(asked.operation, LookAhead | LookAround | Ask | Examine)
     if is_order and asked.request_id and not asked.dry_run:
-        answer = once(asked.request_id, context, lambda: _told(function, wired, turn, asked))
+        answer = once(asked.request_id, context, lambda: _told(function, wired, invocation, asked))
     elif is_order:
-        answer = _told(function, wired, turn, asked)
+        answer = _told(function, wired, invocation, asked)
     else:
-        answer, _ = _done(wired, turn, asked)
+        answer, _ = _done(wired, invocation, asked)
     return {"action": asked.action, "dry_run": asked.dry_run} | answer
 
 
-def _told(function: str, wired: Runtime, turn: Turn, asked: Asked) -> dict[str, Any]:
+def _told(function: str, wired: Runtime, invocation: Invocation, asked: Asked) -> dict[str, Any]:
     """Do it, and say in the log who wanted it and why."""
-    answer, reports = _done(wired, turn, asked)
+    answer, reports = _done(wired, invocation, asked)
     log("operated", action=asked.action, by=asked.by, reason=asked.reason, dry_run=asked.dry_run)
     log_reports(function, reports)
     return answer
 
 
-def _done(wired: Runtime, turn: Turn, asked: Asked) -> tuple[dict[str, Any], list[Report]]:
+def _done(wired: Runtime, invocation: Invocation, asked: Asked) -> tuple[dict[str, Any], list[Report]]:
     ports, fleet = wired.ports, wired.fleet
     match asked.operation:
         case Change():
-            return operate.as_json(operate.change(ports, turn, asked.operation.of)), []
+            return operate.as_json(operate.change(ports, invocation, asked.operation.of)), []
         case Resume():
-            overrides, reports = operate.lift(ports, fleet, turn, asked.operation)
+            overrides, reports = operate.lift(ports, fleet, invocation, asked.operation)
             return operate.as_json(overrides) | {"plan": merged_json(reports)}, reports
         case Purge():
-            reports = operate.purge(ports, fleet, turn, asked.operation)
+            reports = operate.purge(ports, fleet, invocation, asked.operation)
             return {"plan": merged_json(reports)}, reports
         case LookAhead():
-            reports = operate.plan(ports, fleet, turn)
+            reports = operate.plan(ports, fleet, invocation)
             return _what_stands(wired) | {"plan": merged_json(reports)}, reports
         case LookAround():
-            return _what_stands(wired) | {"status": asdict(operate.status(ports, fleet, turn))}, []
+            return _what_stands(wired) | {"status": asdict(operate.status(ports, fleet, invocation))}, []
         case Examine():
-            return {"findings": [asdict(finding) for finding in examine(ports, bootstrap.account(), fleet, turn)]}, []
+            return {"findings": [asdict(finding) for finding in examine(ports, bootstrap.account(), fleet, invocation)]}, []
         case Ask():
-            return {"subject": asked.operation.subject, "facts": operate.why(ports, fleet, turn, asked.operation.subject)}, []
+            return {"subject": asked.operation.subject, "facts": operate.why(ports, fleet, invocation, asked.operation.subject)}, []
         case _:
-            reports = passes.carry_out(ports, fleet, turn, asked.operation)
+            reports = passes.carry_out(ports, fleet, invocation, asked.operation)
             return {"plan": merged_json(reports)}, reports
 
 
 def _what_stands(wired: Runtime) -> dict[str, Any]:
-    return operate.as_json(wired.ports.ledger.read().overrides.at(wired.ports.clock()))
+    return operate.as_json(wired.ports.state.read().overrides.at(wired.ports.clock()))

@@ -7,7 +7,7 @@ from typing import Any
 from autoscaler import bootstrap
 from autoscaler.bootstrap import Runtime
 from autoscaler.control import passes, study
-from autoscaler.control.passes import Turn
+from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Outcome, Report, Result, done, merged_json
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.marks import MarkClass
@@ -27,7 +27,7 @@ from autoscaler.telemetry import log, log_reports
 LAST_LOOK_SECONDS = 12.0
 
 Reader = Callable[[Any, Fleet], Command]
-Pass = Callable[[Ports, Fleet, Turn], list[Report]]
+Pass = Callable[[Ports, Fleet, Invocation], list[Report]]
 
 
 def scale(function: str, event: Any, context: Context, read: Reader, ordinary: Pass) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def scale(function: str, event: Any, context: Context, read: Reader, ordinary: P
         log("stale_tick", function=function)
         return {"skipped": "stale-tick"}
     reports: list[Report] = []
-    _each_look(wired, context, command, lambda turn: reports.extend(_scale_once(function, wired, turn, command, ordinary)))
+    _each_look(wired, context, command, lambda invocation: reports.extend(_scale_once(function, wired, invocation, command, ordinary)))
     return merged_json(reports) if reports else {"skipped": "lease-held"}
 
 
@@ -50,27 +50,27 @@ def measure(function: str, event: Any, context: Context) -> dict[str, Any]:
         log("stale_tick", function=function)
         return {"metrics": 0, "skipped": "stale-tick"}
     counts: list[int] = []
-    _each_look(wired, context, command, lambda turn: counts.append(_measure_once(function, wired, turn)))
+    _each_look(wired, context, command, lambda invocation: counts.append(_measure_once(function, wired, invocation)))
     return {"metrics": sum(counts)} | ({"dry_run": True} if command.dry_run else {})
 
 
-def _measure_once(function: str, wired: Runtime, turn: Turn) -> int:
+def _measure_once(function: str, wired: Runtime, invocation: Invocation) -> int:
     """Take one look and publish what it saw; return how many metrics there were."""
-    data = study.publish(wired.ports, wired.fleet, turn)
-    if turn.dry_run:
+    data = study.publish(wired.ports, wired.fleet, invocation)
+    if invocation.dry_run:
         return len(data)
     sent = wired.ports.metrics.publish([*data, heartbeat(wired.fleet.name, function)], wired.ports.clock())
     log("measured", function=function, metrics=sent)
     return sent
 
 
-def _scale_once(function: str, wired: Runtime, turn: Turn, command: Command, ordinary: Pass) -> list[Report]:
+def _scale_once(function: str, wired: Runtime, invocation: Invocation, command: Command, ordinary: Pass) -> list[Report]:
     """Take one look and act on it; nothing to report where another pass held the lease."""
     try:
         if command.order is None:
-            reports = ordinary(wired.ports, wired.fleet, turn)
+            reports = ordinary(wired.ports, wired.fleet, invocation)
         else:
-            reports = passes.carry_out(wired.ports, wired.fleet, turn, command.order)
+            reports = passes.carry_out(wired.ports, wired.fleet, invocation, command.order)
     except LeaseHeldError:
         if command.by_a_person:
             raise
@@ -83,35 +83,35 @@ def _scale_once(function: str, wired: Runtime, turn: Turn, command: Command, ord
     return reports
 
 
-def _each_look(wired: Runtime, context: Context, command: Command, look: Callable[[Turn], None]) -> None:
+def _each_look(wired: Runtime, context: Context, command: Command, look: Callable[[Invocation], None]) -> None:
     """Take every look of this invocation. One that fails is made good by the next; the last one's failure is the invocation's."""
     failure = None
-    for turn in _turns(wired, context, command):
+    for invocation in _turns(wired, context, command):
         try:
-            look(turn)
+            look(invocation)
             failure = None
         except TransientError as error:
-            log("look_failed", pass_id=turn.pass_id, error=f"{type(error).__name__}: {error}")
+            log("look_failed", pass_id=invocation.pass_id, error=f"{type(error).__name__}: {error}")
             failure = error
     if failure:
         raise failure
 
 
-def _turns(wired: Runtime, context: Context, command: Command) -> Iterator[Turn]:
+def _turns(wired: Runtime, context: Context, command: Command) -> Iterator[Invocation]:
     """One look; on a schedule that looks several times a minute, the others too while there is time to act on what they see."""
     clock, every = wired.ports.clock, wired.ports.look_every_seconds
     began_at = clock()
     ends_at = began_at + context.get_remaining_time_in_millis() / 1000.0
     number = 0
     while True:
-        yield Turn(
-            invocation=context.aws_request_id,
+        yield Invocation(
+            request_id=context.aws_request_id,
             ends_at=ends_at,
             look=number + 1,
             dry_run=command.dry_run,
             by_a_person=command.by_a_person,
         )
-        # A look that took longer than the interval costs the next one its turn, not its distance.
+        # A look that took longer than the interval costs the next one its invocation, not its distance.
         number = max(number + 1, ceil((clock() - began_at) / every))
         next_at = began_at + number * every
         if command.by_a_person or next_at >= began_at + MINUTE_SECONDS or next_at + LAST_LOOK_SECONDS > ends_at:

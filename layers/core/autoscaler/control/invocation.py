@@ -1,0 +1,23 @@
+"""What a pass must know of the invocation that it runs in."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """One look of an invocation: when the invocation must have ended, and whether it may act.
+
+    ``look``: the how many-th of this invocation; ``part``: which half of a look that takes two passes.
+    """
+
+    request_id: str
+    ends_at: float
+    look: int = 1
+    part: str = ""
+    dry_run: bool = False
+    by_a_person: bool = False
+
+    @property
+    def pass_id(self) -> str:
+        """Name the pass: by the request id, and a later look or second half by a suffix."""
+        return self.request_id + (f".{self.look}" if self.look > 1 else "") + self.part
