@@ -13,7 +13,7 @@ from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import Answer
-from autoscaler.control import passes, study
+from autoscaler.control import measure, passes
 from autoscaler.control.invocation import Invocation
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.report.datum import Datum
@@ -128,7 +128,7 @@ def passes_of(ports: Ports, fleet: Fleet) -> dict[str, Callable[[], object]]:
     invocation = Invocation(request_id="i", ends_at=ports.clock() + 55.0)
     dry = Invocation(request_id="i", ends_at=ports.clock() + 55.0, dry_run=True)
     return {
-        "publish_metrics": lambda: study.publish(ports, fleet, invocation),
+        "publish_metrics": lambda: measure.collect(ports, fleet, invocation),
         "scale_up": lambda: passes.scale_up(ports, fleet, dry),
         "scale_down": lambda: passes.scale_down(ports, fleet, invocation),
     }

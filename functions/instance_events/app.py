@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from autoscaler.entry import announced
+from autoscaler.entry import instance_events
 from autoscaler.entry.context import Context
 from autoscaler.telemetry import logger
 
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: Any, context: Context) -> dict[str, Any]:
-    """Return the plan, and what became of each step (design 6.5)."""
-    return announced.handle("instance_events", event, context)
+    """Return the plan, and what became of each step."""
+    return instance_events.handle("instance_events", event, context)

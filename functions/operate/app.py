@@ -1,13 +1,13 @@
-"""When a person asks: hold, resume, set other numbers for a while, drain, or say what would be done now."""
+"""When a person orders or asks: hold, resume, override a pool, drain, purge; plan, status, why, doctor."""
 
 from typing import Any
 
-from autoscaler.entry import operating
+from autoscaler.entry import operate
 from autoscaler.entry.context import Context
 from autoscaler.telemetry import logger
 
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: Any, context: Context) -> dict[str, Any]:
-    """Return what was done, and what stands (design 6.5)."""
-    return operating.obey("operate", event, context)
+    """Return what was done, and the overrides in force."""
+    return operate.handle("operate", event, context)

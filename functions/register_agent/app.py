@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from autoscaler.entry import url
+from autoscaler.entry import function_url
 from autoscaler.entry.context import Context
 from autoscaler.telemetry import logger
 
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: Any, _context: Context) -> dict[str, Any]:
-    """Return the answer of a function URL (design 6.4)."""
-    return url.register(event)
+    """Return the answer of a function URL."""
+    return function_url.register(event)

@@ -2,14 +2,12 @@
 
 from typing import Any
 
-from autoscaler.control import passes
 from autoscaler.entry import scheduled
 from autoscaler.entry.context import Context
-from autoscaler.events import read_scale_down
 from autoscaler.telemetry import logger
 
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: Any, context: Context) -> dict[str, Any]:
-    """Return the plan, and what became of each step (design 6.5)."""
-    return scheduled.scale("scale_down", event, context, read_scale_down, passes.scale_down)
+    """Return the plan, and what became of each step."""
+    return scheduled.scale_down(event, context)

@@ -28,5 +28,6 @@ for number in range(times):
         aws_request_id=f"smoke-{number}",
         get_remaining_time_in_millis=lambda: 55_000,
     )
-    tick = {"detail-type": "Scheduled Event", "time": datetime.now(UTC).isoformat()}
+    tick = {"version": "0", "id": "1", "source": "aws.events", "account": "123456789012", "region": "us-west-2", "resources": []}
+    tick |= {"detail-type": "Scheduled Event", "time": datetime.now(UTC).isoformat(), "detail": {}}
     sys.stdout.write(f"answer {json.dumps(app.handler(tick, context))}\n")

@@ -10,7 +10,7 @@ import tree_sitter_powershell
 from tree_sitter import Language, Parser
 
 from autoscaler.adapters.launch_templates import USER_DATA_BYTES, check_templates
-from autoscaler.entry import url
+from autoscaler.entry import function_url
 from packaging_root import ROOT
 from support.builders import a_fleet, a_pool
 from support.template import TEMPLATE, resolved
@@ -161,7 +161,7 @@ def test_windows_builds_run_as_a_user_who_is_no_administrator_and_owns_nothing_t
 
 @pytest.mark.parametrize("script", ["agent/linux/autoscaler-agent", "agent/windows/autoscaler-agent.ps1"])
 def test_both_scripts_know_our_answers_by_the_header_that_they_carry(script):
-    [(name, value)] = url.OURS.items()
+    [(name, value)] = function_url.OURS.items()
     text = (ROOT / script).read_text(encoding="utf-8")
     assert name.lower() in text.lower()
     assert value in text

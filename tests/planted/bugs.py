@@ -389,7 +389,7 @@ BUGS = (
     ),
     Bug(
         name="an announcement that came to nothing is not tried again",
-        file="entry/announced.py",
+        file="entry/instance_events.py",
         was="        _fail_if_undone(reports)\n",
         becomes="",
         found_by=(

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autoscaler.entry.events import SCALE_DOWN, SCALE_UP, TICK, read_trigger
+from autoscaler.entry.function_url import read_caller
+from autoscaler.entry.instance_events import read_instance_event
+from autoscaler.entry.operations import read_operation
 from autoscaler.errors import ConfigError
-from autoscaler.events import read_caller, read_instance_event, read_scale_down, read_scale_up, read_tick
-from autoscaler.operations import read_operation
 from support.builders import a_fleet, a_pool
 from support.deployed import deployed, event
 from workbench.fakes.identity import function_url_event
@@ -27,10 +29,10 @@ ACTIONS = st.sampled_from(["hold", "resume", "set", "drain", "purge", "plan"])
 EVENTS = JSON | st.dictionaries(st.sampled_from(KEYS), JSON, max_size=5)
 ORDERS = st.builds(lambda action, event: {**event, "action": action}, ACTIONS, st.dictionaries(st.sampled_from(KEYS), JSON, max_size=4))
 READERS = {
-    "tick": lambda given: read_tick(given, FLEET),
-    "scale_up": lambda given: read_scale_up(given, FLEET),
-    "scale_down": lambda given: read_scale_down(given, FLEET),
-    "operation": lambda given: read_operation(given, FLEET, 0.0),
+    "tick": lambda given: read_trigger(TICK, given, FLEET),
+    "scale_up": lambda given: read_trigger(SCALE_UP, given, FLEET),
+    "scale_down": lambda given: read_trigger(SCALE_DOWN, given, FLEET),
+    "operation": lambda given: read_operation(given).order(FLEET, 0.0),
     "event": read_instance_event,
     "caller": read_caller,
 }
@@ -76,7 +78,7 @@ def test_the_function_url_answers_anything_with_a_status_and_one_line(here, anyt
 @pytest.mark.parametrize("reason", ["a\nb", "x\x00", "\x1b[31mred", "tab\there", "\u2028", "x" * 501, ""], ids=repr)
 def test_a_reason_with_control_characters_or_without_end_is_refused(reason):
     with pytest.raises(ConfigError, match=r"event refused: reason"):
-        read_scale_up({"pool": "cpu", "count": 1, "reason": reason}, FLEET)
+        read_trigger(SCALE_UP, {"pool": "cpu", "count": 1, "reason": reason}, FLEET)
 
 
 @pytest.mark.parametrize("name", ["<b>cpu</b>", 'cpu"', "cpu\ncpu", "c" * 300], ids=["html", "quote", "newline", "long"])

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -28,7 +27,7 @@ from workbench.fakes.http_fakes.aws.ec2 import Ec2Api
 from workbench.fakes.http_fakes.aws.functions import LambdaApi
 from workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from workbench.fakes.http_fakes.server import ApiServer
-from workbench.fakes.identity import ask_handler, ec2_event
+from workbench.fakes.identity import ask_handler, ec2_event, tick
 from workbench.fakes.world.ec2.region import ACCOUNT, AGENT_ROLE, AGENT_ROLE_ID, Instance, profile_arn
 from workbench.fakes.world.world import Agents, World, break_boots
 from workbench.simulate.drive import MINUTE, Progress, tick_once
@@ -153,18 +152,7 @@ class Handlers:
             self._handlers["instance_events"](ec2_event(instance.id, what), Context("instance_events", self._new_id()))
 
     def _call(self, function: str) -> dict[str, Any]:
-        now = datetime.fromtimestamp(self._world.timeline.now, UTC)
-        tick = {
-            "version": "0",
-            "id": self._new_id(),
-            "detail-type": "Scheduled Event",
-            "source": "aws.events",
-            "time": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "region": _REGION,
-            "resources": [],
-            "detail": {},
-        }
-        answer: dict[str, Any] = self._handlers[function](tick, Context(function, self._new_id()))
+        answer: dict[str, Any] = self._handlers[function](tick(self._world.timeline.now), Context(function, self._new_id()))
         return answer
 
     def _new_id(self) -> str:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from autoscaler.control.registration import register
@@ -64,4 +65,15 @@ _DETAIL_TYPES = {
 
 def ec2_event(instance_id: str, what: str) -> dict[str, Any]:
     """What EventBridge carries of one instance."""
-    return {"version": "0", "source": "aws.ec2", "detail-type": _DETAIL_TYPES[what], "detail": {"instance-id": instance_id}}
+    return _carried("aws.ec2", _DETAIL_TYPES[what], {"instance-id": instance_id}, 0.0)
+
+
+def tick(at: float) -> dict[str, Any]:
+    """What EventBridge sends for a rule with a schedule."""
+    return _carried("aws.events", "Scheduled Event", {}, at)
+
+
+def _carried(source: str, detail_type: str, detail: dict[str, str], at: float) -> dict[str, Any]:
+    time = datetime.fromtimestamp(at, UTC).isoformat()
+    event = {"version": "0", "id": "53dc4d37-cffa-4f76-80c9-8b7d4a4d2eaa", "account": ACCOUNT, "region": "us-west-2", "time": time}
+    return event | {"source": source, "detail-type": detail_type, "resources": [], "detail": detail}

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.controller import JenkinsController
-from autoscaler.control import passes, study
+from autoscaler.control import measure, passes
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Outcome, Report, merged_json
 from autoscaler.domain.facts.fleet import Fleet
@@ -141,7 +141,7 @@ class InMemory:
     def publish_metrics(self) -> None:
         """Run one tick."""
         ports = self.ports_of("publish_metrics")
-        ports.metrics.publish(study.publish(ports, self.fleet, self.invocation()), ports.clock())
+        ports.metrics.publish(measure.collect(ports, self.fleet, self.invocation()), ports.clock())
 
     def scale_up(self) -> dict[str, Any]:
         """Run one tick."""
@@ -214,4 +214,4 @@ class InProcess(InMemory):
 
     def publish_metrics(self) -> None:
         """Learn, as production does when it publishes; nobody reads the metrics of such a run."""
-        study.study(self.ports, self.fleet, self.invocation())
+        measure.observe_and_learn(self.ports, self.fleet, self.invocation())

@@ -263,12 +263,14 @@ def check(raw: object, where: str) -> FleetSettings:
         raise ConfigError(f"{where}: {one_line(error)}") from None
 
 
-def one_line(error: ValidationError) -> str:
-    """Say what pydantic found in one line: key (value): rule; ..."""
-    return "; ".join(_problem(dict(problem)) for problem in error.errors())
+def one_line(error: ValidationError, tags: int = 0) -> str:
+    """Say what pydantic found in one line: key (value): rule; ... ``tags``: how many a discriminated union puts before a key."""
+    return "; ".join(_problem(dict(problem) | {"loc": problem["loc"][tags:]}) for problem in error.errors())
 
 
 def _problem(problem: dict[str, Any]) -> str:
+    if str(problem["type"]).startswith("union_tag"):
+        return _tag_problem(**problem.get("ctx", {}))
     parts = (str(part) for part in problem["loc"] if part != "[key]")
     key = ".".join(part if part.isprintable() else repr(part) for part in parts)
     message = str(problem["msg"]).removeprefix("Value error, ")
@@ -278,9 +280,16 @@ def _problem(problem: dict[str, Any]) -> str:
         return f"{key}: unknown key"
     if problem["type"] == "missing":
         return f"{key}: missing"
-    value = problem["input"]
-    shown = repr(value) if len(repr(value)) <= 60 else f"{type(value).__name__}"
-    return f"{key} ({shown}): {message[:1].lower()}{message[1:]}"
+    return f"{key} ({_shown(problem['input'])}): {message[:1].lower()}{message[1:]}"
+
+
+def _shown(value: object) -> str:
+    return repr(value) if len(repr(value)) <= 60 else type(value).__name__
+
+
+def _tag_problem(discriminator: str, tag: str | None = None, expected_tags: str = "") -> str:
+    key = discriminator.strip("'")
+    return f"{key}: missing" if tag is None else f"{key} ({_shown(tag)}): input should be {' or '.join(expected_tags.rsplit(', ', 1))}"
 
 
 def _offerings(name: str, pool: PoolSettings, prices: dict[str, float | None]) -> tuple[Offering, ...]:

@@ -1,10 +1,13 @@
-"""Logs: constant snake_case events with keyed facts, on Powertools' logger."""
+"""Logs (constant snake_case events with keyed facts, on Powertools' logger) and metrics of what was done."""
 
 from typing import Any
 
 from aws_lambda_powertools import Logger
 
 from autoscaler.control.report import Report, as_json
+from autoscaler.domain.report.datum import Datum
+from autoscaler.errors import TransientError
+from autoscaler.ports import Ports
 
 # Powertools reads its service name and level from its own environment variables.
 logger = Logger()
@@ -31,3 +34,11 @@ def log_reports(function: str, reports: list[Report]) -> None:
             log("step", pass_id=plan["pass_id"], **step)
         for held in plan["held"]:
             log("held", pass_id=plan["pass_id"], **held)
+
+
+def send_metrics(ports: Ports, data: list[Datum]) -> None:
+    """Send metrics of what was done; it is done, whether CloudWatch hears of it or not."""
+    try:
+        ports.metrics.publish(data, ports.clock())
+    except TransientError as error:
+        log("metrics_not_sent", error=str(error))

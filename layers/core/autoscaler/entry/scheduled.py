@@ -6,7 +6,7 @@ from typing import Any
 
 from autoscaler import bootstrap
 from autoscaler.bootstrap import Runtime
-from autoscaler.control import passes, study
+from autoscaler.control import measure, passes
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Outcome, Report, Result, done, merged_json
 from autoscaler.domain.facts.fleet import Fleet
@@ -17,87 +17,102 @@ from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.metrics import heartbeat, scaling
 from autoscaler.entry.context import Context
-from autoscaler.entry.sending import send
+from autoscaler.entry.events import SCALE_DOWN, SCALE_UP, TICK, Shapes, Trigger, read_trigger
 from autoscaler.errors import LeaseHeldError, TransientError
-from autoscaler.events import Command, read_tick
 from autoscaler.ports import Ports
-from autoscaler.telemetry import log, log_reports
+from autoscaler.telemetry import log, log_reports, send_metrics
 
 # Looking several times a minute, no look is begun with less time left than this: it could not act any more.
 LAST_LOOK_SECONDS = 12.0
 
-Reader = Callable[[Any, Fleet], Command]
 Pass = Callable[[Ports, Fleet, Invocation], list[Report]]
+Look = Callable[[Runtime, Trigger, Invocation], None]
 
 
-def scale(function: str, event: Any, context: Context, read: Reader, ordinary: Pass) -> dict[str, Any]:
-    """Take the turn of a scaling function; return its plan (design 6.5)."""
-    wired = bootstrap.runtime()
-    command = read(event, wired.fleet)
-    if command.stale(wired.ports.clock()):
-        log("stale_tick", function=function)
-        return {"skipped": "stale-tick"}
+def scale_up(event: Any, context: Context) -> dict[str, Any]:
+    """Scale up, or answer the doctor; return the plan."""
+    if isinstance(event, dict) and "action" in event:
+        from autoscaler.entry.doctor import try_launches  # noqa: PLC0415 - the schedule needs none of it
+
+        return try_launches(event)
+    return _scale("scale_up", SCALE_UP, event, context, passes.scale_up)
+
+
+def scale_down(event: Any, context: Context) -> dict[str, Any]:
+    """Scale down; return the plan."""
+    return _scale("scale_down", SCALE_DOWN, event, context, passes.scale_down)
+
+
+def publish_metrics(event: Any, context: Context) -> dict[str, Any]:
+    """Publish metrics; return how many there were."""
+    counts: list[int] = []
+    trigger = _each_look("publish_metrics", TICK, event, context, lambda wired, _, invocation: counts.append(_measure(wired, invocation)))
+    if trigger is None:
+        return {"metrics": 0, "skipped": "stale-tick"}
+    return {"metrics": sum(counts)} | ({"dry_run": True} if trigger.dry_run else {})
+
+
+def _scale(function: str, shapes: Shapes, event: Any, context: Context, ordinary: Pass) -> dict[str, Any]:
     reports: list[Report] = []
-    _each_look(wired, context, command, lambda invocation: reports.extend(_scale_once(function, wired, invocation, command, ordinary)))
+
+    def look(wired: Runtime, trigger: Trigger, invocation: Invocation) -> None:
+        reports.extend(_scale_once(function, wired, invocation, trigger, ordinary))
+
+    if _each_look(function, shapes, event, context, look) is None:
+        return {"skipped": "stale-tick"}
     return merged_json(reports) if reports else {"skipped": "lease-held"}
 
 
-def measure(function: str, event: Any, context: Context) -> dict[str, Any]:
-    """Take the turn of ``publish_metrics``; return how many metrics there were."""
-    wired = bootstrap.runtime()
-    command = read_tick(event, wired.fleet)
-    if command.stale(wired.ports.clock()):
-        log("stale_tick", function=function)
-        return {"metrics": 0, "skipped": "stale-tick"}
-    counts: list[int] = []
-    _each_look(wired, context, command, lambda invocation: counts.append(_measure_once(function, wired, invocation)))
-    return {"metrics": sum(counts)} | ({"dry_run": True} if command.dry_run else {})
-
-
-def _measure_once(function: str, wired: Runtime, invocation: Invocation) -> int:
+def _measure(wired: Runtime, invocation: Invocation) -> int:
     """Take one look and publish what it saw; return how many metrics there were."""
-    data = study.publish(wired.ports, wired.fleet, invocation)
+    data = measure.collect(wired.ports, wired.fleet, invocation)
     if invocation.dry_run:
         return len(data)
-    sent = wired.ports.metrics.publish([*data, heartbeat(wired.fleet.name, function)], wired.ports.clock())
-    log("measured", function=function, metrics=sent)
+    sent = wired.ports.metrics.publish([*data, heartbeat(wired.fleet.name, "publish_metrics")], wired.ports.clock())
+    log("measured", function="publish_metrics", metrics=sent)
     return sent
 
 
-def _scale_once(function: str, wired: Runtime, invocation: Invocation, command: Command, ordinary: Pass) -> list[Report]:
+def _scale_once(function: str, wired: Runtime, invocation: Invocation, trigger: Trigger, ordinary: Pass) -> list[Report]:
     """Take one look and act on it; nothing to report where another pass held the lease."""
     try:
-        if command.order is None:
+        if trigger.order is None:
             reports = ordinary(wired.ports, wired.fleet, invocation)
         else:
-            reports = passes.carry_out(wired.ports, wired.fleet, invocation, command.order)
+            reports = passes.carry_out(wired.ports, wired.fleet, invocation, trigger.order)
     except LeaseHeldError:
-        if command.by_a_person:
+        if trigger.by_a_person:
             raise
         log("lease_held", function=function)
-        send(wired, scaling(wired.fleet.name, {"LeaseHeld": 1}))
+        send_metrics(wired.ports, scaling(wired.fleet.name, {"LeaseHeld": 1}))
         return []
     log_reports(function, reports)
-    if not command.dry_run:
-        send(wired, _scaling_data(wired.fleet.name, function, reports))
+    if not trigger.dry_run:
+        send_metrics(wired.ports, _scaling_data(wired.fleet.name, function, reports))
     return reports
 
 
-def _each_look(wired: Runtime, context: Context, command: Command, look: Callable[[Invocation], None]) -> None:
-    """Take every look of this invocation. One that fails is made good by the next; the last one's failure is the invocation's."""
+def _each_look(function: str, shapes: Shapes, event: Any, context: Context, look: Look) -> Trigger | None:
+    """Take every look of an invocation; None for a stale tick. The next look makes a failed one good; the last one's failure is raised."""
+    wired = bootstrap.runtime()
+    trigger = read_trigger(shapes, event, wired.fleet)
+    if trigger.stale(wired.ports.clock()):
+        log("stale_tick", function=function)
+        return None
     failure = None
-    for invocation in _turns(wired, context, command):
+    for invocation in _looks(wired, context, trigger):
         try:
-            look(invocation)
+            look(wired, trigger, invocation)
             failure = None
         except TransientError as error:
             log("look_failed", pass_id=invocation.pass_id, error=f"{type(error).__name__}: {error}")
             failure = error
     if failure:
         raise failure
+    return trigger
 
 
-def _turns(wired: Runtime, context: Context, command: Command) -> Iterator[Invocation]:
+def _looks(wired: Runtime, context: Context, trigger: Trigger) -> Iterator[Invocation]:
     """One look; on a schedule that looks several times a minute, the others too while there is time to act on what they see."""
     clock, every = wired.ports.clock, wired.ports.look_every_seconds
     began_at = clock()
@@ -108,13 +123,13 @@ def _turns(wired: Runtime, context: Context, command: Command) -> Iterator[Invoc
             request_id=context.aws_request_id,
             ends_at=ends_at,
             look=number + 1,
-            dry_run=command.dry_run,
-            by_a_person=command.by_a_person,
+            dry_run=trigger.dry_run,
+            by_a_person=trigger.by_a_person,
         )
-        # A look that took longer than the interval costs the next one its invocation, not its distance.
+        # A look that took longer than the interval costs the next one its place, not its distance.
         number = max(number + 1, ceil((clock() - began_at) / every))
         next_at = began_at + number * every
-        if command.by_a_person or next_at >= began_at + MINUTE_SECONDS or next_at + LAST_LOOK_SECONDS > ends_at:
+        if trigger.by_a_person or next_at >= began_at + MINUTE_SECONDS or next_at + LAST_LOOK_SECONDS > ends_at:
             return
         wired.ports.sleep(next_at - clock())
 

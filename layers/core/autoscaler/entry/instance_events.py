@@ -1,23 +1,42 @@
-"""What EC2 announces, by way of EventBridge."""
+"""What EC2 announces of an instance, by way of EventBridge."""
 
-from typing import Any
+from typing import Annotated, Any
+
+from aws_lambda_powertools.utilities.parser.models import EventBridgeModel
+from pydantic import BaseModel, Field, TypeAdapter
 
 from autoscaler import bootstrap
 from autoscaler.control import passes
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Outcome, Report, merged_json
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.repair.interruption import Announced
+from autoscaler.domain.repair.interruption import Announced, InstanceEvent
 from autoscaler.domain.report.metrics import scaling
 from autoscaler.entry.context import Context
-from autoscaler.entry.sending import send
-from autoscaler.errors import TransientError
-from autoscaler.events import read_instance_event
-from autoscaler.telemetry import log, log_reports
+from autoscaler.entry.events import checked
+from autoscaler.errors import ConfigError, TransientError
+from autoscaler.telemetry import log, log_reports, send_metrics
+
+_ANNOUNCED = {
+    "EC2 Spot Instance Interruption Warning": Announced.INTERRUPTION,
+    "EC2 Instance Rebalance Recommendation": Announced.REBALANCE,
+    "EC2 Instance State-change Notification": Announced.STATE,
+}
+
+
+class _Detail(BaseModel):
+    instance_id: Annotated[str, Field(alias="instance-id", pattern=r"^i-[0-9a-f]{8,17}$")]
+
+
+class _Announcement(EventBridgeModel):
+    detail: _Detail
+
+
+_ANNOUNCEMENT = TypeAdapter(_Announcement)
 
 
 def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
-    """Act on an announcement of EC2; return the plan. An instance of nobody here is left after one read."""
+    """Act on an announcement of EC2; return the plan. An instance that is not of this fleet is left alone after one read."""
     wired = bootstrap.runtime()
     event = read_instance_event(event)
     ends_at = wired.ports.clock() + context.get_remaining_time_in_millis() / 1000.0
@@ -28,9 +47,18 @@ def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
     if at_risk:
         log("builds_at_risk", instance_id=event.instance_id, announced=str(event.kind), count=len(at_risk), builds=list(at_risk))
     if event.kind is not Announced.STATE:
-        send(wired, scaling(wired.fleet.name, {"BuildsAtRisk": len(at_risk)}))
+        send_metrics(wired.ports, scaling(wired.fleet.name, {"BuildsAtRisk": len(at_risk)}))
         _fail_if_undone(reports)
     return merged_json(reports)
+
+
+def read_instance_event(event: Any) -> InstanceEvent:
+    """Read an announcement of EC2."""
+    announcement = checked(_ANNOUNCEMENT, event)
+    kind = _ANNOUNCED.get(announcement.detail_type)
+    if kind is None:
+        raise ConfigError(f"event refused: detail-type ({announcement.detail_type}): must be one of {', '.join(_ANNOUNCED)}")
+    return InstanceEvent(kind=kind, instance_id=announcement.detail.instance_id)
 
 
 def _fail_if_undone(reports: list[Report]) -> None:

@@ -17,15 +17,15 @@ from autoscaler.errors import AutoscalerError, ConflictError
 from autoscaler.ports import Controller, Ports
 
 
-def publish(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Datum]:
+def collect(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Datum]:
     """Measure what is there, and learn from what changed since the last look. Decides nothing, needs no lease."""
-    situation, lessons = study(ports, fleet, invocation)
+    situation, lessons = observe_and_learn(ports, fleet, invocation)
     unread = {view.name for view in situation.views() if not view.complete}
     asked = replace(ports, controllers=tuple(c for c in ports.controllers if c.name not in unread))
-    return measure(situation, lessons, healths(asked) if invocation.look == 1 else {})
+    return measure(situation, lessons, node_health(asked) if invocation.look == 1 else {})
 
 
-def healths(ports: Ports) -> dict[str, Mapping[str, Health]]:
+def node_health(ports: Ports) -> dict[str, Mapping[str, Health]]:
     """What each controller's node monitors say; they look once an hour, so that one that cannot be read now is read in a minute."""
     told = ports.side_by_side([partial(_health, ports, controller) for controller in ports.controllers])
     return {controller.name: health for controller, health in zip(ports.controllers, told, strict=True) if health is not None}
@@ -39,7 +39,7 @@ def _health(ports: Ports, controller: Controller) -> Mapping[str, Health] | None
         return None
 
 
-def study(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[Situation, dict[str, Lesson]]:
+def observe_and_learn(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[Situation, dict[str, Lesson]]:
     """Look, and learn from what changed since the last look: how long jobs ran, how they ended, how long those waited that began."""
     snapshot = observe_without_instances(ports, ports.state.read(), invocation)
     situation = assess(snapshot, fleet)

@@ -1,18 +1,49 @@
 """What is asked over a function URL, once AWS has verified the signature."""
 
 import json
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter
 
 from autoscaler import bootstrap
 from autoscaler.control import registration
 from autoscaler.control.registration import Registered
-from autoscaler.domain.report.registration import ASK_AGAIN_SECONDS, ASK_LESS_SECONDS, Refused, Status
+from autoscaler.domain.report.registration import ASK_AGAIN_SECONDS, ASK_LESS_SECONDS, Caller, Refused, Status
+from autoscaler.entry.events import checked
 from autoscaler.errors import ConfigError
-from autoscaler.events import read_caller
 from autoscaler.telemetry import log
 
 # What agents know our answers by: AWS answers a request that it denies with a 403 of its own, and a proxy may answer anything.
 OURS = {"X-Autoscaler": "registration"}
+
+
+class _Iam(BaseModel):
+    """Whom AWS authenticated on a function URL. What the caller itself sent, its body above all, is not even read.
+
+    For that reason it is not Powertools' ``LambdaFunctionUrlModel``, which checks the caller's headers and body too, and demands a
+    User-Agent: an instance that is refused here powers off.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    accountId: str  # noqa: N815 - AWS' spelling, here and below
+    userArn: Annotated[str, StringConstraints(pattern=r"^arn:[a-z-]+:sts::[0-9]{12}:assumed-role/[^/]+/[^/]+$")]  # noqa: N815
+    userId: Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]+:.+$")]  # noqa: N815
+
+
+class _Authorizer(BaseModel):
+    iam: _Iam
+
+
+class _RequestContext(BaseModel):
+    authorizer: _Authorizer
+
+
+class _UrlRequest(BaseModel):
+    requestContext: _RequestContext  # noqa: N815
+
+
+_URL_REQUEST = TypeAdapter(_UrlRequest)
 
 
 def register(event: Any) -> dict[str, Any]:
@@ -31,6 +62,15 @@ def register(event: Any) -> dict[str, Any]:
         return _url_answer(answer.status, {"message": reason})
     log("registered", instance_id=caller.session, node=answer.spec.name, controller=answer.connection.controller)
     return _url_answer(Status.REGISTERED, _registered_json(answer))
+
+
+def read_caller(event: Any) -> Caller:
+    """Read who calls the function URL: the role by its unique id, the session as both of AWS' fields have it."""
+    iam = checked(_URL_REQUEST, event).requestContext.authorizer.iam
+    role_id, _, session = iam.userId.partition(":")
+    if iam.userArn.rpartition("/")[2] != session:
+        raise ConfigError("event refused: userArn and userId name different sessions")
+    return Caller(account=iam.accountId, role_id=role_id, session=session)
 
 
 def _registered_json(answer: Registered) -> dict[str, Any]:

@@ -1,0 +1,145 @@
+"""Reads what triggers a function: a schedule's tick, or a person. Anything else is refused in one line, and does nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from aws_lambda_powertools.utilities.parser.models import EventBridgeModel
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag, TypeAdapter, ValidationError
+
+from autoscaler.config import one_line
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome
+from autoscaler.errors import ConfigError
+
+# The world has moved on since a tick as old as this, and the next one is on its way.
+STALE_TICK_SECONDS = 90.0
+
+RequestId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
+# Logs, plans and terminals show it: no line breaks, no control characters.
+Text = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\p{Cc}\p{Zl}\p{Zp}]+$")]
+Order = LaunchSome | DrainSome | DrainNodes
+T = TypeVar("T")
+
+
+class Manual(BaseModel):
+    """The fields that every manual event accepts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    dry_run: bool = False
+    request_id: RequestId | None = None
+    reason: Text = "asked for by a person"
+
+
+class _Pass(Manual):
+    """An ordinary pass, now."""
+
+    def order(self, _fleet: Fleet) -> Order | None:
+        return None
+
+
+class _SomeOfPool(_Pass):
+    pool: Text
+    count: Annotated[int, Field(ge=1, le=1000)]
+    controller: Text | None = None
+
+    def _facts(self, fleet: Fleet, *, one_controller: bool) -> dict[str, Any]:
+        pool = known_pool(fleet, self.pool)
+        controller = _served_controller(fleet, pool, self.controller, one=one_controller)
+        return {"pool": pool, "count": self.count, "controller": controller, "reason": self.reason, "request_id": self.request_id}
+
+
+class _Launch(_SomeOfPool):
+    keep_minutes: Annotated[float, Field(ge=0, le=10_080)] = 0.0
+
+    def order(self, fleet: Fleet) -> LaunchSome:
+        return LaunchSome(keep_seconds=self.keep_minutes * 60.0, **self._facts(fleet, one_controller=True))
+
+
+class _DrainSome(_SomeOfPool):
+    def order(self, fleet: Fleet) -> DrainSome:
+        return DrainSome(**self._facts(fleet, one_controller=False))
+
+
+class _DrainNodes(_Pass):
+    nodes: Annotated[list[Text], Field(min_length=1, max_length=1000)]
+
+    def order(self, _fleet: Fleet) -> DrainNodes:
+        return DrainNodes(nodes=tuple(self.nodes), reason=self.reason, request_id=self.request_id)
+
+
+def _by_key(**tags: str) -> Discriminator:
+    """Tell the shapes of an event apart: a tick, or by the first of these keys that the event has, or an ordinary pass."""
+
+    def tag_of(event: Any) -> str:
+        if not isinstance(event, Mapping):
+            return "pass"
+        if event.get("detail-type") == "Scheduled Event":
+            return "tick"
+        return next((tag for key, tag in tags.items() if key in event), "pass")
+
+    return Discriminator(tag_of)
+
+
+Shapes = TypeAdapter[EventBridgeModel | _Pass]
+_TickOrPass = Annotated[EventBridgeModel, Tag("tick")] | Annotated[_Pass, Tag("pass")]
+TICK: Shapes = TypeAdapter(Annotated[_TickOrPass, _by_key()])
+SCALE_UP: Shapes = TypeAdapter(Annotated[_TickOrPass | Annotated[_Launch, Tag("launch")], _by_key(pool="launch", count="launch")])
+SCALE_DOWN: Shapes = TypeAdapter(
+    Annotated[
+        _TickOrPass | Annotated[_DrainNodes, Tag("nodes")] | Annotated[_DrainSome, Tag("some")],
+        _by_key(nodes="nodes", pool="some", count="some"),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trigger:
+    """A checked event. ``order`` None: one ordinary pass. ``tick_at``: when the schedule meant it; None: by a person."""
+
+    order: Order | None
+    dry_run: bool
+    tick_at: float | None
+
+    @property
+    def by_a_person(self) -> bool:
+        """Tell whether somebody waits for the answer."""
+        return self.tick_at is None
+
+    def stale(self, now: float) -> bool:
+        """Tell whether the tick is too old to act on."""
+        return self.tick_at is not None and now - self.tick_at > STALE_TICK_SECONDS
+
+
+def read_trigger(shapes: Shapes, event: Any, fleet: Fleet) -> Trigger:
+    """Read an event of a scheduled function, of the shapes that it takes."""
+    read = checked(shapes, event, tags=1)
+    if isinstance(read, EventBridgeModel):
+        return Trigger(order=None, dry_run=False, tick_at=read.time.timestamp())
+    return Trigger(order=read.order(fleet), dry_run=read.dry_run, tick_at=None)
+
+
+def checked(shape: TypeAdapter[T], event: Any, *, tags: int = 0) -> T:
+    """Check an event's shape; `ConfigError` names the field, the value and the rule. ``tags``: how many precede a field's name."""
+    try:
+        return shape.validate_python({} if event is None else event)
+    except ValidationError as error:
+        raise ConfigError(f"event refused: {one_line(error, tags)}") from None
+
+
+def known_pool(fleet: Fleet, pool: str) -> str:
+    """Return the pool's name, if there is such a pool."""
+    if pool not in fleet.pools:
+        raise ConfigError(f"event refused: pool ({pool}): is not one of the pools ({', '.join(fleet.pools)})")
+    return pool
+
+
+def _served_controller(fleet: Fleet, pool: str, controller: str | None, *, one: bool) -> str | None:
+    """Return the controller, if the pool serves it. ``one``: None is refused where the pool serves several."""
+    serves = fleet.pools[pool].controllers
+    if controller is not None and controller not in serves:
+        raise ConfigError(f"event refused: controller ({controller}): pool {pool} serves {', '.join(serves)}")
+    if controller is None and one and len(serves) > 1:
+        raise ConfigError(f"event refused: controller: missing, and pool {pool} serves {', '.join(serves)}")
+    return controller

@@ -1,0 +1,72 @@
+"""Carries out what a person orders or asks, beyond what the scaling functions take."""
+
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from autoscaler import bootstrap
+from autoscaler.bootstrap import Runtime
+from autoscaler.control import operate, passes
+from autoscaler.control.doctor import examine
+from autoscaler.control.invocation import Invocation
+from autoscaler.control.report import Report, merged_json
+from autoscaler.domain.facts.orders import Purge, Resume
+from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, hold, override_pool
+from autoscaler.entry.context import Context
+from autoscaler.entry.idempotency import once
+from autoscaler.entry.operations import Doctor, Operation, Order, Why, read_operation
+from autoscaler.telemetry import log, log_reports
+
+
+def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
+    """Carry out an order or answer a question; an order with a request id is carried out once."""
+    wired = bootstrap.runtime()
+    now = wired.ports.clock()
+    operation = read_operation(event)
+    order = operation.order(wired.fleet, now)
+    ends_at = now + context.get_remaining_time_in_millis() / 1000.0
+    invocation = Invocation(request_id=context.aws_request_id, ends_at=ends_at, dry_run=operation.dry_run, by_a_person=True)
+    if order is None:
+        answer = _answer(wired, invocation, operation)
+    else:
+        carry_out = partial(_carry_out, function, wired, invocation, operation, order)
+        answer = once(operation.request_id, context, carry_out) if operation.request_id and not operation.dry_run else carry_out()
+    return {"action": operation.action, "dry_run": operation.dry_run} | answer
+
+
+def _carry_out(function: str, wired: Runtime, invocation: Invocation, operation: Operation, order: Order) -> dict[str, Any]:
+    """Carry out an order, and log who wanted it and why."""
+    overrides, reports = _applied(wired, invocation, order)
+    log("operated", action=operation.action, by=operation.by, reason=operation.reason, dry_run=operation.dry_run)
+    log_reports(function, reports)
+    in_force = {} if overrides is None else operate.as_json(overrides)
+    return in_force | ({"plan": merged_json(reports)} if reports else {})
+
+
+def _applied(wired: Runtime, invocation: Invocation, order: Order) -> tuple[Overrides | None, list[Report]]:
+    """Return the overrides in force where the order is about them, and a report of each pass it took."""
+    ports, fleet = wired.ports, wired.fleet
+    match order:
+        case Hold():
+            return operate.change(ports, invocation, partial(hold, new=order)), []
+        case PoolOverride():
+            return operate.change(ports, invocation, partial(override_pool, new=order)), []
+        case Resume():
+            return operate.lift(ports, fleet, invocation, order)
+        case Purge():
+            return None, operate.purge(ports, fleet, invocation, order)
+        case _:
+            return None, passes.carry_out(ports, fleet, invocation, order)
+
+
+def _answer(wired: Runtime, invocation: Invocation, question: Operation) -> dict[str, Any]:
+    """Answer a question, which changes nothing and is not logged."""
+    ports, fleet = wired.ports, wired.fleet
+    if isinstance(question, Why):
+        return {"subject": question.subject, "facts": operate.why(ports, fleet, invocation, question.subject)}
+    if isinstance(question, Doctor):
+        return {"findings": [asdict(finding) for finding in examine(ports, bootstrap.account(), fleet, invocation)]}
+    in_force = operate.as_json(ports.state.read().overrides.at(ports.clock()))
+    if question.action == "plan":
+        return in_force | {"plan": merged_json(operate.plan(ports, fleet, invocation))}
+    return in_force | {"status": asdict(operate.status(ports, fleet, invocation))}

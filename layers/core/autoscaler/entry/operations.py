@@ -1,0 +1,168 @@
+"""Reads what a person or the AWS budget may order of ``operate``, one model an action."""
+
+from typing import Annotated, Any, Literal, Self
+
+from aws_lambda_powertools.utilities.parser.models import SnsModel, SnsRecordModel
+from pydantic import Field, TypeAdapter, model_validator
+
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.orders import DrainNodes, DrainSome, Purge, Resume
+from autoscaler.domain.facts.overrides import Hold, PoolOverride, Scope
+from autoscaler.entry.events import SCALE_DOWN, Manual, Text, checked, known_pool, read_trigger
+from autoscaler.errors import ConfigError
+
+Order = Hold | Resume | PoolOverride | DrainSome | DrainNodes | Purge
+
+_Minutes = Annotated[float, Field(gt=0, le=10_080)]  # a week
+_Count = Annotated[int, Field(ge=0, le=10_000)]
+_REASON_CHARACTERS = 300
+
+
+class Operation(Manual):
+    """The fields that every action accepts; ``order`` makes one for the domain, and a question has none."""
+
+    action: str
+    by: Text = "somebody who did not say who"
+
+    def order(self, _fleet: Fleet, _now: float) -> Order | None:
+        """Check what the fleet file must know, and translate."""
+        return None
+
+
+class _Scoped(Operation):
+    """On one pool, controller or label; on none of them: on the whole fleet."""
+
+    pool: Text | None = None
+    controller: Text | None = None
+    label: Text | None = None
+
+    @model_validator(mode="after")
+    def _one_scope(self) -> Self:
+        if sum(name is not None for name in (self.pool, self.controller, self.label)) > 1:
+            raise ValueError("only one of pool, controller and label can be given")
+        return self
+
+    def place(self, fleet: Fleet) -> tuple[Scope, str]:
+        if self.pool is not None:
+            return Scope.POOL, known_pool(fleet, self.pool)
+        if self.controller is not None:
+            return Scope.CONTROLLER, _known_controller(fleet, self.controller)
+        return (Scope.LABEL, self.label) if self.label is not None else (Scope.FLEET, "")
+
+
+class _Hold(_Scoped):
+    action: Literal["hold"]
+    minutes: _Minutes = 60.0
+    until_resumed: bool = False
+    freeze: bool = False
+
+    def order(self, fleet: Fleet, now: float) -> Hold:
+        scope, name = self.place(fleet)
+        if self.freeze and scope is Scope.LABEL:
+            raise ConfigError("event refused: freeze (true): a label can be held, not frozen: items are not touched")
+        until_at = None if self.until_resumed else now + self.minutes * 60.0
+        return Hold(scope=scope, name=name, since_at=now, until_at=until_at, by=self.by, reason=self.reason, freeze=self.freeze)
+
+
+class _Resume(_Scoped):
+    action: Literal["resume"]
+    nodes: Annotated[list[Text], Field(max_length=1000, default_factory=list)]
+
+    def order(self, fleet: Fleet, _now: float) -> Resume:
+        scope, name = self.place(fleet)
+        return Resume(scope=scope, name=name, nodes=tuple(self.nodes), reason=self.reason)
+
+
+class _Set(Operation):
+    action: Literal["set"]
+    pool: Text
+    minutes: _Minutes = 60.0
+    min_agents: _Count | None = None
+    max_agents: _Count | None = None
+    warm_executors: _Count | None = None
+
+    def order(self, fleet: Fleet, now: float) -> PoolOverride:
+        pool = fleet.pools[known_pool(fleet, self.pool)]
+        least = pool.min_agents if self.min_agents is None else self.min_agents
+        most = pool.max_agents if self.max_agents is None else self.max_agents
+        if least > most:
+            raise ConfigError(f"event refused: min_agents ({least}): must be at most max_agents ({most})")
+        facts = self.model_dump(include={"pool", "by", "reason", "min_agents", "max_agents", "warm_executors"})
+        return PoolOverride(since_at=now, until_at=now + self.minutes * 60.0, **facts)
+
+
+class _Drain(Operation):
+    action: Literal["drain"]
+    pool: Text | None = None
+    count: int | None = None
+    controller: Text | None = None
+    nodes: list[Text] | None = None
+
+    def order(self, fleet: Fleet, _now: float) -> DrainSome | DrainNodes:
+        order = read_trigger(SCALE_DOWN, self.model_dump(exclude={"action", "by"}, exclude_unset=True), fleet).order
+        if not isinstance(order, DrainSome | DrainNodes):
+            raise ConfigError("event refused: nodes: missing, and so are pool and count")
+        return order
+
+
+class _Purge(Operation):
+    action: Literal["purge"]
+    label: Text
+    controller: Text | None = None
+
+    def order(self, fleet: Fleet, _now: float) -> Purge:
+        controller = None if self.controller is None else _known_controller(fleet, self.controller)
+        return Purge(label=self.label, controller=controller, reason=self.reason)
+
+
+class _Look(Operation):
+    action: Literal["plan", "status"]
+
+
+class Doctor(Operation):
+    """Whether the functions can reach and do all that they need."""
+
+    action: Literal["doctor"]
+
+
+class Why(Operation):
+    """Why a job, a node or a pool is as it is."""
+
+    action: Literal["why"]
+    subject: Text
+
+
+_OPERATION: TypeAdapter[Operation] = TypeAdapter(
+    Annotated[_Hold | _Resume | _Set | _Drain | _Purge | _Look | Why | Doctor, Field(discriminator="action")]
+)
+
+
+class _BudgetMessage(SnsModel):
+    Records: Annotated[list[SnsRecordModel], Field(min_length=1, max_length=1)]  # SNS never sends more
+
+
+_BUDGET_MESSAGE = TypeAdapter(_BudgetMessage)
+
+
+def read_operation(event: Any) -> Operation:
+    """Read an event of ``operate``."""
+    event = _hold_for_budget(event) if isinstance(event, dict) and "Records" in event else event
+    return checked(_OPERATION, event, tags=1)
+
+
+def _hold_for_budget(event: Any) -> dict[str, Any]:
+    """Read a message of the AWS budget: launches are on hold until somebody resumes. Sent again, it is the same request."""
+    message = checked(_BUDGET_MESSAGE, event).Records[0].Sns
+    return {
+        "action": "hold",
+        "until_resumed": True,
+        "by": "aws-budget",
+        "reason": " ".join((message.Subject or "the AWS budget is spent").split())[:_REASON_CHARACTERS],
+        "request_id": message.MessageId,
+    }
+
+
+def _known_controller(fleet: Fleet, controller: str) -> str:
+    if controller not in fleet.controllers:
+        raise ConfigError(f"event refused: controller ({controller}): is not one of the controllers ({', '.join(fleet.controllers)})")
+    return controller
