@@ -6,10 +6,19 @@ import threading
 import time
 from contextlib import contextmanager, suppress
 
+import jenkins
 import pytest
+import requests
 
 from autoscaler.adapters.jenkins.controller import JenkinsController
-from autoscaler.adapters.jenkins.session import JenkinsSession
+from autoscaler.adapters.jenkins.session import (
+    JenkinsSession,
+    NotThereError,
+    RedirectedError,
+    RefusedCredentialsError,
+    RefusedRequestError,
+    StartingError,
+)
 from autoscaler.errors import NoAnswerError, TransientError
 from support.worlds import a_world_node, stand
 from workbench.fakes.http_fakes.jenkins.api import JenkinsApi
@@ -191,6 +200,89 @@ def test_a_password_gets_its_crumb_only_after_jenkins_asked_for_it():
             "json",
             "changeOfflineCause",
         ]
+
+
+CRUMB = http("200 OK", b'{"crumbRequestField": "Jenkins-Crumb", "crumb": "c1"}')
+NO_CRUMB = http("403 Forbidden", b"No valid crumb was included in the request")
+
+
+def posting(*answers, times=1):
+    """POST to a server that gives these answers; what it was asked, and what became of the last POST."""
+    with answering(*answers) as (url, asked):
+        session = JenkinsSession(url, "u", "pw", lambda: 0.0)
+        try:
+            for _ in range(times):
+                session.post("computer/cpu-1/doDelete")
+        except TransientError as error:
+            return [request.split()[:2] for request in asked], b"Jenkins-Crumb: c1" in asked[-1], error
+        return [request.split()[:2] for request in asked], b"Jenkins-Crumb: c1" in asked[-1], None
+
+
+DELETE, ISSUER = [b"POST", b"/computer/cpu-1/doDelete"], [b"GET", b"/crumbIssuer/api/json"]
+
+
+def test_a_crumb_that_was_demanded_once_is_sent_from_then_on():
+    asked = posting(NO_CRUMB, CRUMB, http("200 OK"), http("200 OK"), times=2)
+    assert asked == ([DELETE, ISSUER, DELETE, DELETE], True, None)
+
+
+def test_a_crumb_that_has_expired_is_replaced():
+    asked = posting(NO_CRUMB, CRUMB, http("200 OK"), NO_CRUMB, CRUMB, http("200 OK"), times=2)
+    assert asked == ([DELETE, ISSUER, DELETE, DELETE, ISSUER, DELETE], True, None)
+
+
+def test_a_crumb_demanded_where_none_is_issued_is_a_refusal_and_no_node_that_is_gone():
+    asked, _, error = posting(NO_CRUMB, http("404 Not Found", b"", b"X-Jenkins: 2.504.3"), NO_CRUMB)
+    assert asked == [DELETE, ISSUER, DELETE]
+    assert isinstance(error, RefusedRequestError)
+
+
+@pytest.mark.parametrize("body", [b"<html>login</html>", b'{"crumb": 1}', b"7"], ids=repr)
+def test_a_crumb_that_is_not_understood_ends_in_an_error_and_nothing_is_sent_again(body):
+    asked, _, error = posting(NO_CRUMB, http("200 OK", body))
+    assert asked == [DELETE, ISSUER]
+    assert "crumb is not understood" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (http("302 Found", b"", b"Location: /login"), RedirectedError),
+        (http("401 Unauthorized"), RefusedCredentialsError),
+        (http("404 Not Found", b"", b"X-Jenkins: 2.504.3"), NotThereError),
+        (http("503 Unavailable", b"Jenkins is getting ready to work"), StartingError),
+        (http("200 OK", b"x" * 2000), TransientError),
+        (http("200 OK", gzip.compress(b"{}")[:-6], b"Content-Encoding: gzip"), TransientError),
+        (b"", NoAnswerError),
+    ],
+    ids=["redirect", "credentials", "not there", "starting", "too large", "half a gzip", "no answer"],
+)
+def test_calls_of_python_jenkins_itself_have_the_same_manners(monkeypatch, answer, error):
+    monkeypatch.setattr("autoscaler.adapters.jenkins.session.MAX_BYTES", 1000)
+    with answering(answer) as (url, asked), pytest.raises(error):
+        JenkinsSession(url, "u", "t", lambda: 0.0).jenkins_open(requests.Request("GET", f"{url}me/api/json"))
+    assert len(asked) == 1
+
+
+def test_python_jenkins_own_calls_work_and_have_the_deadline():
+    with answering(http("200 OK", gzip.compress(b'{"id": "u"}'), b"Content-Encoding: gzip")) as (url, asked):
+        session = JenkinsSession(url, "u", "t", lambda: 0.0)
+        assert session.get_whoami() == {"id": "u"}
+        session.allow_seconds(0.0)
+        with pytest.raises(NoAnswerError, match="no time is left"):
+            session.get_whoami()
+    assert [request.split()[:2] for request in asked] == [[b"GET", b"/me/api/json?depth=0"]]
+
+
+def test_what_python_jenkins_takes_for_not_found_is_not_found():
+    """Its own calls, `maybe_add_crumb` above all, expect its own error."""
+    assert issubclass(NotThereError, jenkins.NotFoundException)
+
+
+def test_a_node_whose_name_holds_a_slash_leads_nowhere_else():
+    with answering(http("404 Not Found", b"", b"X-Jenkins: 2.504.3")) as (url, asked):
+        assert controller_at(url).node("../../job/x") is None
+    assert asked[0].startswith(b"GET /computer/..%2F..%2Fjob%2Fx/api/json")
 
 
 def test_errors_never_carry_a_page():

@@ -19,10 +19,9 @@ from urllib.parse import quote
 from xml.sax.saxutils import escape
 
 import jenkins
-import requests
 
 from autoscaler.adapters.jenkins.controller import JenkinsController
-from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThereError, RefusedRequestError
+from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThereError
 from autoscaler.domain.facts.fleet import NodeSpec
 from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.errors import AutoscalerError
@@ -49,20 +48,10 @@ class LiveSession(JenkinsSession):
     """The autoscaler's own session, and what it takes to make jobs and agents."""
 
     def create_item(self, path: str, name: str, config: str) -> Answer:
-        request = requests.Request(
-            "POST", self._url(path, {"name": name}), data=config.encode(), headers={"Content-Type": "application/xml"}
-        )
-        try:
-            return self._call(request)
-        except RefusedRequestError as error:
-            if "crumb" not in str(error):
-                raise
-        crumb = self.get("crumbIssuer/api/json", "crumb,crumbRequestField").json()
-        request.headers[crumb["crumbRequestField"]] = crumb["crumb"]
-        return self._call(request)
+        return self.post_xml(path, config.encode(), {"name": name})
 
     def fetch(self, path: str) -> bytes:
-        return self._call(requests.Request("GET", self._url(path, {}))).body
+        return self.get(path).body
 
 
 @dataclass(slots=True)

@@ -235,6 +235,9 @@ def history(  # noqa: PLR0913, PLR0917 - the options of a command
     out: Annotated[Path, typer.Option(help="The trace to write: what simulate, compare and tune read.")],
     user: Annotated[str | None, typer.Option(envvar="JENKINS_USER", show_default="anybody")] = None,
     token: Annotated[str | None, typer.Option(envvar="JENKINS_TOKEN", help="That user's API token.", show_default=False)] = None,
+    ca_bundle: Annotated[
+        str | None, typer.Option(envvar="JENKINS_CA_BUNDLE", help="The only authorities to trust for TLS.", show_default=False)
+    ] = None,
     days: Annotated[float, typer.Option(min=0.1, max=366, help="How far back.")] = 28.0,
     requests: Annotated[int, typer.Option(min=1, help="How many requests at most.")] = 5000,
     pause: Annotated[float, typer.Option(min=0, help="Seconds between two of them.")] = 0.25,
@@ -242,7 +245,7 @@ def history(  # noqa: PLR0913, PLR0917 - the options of a command
 ) -> None:
     """Read a Jenkins' build history as a trace, a request at a time: to tune on, to compare with, to simulate."""
     bounds = Bounds(since=time.time() - days * 86_400, requests=requests, pause_seconds=pause)
-    past = read_history(connect(url, user, token, time.monotonic), bounds, time.sleep)
+    past = read_history(connect(url, user, token, ca_bundle, time.monotonic), bounds, time.sleep)
     past.write(out)
     told = {name: value for name, value in asdict(past).items() if name != "rows"} | {"builds": len(past.rows), "trace": str(out)}
     if as_json:

@@ -184,11 +184,13 @@ def read_history(get: Get, bounds: Bounds, sleep: Callable[[float], None]) -> Hi
     return _Reader(get, bounds, sleep).read()
 
 
-def connect(url: str, user: str | None, token: str | None, monotonic: Callable[[], float]) -> Get:
+def connect(url: str, user: str | None, token: str | None, ca_bundle: str | None, monotonic: Callable[[], float]) -> Get:
     """Read from this Jenkins; without a user as anybody may. `ConfigError` and `TransientError` name what is wrong."""
     if problem := url_problem(url):
         raise ConfigError(f"url {problem}")
     session = JenkinsSession(url, user, token, monotonic)
+    if ca_bundle:
+        session.trust(ca_bundle)
     return lambda path, tree: session.get(path, tree).json()
 
 

@@ -56,9 +56,8 @@ class LocalSession:
             raise error_of(error.fault.status, {}, "planned") from error
         if response.status >= _BAD_REQUEST:
             raise error_of(response.status, response.headers, response.body.decode())
-        answer = Answer(response.status, response.headers, response.body)
-        refuse_redirect(method, f"{self._api.base}{path}", answer)
-        return answer
+        refuse_redirect(method, f"{self._api.base}{path}", response.status, response.headers)
+        return Answer(response.status, response.headers, response.body)
 
 
 class LocalEc2Client:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+import jenkins
 from pydantic import ValidationError
 
 from autoscaler.adapters.jenkins.config_xml import relabelled
@@ -34,7 +35,11 @@ LOOK_SECONDS = 15.0
 _SECRET = re.compile(rb"<argument>([0-9a-f]{64})</argument>")
 # io.jenkins.plugins.casc.core.CascKeepNode (configuration-as-code-plugin, pull request 2844), as a form spells it.
 _KEEP_PROPERTY = "io-jenkins-plugins-casc-core-CascKeepNode"
-_AGENT_TYPE = "hudson.slaves.DumbSlave$DescriptorImpl"
+# Of python-jenkins' URLs the paths: their queries ask for whole trees by depth, ours for the fields that are needed.
+_QUEUE, _NODES, _NODE, _TOGGLE_OFFLINE, _CANCEL = (
+    url.partition("?")[0] for url in (jenkins.Q_INFO, jenkins.NODE_LIST, jenkins.NODE_INFO, jenkins.TOGGLE_OFFLINE, jenkins.CANCEL_QUEUE)
+)
+_CHANGE_OFFLINE_CAUSE, _AGENT_FILE = "computer/%(name)s/changeOfflineCause", "computer/%(name)s/jenkins-agent.jnlp"
 
 
 class JenkinsController:
@@ -65,9 +70,9 @@ class JenkinsController:
         def read(session: JenkinsSession) -> tuple[Answer, Answer, Answer]:
             session.allow_seconds(LOOK_SECONDS - (self._monotonic() - began))
             try:
-                queue = session.get("queue/api/json", QUEUE_TREE)
-                computers = session.get("computer/api/json", COMPUTER_TREE)
-                return queue, computers, session.get("api/json", ROOT_TREE)
+                queue = session.get(_QUEUE, QUEUE_TREE)
+                computers = session.get(_NODES, COMPUTER_TREE)
+                return queue, computers, session.get(jenkins.INFO, ROOT_TREE)
             finally:
                 session.allow_seconds(None)
 
@@ -79,7 +84,7 @@ class JenkinsController:
     def node(self, name: str) -> Node | None:
         """Read one node now."""
         try:
-            answer = self._get(f"computer/{quote(name, safe='')}/api/json", NODE_FIELDS)
+            answer = self._get(_of(name, _NODE), NODE_FIELDS)
         except NotThereError:
             return None
         try:
@@ -89,15 +94,15 @@ class JenkinsController:
 
     def set_offline(self, name: str, reason: str) -> None:
         """Use the call that sets and never toggles."""
-        self._post(name, "changeOfflineCause", {"offlineMessage": reason})
+        self._post(_of(name, _CHANGE_OFFLINE_CAUSE), {"offlineMessage": reason})
 
     def toggle_offline(self, name: str, reason: str) -> None:
         """Toggle; there is no call that only brings online. Jenkins reads the reason only where it marks offline."""
-        self._post(name, "toggleOffline", {"offlineMessage": reason})
+        self._post(_of(name, _TOGGLE_OFFLINE), {"offlineMessage": reason})
 
     def set_labels(self, name: str, labels: Collection[str], *, instead_of: Collection[str], exclusive: bool) -> None:
         """Edit the node's own document, of which Jenkins keeps the offline mark a part: one that is marked is left as it is."""
-        path = f"computer/{quote(name, safe='')}/config.xml"
+        path = _of(name, jenkins.CONFIG_NODE)
         document = relabelled(self._get(path).body, labels, instead_of=instead_of, exclusive=exclusive)
         self._ask(lambda session: session.post_xml(path, document))
 
@@ -110,16 +115,16 @@ class JenkinsController:
             "remoteFS": spec.remote_dir,
             "labelString": " ".join(spec.labels),
             "mode": "EXCLUSIVE" if spec.exclusive else "NORMAL",
-            "type": _AGENT_TYPE,
+            "type": jenkins.NODE_TYPE,
             "retentionStrategy": {"stapler-class": "hudson.slaves.RetentionStrategy$Always"},
             # Reloading configuration as code deletes nodes under their builds; its property keeps them. Where no plugin knows the class,
             # Jenkins leaves it out (org.kohsuke.stapler.RequestImpl: "ignore unrecognized element").
             "nodeProperties": {"stapler-class-bag": "true", _KEEP_PROPERTY: {}},
-            "launcher": {"stapler-class": "hudson.slaves.JNLPLauncher", "webSocket": True},
+            "launcher": {"stapler-class": jenkins.LAUNCHER_JNLP, "webSocket": True},
         }
-        names = {"name": spec.name, "type": _AGENT_TYPE}
+        names = {"name": spec.name, "type": jenkins.NODE_TYPE}
         try:
-            self._ask(lambda session: session.post("computer/doCreateItem", names, {**names, "json": json.dumps(form)}))
+            self._ask(lambda session: session.post(jenkins.CREATE_NODE, names, {**names, "json": json.dumps(form)}))
         except RefusedRequestError as error:
             if "already exists" in str(error):
                 raise ConflictError(f"node {spec.name} exists already") from error
@@ -128,14 +133,14 @@ class JenkinsController:
     def delete_node(self, name: str) -> None:
         """Delete a node."""
         try:
-            self._post(name, "doDelete", {})
+            self._post(_of(name, jenkins.DELETE_NODE), {})
         except NotThereError:
             return
 
     def cancel_item(self, item: int) -> bool:
         """Cancel it. Jenkins answers 404 for an item it does not know (for one that left within minutes 500: that reads as a failure)."""
         try:
-            self._ask(lambda session: session.post("queue/cancelItem", {"id": str(item)}))
+            self._post(_CANCEL, {"id": str(item)})
         except NotThereError:
             return False
         return True
@@ -143,36 +148,36 @@ class JenkinsController:
     def result(self, run: str) -> BuildResult | None:
         """Ask the run itself: one small answer."""
         try:
-            return read_result(self._get(f"{run}/api/json", RESULT_TREE).json())
+            return read_result(self._get(f"{run}/{jenkins.INFO}", RESULT_TREE).json())
         except NotThereError:
             return None
 
     def has_ended(self, run: str) -> bool:
         """Ask the run itself. One that is not shown may have been deleted, or hidden from this account: that proves nothing."""
         try:
-            return read_has_ended(self._get(f"{run}/api/json", RESULT_TREE).json())
+            return read_has_ended(self._get(f"{run}/{jenkins.INFO}", RESULT_TREE).json())
         except NotThereError:
             return False
 
     def health(self) -> dict[str, Health]:
         """One GET for all nodes; without Agent/Connect the monitors are empty."""
-        return read_health(self._get("computer/api/json", HEALTH_TREE).json())
+        return read_health(self._get(_NODES, HEALTH_TREE).json())
 
     def sees_jobs(self) -> bool:
         """Ask for the first one."""
-        root = self._get("api/json", "jobs[name]{0,1}").json()
+        root = self._get(jenkins.INFO, "jobs[name]{0,1}").json()
         return isinstance(root, dict) and bool(root.get("jobs"))
 
     def agent_secret(self, name: str) -> str:
         """Read it from the file that a person would download; the REST API does not tell it."""
-        answer = self._get(f"computer/{quote(name, safe='')}/jenkins-agent.jnlp")
+        answer = self._get(_of(name, _AGENT_FILE))
         found = _SECRET.search(answer.body)
         if found is None:
             raise TransientError(f"node {name}: its jenkins-agent.jnlp holds no secret")
         return found[1].decode()
 
-    def _post(self, name: str, action: str, query: dict[str, str]) -> None:
-        self._ask(lambda session: session.post(f"computer/{quote(name, safe='')}/{action}", query))
+    def _post(self, path: str, query: dict[str, str]) -> None:
+        self._ask(lambda session: session.post(path, query))
 
     def _get(self, path: str, tree: str | None = None) -> Answer:
         return self._ask(lambda session: session.get(path, tree))
@@ -220,3 +225,8 @@ class JenkinsController:
             version=read_version(root.headers.get("X-Jenkins")),
             shows_jobs=state.get("jobs") != [],
         )
+
+
+def _of(node: str, path: str) -> str:
+    """Make the path of one node, whatever its name holds: python-jenkins itself would let a slash in it lead elsewhere."""
+    return path % {"name": quote(node, safe="")}

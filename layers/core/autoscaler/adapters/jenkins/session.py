@@ -1,9 +1,10 @@
-"""python-jenkins' session with the manners we need: no redirects, a cap on size, time-outs, a deadline, typed errors."""
+"""python-jenkins, made safe to wait for: every call has a deadline, a size limit, no redirects and our own errors."""
 
 import json
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
@@ -29,7 +30,7 @@ class StartingError(TransientError):
     """Jenkins is starting up; nothing it says counts yet."""
 
 
-class NotThereError(TransientError):
+class NotThereError(TransientError, jenkins.NotFoundException):  # type: ignore[misc]
     """Jenkins answered 404."""
 
 
@@ -67,20 +68,31 @@ class Answer:
 
 
 class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
-    """One controller's connection. Not safe for threads: each controller has its own, and is asked by one thread at a time."""
+    """One controller's connection. Not safe for threads: each controller has its own, and one thread at a time uses it.
+
+    Every call of python-jenkins sends through `_request` and judges the answer in `_response_handler`; both are ours. Its calls for one
+    purpose stay out: ``enable_node`` and ``disable_node`` toggle what they read a moment before, and turn round a mark that somebody set
+    in between; ``create_node`` and ``delete_node`` take three requests for one; ``get_running_builds``, ``get_all_jobs`` and ``get_nodes``
+    ask node by node or for everything, which at ten thousand agents is thousands of requests or a hundred megabytes.
+    """
 
     def __init__(self, url: str, username: str | None, token: str | None, monotonic: Callable[[], float]) -> None:
         """Keep the connection open between calls; ``monotonic``: seconds of a clock that never jumps."""
-        super().__init__(url, username, token, timeout=READ_SECONDS)
+        # Not by python-jenkins' own constructor: it obeys the environment. PYTHONHTTPSVERIFY=0 switches off TLS checks for it, and
+        # JENKINS_API_EXTRA_HEADERS adds headers and logs them.
+        self.server = url if url.endswith("/") else f"{url}/"
+        self.timeout = READ_SECONDS
+        self.crumb = None
+        self.auth = None if username is None or token is None else HTTPBasicAuth(username.encode(), token.encode())
+        self._auths = [("basic" if self.auth else "anonymous", self.auth)]
+        self._auth_resolved = True  # it never tries Kerberos first
+        self._session = requests.Session()
+        # Neither proxies nor certificate authorities nor a .netrc are looked for in the environment.
+        self._session.trust_env = False
+        self._session.auth = self.auth
+        self._session.headers.update({"Accept-Language": "en", "Accept-Encoding": "gzip"})
         self._monotonic = monotonic
         self._until: float | None = None
-        self._settings: dict[str, Any] | None = None
-        self._session.headers["Accept-Language"] = "en"
-        self._session.headers["Accept-Encoding"] = "gzip"
-        # A given user is always told; python-jenkins would ask around first.
-        if username is not None and token is not None:
-            self._session.auth = HTTPBasicAuth(username.encode(), token.encode())
-        self._auth_resolved = True
 
     def trust(self, bundle: str) -> None:
         """Trust the certificate authorities in this file, and only those."""
@@ -92,52 +104,70 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
 
     def get(self, path: str, tree: str | None = None) -> Answer:
         """GET a part of the API, or a file."""
-        return self._call(requests.Request("GET", self._url(path, {"tree": tree} if tree else {})))
+        return self._answer(requests.Request("GET", self._url(path, {"tree": tree} if tree else {})))
 
     def post(self, path: str, query: Mapping[str, str] | None = None, data: Mapping[str, str] | None = None) -> Answer:
-        """POST without a crumb, as tokens need none; a password needs one, and then the refusal proves that nothing was done."""
+        """POST a form."""
         return self._post(requests.Request("POST", self._url(path, query or {}), data=dict(data or {})))
 
-    def post_xml(self, path: str, body: bytes) -> Answer:
-        """POST a document, likewise."""
-        return self._post(requests.Request("POST", self._url(path, {}), data=body, headers={"Content-Type": "application/xml"}))
+    def post_xml(self, path: str, body: bytes, query: Mapping[str, str] | None = None) -> Answer:
+        """POST a document."""
+        return self._post(requests.Request("POST", self._url(path, query or {}), data=body, headers={"Content-Type": "application/xml"}))
+
+    def maybe_add_crumb(self, req: requests.Request) -> None:
+        """Add the crumb only once Jenkins has demanded one: a password needs it, a token does not."""
+        if self.crumb:
+            super().maybe_add_crumb(req)
 
     def _post(self, request: requests.Request) -> Answer:
+        """POST; where Jenkins demands a crumb, which proves that nothing was done, get one and POST again."""
         try:
-            return self._call(request)
+            return self._answer(request)
         except RefusedRequestError as error:
             if _NO_CRUMB not in str(error):
                 raise
-        answer = self._call(requests.Request("GET", self._url("crumbIssuer/api/json", {})))
-        crumb = answer.json()
-        request.headers[crumb["crumbRequestField"]] = crumb["crumb"]
-        return self._call(request)
+        self.crumb = None
+        try:
+            super().maybe_add_crumb(request)
+        except (ValueError, LookupError, TypeError) as error:
+            self.crumb = None
+            raise TransientError("Jenkins' crumb is not understood") from error
+        return self._answer(request)
+
+    def _answer(self, request: requests.Request) -> Answer:
+        response = self.jenkins_request(request)
+        return Answer(response.status_code, response.headers, response.content)
 
     def _url(self, path: str, query: Mapping[str, str]) -> str:
         return f"{self.server}{path}" + (f"?{urlencode(query)}" if query else "")
 
-    def _call(self, request: requests.Request) -> Answer:
+    def _request(self, req: requests.Request, stream: bool | None = None) -> requests.Response:  # noqa: ARG002, FBT001 - as python-jenkins calls it
+        """Send one request and read its whole answer, within the deadline and the size limit; redirects are not followed."""
         until = self._monotonic() + CALL_SECONDS if self._until is None else self._until
         seconds = min(READ_SECONDS, until - self._monotonic())
         if seconds <= 0:
             raise NoAnswerError("Jenkins was too slow: no time is left for another request in this pass")
-        prepared = self._session.prepare_request(request)
-        if self._settings is None:  # proxies and certificates; looking through the environment once is enough
-            self._settings = self._session.merge_environment_settings(prepared.url, {}, stream=True, verify=self._session.verify, cert=None)
-        manners = {"stream": True, "timeout": (CONNECT_SECONDS, seconds), "allow_redirects": False}
+        prepared = self._session.prepare_request(req)
+        lost = UnansweredError if req.method == "POST" else NoAnswerError
         try:
-            response = self._session.send(prepared, **{**self._settings, **manners})
+            response = self._session.send(prepared, stream=True, timeout=(CONNECT_SECONDS, seconds), allow_redirects=False)
             with response:
-                answer = _checked(response, self._read(response, until))
-            refuse_redirect(request.method, request.url, answer)
+                body = self._read(response, until, lost)
         except requests.ConnectTimeout as error:
             raise NoAnswerError("Jenkins could not be reached in time") from error
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-            lost = UnansweredError if request.method == "POST" else NoAnswerError
             raise lost(f"the connection to Jenkins failed ({type(error).__name__})") from error
-        return answer
+        response.raw = BytesIO(body)  # what `content` and `text` are then made of
+        return response
 
-    def _read(self, response: requests.Response, until: float) -> bytes:
+    def _response_handler(self, response: requests.Response) -> requests.Response:
+        """Raise what an error or a redirect means for the loop."""
+        if response.status_code >= requests.codes.bad_request:
+            raise error_of(response.status_code, response.headers, response.content.decode("utf-8", "replace"))
+        refuse_redirect(response.request.method or "", response.url, response.status_code, response.headers)
+        return response
+
+    def _read(self, response: requests.Response, until: float, lost: type[TransientError]) -> bytes:
         """Read the body: bounded in size and in time, and of an error no more than its beginning."""
         # A redirect after a POST and every error page are big, and of no use beyond their first lines.
         limit = MAX_BYTES if response.status_code == requests.codes.ok else 4096
@@ -146,7 +176,6 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
         while len(body) < limit and (piece := response.raw.read1(_CHUNK, decode_content=False)):
             body += piece
             if self._monotonic() > until:
-                lost = UnansweredError if response.request.method == "POST" else NoAnswerError
                 raise lost("Jenkins was too slow: the time ran out while reading its answer")
         plain = _decoded(response, bytes(body), limit)
         if len(plain) >= MAX_BYTES:
@@ -168,21 +197,14 @@ def _decoded(response: requests.Response, body: bytes, limit: int) -> bytes:
     return plain
 
 
-def _checked(response: requests.Response, body: bytes) -> Answer:
-    status = response.status_code
-    if status < requests.codes.bad_request:
-        return Answer(status, response.headers, body)
-    raise error_of(status, response.headers, body.decode("utf-8", "replace"))
-
-
-def refuse_redirect(method: str, url: str, answer: Answer) -> None:
+def refuse_redirect(method: str, url: str, status: int, headers: Mapping[str, str]) -> None:
     """Raise `RedirectedError` for a redirect that is not Jenkins' own way back from a POST. The path tells, not the host.
 
     Behind a proxy that does not pass the host on, Jenkins names another one than it is asked by (recorded: f01, e06, e07).
     """
-    if not requests.codes.multiple_choices <= answer.status < requests.codes.bad_request:
+    if not requests.codes.multiple_choices <= status < requests.codes.bad_request:
         return
-    asked, led = urlsplit(url), urlsplit(urljoin(url, answer.headers.get("Location", "")))
+    asked, led = urlsplit(url), urlsplit(urljoin(url, headers.get("Location", "")))
     below = [part for part in _LEADS_BACK if f"/{part}/" in asked.path]
     back = method == "POST" and (not below or f"/{below[0]}/" in f"{led.path}/")
     if not back or led.path.rstrip("/") == asked.path.rstrip("/"):
