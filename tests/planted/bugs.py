@@ -46,8 +46,8 @@ BUGS = (
     Bug(
         name="a run whose name is encoded is asked for under another name, so that how it ended is never known",
         file="adapters/jenkins/controller.py",
-        was='read_result(self._get(f"{run}/api/json"',
-        becomes='read_result(self._get(f"{quote(run)}/api/json"',
+        was='read_result(self._get(f"{run}/{jenkins.INFO}"',
+        becomes='read_result(self._get(f"{quote(run)}/{jenkins.INFO}"',
         found_by=("tests/contract/test_jenkins_names.py",),
     ),
     Bug(
@@ -284,8 +284,8 @@ BUGS = (
     Bug(
         name="a node that a person deleted is made again for whoever asks with the instance's role",
         file="control/registration.py",
-        was="is_made = has_slots or claimed.record.node_life == claimed.record.life",
-        becomes="is_made = has_slots",
+        was="has_node = claimed.record.node_life == claimed.record.life",
+        becomes="has_node = False",
         found_by=("tests/handlers/test_register_agent.py", "tests/scenarios/test_deleted_nodes.py"),
     ),
     Bug(

@@ -93,7 +93,7 @@ def test_the_second_look_of_scale_down_leaves_out_what_just_failed(day, looked):
 
 def cordons(day, controllers):
     """A plan of three cordons on each of these controllers."""
-    snapshot = passes.observe(day.fleet.ports, day.fleet.fleet, day.fleet.state.read(), "p", "now")
+    snapshot = passes.observe(day.fleet.ports, day.fleet.fleet, day.fleet.state.read(), day.fleet.invocation())
     steps = []
     for name in controllers:
         for number in range(3):

@@ -92,29 +92,23 @@ class Tuning(_Settings):
     quarantine: Annotated[Quarantine, Field(strict=False)] | None = None
 
 
-_DEFAULTS: dict[str, float | None] = {
+_DEFAULTS: dict[str, Any] = {
     "queue_maturity_seconds": 30.0,
     "max_wait_seconds": 1800.0,
     "wait_usd_per_hour": 20.0,
     "boot_seconds": 180.0,
     "boot_timeout_seconds": 900.0,
     "max_idle_seconds": 7200.0,
-    "idle_seconds": None,
     "drain_settle_seconds": 5.0,
     "spot_patience_seconds": 180.0,
     "spot_discount": 0.65,
-    "spot_max_usd_per_hour": None,
-    "volume_gib": None,
     "volume_usd_per_gib_month": 0.08,
-    "max_agent_hours": None,
-    "drain_timeout_seconds": None,
-}
+    "quarantine": Quarantine.REPLACE,
+}  # None for the others says something of its own
 _PRICES = ("spot_discount", "spot_max_usd_per_hour", "volume_gib", "volume_usd_per_gib_month")
 # As the stack's own launch templates have it; gp3 in us-east-1 is $0.08 a GiB and month. A month is 730 hours to AWS.
 _VOLUME_GIB = {Platform.LINUX: 100.0, Platform.WINDOWS: 150.0}
 _HOURS_A_MONTH = 730.0
-# Where None says something of its own.
-_MAY_BE_NONE = ("idle_seconds", "max_agent_hours", "drain_timeout_seconds")
 
 
 class PoolSettings(Tuning):
@@ -189,11 +183,10 @@ class FleetSettings(_Settings):
         )
 
     def _pool(self, name: str, pool: PoolSettings) -> Pool:
-        tuned = {key: self._tuned(key, pool) for key in _DEFAULTS}
+        tuned = {key: self._tuned(key, pool) for key in Tuning.model_fields}
         prices = {key: tuned.pop(key) for key in _PRICES}
-        idle_seconds, max_agent_hours, drain_timeout_seconds = (tuned.pop(key) for key in _MAY_BE_NONE)
-        if (tuned["boot_timeout_seconds"] or 0) <= (tuned["boot_seconds"] or 0):
-            timeout, boot = tuned["boot_timeout_seconds"], tuned["boot_seconds"]
+        timeout, boot = tuned["boot_timeout_seconds"], tuned["boot_seconds"]
+        if timeout <= boot:
             raise ConfigError(f"pools.{name}.boot_timeout_seconds ({timeout:g}) must exceed boot_seconds ({boot:g})")
         return Pool(
             name=name,
@@ -209,23 +202,16 @@ class FleetSettings(_Settings):
             warm_executors=pool.warm_executors,
             exclusive=pool.exclusive,
             remote_dir=pool.remote_dir or _REMOTE_DIRS[pool.platform],
-            idle_seconds=idle_seconds,
-            max_agent_hours=max_agent_hours,
-            drain_timeout_seconds=drain_timeout_seconds,
-            quarantine=pool.quarantine or self.defaults.quarantine or Quarantine.REPLACE,
-            **{key: float(value or 0.0) for key, value in tuned.items()},
+            **tuned,
         )
 
     def _version_of(self, template: str) -> str:
         """A template of the stack's own by its latest version: a deployment makes a new one, and never moves the default."""
         return "$Latest" if template in {f"autoscaler-{platform}-{self.fleet}" for platform in Platform} else "$Default"
 
-    def _tuned(self, key: str, pool: PoolSettings) -> float | None:
-        for place in (pool, self.defaults):
-            value: float | None = getattr(place, key)
-            if value is not None:
-                return value
-        return _DEFAULTS[key]
+    def _tuned(self, key: str, pool: PoolSettings) -> Any:
+        values = (getattr(pool, key), getattr(self.defaults, key), _DEFAULTS.get(key))
+        return next((value for value in values if value is not None), None)
 
 
 def environment_name(controller: str) -> str:

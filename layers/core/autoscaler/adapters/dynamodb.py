@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -92,11 +92,11 @@ class DynamoState:
         lost = {name.removeprefix("learned#"): Learned(version=version) for name, version in unread.items() if name.startswith("learned#")}
         orders = unknown_orders(unread["overrides"]) if "overrides" in unread else Overrides()
         return StoredState(
-            records=tuple(entry.record for entry in entries if entry.record),
-            intents=tuple(entry.intent for entry in entries if entry.intent),
-            memory=next((entry.memory for entry in entries if entry.memory), Memory(version=unread.get("memory", 0))),
+            records=_all(entries, "record"),
+            intents=_all(entries, "intent"),
+            memory=(*_all(entries, "memory"), Memory(version=unread.get("memory", 0)))[0],
             learned=lost | {entry.name: entry.learned for entry in entries if entry.learned},
-            overrides=next((entry.overrides for entry in entries if entry.overrides), orders),
+            overrides=(*_all(entries, "overrides"), orders)[0],
             unread=tuple(sorted(unread)),
         )
 
@@ -259,6 +259,10 @@ class DynamoState:
 
 def _stated(state: str, entry: _Entry) -> dict[str, Any]:
     return {"state": {"S": str(state)}, "body": {"S": _ENTRY.dump_json(entry, exclude_defaults=True).decode()}}
+
+
+def _all(entries: Iterable[_Entry], kind: str) -> tuple[Any, ...]:
+    return tuple(held for entry in entries if (held := getattr(entry, kind)))
 
 
 def _in_state(state: str) -> _Condition:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from autoscaler.control.invocation import Invocation
-from autoscaler.control.observe import observe
+from autoscaler.control.observe import observe, spot_types
 from autoscaler.domain.facts.fleet import Fleet, Market, NodeSpec, Pool
 from autoscaler.domain.facts.node_labels import drops_handed_builds
 from autoscaler.domain.facts.plan import Launch
@@ -91,18 +91,7 @@ def _permissions(controller: Controller, view: ControllerView, fleet: Fleet) -> 
     description = f"Made by the doctor of the autoscaler of fleet {fleet.name} to try permissions, and deleted again."
     spec = NodeSpec(name=name, labels=(name,), executors=1, exclusive=True, remote_dir="/nonexistent", description=description)
     cordoned = True
-    relabel = (
-        ((_CONFIGURE, lambda: controller.set_labels(name, [name], instead_of=[], exclusive=True)),) if drops_handed_builds(view) else ()
-    )
-    tries: tuple[tuple[str, Callable[[], object]], ...] = (
-        (_CREATE, lambda: _create(controller, spec)),
-        *relabel,
-        (_CORDON, lambda: controller.set_offline(name, "tried by the doctor")),
-        (_UNCORDON, lambda: controller.toggle_offline(name, "")),
-        ("Agent/Connect (an agent's secret)", lambda: controller.agent_secret(name)),
-        ("Agent/Delete", lambda: controller.delete_node(name)),
-    )
-    for what, attempt in tries:
+    for what, attempt in _attempts(controller, view, spec):
         if what == _UNCORDON and not cordoned:
             continue
         try:
@@ -117,6 +106,17 @@ def _permissions(controller: Controller, view: ControllerView, fleet: Fleet) -> 
             yield Finding(about=controller.name, what=what, fine=True, detail="")
     cannot = "only purge needs it; it cannot be tried without cancelling an item"
     yield Finding(about=controller.name, what="Job/Cancel", fine=None, detail=cannot)
+
+
+def _attempts(controller: Controller, view: ControllerView, spec: NodeSpec) -> Iterator[tuple[str, Callable[[], object]]]:
+    name = spec.name
+    yield _CREATE, lambda: _create(controller, spec)
+    if drops_handed_builds(view):
+        yield _CONFIGURE, lambda: controller.set_labels(name, [name], instead_of=[], exclusive=True)
+    yield _CORDON, lambda: controller.set_offline(name, "tried by the doctor")
+    yield _UNCORDON, lambda: controller.toggle_offline(name, "")
+    yield "Agent/Connect (an agent's secret)", lambda: controller.agent_secret(name)
+    yield "Agent/Delete", lambda: controller.delete_node(name)
 
 
 def _create(controller: Controller, spec: NodeSpec) -> None:
@@ -168,7 +168,7 @@ def _quota(need: Need) -> Finding:
 
 def _spot_role(account: Account, fleet: Fleet) -> Iterator[Finding]:
     """EC2 makes the role at a console's first spot request, and for an API's first one only where the caller may."""
-    if _spot_types(fleet):
+    if spot_types(fleet):
         there = account.has_spot_role()
         detail = "" if there else f"without it no spot instance is launched; once in an account: {_SPOT_COMMAND}"
         yield Finding(about="aws", what="role AWSServiceRoleForEC2Spot", fine=there, detail=detail)
@@ -176,16 +176,11 @@ def _spot_role(account: Account, fleet: Fleet) -> Iterator[Finding]:
 
 def _spot_prices(ports: Ports, fleet: Fleet) -> Iterator[Finding]:
     """Without them the month counts spot at the most that may be paid."""
-    if types := _spot_types(fleet):
+    if types := spot_types(fleet):
         prices = ports.compute.spot_prices(types, {"Linux/UNIX", "Windows"}, ports.clock())
         untold = types - {key.partition("/")[0] for key in prices}
         detail = f"none of {', '.join(sorted(untold))}, which count at the most that may be paid" if untold else f"{len(types)} types"
         yield Finding(about="aws", what=_SPOT_PRICES, fine=not untold, detail=detail)
-
-
-def _spot_types(fleet: Fleet) -> set[str]:
-    offerings = [offering for pool in fleet.pools.values() for offering in pool.offerings]
-    return {offering.instance_type for offering in offerings if offering.market is Market.SPOT}
 
 
 def _executions(account: Account) -> Iterator[Finding]:

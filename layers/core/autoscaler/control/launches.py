@@ -29,20 +29,7 @@ RESEND_LAUNCH_SECONDS = 600.0
 
 def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> tuple[Result, tuple[Refusal, ...]]:
     """Reserve it by an intent, under the lease of ``holder`` and no other; send it, settle it by the answer; say what was refused."""
-    intent_id = step.intent_id or ports.new_id()
-    intent = Intent(
-        id=intent_id,
-        state=IntentState.WRITTEN,
-        pool=step.pool,
-        controller=step.controller,
-        count=step.count,
-        usd_per_hour=max(offering.reserved_usd_per_hour for offering in step.offerings),
-        request=ports.compute.compose(step, intent_id),
-        created_at=ports.clock(),
-        keep_until=step.keep_until,
-        instances=(),
-        empty_look_at=None,
-    )
+    intent = _written(ports, step)
     try:
         ports.state.add_intent(intent, holder=holder)
     except ConflictError:
@@ -65,6 +52,23 @@ def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> tuple[Result,
     )
     result = Result(step=step, outcome=Outcome.DONE if got else Outcome.FAILED, detail=detail, count=got)
     return result, _refusals(step, answer)
+
+
+def _written(ports: Ports, step: Launch) -> Intent:
+    intent_id = step.intent_id or ports.new_id()
+    return Intent(
+        id=intent_id,
+        state=IntentState.WRITTEN,
+        pool=step.pool,
+        controller=step.controller,
+        count=step.count,
+        usd_per_hour=max(offering.reserved_usd_per_hour for offering in step.offerings),
+        request=ports.compute.compose(step, intent_id),
+        created_at=ports.clock(),
+        keep_until=step.keep_until,
+        instances=(),
+        empty_look_at=None,
+    )
 
 
 def _refusals(step: Launch, answer: LaunchAnswer) -> tuple[Refusal, ...]:

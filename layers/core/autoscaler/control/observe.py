@@ -133,8 +133,7 @@ def _spot_prices(ports: Ports, fleet: Fleet, stored: StoredState, instances: Col
     now, spot = ports.clock(), [instance for instance in instances if instance.market == Market.SPOT]
     if not spot or now < stored.memory.spot_prices.asked_at + SPOT_PRICES_SECONDS:
         return None
-    offerings = [offering for pool in fleet.pools.values() for offering in pool.offerings if offering.market is Market.SPOT]
-    types = {offering.instance_type for offering in offerings} | {instance.instance_type for instance in spot}
+    types = spot_types(fleet) | {instance.instance_type for instance in spot}
     try:
         prices = ports.compute.spot_prices(types, {instance.platform for instance in spot}, now)
     except TransientError as error:
@@ -143,6 +142,11 @@ def _spot_prices(ports: Ports, fleet: Fleet, stored: StoredState, instances: Col
     if untold := sorted({instance.priced_as for instance in spot} - prices.keys()):
         ports.log("spot_prices_untold", count=len(untold), first=untold[0], hint="counted at the most that may be paid")
     return prices
+
+
+def spot_types(fleet: Fleet) -> set[str]:
+    """List the instance types that the fleet may launch as spot."""
+    return {o.instance_type for pool in fleet.pools.values() for o in pool.offerings if o.market is Market.SPOT}
 
 
 def _snapshot(ports: Ports, stored: StoredState, views: dict[str, ControllerView], invocation: Invocation) -> Snapshot:

@@ -1,7 +1,6 @@
 """Registering an instance: win its record first, then make its node; cut off anywhere, the next time it asks goes on."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from autoscaler.domain.facts.fleet import Fleet, NodeSpec
@@ -56,20 +55,39 @@ def _register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Regis
     verdict = judge(caller, trust, identity, record, fleet)
     if isinstance(verdict, Refused):
         return (verdict.status is Status.GONE and record and _at_work(ports, stored, record)) or verdict
-    controller = next(controller for controller in ports.controllers if controller.name == verdict.record.controller)
-    has_slots = controller.name in fleet.slot_controllers
-    claimed = _take_slot(ports, fleet, controller, verdict, stored.records) if has_slots else _claim_name(ports, verdict)
-    if isinstance(claimed, Refused):
-        return claimed
-    is_made = has_slots or claimed.record.node_life == claimed.record.life
-    if not has_slots and is_made and controller.node(claimed.spec.name) is None:
-        return _deleted(claimed.spec.name)
-    with _telling(ports, claimed.record) as telling:
-        if not is_made:
-            telling.record = _make_node(ports, controller, claimed)
-        ports.compute.name_instance(claimed.record.instance_id, claimed.spec.name)
-        connection = Connection(controller=controller.name, url=controller.url, secret=controller.agent_secret(claimed.spec.name))
-    return Registered(spec=claimed.spec, connection=connection)
+    return _grant_node(ports, fleet, verdict, stored.records)
+
+
+def _grant_node(ports: Ports, fleet: Fleet, granted: Granted, records: Iterable[Record]) -> Registered | Refused:
+    """Give an instance its node: a free slot, or one of its own name, made once in each of its lives."""
+    controller = next(controller for controller in ports.controllers if controller.name == granted.record.controller)
+    if controller.name in fleet.slot_controllers:
+        slot = _take_slot(ports, fleet, controller, granted, records)
+        return slot if isinstance(slot, Refused) else _connect(ports, controller, slot, has_node=True)
+    claimed = _claim_name(ports, granted)
+    has_node = claimed.record.node_life == claimed.record.life
+    if has_node and controller.node(claimed.spec.name) is None:
+        # One answer is no reason to power off: scale_down looks twice, and terminates it.
+        return Refused(status=Status.UNAVAILABLE, reason=f"its node {claimed.spec.name} was deleted")
+    return _connect(ports, controller, claimed, has_node=has_node)
+
+
+def _connect(ports: Ports, controller: Controller, granted: Granted, *, has_node: bool) -> Registered:
+    """Make the node if there is none, and tell how to connect to it.
+
+    Its record says why that failed: whoever gives the instance up counts a failed boot, and can name the reason.
+    """
+    record = granted.record
+    try:
+        if not has_node:
+            record = _make_node(ports, controller, granted)
+        ports.compute.name_instance(record.instance_id, granted.spec.name)
+        secret = controller.agent_secret(granted.spec.name)
+    except AutoscalerError as error:
+        _note_trouble(ports, record, f"{type(error).__name__}: {error}")
+        raise
+    _note_trouble(ports, record, "")
+    return Registered(spec=granted.spec, connection=Connection(controller=controller.name, url=controller.url, secret=secret))
 
 
 def _at_work(ports: Ports, stored: StoredState, record: Record) -> Refused | None:
@@ -112,34 +130,9 @@ def _make_node(ports: Ports, controller: Controller, granted: Granted) -> Record
     return made
 
 
-def _deleted(node: str) -> Refused:
-    """Somebody deleted its node. One answer is no reason to power off: scale_down looks twice, and terminates it."""
-    return Refused(status=Status.UNAVAILABLE, reason=f"its node {node} was deleted")
-
-
-@dataclass(slots=True)
-class _Telling:
-    """The record of an instance that is told who it is, as it was written last."""
-
-    record: Record
-
-
-@contextmanager
-def _telling(ports: Ports, record: Record) -> Iterator[_Telling]:
-    """Write down why an instance does not become an agent: whoever gives it up counts a failed boot, and can say why."""
-    telling = _Telling(record)
-    trouble = ""
-    try:
-        yield telling
-    except AutoscalerError as error:
-        trouble = f"{type(error).__name__}: {error}"
-        raise
-    finally:
-        if trouble != telling.record.trouble:
-            _note_trouble(ports, telling.record, trouble)
-
-
 def _note_trouble(ports: Ports, record: Record, trouble: str) -> None:
+    if trouble == record.trouble:
+        return
     try:
         ports.state.change_record(replace(record, trouble=trouble), expected=record.state)
     except AutoscalerError as error:

@@ -179,16 +179,16 @@ def unknown_wait(why: str, node_names: Collection[str]) -> Wait:
 
 
 def _queue_item(raw: Any, item: _Item, wait: Wait, date: datetime) -> QueueItem:
-    task = item.task
-    since = item.buildableStartMilliseconds if item.buildableStartMilliseconds is not None else item.inQueueSince
-    placeholder = "PlaceholderTask" in str((raw.get("task") or {}).get("_class") or "")
+    task, raw_task = item.task, raw.get("task") or {}
+    since = item.inQueueSince if item.buildableStartMilliseconds is None else item.buildableStartMilliseconds
+    placeholder = "PlaceholderTask" in str(raw_task.get("_class"))
     run = run_of(task.url) if placeholder else ""
     return QueueItem(
         id=item.id,
         job=job_of(task.url) or task.fullName or task.name,
         run=run,
         label=task.labelExpression or None,
-        labelless=not placeholder and "labelExpression" in (raw.get("task") or {}) and not task.labelExpression,
+        labelless=not placeholder and "labelExpression" in raw_task and not task.labelExpression,
         wait=wait,
         buildable=item.buildable and not item.pending,
         waiting_seconds=max(0.0, date.timestamp() - since / 1000.0) if since is not None else 0.0,
