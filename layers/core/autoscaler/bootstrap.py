@@ -1,4 +1,4 @@
-"""The only place that knows every concrete class, the environment and the wall clock; cached per cold start."""
+"""Wires everything: the only place that knows concrete classes, the environment and the wall clock."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def in_threads(calls: Sequence[Callable[[], T]]) -> list[T]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """A function, wired."""
+    """The ports and the fleet of a function."""
 
     ports: Ports
     fleet: Fleet
@@ -79,7 +79,7 @@ class Runtime:
 
 @dataclass(slots=True)
 class _Time:
-    """Where time comes from: the wall, or what `use_time` was given. In a world that is made to run so nothing happens side by side."""
+    """The source of time: the wall clock, or what `use_time` was given; then nothing runs in threads."""
 
     clock: Clock = time.time
     sleep: Sleep = time.sleep
@@ -108,7 +108,7 @@ def reset() -> None:
 
 @cache
 def runtime() -> Runtime:
-    """Wire everything from the environment (design 6.2); `ConfigError` says in one line what is missing or wrong."""
+    """Wire everything from the environment; `ConfigError` says in one line what is missing or wrong."""
     settings = load_settings(Path(os.environ.get("FLEET_CONFIG", "/opt/fleet.yaml")))
     fleet = replace(settings.domain(), home=_required("FLEET_HOME"))
     if (deployed := os.environ.get("FLEET_NAME", fleet.name)) != fleet.name:
@@ -137,7 +137,7 @@ def runtime() -> Runtime:
 
 @cache
 def trust() -> Trust:
-    """Whom `register_agent` believes: ``AGENT_ROLES`` is ``ROLE-ID=INSTANCE-PROFILE-ARN``, several of them separated by commas."""
+    """Read whom `register_agent` trusts: ``AGENT_ROLES`` is ``ROLE-ID=INSTANCE-PROFILE-ARN``, several separated by commas."""
     pairs = [pair.strip().partition("=") for pair in _required("AGENT_ROLES").split(",") if pair.strip()]
     for role, sign, profile in pairs:
         if not (role.startswith("AROA") and sign and ":instance-profile/" in profile):
@@ -147,13 +147,13 @@ def trust() -> Trust:
 
 @cache
 def account() -> Account:
-    """What the doctor asks of AWS."""
+    """Return what the doctor asks about the AWS account."""
     return AwsAccount(_client, runtime().fleet)
 
 
 @cache
 def requests_done() -> DynamoDBPersistenceLayer:
-    """Where requests are remembered that were done: in the state table, under the fleet, beside what passes read."""
+    """Return the store of completed request ids: in the state table, under the fleet."""
     from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer as Layer  # noqa: PLC0415 - a scheduled pass needs none
 
     return Layer(

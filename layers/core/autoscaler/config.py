@@ -1,4 +1,4 @@
-"""fleet.yaml -> checked settings -> domain values. Everything that is wrong is said in one line: key, value, rule."""
+"""Reads the fleet file, checks it, and translates it. Errors are one line: key, value, rule."""
 
 import hashlib
 import json
@@ -72,7 +72,7 @@ class ControllerSettings(_Settings):
 
 
 class Tuning(_Settings):
-    """What ``defaults`` and every pool may set (design 5); None: the default below stands."""
+    """The keys that ``defaults`` and every pool may set; None: the default below stands."""
 
     queue_maturity_seconds: Seconds | None = None
     max_wait_seconds: Seconds | None = None
@@ -145,7 +145,7 @@ class PoolSettings(Tuning):
 
 
 class FleetSettings(_Settings):
-    """The whole fleet file (design 6.1)."""
+    """The whole fleet file."""
 
     fleet: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
     limits: LimitSettings
@@ -206,7 +206,7 @@ class FleetSettings(_Settings):
         )
 
     def _version_of(self, template: str) -> str:
-        """A template of the stack's own by its latest version: a deployment makes a new one, and never moves the default."""
+        """Return the version to launch: the latest of the stack's own templates, whose default a deployment never moves."""
         return "$Latest" if template in {f"autoscaler-{platform}-{self.fleet}" for platform in Platform} else "$Default"
 
     def _tuned(self, key: str, pool: PoolSettings) -> Any:
@@ -215,7 +215,7 @@ class FleetSettings(_Settings):
 
 
 def environment_name(controller: str) -> str:
-    """How a controller is spelled in environment variables: upper case, ``-`` as ``_``."""
+    """Spell a controller as in environment variables: upper case, ``-`` as ``_``."""
     return re.sub(r"[^A-Z0-9]", "_", controller.upper())
 
 
@@ -297,7 +297,7 @@ def _offerings(name: str, pool: PoolSettings, prices: dict[str, float | None]) -
 
 
 def _machine_prices(name: str, pool: PoolSettings, instance_type: str, market: Market, prices: dict[str, float | None]) -> dict[str, Any]:
-    """What a machine is expected to cost, and at most: of spot that is the maximum that is sent, or the on-demand price."""
+    """Return the expected and the highest price. The highest of spot is the maximum that is sent, or the on-demand price."""
     if market is Market.ON_DEMAND:
         return {"usd_per_hour": pool.usd_per_hour or _price(name, pool, instance_type)}
     expected = pool.usd_per_hour or _price(name, pool, instance_type) * (1 - (prices["spot_discount"] or 0.0))
@@ -319,7 +319,7 @@ def _price(name: str, pool: PoolSettings, instance_type: str) -> float:
 
 @cache
 def carried_prices() -> dict[str, dict[str, float]]:
-    """On-demand dollars per hour by instance type and platform (``make prices`` made the table)."""
+    """Return on-demand dollars per hour by instance type and platform (``make prices`` made the table)."""
     text = files("autoscaler").joinpath("prices.json").read_text(encoding="utf-8")
     prices: dict[str, dict[str, float]] = json.loads(text)["usd_per_hour"]
     return prices

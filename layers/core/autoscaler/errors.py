@@ -2,7 +2,7 @@
 
 
 class AutoscalerError(Exception):
-    """Base of every error that is ours; its text is one line that a person can act on."""
+    """Base of our errors; the text is one line that a person can act on."""
 
 
 class ConfigError(AutoscalerError):
@@ -14,7 +14,7 @@ class TransientError(AutoscalerError):
 
 
 class NoAnswerError(TransientError):
-    """It did not answer in time: nothing took effect, and asking it again in this pass would only cost the others their time."""
+    """It did not answer in time, and nothing took effect. Asking again in this pass would cost the others their time."""
 
 
 class UnansweredError(TransientError):

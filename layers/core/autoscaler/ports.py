@@ -1,4 +1,4 @@
-"""The outside world in our own words; adapters and the simulated world keep the same promises."""
+"""The ports to the outside world. Adapters and the simulated world keep the same promises."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,14 +31,14 @@ class Controller(Protocol):
 
     @property
     def name(self) -> str:
-        """The controller's name in the fleet file."""
+        """Return the controller's name in the fleet file."""
 
     @property
     def url(self) -> str:
-        """Where agents reach it."""
+        """Return the URL at which agents reach it."""
 
     def look(self) -> ControllerView:
-        """See queue, nodes and state, each once. Never raises for what Jenkins does: a problem makes the view incomplete."""
+        """Read queue, nodes and state, each once. It raises nothing: a problem makes the view incomplete."""
 
     def node(self, name: str) -> Node | None:
         """Read one node now; None when it does not exist."""
@@ -62,16 +62,16 @@ class Controller(Protocol):
         """Delete a node; a no-op if it is already gone."""
 
     def cancel_item(self, item: int) -> bool:
-        """Take an item out of the queue; False where it is not there any more."""
+        """Take an item out of the queue; False if it has left."""
 
     def result(self, run: str) -> BuildResult | None:
-        """How a run ended; None while it goes on, when it was aborted, or is not there any more."""
+        """Return how a run ended; None while it runs, when it was aborted, or is gone."""
 
     def has_ended(self, run: str) -> bool:
-        """Tell whether a run has ended, however; False while it goes on, and where Jenkins does not show it."""
+        """Tell whether a run has ended, however; False while it runs, and where Jenkins does not show it."""
 
     def health(self) -> Mapping[str, Health]:
-        """What the node monitors say, by node; the built-in node is "". Without what the account may not see."""
+        """Return the readings of the node monitors by node ("" is the built-in one), as far as the account may see them."""
 
     def sees_jobs(self) -> bool:
         """Tell whether the account is shown any job."""
@@ -91,14 +91,14 @@ class OfferingError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchAnswer:
-    """What EC2 answered to one launch: instances, errors, or both."""
+    """EC2's answer to one launch: instances, errors, or both."""
 
     instances: tuple[tuple[str, str, str], ...]  # id, instance type, market
     errors: tuple[OfferingError, ...]
 
 
 class Compute(Protocol):
-    """EC2, as far as agents of this fleet are concerned; found by tag only."""
+    """EC2, for the instances with our fleet tag."""
 
     def instances(self) -> tuple[Instance, ...]:
         """List what carries our fleet tag and has not ended. May lag by 30 s: absence proves nothing."""
@@ -110,13 +110,13 @@ class Compute(Protocol):
         """Ask for one instance alone. `NOT_FOUND` only where EC2 says that it does not know this very id."""
 
     def identity(self, instance_id: str) -> Identity | None:
-        """What EC2 shows of an instance, whosever it is; None: EC2 does not know it, yet or any more."""
+        """Return what EC2 shows of any instance; None: EC2 does not know it, yet or any more."""
 
     def name_instance(self, instance_id: str, node: str) -> None:
         """Show the node's name in EC2, as its ``Name`` and as our own tag; safe to repeat."""
 
     def compose(self, launch: Launch, intent_id: str) -> str:
-        """Write down the exact request, with its client token made from the intent id. Calls nothing."""
+        """Compose the exact request, with its client token made from the intent id. Calls nothing."""
 
     def launch(self, request: str) -> LaunchAnswer:
         """Send a composed request.
@@ -134,40 +134,40 @@ class Compute(Protocol):
         """Terminate one instance; a no-op if it is already gone. `StuckError` where EC2 refuses."""
 
     def console_output(self, instance_id: str) -> str:
-        """What an instance wrote to its console, its end; "" where EC2 has nothing (yet)."""
+        """Return the end of an instance's console; "" where EC2 has nothing (yet)."""
 
     def spot_prices(self, instance_types: Collection[str], platforms: Collection[str], at: float) -> Mapping[str, float]:
-        """What spot instances of these cost at that time, in dollars an hour by `Instance.priced_as`. `TransientError`."""
+        """Return spot prices at that time, in dollars an hour by `Instance.priced_as`. `TransientError`."""
 
     def template_versions(self, pools: Collection[str]) -> Mapping[str, str]:
-        """The version of its launch template that each pool would launch from now; without those that EC2 does not know."""
+        """Return the launch template version that each pool would launch from now; without those that EC2 does not know."""
 
 
 class Account(Protocol):
-    """What the AWS account has ready for launches. Only the doctor asks; each method raises `AutoscalerError`."""
+    """The AWS account, for the doctor. Each method raises `AutoscalerError`."""
 
     def not_offered(self) -> Mapping[str, tuple[str, ...]]:
-        """By pool, a line for each subnet that there is not and each instance type that cannot be had in a subnet's zone."""
+        """Return by pool a line for each missing subnet, and for each instance type that a subnet's zone does not offer."""
 
     def unsafe_templates(self) -> Mapping[str, tuple[str, ...]]:
-        """By pool, a line for each thing that is missing in its launch template, or unsafe."""
+        """Return by pool a line for each thing that is missing in its launch template, or unsafe."""
 
     def vcpus(self) -> Mapping[str, int]:
-        """By instance type of the fleet's pools; without those that EC2 does not know."""
+        """Return vCPUs by instance type of the fleet's pools; without those that EC2 does not know."""
 
     def has_spot_role(self) -> bool:
         """Tell whether the account has the role without which EC2 launches no spot instance."""
 
     def concurrent_executions(self) -> int:
-        """How many executions of functions the account may have at once, in this region."""
+        """Return how many executions of functions the account may have at once in this region."""
 
     def quotas(self) -> tuple[Quota, ...]:
-        """The account's limits on running vCPUs in this region."""
+        """Return the account's limits on running vCPUs in this region."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredState:
-    """Everything the state holds of one fleet."""
+    """The stored state of one fleet, as it was read."""
 
     records: tuple[Record, ...] = ()
     intents: tuple[Intent, ...] = ()
@@ -178,13 +178,13 @@ class StoredState:
 
 
 class StateStore(Protocol):
-    """The stored state of one fleet. A write that loses a race raises `ConflictError` and changes nothing.
+    """The store of one fleet's state. A write that loses a race raises `ConflictError` and changes nothing.
 
     Losing the memory, what was learned or overrides costs time, never a build.
     """
 
     def read(self) -> StoredState:
-        """Read everything, consistently enough that what this pass wrote is there. What cannot be read stops nothing: it is named."""
+        """Read everything, including what this pass wrote. An item that cannot be read stops nothing: it is named."""
 
     def add_record(self, record: Record) -> None:
         """Write a new record; `ConflictError` if there is one for this instance, or another instance has its node."""
@@ -215,21 +215,21 @@ class RateLimiter(Protocol):
     """Counts how often each instance asked to register; one count for all executions."""
 
     def admit(self, instance_id: str, *, now: float) -> bool:
-        """Count one ask; False when the instance has asked `ASKS_AN_HOUR` times in the hour that its first one opened."""
+        """Count one request; False when the instance has made `ASKS_AN_HOUR` in the hour that its first one opened."""
 
 
 class Lease(Protocol):
     """The right to act on the fleet. ``owner``: of one execution alone, since AWS may deliver one event twice."""
 
     def acquire(self, owner: str, *, now: float, until: float) -> bool:
-        """Take it if it is free, expired by our clock, or this owner's: a take whose answer was lost is repeated."""
+        """Take it if it is free, expired by our clock, or this owner's: a call whose answer was lost may be repeated."""
 
     def release(self, owner: str) -> None:
-        """Give it up; a no-op if somebody else has it by now."""
+        """Release it; a no-op if somebody else has it by now."""
 
 
 class Metrics(Protocol):
-    """CloudWatch."""
+    """The metrics service."""
 
     def publish(self, data: Iterable[Datum], at: float) -> int:
         """Send all data of one instant; return how many."""
@@ -241,14 +241,14 @@ T = TypeVar("T")
 
 
 class SideBySide(Protocol):
-    """How calls are made that do not wait for each other."""
+    """Makes calls that do not wait for each other."""
 
     def __call__(self, calls: Sequence[Callable[[], T]]) -> list[T]:
         """Make them all, and return their answers in the order of the calls."""
 
 
 def one_by_one(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """Make calls one after another: for a world in which no call takes time, the same each time."""
+    """Make calls one after another, for a simulated world in which no call takes time."""
     return [call() for call in calls]
 
 

@@ -1,1 +1,1 @@
-"""One outside system each. An adapter translates; it decides nothing, and retries nothing beyond its library's own mode."""
+"""Adapters, one outside system each. They translate, decide nothing, and retry nothing beyond their library's own mode."""

@@ -1,4 +1,4 @@
-"""The Account port on EC2, Service Quotas, IAM and Lambda."""
+"""Implements the Account port on EC2, Service Quotas, IAM and Lambda."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class AwsAccount:
         self._fleet = fleet
 
     def not_offered(self) -> Mapping[str, tuple[str, ...]]:
-        """Two questions for all pools: where their subnets are, and what can be had there."""
+        """Ask twice for all pools: where their subnets are, and which types are offered there."""
         wanted = sorted({offering.subnet for offering in self._offerings()} - {""})
         zones, offered = self._zones(wanted), self._offered(self._types())
         found = {name: tuple(_lacking(pool.offerings, zones, offered)) for name, pool in self._fleet.pools.items()}
         return {name: lines for name, lines in found.items() if lines}
 
     def unsafe_templates(self) -> Mapping[str, tuple[str, ...]]:
-        """One question a pool: EC2 tells of the versions of one template at a time."""
+        """Ask once a pool: EC2 describes the versions of one template at a time."""
         found = check_templates(self._fleet, self._clients("ec2"))
         return {name: tuple(lines) for name, lines in found.items() if lines}
 
@@ -44,12 +44,12 @@ class AwsAccount:
         return {raw["InstanceType"]: raw["VCpuInfo"]["DefaultVCpus"] for page in found for raw in page["InstanceTypes"]}
 
     def quotas(self) -> tuple[Quota, ...]:
-        """All of EC2's; which of them count vCPUs, their names say."""
+        """Ask for all quotas of EC2; their names say which count vCPUs."""
         found = pages(self._clients("service-quotas"), "list_service_quotas", {"ServiceCode": "ec2"})
         return tuple(Quota(name=raw["QuotaName"], vcpus=raw["Value"]) for page in found for raw in page["Quotas"])
 
     def has_spot_role(self) -> bool:
-        """IAM tells of the role by its name."""
+        """Ask IAM for the role by its name."""
         try:
             self._clients("iam").get_role(RoleName=_SPOT_ROLE)
         except ClientError as error:
@@ -61,7 +61,7 @@ class AwsAccount:
         return True
 
     def concurrent_executions(self) -> int:
-        """Lambda tells of the account as a whole."""
+        """Ask Lambda for the account's limit."""
         try:
             return int(self._clients("lambda").get_account_settings()["AccountLimit"]["ConcurrentExecutions"])
         except ClientError as error:
@@ -81,7 +81,7 @@ class AwsAccount:
         return {raw["SubnetId"]: raw["AvailabilityZone"] for page in found for raw in page["Subnets"]}
 
     def _offered(self, types: list[str]) -> set[tuple[str, str]]:
-        """Instance type and zone, of all that can be had."""
+        """Return instance type and zone of everything that is offered."""
         found = filtered(self._clients("ec2"), "describe_instance_type_offerings", "instance-type", types, LocationType="availability-zone")
         return {(raw["InstanceType"], raw["Location"]) for page in found for raw in page["InstanceTypeOfferings"]}
 

@@ -1,4 +1,4 @@
-"""What is alike in every question to AWS: pages, and what an error says."""
+"""Helps every adapter of AWS: pages of answers, codes of errors."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -22,12 +22,12 @@ def pages(client: Any, method: str, request: dict[str, Any]) -> Iterator[Any]:
 
 
 def filtered(client: Any, method: str, name: str, values: Sequence[str], **more: str) -> Iterator[Any]:
-    """Pages of what has one of these values; nothing is asked where there are none, and what is unknown fails nothing."""
+    """Ask by a filter, page by page: unknown values fail nothing, and without values nothing is asked."""
     for start in range(0, len(values), _VALUES_A_FILTER):
         filters = [{"Name": name, "Values": list(values[start : start + _VALUES_A_FILTER])}]
         yield from pages(client, method, {"Filters": filters, **more})
 
 
 def code_of(error: ClientError) -> str:
-    """AWS' name of the error."""
+    """Return AWS' code of the error."""
     return str(error.response.get("Error", {}).get("Code", "Unknown"))

@@ -1,4 +1,4 @@
-"""The Metrics port on CloudWatch: PutMetricData, so that what alarms see is what a local CloudWatch sees."""
+"""Implements the Metrics port with CloudWatch's PutMetricData."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State store, lease and rate limiter in one DynamoDB table: partition key ``fleet``, sort key ``item``."""
+"""Keeps state, lease and rate limits in one DynamoDB table: partition key ``fleet``, sort key ``item``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What one item holds: exactly one of these. ``name``: whose, for what was learned; ``pieces``: it was too large for one item."""
+    """The content of one item, exactly one of these. ``name``: the controller of what was learned; ``pieces``: where a large one lies."""
 
     record: Record | None = None
     intent: Intent | None = None
@@ -55,7 +55,7 @@ class _Item:
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """Under which a write takes effect, in DynamoDB's words."""
+    """The condition of a write, in DynamoDB's words."""
 
     text: str
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class DynamoState:
         self._pieces: set[str] = set()  # seen in the last read
 
     def read(self) -> StoredState:
-        """Read everything in one consistent query. What cannot be read is named: another version wrote it, or somebody by hand."""
+        """Read everything in one consistent query. An item that another version or a person wrote may be unreadable; it is named."""
         items = self._items()
         entries = [item.entry for item in items if item.entry]
         unread = {item.name: item.version for item in items if item.entry is None}
@@ -101,11 +101,11 @@ class DynamoState:
         )
 
     def add_record(self, record: Record) -> None:
-        """Write a record for an instance that has none, and take its node, at once."""
+        """Write a record for an instance that has none, and claim its node in the same transaction."""
         self._write(self._put(f"record#{record.instance_id}", _stated(record.state, _Entry(record=record)), _IS_NEW), *self._taken(record))
 
     def change_record(self, record: Record, *, expected: RecordState) -> None:
-        """Replace a record in the expected state, its node with it; one that is gone leaves no item, so that reads stay small."""
+        """Replace a record in the expected state, and its claim of a node. One that is gone leaves no item, so that reads stay small."""
         item, condition = f"record#{record.instance_id}", _in_state(expected)
         if record.state is RecordState.GONE:
             self._write(self._delete(item, condition), *self._left(record))
@@ -141,7 +141,7 @@ class DynamoState:
         self._save("overrides", overrides.version, _Entry(overrides=replace(overrides, version=overrides.version + 1)))
 
     def acquire(self, owner: str, *, now: float, until: float) -> bool:
-        """Take the lease by one conditional write; the SDK may send it twice, so that our own name is no obstacle."""
+        """Take the lease by one conditional write. The SDK may send it twice, so our own name is no obstacle."""
         item = {"owner": {"S": owner}, "until_at": {"N": repr(until)}}
         values = {":now": {"N": repr(now)}, ":owner": {"S": owner}}
         free = _Condition("attribute_not_exists(fleet) OR until_at < :now OR #owner = :owner", values, {"#owner": "owner"})
@@ -159,7 +159,7 @@ class DynamoState:
             return
 
     def admit(self, instance_id: str, *, now: float) -> bool:
-        """Count by one conditional write; the first ask of an hour costs two. In a partition of its own, which no pass reads."""
+        """Count by one conditional write, two for the first request of an hour, in a partition that no pass reads."""
         key = {"fleet": {"S": f"{self._fleet}#asks"}, "item": {"S": instance_id}}
         began = {":hour_ago": {"N": repr(now - ASKS_WITHIN_SECONDS)}}
         running = _Condition("since_at > :hour_ago AND asked < :most", {**began, ":most": {"N": str(ASKS_AN_HOUR)}, ":one": {"N": "1"}})
@@ -177,7 +177,7 @@ class DynamoState:
         return False
 
     def _save(self, item: str, version: int, entry: _Entry) -> None:
-        """Replace an item of this version. What is too large is cut up: pieces first, under names of their own, then what names them."""
+        """Replace an item of this version. A large one is cut up: the pieces are written first, then the item that names them."""
         packed = zlib.compress(_ENTRY.dump_json(entry))
         pieces: dict[str, bytes] = {}
         if len(packed) > _PIECE_BYTES:
@@ -196,7 +196,7 @@ class DynamoState:
         self._pieces |= pieces.keys()
 
     def _taken(self, record: Record) -> list[_Write]:
-        """Take a record's node for its instance: no other record can have it then."""
+        """Claim a record's node for its instance, so that no other record can have it."""
         if record.node is None:
             return []
         return [self._put(_node_item(record), {"instance_id": {"S": record.instance_id}}, _free_or_of(record))]
@@ -295,7 +295,7 @@ def _read(item: Mapping[str, Any], pieces: dict[str, bytes]) -> _Item:
 
 
 def _joined(entry: _Entry, pieces: dict[str, bytes]) -> _Entry:
-    """Put an entry together again; a piece that is missing was replaced while the pages were read."""
+    """Put an entry together again. A missing piece was replaced while the pages were read."""
     if not all(name in pieces for name in entry.pieces):
         raise TransientError("the state was replaced while it was being read")
     return _ENTRY.validate_json(zlib.decompress(b"".join(pieces[name] for name in entry.pieces)))

@@ -1,4 +1,4 @@
-"""The Compute port on EC2: CreateFleet of type instant, and instances found by tag only."""
+"""Implements the Compute port on EC2: launches with CreateFleet of type instant, finds instances by tag only."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Ec2Compute:
         return json.dumps(request, sort_keys=True)
 
     def launch(self, request: str) -> LaunchAnswer:
-        """Send a composed request, and sort what comes back by what it means."""
+        """Send a composed request, and translate the answer."""
         try:
             answer = self._launcher().create_fleet(**json.loads(request))
         except ClientError as error:
@@ -149,7 +149,7 @@ class Ec2Compute:
         return LaunchAnswer(instances=tuple(instances), errors=tuple(_offering_error(raw) for raw in answer.get("Errors", [])))
 
     def try_launch(self, launch: Launch) -> None:
-        """Ask in earnest and have EC2 stop short of it; without a token, which the real request must not find used."""
+        """Send the request as a dry run, without a token, which the real request must not find used."""
         request = json.loads(self.compose(launch, "")) | {"DryRun": True}
         del request["ClientToken"]
         try:
@@ -161,7 +161,7 @@ class Ec2Compute:
             raise UnansweredError(f"CreateFleet was not answered ({type(error).__name__})") from error
 
     def try_instance(self, pool: str, offering: Offering) -> None:
-        """Ask with the subnet on the request, then on an interface: which of them EC2 takes is the launch template's affair."""
+        """Ask with the subnet on the request, then on an interface: the launch template decides which of them EC2 takes."""
         request = self._one(self._fleet.pools[pool], offering)
         placed = [{"SubnetId": offering.subnet}, {"NetworkInterfaces": [{"DeviceIndex": 0, "SubnetId": offering.subnet}]}]
         for place in placed if offering.subnet else [{}]:

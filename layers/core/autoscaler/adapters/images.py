@@ -1,4 +1,4 @@
-"""Whether each pool's image can be booted as the fleet file and the launch template mean it."""
+"""Checks whether each pool's image fits its platform and instance types."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from autoscaler.domain.facts.fleet import Platform, Pool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Images:
-    """What EC2 shows of images, by id, and the architectures of instance types."""
+    """Images by id, and the architectures of instance types."""
 
     images: Mapping[str, Any]
     architectures: Mapping[str, Collection[str]]
 
 
 def read_images(client: Any, ids: Iterable[str], types: Iterable[str]) -> Images:
-    """Two questions for all pools; what EC2 does not know is left out."""
+    """Ask twice for all pools; what EC2 does not know is left out."""
     images = filtered(client, "describe_images", "image-id", sorted(set(ids)))
     kinds = filtered(client, "describe_instance_types", "instance-type", sorted(set(types)))
     return Images(

@@ -1,4 +1,4 @@
-"""Whether each pool's launch template is safe to launch agents from: what ``validate --live`` and the doctor ask AWS."""
+"""Checks whether each pool's launch template is safe, for ``validate --live`` and the doctor."""
 
 import base64
 import binascii
@@ -17,7 +17,7 @@ USER_DATA_BYTES = 16 * 1024  # what EC2 takes, before base64
 
 
 def check_templates(fleet: Fleet, client: Any) -> dict[str, list[str]]:
-    """Findings by pool, each a line that says what to change; ``client``: boto3's of EC2. `ConfigError` without a way to AWS."""
+    """Return findings by pool, each a line that says what to change. `ConfigError` where AWS cannot be reached."""
     told = {pool.name: _data(client, pool) for pool in fleet.pools.values()}
     offerings = [offering for pool in fleet.pools.values() for offering in pool.offerings]
     ids = {data["ImageId"] for data in told.values() if data and data.get("ImageId", "").startswith("ami-")}
@@ -30,7 +30,7 @@ def check_templates(fleet: Fleet, client: Any) -> dict[str, list[str]]:
 
 
 def _data(client: Any, pool: Pool) -> dict[str, Any] | None:
-    """The template's data; None where there is no such template or version."""
+    """Return the template's data; None where there is no such template or version."""
     key = "LaunchTemplateId" if pool.launch_template.startswith("lt-") else "LaunchTemplateName"
     try:
         answer = client.describe_launch_template_versions(**{key: pool.launch_template}, Versions=[pool.launch_template_version])

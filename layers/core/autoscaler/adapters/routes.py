@@ -1,4 +1,4 @@
-"""How agents get out of each subnet: by a public address of their own, or through something that has one."""
+"""Checks how agents get out of each subnet: by a public address of their own, or through a gateway."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _TARGETS = ("GatewayId", "NatGatewayId", "TransitGatewayId", "NetworkInterfaceId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """``target``: where what is not local is sent; "" nowhere. ``gives_addresses``: instances get a public one unless told otherwise."""
+    """The way out of a subnet. ``target``: its default route, or ""; ``gives_addresses``: public ones, unless the template says no."""
 
     target: str
     gives_addresses: bool
@@ -25,7 +25,7 @@ class Way:
 
 
 def read_ways(client: Any, subnets: Iterable[str]) -> dict[str, Way]:
-    """The way out of each subnet that there is: by its own route table, else by its VPC's main one."""
+    """Return the way out of each subnet: by its own route table, else by its VPC's main one."""
     found = [raw for page in filtered(client, "describe_subnets", "subnet-id", sorted(set(subnets))) for raw in page["Subnets"]]
     own: dict[str, Any] = {}
     for page in filtered(client, "describe_route_tables", "association.subnet-id", sorted(raw["SubnetId"] for raw in found)):

@@ -1,4 +1,4 @@
-"""Credentials of a controller from Secrets Manager."""
+"""Reads the credentials of a controller from Secrets Manager."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Credentials(BaseModel):
-    """What the secret holds."""
+    """The content of the secret."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 

@@ -1,4 +1,4 @@
-"""Apply: take the steps of a plan one by one; a step that fails is the next pass's business, and stops no other."""
+"""Applies a plan step by step. A failed step stops no other, and the next pass makes it good."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -70,7 +70,7 @@ def _remember(ports: Ports, memory: Memory) -> bool:
 
 
 def _keep_console(ports: Ports, failure: BootFailure) -> None:
-    """Write down why an agent did not come up, before its instance is gone; what cannot be read must not keep it."""
+    """Log why an agent did not boot before its instance is gone. A console that cannot be read does not keep the instance."""
     try:
         said = ports.compute.console_output(failure.instance_id) or "(nothing)"
     except AutoscalerError as error:
@@ -81,7 +81,7 @@ def _keep_console(ports: Ports, failure: BootFailure) -> None:
 
 
 class _Actuator:
-    """Takes steps; knows which controllers stopped answering, to lose no more time on them."""
+    """Takes steps, and skips controllers that have stopped answering."""
 
     def __init__(self, ports: Ports, fleet: Fleet, snapshot: Snapshot, holder: str) -> None:
         self._holder = holder
@@ -99,11 +99,11 @@ class _Actuator:
         self.terminated: set[str] = set()
 
     def outcomes(self) -> Outcomes:
-        """What became of the steps so far."""
+        """Return the outcomes of the steps so far."""
         return Outcomes(refused=self.refused, launched=self.had, tried=self.tried, stuck=self.stuck, terminated=self.terminated)
 
     def take_all(self, steps: Iterable[Step], ends_at: float) -> list[Result]:
-        """Take those for which there is time."""
+        """Take the steps for which there is time."""
         late = "no time is left in this invocation"
         clock = self._ports.clock
         return [
@@ -162,7 +162,7 @@ class _Actuator:
         return next((record for record in self._records.values() if (record.controller, record.node) == (controller, node)), None)
 
     def _write(self, record: Record) -> None:
-        """Replace a record whose state is as it was."""
+        """Replace a record whose state is unchanged."""
         self._ports.state.change_record(record, expected=record.state)
         self._records[record.instance_id] = record
 
@@ -174,7 +174,7 @@ class _Actuator:
         return result
 
     def _terminate(self, step: Terminate) -> Result:
-        """Win the record, read the node once more, terminate, delete the node; cut off anywhere, the next pass goes on.
+        """Condemn the record, read the node once more, terminate, delete the node. Cut off anywhere, the next pass goes on.
 
         The read comes last: whoever brings the node online before it is seen, and what was given up is then drained again.
         """
@@ -196,7 +196,7 @@ class _Actuator:
         return Result(step=step, outcome=Outcome.DONE)
 
     def _last_read(self, step: Terminate, before: Record) -> str | None:
-        """Say why the machine must be kept after all. Nothing was sent yet: its record is as it was before, so that it may reconnect."""
+        """Say why the instance must be kept after all. Nothing was sent yet, so its record is restored, and it may reconnect."""
         if step.node is None:
             return None
         try:
@@ -209,7 +209,7 @@ class _Actuator:
         return keep
 
     def _take_back(self, before: Record) -> None:
-        """Undo what this very step condemned. What an earlier pass condemned stays so: it may have been sent."""
+        """Restore a record that this step condemned. One that an earlier pass condemned stays: its termination may have been sent."""
         if before.state in _TERMINABLE:
             self._change(self._records[before.instance_id], before.state)
 

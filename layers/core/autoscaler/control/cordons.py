@@ -1,4 +1,4 @@
-"""Taking a node out of use and bringing it back: by the offline mark, or first by its labels where the mark may cost a build.
+"""Cordons nodes and brings them back: by the offline mark, or first by the labels where the mark may cost a build.
 
 The record is written first. Whatever fails or is cut off after it, the labels that it wants are set by a later pass.
 """
@@ -18,7 +18,7 @@ from autoscaler.ports import Controller
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cordons:
-    """How nodes of one controller are taken out of use. ``write``: replaces a record, if nobody else has changed its state."""
+    """Cordons nodes of one controller. ``write`` replaces a record, if nobody else has changed its state."""
 
     controller: Controller
     view: ControllerView
@@ -37,7 +37,7 @@ class Cordons:
                 return self.relabel(step, record)
 
     def cordon(self, step: Cordon, record: Record | None) -> Result:
-        """Mark a node offline; on a Jenkins that may drop a build by it, take its labels first, and mark it in a later look."""
+        """Mark a node offline. On a Jenkins that may drop a build then, take its labels first, and mark it in a later pass."""
         labels_first = drops_handed_builds(self.view) and record is not None and record.labels
         if record is None or not labels_first or record.cordon == step.mark.text:
             return nodes.cordon(self.controller, step)
@@ -69,7 +69,7 @@ class Cordons:
         return Result(step=step, outcome=Outcome.DONE, detail="its labels are back")
 
     def relabel(self, step: Relabel, record: Record | None) -> Result:
-        """Set what the record wants."""
+        """Set the labels that the record wants."""
         before = self.controller.node(step.node)
         if record is None or before is None or before.temporarily_offline:
             return Result(step=step, outcome=Outcome.SKIPPED, detail="the node is not there any more, or somebody marked it offline")
@@ -77,7 +77,7 @@ class Cordons:
         return Result(step=step, outcome=Outcome.DONE)
 
     def _set(self, record: Record, before: Node) -> None:
-        """Set the labels that a record wants, and read the node again: what another hand wrote in the same instant counts."""
+        """Set the labels that a record wants, and read the node again: somebody else may have configured it in the same instant."""
         labels, exclusive = labels_wanted(record, self.fleet)
         self.controller.set_labels(before.name, labels, instead_of=labels_of_ours(record), exclusive=exclusive)
         after = self.controller.node(before.name)

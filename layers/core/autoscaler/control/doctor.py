@@ -1,4 +1,4 @@
-"""The doctor: can the functions reach and do all that they need? Tried, one by one, with the calls that passes make."""
+"""Checks whether the functions can reach and do all that they need, with the calls that passes make."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _CREATE, _CORDON, _UNCORDON = "Agent/Create", "Agent/Disconnect (cordon)", "Agen
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that was tried. ``fine`` None: it could not be told."""
+    """One check. ``fine`` None: unknown."""
 
     about: str
     what: str
@@ -38,7 +38,7 @@ class Finding:
 
 
 def examine(ports: Ports, account: Account, fleet: Fleet, invocation: Invocation) -> list[Finding]:
-    """Try everything. ``invocation.dry_run``: nothing that Jenkins would have to undo."""
+    """Check everything. A dry run leaves out whatever changes Jenkins."""
     found: list[Finding] = []
     snapshot = None
     try:
@@ -59,7 +59,7 @@ def examine(ports: Ports, account: Account, fleet: Fleet, invocation: Invocation
 
 
 def examine_launches(compute: Compute, fleet: Fleet) -> list[Finding]:
-    """Try an agent of each pool, short of launching it; for the function that may launch. Where EC2 does not answer, it is not asked on."""
+    """Try to launch an agent of each pool by dry runs, until EC2 does not answer. For the function that may launch."""
     found: list[Finding] = []
     for pool in fleet.pools.values():
         try:
@@ -86,7 +86,7 @@ def _controller(controller: Controller, view: ControllerView) -> Iterator[Findin
 
 
 def _permissions(controller: Controller, view: ControllerView, fleet: Fleet) -> Iterator[Finding]:
-    """Make a node that nobody ever connects to, do to it what passes do to nodes, and delete it."""
+    """Create a node that nobody connects to, do to it what passes do to nodes, and delete it."""
     name = f"autoscaler-doctor-{fleet.name}"
     description = f"Made by the doctor of the autoscaler of fleet {fleet.name} to try permissions, and deleted again."
     spec = NodeSpec(name=name, labels=(name,), executors=1, exclusive=True, remote_dir="/nonexistent", description=description)
@@ -127,7 +127,7 @@ def _create(controller: Controller, spec: NodeSpec) -> None:
 
 
 def _account(ports: Ports, account: Account, fleet: Fleet) -> Iterator[Finding]:
-    """What only AWS knows, question by question: the others are asked, too, where one is not answered."""
+    """Ask AWS about the account. A question that fails does not stop the others."""
     asked: tuple[tuple[str, Callable[[], Iterable[Finding]]], ...] = (
         (_LAUNCH_TEMPLATES, lambda: _templates(account, fleet)),
         ("ec2:DescribeSubnets, ec2:DescribeInstanceTypeOfferings", lambda: _offerings(account, fleet)),
@@ -167,7 +167,7 @@ def _quota(need: Need) -> Finding:
 
 
 def _spot_role(account: Account, fleet: Fleet) -> Iterator[Finding]:
-    """EC2 makes the role at a console's first spot request, and for an API's first one only where the caller may."""
+    """Check for the spot role. EC2 creates it at a console's first spot request, and for an API's only where the caller may."""
     if spot_types(fleet):
         there = account.has_spot_role()
         detail = "" if there else f"without it no spot instance is launched; once in an account: {_SPOT_COMMAND}"
@@ -175,7 +175,7 @@ def _spot_role(account: Account, fleet: Fleet) -> Iterator[Finding]:
 
 
 def _spot_prices(ports: Ports, fleet: Fleet) -> Iterator[Finding]:
-    """Without them the month counts spot at the most that may be paid."""
+    """Check that EC2 tells spot prices. Without them the month counts spot at the most that may be paid."""
     if types := spot_types(fleet):
         prices = ports.compute.spot_prices(types, {"Linux/UNIX", "Windows"}, ports.clock())
         untold = types - {key.partition("/")[0] for key in prices}
@@ -195,7 +195,7 @@ def _executions(account: Account) -> Iterator[Finding]:
 
 
 def _instances(compute: Compute, pool: Pool) -> Finding:
-    """Ask for one instance of every offering: only that tries the role that is passed, and what each type and subnet allows."""
+    """Try one instance of every offering: only that tries the role that is passed, and what each type and subnet allows."""
     refused: dict[str, list[str]] = {}
     for offering in pool.offerings:
         try:
@@ -234,7 +234,7 @@ def _launch(compute: Compute, pool: Pool, market: Market) -> Finding:
 
 
 def _passes(snapshot: Snapshot) -> Iterator[Finding]:
-    """When the scheduled functions last looked, by what they saved."""
+    """Tell by the saved state when the scheduled functions last ran."""
     learned = max((learned.seen_at for learned in snapshot.learned.values()), default=0.0)
     decided = max((window.seen_at for window in snapshot.memory.windows.values()), default=0.0)
     quiet = not any(view.items or any(node.builds for node in view.nodes) for view in snapshot.controllers.values())
@@ -243,7 +243,7 @@ def _passes(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _looked(function: str, now: float, at: float, *, may_rest: bool) -> Finding:
-    """``may_rest``: where nothing changes it saves nothing, and only its heartbeat shows that it runs."""
+    """Judge when a function last ran. ``may_rest``: it saves nothing while nothing changes, and only its heartbeat shows that it runs."""
     what, ago = "looked lately", now - at
     if not at:
         return Finding(about=function, what=what, fine=None, detail="not yet")

@@ -1,4 +1,4 @@
-"""What a pass must know of the invocation that it runs in."""
+"""The invocation that a pass runs in."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class Invocation:
     """One look of an invocation: when the invocation must have ended, and whether it may act.
 
-    ``look``: the how many-th of this invocation; ``part``: which half of a look that takes two passes.
+    ``look`` counts the looks of an invocation from 1; ``part`` names the second half of a look that takes two passes.
     """
 
     request_id: str

@@ -1,4 +1,4 @@
-"""Launching exactly once: written down, sent, settled. Whatever fails or is cut off, the next pass knows what to do.
+"""Launches exactly once: written, sent, settled. After any failure the next pass knows what to do.
 
 - written: the call may not have been made; sent: it was, and its answer is not known. Both are looked for by tag. Only what no
   list shows, by when it must have, is sent again, the same bytes with the same token: EC2 may not know that token any more.
@@ -28,7 +28,7 @@ RESEND_LAUNCH_SECONDS = 600.0
 
 
 def launch(ports: Ports, pool: Pool, step: Launch, holder: str) -> tuple[Result, tuple[Refusal, ...]]:
-    """Reserve it by an intent, under the lease of ``holder`` and no other; send it, settle it by the answer; say what was refused."""
+    """Write an intent under the lease of ``holder``, send it, settle it by the answer; return what was refused, too."""
     intent = _written(ports, step)
     try:
         ports.state.add_intent(intent, holder=holder)
@@ -78,7 +78,7 @@ def _refusals(step: Launch, answer: LaunchAnswer) -> tuple[Refusal, ...]:
 
 
 def settle(ports: Ports, pool: Pool, intent: Intent, answer: LaunchAnswer) -> None:
-    """Give every instance of the answer a record, then close the intent: cut off in between, the next pass does it again."""
+    """Give every instance of the answer a record, then close the intent. Cut off in between, the next pass does it again."""
     for instance_id, instance_type, market in answer.instances:
         record = _record(ports, pool, intent, instance_id, instance_type, market)
         _add_once(ports, record)
@@ -87,7 +87,7 @@ def settle(ports: Ports, pool: Pool, intent: Intent, answer: LaunchAnswer) -> No
 
 
 def recover(ports: Ports, fleet: Fleet, stored: StoredState) -> bool:
-    """Go on with every launch whose outcome is not known; tell whether there was any, so that the book is old now."""
+    """Go on with every launch whose outcome is unknown; tell whether there was any, so that the state must be read again."""
     open_intents = [intent for intent in stored.intents if intent.open and intent.pool in fleet.pools]
     if open_intents:
         listed = ports.compute.instances()
@@ -114,7 +114,7 @@ def unfinished(ports: Ports, stored: StoredState) -> list[Intent]:
 
 
 def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None, labels: tuple[str, ...]) -> None:
-    """Write the record that an instance with our tags should have had. ``labels``: that its node was made with."""
+    """Write the missing record of an instance with our tags. ``labels``: those its node was created with."""
     _add_once(
         ports,
         Record(
@@ -201,12 +201,12 @@ def _add_once(ports: Ports, record: Record) -> None:
 
 
 def _billed(pool: Pool, instance_type: str, market: str) -> float:
-    """What it costs by the fleet file's prices; the dearest offering for a type that is not in it."""
+    """Return its price by the fleet file; for a type that is not in it the dearest offering's."""
     return max(offering.billed_usd_per_hour for offering in _like(pool, instance_type, market))
 
 
 def _reserved(pool: Pool, instance_type: str, market: str) -> float:
-    """What it may cost at most, likewise."""
+    """Return the most it may cost, likewise."""
     return max(offering.reserved_usd_per_hour for offering in _like(pool, instance_type, market))
 
 

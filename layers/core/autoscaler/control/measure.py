@@ -1,4 +1,4 @@
-"""Measuring: look, learn from what changed since the last look, and describe what is there. Decides nothing, needs no lease."""
+"""Measures: observes, learns from the changes since the last look, and describes the fleet. Needs no lease."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,7 +18,7 @@ from autoscaler.ports import Controller, Ports
 
 
 def collect(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Datum]:
-    """Measure what is there, and learn from what changed since the last look. Decides nothing, needs no lease."""
+    """Return the metrics of the fleet as it is now, and save what was learned on the way."""
     situation, lessons = observe_and_learn(ports, fleet, invocation)
     unread = {view.name for view in situation.views() if not view.complete}
     asked = replace(ports, controllers=tuple(c for c in ports.controllers if c.name not in unread))
@@ -26,7 +26,7 @@ def collect(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Datum]:
 
 
 def node_health(ports: Ports) -> dict[str, Mapping[str, Health]]:
-    """What each controller's node monitors say; they look once an hour, so that one that cannot be read now is read in a minute."""
+    """Read the node monitors of each controller. They change once an hour, so a failed read can wait for the next minute."""
     told = ports.side_by_side([partial(_health, ports, controller) for controller in ports.controllers])
     return {controller.name: health for controller, health in zip(ports.controllers, told, strict=True) if health is not None}
 
@@ -40,7 +40,7 @@ def _health(ports: Ports, controller: Controller) -> Mapping[str, Health] | None
 
 
 def observe_and_learn(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[Situation, dict[str, Lesson]]:
-    """Look, and learn from what changed since the last look: how long jobs ran, how they ended, how long those waited that began."""
+    """Observe, and learn from the changes since the last look: durations, results and waits of jobs."""
     snapshot = observe_without_instances(ports, ports.state.read(), invocation)
     situation = assess(snapshot, fleet)
     lessons: dict[str, Lesson] = {}
@@ -59,7 +59,7 @@ def observe_and_learn(ports: Ports, fleet: Fleet, invocation: Invocation) -> tup
 
 
 def _results(ports: Ports, controller: Controller, snapshot: Snapshot, ask_until: float) -> dict[str, BuildResult]:
-    """Ask how the builds ended that are gone since the last look. Where one cannot be asked for, or in time, the others stay unknown."""
+    """Ask for the results of builds that ended since the last look, until one fails or the time is up; the rest stay unknown."""
     found: dict[str, BuildResult] = {}
     for gone in gone_since(snapshot.learned[controller.name], snapshot.controllers[controller.name]):
         if ports.clock() >= ask_until:

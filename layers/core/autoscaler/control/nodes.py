@@ -1,4 +1,4 @@
-"""Acting on a node: read that one node just before, act only if it is as decided, read again after.
+"""Acts on one node: reads it just before, acts only if it is as decided, reads it again after.
 
 Marks overwrite each other without trace in Jenkins, and its toggle turns both ways; these reads are what keeps a person's
 mark a person's, and a build alive.
@@ -13,7 +13,7 @@ from autoscaler.ports import Controller
 
 
 def act(controller: Controller, step: CreateBeacon | CancelItem) -> Result:
-    """Take a step that needs nobody but Jenkins."""
+    """Take a step that concerns Jenkins alone."""
     match step:
         case CreateBeacon():
             return create_beacon(controller, step)
@@ -43,7 +43,7 @@ def cordon(controller: Controller, step: Cordon) -> Result:
 
 
 def uncordon(controller: Controller, step: Uncordon) -> Result:
-    """Bring a node back online, if what keeps it offline is exactly the mark that was seen."""
+    """Bring a node back online, if it is offline by exactly the mark that was seen."""
     before = controller.node(step.node)
     if before is None or not carries(before, step.mark):
         return Result(step=step, outcome=Outcome.SKIPPED, detail="it does not carry that mark any more")
@@ -95,7 +95,7 @@ def may_delete(controller: Controller, step: DeleteNode) -> str | None:
 
 
 def free(controller: Controller, step: FreeSlot) -> Result:
-    """Bring a slot back online if it still carries our mark; whatever anybody else marked stays so."""
+    """Bring a slot back online if it still carries our mark; other marks stay."""
     node = controller.node(step.node)
     if node is not None and step.mark is not None and carries(node, step.mark):
         if not node.idle:
@@ -105,7 +105,7 @@ def free(controller: Controller, step: FreeSlot) -> Result:
 
 
 def create_beacon(controller: Controller, step: CreateBeacon) -> Result:
-    """Create the beacon; somebody else having done so is as good."""
+    """Create the beacon, unless it is there already."""
     try:
         controller.create_node(step.spec)
     except ConflictError:

@@ -1,4 +1,4 @@
-"""Observe: one snapshot from the state, Jenkins and EC2."""
+"""Observes: makes one snapshot from the state, Jenkins and EC2."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ from autoscaler.ports import Controller, Ports, StoredState
 
 
 def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocation) -> Snapshot:
-    """Look at everything once. A controller that cannot be read makes its own view incomplete, nothing else."""
+    """Look at everything once. A controller that cannot be read makes only its own view incomplete."""
     views = look_at_controllers(ports)
     instances = ports.compute.instances()
     unlisted = _unlisted(stored, fleet, views.values(), instances)
@@ -41,13 +41,13 @@ def observe_without_instances(ports: Ports, stored: StoredState, invocation: Inv
 
 
 def look_at_controllers(ports: Ports) -> dict[str, ControllerView]:
-    """Look at every controller, none waiting for another: one that hangs takes no time from the others."""
+    """Look at all controllers at once, so that one that hangs takes no time from the others."""
     views = ports.side_by_side([partial(_look, ports, controller) for controller in ports.controllers])
     return {view.name: view for view in views}
 
 
 def log_notes(ports: Ports, snapshot: Snapshot) -> None:
-    """Log what could not be seen, or not understood."""
+    """Log what could not be read or understood."""
     if snapshot.unread:
         ports.log("state_unread", count=len(snapshot.unread), names=snapshot.unread[:10])
     for view in snapshot.controllers.values():
@@ -60,12 +60,12 @@ def log_notes(ports: Ports, snapshot: Snapshot) -> None:
 
 
 def without(ports: Ports, failed: Collection[str]) -> Ports:
-    """Leave out controllers that have just failed: asking them again in the same invocation would take the others' time."""
+    """Skip controllers that have just failed: asking them again in the same invocation would take the others' time."""
     return replace(ports, controllers=tuple(_SkippedController(c) if c.name in failed else c for c in ports.controllers))
 
 
 class _SkippedController:
-    """A controller that is not looked at again in this invocation. Nothing follows from such a view, so that nothing else is asked."""
+    """A controller that is not looked at again in this invocation. Its view is incomplete, so that nothing follows from it."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
@@ -78,7 +78,7 @@ class _SkippedController:
 
 
 def _look(ports: Ports, controller: Controller) -> ControllerView:
-    """Look at one controller; a look that breaks in a way nobody thought of must not stop work on the others."""
+    """Look at one controller. An unexpected error must not stop work on the others."""
     try:
         return controller.look()
     except Exception as error:  # noqa: BLE001 - the one place: the view says what happened, and nothing follows from it
@@ -87,7 +87,7 @@ def _look(ports: Ports, controller: Controller) -> ControllerView:
 
 
 def _ask_alone(ports: Ports, stored: StoredState, fates: dict[str, InstanceState]) -> frozenset[str]:
-    """Ask EC2 alone for each instance that has been missing for hours; what it shows after all is noted in ``fates``."""
+    """Ask EC2 one by one for instances that have been missing for hours, and note the answers in ``fates``."""
     if not stored.memory.missing:
         return frozenset()
     now = ports.clock()
@@ -98,13 +98,13 @@ def _ask_alone(ports: Ports, stored: StoredState, fates: dict[str, InstanceState
 
 
 def _a_part_of(names: Sequence[str], count: int, now: float) -> list[str]:
-    """Choose so many, others a minute later: those that are asked for in vain must not keep the rest from being asked for."""
+    """Choose so many, others a minute later, so that those asked for in vain do not keep the rest from their turn."""
     first = int(now // MINUTE_SECONDS) * count % max(1, len(names))
     return [*names[first:], *names[:first]][:count]
 
 
 def _ended_runs(ports: Ports, controller: Controller, stored: StoredState, view: ControllerView) -> frozenset[str]:
-    """Ask which runs have ended that were on a node before the controller restarted. What cannot be asked goes on, as far as we know."""
+    """Ask which runs have ended that were on a node before the controller restarted. A run that cannot be read counts as running."""
     runs = runs_to_ask_for(stored.memory.sessions.get(controller.name), view)
     if not runs:
         return frozenset()
@@ -120,7 +120,7 @@ def _ended_runs(ports: Ports, controller: Controller, stored: StoredState, view:
 
 
 def _template_versions(ports: Ports, fleet: Fleet) -> Mapping[str, str]:
-    """Ask what would be launched now; where EC2 does not say, no agent is outdated and no launch is a trial."""
+    """Ask which template versions would be launched now. Where EC2 does not say, no agent is outdated and no launch is a canary."""
     try:
         return ports.compute.template_versions(fleet.pools)
     except TransientError as error:
@@ -129,7 +129,7 @@ def _template_versions(ports: Ports, fleet: Fleet) -> Mapping[str, str]:
 
 
 def _spot_prices(ports: Ports, fleet: Fleet, stored: StoredState, instances: Collection[Instance]) -> Mapping[str, float] | None:
-    """Ask what spot costs, from time to time and while any runs: of all types that may come next. Where EC2 fails, it costs what it did."""
+    """Ask for spot prices now and then while spot instances run. Where EC2 fails, the last prices stand."""
     now, spot = ports.clock(), [instance for instance in instances if instance.market == Market.SPOT]
     if not spot or now < stored.memory.spot_prices.asked_at + SPOT_PRICES_SECONDS:
         return None
@@ -168,7 +168,7 @@ def _snapshot(ports: Ports, stored: StoredState, views: dict[str, ControllerView
 
 
 def _unlisted(stored: StoredState, fleet: Fleet, views: Iterable[ControllerView], instances: tuple[Instance, ...]) -> list[str]:
-    """Ids to ask for one by one: absence from a list is never gone."""
+    """Return the ids to ask for one by one: absence from a list never means gone."""
     listed = {instance.id for instance in instances}
     known = [record for record in stored.records if record.state is not RecordState.GONE]
     recorded, named = {record.instance_id for record in known}, {record.node for record in known}

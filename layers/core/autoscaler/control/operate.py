@@ -1,4 +1,4 @@
-"""What a person orders beyond one pass: holds and other numbers that stand for a while, and a look at what would be done."""
+"""Orders of a person beyond one pass: holds, pool overrides, purges; and questions about the fleet."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +24,7 @@ _TRIES_BEFORE_THE_LAST = 2
 
 
 def change(ports: Ports, invocation: Invocation, changed: Callable[[Overrides], Overrides]) -> Overrides:
-    """Change what stands, and drop what has ended. Two people at once: the second works on what the first one left."""
+    """Change the overrides, and drop those that have ended. Of two people at once the second works on what the first one left."""
     for _ in range(_TRIES_BEFORE_THE_LAST):
         try:
             return _change_once(ports, invocation, changed)
@@ -41,7 +41,7 @@ def _change_once(ports: Ports, invocation: Invocation, changed: Callable[[Overri
 
 
 def lift(ports: Ports, fleet: Fleet, invocation: Invocation, order: Resume) -> tuple[Overrides, list[Report]]:
-    """Lift a hold first, so that nothing frozen keeps what was cordoned from coming back. Nodes by name: no hold is meant."""
+    """Lift a hold, then bring back what was cordoned under it. Named nodes come back without lifting a hold."""
     if order.nodes:
         overrides = ports.state.read().overrides.at(ports.clock())
     else:
@@ -50,7 +50,7 @@ def lift(ports: Ports, fleet: Fleet, invocation: Invocation, order: Resume) -> t
 
 
 def purge(ports: Ports, fleet: Fleet, invocation: Invocation, order: Purge) -> list[Report]:
-    """Cancel queue items; needs no lease, since nobody else does it."""
+    """Cancel queue items. It needs no lease, since nothing else cancels any."""
     decision = partial(commands.purge_for_a_person, order=order)
     stored = ports.state.read()
     if invocation.dry_run:
@@ -60,25 +60,25 @@ def purge(ports: Ports, fleet: Fleet, invocation: Invocation, order: Purge) -> l
 
 
 def plan(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Report]:
-    """What both passes would do now; nothing is done."""
+    """Plan both passes, and do nothing."""
     stored, dry = ports.state.read(), replace(invocation, dry_run=True)
     return [passes.plan_only(ports, fleet, dry, decision, stored) for decision in (decide.scale_up, decide.scale_down)]
 
 
 def status(ports: Ports, fleet: Fleet, invocation: Invocation) -> Status:
-    """How the fleet stands."""
+    """Return the state of the fleet."""
     snapshot = observe(ports, fleet, ports.state.read(), invocation)
     return status_of(assess(snapshot, fleet))
 
 
 def why(ports: Ports, fleet: Fleet, invocation: Invocation, subject: str) -> list[str]:
-    """The facts about a job, a node or a pool."""
+    """Return the facts about a job, a node or a pool."""
     snapshot = observe(ports, fleet, ports.state.read(), invocation)
     return explain(snapshot, fleet, subject)
 
 
 def as_json(overrides: Overrides) -> dict[str, Any]:
-    """What stands, as an answer to a person."""
+    """Write the overrides in force as an answer to a person."""
     return {"holds": [_hold_json(hold) for hold in overrides.holds], "numbers": [_numbers_json(numbers) for numbers in overrides.numbers]}
 
 

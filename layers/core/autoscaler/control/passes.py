@@ -1,4 +1,4 @@
-"""The whole idea: hold the lease, observe, decide, apply."""
+"""Runs a pass: hold the lease, observe, decide, apply."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,7 +40,7 @@ def scale_up(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Report]
 
 
 def scale_down(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Report]:
-    """Cordon what nothing needs, let it settle without holding the lease, look again, and give up what stayed idle."""
+    """Cordon idle agents, wait without the lease, look again, and terminate those that stayed idle."""
     first = one_pass(ports, fleet, invocation, decide.scale_down)
     if invocation.dry_run or not _waits_for_second_look(first):
         return [first]
@@ -57,7 +57,7 @@ def scale_down(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Repor
 
 
 def carry_out(ports: Ports, fleet: Fleet, invocation: Invocation, order: LaunchSome | DrainSome | DrainNodes) -> list[Report]:
-    """Do what a person asked for, within the limits."""
+    """Carry out a person's order, within the limits."""
     if isinstance(order, LaunchSome):
         launch_some = partial(commands.launch_some, order=order)
         return [one_pass(ports, fleet, invocation, launch_some, may_launch=True)]
@@ -65,7 +65,7 @@ def carry_out(ports: Ports, fleet: Fleet, invocation: Invocation, order: LaunchS
 
 
 def handle(ports: Ports, fleet: Fleet, invocation: Invocation, event: InstanceEvent) -> tuple[list[Report], tuple[str, ...]]:
-    """Act on an announcement of EC2; return what was done, and the builds at risk. Nothing of an instance that is not ours."""
+    """Act on an event of EC2 about an instance of ours; return the reports and the builds at risk."""
     identity = ports.compute.identity(event.instance_id)
     if identity is None or identity.fleet != fleet.name:
         return [], ()
@@ -82,7 +82,7 @@ def handle(ports: Ports, fleet: Fleet, invocation: Invocation, event: InstanceEv
 
 
 def plan_only(ports: Ports, fleet: Fleet, invocation: Invocation, decision: Decision, stored: StoredState) -> Report:
-    """Observe and decide, and leave it at that."""
+    """Observe and decide, without applying."""
     snapshot = observe(ports, fleet, stored, invocation)
     log_notes(ports, snapshot)
     plan = decision(snapshot, fleet)
@@ -91,13 +91,13 @@ def plan_only(ports: Ports, fleet: Fleet, invocation: Invocation, decision: Deci
 
 
 def _waits_for_second_look(report: Report) -> bool:
-    """Tell whether anything was cordoned, or was drained already: otherwise a second look could change nothing."""
+    """Tell whether anything was cordoned or had drained: otherwise a second look could change nothing."""
     cordoned = any(isinstance(r.step, Cordon) and r.outcome is Outcome.DONE for r in report.results)
     return cordoned or any(held.reason is Reason.SECOND_LOOK for held in report.plan.held)
 
 
 def one_pass(ports: Ports, fleet: Fleet, invocation: Invocation, decision: Decision, *, may_launch: bool = False) -> Report:
-    """Take one pass under the lease. A pass that may launch first goes on with the launches that were not answered."""
+    """Run one pass under the lease. A pass that may launch first goes on with unanswered launches."""
     if invocation.dry_run:
         return plan_only(ports, fleet, invocation, decision, ports.state.read())
     with _lease(ports, invocation) as holder:

@@ -1,4 +1,4 @@
-"""Registering an instance: win its record first, then make its node; cut off anywhere, the next time it asks goes on."""
+"""Registers an instance: claims its record, then creates its node. Cut off anywhere, its next request goes on."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -25,14 +25,14 @@ class Connection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registered:
-    """Who an instance is from now on; the same instance asking again is told the same."""
+    """The identity of an instance; asking again gives the same."""
 
     spec: NodeSpec
     connection: Connection
 
 
 def register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Registered | Refused:
-    """Say to an instance which node it is. Whatever does not answer is a reason to ask again."""
+    """Tell an instance which node it is. Any error is a reason to ask again."""
     try:
         return authenticate(caller, trust) or _too_often(ports, caller) or _register(ports, fleet, caller, trust)
     except AutoscalerError as error:
@@ -91,7 +91,7 @@ def _connect(ports: Ports, controller: Controller, granted: Granted, *, has_node
 
 
 def _at_work(ports: Ports, stored: StoredState, record: Record) -> Refused | None:
-    """Refuse to tell an instance to power off while a build may be on it, even where it was given up; None where none is."""
+    """Tell a condemned instance to ask again while a build may be on it; None where none is."""
     if record.node is None:
         return None
     controller = next((controller for controller in ports.controllers if controller.name == record.controller), None)
@@ -108,7 +108,7 @@ def _at_work(ports: Ports, stored: StoredState, record: Record) -> Refused | Non
 
 
 def _claim_name(ports: Ports, granted: Granted) -> Granted:
-    """Claim a node of its own name, and note with which labels it is made: what is taken from it is given back by this."""
+    """Claim a node name of its own, and note the labels it is created with: taken labels are given back from this note."""
     if granted.record.state is not RecordState.REQUESTED:
         return granted
     record = replace(granted.record, labels=granted.spec.labels, exclusive=granted.spec.exclusive)
@@ -161,13 +161,13 @@ def _take_slot(ports: Ports, fleet: Fleet, controller: Controller, granted: Gran
 
 
 def _as_it_is(granted: Granted, slot: Node) -> Granted:
-    """A slot's own labels and executors count."""
+    """Take the slot's own labels and executors."""
     labels = tuple(sorted(slot.labels - {slot.name}))
     return replace(granted, spec=replace(granted.spec, name=slot.name, labels=labels, executors=slot.executors))
 
 
 def _win(ports: Ports, granted: Granted, node: str) -> Granted:
-    """Win ``requested -> registered`` before there is a node: whoever condemned the record meanwhile has won instead."""
+    """Change ``requested -> registered`` before there is a node. Whoever condemned the record meanwhile has won the race."""
     record = granted.record
     if record.state is not RecordState.REQUESTED:
         return granted

@@ -1,4 +1,4 @@
-"""What became of a plan: decision and result are two things that meet in one line."""
+"""Reports what became of a plan: one line a step, with decision and result."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ STEP_NAMES: dict[type[Step], str] = {
 
 
 class Outcome(StrEnum):
-    """What became of one step."""
+    """The outcome of one step."""
 
     PLANNED = "planned"  # a dry run
     DONE = "done"
@@ -50,7 +50,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One step and what became of it; ``count`` is how many agents a launch got."""
+    """One step and its outcome; ``count`` is the number of agents that a launch got."""
 
     step: Step
     outcome: Outcome
@@ -60,7 +60,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """One pass: its plan, and what became of it."""
+    """One pass: its plan and the results."""
 
     plan: Plan
     results: tuple[Result, ...]
@@ -69,7 +69,7 @@ class Report:
 
     @property
     def failed(self) -> frozenset[str]:
-        """Controllers that could not be read, or stopped answering."""
+        """Name the controllers that could not be read or stopped answering."""
         return self.unresponsive | {held.controller for held in self.plan.held if held.reason is Reason.INCOMPLETE}
 
 
@@ -79,7 +79,7 @@ def done(results: Iterable[Result], kind: type[Step]) -> int:
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """Write a pass as the plan of design 6.5."""
+    """Write a pass as the JSON that functions answer and log."""
     return {
         "pass_id": report.plan.pass_id,
         "taken_at": datetime.fromtimestamp(report.plan.taken_at, UTC).isoformat(),
@@ -90,7 +90,7 @@ def as_json(report: Report) -> dict[str, Any]:
 
 
 def merged_json(reports: Iterable[Report]) -> dict[str, Any]:
-    """Write several passes of one invocation as one plan, of the last one's time."""
+    """Write several passes of one invocation as one plan, with the time of the last."""
     parts = [as_json(report) for report in reports]
     held = {(h["pool"], h["reason"], h["detail"]): h for part in parts for h in part["held"]}
     return parts[-1] | {"steps": [step for part in parts for step in part["steps"]], "held": list(held.values())}

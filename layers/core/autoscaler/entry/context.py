@@ -1,14 +1,14 @@
-"""What Lambda hands to a handler beside the event."""
+"""The context that Lambda hands to a handler."""
 
 from typing import Protocol
 
 
 class Context(Protocol):
-    """What of Lambda's context is used."""
+    """The part of Lambda's context that is used."""
 
     @property
     def aws_request_id(self) -> str:
-        """The invocation's id."""
+        """Return the id of the invocation."""
 
     def get_remaining_time_in_millis(self) -> int:
-        """Milliseconds until Lambda cuts the invocation off."""
+        """Return the milliseconds until Lambda cuts the invocation off."""

@@ -1,4 +1,4 @@
-"""What the doctor asks of the function that may launch."""
+"""Answers the doctor in the function that may launch."""
 
 from dataclasses import asdict
 from typing import Any

@@ -1,4 +1,4 @@
-"""Reads what triggers a function: a schedule's tick, or a person. Anything else is refused in one line, and does nothing."""
+"""Reads the events of scheduled functions: a tick, or a person's. Others are refused in one line, and nothing is done."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -96,7 +96,7 @@ SCALE_DOWN: Shapes = TypeAdapter(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """A checked event. ``order`` None: one ordinary pass. ``tick_at``: when the schedule meant it; None: by a person."""
+    """A checked event. ``order`` None: an ordinary pass; ``tick_at``: the schedule's time, None for a person's event."""
 
     order: Order | None
     dry_run: bool
@@ -113,7 +113,7 @@ class Trigger:
 
 
 def read_trigger(shapes: Shapes, event: Any, fleet: Fleet) -> Trigger:
-    """Read an event of a scheduled function, of the shapes that it takes."""
+    """Read an event of a scheduled function as one of the shapes that it takes."""
     read = checked(shapes, event, tags=1)
     if isinstance(read, EventBridgeModel):
         return Trigger(order=None, dry_run=False, tick_at=read.time.timestamp())

@@ -1,4 +1,4 @@
-"""What is asked over a function URL, once AWS has verified the signature."""
+"""Answers requests to the function URL, whose signature AWS has verified."""
 
 import json
 from typing import Annotated, Any
@@ -18,7 +18,7 @@ OURS = {"X-Autoscaler": "registration"}
 
 
 class _Iam(BaseModel):
-    """Whom AWS authenticated on a function URL. What the caller itself sent, its body above all, is not even read.
+    """The caller as AWS authenticated it. Nothing that the caller itself sent is read, above all not its body.
 
     For that reason it is not Powertools' ``LambdaFunctionUrlModel``, which checks the caller's headers and body too, and demands a
     User-Agent: an instance that is refused here powers off.
@@ -47,7 +47,7 @@ _URL_REQUEST = TypeAdapter(_UrlRequest)
 
 
 def register(event: Any) -> dict[str, Any]:
-    """Answer an instance that asks who it is, as a function URL answers. Neither the log nor a refusal ever holds a secret."""
+    """Answer an instance that asks who it is. Neither the log nor a refusal ever holds a secret."""
     wired = bootstrap.runtime()
     try:
         caller = read_caller(event)
@@ -65,7 +65,7 @@ def register(event: Any) -> dict[str, Any]:
 
 
 def read_caller(event: Any) -> Caller:
-    """Read who calls the function URL: the role by its unique id, the session as both of AWS' fields have it."""
+    """Read the caller: its role by the unique id, its session as both of AWS' fields have it."""
     iam = checked(_URL_REQUEST, event).requestContext.authorizer.iam
     role_id, _, session = iam.userId.partition(":")
     if iam.userArn.rpartition("/")[2] != session:

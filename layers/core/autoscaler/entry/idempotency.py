@@ -1,4 +1,4 @@
-"""Doing what a person asked for once, however often the request arrives (Powertools' idempotency, in the state table)."""
+"""Carries out a request once, however often it arrives (Powertools' idempotency, in the state table)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ _REMEMBERED_SECONDS = 86_400
 
 
 def once(request_id: str, context: Context, act: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Act, and remember the answer for a day; the same request id then gets that answer. What failed may be asked for again."""
+    """Act, and store the answer for a day, which the same request id then gets. A failed request may be repeated."""
     # Only who gives a request id needs these, and importing them costs a cold start time.
     from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig, idempotent_function  # noqa: PLC0415
     from aws_lambda_powertools.utilities.idempotency.exceptions import (  # noqa: PLC0415

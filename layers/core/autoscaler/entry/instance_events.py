@@ -1,4 +1,4 @@
-"""What EC2 announces of an instance, by way of EventBridge."""
+"""Handles EC2's events about an instance, which EventBridge delivers."""
 
 from typing import Annotated, Any
 
@@ -36,7 +36,7 @@ _ANNOUNCEMENT = TypeAdapter(_Announcement)
 
 
 def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
-    """Act on an announcement of EC2; return the plan. An instance that is not of this fleet is left alone after one read."""
+    """Act on an event of EC2; return the plan. An instance of another fleet is left alone after one read."""
     wired = bootstrap.runtime()
     event = read_instance_event(event)
     ends_at = wired.ports.clock() + context.get_remaining_time_in_millis() / 1000.0
@@ -53,7 +53,7 @@ def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
 
 
 def read_instance_event(event: Any) -> InstanceEvent:
-    """Read an announcement of EC2."""
+    """Read an event of EC2."""
     announcement = checked(_ANNOUNCEMENT, event)
     kind = _ANNOUNCED.get(announcement.detail_type)
     if kind is None:
@@ -62,7 +62,7 @@ def read_instance_event(event: Any) -> InstanceEvent:
 
 
 def _fail_if_undone(reports: list[Report]) -> None:
-    """Let Lambda try again: no later look shows that an instance was announced to go, so nobody else would make this good."""
+    """Raise an error so that Lambda tries again: no later pass can see that an interruption was announced."""
     for report in reports:
         failed = [result.detail for result in report.results if result.outcome is Outcome.FAILED]
         unseen = [held.detail for held in report.plan.held if held.reason is Reason.INCOMPLETE]

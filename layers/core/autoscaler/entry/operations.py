@@ -1,4 +1,4 @@
-"""Reads what a person or the AWS budget may order of ``operate``, one model an action."""
+"""Reads the events of ``operate``, from a person or the AWS budget: one model an action."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -30,7 +30,7 @@ class Operation(Manual):
 
 
 class _Scoped(Operation):
-    """On one pool, controller or label; on none of them: on the whole fleet."""
+    """An action on one pool, controller or label; without any, on the whole fleet."""
 
     pool: Text | None = None
     controller: Text | None = None
@@ -120,13 +120,13 @@ class _Look(Operation):
 
 
 class Doctor(Operation):
-    """Whether the functions can reach and do all that they need."""
+    """The question whether the functions can reach and do all that they need."""
 
     action: Literal["doctor"]
 
 
 class Why(Operation):
-    """Why a job, a node or a pool is as it is."""
+    """The question why a job, a node or a pool is as it is."""
 
     action: Literal["why"]
     subject: Text
@@ -151,7 +151,7 @@ def read_operation(event: Any) -> Operation:
 
 
 def _hold_for_budget(event: Any) -> dict[str, Any]:
-    """Read a message of the AWS budget: launches are on hold until somebody resumes. Sent again, it is the same request."""
+    """Read a message of the AWS budget as a hold on launches. The message id makes a repeated delivery the same request."""
     message = checked(_BUDGET_MESSAGE, event).Records[0].Sns
     return {
         "action": "hold",

@@ -1,4 +1,4 @@
-"""What the functions on the schedule do around their passes: read the event, take one look or several, report."""
+"""Runs the scheduled functions: reads the event, takes one look or several, reports."""
 
 from collections.abc import Callable, Iterator
 from math import ceil
@@ -74,7 +74,7 @@ def _measure(wired: Runtime, invocation: Invocation) -> int:
 
 
 def _scale_once(function: str, wired: Runtime, invocation: Invocation, trigger: Trigger, ordinary: Pass) -> list[Report]:
-    """Take one look and act on it; nothing to report where another pass held the lease."""
+    """Take one look and act on it; return no report where another pass held the lease."""
     try:
         if trigger.order is None:
             reports = ordinary(wired.ports, wired.fleet, invocation)
@@ -113,7 +113,7 @@ def _each_look(function: str, shapes: Shapes, event: Any, context: Context, look
 
 
 def _looks(wired: Runtime, context: Context, trigger: Trigger) -> Iterator[Invocation]:
-    """One look; on a schedule that looks several times a minute, the others too while there is time to act on what they see."""
+    """Yield one look; on a schedule of several looks a minute the others, too, while there is time to act on them."""
     clock, every = wired.ports.clock, wired.ports.look_every_seconds
     began_at = clock()
     ends_at = began_at + context.get_remaining_time_in_millis() / 1000.0

@@ -1,4 +1,4 @@
-"""A node's ``config.xml``: other labels and another mode, and every other byte as Jenkins wrote it.
+"""Edits labels and mode in a node's ``config.xml``, and keeps every other byte as Jenkins wrote it.
 
 Not by an XML parser: Jenkins declares XML 1.1, which Python's does not read, and what it wrote must come back as it was.
 """
@@ -16,7 +16,7 @@ _MARK = re.compile(rb"(?m)^  <temporaryOfflineCause\b")
 
 
 def relabelled(document: bytes, labels: Collection[str], *, instead_of: Collection[str], exclusive: bool) -> bytes:
-    """Put labels in the place of others, and another mode, into a node's document.
+    """Replace labels and the mode in a node's document.
 
     What else it is labelled with stays; labels that a plugin finds by itself do not stand here, and are not written down.
 

@@ -1,4 +1,4 @@
-"""The Controller port over HTTP: three GETs a look, whatever its size."""
+"""Implements the Controller port over HTTP: three GETs a look, whatever its size."""
 
 import json
 import re
@@ -64,7 +64,7 @@ class JenkinsController:
         return self._url
 
     def look(self) -> ControllerView:
-        """See queue, nodes and state, the state last: a shutdown that began in between is then seen."""
+        """Read queue, nodes and state; the state last, so that a shutdown that began in between is seen."""
         began = self._monotonic()
 
         def read(session: JenkinsSession) -> tuple[Answer, Answer, Answer]:
@@ -93,15 +93,15 @@ class JenkinsController:
             raise TransientError(f"node {name}: {error.error_count()} fields not understood") from error
 
     def set_offline(self, name: str, reason: str) -> None:
-        """Use the call that sets and never toggles."""
+        """Mark it by the call that sets and never toggles."""
         self._post(_of(name, _CHANGE_OFFLINE_CAUSE), {"offlineMessage": reason})
 
     def toggle_offline(self, name: str, reason: str) -> None:
-        """Toggle; there is no call that only brings online. Jenkins reads the reason only where it marks offline."""
+        """Toggle, since no call only brings online. Jenkins reads the reason only where it marks offline."""
         self._post(_of(name, _TOGGLE_OFFLINE), {"offlineMessage": reason})
 
     def set_labels(self, name: str, labels: Collection[str], *, instead_of: Collection[str], exclusive: bool) -> None:
-        """Edit the node's own document, of which Jenkins keeps the offline mark a part: one that is marked is left as it is."""
+        """Edit the node's config.xml. It holds the offline mark, too, so a marked node is left as it is."""
         path = _of(name, jenkins.CONFIG_NODE)
         document = relabelled(self._get(path).body, labels, instead_of=instead_of, exclusive=exclusive)
         self._ask(lambda session: session.post_xml(path, document))
@@ -153,14 +153,14 @@ class JenkinsController:
             return None
 
     def has_ended(self, run: str) -> bool:
-        """Ask the run itself. One that is not shown may have been deleted, or hidden from this account: that proves nothing."""
+        """Ask the run itself. A 404 proves nothing: it may be deleted, or hidden from this account."""
         try:
             return read_has_ended(self._get(f"{run}/{jenkins.INFO}", RESULT_TREE).json())
         except NotThereError:
             return False
 
     def health(self) -> dict[str, Health]:
-        """One GET for all nodes; without Agent/Connect the monitors are empty."""
+        """Read all nodes in one GET. Without Agent/Connect the monitors are empty."""
         return read_health(self._get(_NODES, HEALTH_TREE).json())
 
     def sees_jobs(self) -> bool:

@@ -1,4 +1,4 @@
-"""How a run ended, and what the node monitors say: Jenkins' words and units into ours."""
+"""Translates results of runs and readings of node monitors."""
 
 from math import inf
 from typing import Annotated, Any
@@ -25,7 +25,7 @@ class _Run(BaseModel):
 
 
 class _Monitor(BaseModel):
-    """Each monitor has one of these."""
+    """One reading; each monitor has one of these fields."""
 
     model_config = ConfigDict(extra="ignore")
     size: _Reading = None  # bytes
@@ -34,7 +34,7 @@ class _Monitor(BaseModel):
 
 
 def read_result(body: object) -> BuildResult | None:
-    """Read how a run ended; None: it goes on, or ended in a way that says nothing of its node."""
+    """Read how a run ended; None while it runs, and where the result says nothing of its node."""
     run = _read_run(body)
     return None if run.building else _RESULTS.get(run.result or "")
 

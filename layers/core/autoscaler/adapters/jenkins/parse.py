@@ -1,4 +1,4 @@
-"""From Jenkins' JSON to our words. Never raises on an item or a node: what is not understood is set aside, and said."""
+"""Translates Jenkins' JSON. An item or a node that is not understood raises nothing: it is set aside and named."""
 
 import html
 import json
@@ -34,7 +34,7 @@ _NO_TEXT = BeforeValidator(lambda value: value or "")
 
 
 class _Theirs(BaseModel):
-    """What others send: fields we do not know are none of our business."""
+    """A part of an answer; unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -143,7 +143,7 @@ def read_node(raw: Any, date: datetime) -> Node:
 
 
 def read_date(header: str | None) -> datetime:
-    """Read an answer's own time, against which its ages are taken."""
+    """Read the time of an answer, from which ages are counted."""
     try:
         return parsedate_to_datetime(header or "")
     except ValueError as error:
@@ -215,13 +215,13 @@ def _build(where: str, executor: _Executor, date: datetime) -> Build | None:
 
 
 def run_of(url: str) -> str:
-    """The path of a run, as Jenkins encoded it and wants it back, the same whether it gives it relative or absolute."""
+    """Return the path of a run as Jenkins encoded it, whether its URL is relative or absolute."""
     found = re.search(r"(?:^|/)(job/.*)$", url)
     return found[1].rstrip("/") if found else url.rstrip("/")
 
 
 def job_of(url: str) -> str:
-    """The name of the job of a URL, as people read it, without the words between: ``job/a%20b/job/c/7/`` is ``a b/c``."""
+    """Return the readable name of the job of a URL: ``job/a%20b/job/c/7/`` is ``a b/c``."""
     rest = run_of(url).split("/")
     names: list[str] = []
     while len(rest) > 1 and rest[0] == "job":

@@ -35,15 +35,15 @@ class NotThereError(TransientError, jenkins.NotFoundException):  # type: ignore[
 
 
 class RefusedCredentialsError(ConfigError):
-    """Jenkins does not know who asks, or not any more: whatever was asked for was not done."""
+    """Jenkins refused the credentials; nothing was done."""
 
 
 class RedirectedError(TransientError):
-    """The answer leads elsewhere than Jenkins leads: it is of a login page or a proxy, and nothing was done."""
+    """A login page or a proxy redirected the request; nothing was done."""
 
 
 class RefusedRequestError(TransientError):
-    """Jenkins answered 4xx to a request that was wrong, or wrong by now."""
+    """Jenkins answered 4xx: the request was wrong, or is by now."""
 
     def __init__(self, status: int, message: str) -> None:
         """Keep the status."""
@@ -168,7 +168,7 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
         return response
 
     def _read(self, response: requests.Response, until: float, lost: type[TransientError]) -> bytes:
-        """Read the body: bounded in size and in time, and of an error no more than its beginning."""
+        """Read the body within limits of size and time; of an error page only the beginning."""
         # A redirect after a POST and every error page are big, and of no use beyond their first lines.
         limit = MAX_BYTES if response.status_code == requests.codes.ok else 4096
         # As it comes, never waiting for a full chunk or for what can be decoded: a byte a second would never let the deadline be seen.
@@ -184,7 +184,7 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
 
 
 def _decoded(response: requests.Response, body: bytes, limit: int) -> bytes:
-    """Unpack a body; of what is no success the beginning is enough."""
+    """Unpack a body; of an error page the beginning is enough."""
     if "gzip" not in response.headers.get("Content-Encoding", ""):
         return body[:limit]
     packed = zlib.decompressobj(_GZIP)

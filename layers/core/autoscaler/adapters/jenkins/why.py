@@ -1,4 +1,4 @@
-"""Jenkins' ``why``: what a queue item waits for, in the wordings of every version since 1.312."""
+"""Reads Jenkins' ``why`` of a queue item, in the wordings of every version since 1.312."""
 
 import re
 from collections.abc import Collection
