@@ -1,17 +1,25 @@
 """What every test may use."""
 
+import os
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from autoscaler.config import load_fleet
 from support.rig import live_jenkins
 
 # Worlds are slow to make and machines are noisy: time is no property of ours.
-settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=60)
-settings.load_profile("here")
+_NOISE = [HealthCheck.too_slow, HealthCheck.data_too_large]
+settings.register_profile("test", deadline=None, suppress_health_check=_NOISE, max_examples=60)
+settings.register_profile("fast", settings.get_profile("test"), max_examples=15)
+settings.register_profile("slow", settings.get_profile("test"), max_examples=1000)
+# Where something is sure to be found, it is not made smaller first.
+settings.register_profile(
+    "planted", settings.get_profile("test"), max_examples=3000, phases=[Phase.generate], database=None, print_blob=False
+)
+settings.load_profile(os.environ.get("HYPOTHESIS", "test"))
 
 
 @pytest.fixture(scope="session")

@@ -1,18 +1,6 @@
 """Known ways to kill a build, to leak a machine or to exceed a limit, each as the smallest change that brings it back."""
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bug:
-    """``was`` stands once in ``file`` (below the package) and becomes ``becomes``; ``found_by``: tests of the suite that must notice."""
-
-    name: str
-    file: str
-    was: str
-    becomes: str
-    found_by: tuple[str, ...]
-
+from planted.bug import Bug
 
 BUGS = (
     Bug(
@@ -20,28 +8,28 @@ BUGS = (
         file="domain/commands.py",
         was="if label not in nodes and asks_for(label, order.label):",
         becomes="if asks_for(label, order.label):",
-        found_by=("tests/unit/test_standing.py",),
+        found_by=("tests/unit/test_standing.py::test_what_waits_for_a_node_by_its_name_is_never_purged",),
     ),
     Bug(
         name="a freeze lets agents be given up",
         file="domain/situation/steps.py",
         was="        if hold is None or not hold.freeze:\n",
         becomes='        if hold is None or not hold.freeze or hasattr(step, "instance_id"):\n',
-        found_by=("tests/unit/test_standing.py",),
+        found_by=("tests/unit/test_standing.py::test_frozen_means_that_nothing_at_all_is_done",),
     ),
     Bug(
         name="what retires comes back in a pool on hold",
         file="domain/launch/placement.py",
         was="        if not pool.on_hold\n",
         becomes="",
-        found_by=("tests/unit/test_standing.py",),
+        found_by=("tests/unit/test_standing.py::test_what_retires_does_not_come_back_while_it_is_on_hold",),
     ),
     Bug(
         name="a node with a blank in its name is not found in a why that is not known, and given up under what waits for it",
         file="adapters/jenkins/why.py",
         was="for name in filter(why.__contains__, node_names) if",
         becomes="for name in set(node_names) & set(why.split()) if",
-        found_by=("tests/properties/test_parsing.py",),
+        found_by=("tests/properties/test_parsing.py::test_nodes_of_any_name_are_found_in_a_text_that_is_not_known",),
     ),
     Bug(
         name="a run whose name is encoded is asked for under another name, so that how it ended is never known",
@@ -55,112 +43,116 @@ BUGS = (
         file="domain/situation/situation.py",
         was="return demand is None or name in demand.pins or bool(life and name in life.suspects)",
         becomes="return demand is None or bool(life and name in life.suspects)",
-        found_by=("tests/unit/test_scale_down.py",),
+        found_by=("tests/unit/test_scale_down.py::test_a_pinned_agent_is_not_given_up_and_comes_back",),
     ),
     Bug(
         name="an agent that was busy before a restart is believed to be idle",
         file="domain/situation/situation.py",
         was="return demand is None or name in demand.pins or bool(life and name in life.suspects)",
         becomes="return demand is None or name in demand.pins",
-        found_by=("tests/unit/test_scale_down.py",),
+        found_by=("tests/unit/test_scale_down.py::test_what_was_busy_before_a_restart_is_not_given_up_and_comes_back",),
     ),
     Bug(
         name="terminated as soon as it is cordoned, without a second look",
         file="domain/repair/two_looks.py",
         was="    if look.condition != Condition.DRAINED:\n        return False\n",
         becomes="    if look.condition == Condition.DRAINED:\n        return True\n",
-        found_by=("tests/unit/test_scale_down.py",),
+        found_by=("tests/unit/test_scale_down.py::test_settles_for_as_long_as_the_pool_says",),
     ),
     Bug(
         name="repairs act on one look",
         file="domain/repair/two_looks.py",
         was="return look.invocation != invocation and now - look.first_at >= SECOND_LOOK_SECONDS",
         becomes="return True",
-        found_by=("tests/unit/test_scale_down.py",),
+        found_by=("tests/unit/test_scale_down.py::test_settles_for_as_long_as_the_pool_says",),
     ),
     Bug(
         name="a build that slipped in before the last read does not count",
         file="control/nodes.py",
         was='    if not node.idle or node.builds:\n        return "a build slipped in"\n',
         becomes="",
-        found_by=("tests/scenarios/test_last_read.py",),
+        found_by=("tests/scenarios/test_last_read.py::test_a_build_that_slipped_in_before_the_mark_keeps_it",),
     ),
     Bug(
         name="the node is not read again before its machine is terminated",
         file="control/apply.py",
         was="        keep = self._last_read(step, record)\n",
         becomes="        keep = None\n",
-        found_by=("tests/scenarios/test_condemned.py",),
+        found_by=("tests/scenarios/test_condemned.py::test_its_last_read_comes_after_it_is_given_up_and_right_before_it_is_terminated",),
     ),
     Bug(
         name="what a build slipped into before the last read stays condemned, and powers off when it reconnects",
         file="control/apply.py",
         was="        if keep:\n            self._take_back(before)\n        return keep",
         becomes="        return keep",
-        found_by=("tests/scenarios/test_condemned.py",),
+        found_by=("tests/scenarios/test_condemned.py::test_what_a_build_slipped_into_at_the_last_moment_may_reconnect",),
     ),
     Bug(
         name="a given up agent powers off under its build when it reconnects",
         file="control/registration.py",
         was="return (verdict.status is Status.GONE and record and _at_work(ports, stored, record)) or verdict",
         becomes="return verdict",
-        found_by=("tests/scenarios/test_condemned.py",),
+        found_by=("tests/scenarios/test_condemned.py::test_a_given_up_agent_that_is_at_work_is_not_told_to_power_off",),
     ),
     Bug(
         name="a proxy's 404 is taken for a node that is not there",
         file="adapters/jenkins/session.py",
         was='if "X-Jenkins" in headers\n',
         becomes="if headers is not None\n",
-        found_by=("tests/contract/test_jenkins_http.py",),
+        found_by=("tests/contract/test_jenkins_http.py::test_only_jenkins_own_404_says_that_a_node_is_not_there",),
     ),
     Bug(
         name="a person's mark on a given up agent is ignored",
         file="domain/scale_in/reclaim.py",
         was="    elif agent.mark is None and agent.node.temporarily_offline:\n",
         becomes="    elif False:\n",
-        found_by=("tests/scenarios/test_condemned.py",),
+        found_by=("tests/scenarios/test_condemned.py::test_a_person_s_mark_on_a_given_up_agent_keeps_it_until_it_is_taken_away",),
     ),
     Bug(
         name="an old Jenkins is cordoned by the mark alone, which drops what it hands over in that instant",
         file="control/cordons.py",
         was="labels_first = drops_handed_builds(self.view) and",
         becomes="labels_first = False and",
-        found_by=("tests/scenarios/test_cordons.py",),
+        found_by=(
+            "tests/scenarios/test_cordons.py::test_labels_go_first_the_mark_comes_after_two_idle_looks_and_only_then_the_machine_goes",
+        ),
     ),
     Bug(
         name="a node whose labels were taken is marked at the first idle look",
         file="domain/repair/two_looks.py",
         was="return look.condition == Condition.UNLABELLED and now - look.first_at >= settle_seconds",
         becomes="return look.condition == Condition.UNLABELLED",
-        found_by=("tests/scenarios/test_cordons.py",),
+        found_by=(
+            "tests/scenarios/test_cordons.py::test_labels_go_first_the_mark_comes_after_two_idle_looks_and_only_then_the_machine_goes",
+        ),
     ),
     Bug(
         name="a node is marked while an item waits that may start on it without its labels",
         file="domain/scale_in/reclaim.py",
         was="if job := next(waits, None):",
         becomes="if job := None:",
-        found_by=("tests/scenarios/test_cordons.py",),
+        found_by=("tests/scenarios/test_cordons.py::test_what_waits_and_may_start_on_what_is_left_of_the_labels_keeps_the_mark_away",),
     ),
     Bug(
         name="a person's mark is erased with the labels",
         file="adapters/jenkins/config_xml.py",
         was="    if _MARK.search(document):\n",
         becomes="    if False:\n",
-        found_by=("tests/unit/test_config_xml.py",),
+        found_by=("tests/unit/test_config_xml.py::test_a_node_that_is_marked_offline_is_left_alone",),
     ),
     Bug(
         name="a person's labels go with ours",
         file="adapters/jenkins/config_xml.py",
         was="others = set(_labels_in(document)) - set(instead_of)",
         becomes="others: set[str] = set()",
-        found_by=("tests/scenarios/test_cordons.py",),
+        found_by=("tests/scenarios/test_cordons.py::test_labels_that_a_person_gave_stay_and_what_asks_for_them_brings_the_others_back",),
     ),
     Bug(
         name="a node of ours does not survive a reload of configuration as code",
         file="adapters/jenkins/controller.py",
         was=", _KEEP_PROPERTY: {}}",
         becomes="}",
-        found_by=("tests/scenarios/test_cordons.py",),
+        found_by=("tests/scenarios/test_cordons.py::test_reloading_configuration_as_code_costs_no_build",),
     ),
     Bug(
         name="cordon toggles instead of setting",
@@ -174,14 +166,14 @@ BUGS = (
         file="control/nodes.py",
         was="    if before.temporarily_offline and not (step.replaces and carries(before, step.replaces)):\n",
         becomes="    if False:\n",
-        found_by=("tests/scenarios/test_marks.py",),
+        found_by=("tests/scenarios/test_marks.py::test_a_person_s_mark_is_never_overwritten",),
     ),
     Bug(
         name="uncordon toggles without reading whose mark it is",
         file="control/nodes.py",
         was="    if before is None or not carries(before, step.mark):\n",
         becomes="    if before is None:\n",
-        found_by=("tests/scenarios/test_marks.py",),
+        found_by=("tests/scenarios/test_marks.py::test_what_a_person_marked_over_our_mark_is_not_brought_back",),
     ),
     Bug(
         name="demand brings back what EC2 is about to take away",
@@ -195,21 +187,23 @@ BUGS = (
         file="domain/situation/agents.py",
         was="return InstanceState.NOT_FOUND if is_forgotten and left else None",
         becomes="return InstanceState.NOT_FOUND",
-        found_by=("tests/scenarios/test_gone.py",),
+        found_by=("tests/scenarios/test_gone.py::test_what_ended_while_nobody_looked_does_not_stay_for_ever",),
     ),
     Bug(
         name="EC2 that shows many connected agents no more is believed",
         file="domain/situation/situation.py",
         was="        if self.disagreement:\n",
         becomes="        if False:\n",
-        found_by=("tests/scenarios/test_gone.py",),
+        found_by=(
+            "tests/scenarios/test_gone.py::test_nothing_is_given_up_and_somebody_is_told_while_ec2_shows_many_connected_agents_no_more",
+        ),
     ),
     Bug(
         name="a node is deleted although somebody is connected to it",
         file="control/nodes.py",
         was='    if not node.offline:\n        return "its node is connected"\n',
         becomes="",
-        found_by=("tests/scenarios/test_last_read.py",),
+        found_by=("tests/scenarios/test_last_read.py::test_a_node_that_is_connected_is_not_deleted_whatever_ec2_says",),
     ),
     Bug(
         name="a node of another deployment of the same name is taken for ours",
@@ -237,21 +231,21 @@ BUGS = (
         file="domain/report/registration.py",
         was='return Refused(status=Status.TOO_EARLY, reason="EC2 does not show this instance")',
         becomes='return Refused(status=Status.GONE, reason="EC2 does not show this instance")',
-        found_by=("tests/unit/test_registration.py",),
+        found_by=("tests/unit/test_registration.py::test_what_is_not_known_yet_is_told_to_ask_again",),
     ),
     Bug(
         name="an instance that a list does not show is taken for gone",
         file="domain/situation/agents.py",
         was="return self.instance in _GONE",
         becomes="return self.instance is None or self.instance in _GONE",
-        found_by=("tests/unit/test_orphans.py",),
+        found_by=("tests/unit/test_orphans.py::test_an_agent_whose_instance_ec2_does_not_show_to_have_ended_keeps_its_node",),
     ),
     Bug(
         name="an agent that is disconnected is taken for idle and goes at once",
         file="domain/repair/heal.py",
         was="case Condition.LOST if fact and now - fact.first_at >= DISCONNECT_GRACE_SECONDS and not situation.protected(agent):",
         becomes="case Condition.LOST if fact:",
-        found_by=("tests/unit/test_scale_down.py",),
+        found_by=("tests/unit/test_scale_down.py::test_an_agent_that_lost_its_connection_is_waited_for_and_then_drained_for_good",),
     ),
     Bug(
         name="what a controller shows right after its restart is believed",
@@ -265,35 +259,35 @@ BUGS = (
         file="domain/situation/controller_restarts.py",
         was="        elif run not in ended:\n            missing.append(run)\n",
         becomes="        elif run not in ended and node.builds:\n            missing.append(run)\n",
-        found_by=("tests/scenarios/test_slow_resumes.py",),
+        found_by=("tests/scenarios/test_slow_resumes.py::test_pipelines_go_on_however_late_they_resume",),
     ),
     Bug(
         name="a build that began after the last look before a restart is forgotten",
         file="domain/situation/controller_restarts.py",
         was="return runs if node in life.marked or _UNKNOWN in runs else (*runs, _UNKNOWN)",
         becomes="return runs",
-        found_by=("tests/scenarios/test_slow_resumes.py",),
+        found_by=("tests/scenarios/test_slow_resumes.py::test_a_pipeline_that_began_after_the_last_look_before_the_restart_goes_on",),
     ),
     Bug(
         name="a controller that could not be read completely is believed",
         file="domain/situation/situation.py",
         was="if view is None or not view.complete:\n            return Reason.INCOMPLETE",
         becomes="if view is None:\n            return Reason.INCOMPLETE",
-        found_by=("tests/unit/test_scale_down.py",),
+        found_by=("tests/unit/test_scale_down.py::test_nothing_is_given_up_where_jenkins_cannot_be_believed",),
     ),
     Bug(
         name="a node that a person deleted is made again for whoever asks with the instance's role",
         file="control/registration.py",
         was="has_node = claimed.record.node_life == claimed.record.life",
         becomes="has_node = False",
-        found_by=("tests/handlers/test_register_agent.py", "tests/scenarios/test_deleted_nodes.py"),
+        found_by=("tests/handlers/test_register_agent.py::test_a_node_that_a_person_deleted_is_not_made_again_within_one_life",),
     ),
     Bug(
         name="an instance registers after it was given up",
         file="domain/report/registration.py",
         was="record.state in {RecordState.CONDEMNED, RecordState.GONE}",
         becomes="record.state is RecordState.GONE",
-        found_by=("tests/unit/test_registration.py",),
+        found_by=("tests/unit/test_registration.py::test_what_we_gave_up_is_told_to_shut_down",),
     ),
     Bug(
         name="a launch whose answer was lost is forgotten",
@@ -329,7 +323,7 @@ BUGS = (
         file="adapters/dynamodb.py",
         was='self._write(written, self._check("lease", held))',
         becomes="self._write(written)",
-        found_by=("tests/contract/test_state.py",),
+        found_by=("tests/contract/test_state.py::test_a_launch_is_written_down_only_by_who_still_holds_the_lease",),
     ),
     Bug(
         name="two passes act at once",
@@ -343,7 +337,7 @@ BUGS = (
         file="adapters/dynamodb.py",
         was='return [self._put(_node_item(record), {"instance_id": {"S": record.instance_id}}, _free_or_of(record))]',
         becomes="return []",
-        found_by=("tests/contract/test_state.py",),
+        found_by=("tests/contract/test_state.py::test_a_node_is_one_instances_until_that_one_is_gone",),
     ),
     Bug(
         name="a slot comes back online while its machine may still run",
@@ -357,7 +351,7 @@ BUGS = (
         file="domain/repair/heal.py",
         was="if swept[step.pool] > max(SWEEP_AT_LEAST, ceil(SWEEP_SHARE * sizes.get(step.pool, 0))):",
         becomes="if swept[step.pool] < 0:",
-        found_by=("tests/unit/test_scale_down.py",),
+        found_by=("tests/unit/test_scale_down.py::test_a_sweep_over_its_share_of_a_pool_stops",),
     ),
     Bug(
         name="a broken image is launched for ever",
@@ -378,14 +372,14 @@ BUGS = (
         file="domain/situation/supply.py",
         was="        case Phase.READY:\n            yield from ready_slots",
         becomes="        case Phase.READY | Phase.DRAINING | Phase.RETIRING:\n            yield from ready_slots",
-        found_by=("tests/unit/test_scale_up.py",),
+        found_by=("tests/unit/test_scale_up.py::test_what_could_not_be_brought_back_is_tried_again_and_not_counted_on",),
     ),
     Bug(
         name="an agent past its boot deadline still counts as booting",
         file="domain/situation/agents.py",
         was="return Phase.REQUESTED if boots else Phase.OVERDUE",
         becomes="return Phase.REQUESTED",
-        found_by=("tests/unit/test_scale_down.py",),
+        found_by=("tests/unit/test_scale_down.py::test_an_instance_that_never_registered_is_given_up_after_two_looks",),
     ),
     Bug(
         name="an announcement that came to nothing is not tried again",

@@ -1,262 +1,340 @@
-"""The promises of the design, over random fleets, queues, agents and worlds."""
+"""The promises of the design, sentence by sentence, over random fleets in the middle of their lives.
 
+Each property asks what a stranger could check with the snapshot and the plan in hand (`support/looks.py`), never the code that decides.
+"""
+
+from collections import Counter
 from dataclasses import replace
 
-from hypothesis import given, note
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, note, settings
 
 from autoscaler.domain import decide
-from autoscaler.domain.facts.memory import ControllerSession, Learned, Memory, Observation, Window
-from autoscaler.domain.facts.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
-from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
-from autoscaler.domain.forecast.durations import pool_key
-from autoscaler.domain.launch.budget import Budget
-from autoscaler.domain.learn import assess
+from autoscaler.domain.facts.memory import ControllerSession
+from autoscaler.domain.facts.plan import Adopt, Cordon, DeleteNode, Forget, Launch, Relabel, Terminate, Uncordon
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import InstanceState, RecordState
 from autoscaler.domain.repair.two_looks import Condition
-from support.builders import (
-    LONG_AGO,
-    NOW,
-    a_build,
-    a_fleet,
-    a_mark,
-    a_node,
-    a_pool,
-    a_record,
-    a_snapshot,
-    a_view,
-    an_instance,
-    an_intent,
-    an_item,
-    an_offering,
-)
+from support.builders import NOW, a_look, an_intent
+from support.fleets import looks
+from support.leaks import leaks
+from support.looks import OUR_MARK, Look
 
-POOLS = ("cpu", "gpu", "utility")
-LABELS = st.sampled_from(["cpu", "gpu", "utility", "cpu||gpu", "!gpu", "linux", "sparc", "cpu-1", "gpu-2"])
+STOPPED = {InstanceState.STOPPING, InstanceState.STOPPED}  # nothing runs there, whoever marked its node
 
 
-@st.composite
-def fleets(draw):
-    pools = [
-        a_pool(
-            name,
-            labels=frozenset({name, "linux"}),
-            executors=draw(st.integers(1, 4)),
-            max_agents=draw(st.integers(1, 8)),
-            min_agents=draw(st.integers(0, 1)),
-            warm_executors=draw(st.integers(0, 2)),
-            offerings=(an_offering(usd_per_hour=draw(st.floats(0.05, 30.0))),),
-            wait_usd_per_hour=draw(st.floats(0.0, 100.0)),
-            max_wait_seconds=draw(st.floats(0.0, 4000.0)),
-        )
-        for name in POOLS
-    ]
-    return a_fleet(
-        *pools,
-        max_agents=draw(st.integers(1, 15)),
-        max_launches_per_hour=draw(st.integers(1, 15)),
-        max_usd_per_hour=draw(st.floats(1.0, 200.0)),
-        max_usd_per_month=draw(st.floats(1.0, 400.0)),
-    )
+# In how many of a hundred draws each happens at the least: properties over fleets in which nothing happens say nothing.
+LEAST = {
+    0.5: "Launch max-wait, Held frozen",
+    1: "Adopt, Forget, Terminate condemned, Uncordon pinned, Uncordon demand-is-back, Held max-launches-per-hour, Held max-usd-per-hour",
+    2: "Uncordon busy-before-restart, DeleteNode, Held demand-is-back, Held max-agents, Held incomplete-snapshot, Held held",
+    3: "Cordon surplus, Terminate drained, Launch nobody-can-serve, Held second-look, Held still-busy, Held restart-grace",
+    6: "Cordon, Terminate, Uncordon",
+    10: "Launch",
+}
 
 
-@st.composite
-def agents(draw, number):
-    """A record, perhaps its node in any state, perhaps its instance in any state, and what was seen of it before."""
-    pool, name, instance_id = draw(st.sampled_from(POOLS)), f"n-{number}", f"i-{number}"
-    state = draw(st.sampled_from(list(RecordState)))
-    builds = tuple(a_build(f"{name}-{n}", run=f"job/r{draw(st.integers(0, 3))}/1") for n in range(draw(st.integers(0, 2))))
-    marked = draw(st.sampled_from(["", a_mark().text, a_mark().text, "a person's words", "autoscaler:other:retire:p"]))
-    node = a_node(
-        name,
-        pool,
-        "linux",
-        "autoscaler-fleet-f",
-        builds=builds,
-        executors=max(len(builds), draw(st.integers(1, 4))),
-        idle=not builds and draw(st.booleans()),
-        offline=bool(marked) or draw(st.booleans()),
-        temporarily_offline=bool(marked),
-        cause=OfflineCause.PERSON if marked else OfflineCause.NONE,
-        reason=marked,
-        description=f"Agent on instance {instance_id}.",
-    )
-    requested = state is RecordState.REQUESTED
-    record = a_record(
-        instance_id,
-        pool=pool,
-        node=None if requested else name,
-        state=state,
-        launched_at=draw(st.sampled_from([NOW - 10, NOW - 800, NOW - 1000, LONG_AGO])),
-    )
-    instance = draw(st.sampled_from([*InstanceState, InstanceState.RUNNING, InstanceState.RUNNING]))
-    look = Observation(
-        condition=draw(st.sampled_from(Condition)),
-        first_at=NOW - draw(st.sampled_from([1.0, 59.0, 61.0, 301.0])),
-        last_at=NOW - draw(st.sampled_from([1.0, 59.0, 200.0])),
-        invocation=draw(st.sampled_from(["now", "earlier"])),
-        session=draw(st.sampled_from(["s1", "s0", ""])),
-        idle_before_at=draw(st.sampled_from([None, NOW - 6.0])),
-    )
-    return record, (node if not requested and draw(st.booleans()) else None), instance, look
+def test_in_what_is_drawn_everything_happens_often_enough_to_be_judged():
+    counts, draws = Counter(), 0
+
+    @settings(max_examples=600, phases=[Phase.generate], database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(looks())
+    def count(look):
+        nonlocal draws
+        draws += 1
+        said = [(type(one).__name__, one.reason) for plan in look.plans for one in (*plan.steps, *plan.held)]
+        counts.update({kind for kind, _ in said} | {f"{kind} {reason}" for kind, reason in said})
+
+    count()
+    wanted = {what: least for least, kinds in LEAST.items() for what in kinds.split(", ")}
+    assert {what: counts[what] for what, least in wanted.items() if counts[what] < least / 100 * draws} == {}
 
 
-@st.composite
-def snapshots(draw):
-    drawn = [draw(agents(number)) for number in range(draw(st.integers(0, 7)))]
-    nodes = [node for _, node, _, _ in drawn if node]
-    names = [node.name for node in nodes] or ["n-0"]
-    waits = st.one_of(
-        LABELS.map(lambda label: Wait(for_executor=True, label=label)),
-        LABELS.map(lambda label: Wait(for_executor=True, named=label)),
-        st.sampled_from(names).map(lambda name: Wait(for_executor=True, nodes=(name,))),
-        st.sampled_from(names).map(lambda name: Wait(for_executor=False, nodes=(name,))),
-        st.just(Wait(for_executor=True)),
-    )
-    items = tuple(
-        an_item(n, why=draw(waits), run=f"job/r{draw(st.integers(0, 5))}/1", waiting_seconds=draw(st.floats(0, 5000)))
-        for n in range(draw(st.integers(0, 12)))
-    )
-    view = a_view(
-        *nodes,
-        items=items,
-        problem=draw(st.sampled_from([None, None, None, "503"])),
-        quieting_down=draw(st.sampled_from([False, False, False, True])),
-        session=draw(st.sampled_from(["s1", "s1", "s1", "s2"])),
-    )
-    life = ControllerSession(
-        session="s1",
-        since_at=NOW - draw(st.sampled_from([10.0, 1e5, 1e5])),
-        restarted=draw(st.booleans()),
-        suspects=dict.fromkeys(draw(st.lists(st.sampled_from(names), max_size=2, unique=True)), ("job/lost/1",)),
-    )
-    most = draw(st.integers(0, 3))
-    memory = Memory(
-        sessions={"main": life} if draw(st.booleans()) else {},
-        windows={f"main/{pool}": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 60, most),)) for pool in POOLS},
-        observations={record.instance_id: look for record, _, _, look in drawn},
-    )
-    known = {record.instance_id: state for record, _, state, _ in drawn}
-    listed = tuple(
-        an_instance(r.instance_id, pool=r.pool, state=known[r.instance_id])
-        for r, _, _, _ in drawn
-        if known[r.instance_id] not in {InstanceState.NOT_FOUND, InstanceState.TERMINATED}
-    )
-    return a_snapshot(
-        view,
-        records=tuple(record for record, _, _, _ in drawn),
-        instances=listed,
-        fates={i: s for i, s in known.items() if s in {InstanceState.NOT_FOUND, InstanceState.TERMINATED}},
-        intents=tuple(
-            an_intent(f"l-{n}", pool=draw(st.sampled_from(POOLS)), count=draw(st.integers(1, 3))) for n in range(draw(st.integers(0, 2)))
-        ),
-        memory=memory,
-        learned={"main": Learned(samples={pool_key("cpu"): (draw(st.floats(1.0, 9000.0)),)})},
-    )
-
-
-def nodes_by_name(snapshot):
-    return {node.name: node for node in snapshot.controllers["main"].nodes}
-
-
-def has_ended(snapshot, instance_id):
-    states = dict(snapshot.fates) | {instance.id: instance.state for instance in snapshot.instances}
-    return states[instance_id].ended or states[instance_id] is InstanceState.NOT_FOUND
-
-
-@given(snapshots(), fleets())
-def test_no_agent_goes_while_a_build_may_run_on_it(snapshot, fleet):
-    """Promise 1: terminated only when marked by us, idle, seen idle before, and waited for by nobody."""
-    nodes, view = nodes_by_name(snapshot), snapshot.controllers["main"]
-    pinned = {name for item in view.items for name in (*item.wait.nodes, item.wait.named)}
-    suspects = snapshot.memory.sessions["main"].suspects if snapshot.memory.sessions else ()
-    for step in decide.scale_down(snapshot, fleet).steps:
-        node = nodes.get(getattr(step, "node", None) or "")
-        if isinstance(step, Terminate) and node is not None:
+def terminated(look):
+    """The agents that are given up, with their nodes where they have one."""
+    for step in look.down.steps:
+        if isinstance(step, Terminate) and (node := look.node_of(step)) is not None:
             note(step)
-            assert view.complete
-            assert not view.quieting_down
-            assert node.idle
-            assert not node.builds
-            assert node.name not in pinned
-            assert node.name not in suspects
-            assert step.mark is not None or step.reason in {"instance-stopped", "condemned"}
-            assert step.instance_id in snapshot.memory.observations or step.reason == "condemned"
-        if isinstance(step, DeleteNode) and step.node in pinned:
-            assert has_ended(snapshot, step.instance_id), "only a machine that is gone loses a node that is waited for"
+            yield step, node
 
 
-@given(snapshots(), fleets())
-def test_nothing_is_given_up_where_jenkins_cannot_be_believed(snapshot, fleet):
-    doubtful = [
-        replace(snapshot, controllers={"main": replace(snapshot.controllers["main"], **facts)})
-        for facts in ({"problem": "503"}, {"session": "another"}, {"quieting_down": True})
-    ]
-    there = nodes_by_name(snapshot)
-    for doubted in doubtful:
-        for step in decide.scale_down(doubted, fleet).steps:
+def dearest(launch):
+    return max(offering.reserved_usd_per_hour for offering in launch.offerings)
+
+
+def by(kind, plan):
+    return [step for step in plan.steps if isinstance(step, kind)]
+
+
+# 1. No build is ever killed to save money.
+
+
+@given(looks())
+def test_an_agent_is_terminated_only_after_we_marked_it_offline(look):
+    for step, node in terminated(look):
+        assert node.offline
+        assert (node.temporarily_offline and node.reason.startswith(OUR_MARK)) or look.states[step.instance_id] in STOPPED
+
+
+@given(looks())
+def test_an_agent_is_terminated_only_while_it_is_idle_one_off_executors_included(look):
+    for _, node in terminated(look):
+        assert node.idle
+        assert not node.builds
+
+
+@given(looks())
+def test_an_agent_is_terminated_only_when_an_earlier_look_saw_it_idle_too(look):
+    for step, _ in terminated(look):
+        before = look.seen(step.instance_id)
+        assert before is not None
+        assert before.session == look.snapshot.controllers[step.controller].session
+        settled = before.idle_before_at is not None and NOW - before.idle_before_at >= 5.0
+        just_cordoned = before.condition in {Condition.IDLE, Condition.UNLABELLED} and NOW - before.last_at >= 5.0
+        assert settled or just_cordoned or look.seen_twice(step.instance_id, before.session)
+
+
+@given(looks())
+def test_an_agent_is_never_terminated_while_a_build_may_be_bound_to_its_node(look):
+    for step, node in terminated(look):
+        assert node.name not in look.bound(step.controller)
+
+
+@given(looks())
+def test_where_a_controller_cannot_be_believed_nothing_of_it_is_given_up(look):
+    met_lately = {name: ControllerSession(session="s1", since_at=NOW - 119.0) for name in look.snapshot.controllers}
+    unknown = replace(look, snapshot=replace(look.snapshot, memory=replace(look.snapshot.memory, sessions=met_lately)))
+    for doubted in (look.with_views(problem="503"), look.with_views(session="s9"), look.with_views(quieting_down=True), unknown):
+        for step in decide.scale_down(doubted.snapshot, doubted.fleet).steps:
             # What was condemned before, and has no node any more, may still be terminated: nothing runs on it.
-            assert not isinstance(step, Cordon)
-            assert not (isinstance(step, Terminate | DeleteNode) and step.node in there), step
+            assert not isinstance(step, Cordon), step
+            assert not (isinstance(step, Terminate | DeleteNode) and look.node_of(step)), step
 
 
-@given(snapshots(), fleets())
-def test_a_node_that_is_not_ours_or_that_a_person_marked_is_never_touched(snapshot, fleet):
-    nodes = nodes_by_name(snapshot)
-    for plan in (decide.scale_down(snapshot, fleet), decide.scale_up(snapshot, fleet)):
-        for step in plan.steps:
-            node = nodes.get(getattr(step, "node", None) or "")
-            if (
-                isinstance(step, Cordon | Uncordon | Terminate)
-                and node is not None
-                and node.temporarily_offline
-                and step.reason != "condemned"
-            ):
-                assert node.reason.startswith("autoscaler:f:")
+@given(looks())
+def test_a_node_that_could_not_be_read_is_neither_missing_nor_idle(look):
+    unread = {view.name: replace(view, nodes=(), unread=frozenset(node.name for node in view.nodes)) for view in look.views}
+    nodeless = {record.instance_id: a_look(Condition.NODELESS, seconds_ago=400.0) for record in look.snapshot.records}
+    memory = replace(look.snapshot.memory, observations=nodeless)
+    unreadable = replace(look, snapshot=replace(look.snapshot, controllers=unread, memory=memory))
+    # What was condemned is read by its name once more before EC2 is asked to end it; on what EC2 has stopped, nothing runs.
+    alive = [r for r in look.snapshot.records if r.state is not RecordState.CONDEMNED and look.states[r.instance_id] not in STOPPED]
+    records = {record.instance_id: record for record in alive}
+    for step in decide.scale_down(unreadable.snapshot, look.fleet).steps:
+        record = records.get(getattr(step, "instance_id", ""))
+        assert not (isinstance(step, Terminate | Forget) and record and record.node and look.node(record.controller, record.node)), step
 
 
-@given(snapshots(), fleets())
-def test_no_limit_is_exceeded(snapshot, fleet):
-    """Promise 3: what is there, what was asked for and what is asked for now stay within every limit."""
-    plan = decide.scale_up(snapshot, fleet)
-    room = Budget(assess(snapshot, fleet))
-    steps = [step for step in plan.steps if isinstance(step, Launch)]
-    new = sum(step.count for step in steps)
-    if new:
-        rate = sum(step.count * max(o.usd_per_hour for o in step.offerings) for step in steps)
-        assert room.agents + new <= fleet.limits.max_agents
-        assert room.launched + new <= fleet.limits.max_launches_per_hour
-        assert rate <= fleet.limits.max_usd_per_hour
-    for step in steps:
-        assert room.agents_in(step.pool) + step.count <= fleet.pools[step.pool].max_agents
+@given(looks())
+def test_what_ec2_does_not_show_is_not_gone(look):
+    nothing = replace(look.snapshot, instances=(), fates=dict.fromkeys(look.states, InstanceState.NOT_FOUND), unknown_alone=frozenset())
+    assert not [step for step in decide.scale_down(nothing, look.fleet).steps if isinstance(step, DeleteNode | Forget)]
 
 
-@given(snapshots(), fleets())
-def test_deciding_twice_is_deciding_the_same(snapshot, fleet):
-    assert decide.scale_up(snapshot, fleet) == decide.scale_up(snapshot, fleet)
-    assert decide.scale_down(snapshot, fleet) == decide.scale_down(snapshot, fleet)
+@given(looks())
+def test_nothing_is_done_to_an_agent_whose_record_cannot_be_read(look):
+    unread = [record for record in look.snapshot.records if record.node][:1]
+    ids = {record.instance_id for record in unread}
+    # To who does not know that there is a record, they would be an instance and a node without one.
+    seen = {record.instance_id: a_look(Condition.STRAY, seconds_ago=400.0, session="") for record in unread}
+    seen |= {f"{r.controller}/{r.node}": a_look(Condition.ORPHAN, seconds_ago=400.0, session="") for r in unread}
+    memory = look.snapshot.memory
+    snapshot = replace(
+        look.snapshot,
+        memory=replace(memory, observations={**memory.observations, **seen}),
+        records=tuple(record for record in look.snapshot.records if record not in unread),
+        unread=tuple(f"record#{instance_id}" for instance_id in ids),
+    )
+    nodes = {(record.controller, record.node) for record in unread}
+    for step in (*decide.scale_down(snapshot, look.fleet).steps, *decide.scale_up(snapshot, look.fleet).steps):
+        assert getattr(step, "instance_id", "") not in ids
+        assert (step.controller, getattr(step, "node", "")) not in nodes
 
 
-@given(snapshots(), fleets())
-def test_every_step_and_every_hold_gives_its_reason(snapshot, fleet):
-    for plan in (decide.scale_up(snapshot, fleet), decide.scale_down(snapshot, fleet)):
-        assert all(step.reason and step.detail for step in plan.steps)
-        assert all(held.reason for held in plan.held)
+@given(looks())
+def test_a_node_is_deleted_only_when_its_machine_is_surely_gone(look):
+    for step in by(DeleteNode, look.down):
+        if look.states[step.instance_id] is InstanceState.TERMINATED:
+            continue
+        assert look.states[step.instance_id] is InstanceState.NOT_FOUND
+        assert step.instance_id in look.snapshot.unknown_alone
+        assert NOW - look.snapshot.memory.missing[step.instance_id].since_at >= 7200.0
+        assert look.node_of(step).offline
 
 
-@given(snapshots(), fleets())
-def test_no_agent_gets_two_steps_that_contradict(snapshot, fleet):
-    for plan in (decide.scale_up(snapshot, fleet), decide.scale_down(snapshot, fleet)):
-        nodes = [step.node for step in plan.steps if isinstance(step, Cordon | Uncordon | Terminate) and step.node]
+@given(looks())
+def test_a_node_that_a_person_or_another_fleet_marked_is_never_touched(look):
+    for plan in look.plans:
+        for step in by(Cordon | Uncordon | Terminate | Relabel, plan):
+            node = look.node_of(step)
+            assert node is None or not node.temporarily_offline or node.reason.startswith(OUR_MARK), step
+
+
+# 2. Nothing leaks.
+
+
+@given(looks())
+def test_what_is_surely_left_over_is_repaired_by_the_next_pass(look):
+    swept = {(held.controller, held.pool) for held in look.down.held if held.reason is Reason.SWEEP_LIMIT}
+    for controller, pool, instance_id, repair in leaks(look):
+        if not look.frozen(pool) and (controller, pool) not in swept:
+            done = [step for step in look.down.steps if getattr(step, "instance_id", "") == instance_id]
+            assert [step for step in done if isinstance(step, repair)], (instance_id, repair, done)
+
+
+@given(looks())
+def test_a_record_is_closed_only_when_neither_its_machine_nor_its_node_is_left(look):
+    for step in by(Forget, look.down):
+        record = look.records[step.instance_id]
+        gone = look.states[step.instance_id].ended or step.instance_id in look.snapshot.unknown_alone
+        assert gone
+        if record.node is not None:
+            assert look.snapshot.controllers[step.controller].complete
+            assert look.node(step.controller, record.node) is None
+            assert not look.unread(step.controller, record.node)
+
+
+@given(looks())
+def test_what_is_on_its_way_is_not_launched_again(look):
+    launches = by(Launch, look.up)
+    asked = tuple(
+        an_intent(f"new-{n}", pool=s.pool, controller=s.controller, count=s.count, created_at=NOW, usd_per_hour=dearest(s))
+        for n, s in enumerate(launches)
+    )
+    snapshot = replace(look.snapshot, intents=(*look.snapshot.intents, *asked))
+    for step in by(Launch, decide.scale_up(snapshot, look.fleet)):
+        assert step.pool not in {one.pool for one in launches}, step
+
+
+# 3. Money has a ceiling.
+
+
+def launched(look):
+    """What is launched, and all that there is once it has been: agents by pool, and dollars an hour at the most they may cost."""
+    launches = by(Launch, look.up)
+    agents = Counter(one.pool for one in (*look.living, *look.strays))
+    usd = sum(record.reserved_usd_per_hour for record in look.living)
+    usd += sum(max(o.reserved_usd_per_hour for o in look.fleet.pools[stray.pool].offerings) for stray in look.strays)
+    for intent in look.snapshot.intents:
+        agents[intent.pool] += intent.count
+        usd += intent.count * intent.usd_per_hour
+    for step in launches:
+        agents[step.pool] += step.count
+        usd += step.count * dearest(step)
+    return launches, agents, usd
+
+
+@given(looks())
+def test_no_pool_and_no_fleet_gets_more_agents_than_it_may_have(look):
+    launches, agents, _ = launched(look)
+    for step in launches:
+        assert agents[step.pool] <= look.fleet.pools[step.pool].max_agents
+        assert agents.total() <= look.fleet.limits.max_agents
+
+
+@given(looks())
+def test_no_more_agents_are_launched_within_an_hour_than_may_be(look):
+    launches = by(Launch, look.up)
+    lately = sum(record.launched_at > NOW - 3600.0 for record in look.snapshot.records)
+    lately += sum(intent.count for intent in look.snapshot.intents)
+    assert not launches or lately + sum(step.count for step in launches) <= look.fleet.limits.max_launches_per_hour
+
+
+@given(looks())
+def test_no_more_dollars_an_hour_and_in_the_month_are_reserved_than_may_be_spent(look):
+    launches, _, usd = launched(look)
+    if launches:
+        assert usd <= look.fleet.limits.max_usd_per_hour + 1e-6
+        # Of the month, each agent reserves an hour: a build that has begun is never cut short to save money.
+        assert look.snapshot.memory.month.usd + usd <= look.fleet.limits.max_usd_per_month + 1e-6
+
+
+# 4. Waiting has a ceiling too.
+
+
+def answered(look, controller, pools):
+    """An agent is launched or brought back for these pools, or it is said why not."""
+    steps = [step for step in by(Launch | Uncordon, look.up) if step.controller == controller and step.pool in pools]
+    return steps or [held for held in look.up.held if held.controller == controller and held.pool in pools]
+
+
+def serves(look, controller):
+    """Controllers that may be served now."""
+    return look.believed(controller) and not look.stopped
+
+
+@given(looks())
+def test_a_job_that_no_agent_can_ever_take_gets_one_or_it_is_said_why_not(look):
+    for view in look.views:
+        on_their_way = {intent.pool for intent in look.snapshot.intents if intent.controller == view.name}
+        for _, pools in look.waiting(view.name) if serves(look, view.name) else ():
+            alive = [record for record in look.snapshot.records if record.pool in pools and record.controller == view.name]
+            if not on_their_way & pools and not any(look.may_serve(record) for record in alive):
+                assert answered(look, view.name, pools)
+
+
+@given(looks())
+def test_no_job_waits_longer_than_the_operator_allows_while_another_agent_may_be_had(look):
+    look = where_all_have_waited_long_and_waiting_costs_little(look)
+    for view in look.views:
+        there = [record for record in look.snapshot.records if record.controller == view.name and look.may_serve(record)]
+        on_their_way = {intent.pool for intent in look.snapshot.intents if intent.controller == view.name}
+        for _, pools in look.waiting(view.name) if serves(look, view.name) else ():
+            nodes = [look.node(view.name, record.node) for record in there if record.pool in pools]
+            full = all(node and len(node.builds) == node.executors and not node.offline for node in nodes)
+            long = all(look.snapshot.learned[view.name].samples.get(f"{pool}\n", (600.0,))[0] >= 600.0 for pool in pools)
+            if full and long and not on_their_way & pools:
+                assert [said for said in answered(look, view.name, pools) if said.reason is not Reason.WORTH_WAITING]
+
+
+def where_all_have_waited_long_and_waiting_costs_little(look):
+    pools = {name: replace(pool, wait_usd_per_hour=0.01) for name, pool in look.fleet.pools.items()}
+    views = {view.name: replace(view, items=tuple(replace(item, waiting_seconds=5000.0) for item in view.items)) for view in look.views}
+    return Look(replace(look.snapshot, controllers=views), replace(look.fleet, pools=pools))
+
+
+# 5. Every decision explains itself.
+
+
+@given(looks())
+def test_every_step_and_every_hold_says_why_in_words(look):
+    for plan in look.plans:
+        assert all(said.reason and said.detail for said in (*plan.steps, *plan.held))
+
+
+@given(looks())
+def test_every_agent_that_we_took_out_of_use_is_acted_upon_or_it_is_said_why_not(look):
+    for record in look.living:
+        node = look.node(record.controller, record.node)
+        ours = node is not None and node.temporarily_offline and node.reason.startswith(OUR_MARK)
+        if ours and look.believed(record.controller) and not look.frozen(record.pool) and node.name not in look.bound(record.controller):
+            steps = [step for step in look.down.steps if getattr(step, "node", "") == node.name]
+            assert steps or [held for held in look.down.held if node.name in held.detail or record.instance_id in held.detail]
+
+
+# What makes a plan one that can be carried out.
+
+
+@given(looks())
+def test_deciding_twice_is_deciding_the_same(look):
+    assert decide.scale_up(look.snapshot, look.fleet) == look.up
+    assert decide.scale_down(look.snapshot, look.fleet) == look.down
+
+
+@given(looks())
+def test_no_agent_gets_two_steps_that_contradict(look):
+    for plan in look.plans:
+        nodes = [(step.controller, step.node) for step in by(Cordon | Uncordon | Terminate, plan) if step.node]
         assert len(nodes) == len(set(nodes))
 
 
-@given(snapshots(), fleets())
-def test_a_pass_on_a_believable_controller_leaves_no_servable_starving_item_without_a_word(snapshot, fleet):
-    """Promise 4 and 5: a mature item is served, waits for something on its way, or a held reason says why not."""
-    plan = decide.scale_up(snapshot, fleet)
-    view = snapshot.controllers["main"]
-    situation = assess(snapshot, fleet)
-    mature = [want for want in situation.demands["main"].wants if want.mature]
-    alive = [a for a in situation.agents if a.phase in {"ready", "requested", "connecting", "retiring", "lost"}]
-    if mature and view.complete and not view.quieting_down and not alive and not snapshot.intents:
-        assert plan.held or [step for step in plan.steps if isinstance(step, Launch)]
+@given(looks())
+def test_a_controller_that_is_down_changes_nothing_for_another(look):
+    others = [name for name in look.snapshot.controllers if name != "main"]
+    for name in others:
+        down = replace(look.snapshot.controllers[name], problem="503")
+        snapshot = replace(look.snapshot, controllers=look.snapshot.controllers | {name: down})
+        before, after = (
+            [step for step in plan.steps if step.controller == "main" and isinstance(step, DeleteNode | Forget | Adopt)]
+            for plan in (look.down, decide.scale_down(snapshot, look.fleet))
+        )
+        assert before == after

@@ -11,11 +11,15 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 
 
+def paths() -> str:
+    """Where a process of the tests finds everything, as ``PYTHONPATH`` has it."""
+    return os.pathsep.join([str(TESTS), str(TESTS.parent), str(TESTS.parent / "layers" / "core")])
+
+
 def in_a_process(module: str, *arguments: str) -> dict:
     """Run a module of the tests that forks as a process of its own, and read the JSON document that it prints."""
-    path = os.pathsep.join([str(TESTS), str(TESTS.parent), str(TESTS.parent / "layers" / "core")])
     command = [sys.executable, "-m", module, *arguments]
-    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": paths()}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)
 

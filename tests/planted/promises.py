@@ -1,0 +1,325 @@
+"""For each sentence of each promise a change that breaks it: the properties must find every one, in fleets drawn at random."""
+
+from planted.bug import Bug
+
+
+def breaks(test: str, name: str, *, file: str, was: str, becomes: str) -> Bug:
+    found_by = (f"tests/properties/test_promises.py::test_{test}",)
+    return Bug(name=name, file=f"domain/{file}", was=was, becomes=becomes, found_by=found_by)
+
+
+_IDLE = "return self.node is not None and self.node.idle and not self.node.builds"
+_NO_GIVING_UP = "situation/situation.py"
+_NOT_BELIEVED = "where_a_controller_cannot_be_believed_nothing_of_it_is_given_up"
+_MARKED = "an_agent_is_terminated_only_after_we_marked_it_offline"
+_IDLE_TEST = "an_agent_is_terminated_only_while_it_is_idle_one_off_executors_included"
+_SEEN_TWICE = "an_agent_is_terminated_only_when_an_earlier_look_saw_it_idle_too"
+_BOUND = "an_agent_is_never_terminated_while_a_build_may_be_bound_to_its_node"
+_LEAKS = "what_is_surely_left_over_is_repaired_by_the_next_pass"
+
+NO_BUILD_IS_KILLED = (
+    breaks(
+        _MARKED,
+        "another fleet's mark is taken for ours",
+        file="facts/marks.py",
+        was="or parts[1] != fleet or",
+        becomes="or",
+    ),
+    breaks(
+        "a_node_that_a_person_or_another_fleet_marked_is_never_touched",
+        "a person's mark is taken for ours",
+        file="situation/agents.py",
+        was="return read_mark(node.reason, fleet) if node.cause is OfflineCause.PERSON else None",
+        becomes='return read_mark(node.reason, fleet) or Mark(fleet=fleet, kind=MarkClass.RETIRE, pass_id="")',
+    ),
+    breaks(
+        "a_node_that_a_person_or_another_fleet_marked_is_never_touched",
+        "a node that a person marked is relabelled",
+        file="repair/heal.py",
+        was="if node is None or node.temporarily_offline or not",
+        becomes="if node is None or not",
+    ),
+    breaks(_IDLE_TEST, "a drain does not look whether the agent is idle", file="situation/agents.py", was=_IDLE, becomes="return True"),
+    breaks(
+        _IDLE_TEST,
+        "one-off executors do not count",
+        file="situation/agents.py",
+        was=_IDLE,
+        becomes="return self.node is not None and not self.node.builds",
+    ),
+    breaks(
+        _IDLE_TEST,
+        "an executor at work does not count where Jenkins says idle",
+        file="situation/agents.py",
+        was=_IDLE,
+        becomes="return self.node is not None and self.node.idle",
+    ),
+    breaks(
+        _SEEN_TWICE,
+        "a drain needs one look",
+        file="repair/two_looks.py",
+        was="    if look.condition != Condition.DRAINED:\n        return False\n",
+        becomes="    if look.condition == Condition.DRAINED:\n        return True\n",
+    ),
+    breaks(
+        _SEEN_TWICE,
+        "an idle look in another session counts",
+        file="repair/two_looks.py",
+        was="look.session != seen.session or ",
+        becomes="",
+    ),
+    breaks(
+        _SEEN_TWICE,
+        "an idle look before a gap counts",
+        file="repair/two_looks.py",
+        was=" or now - look.last_at > LOOK_GAP_SECONDS",
+        becomes="",
+    ),
+    breaks(
+        _BOUND,
+        "a drain does not look whether a build is bound to the node",
+        file="scale_in/reclaim.py",
+        was="bound = situation.protected(agent) or comes_back(situation, agent)",
+        becomes="bound = comes_back(situation, agent)",
+    ),
+    breaks(
+        _BOUND,
+        "an item that names a node does not keep it",
+        file="situation/situation.py",
+        was="return demand is None or name in demand.pins or bool(life and name in life.suspects)",
+        becomes="return demand is None or bool(life and name in life.suspects)",
+    ),
+    breaks(
+        _BOUND,
+        "a node that was busy before a restart is not kept",
+        file="situation/situation.py",
+        was="return demand is None or name in demand.pins or bool(life and name in life.suspects)",
+        becomes="return demand is None or name in demand.pins",
+    ),
+    breaks(
+        _NOT_BELIEVED,
+        "an incomplete answer is believed",
+        file="situation/situation.py",
+        was="        if view is None or not view.complete:\n            return Reason.INCOMPLETE",
+        becomes="        if view is None:\n            return Reason.INCOMPLETE",
+    ),
+    breaks(
+        _NOT_BELIEVED,
+        "a controller that restarted lately is believed",
+        file="situation/situation.py",
+        was="        if in_grace(self.memory.sessions.get(controller), self.now):\n            return Reason.RESTART_GRACE\n",
+        becomes="",
+    ),
+    breaks(
+        _NOT_BELIEVED,
+        "a controller that shuts down is believed",
+        file="situation/situation.py",
+        was="return Reason.QUIETING_DOWN if view.quieting_down else None",
+        becomes="return None",
+    ),
+    breaks(
+        "a_node_that_could_not_be_read_is_neither_missing_nor_idle",
+        "a node that could not be read is missing",
+        file="situation/agents.py",
+        was=" or record.node in view.unread",
+        becomes="",
+    ),
+    breaks(
+        "what_ec2_does_not_show_is_not_gone",
+        "what EC2 does not show is gone",
+        file="situation/agents.py",
+        was="if is_forgotten and left else None",
+        becomes="if left else None",
+    ),
+    breaks(
+        "nothing_is_done_to_an_agent_whose_record_cannot_be_read",
+        "an instance whose record cannot be read is adopted",
+        file="repair/orphans.py",
+        was=" | situation.snapshot.unread_records",
+        becomes="",
+    ),
+    breaks(
+        "a_node_is_deleted_only_when_its_machine_is_surely_gone",
+        "a node is deleted while its machine shuts down",
+        file="situation/agents.py",
+        was="_GONE = (InstanceState.TERMINATED, InstanceState.NOT_FOUND)",
+        becomes="_GONE = (InstanceState.TERMINATED, InstanceState.NOT_FOUND, InstanceState.SHUTTING_DOWN)",
+    ),
+)
+
+NOTHING_LEAKS = (
+    breaks(
+        _LEAKS,
+        "an instance without a node stays",
+        file="repair/heal.py",
+        was="            case Condition.NODELESS:\n",
+        becomes="            case Condition.NODELESS if agent.idle:\n",
+    ),
+    breaks(
+        _LEAKS,
+        "an instance that never registered stays",
+        file="repair/heal.py",
+        was="            case Condition.OVERDUE:\n",
+        becomes="            case Condition.OVERDUE if agent.idle:\n",
+    ),
+    breaks(
+        _LEAKS,
+        "an instance without a record stays",
+        file="repair/orphans.py",
+        was="        if instance.id in facts:\n",
+        becomes="        if instance.id in facts and instance.node:\n",
+    ),
+    breaks(
+        _LEAKS,
+        "a node without an instance stays",
+        file="repair/heal.py",
+        was="if dead_long or (agent.idle and not situation.protected(agent)):",
+        becomes="if dead_long and agent.idle:",
+    ),
+    breaks(
+        _LEAKS,
+        "a node without instance and record stays",
+        file="repair/orphans.py",
+        was="if fact and situation.now - fact.first_at >= _doubtful_seconds",
+        becomes="if fact and situation.now < fact.first_at + _doubtful_seconds",
+    ),
+    breaks(
+        _LEAKS,
+        "what was given up and still runs is left alone",
+        file="scale_in/reclaim.py",
+        was="elif agent.phase is Phase.CONDEMNED and agent.instance is not None and not agent.instance_ended:",
+        becomes="elif agent.phase is Phase.CONDEMNED and agent.node is not None and not agent.instance_ended:",
+    ),
+    breaks(
+        _LEAKS,
+        "the record of what is gone is never closed",
+        file="scale_in/reclaim.py",
+        was="        elif agent.instance_ended and node_gone:\n",
+        becomes="        elif agent.instance_ended and record.node is None:\n",
+    ),
+    breaks(
+        "a_record_is_closed_only_when_neither_its_machine_nor_its_node_is_left",
+        "a record is closed while its node is there",
+        file="scale_in/reclaim.py",
+        was="        elif agent.instance_ended and node_gone:\n",
+        becomes="        elif agent.instance_ended:\n",
+    ),
+    breaks(
+        "what_is_on_its_way_is_not_launched_again",
+        "a launch that was not answered yet serves nobody",
+        file="situation/supply.py",
+        was="    for name, launched_at, agents in situation.expected(controller):\n",
+        becomes="    for name, launched_at, agents in ():\n",
+    ),
+)
+
+_AGENTS = "no_pool_and_no_fleet_gets_more_agents_than_it_may_have"
+_USD = "no_more_dollars_an_hour_and_in_the_month_are_reserved_than_may_be_spent"
+MONEY_HAS_A_CEILING = (
+    breaks(
+        _AGENTS,
+        "the pool's limit is none",
+        file="launch/budget.py",
+        was="self._in_pool[pool.name] + agents, pool.max_agents,",
+        becomes="0, pool.max_agents,",
+    ),
+    breaks(
+        _AGENTS,
+        "the fleet's limit is none",
+        file="launch/budget.py",
+        was="self.agents + agents, limits.max_agents,",
+        becomes="0, limits.max_agents,",
+    ),
+    breaks(
+        "no_more_agents_are_launched_within_an_hour_than_may_be",
+        "the limit of launches an hour is none",
+        file="launch/budget.py",
+        was="self.launched + agents, limits",
+        becomes="0, limits",
+    ),
+    breaks(
+        _USD,
+        "the limit of dollars an hour is none",
+        file="launch/budget.py",
+        was="self._rate + usd, limits.max_usd_per_hour,",
+        becomes="0, limits.max_usd_per_hour,",
+    ),
+    breaks(
+        _USD,
+        "the limit of dollars in the month is none",
+        file="launch/budget.py",
+        was="month, limits.max_usd_per_month,",
+        becomes="0, limits.max_usd_per_month,",
+    ),
+    breaks(
+        _AGENTS,
+        "a launch that was not answered yet takes no room",
+        file="launch/budget.py",
+        was="self.agents = len(records) + sum(missing_of(intent) for intent in open_intents)",
+        becomes="self.agents = len(records)",
+    ),
+    breaks(
+        _AGENTS,
+        "what one pass launches takes no room within it",
+        file="launch/budget.py",
+        was="        self.agents += 1\n        self.launched += 1\n",
+        becomes="        self.launched += 1\n",
+    ),
+    breaks(
+        _USD,
+        "what is expected to be paid is reserved, not the most that may be",
+        file="launch/budget.py",
+        was="        usd = max(offering.reserved_usd_per_hour for offering in offerings)\n",
+        becomes="        usd = min(offering.usd_per_hour for offering in offerings)\n",
+    ),
+)
+
+WAITING_HAS_A_CEILING = (
+    breaks(
+        "a_job_that_no_agent_can_ever_take_gets_one_or_it_is_said_why_not",
+        "nothing is launched for what nobody can ever take",
+        file="launch/placement.py",
+        was="            if not self.purchase.buy(pool, Reason.NOBODY_CAN_SERVE,",
+        becomes="            if len(",
+    ),
+    breaks(
+        "a_job_that_no_agent_can_ever_take_gets_one_or_it_is_said_why_not",
+        "an item counts later than its pool says",
+        file="situation/demand.py",
+        was="return self.item.waiting_seconds >= min(",
+        becomes="return self.item.waiting_seconds >= 10 * min(",
+    ),
+    breaks(
+        "no_job_waits_longer_than_the_operator_allows_while_another_agent_may_be_had",
+        "a job may wait for a busy executor for ever",
+        file="launch/placement.py",
+        was="elif start > pool.boot_seconds and want.item.waiting_seconds + start > pool.spec.max_wait_seconds:",
+        becomes="elif False:",
+    ),
+)
+
+EVERY_DECISION_EXPLAINS_ITSELF = (
+    breaks(
+        "a_job_that_no_agent_can_ever_take_gets_one_or_it_is_said_why_not",
+        "what is not launched is not told",
+        file="launch/purchase.py",
+        was="self.held.setdefault((pool, reason), Held(pool=pool, controller=self.controller, reason=reason, detail=detail))",
+        becomes="pass",
+    ),
+    breaks(
+        "every_step_and_every_hold_says_why_in_words",
+        "a drained agent is given up without a word",
+        file="scale_in/reclaim.py",
+        was='detail = f"{agent.node.name} is cordoned and was seen idle twice"',
+        becomes='detail = ""',
+    ),
+    breaks(
+        "every_agent_that_we_took_out_of_use_is_acted_upon_or_it_is_said_why_not",
+        "an agent that waits for a second look does so without a word",
+        file="scale_in/reclaim.py",
+        was="        else:\n            yield hold_back(agent, Reason.SECOND_LOOK",
+        becomes="        elif agent.pool.min_agents:\n            yield hold_back(agent, Reason.SECOND_LOOK",
+    ),
+)
+
+PROMISES = (*NO_BUILD_IS_KILLED, *NOTHING_LEAKS, *MONEY_HAS_A_CEILING, *WAITING_HAS_A_CEILING, *EVERY_DECISION_EXPLAINS_ITSELF)

@@ -1,0 +1,313 @@
+"""Fleets as they are found in practice, drawn at random: what the promises are tried on.
+
+Each agent is drawn as one of the stories below (busy, idle for long, cordoned by us and seen idle, lost, ended, ...), with what earlier
+passes saw of it; queues, limits, orders and doubts about controllers are drawn around them.
+"""
+
+from dataclasses import dataclass, replace
+from random import Random
+
+from hypothesis import strategies as st
+
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, AtMonthLimit, Fleet, Market, agent_spec
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.memory import ControllerSession, Learned, Memory, Missing, Month, Observation, SpotPrices, Streak, Window
+from autoscaler.domain.facts.metering import month_name
+from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
+from autoscaler.domain.facts.snapshot import Instance, InstanceState, Intent, Node, OfflineCause, QueueItem, Record, RecordState, Wait
+from autoscaler.domain.forecast.durations import pool_key
+from autoscaler.domain.repair.two_looks import Condition
+from support.builders import (
+    LONG_AGO,
+    NOW,
+    a_build,
+    a_fleet,
+    a_look,
+    a_mark,
+    a_node,
+    a_pool,
+    a_record,
+    a_snapshot,
+    a_view,
+    an_instance,
+    an_intent,
+    an_item,
+    an_offering,
+)
+from support.looks import Look
+
+OURS, OTHER_FLEETS, A_PERSONS = a_mark().text, "autoscaler:other:retire:p", "disk swap, ask Anna"
+FOR_GOOD = tuple(a_mark(kind).text for kind in MarkClass if kind is not MarkClass.RETIRE)
+LIVING = (InstanceState.RUNNING,)
+EXECUTORS = {"cpu": 3, "gpu": 1, "utility": 4}
+POOL_LABELS = {"cpu": {"cpu", "linux"}, "gpu": {"gpu", "linux"}, "utility": {"utility"}}
+USD_PER_HOUR = {"cpu": 3.0, "gpu": 12.0, "utility": 0.1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """What became of an agent, and how often such a one is drawn."""
+
+    often: int = 1
+    record: RecordState | None = RecordState.REGISTERED
+    node: bool = True
+    offline: bool = False
+    marks: tuple[str, ...] = ("",)  # offline reasons
+    labels_taken: bool = False
+    builds: tuple[int, ...] = (0,)
+    instance: tuple[InstanceState, ...] = LIVING
+    seen: Condition | None = None
+    launched_ago: tuple[float, ...] = (100_000.0,)
+    connected: bool = True
+
+
+_ENDED = (InstanceState.TERMINATED, InstanceState.TERMINATED, InstanceState.SHUTTING_DOWN)
+_REQUESTED = {"record": RecordState.REQUESTED, "node": False, "connected": False}
+STORIES = {
+    "idle": Story(often=5, seen=Condition.IDLE),
+    "busy": Story(often=4, builds=(1, 3, 3)),
+    "requested": Story(**_REQUESTED, often=2, launched_ago=(10.0, 200.0, 800.0)),
+    "overdue": Story(**_REQUESTED, often=2, launched_ago=(1000.0, 5000.0), seen=Condition.OVERDUE),
+    "connecting": Story(offline=True, launched_ago=(100.0, 800.0), connected=False),
+    "retiring and idle": Story(often=6, marks=(OURS,), seen=Condition.DRAINED),
+    "retiring and busy": Story(often=2, marks=(OURS,), builds=(1, 2), seen=Condition.DRAINED),
+    "drained for good": Story(often=3, marks=FOR_GOOD, builds=(0, 0, 1), seen=Condition.DRAINED),
+    "labels taken": Story(often=3, marks=("", "", OURS, A_PERSONS), labels_taken=True, builds=(0, 0, 1), seen=Condition.UNLABELLED),
+    "taken by a person": Story(often=2, marks=(A_PERSONS, OTHER_FLEETS), builds=(0, 1), seen=Condition.DRAINED),
+    "lost": Story(often=2, offline=True, builds=(0, 1), seen=Condition.LOST),
+    "ended": Story(often=3, offline=True, builds=(0, 0, 1), instance=_ENDED, seen=Condition.ENDED),
+    "not shown by EC2": Story(offline=True, builds=(0, 1), instance=(InstanceState.NOT_FOUND,), seen=Condition.ENDED),
+    "stopped": Story(offline=True, builds=(0, 0, 1), instance=(InstanceState.STOPPED,), seen=Condition.STOPPED),
+    "nodeless": Story(often=2, node=False, seen=Condition.NODELESS),
+    "condemned": Story(often=3, record=RecordState.CONDEMNED, marks=(OURS,), builds=(0, 0, 1), seen=Condition.DRAINED),
+    "condemned and online": Story(record=RecordState.CONDEMNED, builds=(0, 1)),
+    "condemned without a node": Story(record=RecordState.CONDEMNED, node=False, instance=(*LIVING, *_ENDED)),
+    "condemned and ended": Story(record=RecordState.CONDEMNED, offline=True, instance=_ENDED, seen=Condition.ENDED),
+    "without a record": Story(often=2, record=None, node=False, seen=Condition.STRAY),
+    "a node without a record": Story(often=2, record=None, offline=True, instance=(InstanceState.TERMINATED,), seen=Condition.ORPHAN),
+}
+_BY_FREQUENCY = [story for story in STORIES.values() for _ in range(story.often)]
+# Where Jenkins is no witness, a look belongs to no session of a controller.
+_WITHOUT_SESSION = {Condition.OVERDUE, Condition.ENDED, Condition.STRAY, Condition.ORPHAN}
+LOOKS = (
+    *({"seconds_ago": 400.0},) * 5,  # seen for minutes
+    *({"seconds_ago": 0.0, "idle_before_at": NOW - 6.0, "invocation": "now"},) * 2,  # cordoned while idle, earlier in this invocation
+    {"seconds_ago": 61.0},
+    {"seconds_ago": 59.0},
+    {"seconds_ago": 400.0, "invocation": "now"},
+    {"seconds_ago": 400.0, "last_at": NOW - 200.0},  # then nobody looked for too long
+    {"seconds_ago": 400.0, "session": "s0"},  # in another session of the controller
+    {"seconds_ago": 0.0, "idle_before_at": NOW - 4.0, "invocation": "now"},
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Drawn:
+    """One agent as it was drawn: its halves, and what is remembered of it."""
+
+    controller: str
+    record: Record | None
+    node: Node | None
+    instance: Instance
+    subject: str  # under which it was seen
+    look: Observation | None
+    connected: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class Doubt:
+    """What is wrong with what one controller shows; mostly nothing."""
+
+    problem: str | None = None
+    quieting_down: bool = False
+    session: str = "s1"
+    known_for: float = 100_000.0
+
+
+SOUND = Doubt()
+DOUBTS = (
+    *(SOUND,) * 9,
+    Doubt(problem="503"),
+    Doubt(quieting_down=True),
+    Doubt(session="s2"),  # restarted since the last look
+    Doubt(known_for=100.0),  # restarted lately
+)
+
+
+def agent(chance: Random, number: int, controllers: tuple[str, ...], stories: list[Story]) -> Drawn:
+    story = chance.choice(stories)
+    pool, controller = chance.choice(["cpu", "cpu", "gpu", "utility"]), chance.choice(controllers)
+    instance_id, name = f"i-{number}", f"{pool}-{number}"
+    mark = chance.choice(story.marks)
+    runs = [f"job/r{chance.randint(0, 3)}/1" for _ in range(min(chance.choice(story.builds), EXECUTORS[pool]))]
+    node = a_node(
+        name,
+        *({CORDONED_LABEL} if story.labels_taken else POOL_LABELS[pool]),
+        "autoscaler-fleet-f",
+        builds=tuple(a_build(f"{name}-{n}", run=run, elapsed_seconds=60.0) for n, run in enumerate(runs)),
+        executors=EXECUTORS[pool],
+        idle=(chance.randint(0, 9) > 0) is not bool(runs),  # else a one-off executor is at work, or two answers disagree
+        offline=bool(mark) or story.offline,
+        temporarily_offline=bool(mark),
+        cause=OfflineCause.PERSON if mark else OfflineCause.OTHER if story.offline else OfflineCause.NONE,
+        reason=mark,
+        description=agent_spec(a_fleet(), a_pool(pool), instance_id).description,
+    )
+    launched_at = NOW - chance.choice(story.launched_ago)
+    record = a_record(
+        instance_id,
+        pool=pool,
+        node=None if story.record is RecordState.REQUESTED else node.name if story.node else name,
+        controller=controller,
+        state=story.record or RecordState.REGISTERED,
+        launched_at=launched_at,
+        usd_per_hour=USD_PER_HOUR[pool],
+        cordon=chance.choice([OURS, ""]) if story.labels_taken else "",
+        labels=tuple(sorted(POOL_LABELS[pool])) if story.labels_taken else (),
+    )
+    facts = chance.choice(LOOKS)
+    subject = f"{controller}/{name}" if story.seen is Condition.ORPHAN else instance_id
+    look = a_look(story.seen, **({"session": ""} if story.seen in _WITHOUT_SESSION else {}) | facts) if story.seen else None
+    return Drawn(
+        controller=controller,
+        record=record if story.record else None,
+        node=replace(node, name=name) if story.node else None,
+        instance=an_instance(
+            instance_id,
+            pool=pool,
+            controller=controller,
+            launched_at=launched_at,
+            state=chance.choice(story.instance),
+            template_version=chance.choice(["2", "2", "2", "1"]),
+        ),
+        subject=subject,
+        look=look if chance.randint(0, 7) else None,
+        connected=story.connected,
+    )
+
+
+def waits(chance: Random, names: list[str]) -> Wait:
+    if names and chance.randint(0, 4) == 0:
+        name = chance.choice(names)
+        return Wait(**chance.choice([{"nodes": (name,)}, {"named": name}]), for_executor=chance.random() < 0.7)
+    label = chance.choice(["cpu", "cpu", "gpu", "gpu", "utility", "linux", "cpu||gpu", "linux&&!gpu", "sparc", None])
+    return Wait(for_executor=True, label=label)
+
+
+def queue_item(chance: Random, number: int, names: list[str]) -> QueueItem:
+    waiting_seconds = chance.choice([1.0, 120.0, 5000.0, 5000.0])
+    return an_item(number, why=waits(chance, names), run=f"job/r{chance.randint(0, 5)}/1", waiting_seconds=waiting_seconds)
+
+
+def intent(chance: Random, number: int) -> Intent:
+    return an_intent(f"on-its-way-{number}", pool=chance.choice(list(EXECUTORS)), count=chance.randint(1, 3))
+
+
+def fleet_file(chance: Random, controllers: tuple[str, ...]) -> Fleet:
+    spot = an_offering(market=Market.SPOT, usd_per_hour=1.0, most_usd_per_hour=3.0)
+    pools = [
+        a_pool(
+            name,
+            labels=frozenset(POOL_LABELS[name]),
+            controllers=controllers,
+            executors=EXECUTORS[name],
+            max_agents=chance.choice([1, 6, 20, 20]),
+            min_agents=chance.choice([0, 0, 0, 0, 0, 1]),
+            warm_executors=chance.choice([0, 0, 0, 0, 0, 2]),
+            wait_usd_per_hour=chance.choice([20.0, 0.5, 0.5]),
+            idle_seconds=chance.choice([None, 60.0]),
+            offerings=(*((spot,) if name == "cpu" else ()), an_offering(usd_per_hour=usd)),
+        )
+        for name, usd in USD_PER_HOUR.items()
+    ]
+    return a_fleet(
+        *pools,
+        max_agents=chance.choice([6, 100, 100]),
+        max_launches_per_hour=chance.choice([2, 100, 100]),
+        max_usd_per_hour=chance.choice([20.0, 40.0, 1e6]),
+        max_usd_per_month=chance.choice([100.0, 130.0, 1e9, 1e9]),
+        at_month_limit=chance.choice(list(AtMonthLimit)),
+    )
+
+
+def orders(chance: Random) -> Overrides:
+    """Mostly none; else a pool on hold, or frozen."""
+    name = chance.choice([""] * 6 + ["cpu", "gpu"])
+    on_hold = Hold(scope=Scope.POOL, name=name, since_at=LONG_AGO, until_at=None, by="ada", reason="r", freeze=chance.random() < 0.5)
+    return Overrides(holds=(on_hold,) if name else ())
+
+
+def memory(chance: Random, drawn: list[Drawn], doubts: dict[str, Doubt]) -> Memory:
+    sessions = {}
+    for controller, doubt in doubts.items():
+        names = [one.node.name for one in drawn if one.node and one.controller == controller]
+        suspects = [chance.choice(names)] if names and chance.randint(0, 3) == 0 else []
+        sessions[controller] = ControllerSession(
+            session="s1",
+            since_at=NOW - (600.0 if suspects and doubt is SOUND else doubt.known_for),
+            restarted=bool(suspects),
+            suspects=dict.fromkeys(suspects, ("job/lost/1",)),
+        )
+    ids = [one.instance.id for one in drawn]
+    missing = chance.choice([60.0, 8000.0, 90_000.0])
+    needed = {f"{controller}/{pool}": chance.choice([0, 0, 0, 1, 3]) for controller in doubts for pool in EXECUTORS}
+    return Memory(
+        sessions=sessions,
+        windows={key: Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 60, most),)) for key, most in needed.items()},
+        observations={one.subject: one.look for one in drawn if one.look},
+        idle_since={instance_id: NOW - chance.choice([60.0, 9000.0]) for instance_id in ids},
+        connected=frozenset(one.instance.id for one in drawn if one.connected),
+        booted=frozenset(ids),
+        missing={instance_id: Missing(since_at=NOW - missing, asked_at=NOW - missing / 2) for instance_id in ids},
+        month=Month(name=month_name(NOW), usd=chance.choice([0.0, 0.0, 90.0, 110.0]), metered_at=NOW - 60),
+        spot_prices=SpotPrices(asked_at=NOW),
+        proven=chance.choice([{}, {"cpu": "2"}]),
+    )
+
+
+def learned(chance: Random, names: list[str]) -> Learned:
+    failing = chance.choice(names) if names and chance.randint(0, 5) == 0 else ""
+    return Learned(
+        samples={pool_key(pool): (chance.choice([60.0, 9000.0, 9000.0]),) for pool in ("cpu", "gpu")},
+        streaks={failing: Streak(failures=9, since_at=NOW - 3000, jobs=("job",))} if failing else {},
+        succeeded_at={"cpu": NOW - 60, "gpu": NOW - 60, "utility": NOW - 60},
+    )
+
+
+# Each agent and each item is made from a number of its own: what does not matter to a failure is left out of what hypothesis shows.
+SEEDS = st.integers(0, 2**24)
+
+
+@st.composite
+def looks(draw) -> Look:
+    """A snapshot of a fleet in the middle of its life, and its fleet file."""
+    chance = Random(draw(SEEDS))
+    controllers = chance.choice([("main",), ("main",), ("main", "other")])
+    stories = chance.choice([_BY_FREQUENCY, _BY_FREQUENCY, _BY_FREQUENCY, [STORIES["busy"]]])  # now and then all are at work
+    drawn = [agent(Random(seed), number, controllers, stories) for number, seed in enumerate(draw(st.lists(SEEDS, max_size=8)))]
+    queue = draw(st.just([]) | st.lists(SEEDS, max_size=9))
+    doubts = {controller: chance.choice(DOUBTS) for controller in controllers}
+    views, taught = [], {}
+    for controller, doubt in doubts.items():
+        nodes = {one.node.name: one.node for one in drawn if one.node and one.controller == controller}
+        items = [queue_item(Random(seed), number, list(nodes)) for number, seed in enumerate(queue)]
+        unread = {chance.choice(list(nodes))} if nodes and chance.randint(0, 9) == 0 else set()
+        seen = [node for name, node in nodes.items() if name not in unread]
+        facts = {"problem": doubt.problem, "quieting_down": doubt.quieting_down, "session": doubt.session}
+        views.append(a_view(*seen, items=tuple(items), name=controller, unread=frozenset(unread), **facts))
+        taught[controller] = learned(chance, list(nodes))
+    states = {one.instance.id: one.instance.state for one in drawn}
+    not_listed = {InstanceState.NOT_FOUND, InstanceState.TERMINATED}
+    snapshot = a_snapshot(
+        *views,
+        records=tuple(one.record for one in drawn if one.record),
+        instances=tuple(one.instance for one in drawn if one.instance.state not in not_listed),
+        fates={instance_id: state for instance_id, state in states.items() if state in not_listed},
+        unknown_alone=frozenset(i for i, state in states.items() if state is InstanceState.NOT_FOUND and chance.random() < 0.5),
+        intents=tuple(intent(chance, number) for number in range(chance.choice([0, 0, 0, 1, 2]))),
+        memory=memory(chance, drawn, doubts),
+        learned=taught,
+        overrides=orders(chance),
+        template_versions=chance.choice([{}, {}, {}, {"cpu": "2"}]),
+    )
+    return Look(snapshot, fleet_file(chance, controllers))

@@ -1,0 +1,153 @@
+"""Planting bugs one at a time, each in a forked process of its own that runs the tests which must notice.
+
+Everything is imported once, before anything forks. Where a bug changes functions alone, a child exchanges their code in place, and whoever
+has imported them has the bug; where it changes a constant or a class, the child imports all that is ours anew. Run as a process of its own,
+for it forks: ``python -m support.planting`` reads a JSON list a line, ``[file, was, becomes, [tests]]``, and answers each with a line,
+``[exit code of pytest, what it printed]``.
+"""
+
+import gc
+import importlib
+import inspect
+import json
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from importlib.machinery import PathFinder, SourceFileLoader
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LAYER = ROOT / "layers" / "core"
+# What the tests that bugs name import, and through it all that is slow to import.
+_IMPORTED = ("autoscaler.bootstrap", *(f"support.{name}" for name in ("rig", "deployed", "fleets", "leaks", "machine", "busy")))
+_OURS = ("autoscaler", "workbench", "support", "planted", "conftest")
+# What is imported already is not rewritten, and need not be.
+_OPTIONS = (
+    "-x",
+    "-q",
+    "--tb=short",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "_hypothesis_pytestplugin",
+    "-W",
+    "ignore::pytest.PytestAssertRewriteWarning",
+)
+_BROKEN = 99
+
+
+def code_of(text: str, file: Path) -> CodeType:
+    return compile(text, str(file), "exec", dont_inherit=True)
+
+
+def changed_functions(old: CodeType, new: CodeType) -> list[CodeType] | None:
+    """The new code of each function that differs; None where anything else does."""
+    if (old.co_code, old.co_names, len(old.co_consts)) != (new.co_code, new.co_names, len(new.co_consts)):
+        return None
+    changed: list[CodeType] = []
+    for before, after in zip(old.co_consts, new.co_consts, strict=True):
+        if not (isinstance(before, CodeType) and isinstance(after, CodeType)):
+            if before != after:
+                return None
+        elif after.co_flags & inspect.CO_OPTIMIZED:
+            changed.append(after)
+        elif (inside := changed_functions(before, after)) is not None:  # the body of a class
+            changed += inside
+        else:
+            return None
+    return changed
+
+
+def function_named(module: ModuleType, name: str) -> FunctionType | None:
+    """The function behind a name of a module, whatever it is wrapped in."""
+    found: Any = module
+    for part in name.split("."):
+        found = vars(found).get(part)
+        if found is None:
+            return None
+    for wrapping in ("fget", "func", "__func__", "__wrapped__"):
+        found = getattr(found, wrapping, found)
+    return found if isinstance(found, FunctionType) else None
+
+
+def exchange(module: ModuleType, old: CodeType, new: CodeType) -> bool:
+    """Exchange the code of the functions that differ; false where that is not all that differs."""
+    pairs = [(function_named(module, code.co_qualname), code) for code in changed_functions(old, new) or ()]
+    if not pairs or any(function is None or function.__code__.co_freevars != code.co_freevars for function, code in pairs):
+        return False
+    for function, code in pairs:
+        function.__code__ = code
+    return True
+
+
+class Planted(SourceFileLoader):
+    """Loads one module with the bug in it; finds no other."""
+
+    def __init__(self, name: str, file: Path, code: CodeType) -> None:
+        super().__init__(name, str(file))
+        self._code = code
+
+    def get_code(self, _fullname: str) -> CodeType:
+        return self._code
+
+    def find_spec(self, name: str, path: Any = None, _target: Any = None) -> Any:
+        spec = PathFinder.find_spec(name, path) if name == self.name else None
+        if spec is not None:
+            spec.loader = self
+        return spec
+
+
+def plant(file: str, was: str, becomes: str) -> None:
+    path = LAYER / "autoscaler" / file
+    name = ".".join(path.relative_to(LAYER).with_suffix("").parts)
+    text = path.read_text(encoding="utf-8")
+    old, new = code_of(text, path), code_of(text.replace(was, becomes), path)
+    if not exchange(importlib.import_module(name), old, new):
+        sys.meta_path.insert(0, Planted(name, path, new))
+        for ours in [ours for ours in sys.modules if ours.split(".")[0] in _OURS]:
+            del sys.modules[ours]
+
+
+def try_one(file: str, was: str, becomes: str, tests: list[str]) -> tuple[int, str]:
+    """Fork; in the child plant the bug and run the tests until one fails. Return how they ended."""
+    with tempfile.NamedTemporaryFile() as output:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                for descriptor in (1, 2):
+                    os.dup2(output.fileno(), descriptor)
+                plant(file, was, becomes)
+                os._exit(int(pytest.main([*_OPTIONS, *tests])))
+            except BaseException:  # noqa: BLE001 - the child's boundary: whatever it was, the parent is told
+                Path(output.name).write_text(traceback.format_exc(), encoding="utf-8")
+                os._exit(_BROKEN)
+        _, status = os.waitpid(pid, 0)
+        return os.waitstatus_to_exitcode(status), Path(output.name).read_text(encoding="utf-8")
+
+
+def answers() -> Iterator[tuple[int, str]]:
+    for line in sys.stdin:
+        file, was, becomes, tests = json.loads(line)
+        if (LAYER / "autoscaler" / file).read_text(encoding="utf-8").count(was) != 1:
+            yield _BROKEN, f"{file} has changed: say anew where the bug is planted"
+        else:
+            yield try_one(file, was, becomes, tests)
+
+
+def main() -> None:
+    for name in _IMPORTED:
+        importlib.import_module(name)
+    os.environ |= {"HYPOTHESIS": "planted", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    gc.freeze()  # what all children share is not gone through in each
+    for code, told in answers():
+        print(json.dumps([code, told[-5000:]]), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
