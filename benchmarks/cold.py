@@ -130,5 +130,5 @@ def _surroundings() -> Iterator[dict[str, str]]:
         os.environ["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{port}"
         demo.create_table()
         demo.create_secrets(settings)
-        names = ("AGENT_", "AWS_", "STATE_", "METRIC_", "POWERTOOLS_", "JENKINS_")
+        names = ("AGENT_", "AWS_", "FLEET_HOME", "STATE_", "METRIC_", "POWERTOOLS_", "JENKINS_")
         yield {key: value for key, value in os.environ.items() if key.startswith(names)} | _AS_IN_LAMBDA
