@@ -204,7 +204,7 @@ def test_a_quiet_night_is_no_failure(fleet):
     fleet.pass_minutes(40)
     [said] = [finding for finding in findings(fleet) if finding["about"] == "publish_metrics"]
     assert said["fine"] is None
-    assert said["detail"].startswith("nothing has changed that it would save for")
+    assert said["detail"].startswith("no state change for")
 
 
 def test_a_dry_run_makes_no_node(fleet):

@@ -100,7 +100,7 @@ def reset() -> None:
     _TIME.clock, _TIME.sleep, _TIME.stopwatch, _TIME.side_by_side = time.time, time.sleep, time.monotonic, in_threads
     runtime.cache_clear()
     trust.cache_clear()
-    requests_done.cache_clear()
+    completed_requests.cache_clear()
     account.cache_clear()
     _cached_client.cache_clear()
     _launcher.cache_clear()
@@ -152,7 +152,7 @@ def account() -> Account:
 
 
 @cache
-def requests_done() -> DynamoDBPersistenceLayer:
+def completed_requests() -> DynamoDBPersistenceLayer:
     """Return the store of completed request ids: in the state table, under the fleet."""
     from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer as Layer  # noqa: PLC0415 - a scheduled pass needs none
 

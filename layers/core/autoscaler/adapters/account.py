@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
-from autoscaler.adapters.aws import code_of, filtered, pages
+from autoscaler.adapters.aws import code_of, filtered, pages, translated
 from autoscaler.adapters.launch_templates import check_templates
 from autoscaler.domain.report.quotas import Quota
-from autoscaler.errors import TransientError
 
 if TYPE_CHECKING:
     from autoscaler.domain.facts.fleet import Fleet, Offering
@@ -50,24 +49,19 @@ class AwsAccount:
 
     def has_spot_role(self) -> bool:
         """Ask IAM for the role by its name."""
-        try:
-            self._clients("iam").get_role(RoleName=_SPOT_ROLE)
-        except ClientError as error:
-            if code_of(error) == "NoSuchEntity":
+        with translated("GetRole"):
+            try:
+                self._clients("iam").get_role(RoleName=_SPOT_ROLE)
+            except ClientError as error:
+                if code_of(error) != "NoSuchEntity":
+                    raise
                 return False
-            raise TransientError(f"GetRole: {code_of(error)}") from error
-        except BotoCoreError as error:
-            raise TransientError(f"GetRole was not answered ({type(error).__name__})") from error
         return True
 
     def concurrent_executions(self) -> int:
         """Ask Lambda for the account's limit."""
-        try:
+        with translated("GetAccountSettings"):
             return int(self._clients("lambda").get_account_settings()["AccountLimit"]["ConcurrentExecutions"])
-        except ClientError as error:
-            raise TransientError(f"GetAccountSettings: {code_of(error)}") from error
-        except BotoCoreError as error:
-            raise TransientError(f"GetAccountSettings was not answered ({type(error).__name__})") from error
 
     def _offerings(self) -> Iterator[Offering]:
         for pool in self._fleet.pools.values():

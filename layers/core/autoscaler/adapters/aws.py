@@ -1,6 +1,7 @@
 """Helps every adapter of AWS: pages of answers, codes of errors."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -12,9 +13,15 @@ _VALUES_A_FILTER = 200
 
 def pages(client: Any, method: str, request: dict[str, Any]) -> Iterator[Any]:
     """Ask page by page; ``method``: boto3's name of the operation. `TransientError`."""
-    action = "".join(word.capitalize() for word in method.split("_"))
-    try:
+    with translated("".join(word.capitalize() for word in method.split("_"))):
         yield from client.get_paginator(method).paginate(**request)
+
+
+@contextmanager
+def translated(action: str) -> Iterator[None]:
+    """Translate boto3's errors of a call that may be repeated; `TransientError`."""
+    try:
+        yield
     except ClientError as error:
         raise TransientError(f"{action}: {code_of(error)}") from error
     except BotoCoreError as error:

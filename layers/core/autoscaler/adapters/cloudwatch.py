@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from autoscaler.errors import TransientError
+from autoscaler.adapters.aws import translated
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
@@ -31,11 +29,9 @@ class CloudWatchMetrics:
         """Send data in as few calls as CloudWatch allows; return how many metrics were sent."""
         data = list(data)
         parts = [part for datum in data for part in _parts(datum, at)]
-        try:
+        with translated("PutMetricData"):
             for start in range(0, len(parts), _DATA_A_CALL):
                 self._client().put_metric_data(Namespace=self._namespace, MetricData=parts[start : start + _DATA_A_CALL])
-        except (ClientError, BotoCoreError) as error:
-            raise TransientError(f"PutMetricData failed: {error}") from error
         return len(data)
 
 

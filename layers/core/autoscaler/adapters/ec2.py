@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from autoscaler.adapters.aws import code_of, pages
+from autoscaler.adapters.aws import code_of, pages, translated
 from autoscaler.domain.facts.fleet import Market, Offering
 from autoscaler.domain.facts.snapshot import Instance, InstanceState
 from autoscaler.domain.launch.backoff import KNOWN_CODES
@@ -66,14 +66,13 @@ class Ec2Compute:
 
     def fate(self, instance_id: str) -> InstanceState:
         """Ask without a filter: an id that EC2 does not know is an error then, no empty answer."""
-        try:
-            answer = self._client().describe_instances(InstanceIds=[instance_id])
-        except ClientError as error:
-            if code_of(error) == "InvalidInstanceID.NotFound":
+        with translated("DescribeInstances"):
+            try:
+                answer = self._client().describe_instances(InstanceIds=[instance_id])
+            except ClientError as error:
+                if code_of(error) != "InvalidInstanceID.NotFound":
+                    raise
                 return InstanceState.NOT_FOUND
-            raise TransientError(f"DescribeInstances: {code_of(error)}") from error
-        except BotoCoreError as error:
-            raise TransientError(f"DescribeInstances was not answered ({type(error).__name__})") from error
         found = [raw for reservation in answer["Reservations"] for raw in reservation.get("Instances", [])]
         if not found:
             raise TransientError(f"DescribeInstances shows nothing of {instance_id}, and does not say that it is unknown")
@@ -95,12 +94,8 @@ class Ec2Compute:
 
     def name_instance(self, instance_id: str, node: str) -> None:
         """Tag it; the same tags again change nothing."""
-        try:
+        with translated("CreateTags"):
             self._client().create_tags(Resources=[instance_id], Tags=[{"Key": key, "Value": node} for key in ("Name", NODE_TAG)])
-        except ClientError as error:
-            raise TransientError(f"CreateTags: {code_of(error)}") from error
-        except BotoCoreError as error:
-            raise TransientError(f"CreateTags was not answered ({type(error).__name__})") from error
 
     def compose(self, launch: Launch, intent_id: str) -> str:
         """Write the request down; the same launch and intent give the same bytes."""
@@ -204,12 +199,8 @@ class Ec2Compute:
 
     def console_output(self, instance_id: str) -> str:
         """Ask for the console; boto3 decodes it."""
-        try:
+        with translated("GetConsoleOutput"):
             output = str(self._client().get_console_output(InstanceId=instance_id).get("Output", ""))
-        except ClientError as error:
-            raise TransientError(f"GetConsoleOutput: {code_of(error)}") from error
-        except BotoCoreError as error:
-            raise TransientError(f"GetConsoleOutput was not answered ({type(error).__name__})") from error
         return output[-_CONSOLE_CHARACTERS:]
 
     def spot_prices(self, instance_types: Collection[str], platforms: Collection[str], at: float) -> Mapping[str, float]:

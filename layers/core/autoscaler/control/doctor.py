@@ -248,6 +248,6 @@ def _looked(function: str, now: float, at: float, *, may_rest: bool) -> Finding:
     if not at:
         return Finding(about=function, what=what, fine=None, detail="not yet")
     if may_rest and ago >= _LATE_SECONDS:
-        detail = f"nothing has changed that it would save for {ago:.0f} s; its heartbeat shows whether it runs"
+        detail = f"no state change for {ago / 60:.0f} min; check its heartbeat metric"
         return Finding(about=function, what=what, fine=None, detail=detail)
     return Finding(about=function, what=what, fine=ago < _LATE_SECONDS, detail=f"{ago:.0f} s ago")

@@ -22,7 +22,7 @@ def once(request_id: str, context: Context, act: Callable[[], dict[str, Any]]) -
     config = IdempotencyConfig(event_key_jmespath="request_id", expires_after_seconds=_REMEMBERED_SECONDS)
     config.register_lambda_context(context)  # type: ignore[arg-type]  # of it only the time that is left is read
 
-    @idempotent_function(data_keyword_argument="request", persistence_store=bootstrap.requests_done(), config=config)  # type: ignore[untyped-decorator]
+    @idempotent_function(data_keyword_argument="request", persistence_store=bootstrap.completed_requests(), config=config)  # type: ignore[untyped-decorator]
     def act_once(*, request: dict[str, str]) -> dict[str, Any]:  # noqa: ARG001 - Powertools reads it
         return act()
 
