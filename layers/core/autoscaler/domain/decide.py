@@ -21,6 +21,7 @@ from autoscaler.domain.facts.plan import Held, Plan, Step
 from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.launch.queue import controllers_in_turn, launch_for_queue
 from autoscaler.domain.learn import assess, conclude, watch
+from autoscaler.domain.memo import Memo
 from autoscaler.domain.repair.bring_back import bring_back_pinned, drain_again, let_resume
 from autoscaler.domain.repair.heal import keep_beacon, relabels, repairs
 from autoscaler.domain.repair.orphans import left_the_fleet_file
@@ -64,9 +65,9 @@ REPAIRING: tuple[FleetRule, ...] = (
 )
 
 
-def scale_up(snapshot: Snapshot, fleet: Fleet) -> Plan:
+def scale_up(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Plan:
     """Decide what to bring back and what to launch. What it sees of the world, `scale_down` sees too, and remembers."""
-    situation = assess(snapshot, fleet)
+    situation = assess(snapshot, fleet, memo)
     decided: list[Step | Held] = []
     for controller in controllers_in_turn(situation):
         for rule in UP:
@@ -74,9 +75,9 @@ def scale_up(snapshot: Snapshot, fleet: Fleet) -> Plan:
     return plan_of(situation, _allowed(situation, decided))
 
 
-def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
+def scale_down(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Plan:
     """Decide what to cordon, what to give up, and what to repair."""
-    situation = watch(assess(snapshot, fleet))
+    situation = watch(assess(snapshot, fleet, memo))
     decided: list[Step | Held] = []
     for controller in snapshot.controllers:
         for rule in RESUMING:

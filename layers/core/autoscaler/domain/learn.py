@@ -28,6 +28,7 @@ from autoscaler.domain.forecast.idle_returns import (
 from autoscaler.domain.forecast.job_patterns import Arrival, note_arrivals
 from autoscaler.domain.forecast.stages import Present, learn_stages, presents
 from autoscaler.domain.launch.backoff import Refusal, is_shortage, note_refusals
+from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.bring_back import note_owed
 from autoscaler.domain.repair.heal import what_is_seen
 from autoscaler.domain.repair.two_looks import next_observations
@@ -48,10 +49,18 @@ _JOBS_KEPT = 2000
 _STAGES_KEPT = 500
 
 
-def assess(snapshot: Snapshot, fleet: Fleet) -> Situation:
-    """Join what a snapshot shows, and carry the memory on to it."""
+def assess(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Situation:
+    """Join what a snapshot shows, and carry the memory on to it. ``memo``: of earlier passes of the same invocation or run."""
+    memo = Memo() if memo is None else memo
+    # Passes of one look see the same but for what they are called, and for what the first of them has learned.
+    seen = replace(snapshot, pass_id="", invocation="", learned={})
+    situation = memo.value("situation", (seen, fleet), seen.taken_at, lambda: (_assess(seen, fleet, memo), FOR_EVER))
+    return replace(situation, snapshot=snapshot)
+
+
+def _assess(snapshot: Snapshot, fleet: Fleet, memo: Memo) -> Situation:
     missing = next_missing(snapshot.memory.missing, snapshot)
-    look = join(snapshot, fleet, missing)
+    look = join(snapshot, fleet, missing, memo)
     return situate(look, _carry_on(snapshot.memory, look, missing))
 
 

@@ -6,7 +6,7 @@ when EC2 has twice been asked for it alone, ten minutes apart, and when its node
 EC2 and Jenkins disagree about many agents at once, something is wrong with what we see.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil
@@ -14,7 +14,8 @@ from math import ceil
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet, Pool
 from autoscaler.domain.facts.marks import Mark, MarkClass, read_mark
 from autoscaler.domain.facts.memory import Missing
-from autoscaler.domain.facts.snapshot import ControllerView, InstanceState, Node, OfflineCause, Record, RecordState, Snapshot
+from autoscaler.domain.facts.snapshot import InstanceState, Node, OfflineCause, Record, RecordState, Snapshot
+from autoscaler.domain.memo import FOR_EVER, Memo
 
 # EC2 tells of an instance for an hour after its end, so that what nobody saw for twice as long is no lag and no outage of a list; and it
 # is asked for alone, twice, so far apart that two answers are not one mistake. Each question is a call of its own.
@@ -92,44 +93,50 @@ class Agent:
 _GONE = (InstanceState.TERMINATED, InstanceState.NOT_FOUND)
 
 
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """All that one agent is joined from. ``state``: what EC2 says of its instance; ``is_seen``: its controller was read, and its node."""
+
+    record: Record
+    pool: Pool
+    node: Node | None
+    state: InstanceState | None
+    is_seen: bool
+    was_connected: bool
+
+
 def join_agents(
-    snapshot: Snapshot, fleet: Fleet, forgotten: Collection[str] = (), forgotten_for_a_day: Collection[str] = ()
+    snapshot: Snapshot, fleet: Fleet, memo: Memo, forgotten: Collection[str] = (), forgotten_for_a_day: Collection[str] = ()
 ) -> tuple[Agent, ...]:
     """Join every open record with its state in Jenkins and EC2; unknown pools are left out.
 
     ``forgotten``: instances that EC2 knew once and does not know any more; those ``forgotten_for_a_day`` though a build seems to run there.
     """
     nodes = {(view.name, node.name): node for view in snapshot.controllers.values() for node in view.nodes}
-    return tuple(_join(snapshot, fleet, nodes, forgotten, forgotten_for_a_day))
-
-
-def _join(
-    snapshot: Snapshot,
-    fleet: Fleet,
-    nodes: dict[tuple[str, str], Node],
-    forgotten: Collection[str],
-    forgotten_for_a_day: Collection[str],
-) -> Iterator[Agent]:
+    views, states, connected = snapshot.controllers, snapshot.states, snapshot.memory.connected
+    facts: dict[str, _Facts] = {}
     for record in snapshot.records:
-        pool = fleet.pools.get(record.pool)
+        pool, instance_id = fleet.pools.get(record.pool), record.instance_id
         if pool is None or record.state is RecordState.GONE:
             continue
-        node = nodes.get((record.controller, record.node)) if record.node else None
-        mark = _mark_of(record, node, fleet.name)
-        view = snapshot.controllers.get(record.controller)
-        yield Agent(
-            record=record,
-            pool=pool,
-            node=node,
-            instance=_state(
-                snapshot.states.get(record.instance_id),
-                node,
-                is_forgotten=record.instance_id in forgotten,
-                for_a_day=record.instance_id in forgotten_for_a_day,
-            ),
-            mark=mark,
-            phase=_phase(record, node, mark, view, boots=_boots(snapshot, record, pool)),
-        )
+        node, view = nodes.get((record.controller, record.node or "")), views.get(record.controller)
+        state = states.get(instance_id)
+        if state is InstanceState.NOT_FOUND:
+            state = _if_forgotten(node, is_forgotten=instance_id in forgotten, for_a_day=instance_id in forgotten_for_a_day)
+        is_seen = view is not None and view.complete and record.node not in view.unread
+        facts[instance_id] = _Facts(record, pool, node, state, is_seen, instance_id in connected)
+    joined = memo.values("agents", facts, snapshot.taken_at, lambda _, of: _join(of, fleet.name, snapshot.taken_at))
+    return tuple(joined.values())
+
+
+def _join(of: _Facts, fleet: str, now: float) -> tuple[Agent, float]:
+    """Join one agent; it stays so until its boot deadline, if that is to come."""
+    deadline = of.record.launched_at + of.pool.boot_timeout_seconds
+    boots = now < deadline and not of.was_connected  # one that was connected has booted
+    mark = _mark_of(of.record, of.node, fleet)
+    phase = _phase(of.record, of.node, mark, is_seen=of.is_seen, boots=boots)
+    agent = Agent(record=of.record, pool=of.pool, node=of.node, instance=of.state, phase=phase, mark=mark)
+    return agent, deadline if boots else FOR_EVER
 
 
 def _mark_of(record: Record, node: Node | None, fleet: str) -> Mark | None:
@@ -144,33 +151,30 @@ def _mark_of(record: Record, node: Node | None, fleet: str) -> Mark | None:
     return Mark(fleet=fleet, kind=MarkClass.RETIRE, pass_id=_NO_PASS) if CORDONED_LABEL in node.labels else None
 
 
-def _boots(snapshot: Snapshot, record: Record, pool: Pool) -> bool:
-    """Tell whether an agent may still be booting: within its deadline, and never connected yet."""
-    in_time = snapshot.taken_at < record.launched_at + pool.boot_timeout_seconds
-    return in_time and record.instance_id not in snapshot.memory.connected
-
-
-def _state(state: InstanceState | None, node: Node | None, *, is_forgotten: bool, for_a_day: bool) -> InstanceState | None:
-    """Doubt NotFound: alone it says nothing, and nothing at all against a node that is connected or busy."""
-    if state is not InstanceState.NOT_FOUND:
-        return state
+def _if_forgotten(node: Node | None, *, is_forgotten: bool, for_a_day: bool) -> InstanceState | None:
+    """NotFound says nothing by itself, and nothing at all against a node that is connected or busy."""
     left = node is None or (node.offline and (for_a_day or (node.idle and not node.builds)))
     return InstanceState.NOT_FOUND if is_forgotten and left else None
 
 
-def _phase(record: Record, node: Node | None, mark: Mark | None, view: ControllerView | None, *, boots: bool) -> Phase:
+def _phase(record: Record, node: Node | None, mark: Mark | None, *, is_seen: bool, boots: bool) -> Phase:
     if record.state is RecordState.CONDEMNED:
         return Phase.CONDEMNED
     if record.state is RecordState.REQUESTED:
         return Phase.REQUESTED if boots else Phase.OVERDUE
-    if view is None or not view.complete or record.node in view.unread:
+    if not is_seen:
         return Phase.UNSEEN
     if node is None:
         return Phase.NODELESS
-    if not node.offline and mark is None:
-        return Phase.READY
     if mark:
         return Phase.RETIRING if mark.kind is MarkClass.RETIRE else Phase.DRAINING
+    return _phase_of_node(node, boots=boots)
+
+
+def _phase_of_node(node: Node, *, boots: bool) -> Phase:
+    """The phase of an agent that carries no mark of ours."""
+    if not node.offline:
+        return Phase.READY
     if node.temporarily_offline:
         return Phase.SET_ASIDE
     return Phase.CONNECTING if boots else Phase.LOST

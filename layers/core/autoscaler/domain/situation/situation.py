@@ -11,6 +11,7 @@ from autoscaler.domain.facts.overrides import Overrides, in_force
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Snapshot
 from autoscaler.domain.forecast.forecast import Forecast, forecast_pools
+from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.agents import Agent, disagreement, forgotten, forgotten_for_a_day, join_agents
 from autoscaler.domain.situation.controller_restarts import in_grace, is_recovering, waits_to_resume
 from autoscaler.domain.situation.demand import Demand, pins_of_begun, read_demand, starved_by_pool
@@ -29,6 +30,7 @@ class Look:
     versions: Mapping[str, str]  # of launch templates, by instance id
     forgotten: frozenset[str]  # instances that EC2 knew once and does not know any more
     forgotten_for_a_day: frozenset[str]  # of these, those on whose nodes nothing can run any more
+    memo: Memo = field(repr=False, compare=False)
 
     @property
     def now(self) -> float:
@@ -59,7 +61,6 @@ class Situation(Look):
     memory: Memory
     pools: Mapping[tuple[str, str], PoolView]
     disagreement: str | None = None  # between EC2 and Jenkins, about too many agents to be believed
-    _forecasts: dict[str, dict[str, Forecast]] = field(default_factory=dict, repr=False, compare=False)  # by controller, once asked for
 
     def recovering(self, controller: str) -> bool:
         """Tell whether this controller restarted so lately that missing agents are not to be replaced."""
@@ -98,11 +99,10 @@ class Situation(Look):
 
     def forecasts(self, controller: str) -> dict[str, Forecast]:
         """Executors by pool that are worth having now for what is to come."""
-        if controller not in self._forecasts:
-            starved = self.starved_by_pool(controller)
-            pools = {name: pool.prospects(starved.get(name, 0)) for name, pool in self.pools_of(controller).items()}
-            self._forecasts[controller] = forecast_pools(self.snapshot.learned[controller], pools, self.now)
-        return self._forecasts[controller]
+        starved, learned, now = self.starved_by_pool(controller), self.snapshot.learned[controller], self.now
+        pools = {name: pool.prospects(starved.get(name, 0)) for name, pool in self.pools_of(controller).items()}
+        facts = now, pools, learned.arrivals, learned.followers, learned.runs, learned.stages
+        return self.memo.value(("forecasts", controller), facts, now, lambda: (forecast_pools(learned, pools, now), FOR_EVER))
 
     def starved_by_pool(self, controller: str) -> dict[str, int]:
         """Count the starved items of one controller, each in the account of one pool."""
@@ -128,7 +128,7 @@ class Situation(Look):
         ]
 
 
-def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing]) -> Look:
+def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing], memo: Memo) -> Look:
     """Join and resolve what a snapshot shows. ``missing``: instances that EC2 does not show, this look included."""
     overrides = snapshot.overrides.at(snapshot.taken_at)
     fleet = in_force(fleet, overrides)
@@ -138,11 +138,12 @@ def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing]) -> Lo
         snapshot=snapshot,
         fleet=fleet,
         overrides=overrides,
-        agents=join_agents(snapshot, fleet, gone, for_a_day),
+        agents=join_agents(snapshot, fleet, memo, gone, for_a_day),
         demands={view.name: _demand(snapshot, fleet, overrides, view) for view in snapshot.controllers.values()},
         versions={instance.id: instance.template_version for instance in snapshot.instances},
         forgotten=gone,
         forgotten_for_a_day=for_a_day,
+        memo=memo,
     )
 
 
