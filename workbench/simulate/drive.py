@@ -11,6 +11,7 @@ from autoscaler.control import measure, passes
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Outcome, Report, merged_json
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.memo import Memo
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent
 from autoscaler.errors import AutoscalerError
 from autoscaler.ports import Compute, Controller, Ports
@@ -109,6 +110,7 @@ class InMemory:
     apis: dict[str, JenkinsApi] = field(default_factory=dict)
     skew_seconds: float = 0.0  # how far the functions' clock is ahead of the world's
     look_every_seconds: float = MINUTE
+    memo: Memo = field(default_factory=Memo)  # of the whole run
     sdk_attempts: int = 1  # how often the SDK sends what fails, but for launches
     token: str = "first"  # what the secret holds now
     ports: Ports = field(init=False)
@@ -184,7 +186,7 @@ class InMemory:
     def invocation(self, *, dry_run: bool = False) -> Invocation:
         """Begin an invocation now."""
         now = self.ports.clock()
-        return Invocation(request_id=f"request-{next(self._ids)}", ends_at=now + _FUNCTION_SECONDS, dry_run=dry_run)
+        return Invocation(request_id=f"request-{next(self._ids)}", ends_at=now + _FUNCTION_SECONDS, dry_run=dry_run, memo=self.memo)
 
     def _note(self, function: str, run: Callable[[Ports, Fleet, Invocation], list[Report]]) -> dict[str, Any]:
         reports = run(self.ports_of(function), self.fleet, self.invocation())

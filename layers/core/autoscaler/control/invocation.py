@@ -1,6 +1,8 @@
 """The invocation that a pass runs in."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from autoscaler.domain.memo import Memo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +18,7 @@ class Invocation:
     part: str = ""
     dry_run: bool = False
     by_a_person: bool = False
+    memo: Memo = field(default_factory=Memo, repr=False, compare=False)  # of all its looks; nothing outlives the invocation
 
     @property
     def pass_id(self) -> str:

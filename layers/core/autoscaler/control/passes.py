@@ -33,15 +33,17 @@ Decision = Callable[[Snapshot, Fleet], Plan]
 def scale_up(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Report]:
     """Bring back and launch what the queue needs. A first look without the lease tells whether there is anything to do."""
     stored = ports.state.read()
-    preview = plan_only(ports, fleet, invocation, decide.scale_up, stored)
+    decision = partial(decide.scale_up, memo=invocation.memo)
+    preview = plan_only(ports, fleet, invocation, decision, stored)
     if invocation.dry_run or not (preview.plan.steps or launches.unfinished(ports, stored)):
         return [preview]
-    return [one_pass(without(ports, preview.failed), fleet, invocation, decide.scale_up, may_launch=True)]
+    return [one_pass(without(ports, preview.failed), fleet, invocation, decision, may_launch=True)]
 
 
 def scale_down(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Report]:
     """Cordon idle agents, wait without the lease, look again, and terminate those that stayed idle."""
-    first = one_pass(ports, fleet, invocation, decide.scale_down)
+    decision = partial(decide.scale_down, memo=invocation.memo)
+    first = one_pass(ports, fleet, invocation, decision)
     if invocation.dry_run or not _waits_for_second_look(first):
         return [first]
     settle = max(pool.drain_settle_seconds for pool in fleet.pools.values())
@@ -49,7 +51,7 @@ def scale_down(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Repor
         return [first]
     ports.sleep(settle)
     try:
-        return [first, one_pass(without(ports, first.failed), fleet, replace(invocation, part="-2"), decide.scale_down)]
+        return [first, one_pass(without(ports, first.failed), fleet, replace(invocation, part="-2"), decision)]
     except TransientError as error:
         # The next tick looks again; what the first half did is done, and its report must go out.
         ports.log("second_look_failed", error=f"{type(error).__name__}: {error}")

@@ -14,6 +14,7 @@ from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Launch, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
+from autoscaler.domain.memo import Memo
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.metrics import heartbeat, scaling
 from autoscaler.entry.context import Context
@@ -117,7 +118,7 @@ def _looks(wired: Runtime, context: Context, trigger: Trigger) -> Iterator[Invoc
     clock, every = wired.ports.clock, wired.ports.look_every_seconds
     began_at = clock()
     ends_at = began_at + context.get_remaining_time_in_millis() / 1000.0
-    number = 0
+    number, memo = 0, Memo()
     while True:
         yield Invocation(
             request_id=context.aws_request_id,
@@ -125,6 +126,7 @@ def _looks(wired: Runtime, context: Context, trigger: Trigger) -> Iterator[Invoc
             look=number + 1,
             dry_run=trigger.dry_run,
             by_a_person=trigger.by_a_person,
+            memo=memo,
         )
         # A look that took longer than the interval costs the next one its place, not its distance.
         number = max(number + 1, ceil((clock() - began_at) / every))

@@ -125,7 +125,9 @@ def join_agents(
             state = _if_forgotten(node, is_forgotten=instance_id in forgotten, for_a_day=instance_id in forgotten_for_a_day)
         is_seen = view is not None and view.complete and record.node not in view.unread
         facts[instance_id] = _Facts(record, pool, node, state, is_seen, instance_id in connected)
-    joined = memo.values("agents", facts, snapshot.taken_at, lambda _, of: _join(of, fleet.name, snapshot.taken_at))
+    # Passes that ask EC2 and those that do not take turns: each remembers its own.
+    name = "agents", bool(snapshot.instances)
+    joined = memo.values(name, facts, snapshot.taken_at, lambda _, of: _join(of, fleet.name, snapshot.taken_at))
     return tuple(joined.values())
 
 

@@ -61,6 +61,7 @@ class Situation(Look):
     memory: Memory
     pools: Mapping[tuple[str, str], PoolView]
     disagreement: str | None = None  # between EC2 and Jenkins, about too many agents to be believed
+    _forecasts: dict[str, dict[str, Forecast]] = field(default_factory=dict, init=False, repr=False, compare=False)  # once asked for
 
     def recovering(self, controller: str) -> bool:
         """Tell whether this controller restarted so lately that missing agents are not to be replaced."""
@@ -99,10 +100,14 @@ class Situation(Look):
 
     def forecasts(self, controller: str) -> dict[str, Forecast]:
         """Executors by pool that are worth having now for what is to come."""
+        if controller in self._forecasts:
+            return self._forecasts[controller]
         starved, learned, now = self.starved_by_pool(controller), self.snapshot.learned[controller], self.now
         pools = {name: pool.prospects(starved.get(name, 0)) for name, pool in self.pools_of(controller).items()}
         facts = now, pools, learned.arrivals, learned.followers, learned.runs, learned.stages
-        return self.memo.value(("forecasts", controller), facts, now, lambda: (forecast_pools(learned, pools, now), FOR_EVER))
+        found = self.memo.value(("forecasts", controller), facts, now, lambda: (forecast_pools(learned, pools, now), FOR_EVER))
+        self._forecasts[controller] = found
+        return found
 
     def starved_by_pool(self, controller: str) -> dict[str, int]:
         """Count the starved items of one controller, each in the account of one pool."""
