@@ -121,7 +121,7 @@ NO_BUILD_IS_KILLED = (
         "a_node_that_could_not_be_read_is_neither_missing_nor_idle",
         "a node that could not be read is missing",
         file="situation/agents.py",
-        was=" or record.node in view.unread",
+        was=" and record.node not in view.unread",
         becomes="",
     ),
     breaks(

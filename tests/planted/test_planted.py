@@ -11,6 +11,7 @@ from planted.bugs import BUGS
 from planted.costly import COSTLY
 from planted.money import MONEY
 from planted.promises import PROMISES
+from planted.stale import STALE
 from planted.waiting import WAITING
 from support.forks import TESTS, paths
 
@@ -28,7 +29,7 @@ def planting():
         process.stdin.close()
 
 
-@pytest.mark.parametrize("bug", [*BUGS, *MONEY, *WAITING, *COSTLY, *PROMISES], ids=lambda bug: bug.name)
+@pytest.mark.parametrize("bug", [*BUGS, *MONEY, *WAITING, *COSTLY, *PROMISES, *STALE], ids=lambda bug: bug.name)
 def test_the_suite_finds(bug, planting, record_property):
     planting.stdin.write(json.dumps([bug.file, bug.was, bug.becomes, bug.found_by]) + "\n")
     planting.stdin.flush()

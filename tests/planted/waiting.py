@@ -80,8 +80,8 @@ WAITING = (
     Bug(
         name="an agent that died young counts as booting",
         file="domain/situation/agents.py",
-        was="return in_time and record.instance_id not in snapshot.memory.connected",
-        becomes="return in_time",
+        was="now < deadline and not of.was_connected",
+        becomes="now < deadline",
         found_by=(
             "tests/unit/test_scale_up.py::test_an_agent_that_was_connected_and_is_gone_is_not_on_its_way_though_its_boot_deadline_is_far",
         ),

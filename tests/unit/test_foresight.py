@@ -11,6 +11,7 @@ from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.job_patterns import Arrival, note_arrivals
 from autoscaler.domain.learn import assess, learn_from_builds
+from autoscaler.domain.memo import Memo
 from support.builders import (
     NOW,
     a_fleet,
@@ -58,8 +59,8 @@ def builds_and_tests(times: int, *, delay: float = 600.0, each_followed: int = 1
     return [*(("build", ago) for ago in began), *(("tests", ago - delay) for ago in began[::each_followed])]
 
 
-def foreseen(learned: Learned, fleet=FLEET, now: float = NOW) -> dict[str, tuple[int, str]]:
-    situation = assess(replace(a_snapshot(a_view(), learned={"main": learned}), taken_at=now), fleet)
+def foreseen(learned: Learned, fleet=FLEET, now: float = NOW, memo: Memo | None = None) -> dict[str, tuple[int, str]]:
+    situation = assess(replace(a_snapshot(a_view(), learned={"main": learned}), taken_at=now), fleet, memo)
     return {pool: (due.executors, due.why) for pool, due in situation.forecasts("main").items()}
 
 
@@ -120,6 +121,13 @@ def test_the_job_is_foreseen_a_boot_and_a_look_before_it_may_come():
 def test_two_builds_announce_two_of_it():
     known = note(note(after(*builds_and_tests(8)), "build", NOW), "build", NOW + 20.0)
     assert foreseen(known, now=NOW + 400.0)["gpu"][0] == 2
+
+
+def test_a_memo_does_not_hold_what_was_foreseen_before_other_jobs_came():
+    known, memo = note(after(*builds_and_tests(8)), "build", NOW), Memo()
+    assert foreseen(known, now=NOW + 400.0, memo=memo)["gpu"][0] == 1
+    more = replace(known, arrivals=note(known, "build", NOW + 20.0).arrivals)
+    assert foreseen(more, now=NOW + 400.0, memo=memo)["gpu"][0] == 2
 
 
 def test_what_has_come_is_not_foreseen_any_more():

@@ -1,0 +1,36 @@
+"""Ways in which a memo could tell what is not true any more."""
+
+from planted.bug import Bug
+
+_FOUND_BY = ("tests/properties/test_memo.py",)
+
+STALE = (
+    Bug(
+        name="a value is taken for true though its time has passed",
+        file="domain/memo.py",
+        was="self.at <= now < self.not_before and ",
+        becomes="self.at <= now and ",
+        found_by=_FOUND_BY,
+    ),
+    Bug(
+        name="a value is taken for true at a time before it was worked out",
+        file="domain/memo.py",
+        was="self.at <= now < self.not_before and ",
+        becomes="now < self.not_before and ",
+        found_by=_FOUND_BY,
+    ),
+    Bug(
+        name="a value is taken for true though its facts are others",
+        file="domain/memo.py",
+        was=" and self.facts == facts",
+        becomes="",
+        found_by=_FOUND_BY,
+    ),
+    Bug(
+        name="forecasts are kept though other jobs came",
+        file="domain/situation/situation.py",
+        was="facts = now, pools, learned.arrivals, learned.followers, learned.runs, learned.stages",
+        becomes="facts = now, pools, learned.followers, learned.runs, learned.stages",
+        found_by=("tests/unit/test_foresight.py",),
+    ),
+)
