@@ -82,6 +82,8 @@ def _by_key(**tags: str) -> Discriminator:
     return Discriminator(tag_of)
 
 
+# Importing Powertools' EventBridgeModel takes 5 ms of processor time, its SnsModel 3 ms more, of 430 ms for a handler
+# (python -X importtime; make bench ONLY=cold for the whole start).
 Shapes = TypeAdapter[EventBridgeModel | _Pass]
 _TickOrPass = Annotated[EventBridgeModel, Tag("tick")] | Annotated[_Pass, Tag("pass")]
 TICK: Shapes = TypeAdapter(Annotated[_TickOrPass, _by_key()])
