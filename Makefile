@@ -9,7 +9,7 @@ JOBS ?= $(shell nproc)
 export SAM_CLI_TELEMETRY := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak same mutate compare live check format build bench pictures user-data prices lock clean
+.PHONY: help setup demo test test-fast slow soak same mutate compare live check format build bench pictures user-data prices lock clean
 
 help:   ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,8 +19,14 @@ setup: $(VENV)/.ready  ## Create .venv with the package, the command line and th
 demo: $(VENV)/.ready  ## Watch a fleet follow a real day of the MXNet CI; pictures of it go to out/demo; KEEP=1: it takes commands; BROKEN=POOL: agents of it never come up
 	@$(BIN)/autoscaler demo $(if $(KEEP),--keep) $(if $(BROKEN),--broken $(BROKEN))
 
-test: $(VENV)/.ready $(SAM_VENV)/.ready $(IAM)/node_modules/.ready  ## All tests
+test: $(VENV)/.ready $(SAM_VENV)/.ready $(IAM)/node_modules/.ready  ## All tests, five minutes on two cores; of cases that are many and alike, some
 	$(BIN)/pytest -n $(JOBS) --dist worksteal
+
+test-fast: $(VENV)/.ready  ## For everyday work, within a minute: the decision, the command line, the ports
+	HYPOTHESIS=fast $(BIN)/pytest -n $(JOBS) --dist worksteal tests/unit tests/contract tests/properties
+
+slow: $(VENV)/.ready  ## Each case of what `make test` samples, half an hour: cut-offs, interleavings, properties
+	WHOLE=1 HYPOTHESIS=slow $(BIN)/pytest -n $(JOBS) --dist worksteal tests/faults tests/properties
 
 soak: $(VENV)/.ready  ## Random worlds for as long as you like: make soak MINUTES=10 SEED=1
 	PYTHONPATH=tests:. $(BIN)/python -m support.soak $(or $(MINUTES),10) $(JOBS) $(SEED)

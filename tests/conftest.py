@@ -2,9 +2,11 @@
 
 import os
 from collections import Counter
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
+from botocore import loaders
 from hypothesis import HealthCheck, Phase, settings
 
 from autoscaler.config import load_fleet
@@ -20,6 +22,11 @@ settings.register_profile(
     "planted", settings.get_profile("test"), max_examples=3000, phases=[Phase.generate], database=None, print_blob=False
 )
 settings.load_profile(os.environ.get("HYPOTHESIS", "test"))
+
+
+# For each of the hundreds of sessions that tests make, botocore would read its descriptions of services anew: megabytes of JSON.
+_read = cache(partial(loaders.JSONFileLoader.load_file, loaders.JSONFileLoader()))
+loaders.JSONFileLoader.load_file = lambda _loader, path: _read(path)
 
 
 @pytest.fixture(scope="session")

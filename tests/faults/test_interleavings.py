@@ -4,7 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from support.forks import in_a_process
+from support.forks import ONE_IN, in_a_process
 from support.interleaving import FUNCTIONS, MOMENTS
 
 PAIRS = [(one.__name__, other.__name__) for one, other in combinations(FUNCTIONS, 2)]
@@ -13,13 +13,13 @@ PAIRS += [(function.__name__, moment.__name__) for function in FUNCTIONS for mom
 
 @pytest.mark.parametrize(("one", "other"), PAIRS, ids=lambda name: name)
 def test_two_at_once_with_at_most_two_preemptions(one, other, record_property):
-    told = in_a_process("support.interleaving", one, other)
+    told = in_a_process("support.interleaving", one, other, ONE_IN)
     record_property("counted", ("schedules of two", told["schedules"]))
     assert told["broken"] == []
     assert all(told["calls"][name] > 3 for name in (one, other) if name in {function.__name__ for function in FUNCTIONS})
 
 
 def test_more_than_two_at_once_with_any_preemptions(record_property):
-    told = in_a_process("support.interleaving", "random", "150")
+    told = in_a_process("support.interleaving", "random", str(150 // int(ONE_IN)))
     record_property("counted", ("random schedules", told["schedules"]))
     assert told["broken"] == []

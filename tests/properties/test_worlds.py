@@ -4,5 +4,5 @@ from hypothesis import settings
 
 from support.machine import AnythingHappens
 
-AnythingHappens.TestCase.settings = settings(max_examples=40, stateful_step_count=25)
+AnythingHappens.TestCase.settings = settings(max_examples=settings().max_examples // 2, stateful_step_count=25)
 TestAnythingHappens = AnythingHappens.TestCase

@@ -2,9 +2,10 @@
 
 The hour is lived once. Before an invocation that is to be cut off, the process forks once for each call of it and each way to
 fail: the child cuts there, lives the rest of its hour, and says what it found in the end. Run as a process of its own:
-``python -m support.cutoffs FUNCTION WAY``; prints one JSON document.
+``python -m support.cutoffs FUNCTION WAY ONE_IN`` cuts at one in so many of these calls; prints one JSON document.
 """
 
+import gc
 import json
 import os
 import sys
@@ -106,8 +107,10 @@ class Cutting:
     function: str
     way: Way
     cuts: dict[int, list[str]]  # calls to cut, by the number of the invocation
+    one_in: int = 1
     faults: CuttingFaults = field(default_factory=CuttingFaults)
     invocations: int = 0
+    met: int = 0
     cases: int = 0
     broken: list[str] = field(default_factory=list)
     case: str = ""
@@ -142,6 +145,9 @@ class Cutting:
         """
         for at, call in enumerate(calls):
             if call in READS and (self.way in {Way.DIES, Way.LOST} or (self.way is Way.HANGS and at and calls[at - 1] in READS)):
+                continue
+            self.met += 1
+            if self.met % self.one_in:
                 continue
             self.cases += 1
             if self._forked(f"{self.function}, minute {minute}, call {at} ({call}) {self.way}"):
@@ -193,8 +199,9 @@ def to_cut(function: str) -> dict[int, list[str]]:
     return {number: made for number, made in acting.items() if made not in calls[:number]}
 
 
-def main(function: str, way: str) -> None:
-    cutting = Cutting(function, Way[way], to_cut(function))
+def main(function: str, way: str, one_in: str) -> None:
+    gc.freeze()  # what all children share is not gone through in each
+    cutting = Cutting(function, Way[way], to_cut(function), int(one_in))
     cutting.live()
     print(json.dumps({"invocations": len(cutting.cuts), "cases": cutting.cases, "broken": cutting.broken}))  # noqa: T201
 

@@ -1,9 +1,10 @@
 """Two at once: actors of one world that take turns at their outside calls, as a schedule says.
 
-Run as a process of its own, for it forks: ``python -m support.interleaving ONE OTHER`` tries every schedule of the two with
-at most two pre-emptions; ``python -m support.interleaving random N`` tries N schedules of three or more with any number.
+Run as a process of its own, for it forks: ``python -m support.interleaving ONE OTHER ONE_IN`` tries the schedules of the two with at
+most two pre-emptions, one in so many lengths of a first turn; ``random N`` tries N schedules of three or more with any number.
 """
 
+import gc
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -230,11 +231,11 @@ MOMENTS = (a_job_arrives, a_person_takes_the_retiring_node, a_person_brings_the_
 ACTORS: dict[str, Actor] = {actor.__name__: actor for actor in (*FUNCTIONS, *MOMENTS)}
 
 
-def try_two(scene: "Scene", one: str, other: str, calls: dict[str, int]) -> Iterator[Tried]:
-    """Every schedule of two actors with at most two pre-emptions: either begins, and after its turn the other one has its."""
+def try_two(scene: "Scene", one: str, other: str, calls: dict[str, int], one_in: int) -> Iterator[Tried]:
+    """Schedules of two actors with at most two pre-emptions: either begins, and after its turn the other one has its."""
     for first, second in ((one, other), (other, one)):
         yield tried(scene, (one, other), ((first, ALL), (second, ALL)))
-        for turn in range(1, calls[first]):
+        for turn in range(1, calls[first], one_in):
             for answer in range(1, calls[second]):
                 told = tried(scene, (one, other), ((first, turn), (second, answer), (first, ALL), (second, ALL)))
                 yield told
@@ -282,14 +283,15 @@ def calls_of(scene: Scene, name: str) -> int:
     return int(in_a_child(act))
 
 
-def main(one: str, other: str) -> None:
+def main(one: str, other: str, one_in: str = "1") -> None:
+    gc.freeze()  # what all children share is not gone through in each
     scene = a_scene()
     if one == "random":
         calls: dict[str, int] = {}
         all_tried = [tried(scene, *a_random_schedule(Random(seed))) for seed in range(int(other))]
     else:
         calls = {name: calls_of(scene, name) for name in (one, other)}
-        all_tried = list(try_two(scene, one, other, calls))
+        all_tried = list(try_two(scene, one, other, calls, int(one_in)))
     broken = [told.broken for told in all_tried if told.broken]
     print(json.dumps({"calls": calls, "schedules": len(all_tried), "broken": broken}))  # noqa: T201
 

@@ -1,12 +1,16 @@
 """The command line: exit codes, and one clear line for what is refused."""
 
+import io
 import json
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 
 import pytest
 
 from packaging_root import ROOT
+from workbench.cli.main import main
 
 DEMO = """
     trace pools passes jobs finished killed unservable wait_p50_s wait_p95_s wait_max_s agent_hours usd launches terminations
@@ -36,8 +40,21 @@ def small(tmp_path):
 
 
 def autoscaler(*arguments):
-    command = [sys.executable, "-c", "from workbench.cli.main import main; main()", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    """Run the command line as a process of its own would, but for its imports."""
+    stdout, stderr, code = io.StringIO(), io.StringIO(), 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(stdout), redirect_stderr(stderr):
+        patch.setattr(sys, "argv", ["autoscaler", *map(str, arguments)])
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code or 0
+    return subprocess.CompletedProcess(arguments, code, stdout.getvalue(), stderr.getvalue())
+
+
+def test_the_installed_command_runs_as_a_process_of_its_own():
+    command = [Path(sys.executable).parent / "autoscaler", "validate", ROOT / "nowhere.yaml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
 
 
 def test_a_valid_fleet_file():
