@@ -13,4 +13,4 @@ def test_wherever_a_function_is_cut_off_the_next_passes_make_it_good(function, w
     told = in_a_process("support.cutoffs", function, way, ONE_IN)
     record_property("counted", ("cut-offs", told["cases"]))
     assert told["broken"] == []
-    assert told["cases"] * int(ONE_IN) > 3
+    assert told["met"] > 3

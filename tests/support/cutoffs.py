@@ -147,7 +147,7 @@ class Cutting:
             if call in READS and (self.way in {Way.DIES, Way.LOST} or (self.way is Way.HANGS and at and calls[at - 1] in READS)):
                 continue
             self.met += 1
-            if self.met % self.one_in:
+            if (self.met - 1) % self.one_in:
                 continue
             self.cases += 1
             if self._forked(f"{self.function}, minute {minute}, call {at} ({call}) {self.way}"):
@@ -203,7 +203,7 @@ def main(function: str, way: str, one_in: str) -> None:
     gc.freeze()  # what all children share is not gone through in each
     cutting = Cutting(function, Way[way], to_cut(function), int(one_in))
     cutting.live()
-    print(json.dumps({"invocations": len(cutting.cuts), "cases": cutting.cases, "broken": cutting.broken}))  # noqa: T201
+    print(json.dumps({"invocations": len(cutting.cuts), "met": cutting.met, "cases": cutting.cases, "broken": cutting.broken}))  # noqa: T201
 
 
 if __name__ == "__main__":
