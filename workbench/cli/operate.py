@@ -1,8 +1,12 @@
-"""Commands that ask the deployed functions: see how things stand, take over by hand. They need nothing but the right to invoke."""
+"""Commands that ask the deployed functions: see the state of the fleet, take over by hand. They need no right but to invoke."""
 
+import inspect
 import json
 import sys
 import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import wraps
 from getpass import getuser
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,18 +21,69 @@ from workbench.cli.remote import Deployed
 from workbench.cli.terminal import Table, plain, say
 
 Stack = Annotated[str, typer.Option(envvar="AUTOSCALER_STACK", help="The CloudFormation stack.")]
-Local = Annotated[
-    str | None, typer.Option(envvar="AUTOSCALER_LOCAL", help="Where a demo listens that was kept running.", show_default="AWS")
-]
+Local = Annotated[str | None, typer.Option(envvar="AUTOSCALER_LOCAL", help="The URL of a demo started with --keep.", show_default="AWS")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
+PoolArgument = Annotated[str, typer.Argument(help="The pool.")]
 PoolOption = Annotated[str | None, typer.Option("--pool", help="Only this pool.")]
 ControllerOption = Annotated[str | None, typer.Option("--controller", help="Only this controller.")]
 LabelOption = Annotated[str | None, typer.Option("--label", help="Only jobs that ask for this label.")]
-Minutes = Annotated[float, typer.Option(min=0.1, max=10_080, help="It ends by itself after so long.")]
-Why = Annotated[str, typer.Option("--reason", help="For those who find it later.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
-_STACK = "jenkins-autoscaler"
-_NO_REASON = "no reason was given"
+Minutes = Annotated[float, typer.Option(min=0.1, max=10_080, help="Expires automatically after this time.")]
+Why = Annotated[str, typer.Option("--reason", help="Shown to whoever finds it later.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
+Executors = Annotated[int | None, typer.Option(min=0)]
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The options that commands have in common: which deployment is asked, and how its answer is shown."""
+
+    stack: Stack = "jenkins-autoscaler"
+    local: Local = None
+    as_json: AsJson = False
+    reason: Why = "no reason was given"
+    dry_run: DryRun = False
+
+    @property
+    def deployed(self) -> Deployed:
+        """The deployment that is asked."""
+        return Deployed(stack=self.stack, local=self.local)
+
+    def order(self, action: str, **options: Any) -> None:
+        """Send an order to operate, and show what became of it; options that were not given are left out."""
+        # A retry of the same call must be the same request.
+        about = {"action": action, "by": getuser(), "reason": self.reason, "dry_run": self.dry_run, "request_id": _new_id()}
+        self.show(self.deployed.call("operate", about | _given(**options)), _print_plan)
+
+    def show(self, answer: Any, print_it: Callable[[Any], None]) -> None:
+        """Print an answer as JSON where that is asked for, else for people."""
+        if self.as_json:
+            print(json.dumps(answer))  # noqa: T201
+        else:
+            print_it(answer)
+
+
+def _command(*common: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command these common options behind its own, as one `Request`."""
+    shared = [one for one in inspect.signature(Request).parameters.values() if one.name in common]
+
+    def with_options(command: Callable[..., None]) -> Callable[..., None]:
+        own = list(inspect.signature(command).parameters.values())[1:]
+
+        @wraps(command)
+        def run(**options: Any) -> None:
+            command(Request(**{one.name: options.pop(one.name) for one in shared}), **options)
+
+        taken = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*own, *shared)]
+        run.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in taken}
+        return run
+
+    return with_options
+
+
+_asking = _command("stack", "local", "as_json")
+_ordering = _command("reason", "stack", "local", "dry_run", "as_json")
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -37,12 +92,171 @@ def add_commands(app: typer.Typer) -> None:
         app.command(command.__name__.rstrip("_"))(command)
 
 
-def status(stack: Stack = _STACK, local: Local = None, as_json: AsJson = False) -> None:  # noqa: FBT002 - a flag of the command line
-    """Show queue, agents and executors by pool, limits used, and what is on hold."""
-    answer = Deployed(stack=stack, local=local).call("operate", {"action": "status"})
-    if as_json:
-        print(json.dumps(answer))  # noqa: T201
+@_asking
+def status(request: Request) -> None:
+    """Show queue, agents and executors by pool, limits used, holds and overrides."""
+    request.show(request.deployed.call("operate", {"action": "status"}), _print_status)
+
+
+@_asking
+def plan(request: Request) -> None:
+    """Show what both passes would do now and why, without doing it."""
+    request.show(request.deployed.call("operate", {"action": "plan"}), _print_plan)
+
+
+@_asking
+def why(
+    request: Request, subject: Annotated[str, typer.Argument(help="A job (as in its URL: folder/job), a node, an instance id or a pool.")]
+) -> None:
+    """Explain why a job waits, why an agent is kept, or why a pool launches nothing."""
+    answer = request.deployed.call("operate", {"action": "why", "subject": subject})
+    if not answer["facts"] and not request.as_json:
+        raise ConfigError(f"{subject}: is no job that waits or runs, no node and no pool of this fleet")
+    request.show(answer, lambda answer: _say_all((f"- {fact}" for fact in answer["facts"]), style=""))
+
+
+@_ordering
+def hold(  # noqa: PLR0913 - the options of a command
+    request: Request,
+    pool: PoolOption = None,
+    controller: ControllerOption = None,
+    label: LabelOption = None,
+    minutes: Minutes = 60.0,
+    until_resumed: Annotated[bool, typer.Option("--until-resumed", help="Do not expire.")] = False,  # noqa: FBT002
+    freeze: Annotated[bool, typer.Option("--freeze", help="Stop everything there, repairs too.")] = False,  # noqa: FBT002
+) -> None:
+    """Pause scaling for a pool, a controller or the whole fleet; or let the jobs of a label wait."""
+    where = _given(pool=pool, controller=controller, label=label)
+    request.order("hold", minutes=minutes, until_resumed=until_resumed, freeze=freeze, **where)
+
+
+@_ordering
+def resume(
+    request: Request,
+    pool: PoolOption = None,
+    controller: ControllerOption = None,
+    label: LabelOption = None,
+    nodes: Annotated[list[str] | None, typer.Option("--node", help="Only uncordon this node; may be repeated.")] = None,
+) -> None:
+    """Lift a hold, and uncordon what a person or quarantine cordoned there."""
+    request.order("resume", pool=pool, controller=controller, label=label, nodes=nodes)
+
+
+@_ordering
+def set_(
+    request: Request,
+    pool: PoolArgument,
+    min_agents: Executors = None,
+    max_agents: Executors = None,
+    warm_executors: Executors = None,
+    minutes: Minutes = 60.0,
+) -> None:
+    """Temporarily override a pool's limits; with no options, restore the fleet file's."""
+    request.order("set", pool=pool, minutes=minutes, min_agents=min_agents, max_agents=max_agents, warm_executors=warm_executors)
+
+
+@_ordering
+def launch(
+    request: Request,
+    pool: PoolArgument,
+    count: Annotated[int, typer.Argument(min=1, help="How many more agents.")] = 1,
+    controller: ControllerOption = None,
+    keep_minutes: Annotated[float, typer.Option(min=0, max=10_080, help="Keep them at least this long, needed or not.")] = 0.0,
+    request_id: Annotated[str | None, typer.Option(help="A request with the same id launches only once.", show_default="a new one")] = None,
+) -> None:
+    """Launch agents, within the limits."""
+    event = {"pool": pool, "count": count, "keep_minutes": keep_minutes, "reason": request.reason, "dry_run": request.dry_run}
+    event |= {"request_id": request_id or _new_id()} | _given(controller=controller)
+    request.show({"plan": request.deployed.call("scale_up", event)}, _print_plan)
+
+
+@_ordering
+def drain(
+    request: Request,
+    nodes: Annotated[list[str] | None, typer.Argument(help="These nodes.")] = None,
+    pool: PoolOption = None,
+    count: Annotated[int | None, typer.Option(min=1, help="This many agents of the pool, least remaining work first.")] = None,
+    controller: ControllerOption = None,
+) -> None:
+    """Cordon agents; they finish their builds and are terminated once idle."""
+    request.order("drain", nodes=nodes, pool=pool, count=count, controller=controller)
+
+
+@_ordering
+def purge(
+    request: Request,
+    label: Annotated[str, typer.Argument(help="Jobs that ask for this label.")],
+    controller: ControllerOption = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,  # noqa: FBT002
+) -> None:
+    """Cancel the queue items that ask for a label, after confirmation."""
+    asked = {"label": label} | _given(controller=controller)
+    if not (yes or request.dry_run):
+        would = {"action": "purge", "reason": request.reason, "dry_run": True, "by": getuser()}
+        found = request.deployed.call("operate", would | asked)["plan"]["steps"]
+        jobs = plain(", ".join(sorted({step["job"] for step in found})[:5]))
+        if not found:
+            say(f"nothing in the queue asks for {label}")
+            return
+        if not typer.confirm(f"cancel {len(found)} items ({jobs})?", err=True):
+            print("nothing was cancelled", file=sys.stderr)  # noqa: T201
+            raise typer.Exit(1)
+    request.order("purge", **asked)
+
+
+@_command("stack", "local", "dry_run", "as_json")
+def doctor(request: Request) -> None:
+    """Check from inside the functions that they can reach and do all they need; exit code 1 where something is wrong."""
+    findings = [finding for function in ("operate", "scale_up") for finding in _examined(request, function)]
+    request.show(findings, _print_findings)
+    if any(finding["fine"] is False for finding in findings):
+        raise typer.Exit(1)
+
+
+def _examined(request: Request, function: str) -> list[dict[str, Any]]:
+    """The findings of one function; where it fails, that is the finding, so that the other is still asked."""
+    try:
+        findings: list[dict[str, Any]] = request.deployed.call(function, {"action": "doctor", "dry_run": request.dry_run})["findings"]
+    except TransientError as error:
+        return [{"about": function, "what": "answers", "fine": False, "detail": str(error)}]
+    return findings
+
+
+@_command("stack", "local")
+def dashboard(
+    request: Request,
+    out: Annotated[Path, typer.Option(help="With --local: the directory for dashboard.html.")] = Path("out") / "dashboard",
+) -> None:
+    """Print the URL of the stack's dashboard; for a running demo, draw its dashboard with firing alarms."""
+    if request.local is None:
+        say(request.deployed.output("DashboardUrl"))
         return
+    published = request.deployed.published()
+    if not published:
+        raise ConfigError(f"--local ({request.local}): nothing was published there yet")
+    try:
+        from workbench.report.dashboard.page import write_dashboard  # noqa: PLC0415 - drawing is an extra
+    except ImportError as error:
+        raise ConfigError(f"dashboard: drawing needs the extra report ({error})") from error
+
+    out.mkdir(parents=True, exist_ok=True)
+    say(str(write_dashboard(dict(published[0][1].dimensions)["Fleet"], published, out)))
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _new_id() -> str:
+    return f"cli-{uuid.uuid4().hex[:12]}"
+
+
+def _say_all(lines: Iterable[str], *, style: str = "red") -> None:
+    for line in lines:
+        say(line, style=style)
+
+
+def _print_status(answer: Answer) -> None:
     told = answer["status"]
     table = Table("pool", "waiting", "longest", "agents", "executors busy", "$/h", "paused", box=SIMPLE_HEAD)
     for pool in told["pools"]:
@@ -58,245 +272,60 @@ def status(stack: Stack = _STACK, local: Local = None, as_json: AsJson = False) 
         )
     Console().print(table)
     say(
-        f"{told['agents']} of {told['max_agents']} agents, {told['launches_in_the_hour']} of {told['max_launches_per_hour']} launches in "
-        f"the hour, ${told['usd_per_hour']:.2f} an hour, at most ${told['reserved_usd_per_hour']:.2f} of ${told['max_usd_per_hour']:g}, "
-        f"${told['usd_in_the_month']:.2f} of ${told['max_usd_per_month']:g} this month; {told['unservable']} items that no pool can serve, "
-        f"{told['unclear']} that wait for something unknown"
+        f"{told['agents']} of {told['max_agents']} agents; {told['launches_in_the_hour']} of {told['max_launches_per_hour']} launches in "
+        f"the last hour; ${told['usd_per_hour']:,.2f} an hour, with launches under way up to ${told['reserved_usd_per_hour']:,.2f} of "
+        f"${told['max_usd_per_hour']:,g}; ${told['usd_in_the_month']:,.2f} of ${told['max_usd_per_month']:,g} this month; "
+        f"{told['unservable']} items match no pool, {told['unclear']} wait for an unknown reason"
     )
-    if told["stopped"]:
-        say(told["stopped"], style="red")
-    for controller, problem in told["problems"].items():
-        say(f"{controller}: {problem}", style="red")
-    for controller in told["without_jobs"]:
-        say(f"{controller}: shows not a single job; without Job/Read the queue looks empty", style="red")
-    for name in told["unread"]:
-        say(f"{name} in the state table cannot be read by this version; it counts as alive", style="red")
-    for failing in told["failing"]:
-        say(failing, style="red")
-    _print_standing(answer)
+    _say_all(_problems(told))
+    _print_overrides(answer)
 
 
-def plan(stack: Stack = _STACK, local: Local = None, as_json: AsJson = False) -> None:  # noqa: FBT002
-    """Say what both passes would do now, and why; nothing is done."""
-    _show(Deployed(stack=stack, local=local).call("operate", {"action": "plan"}), as_json=as_json)
+def _problems(told: dict[str, Any]) -> Iterable[str]:
+    yield from filter(None, [told["stopped"]])
+    yield from (f"{controller}: {problem}" for controller, problem in told["problems"].items())
+    yield from (f"{controller}: shows no jobs; without Job/Read its queue looks empty" for controller in told["without_jobs"])
+    yield from (f"{name} in the state table cannot be read by this version; it counts as alive" for name in told["unread"])
+    yield from told["failing"]
 
 
-def why(
-    subject: Annotated[str, typer.Argument(help="A job (as in its URL: folder/job), a node, an instance id or a pool.")],
-    stack: Stack = _STACK,
-    local: Local = None,
-    as_json: AsJson = False,  # noqa: FBT002
-) -> None:
-    """Say why a job waits, why an agent is still there, or why nothing is launched in a pool."""
-    answer = Deployed(stack=stack, local=local).call("operate", {"action": "why", "subject": subject})
-    if as_json:
-        print(json.dumps(answer))  # noqa: T201
-        return
-    if not answer["facts"]:
-        raise ConfigError(f"{subject}: is no job that waits or runs, no node and no pool of this fleet")
-    for fact in answer["facts"]:
-        say(f"- {fact}")
+def _print_plan(answer: Answer) -> None:
+    """Print steps, what was wanted and not done, and the holds and overrides in force."""
+    told = answer.get("plan", {"steps": [], "held": []})
+    if told["steps"]:
+        _print_table(("step", "where", "what", "reason", "outcome", "because"), map(_step_row, told["steps"]))
+    elif answer.get("action") == "plan":
+        say("nothing to do")
+    if told["held"]:
+        _print_table(("not done", "where", "because"), ((entry["reason"], _where(entry), entry["detail"]) for entry in told["held"]))
+    _print_overrides(answer)
 
 
-def hold(  # noqa: PLR0913, PLR0917 - the options of a command
-    pool: PoolOption = None,
-    controller: ControllerOption = None,
-    label: LabelOption = None,
-    minutes: Minutes = 60.0,
-    until_resumed: Annotated[bool, typer.Option("--until-resumed", help="It does not end by itself.")] = False,  # noqa: FBT002
-    freeze: Annotated[bool, typer.Option("--freeze", help="Do nothing at all there, not even repairs.")] = False,  # noqa: FBT002
-    reason: Why = _NO_REASON,
-    stack: Stack = _STACK,
-    local: Local = None,
-    dry_run: DryRun = False,  # noqa: FBT002
-    as_json: AsJson = False,  # noqa: FBT002
-) -> None:
-    """Launch, bring back and retire nothing in a pool, on a controller, or anywhere; or let the jobs of a label wait."""
-    where = _given(pool=pool, controller=controller, label=label)
-    event = {"action": "hold", "minutes": minutes, "until_resumed": until_resumed, "freeze": freeze, "reason": reason} | where
-    _order(Deployed(stack=stack, local=local), event, dry_run=dry_run, as_json=as_json)
+def _print_table(headers: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    table = Table(*headers, box=SIMPLE_HEAD)
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
 
 
-def resume(  # noqa: PLR0913, PLR0917
-    pool: PoolOption = None,
-    controller: ControllerOption = None,
-    label: LabelOption = None,
-    nodes: Annotated[list[str] | None, typer.Option("--node", help="Only bring this node back; may be repeated.")] = None,
-    reason: Why = _NO_REASON,
-    stack: Stack = _STACK,
-    local: Local = None,
-    dry_run: DryRun = False,  # noqa: FBT002
-    as_json: AsJson = False,  # noqa: FBT002
-) -> None:
-    """Lift a hold, and bring back what a person or quarantine took out of use there."""
-    where = _given(pool=pool, controller=controller, label=label, nodes=nodes)
-    _order(Deployed(stack=stack, local=local), {"action": "resume", "reason": reason} | where, dry_run=dry_run, as_json=as_json)
+def _step_row(step: dict[str, Any]) -> tuple[str, ...]:
+    what = next((str(step[key]) for key in ("node", "instance_id", "job", "count") if key in step), "")
+    return step["step"], _where(step), what, step["reason"], step["outcome"], step["detail"]
 
 
-def set_(  # noqa: PLR0913, PLR0917
-    pool: Annotated[str, typer.Argument(help="The pool.")],
-    min_agents: Annotated[int | None, typer.Option(min=0)] = None,
-    max_agents: Annotated[int | None, typer.Option(min=0)] = None,
-    warm_executors: Annotated[int | None, typer.Option(min=0)] = None,
-    minutes: Minutes = 60.0,
-    reason: Why = _NO_REASON,
-    stack: Stack = _STACK,
-    local: Local = None,
-    dry_run: DryRun = False,  # noqa: FBT002
-    as_json: AsJson = False,  # noqa: FBT002
-) -> None:
-    """Give a pool other numbers for a while; without any, the fleet file's again."""
-    numbers = _given(min_agents=min_agents, max_agents=max_agents, warm_executors=warm_executors)
-    event = {"action": "set", "pool": pool, "minutes": minutes, "reason": reason} | numbers
-    _order(Deployed(stack=stack, local=local), event, dry_run=dry_run, as_json=as_json)
+def _where(entry: dict[str, Any]) -> str:
+    return "/".join(filter(None, (entry.get("controller"), entry.get("pool"))))
 
 
-def launch(  # noqa: PLR0913, PLR0917
-    pool: Annotated[str, typer.Argument(help="The pool.")],
-    count: Annotated[int, typer.Argument(min=1, help="How many more agents.")] = 1,
-    controller: ControllerOption = None,
-    keep_minutes: Annotated[float, typer.Option(min=0, max=10_080, help="Keep them for so long, needed or not.")] = 0.0,
-    reason: Why = _NO_REASON,
-    request_id: Annotated[str | None, typer.Option(help="The same one launches once.", show_default="a new one")] = None,
-    stack: Stack = _STACK,
-    local: Local = None,
-    dry_run: DryRun = False,  # noqa: FBT002
-    as_json: AsJson = False,  # noqa: FBT002
-) -> None:
-    """Launch agents, within the limits."""
-    once = request_id or f"cli-{uuid.uuid4().hex[:12]}"
-    event = {"pool": pool, "count": count, "keep_minutes": keep_minutes, "reason": reason, "request_id": once, "dry_run": dry_run}
-    _show({"plan": Deployed(stack=stack, local=local).call("scale_up", event | _given(controller=controller))}, as_json=as_json)
+def _print_findings(findings: list[dict[str, Any]]) -> None:
+    table = Table("", "of", "what", "", box=SIMPLE_HEAD)
+    signs = {True: Text("ok", "green"), False: Text("no", "bold red"), None: Text("?")}
+    for finding in findings:
+        table.add_row(signs[finding["fine"]], finding["about"], finding["what"], finding["detail"])
+    Console().print(table)
 
 
-def drain(  # noqa: PLR0913, PLR0917
-    nodes: Annotated[list[str] | None, typer.Argument(help="These nodes.")] = None,
-    pool: PoolOption = None,
-    count: Annotated[int | None, typer.Option(min=1, help="So many agents of the pool, least work left first.")] = None,
-    controller: ControllerOption = None,
-    reason: Why = _NO_REASON,
-    stack: Stack = _STACK,
-    local: Local = None,
-    dry_run: DryRun = False,  # noqa: FBT002
-    as_json: AsJson = False,  # noqa: FBT002
-) -> None:
-    """Take agents out of use; their builds go on, and they are given up when idle."""
-    event = {"action": "drain", "reason": reason} | _given(nodes=nodes, pool=pool, count=count, controller=controller)
-    _order(Deployed(stack=stack, local=local), event, dry_run=dry_run, as_json=as_json)
-
-
-def purge(  # noqa: PLR0913, PLR0917
-    label: Annotated[str, typer.Argument(help="Jobs that ask for this label.")],
-    controller: ControllerOption = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,  # noqa: FBT002
-    reason: Why = _NO_REASON,
-    stack: Stack = _STACK,
-    local: Local = None,
-    dry_run: DryRun = False,  # noqa: FBT002
-    as_json: AsJson = False,  # noqa: FBT002
-) -> None:
-    """Cancel the queue items that ask for a label, after asking."""
-    deployed = Deployed(stack=stack, local=local)
-    event = {"action": "purge", "label": label, "reason": reason} | _given(controller=controller)
-    if not (yes or dry_run):
-        found = deployed.call("operate", event | {"dry_run": True, "by": getuser()})["plan"]["steps"]
-        jobs = plain(", ".join(sorted({step["job"] for step in found})[:5]))
-        if not found:
-            say(f"nothing in the queue asks for {label}")
-            return
-        if not typer.confirm(f"cancel {len(found)} items ({jobs})?", err=True):
-            print("nothing was cancelled", file=sys.stderr)  # noqa: T201
-            raise typer.Exit(1)
-    _order(deployed, event, dry_run=dry_run, as_json=as_json)
-
-
-def doctor(
-    stack: Stack = _STACK,
-    local: Local = None,
-    dry_run: DryRun = False,  # noqa: FBT002
-    as_json: AsJson = False,  # noqa: FBT002
-) -> None:
-    """Try, inside the functions, whether they can reach and do all that they need; exit code 1 where something is wrong."""
-    deployed = Deployed(stack=stack, local=local)
-    findings = [finding for function in ("operate", "scale_up") for finding in _examined(deployed, function, dry_run=dry_run)]
-    if as_json:
-        print(json.dumps(findings))  # noqa: T201
-    else:
-        table = Table("", "of", "what", "", box=SIMPLE_HEAD)
-        signs = {True: Text("ok", "green"), False: Text("no", "bold red"), None: Text("?")}
-        for finding in findings:
-            table.add_row(signs[finding["fine"]], finding["about"], finding["what"], finding["detail"])
-        Console().print(table)
-    if any(finding["fine"] is False for finding in findings):
-        raise typer.Exit(1)
-
-
-def _examined(deployed: Deployed, function: str, *, dry_run: bool) -> list[dict[str, Any]]:
-    """What a function found; one that fails is a finding, and the other is asked all the same."""
-    try:
-        findings: list[dict[str, Any]] = deployed.call(function, {"action": "doctor", "dry_run": dry_run})["findings"]
-    except TransientError as error:
-        return [{"about": function, "what": "answers", "fine": False, "detail": str(error)}]
-    return findings
-
-
-def dashboard(
-    out: Annotated[Path, typer.Option(help="Directory for dashboard.html, of a demo.")] = Path("out") / "dashboard",
-    stack: Stack = _STACK,
-    local: Local = None,
-) -> None:
-    """Say where the stack's dashboard is; of a demo that was kept running, draw it, with the alarms that ring."""
-    deployed = Deployed(stack=stack, local=local)
-    if local is None:
-        say(deployed.output("DashboardUrl"))
-        return
-    published = deployed.published()
-    if not published:
-        raise ConfigError(f"--local ({local}): nothing was published there yet")
-    try:
-        from workbench.report.dashboard.page import write_dashboard  # noqa: PLC0415 - drawing is an extra
-    except ImportError as error:
-        raise ConfigError(f"dashboard: drawing needs the extra report ({error})") from error
-
-    out.mkdir(parents=True, exist_ok=True)
-    page = write_dashboard(dict(published[0][1].dimensions)["Fleet"], published, out)
-    say(str(page))
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def _order(deployed: Deployed, event: dict[str, Any], *, dry_run: bool, as_json: bool) -> None:
-    # Sent again on its way, it is the same request.
-    said = {"by": getuser(), "dry_run": dry_run, "request_id": f"cli-{uuid.uuid4().hex[:12]}"}
-    _show(deployed.call("operate", event | said), as_json=as_json)
-
-
-def _show(answer: dict[str, Any], *, as_json: bool) -> None:
-    """Print steps, what was wanted and not done, and what stands."""
-    if as_json:
-        print(json.dumps(answer))  # noqa: T201
-        return
-    console = Console()
-    told = answer.get("plan")
-    if told is not None:
-        steps = Table("step", "where", "what", "reason", "outcome", "because", box=SIMPLE_HEAD)
-        for step in told["steps"]:
-            what = next((str(step[key]) for key in ("node", "instance_id", "job", "count") if key in step), "")
-            where = "/".join(part for part in (step["controller"], step.get("pool", "")) if part)
-            steps.add_row(step["step"], where, what, step["reason"], step["outcome"], step["detail"])
-        if told["steps"] or answer.get("action") == "plan":
-            console.print(steps if told["steps"] else "nothing is to be done")
-        held = Table("not done", "where", "because", box=SIMPLE_HEAD)
-        for entry in told["held"]:
-            held.add_row(entry["reason"], "/".join(part for part in (entry.get("controller", ""), entry["pool"]) if part), entry["detail"])
-        if told["held"]:
-            console.print(held)
-    _print_standing(answer)
-
-
-def _print_standing(answer: dict[str, Any]) -> None:
+def _print_overrides(answer: Answer) -> None:
     if answer.get("action") == "resume" and not answer["holds"]:
         say("nothing is on hold")
     for order in answer.get("holds", []):
