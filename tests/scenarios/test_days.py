@@ -10,8 +10,9 @@ from support.worlds import in_memory
 from workbench.fakes.world.jenkins.builds import Ended, Kind
 from workbench.fakes.world.world import build_world
 from workbench.simulate.drive import InMemory, drive
+from workbench.simulate.measures import measure
 from workbench.simulate.replay import Replay
-from workbench.simulate.result import is_at_rest, measure_result
+from workbench.simulate.result import is_at_rest
 from workbench.simulate.traces import MXNET, MXNET_DAY, load_trace
 
 
@@ -67,7 +68,7 @@ def test_a_day_of_the_mxnet_ci_is_served_whole(example_fleet):
     fleet = InMemory(world, example_fleet)
     for progress in drive(world, replay, fleet, hours=24):
         assert progress.errors == 0
-    truth = measure_result(world, replay.builds)
+    truth = measure(world, replay.builds)
     assert is_at_rest(world, replay.builds)
     assert (truth.finished, truth.killed, truth.unservable) == (truth.jobs, 0, 0)
     assert truth.jobs == len(trace.rows)

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from workbench.cli.terminal import Table
 from workbench.fakes.world.jenkins.builds import Ended
-from workbench.simulate.counts import AgentState
 from workbench.simulate.drive import Progress
+from workbench.simulate.recording import AgentState, agents_by_state, waiting_by_pool
 from workbench.simulate.result import dollars
 from workbench.simulate.run import Run
 
@@ -76,7 +76,7 @@ def _pools(run: Run) -> Table:
         table.add_column(Text(state, style=_COLOURS[state]), justify="right")
     table.add_column("limit", justify="right")
     table.add_column("", no_wrap=True)
-    waiting, agents = run.counts.waiting(), run.counts.agents()
+    waiting, agents = waiting_by_pool(run.world), agents_by_state(run.world)
     for pool in run.world.fleet.pools.values():
         counts = agents[pool.name]
         bar = Text.assemble(*((sign * counts[state], _COLOURS[state]) for state, sign in _SIGNS.items()))

@@ -26,7 +26,6 @@ from workbench.fakes.world.physics import CALM, Physics
 from workbench.fakes.world.world import World, build_world
 from workbench.simulate.drive import InProcess
 from workbench.simulate.replay import Replay
-from workbench.simulate.result import is_servable, serving_pools
 from workbench.simulate.traces import Trace
 
 OURS = "autoscaler"
@@ -161,9 +160,10 @@ def _policy(experiment: Experiment, world: World) -> Policy:
 
 def homes(trace: Trace, fleet: Fleet) -> dict[str | None, str | None]:
     """The first pool that serves each label of a trace."""
-    controller = build_world(fleet, start_at=0.0, seed=0).controllers[fleet.controllers[0]]
-    asking = {row.label: controller.submit("any", row.label, 0.0) for row in trace.rows}
-    return {label: next(serving_pools(fleet, build), None) for label, build in asking.items()}
+    world = build_world(fleet, start_at=0.0, seed=0)
+    controller = world.controllers[fleet.controllers[0]]
+    found = {label: world.home_of(controller.submit("any", label, 0.0)) for label in {row.label for row in trace.rows}}
+    return {label: pool.name if pool else None for label, pool in found.items()}
 
 
 def _ticks(world: World, replay: Replay, every: float, trace_end: float) -> Iterator[None]:
@@ -178,7 +178,7 @@ def _ticks(world: World, replay: Replay, every: float, trace_end: float) -> Iter
             moved_at = world.timeline.now
             continue
         before = len(left), seen
-        left = [b for b in (*left, *(b for b in replay.builds[seen:] if is_servable(world.fleet, b))) if b.ended is None]
+        left = [b for b in (*left, *(b for b in replay.builds[seen:] if world.home_of(b))) if b.ended is None]
         seen = len(replay.builds)
         if (len(left), seen) != before:
             moved_at = world.timeline.now

@@ -1,15 +1,26 @@
 """What happened in a run, kept as it went: a sample a tick, each step that was taken, each thing that was held."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
+from workbench.fakes.world.jenkins.nodes import Node
 from workbench.fakes.world.world import World
-from workbench.simulate.counts import AgentState, FleetCounts
 from workbench.simulate.drive import Progress
 
 # Two ticks of the same hold belong together; a longer pause makes it another one.
 _SAME_HOLD_SECONDS = 150.0
+
+
+class AgentState(StrEnum):
+    """What an agent is doing, as somebody who looks at Jenkins would say."""
+
+    BOOTING = "booting"
+    BUSY = "busy"
+    IDLE = "idle"
+    DRAINING = "draining"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,18 +65,13 @@ class Recording:
     samples: list[Sample] = field(default_factory=list)
     taken: list[StepTaken] = field(default_factory=list)
     held: list[HeldSpan] = field(default_factory=list)
-    _counts: FleetCounts = field(init=False)
     _open: dict[tuple[str, str], int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Count this world."""
-        self._counts = FleetCounts(self.world)
 
     def note(self, progress: Progress) -> None:
         """Keep what this tick shows."""
         now = self.world.timeline.now
-        agents = {pool: dict(states) for pool, states in self._counts.agents().items() if states}
-        self.samples.append(Sample(at=now, waiting=dict(self._counts.waiting()), agents=agents))
+        agents = {pool: dict(states) for pool, states in agents_by_state(self.world).items() if states}
+        self.samples.append(Sample(at=now, waiting=dict(waiting_by_pool(self.world)), agents=agents))
         for plan in progress.plans:
             self.taken += _steps(plan, now)
             for held in plan.get("held", []):
@@ -93,3 +99,26 @@ def _steps(plan: dict[str, Any], now: float) -> Iterator[StepTaken]:
             detail=step["detail"],
             outcome=step["outcome"],
         )
+
+
+def waiting_by_pool(world: World) -> Counter[str]:
+    """Jobs in the queue by the first pool that serves them; those that match no pool are not counted."""
+    queues = (controller.queue for controller in world.controllers.values())
+    homes = (world.home_of(build) for queue in queues for build in queue if build.buildable_at <= world.timeline.now)
+    return Counter(pool.name for pool in homes if pool is not None)
+
+
+def agents_by_state(world: World) -> dict[str, Counter[AgentState]]:
+    """Agents by pool and state; every pool is there."""
+    counts: dict[str, Counter[AgentState]] = {name: Counter() for name in world.fleet.pools}
+    for instance in world.alive():
+        counts[instance.tags["autoscaler:pool"]][_state(world.node_of(instance))] += 1
+    return counts
+
+
+def _state(node: Node | None) -> AgentState:
+    if node is None or (not node.connected and not node.temporarily_offline):
+        return AgentState.BOOTING
+    if node.temporarily_offline:
+        return AgentState.DRAINING
+    return AgentState.BUSY if node.builds else AgentState.IDLE

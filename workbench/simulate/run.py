@@ -1,7 +1,7 @@
 """One run: a trace replayed in a world, by whichever way the functions are run, recorded as it goes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from time import perf_counter
 from typing import Any
 
@@ -9,11 +9,10 @@ from autoscaler.domain.facts.fleet import Fleet
 from workbench.fakes.world.faults import Faults, failing
 from workbench.fakes.world.physics import CALM, Physics
 from workbench.fakes.world.world import World, build_world
-from workbench.simulate.counts import FleetCounts
 from workbench.simulate.drive import MINUTE, Functions, InProcess, Progress, drive
+from workbench.simulate.measures import measure
 from workbench.simulate.recording import Recording
 from workbench.simulate.replay import Replay
-from workbench.simulate.result import as_json, measure_result
 from workbench.simulate.traces import Trace
 
 
@@ -27,7 +26,6 @@ class Run:
     hours: float
     seed: int
     recording: Recording
-    counts: FleetCounts
     began: float = field(default_factory=perf_counter)
 
     def drive(self, functions: Functions, *, every: float = MINUTE) -> Iterator[Progress]:
@@ -38,12 +36,11 @@ class Run:
 
     def result(self, progress: Progress) -> dict[str, Any]:
         """Give its measures as one JSON object, counted in the world itself."""
-        result = measure_result(self.world, self.replay.builds)
         return {
             "trace": self.trace.name,
             "pools": len(self.world.fleet.pools),
             "passes": progress.passes,
-            **as_json(result),
+            **asdict(measure(self.world, self.replay.builds)),
             "jobs": self.replay.rows,  # also those whose turn never came
             "errors": progress.errors,
             "seed": self.seed,
@@ -55,7 +52,7 @@ def prepare(trace: Trace, fleet: Fleet, *, hours: float, seed: int, physics: Phy
     """Make a world for a trace. Each row falls to the first controller: a trace is the queue of one Jenkins."""
     world = build_world(fleet, start_at=trace.start_at, seed=seed, physics=physics)
     replay = Replay(trace, world.controllers[fleet.controllers[0]])
-    return Run(trace, world, replay, hours, seed, Recording(world), FleetCounts(world))
+    return Run(trace, world, replay, hours, seed, Recording(world))
 
 
 def in_memory(run: Run, *, every: float = MINUTE) -> Iterator[Progress]:

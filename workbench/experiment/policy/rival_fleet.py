@@ -11,7 +11,6 @@ from workbench.fakes.world.ec2.region import Instance
 from workbench.fakes.world.jenkins.builds import Build
 from workbench.fakes.world.jenkins.nodes import Node
 from workbench.fakes.world.world import NODE_TAG, World, ended_by
-from workbench.simulate.result import serving_pools
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -91,7 +90,6 @@ class RivalFleet:
         self._fleet: Fleet = world.fleet
         self.pools = {name: RivalPool(pool=pool) for name, pool in world.fleet.pools.items()}
         self._controller = world.controllers[world.fleet.controllers[0]]
-        self._home: dict[str, str | None] = {}
         self._numbers = count(1)
         world.ec2.on_running = self._booted
         world.ec2.on_end = self._ended
@@ -107,18 +105,18 @@ class RivalFleet:
             pool.waiting.clear()
         now = self.now
         for build in self._controller.queue:
-            home = self._home_of(build)
+            home = self.world.home_of(build)
             if home is not None and build.buildable_at <= now:
-                self.pools[home].waiting.append(build)
+                self.pools[home.name].waiting.append(build)
 
     def queued_since(self, last_id: int) -> Iterator[tuple[str, Build]]:
         """Name what was queued after the build of this id, and its pool."""
         for build in reversed(self._controller.builds):
             if build.id <= last_id:
                 return
-            home = self._home_of(build)
+            home = self.world.home_of(build)
             if home is not None:
-                yield home, build
+                yield home.name, build
 
     def launch(self, pool: RivalPool, number: int) -> int:
         """Launch agents, as many as the limits on agents and EC2's capacity allow, of the markets that the pool names; return how many."""
@@ -199,8 +197,3 @@ class RivalFleet:
         if agent.node is not None:
             self._controller.disconnect(agent.node.name, killed_by=ended_by(instance))
             self._controller.delete_node(agent.node.name)
-
-    def _home_of(self, build: Build) -> str | None:
-        if build.asks_for not in self._home:
-            self._home[build.asks_for] = next(serving_pools(self._fleet, build), None)
-        return self._home[build.asks_for]

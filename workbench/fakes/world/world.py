@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
-from autoscaler.domain.facts.fleet import Fleet, Market, Platform
+from autoscaler.domain.facts.fleet import Fleet, Market, Platform, Pool
 from workbench.fakes.world.ec2.account import safe_template
 from workbench.fakes.world.ec2.region import WINDOWS, Ec2, Instance
+from workbench.fakes.world.jenkins.builds import Build
 from workbench.fakes.world.jenkins.controller import Controller
 from workbench.fakes.world.jenkins.nodes import Node, secret_of
 from workbench.fakes.world.physics import CALM, Physics
@@ -33,6 +34,7 @@ class World:
     ec2: Ec2
     chance: Random
     physics: Physics = CALM
+    _homes: dict[tuple[str, str], Pool | None] = field(default_factory=dict)
 
     def move_to(self, when: float) -> None:
         """Let time pass until then."""
@@ -42,6 +44,16 @@ class World:
         """The node that an instance registered as, if it is still there."""
         controller = self.controllers.get(instance.tags.get("autoscaler:controller", ""))
         return controller.nodes.get(instance.tags.get(NODE_TAG, "")) if controller else None
+
+    def home_of(self, build: Build) -> Pool | None:
+        """The first pool of the fleet file that could run a build; None: no pool can."""
+        asked = build.controller, build.asks_for
+        if asked not in self._homes:
+            self._homes[asked] = next((pool for pool in self.fleet.pools_of(build.controller) if self._serves(pool, build)), None)
+        return self._homes[asked]
+
+    def _serves(self, pool: Pool, build: Build) -> bool:
+        return build.expression.matches(pool.labels | {self.fleet.ownership_label}) if build.expression else not pool.exclusive
 
     def alive(self) -> list[Instance]:
         """Instances that may still cost money."""

@@ -6,7 +6,7 @@ from typing import Any
 import altair as alt
 
 from workbench.report.run.rows import FLEET, OTHERS, Row, agent_rows, held_rows, queue_rows, step_rows, usd_rows, wait_rows
-from workbench.simulate.counts import AgentState
+from workbench.simulate.recording import AgentState
 from workbench.simulate.run import Run
 
 STATE_COLOURS = {

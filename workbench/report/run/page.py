@@ -11,7 +11,7 @@ import vl_convert
 from workbench.report.html import CONFIG, VEGA_LITE, render
 from workbench.report.run import charts
 from workbench.report.run.charts import Drawing
-from workbench.report.run.rows import PoolRow, coloured, held_rows, moment, pool_rows, step_rows
+from workbench.report.run.rows import Row, coloured, held_rows, moment, pool_rows, step_rows
 from workbench.simulate.run import Run
 
 _PIXELS_WIDE, _POOLS_A_ROW = 1000, 2
@@ -33,8 +33,8 @@ def write_report(run: Run, result: dict[str, Any], directory: Path) -> Path:
     """Write the three files into a directory that is there; return the page's path."""
     colours = coloured(run)
     figures = list(figures_of(run, colours))
-    pools = [row for row in _by_dollars(run) if row.launches][:_MOST_POOLS]
-    agents = [Figure(f"agents-{n}", row.name, "", charts.agents_chart(run, row.name), 180) for n, row in enumerate(pools)]
+    pools = [row for row in _by_dollars(run) if row["launches"]][:_MOST_POOLS]
+    agents = [Figure(f"agents-{n}", row["name"], "", charts.agents_chart(run, row["name"]), 180) for n, row in enumerate(pools)]
     picture = picture_of(figures, agents, headline(run, result))
     (directory / "report.svg").write_text(vl_convert.vegalite_to_svg(picture, vl_version=VEGA_LITE), encoding="utf-8")
     (directory / "report.png").write_bytes(png_of(picture, scale=1.5))
@@ -78,8 +78,8 @@ def figures_of(run: Run, colours: dict[str, str]) -> Iterator[Figure]:
     )
 
 
-def _by_dollars(run: Run) -> list[PoolRow]:
-    return sorted(pool_rows(run), key=lambda row: (-row.usd, row.name))
+def _by_dollars(run: Run) -> list[Row]:
+    return sorted(pool_rows(run), key=lambda row: (-row["usd"], row["name"]))
 
 
 def headline(run: Run, result: dict[str, Any]) -> str:

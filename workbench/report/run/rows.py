@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from math import ceil
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 from autoscaler.domain.facts.fleet import Pool
 from workbench.fakes.world.ec2.region import Instance
 from workbench.fakes.world.jenkins.builds import Build
+from workbench.simulate.measures import Measures
 from workbench.simulate.recording import HeldSpan, Sample, StepTaken
-from workbench.simulate.result import dollars_of, pool_of, quantile, rate_of, run_seconds, seconds_of, wait_of
+from workbench.simulate.result import pool_of, rate_of, wait_of
 from workbench.simulate.run import Run
 
 # More instants than a screen has pixels add nothing but megabytes.
@@ -27,23 +28,6 @@ FLEET = "the whole fleet"
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolRow:
-    """One pool's measures; waits in seconds, ``busy_percent`` of its paid executor time."""
-
-    name: str
-    jobs: int
-    wait_p50_s: float
-    wait_p95_s: float
-    wait_max_s: float
-    launches: int
-    most_agents: int
-    max_agents: int
-    agent_hours: float
-    busy_percent: float
-    usd: float
-
-
 def thinned(samples: list[Sample]) -> list[Sample]:
     """Keep every k-th sample, so that no more than `MOST_INSTANTS` are left."""
     return samples[:: max(1, ceil(len(samples) / MOST_INSTANTS))]
@@ -51,7 +35,7 @@ def thinned(samples: list[Sample]) -> list[Sample]:
 
 def coloured(run: Run) -> dict[str, str]:
     """The name under which each pool has a colour: its own, or `OTHERS` for the cheapest of many."""
-    usd = {row.name: row.usd for row in pool_rows(run)}
+    usd = {row["name"]: row["usd"] for row in pool_rows(run)}
     ordered = sorted(usd, key=lambda name: (-usd[name], name))
     if len(ordered) <= MOST_COLOURS:
         return {name: name for name in usd}
@@ -96,7 +80,7 @@ def wait_rows(run: Run, colours: dict[str, str]) -> list[Row]:
         {
             "at": int(build.buildable_at * 1000),
             "when": moment(build.buildable_at),
-            "pool": colours.get(run.counts.pool_of(build) or "", OTHERS),
+            "pool": colours.get(home.name if (home := run.world.home_of(build)) else "", OTHERS),
             "job": build.job,
             "minutes": round(wait_of(build) / 60, 2),
         }
@@ -114,34 +98,23 @@ def held_rows(run: Run, colours: dict[str, str]) -> list[Row]:
     return [_held_row(held, colours) for held in run.recording.held]
 
 
-def pool_rows(run: Run) -> list[PoolRow]:
-    """One row a pool, in the fleet file's order."""
+def pool_rows(run: Run) -> list[Row]:
+    """The measures of each pool, in the fleet file's order, over the builds that started."""
     instances: dict[str, list[Instance]] = defaultdict(list)
-    builds: dict[str | None, list[Build]] = defaultdict(list)
+    waited: dict[str, list[tuple[Build, Pool]]] = defaultdict(list)
     for instance in run.world.ec2.instances.values():
         instances[pool_of(run.world, instance).name].append(instance)
     for build in run.replay.builds:
-        if build.started_at is not None:
-            builds[run.counts.pool_of(build)].append(build)
-    return [_pool_row(run, pool, instances[pool.name], builds[pool.name]) for pool in run.world.fleet.pools.values()]
+        if build.started_at is not None and (home := run.world.home_of(build)):
+            waited[home.name].append((build, home))
+    return [_pool_row(run, pool, instances[pool.name], waited[pool.name]) for pool in run.world.fleet.pools.values()]
 
 
-def _pool_row(run: Run, pool: Pool, instances: list[Instance], builds: list[Build]) -> PoolRow:
-    waits = sorted(wait_of(build) for build in builds)
-    paid = sum(seconds_of(run.world, instance) for instance in instances)
-    return PoolRow(
-        name=pool.name,
-        jobs=len(builds),
-        wait_p50_s=quantile(waits, 0.5),
-        wait_p95_s=quantile(waits, 0.95),
-        wait_max_s=quantile(waits, 1.0),
-        launches=len(instances),
-        most_agents=max((sum(sample.agents.get(pool.name, {}).values()) for sample in run.recording.samples), default=0),
-        max_agents=pool.max_agents,
-        agent_hours=round(paid / 3600, 1),
-        busy_percent=round(100 * sum(run_seconds(run.world, build) for build in builds) / (paid * pool.executors), 1) if paid else 0.0,
-        usd=round(sum(dollars_of(run.world, instance) for instance in instances), 2),
-    )
+def _pool_row(run: Run, pool: Pool, instances: list[Instance], waited: list[tuple[Build, Pool]]) -> Row:
+    waits = [(wait_of(build), home) for build, home in waited]
+    most = max((sum(sample.agents.get(pool.name, {}).values()) for sample in run.recording.samples), default=0)
+    about = {"name": pool.name, "most_agents": most, "max_agents": pool.max_agents}
+    return about | asdict(Measures.of(run.world, [build for build, _ in waited], waits, instances))
 
 
 def moment(at: float) -> str:
