@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from autoscaler.config import FleetSettings, check
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.errors import AutoscalerError, ConfigError
+from autoscaler.errors import ConfigError
 from workbench.experiment.ablation import AblatedState
 from workbench.experiment.measures import measure_run
 from workbench.experiment.policy.perfect_forecast import PerfectForecast, forecast_trace
@@ -24,7 +24,7 @@ from workbench.fakes.world.faults import Faults, failing
 from workbench.fakes.world.jenkins.builds import Build
 from workbench.fakes.world.physics import CALM, Physics
 from workbench.fakes.world.world import World, build_world
-from workbench.simulate.drive import InProcess
+from workbench.simulate.drive import InProcess, Progress, tick_once
 from workbench.simulate.replay import Replay
 from workbench.simulate.traces import Trace
 
@@ -84,11 +84,9 @@ class OurPolicy:
         if not (rested or self._restless or self._timeline.happened != self._happened):
             return
         self._looked_at, self._happened = self._timeline.now, self._timeline.happened
-        for function in (self._functions.publish_metrics, self._functions.scale_up, self._functions.scale_down):
-            try:
-                function()
-            except AutoscalerError:  # as in production: this pass did nothing more, the next one repairs
-                self.failed += 1
+        progress = Progress()
+        tick_once(self._functions, progress)
+        self.failed += len(progress.error_texts)
         self._restless = bool(self._faults.seen) or any(report.plan.steps for report in self._functions.reports)
         self._faults.seen.clear()
         self._functions.metrics.published.clear()

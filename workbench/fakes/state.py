@@ -1,8 +1,9 @@
 """State and metrics in memory, with the promises of the ports."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides, unknown_orders
@@ -12,6 +13,28 @@ from autoscaler.domain.report.registration import ASKS_AN_HOUR, ASKS_WITHIN_SECO
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler.ports import StoredState
 from workbench.fakes.world.faults import ConnectionLostError, Faults, StatusError
+
+_Arguments = ParamSpec("_Arguments")
+_Answer = TypeVar("_Answer")
+_Saved = TypeVar("_Saved", Memory, Learned, Overrides)
+
+
+def _call(
+    method: Callable[Concatenate["InMemoryState", _Arguments], _Answer],
+) -> Callable[Concatenate["InMemoryState", _Arguments], _Answer]:
+    """One call to the table: a planned fault becomes what the adapter raises when DynamoDB does not answer."""
+
+    @wraps(method)
+    def call(state: "InMemoryState", /, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Answer:
+        try:
+            with state.faults.around(f"state {method.__name__}"):
+                return method(state, *arguments, **named)
+        except ConnectionLostError as error:
+            raise UnansweredError("the state did not answer") from error
+        except StatusError as error:
+            raise TransientError("the state answered with an error") from error
+
+    return call
 
 
 @dataclass(slots=True)
@@ -28,12 +51,9 @@ class InMemoryState:
     faults: Faults = field(default_factory=Faults)
     unreadable: set[str] = field(default_factory=set)  # names of what another version wrote, as in the table
 
+    @_call
     def read(self) -> StoredState:
         """Read everything."""
-        with self._call("read"):
-            return self._stored()
-
-    def _stored(self) -> StoredState:
         unread = self.unreadable
         return StoredState(
             records=tuple(record for key, record in self.records.items() if f"record#{key}" not in unread),
@@ -44,100 +64,97 @@ class InMemoryState:
             unread=tuple(sorted(unread)),
         )
 
+    @_call
     def add_record(self, record: Record) -> None:
         """Write a new record."""
-        with self._call("add_record"):
-            if record.instance_id in self.records:
-                raise ConflictError("the record exists")
+        if record.instance_id in self.records:
+            raise ConflictError("the record exists")
+        self._check_node(record)
+        self.records[record.instance_id] = record
+
+    @_call
+    def change_record(self, record: Record, *, expected: RecordState) -> None:
+        """Replace a record in the expected state."""
+        known = self.records.get(record.instance_id)
+        if known is None or known.state is not expected:
+            raise ConflictError("the record was changed meanwhile")
+        if record.state is RecordState.GONE:
+            del self.records[record.instance_id]
+        else:
             self._check_node(record)
             self.records[record.instance_id] = record
 
-    def change_record(self, record: Record, *, expected: RecordState) -> None:
-        """Replace a record in the expected state."""
-        with self._call("change_record"):
-            known = self.records.get(record.instance_id)
-            if known is None or known.state is not expected:
-                raise ConflictError("the record was changed meanwhile")
-            if record.state is RecordState.GONE:
-                del self.records[record.instance_id]
-            else:
-                self._check_node(record)
-                self.records[record.instance_id] = record
-
+    @_call
     def add_intent(self, intent: Intent, *, holder: str) -> None:
         """Write a new intent while the lease is still the holder's."""
-        with self._call("add_intent"):
-            if self.holder is None or self.holder[0] != holder:
-                raise ConflictError("the lease is somebody else's")
-            if intent.id in self.intents:
-                raise ConflictError("the intent exists")
-            self.intents[intent.id] = intent
+        if self.holder is None or self.holder[0] != holder:
+            raise ConflictError("the lease is somebody else's")
+        if intent.id in self.intents:
+            raise ConflictError("the intent exists")
+        self.intents[intent.id] = intent
 
+    @_call
     def change_intent(self, intent: Intent, *, expected: IntentState) -> None:
         """Replace an intent in the expected state."""
-        with self._call("change_intent"):
-            known = self.intents.get(intent.id)
-            if known is None or known.state is not expected:
-                raise ConflictError("the intent was changed meanwhile")
-            self.intents[intent.id] = intent
+        known = self.intents.get(intent.id)
+        if known is None or known.state is not expected:
+            raise ConflictError("the intent was changed meanwhile")
+        self.intents[intent.id] = intent
 
+    @_call
     def remove_intent(self, intent: Intent) -> None:
         """Remove a settled intent."""
-        with self._call("remove_intent"):
-            known = self.intents.get(intent.id)
-            if known is not None and known.open:
-                raise ConflictError("the intent is open")
-            self.intents.pop(intent.id, None)
+        known = self.intents.get(intent.id)
+        if known is not None and known.open:
+            raise ConflictError("the intent is open")
+        self.intents.pop(intent.id, None)
 
+    @_call
     def save_memory(self, memory: Memory) -> None:
         """Replace the memory of this version."""
-        with self._call("save_memory"):
-            if memory.version != self.memory.version:
-                raise ConflictError("the memory was replaced meanwhile")
-            self.memory = replace(memory, version=memory.version + 1)
-            self.unreadable.discard("memory")
+        self.memory = self._next(memory, self.memory.version, "memory")
 
+    @_call
     def save_learned(self, controller: str, learned: Learned) -> None:
         """Replace what was learned, of this version."""
-        with self._call("save_learned"):
-            known = self.learned.get(controller)
-            if learned.version != (known.version if known else 0):
-                raise ConflictError("it was replaced meanwhile")
-            self.learned[controller] = replace(learned, version=learned.version + 1)
-            self.unreadable.discard(f"learned#{controller}")
+        known = self.learned.get(controller)
+        self.learned[controller] = self._next(learned, known.version if known else 0, f"learned#{controller}")
 
+    @_call
     def save_overrides(self, overrides: Overrides) -> None:
-        """Replace the orders of this version."""
-        with self._call("save_overrides"):
-            if overrides.version != self.overrides.version:
-                raise ConflictError("they were replaced meanwhile")
-            self.overrides = replace(overrides, version=overrides.version + 1)
-            self.unreadable.discard("overrides")
+        """Replace the overrides of this version."""
+        self.overrides = self._next(overrides, self.overrides.version, "overrides")
 
+    def _next(self, saved: _Saved, version: int, name: str) -> _Saved:
+        if saved.version != version:
+            raise ConflictError(f"{name} was replaced meanwhile")
+        self.unreadable.discard(name)
+        return replace(saved, version=version + 1)
+
+    @_call
     def acquire(self, owner: str, *, now: float, until: float) -> bool:
         """Take the lease if it is free, ours, or expired."""
-        with self._call("acquire"):
-            if self.holder is not None and self.holder[0] != owner and self.holder[1] >= now:
-                return False
-            self.holder = owner, until
-            return True
+        if self.holder is not None and self.holder[0] != owner and self.holder[1] >= now:
+            return False
+        self.holder = owner, until
+        return True
 
+    @_call
     def release(self, owner: str) -> None:
         """Give the lease up."""
-        with self._call("release"):
-            if self.holder is not None and self.holder[0] == owner:
-                self.holder = None
+        if self.holder is not None and self.holder[0] == owner:
+            self.holder = None
 
+    @_call
     def admit(self, instance_id: str, *, now: float) -> bool:
         """Count one ask of an instance."""
-        with self._call("admit"):
-            since, asked = self.requests.get(instance_id, (now, 0))
-            if since <= now - ASKS_WITHIN_SECONDS:
-                since, asked = now, 0
-            if asked >= ASKS_AN_HOUR:
-                return False
-            self.requests[instance_id] = since, asked + 1
-            return True
+        since, asked = self.requests.get(instance_id, (now, 0))
+        if since <= now - ASKS_WITHIN_SECONDS:
+            since, asked = now, 0
+        if asked >= ASKS_AN_HOUR:
+            return False
+        self.requests[instance_id] = since, asked + 1
+        return True
 
     def _check_node(self, record: Record) -> None:
         """A node is one instance's."""
@@ -146,17 +163,6 @@ class InMemoryState:
         having = [k.instance_id for k in self.records.values() if k.node == record.node and k.controller == record.controller]
         if having not in ([], [record.instance_id]):
             raise ConflictError("another instance has this node")
-
-    @contextmanager
-    def _call(self, call: str) -> Iterator[None]:
-        """One call: a planned fault becomes what the adapter raises when DynamoDB does not answer."""
-        try:
-            with self.faults.around(f"state {call}"):
-                yield
-        except ConnectionLostError as error:
-            raise UnansweredError("the state did not answer") from error
-        except StatusError as error:
-            raise TransientError("the state answered with an error") from error
 
 
 @dataclass(slots=True)

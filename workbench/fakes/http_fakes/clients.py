@@ -68,39 +68,18 @@ class LocalEc2Client:
         self._api = api
         self._attempts = attempts
 
-    def create_fleet(self, **request: Any) -> dict[str, Any]:
-        """Launch."""
-        return self._call("CreateFleet", request)
-
-    def run_instances(self, **request: Any) -> dict[str, Any]:
-        """Launch one, or say whether it could be."""
-        return self._call("RunInstances", request)
-
-    def terminate_instances(self, **request: Any) -> dict[str, Any]:
-        """Terminate."""
-        return self._call("TerminateInstances", request)
-
-    def create_tags(self, **request: Any) -> dict[str, Any]:
-        """Tag."""
-        return self._call("CreateTags", request)
-
-    def describe_instances(self, **request: Any) -> dict[str, Any]:
-        """List instances, in one answer."""
-        return self._call("DescribeInstances", request)
-
-    def get_console_output(self, **request: Any) -> dict[str, Any]:
-        """Read a console."""
-        return self._call("GetConsoleOutput", request)
-
-    def describe_launch_template_versions(self, **request: Any) -> dict[str, Any]:
-        """Read a launch template."""
-        return self._call("DescribeLaunchTemplateVersions", request)
+    def __getattr__(self, name: str) -> Callable[..., dict[str, Any]]:
+        """Any action, as boto3 names its method."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return lambda **request: self._call(name, request)
 
     def get_paginator(self, name: str) -> "LocalPages":
         """Describe something, page by page."""
-        return LocalPages(lambda request: self._call("".join(word.capitalize() for word in name.split("_")), request))
+        return LocalPages(lambda request: self._call(name, request))
 
-    def _call(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
+    def _call(self, method: str, request: dict[str, Any]) -> dict[str, Any]:
+        action = "".join(word.capitalize() for word in method.split("_"))
         try:
             return self._send(action, request)
         except ConnectionLostError as error:

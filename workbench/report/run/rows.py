@@ -149,31 +149,12 @@ def _instant(at: float, value: dict[str, float], series: Iterable[str]) -> Itera
 
 
 def _step_row(taken: StepTaken, colours: dict[str, str]) -> Row:
-    return {
-        "at": int(taken.at * 1000),
-        "when": moment(taken.at),
-        "step": taken.step,
-        "pool": taken.pool,
-        "colour": colours.get(taken.pool, FLEET),
-        "count": taken.count,
-        "node": taken.node,
-        "reason": taken.reason,
-        "detail": taken.detail,
-        "outcome": taken.outcome,
-    }
+    at = {"at": int(taken.at * 1000), "when": moment(taken.at), "colour": colours.get(taken.pool, FLEET)}
+    return asdict(taken) | at
 
 
 def _held_row(held: HeldSpan, colours: dict[str, str]) -> Row:
-    return {
-        "at": int(held.first_at * 1000),
-        "until": int((held.last_at + 60) * 1000),
-        "when": f"{moment(held.first_at)} to {moment(held.last_at)[11:]}",
-        "step": "held",
-        "pool": held.pool,
-        "colour": colours.get(held.pool, FLEET),
-        "count": 0,
-        "node": "",
-        "outcome": "done",
-        "reason": held.reason,
-        "detail": held.detail,
-    }
+    span = {"at": int(held.first_at * 1000), "until": int((held.last_at + 60) * 1000)}
+    when = f"{moment(held.first_at)} to {moment(held.last_at)[11:]}"
+    shown = {"when": when, "step": "held", "count": 0, "node": "", "outcome": "done", "colour": colours.get(held.pool, FLEET)}
+    return {"pool": held.pool, "reason": held.reason, "detail": held.detail} | span | shown
