@@ -7,7 +7,7 @@ from workbench.cli.assignments import load_with
 from workbench.experiment.compare import Workload, carried_workloads
 from workbench.experiment.experiment import Experiment, play
 from workbench.simulate.fleets import fleet_for
-from workbench.simulate.traces import load_trace
+from workbench.simulate.traces import MXNET, load_trace
 
 _HOURS = 31 * 24.0
 _LOOKS_EVERY = (60.0, 15.0)
@@ -15,7 +15,7 @@ _LOOKS_EVERY = (60.0, 15.0)
 
 def measure() -> Iterator[Figures]:
     """Play each carried trace to its end, at a look a minute as in production and at four."""
-    workloads = carried_workloads(_HOURS)
+    workloads = carried_workloads(Workload(file=MXNET, hours=_HOURS))
     yield Figures(
         "Playing a trace",
         "Each carried trace as a whole, played once by the production passes in memory on one core. A look that would see what the last "

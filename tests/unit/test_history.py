@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from autoscaler.errors import ConfigError, TransientError
 from support.builders import NOW, a_fleet, a_pool
 from workbench.cli.main import app
-from workbench.experiment.history import Bounds, read_history
+from workbench.experiment.history import ReadLimits, read_history
 from workbench.fakes.http_fakes.clients import LocalSession
 from workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from workbench.fakes.http_fakes.jenkins.tree import TreeSyntaxError, parse_tree, prune
@@ -55,7 +55,7 @@ class AJenkins:
             self.asked.append(f"{path}?{tree}")
             return session.get(path, tree).json()
 
-        return read_history(get, Bounds(**{"since": NOW} | bounds), self.slept.append)
+        return read_history(get, ReadLimits(**{"since": NOW} | bounds), self.slept.append)
 
 
 def test_builds_become_rows_with_the_label_that_their_job_asks_for():
@@ -115,13 +115,13 @@ def test_the_wait_that_the_metrics_plugin_tells_comes_before_the_start():
         "api/json": {"jobs": [{"name": "a b", "labelExpression": "cpu", "lastBuild": {"timestamp": 5_000_000}}]},
         "job/a%20b/api/json": {"allBuilds": [build]},
     }
-    [row] = read_history(lambda path, _tree: answers[path], Bounds(since=0.0), lambda _seconds: None).rows
+    [row] = read_history(lambda path, _tree: answers[path], ReadLimits(since=0.0), lambda _seconds: None).rows
     assert (row.job, row.queued_at, row.started_at) == ("a b", 4970.0, 5000.0)
 
 
 def test_an_answer_of_something_else_is_refused_in_one_line():
     with pytest.raises(TransientError, match=r"Jenkins' answer is not understood"):
-        read_history(lambda _path, _tree: {"jobs": [{"label": 1}]}, Bounds(since=0.0), lambda _seconds: None)
+        read_history(lambda _path, _tree: {"jobs": [{"label": 1}]}, ReadLimits(since=0.0), lambda _seconds: None)
 
 
 def test_the_command_writes_a_trace_that_can_be_played(tmp_path):

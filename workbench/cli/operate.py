@@ -1,7 +1,6 @@
 """Commands that ask the deployed functions: see the state of the fleet, take over by hand. They need no right but to invoke."""
 
 import inspect
-import json
 import sys
 import uuid
 from collections.abc import Callable, Iterable
@@ -13,12 +12,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.text import Text
 
 from autoscaler.errors import ConfigError, TransientError
 from workbench.cli.remote import Deployed
-from workbench.cli.terminal import Table, plain, say
+from workbench.cli.terminal import plain, print_table, ready_to_draw, say, show
 
 Stack = Annotated[str, typer.Option(envvar="AUTOSCALER_STACK", help="The CloudFormation stack.")]
 Local = Annotated[str | None, typer.Option(envvar="AUTOSCALER_LOCAL", help="The URL of a demo started with --keep.", show_default="AWS")]
@@ -56,11 +54,8 @@ class Request:
         self.show(self.deployed.call("operate", about | _given(**options)), _print_plan)
 
     def show(self, answer: Any, print_it: Callable[[Any], None]) -> None:
-        """Print an answer as JSON where that is asked for, else for people."""
-        if self.as_json:
-            print(json.dumps(answer))  # noqa: T201
-        else:
-            print_it(answer)
+        """Print an answer."""
+        show(answer, lambda: print_it(answer), as_json=self.as_json)
 
 
 def _command(*common: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -116,14 +111,14 @@ def why(
 
 
 @_ordering
-def hold(  # noqa: PLR0913 - the options of a command
+def hold(
     request: Request,
     pool: PoolOption = None,
     controller: ControllerOption = None,
     label: LabelOption = None,
     minutes: Minutes = 60.0,
-    until_resumed: Annotated[bool, typer.Option("--until-resumed", help="Do not expire.")] = False,  # noqa: FBT002
-    freeze: Annotated[bool, typer.Option("--freeze", help="Stop everything there, repairs too.")] = False,  # noqa: FBT002
+    until_resumed: Annotated[bool, typer.Option("--until-resumed", help="Do not expire.")] = False,
+    freeze: Annotated[bool, typer.Option("--freeze", help="Stop everything there, repairs too.")] = False,
 ) -> None:
     """Pause scaling for a pool, a controller or the whole fleet; or let the jobs of a label wait."""
     where = _given(pool=pool, controller=controller, label=label)
@@ -187,7 +182,7 @@ def purge(
     request: Request,
     label: Annotated[str, typer.Argument(help="Jobs that ask for this label.")],
     controller: ControllerOption = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,  # noqa: FBT002
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Cancel the queue items that ask for a label, after confirmation."""
     asked = {"label": label} | _given(controller=controller)
@@ -199,7 +194,7 @@ def purge(
             say(f"nothing in the queue asks for {label}")
             return
         if not typer.confirm(f"cancel {len(found)} items ({jobs})?", err=True):
-            print("nothing was cancelled", file=sys.stderr)  # noqa: T201
+            print("nothing was cancelled", file=sys.stderr)
             raise typer.Exit(1)
     request.order("purge", **asked)
 
@@ -234,12 +229,9 @@ def dashboard(
     published = request.deployed.published()
     if not published:
         raise ConfigError(f"--local ({request.local}): nothing was published there yet")
-    try:
-        from workbench.report.dashboard.page import write_dashboard  # noqa: PLC0415 - drawing is an extra
-    except ImportError as error:
-        raise ConfigError(f"dashboard: drawing needs the extra report ({error})") from error
+    ready_to_draw(out)
+    from workbench.report.dashboard.page import write_dashboard  # noqa: PLC0415 - drawing is an extra
 
-    out.mkdir(parents=True, exist_ok=True)
     say(str(write_dashboard(dict(published[0][1].dimensions)["Fleet"], published, out)))
 
 
@@ -258,19 +250,8 @@ def _say_all(lines: Iterable[str], *, style: str = "red") -> None:
 
 def _print_status(answer: Answer) -> None:
     told = answer["status"]
-    table = Table("pool", "waiting", "longest", "agents", "executors busy", "$/h", "paused", box=SIMPLE_HEAD)
-    for pool in told["pools"]:
-        agents = ", ".join(f"{count} {phase}" for phase, count in sorted(pool["agents"].items()))
-        table.add_row(
-            f"{pool['controller']}/{pool['pool']}",
-            str(pool["starved"]),
-            f"{pool['longest_wait_seconds'] / 60:.0f} min" if pool["longest_wait_seconds"] else "",
-            f"{agents or '0'} of {pool['max_agents']}",
-            f"{pool['busy']} of {pool['executors']}",
-            f"{pool['usd_per_hour']:.2f}",
-            pool["paused"],
-        )
-    Console().print(table)
+    headers = ("pool", "waiting", "longest", "agents", "executors busy", "$/h", "paused")
+    print_table(headers, map(_pool_row, told["pools"]), box=SIMPLE_HEAD)
     say(
         f"{told['agents']} of {told['max_agents']} agents; {told['launches_in_the_hour']} of {told['max_launches_per_hour']} launches in "
         f"the last hour; ${told['usd_per_hour']:,.2f} an hour, with launches under way up to ${told['reserved_usd_per_hour']:,.2f} of "
@@ -279,6 +260,19 @@ def _print_status(answer: Answer) -> None:
     )
     _say_all(_problems(told))
     _print_overrides(answer)
+
+
+def _pool_row(pool: dict[str, Any]) -> tuple[str, ...]:
+    agents = ", ".join(f"{count} {phase}" for phase, count in sorted(pool["agents"].items()))
+    return (
+        _where(pool),
+        str(pool["starved"]),
+        f"{pool['longest_wait_seconds'] / 60:.0f} min" if pool["longest_wait_seconds"] else "",
+        f"{agents or '0'} of {pool['max_agents']}",
+        f"{pool['busy']} of {pool['executors']}",
+        f"{pool['usd_per_hour']:.2f}",
+        pool["paused"],
+    )
 
 
 def _problems(told: dict[str, Any]) -> Iterable[str]:
@@ -293,19 +287,14 @@ def _print_plan(answer: Answer) -> None:
     """Print steps, what was wanted and not done, and the holds and overrides in force."""
     told = answer.get("plan", {"steps": [], "held": []})
     if told["steps"]:
-        _print_table(("step", "where", "what", "reason", "outcome", "because"), map(_step_row, told["steps"]))
+        print_table(("step", "where", "what", "reason", "outcome", "because"), map(_step_row, told["steps"]), box=SIMPLE_HEAD)
     elif answer.get("action") == "plan":
         say("nothing to do")
     if told["held"]:
-        _print_table(("not done", "where", "because"), ((entry["reason"], _where(entry), entry["detail"]) for entry in told["held"]))
+        print_table(
+            ("not done", "where", "because"), ((entry["reason"], _where(entry), entry["detail"]) for entry in told["held"]), box=SIMPLE_HEAD
+        )
     _print_overrides(answer)
-
-
-def _print_table(headers: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-    table = Table(*headers, box=SIMPLE_HEAD)
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
 
 
 def _step_row(step: dict[str, Any]) -> tuple[str, ...]:
@@ -318,11 +307,9 @@ def _where(entry: dict[str, Any]) -> str:
 
 
 def _print_findings(findings: list[dict[str, Any]]) -> None:
-    table = Table("", "of", "what", "", box=SIMPLE_HEAD)
     signs = {True: Text("ok", "green"), False: Text("no", "bold red"), None: Text("?")}
-    for finding in findings:
-        table.add_row(signs[finding["fine"]], finding["about"], finding["what"], finding["detail"])
-    Console().print(table)
+    rows = ((signs[one["fine"]], one["about"], one["what"], one["detail"]) for one in findings)
+    print_table(("", "of", "what", ""), rows, box=SIMPLE_HEAD)
 
 
 def _print_overrides(answer: Answer) -> None:

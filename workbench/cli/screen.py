@@ -1,13 +1,15 @@
-"""The demo's screen: progress, queue, agents per pool, dollars so far; then a summary."""
+"""What a run and a proposal look like on a terminal: progress, queue, agents per pool, dollars so far; then the result."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from workbench.cli.terminal import Table
+from workbench.cli.terminal import Table, print_table, say
+from workbench.experiment.tune import Proposal
 from workbench.fakes.world.jenkins.builds import Ended
 from workbench.simulate.drive import Progress
 from workbench.simulate.recording import AgentState, agents_by_state, waiting_by_pool
@@ -36,7 +38,7 @@ def screen(run: Run, progress: Progress) -> RenderableType:
 
 def summary(result: dict[str, Any]) -> RenderableType:
     """Draw the result."""
-    table = Table(title=f"{result['trace']}: what was true in the end", show_header=False, title_justify="left")
+    table = Table(title=f"{result['trace']}: result", show_header=False, title_justify="left")
     table.add_column("measure", style="cyan")
     table.add_column("value", justify="right")
     for label, text in _lines(result):
@@ -83,3 +85,18 @@ def _pools(run: Run) -> Table:
         cells = [str(waiting[pool.name] or ""), *(str(counts[state] or "") for state in AgentState), str(pool.max_agents)]
         table.add_row(pool.name, *cells, bar)
     return table
+
+
+def print_proposal(proposal: Proposal, fleet: Path, report: Path) -> None:
+    """Print what to change, what that saves, and what shorter waits would cost."""
+    before, after = proposal.before, proposal.after
+    title = f"total ${before['total_usd']:,.0f} -> ${after['total_usd']:,.0f}, bill ${before['usd']:,.0f} -> ${after['usd']:,.0f}"
+    changes = [(change.pool, change.key, change.now, change.proposed, f"${change.saves_usd:,.2f}") for change in proposal.changes]
+    nothing = [("", "no setting that was tried costs less", "", "", "")]
+    print_table(("pool", "setting", "now", "proposed", "saves there"), changes or nothing, title=title)
+    rows = []
+    for row in proposal.frontier:
+        setting = row["setting"].rpartition("wait_usd_per_hour ")[2] if row is not after else "as it is"
+        rows.append((setting, f"${row['usd']:,.0f}", f"{row['wait_p95_s']:,.0f} s"))
+    print_table(("wait_usd_per_hour", "dollars", "p95 wait"), rows, title="what shorter waits cost")
+    say(f"proposed fleet file: {fleet}\nall runs: {report}")

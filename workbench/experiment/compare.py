@@ -8,8 +8,8 @@ import csv
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +52,10 @@ class Workload:
     physics: Physics = CALM
 
 
-def carried_workloads(hours: float, *, skip_hours: float = 0.0, lead_in_hours: float = 0.0, physics: Physics = CALM) -> list[Workload]:
-    """The traces that the project carries, no more than so many hours of each; the shortest is played from its beginning, at once."""
-    month = partial(Workload, hours=hours, skip_hours=skip_hours, lead_in_hours=lead_in_hours, physics=physics)
-    return [
-        Workload(file=MXNET, fleet=EXAMPLE_FLEET, hours=min(hours, 113.0), physics=physics),
-        month(file=MXNET.parent / "linkerd_gha.csv.gz"),
-        month(file=MXNET.parent / "mxnet_jenkins.csv.gz"),
-    ]
+def carried_workloads(like: Workload) -> list[Workload]:
+    """The bundled traces, in hours and physics like this one; the shortest is always played whole."""
+    months = [replace(like, file=MXNET.parent / name, fleet=None) for name in ("linkerd_gha.csv.gz", "mxnet_jenkins.csv.gz")]
+    return [replace(like, file=MXNET, fleet=EXAMPLE_FLEET, hours=min(like.hours, 113.0), skip_hours=0.0, lead_in_hours=0.0), *months]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """A Jenkins' build history as a trace: what freestyle and matrix builds asked for, when, and for how long.
 
-Polite: one request at a time with a pause after each, a hundred builds a request, and nothing beyond the bounds. What Jenkins' API does
+Polite: one request at a time with a pause after each, a hundred builds a request, and nothing beyond the limits. What Jenkins' API does
 not tell is left out and counted: on which agents a pipeline's stages ran stands in its log only.
 """
 
@@ -28,7 +28,7 @@ Get = Callable[[str, str], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class ReadLimits:
     """How much is read at most. ``since``: epoch seconds of the oldest build."""
 
     since: float
@@ -109,11 +109,11 @@ class _Job(_FromJenkins):
 
 
 class _Reader:
-    """One reading, which stops where its bounds are."""
+    """One reading, which stops at its limits."""
 
-    def __init__(self, get: Get, bounds: Bounds, sleep: Callable[[float], None]) -> None:
+    def __init__(self, get: Get, limits: ReadLimits, sleep: Callable[[float], None]) -> None:
         self._get = get
-        self._bounds = bounds
+        self._limits = limits
         self._sleep = sleep
         self.history = History()
 
@@ -134,7 +134,7 @@ class _Reader:
             path = f"{folder}/job/{quote(job.name, safe='')}".lstrip("/")
             if job.jobs is not None:
                 yield from self._jobs(path)
-            elif job.last_build is not None and job.last_build.timestamp >= self._bounds.since * _MILLISECONDS:
+            elif job.last_build is not None and job.last_build.timestamp >= self._limits.since * _MILLISECONDS:
                 yield path, job
 
     def _read_builds(self, path: str, job: _Job, labels: Mapping[str, str]) -> None:
@@ -144,7 +144,7 @@ class _Reader:
             answer = self._ask(path, f"{_BUILDS_TREE}{{{first},{first + _BUILDS_A_REQUEST}}}")
             builds = _checked(_Build, (answer or {}).get("allBuilds", []))
             for build in builds:
-                if build.timestamp < self._bounds.since * _MILLISECONDS:
+                if build.timestamp < self._limits.since * _MILLISECONDS:
                     return
                 self._note(path, job, build, labels)
             if len(builds) < _BUILDS_A_REQUEST:
@@ -170,18 +170,18 @@ class _Reader:
         )
 
     def _ask(self, place: str, tree: str) -> Any:
-        if self.history.requests >= self._bounds.requests:
+        if self.history.requests >= self._limits.requests:
             self.history.cut_short = True
             return None
         if self.history.requests:
-            self._sleep(self._bounds.pause_seconds)
+            self._sleep(self._limits.pause_seconds)
         self.history.requests += 1
         return self._get(f"{place}/api/json".lstrip("/"), tree)
 
 
-def read_history(get: Get, bounds: Bounds, sleep: Callable[[float], None]) -> History:
+def read_history(get: Get, limits: ReadLimits, sleep: Callable[[float], None]) -> History:
     """Read it. ``get``: of a path of the API and a ``tree=``, the answer's JSON. `TransientError` for what is no Jenkins' answer."""
-    return _Reader(get, bounds, sleep).read()
+    return _Reader(get, limits, sleep).read()
 
 
 def connect(url: str, user: str | None, token: str | None, ca_bundle: str | None, monotonic: Callable[[], float]) -> Get:
