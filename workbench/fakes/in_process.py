@@ -1,6 +1,6 @@
-"""The world seen straight, without JSON in between: what the adapters read from the world's apis, some ten times faster.
+"""The world read in process, without JSON in between: what the adapters would read from its APIs, some ten times faster.
 
-Only what every pass reads is here; each other call goes through the adapters. That both ways see the same is a property of the tests.
+Only what every pass reads is here; each other call goes through the adapters. A property test holds that both ways see the same.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,12 +19,12 @@ from autoscaler.domain.facts.snapshot import BuildResult, ControllerView, Instan
 from autoscaler.errors import TransientError
 from workbench.fakes.http_fakes.aws.ec2 import Ec2Api, instance_json
 from workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession
-from workbench.fakes.http_fakes.jenkins.answers import builtin_json, node_json, why_of
+from workbench.fakes.http_fakes.jenkins.answers import BUILDABLE, WAITING, builtin_json, item_kind, node_json, why_of
 from workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from workbench.fakes.http_fakes.jenkins.jobs import result_of
 from workbench.fakes.world.ec2.listing import Listing
 from workbench.fakes.world.ec2.region import Instance as Ec2Instance
-from workbench.fakes.world.faults import ConnectionLostError, StatusError
+from workbench.fakes.world.faults import ConnectionLostError, Faults, StatusError
 from workbench.fakes.world.jenkins.builds import Build, Kind
 from workbench.fakes.world.jenkins.nodes import Node as JenkinsNode
 
@@ -37,7 +37,7 @@ class InProcessController(JenkinsController):
     """One controller of the world."""
 
     def __init__(self, api: JenkinsApi) -> None:
-        """Look at this one; whatever else is asked goes to its api."""
+        """Look at this one; any other call goes to its API."""
         session: Any = LocalSession(api)
         super().__init__(api.controller.name, api.base, lambda: session, lambda: api.controller.timeline.now)
         self._api = api
@@ -52,12 +52,10 @@ class InProcessController(JenkinsController):
         if self._world.up != "up":
             return super().look()
         try:
-            for call in _CALLS_OF_A_LOOK:
-                with self._api.faults.around(call):
-                    pass
-        except (ConnectionLostError, StatusError) as error:
+            _reach(self._api.faults, self._world.name, *_CALLS_OF_A_LOOK)
+        except TransientError as error:
             return ControllerView.of_nothing(self._world.name, str(error), 0.0)
-        # Whatever changes this controller is an event of the world, or a call to one of its apis.
+        # Whatever changes this controller is an event of the world, or a call to its API.
         state = self._world.timeline.now, self._world.timeline.happened, self._api.acted
         if self._last is None or self._last[0] != state:
             self._last = state, self._seen_now()
@@ -67,20 +65,14 @@ class InProcessController(JenkinsController):
         """Read one node from the world."""
         if self._world.up != "up":
             return super().node(name)
-        try:
-            with self._api.faults.around("jenkins computer"):
-                node = self._world.nodes.get(name)
-        except (ConnectionLostError, StatusError) as error:
-            raise TransientError(f"node {name} was not read") from error
+        _reach(self._api.faults, f"node {name}", "jenkins computer")
+        node = self._world.nodes.get(name)
         return self._node(node) if node is not None else None
 
     def result(self, run: str) -> BuildResult | None:
         """Read the run from the world."""
-        try:
-            with self._api.faults.around("jenkins job"):
-                builds = self._world.runs.get(f"{run}/", [])
-        except (ConnectionLostError, StatusError) as error:
-            raise TransientError(f"{run} was not read") from error
+        _reach(self._api.faults, run, "jenkins job")
+        builds = self._world.runs.get(f"{run}/", [])
         word = result_of(builds) if builds else None
         return read_result({"building": word is None, "result": word})
 
@@ -103,21 +95,21 @@ class InProcessController(JenkinsController):
 
     def _item(self, build: Build, now: float, said: dict[str, str]) -> QueueItem:
         pipeline = build.kind is Kind.PIPELINE
-        waiting = build.buildable_at > self._world.timeline.now
-        quieted = self._world.quieting_down and pipeline and build.resumes_on is None
-        since = build.queued_at if waiting else build.buildable_at
+        kind = item_kind(self._world, build)
+        since = build.queued_at if kind == WAITING else build.buildable_at
         why = why_of(self._world, build, said)
         if build.id not in self._items:
             self._items[build.id] = job_of(build.run_path if pipeline else build.job_path), run_of(build.run_path) if pipeline else ""
         job, run = self._items[build.id]
+        label = None if pipeline else build.label or None
         return QueueItem(
             id=build.id,
             job=job,
             run=run,
-            label=None if pipeline else build.label or None,
-            labelless=not pipeline and not build.label,
+            label=label,
+            labelless=not pipeline and not label,
             wait=_wait(why) or unknown_wait(why, [*self._world.nodes, self._builtin.name]),
-            buildable=not (waiting or build.blocked or quieted),
+            buildable=kind == BUILDABLE,
             waiting_seconds=max(0.0, now - int(since * 1000) / 1000.0),
         )
 
@@ -133,7 +125,7 @@ class InProcessCompute(Ec2Compute):
     """EC2 of the world, as far as this fleet is concerned."""
 
     def __init__(self, api: Ec2Api, fleet: Fleet) -> None:
-        """List from the world; whatever else is asked goes to its api."""
+        """List from the world; any other call goes to its API."""
         client: Any = LocalEc2Client(api)
         super().__init__(lambda: client, fleet, lambda: client)
         self._api = api
@@ -144,11 +136,7 @@ class InProcessCompute(Ec2Compute):
 
     def instances(self) -> tuple[Instance, ...]:
         """List what has not ended."""
-        try:
-            with self._api.faults.around("ec2 DescribeInstances"):
-                pass
-        except (ConnectionLostError, StatusError) as error:
-            raise TransientError("DescribeInstances failed") from error
+        _reach(self._api.faults, "DescribeInstances", "ec2 DescribeInstances")
         # What is listed changes with an instance, or with time: new ones turn up late, those that ended are forgotten.
         state = self._api.ec2.timeline.now, self._api.ec2.changes, self._api.ec2.listing
         if self._last is None or self._last[0] != state:
@@ -172,6 +160,16 @@ class InProcessCompute(Ec2Compute):
         if known is None or known[0] != signs:
             known = self._seen[instance.id] = signs, instance_of(instance_json(instance))
         return known[1]
+
+
+def _reach(faults: Faults, what: str, *calls: str) -> None:
+    """Let the calls fail that a read takes, as planned."""
+    try:
+        for call in calls:
+            with faults.around(call):
+                pass
+    except (ConnectionLostError, StatusError) as error:
+        raise TransientError(f"{what} was not read: {error}") from error
 
 
 @lru_cache(maxsize=10_000)

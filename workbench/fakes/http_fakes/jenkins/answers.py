@@ -1,5 +1,6 @@
 """The world's Jenkins in Jenkins' own JSON and words, as recorded from 2.504.3."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from autoscaler.domain.labels import LabelExpression
@@ -8,6 +9,7 @@ from workbench.fakes.world.jenkins.builds import Build, Kind
 from workbench.fakes.world.jenkins.controller import Controller
 from workbench.fakes.world.jenkins.nodes import Monitors, Node
 
+WAITING, BLOCKED, BUILDABLE = "WaitingItem", "BlockedItem", "BuildableItem"
 _BUILTIN_LABELS = frozenset({"built-in"})
 _MONITORS = "hudson.node_monitors"
 _PLACEHOLDER = "org.jenkinsci.plugins.workflow.support.steps.ExecutorStepExecution$PlaceholderTask"
@@ -54,41 +56,31 @@ def root_json(controller: Controller, base: str) -> dict[str, Any]:
 
 def builtin_json(monitors: Monitors, now: float) -> dict[str, Any]:
     """The built-in node, without executors."""
-    return {
-        "_class": "hudson.model.Hudson$MasterComputer",
-        "assignedLabels": [{"name": "built-in"}],
-        "description": "the Jenkins controller's built-in node",
-        "displayName": "Built-In Node",
-        "executors": [],
-        "idle": True,
-        "monitorData": _monitors(monitors, now),
-        "numExecutors": 0,
-        "offline": False,
-        "offlineCause": None,
-        "offlineCauseReason": "",
-        "oneOffExecutors": [],
-        "temporarilyOffline": False,
-    }
+    about = "the Jenkins controller's built-in node"
+    return _computer("hudson.model.Hudson$MasterComputer", "Built-In Node", ("built-in",), about, monitors, now)
 
 
 def node_json(node: Node, base: str, now: float) -> dict[str, Any]:
     """One computer. ``now``: what its monitors have told by then."""
-    return {
-        "_class": "hudson.slaves.SlaveComputer",
-        "assignedLabels": [{"name": label} for label in (node.name, *node.labels)],
-        "description": node.description,
-        "displayName": node.name,
+    shown = _computer("hudson.slaves.SlaveComputer", node.name, (node.name, *node.labels), node.description, node.monitors, now)
+    return shown | {
         "executors": [_executor(number, node.builds.get(number), base) for number in range(node.executors)],
         "idle": not node.builds,
         "jnlpAgent": True,
-        "monitorData": _monitors(node.monitors, now),
         "numExecutors": node.executors,
         "offline": node.offline,
         "offlineCause": _cause(node),
         "offlineCauseReason": _escape(node.reason),
-        "oneOffExecutors": [],
         "temporarilyOffline": node.temporarily_offline,
     }
+
+
+def _computer(kind: str, name: str, labels: Iterable[str], about: str, monitors: Monitors, now: float) -> dict[str, Any]:
+    """A computer without executors that is online."""
+    nothing: dict[str, Any] = {"executors": [], "oneOffExecutors": [], "numExecutors": 0, "idle": True}
+    online = {"offline": False, "offlineCause": None, "offlineCauseReason": "", "temporarilyOffline": False}
+    shown = {"_class": kind, "displayName": name, "assignedLabels": [{"name": label} for label in labels], "description": about}
+    return shown | nothing | online | {"monitorData": _monitors(monitors, now)}
 
 
 def _monitors(monitors: Monitors, now: float) -> dict[str, Any]:
@@ -147,16 +139,21 @@ def _why_without_label(controller: Controller, build: Build) -> str:
     return "Waiting for next available executor"
 
 
-def _item(controller: Controller, build: Build, base: str, said: dict[str, str]) -> dict[str, Any]:
-    waiting = build.buildable_at > controller.timeline.now
+def item_kind(controller: Controller, build: Build) -> str:
+    """The class of a queue item: in its quiet period, blocked, or buildable. A quiet-down blocks pipelines, unless they resume."""
+    if build.buildable_at > controller.timeline.now:
+        return WAITING
     quieted = controller.quieting_down and build.kind is Kind.PIPELINE and build.resumes_on is None
-    blocked = build.blocked or (quieted and not waiting)
-    kind = "WaitingItem" if waiting else "BlockedItem" if blocked else "BuildableItem"
-    item: dict[str, Any] = {
+    return BLOCKED if build.blocked or quieted else BUILDABLE
+
+
+def _item(controller: Controller, build: Build, base: str, said: dict[str, str]) -> dict[str, Any]:
+    kind, at = item_kind(controller, build), int(build.buildable_at * 1000)
+    return {
         "_class": f"hudson.model.Queue${kind}",
         "actions": [],
-        "blocked": blocked,
-        "buildable": kind == "BuildableItem",
+        "blocked": build.blocked or kind == BLOCKED,
+        "buildable": kind == BUILDABLE,
         "id": build.id,
         "inQueueSince": int(build.queued_at * 1000),
         "params": "",
@@ -164,14 +161,8 @@ def _item(controller: Controller, build: Build, base: str, said: dict[str, str])
         "task": _task(build, base),
         "url": f"queue/item/{build.id}/",
         "why": why_of(controller, build, said),
-    }
-    if kind == "BuildableItem":
-        item |= {"buildableStartMilliseconds": int(build.buildable_at * 1000), "pending": False}
-    elif kind == "WaitingItem":
-        item["timestamp"] = int(build.buildable_at * 1000)
-    else:
-        item["buildableStartMilliseconds"] = int(build.buildable_at * 1000)
-    return item
+        "timestamp" if kind == WAITING else "buildableStartMilliseconds": at,
+    } | ({"pending": False} if kind == BUILDABLE else {})
 
 
 def _task(build: Build, base: str) -> dict[str, Any]:
