@@ -1,4 +1,4 @@
-"""The apis over HTTP: one small threaded server for every controller and for EC2."""
+"""The fakes over HTTP: one small threaded server for every controller and for AWS."""
 
 import base64
 import gzip
@@ -8,13 +8,12 @@ from contextlib import suppress
 from http import HTTPStatus
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any, Self
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
-from workbench.fakes.http_fakes.aws.account import iam_answer, lambda_answer
+from workbench.fakes.http_fakes.aws import services
 from workbench.fakes.http_fakes.aws.ec2 import Ec2Api
 from workbench.fakes.http_fakes.aws.ec2_query import error_xml
 from workbench.fakes.http_fakes.aws.functions import LambdaApi
-from workbench.fakes.http_fakes.aws.quotas import quotas_answer
 from workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from workbench.fakes.http_fakes.messages import Request, Response
 from workbench.fakes.world.faults import ConnectionLostError, StatusError
@@ -66,30 +65,29 @@ class ApiServer:
     def answer(self, method: str, target: str, headers: Any, body: bytes) -> Response:
         """Answer one request, one at a time: the world is not made for threads."""
         url = urlsplit(target)
-        query = dict(parse_qsl(url.query, keep_blank_values=True))
-        is_form = headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
-        form = dict(parse_qsl(body.decode(), keep_blank_values=True)) if body and is_form else {}
-        if url.path.startswith("/lambda/") and self.functions is not None:  # not under the lock: handlers ask the other apis
+        if url.path.startswith("/lambda/") and self.functions is not None:  # not under the lock: handlers ask the other APIs
             return self.functions.handle(url.path.removeprefix("/lambda"), body)
         if url.path == "/cloudwatch/published" and self.published is not None:
             return Response(200, {"Content-Type": "application/json"}, self.published())
         with self.lock:
             self.before_answer()
-            if url.path.startswith("/ec2") and self.ec2 is not None:
-                status, xml = self.ec2.query(form)
-                return Response(status, {"Content-Type": "text/xml;charset=UTF-8"}, xml)
-            if url.path.startswith("/service-quotas") and self.ec2 is not None:
-                return quotas_answer(self.ec2.ec2, self.ec2.faults)
-            if url.path.startswith("/iam") and self.ec2 is not None:
-                return iam_answer(self.ec2.ec2, self.ec2.faults)
-            if url.path.startswith("/lambda-settings") and self.ec2 is not None:
-                return lambda_answer(self.ec2.ec2, self.ec2.faults)
-            _, _, controller, path = (*url.path.split("/", 3), "", "")[:4]
-            api = self.jenkins.get(controller)
-            if api is None:
-                return Response(404, {}, b"")
-            user, password = _basic(headers.get("authorization"))
-            return api.handle(Request(method, path, query, form, user, password, headers.get("jenkins-crumb"), body))
+            return self._answer_in_world(method, url, headers, body)
+
+    def _answer_in_world(self, method: str, url: SplitResult, headers: Any, body: bytes) -> Response:
+        is_form = headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
+        form = dict(parse_qsl(body.decode(), keep_blank_values=True)) if is_form else {}
+        _, service, controller, path = (*url.path.split("/", 3), "", "")[:4]
+        if service == "ec2" and self.ec2 is not None:
+            status, xml = self.ec2.query(form)
+            return Response(status, {"Content-Type": "text/xml;charset=UTF-8"}, xml)
+        if service in services.SERVICES and self.ec2 is not None:
+            return services.answer(service, self.ec2.ec2, self.ec2.faults)
+        api = self.jenkins.get(controller)
+        if api is None:
+            return Response(404, {}, b"")
+        query = dict(parse_qsl(url.query, keep_blank_values=True))
+        user, password = _basic(headers.get("authorization"))
+        return api.handle(Request(method, path, query, form, user, password, headers.get("jenkins-crumb"), body))
 
     def _handler(self) -> type[StreamRequestHandler]:  # noqa: C901 - a class, whose methods are counted together
         owner = self

@@ -1,117 +1,113 @@
-"""The EC2 api: the few actions and fields we use, in boto3's words; no sockets here."""
+"""EC2's API: the few actions and fields that the autoscaler uses, in boto3's words; no sockets here."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from workbench.fakes.http_fakes.aws.ec2_query import answer_xml, error_xml, request_of
 from workbench.fakes.world.ec2.account import vcpus_of
 from workbench.fakes.world.ec2.region import ZONE, Ec2, Ec2Error, Instance
 from workbench.fakes.world.faults import Faults
 
+_Found = TypeVar("_Found")
 _VPC = "vpc-1"
+_CAPITAL = re.compile("(?=[A-Z])")
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
 _LEAST_RESULTS, _MOST_RESULTS = 5, 1000
 
 
 @dataclass(slots=True)
 class Ec2Api:
-    """One region's api."""
+    """The API of one region."""
 
     ec2: Ec2
     faults: Faults = field(default_factory=Faults)
 
     def call(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Answer one call in boto3's words."""
+        """Answer one call in boto3's words, by the method that is named after its action."""
         with self.faults.around(f"ec2 {action}"):
-            match action:
-                case "CreateFleet":
-                    return self.ec2.create_fleet(request)
-                case "RunInstances":
-                    return self.ec2.try_instance(request)
-                case "TerminateInstances" | "CreateTags":
-                    return self._change(action, request)
-                case _:
-                    return self._tell(action, request)
+            answer = getattr(self, _CAPITAL.sub("_", action).lower(), None)
+            if answer is None:
+                raise Ec2Error("InvalidAction", f"The action {action} is not valid for this web service.")
+            answered: dict[str, Any] = answer(request)
+            return answered
 
-    def _change(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
-        if action == "CreateTags":
-            for instance_id in request["Resources"]:
-                self.ec2.tag(instance_id, {tag["Key"]: tag["Value"] for tag in request["Tags"]})
-            return {}
+    def _create_fleet(self, request: dict[str, Any]) -> dict[str, Any]:
+        return self.ec2.create_fleet(request)
+
+    def _run_instances(self, request: dict[str, Any]) -> dict[str, Any]:
+        return self.ec2.try_instance(request)
+
+    def _create_tags(self, request: dict[str, Any]) -> dict[str, Any]:
+        for instance_id in request["Resources"]:
+            self.ec2.tag(instance_id, {tag["Key"]: tag["Value"] for tag in request["Tags"]})
+        return {}
+
+    def _terminate_instances(self, request: dict[str, Any]) -> dict[str, Any]:
         for instance_id in request["InstanceIds"]:
             self.ec2.terminate(instance_id)
         return {"TerminatingInstances": []}
 
-    def _tell(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
-        match action:
-            case "DescribeInstances":
-                return self._instances(request)
-            case "GetConsoleOutput":
-                return {"InstanceId": request["InstanceId"], "Output": self.ec2.console_of(request["InstanceId"])}
-            case "DescribeLaunchTemplates":
-                return {"LaunchTemplates": [self._template(name) for name in sorted(self._named(request))]}
-            case "DescribeLaunchTemplateVersions":
-                return {"LaunchTemplateVersions": [{"LaunchTemplateData": self.ec2.data_of(_template_of(request))}]}
-            case _:
-                return self._tell_of_the_account(action, request)
+    def _get_console_output(self, request: dict[str, Any]) -> dict[str, Any]:
+        return {"InstanceId": request["InstanceId"], "Output": self.ec2.console_of(request["InstanceId"])}
 
-    def _tell_of_the_account(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
-        match action:
-            case "DescribeSubnets":
-                return {"Subnets": [self._subnet(name) for name in _values(request, "subnet-id") if name not in self.ec2.unknown_subnets]}
-            case "DescribeInstanceTypeOfferings":
-                kinds = [kind for kind in _values(request, "instance-type") if kind not in self.ec2.withdrawn]
-                zones = sorted({ZONE, *self.ec2.zones.values()})
-                return {"InstanceTypeOfferings": [{"InstanceType": kind, "Location": zone} for kind in kinds for zone in zones]}
-            case "DescribeInstanceTypes":
-                kinds = [kind for kind in _values(request, "instance-type") if kind not in self.ec2.withdrawn]
-                return {"InstanceTypes": [instance_type_json(kind) for kind in kinds]}
-            case "DescribeSpotPriceHistory":
-                return self._spot_prices(request)
-            case "DescribeImages":
-                return {
-                    "Images": [self.ec2.account.images[name] for name in _values(request, "image-id") if name in self.ec2.account.images]
-                }
-            case "DescribeRouteTables":
-                return {"RouteTables": self._route_tables(request)}
-            case _:
-                raise Ec2Error("InvalidAction", f"The action {action} is not valid for this web service.")
+    def _describe_launch_templates(self, request: dict[str, Any]) -> dict[str, Any]:
+        return {"LaunchTemplates": [self._template(name) for name in sorted(self._named(request))]}
 
-    def _instances(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _describe_launch_template_versions(self, request: dict[str, Any]) -> dict[str, Any]:
+        return {"LaunchTemplateVersions": [{"LaunchTemplateData": self.ec2.data_of(_template_of(request))}]}
+
+    def _describe_instance_types(self, request: dict[str, Any]) -> dict[str, Any]:
+        return {"InstanceTypes": [instance_type_json(kind) for kind in self._offered(request)]}
+
+    def _describe_instance_type_offerings(self, request: dict[str, Any]) -> dict[str, Any]:
+        zones = sorted({ZONE, *self.ec2.zones.values()})
+        return {"InstanceTypeOfferings": [{"InstanceType": kind, "Location": zone} for kind in self._offered(request) for zone in zones]}
+
+    def _offered(self, request: dict[str, Any]) -> list[str]:
+        return [kind for kind in _values(request, "instance-type") if kind not in self.ec2.withdrawn]
+
+    def _describe_subnets(self, request: dict[str, Any]) -> dict[str, Any]:
+        facts = {"VpcId": _VPC, "MapPublicIpOnLaunch": False}
+        known = [name for name in _values(request, "subnet-id") if name not in self.ec2.unknown_subnets]
+        return {"Subnets": [{"SubnetId": name, "AvailabilityZone": self.ec2.zones.get(name, ZONE)} | facts for name in known]}
+
+    def _describe_images(self, request: dict[str, Any]) -> dict[str, Any]:
+        images = self.ec2.account.images
+        return {"Images": [images[name] for name in _values(request, "image-id") if name in images]}
+
+    def _describe_instances(self, request: dict[str, Any]) -> dict[str, Any]:
         """One page of instances, as large as EC2 likes where no size is said; ``NextToken`` says where the next one begins."""
-        first, most = _page_of(request)
         self.ec2.check_known(request.get("InstanceIds", []))
         filters = {f["Name"]: list(f["Values"]) for f in request.get("Filters", [])}
         filters |= {"instance-id": list(request["InstanceIds"])} if request.get("InstanceIds") else {}
-        instances = self.ec2.describe(filters)
-        end = first + min(most or len(instances) or 1, self.ec2.listing.page)
-        answer: dict[str, Any] = {"Reservations": [{"Instances": [instance_json(i) for i in instances[first:end]]}]}
-        return answer | ({"NextToken": str(end)} if end < len(instances) else {})
+        page, more = self._page(self.ec2.describe(filters), request)
+        return {"Reservations": [{"Instances": [instance_json(instance) for instance in page]}]} | more
 
-    def _spot_prices(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _describe_spot_price_history(self, request: dict[str, Any]) -> dict[str, Any]:
         """One page of the prices that stand: each is the last change before the time that is asked for."""
         if request["StartTime"] != request["EndTime"]:
             raise Ec2Error("InvalidParameterValue", "Only the prices of one instant are known here")
-        prices, (first, most) = self.ec2.spot_prices(request["InstanceTypes"], request["ProductDescriptions"]), _page_of(request)
-        end = first + min(most or len(prices) or 1, self.ec2.listing.page)
-        answer: dict[str, Any] = {"SpotPriceHistory": [spot_price_json(*price, request["StartTime"]) for price in prices[first:end]]}
-        return answer | ({"NextToken": str(end)} if end < len(prices) else {})
+        page, more = self._page(self.ec2.spot_prices(request["InstanceTypes"], request["ProductDescriptions"]), request)
+        return {"SpotPriceHistory": [spot_price_json(*price, request["StartTime"]) for price in page]} | more
 
-    def _subnet(self, name: str) -> dict[str, Any]:
-        return {"SubnetId": name, "AvailabilityZone": self.ec2.zones.get(name, ZONE), "VpcId": _VPC, "MapPublicIpOnLaunch": False}
+    def _page(self, found: list[_Found], request: dict[str, Any]) -> tuple[list[_Found], dict[str, Any]]:
+        """The page that is asked for, and the token of the next one, if there is one."""
+        token, most = request.get("NextToken", "0"), request.get("MaxResults")
+        if not token.isdecimal() or not (most is None or _LEAST_RESULTS <= int(most) <= _MOST_RESULTS):
+            raise Ec2Error("InvalidParameterValue", "Invalid value for NextToken or MaxResults")
+        first = int(token)
+        end = first + min(int(most or len(found) or 1), self.ec2.listing.page)
+        return found[first:end], {"NextToken": str(end)} if end < len(found) else {}
 
-    def _route_tables(self, request: dict[str, Any]) -> list[dict[str, Any]]:
+    def _describe_route_tables(self, request: dict[str, Any]) -> dict[str, Any]:
         """Those of the subnets asked for, or the main one, which leads to a NAT."""
         if _values(request, "association.main"):
-            return [_route_table("nat-1", {"Main": True})]
-        asked = set(_values(request, "association.subnet-id"))
-        return [
-            _route_table(target, {"SubnetId": subnet, "Main": False})
-            for subnet, target in self.ec2.account.routes.items()
-            if subnet in asked
-        ]
+            return {"RouteTables": [_route_table("nat-1", {"Main": True})]}
+        routes, asked = self.ec2.account.routes, _values(request, "association.subnet-id")
+        return {"RouteTables": [_route_table(routes[name], {"SubnetId": name, "Main": False}) for name in routes if name in asked]}
 
     def _named(self, request: dict[str, Any]) -> set[str]:
         """The templates asked for; of ids all must exist, of names in a filter those count that do."""
@@ -132,14 +128,6 @@ class Ec2Api:
             return 200, answer_xml(action, self.call(action, request_of(action, form)))
         except Ec2Error as error:
             return error.status, error_xml(error.code, str(error))
-
-
-def _page_of(request: dict[str, Any]) -> tuple[int, int | None]:
-    """Where the page begins that is asked for, and how much may be on it."""
-    token, most = request.get("NextToken", "0"), request.get("MaxResults")
-    if not token.isdecimal() or not (most is None or _LEAST_RESULTS <= int(most) <= _MOST_RESULTS):
-        raise Ec2Error("InvalidParameterValue", "Invalid value for NextToken or MaxResults")
-    return int(token), None if most is None else int(most)
 
 
 def _values(request: dict[str, Any], name: str) -> list[str]:

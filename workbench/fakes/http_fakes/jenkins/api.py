@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from workbench.fakes.http_fakes.jenkins import inbound
 from workbench.fakes.http_fakes.jenkins.answers import builtin_json, computers_json, node_json, queue_json, root_json
 from workbench.fakes.http_fakes.jenkins.config_xml import config_xml, read_config_xml
-from workbench.fakes.http_fakes.jenkins.jobs import JobRefusedError, Jobs, full_name_of
+from workbench.fakes.http_fakes.jenkins.jobs import UNSAFE_LETTERS, JobRefusedError, Jobs, full_name_of
 from workbench.fakes.http_fakes.jenkins.tree import TreeSyntaxError, parse_tree, prune, without_executors
 from workbench.fakes.http_fakes.messages import Request, Response
 from workbench.fakes.world.faults import Faults
@@ -22,6 +22,7 @@ from workbench.fakes.world.jenkins.nodes import Node
 KEEP_PROPERTY = "io-jenkins-plugins-casc-core-CascKeepNode"
 CRUMB = "0faafd05f3cf51c429d61c10d061a61d649649d1b14a01e64e3d26630eccefdc"
 _STARTING = "<!DOCTYPE html><html><head><title>Starting Jenkins</title></head><body>Jenkins is getting ready to work</body></html>"
+_LONG_PAGE = "<html><title>Jenkins</title>" + " " * 70_000 + "</html>"
 _CONNECT = "hudson.model.Computer.Connect"
 _EXTENDED_READ = "hudson.model.Computer.ExtendedRead"
 _PERMISSIONS = {
@@ -153,15 +154,13 @@ class JenkinsApi:
 
     def _post(self, parts: list[str], request: Request) -> Response:
         action = parts[-1]
-        back = action == "toggleOffline" and len(parts) == 3 and parts[1] in self.controller.nodes
-        back = back and self.controller.nodes[parts[1]].temporarily_offline
-        if refused := self._lacking(_CONNECT if back else _PERMISSIONS.get(action, "")):
+        if refused := self._lacking(self._permission(parts)):
             return refused
         match parts:
             case ["computer", "doCreateItem"]:
                 return self._create(request)
             case ["computer", "(built-in)", "doDelete"]:
-                return Response(400, self._headers(), b"")
+                return self._done(400)
             case ["computer", name, _] if name in self.controller.nodes:
                 return self._change_node(name, action, request)
             case ["queue", "cancelItem"]:
@@ -172,6 +171,14 @@ class JenkinsApi:
                 return self._job(action, parts[:-1], request)
             case _:
                 return self._not_found()
+
+    def _permission(self, parts: list[str]) -> str:
+        """What an action needs; to bring a node back online it is Connect, not Disconnect."""
+        match parts:
+            case ["computer", name, "toggleOffline"] if name in self.controller.nodes and self.controller.nodes[name].temporarily_offline:
+                return _CONNECT
+            case _:
+                return _PERMISSIONS.get(parts[-1], "")
 
     def _change_node(self, name: str, action: str, request: Request) -> Response:
         message, user = request.query.get("offlineMessage", ""), request.user or "anonymous"
@@ -186,7 +193,7 @@ class JenkinsApi:
             case "config.xml":
                 labels, exclusive = read_config_xml(request.body)
                 self.controller.configure(name, labels, exclusive=exclusive)
-                return Response(200, self._headers() | self._marks(), b"")
+                return self._done(200, self._marks())
             case _:
                 return self._not_found()
         return self._redirect(f"/{request.path.strip('/').rpartition('/')[0]}/")  # as it was asked for: encoded
@@ -200,7 +207,7 @@ class JenkinsApi:
             return self._not_found()
         if action == "build":
             build = self.jobs.build(full_name)
-            return Response(201, self._headers() | {"Location": f"{self.base}queue/item/{build.id}/"}, b"")
+            return self._done(201, {"Location": f"{self.base}queue/item/{build.id}/"})
         if action == "doDelete":
             self.jobs.delete(full_name)
             return self._redirect("/")
@@ -211,7 +218,7 @@ class JenkinsApi:
             self.jobs.create(folder, request.query.get("name", ""), request.body)
         except JobRefusedError as error:
             return self._html(400, "<html></html>", {"X-Error": str(error)})
-        return Response(200, self._headers(), b"")
+        return self._done()
 
     def _config(self, name: str) -> Response:
         return Response(200, self._headers() | self._marks() | {"Content-Type": "application/xml"}, config_xml(self.controller.nodes[name]))
@@ -228,7 +235,7 @@ class JenkinsApi:
         if build is None:
             return self._not_found()
         self.controller.abort(build)
-        return Response(204, self._headers(), b"")
+        return self._done(204)
 
     def _agent(self, action: str, request: Request) -> Response:
         """Not of Jenkins: what a stand-in for agent.jar calls, where the real one opens a WebSocket."""
@@ -237,20 +244,20 @@ class JenkinsApi:
             self.controller.disconnect(name)
         elif not inbound.connect(self.controller, name, request.query.get("secret", "")):
             return self._html(403, "<html>no such agent</html>")
-        return Response(200, self._headers(), b"")
+        return self._done()
 
     def _not_found(self) -> Response:
-        return self._html(404, "<html><title>Not Found - Jenkins</title>" + " " * 70_000 + "</html>")
+        return self._html(404, _LONG_PAGE)
 
     def _create(self, request: Request) -> Response:
         name = request.query.get("name", "")
         try:
             form = json.loads(request.form.get("json", ""))
         except ValueError:
-            return self._html(500, "<html>" + " " * 70_000 + "</html>")
+            return self._html(500, _LONG_PAGE)
         if name in self.controller.nodes:
             return self._html(400, "<html></html>", {"X-Error": f"Agent called  {name}  already exists"})
-        if set(name) & set("?*/\\%!@#$^&|<>[]:;"):
+        if set(name) & UNSAFE_LETTERS:
             return self._html(400, "<html></html>", {"X-Error": "is an unsafe character"})
         node = Node(
             name=name,
@@ -269,7 +276,7 @@ class JenkinsApi:
             try:
                 body = prune(body, parse_tree(request.query["tree"]))
             except TreeSyntaxError:
-                return self._html(500, "<html>" + " " * 70_000 + "</html>")
+                return self._html(500, _LONG_PAGE)
         elif request.query.get("depth", "0") == "0":
             body = without_executors(body)
         headers = self._headers() | {"Content-Type": "application/json;charset=utf-8"} | self._marks()
@@ -279,8 +286,11 @@ class JenkinsApi:
         marks = self._marks() if mark else {}
         return Response(status, self._headers() | {"Content-Type": "text/html;charset=utf-8"} | marks | dict(headers or {}), text.encode())
 
+    def _done(self, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+        return Response(status, self._headers() | dict(headers or {}), b"")
+
     def _redirect(self, location: str) -> Response:
-        return Response(302, self._headers() | {"Location": location}, b"")
+        return self._done(302, {"Location": location})
 
     def _headers(self) -> dict[str, str]:
         now = datetime.fromtimestamp(self.controller.timeline.now, UTC)

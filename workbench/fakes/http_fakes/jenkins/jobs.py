@@ -14,8 +14,8 @@ _PIPELINE = re.compile(r"node\('(?P<label>.*)'\)\s*\{\s*sleep (?P<seconds>[\d.]+
 _SLEEP = re.compile(r"sleep (?P<seconds>[\d.]+)")
 # ``builds`` shows the newest; ``allBuilds`` all.
 _BUILDS_SHOWN = 100
-# Names that Jenkins refuses.
-_UNSAFE = set("?*/\\%!@#$^&|<>[]:;")
+# Jenkins refuses names with any of these.
+UNSAFE_LETTERS = set("?*/\\%!@#$^&|<>[]:;")
 
 
 class JobRefusedError(Exception):
@@ -39,7 +39,7 @@ class Jobs:
 
     def create(self, folder: str, name: str, config: bytes) -> None:
         """Create a folder, a freestyle job that sleeps in a shell, or a pipeline ``node('LABEL') { sleep N }``."""
-        if not name or set(name) & _UNSAFE:
+        if not name or set(name) & UNSAFE_LETTERS:
             raise JobRefusedError("is an unsafe character")
         full = f"{folder}/{name}" if folder else name
         if full in self.folders or full in self.jobs:
