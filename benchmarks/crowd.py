@@ -3,9 +3,8 @@
 from random import Random
 
 from autoscaler.config import FleetSettings, check
-from autoscaler.domain.facts.fleet import agent_spec
+from autoscaler.domain.facts.fleet import Fleet, NodeSpec, agent_spec
 from autoscaler.domain.facts.snapshot import Record, RecordState
-from autoscaler.domain.labels import parse
 from workbench.fakes.world.ec2.region import Instance
 from workbench.fakes.world.jenkins.builds import Build, Kind
 from workbench.fakes.world.jenkins.nodes import Node
@@ -54,28 +53,34 @@ def gather(agents: int, *, seed: int = 1) -> InMemory:
 
 
 def _add_agent(world: World, number: int, chance: Random) -> Record:
-    fleet, jenkins = world.fleet, world.controllers["main"]
-    pool = fleet.pools[f"pool-{number % _POOLS}"]
-    instance = Instance(
-        id=f"i-{number:017x}",
-        instance_type=pool.offerings[0].instance_type,
-        subnet="",
-        market="on-demand",
-        template=pool.launch_template,
-        tags={
-            "autoscaler:fleet": fleet.name,
-            "autoscaler:pool": pool.name,
-            "autoscaler:controller": "main",
-            "autoscaler:launch": f"l-{number}",
-        },
-        launched_at=_START - 1800.0,
-        visible_at=_START - 1800.0,
-        state="running",
-    )
-    spec = agent_spec(fleet, pool, instance.id)
-    instance.tags[NODE_TAG] = spec.name
+    instance, pool = _instance(world.fleet, number), world.fleet.pools[f"pool-{number % _POOLS}"]
     world.ec2.instances[instance.id] = world.ec2.remembered[instance.id] = instance
-    node = Node(
+    spec = agent_spec(world.fleet, pool, instance.id)
+    instance.tags[NODE_TAG] = spec.name
+    node = _node(spec)
+    for executor in range(EXECUTORS):
+        if chance.random() < _BUSY:
+            node.builds[executor] = _build(number * EXECUTORS + executor, node, chance)
+    world.controllers["main"].nodes[node.name] = node
+    registered_at = instance.launched_at + 150.0
+    return Record(
+        instance_id=instance.id,
+        state=RecordState.REGISTERED,
+        controller="main",
+        pool=pool.name,
+        node=node.name,
+        launch=instance.tags["autoscaler:launch"],
+        instance_type=instance.instance_type,
+        usd_per_hour=pool.offerings[0].usd_per_hour,
+        launched_at=instance.launched_at,
+        registered_at=registered_at,
+        keep_until=0.0,
+        changed_at=registered_at,
+    )
+
+
+def _node(spec: NodeSpec) -> Node:
+    return Node(
         name=spec.name,
         labels=spec.labels,
         executors=spec.executors,
@@ -84,23 +89,21 @@ def _add_agent(world: World, number: int, chance: Random) -> Record:
         remote_dir=spec.remote_dir,
         connected=True,
     )
-    for executor in range(EXECUTORS):
-        if chance.random() < _BUSY:
-            node.builds[executor] = _build(number * EXECUTORS + executor, node, chance)
-    jenkins.nodes[node.name] = node
-    return Record(
-        instance_id=instance.id,
-        state=RecordState.REGISTERED,
-        controller="main",
-        pool=pool.name,
-        node=node.name,
-        launch=f"l-{number}",
-        instance_type=instance.instance_type,
-        usd_per_hour=pool.offerings[0].usd_per_hour,
-        launched_at=instance.launched_at,
-        registered_at=instance.launched_at + 150.0,
-        keep_until=0.0,
-        changed_at=instance.launched_at + 150.0,
+
+
+def _instance(fleet: Fleet, number: int) -> Instance:
+    pool = fleet.pools[f"pool-{number % _POOLS}"]
+    tags = {"fleet": fleet.name, "pool": pool.name, "controller": "main", "launch": f"l-{number}"}
+    return Instance(
+        id=f"i-{number:017x}",
+        instance_type=pool.offerings[0].instance_type,
+        subnet="",
+        market="on-demand",
+        template=pool.launch_template,
+        tags={f"autoscaler:{name}": value for name, value in tags.items()},
+        launched_at=_START - 1800.0,
+        visible_at=_START - 1800.0,
+        state="running",
     )
 
 
@@ -121,7 +124,6 @@ def _build(number: int, node: Node | None, chance: Random) -> Build:
         seconds=3600.0,
         queued_at=began,
         buildable_at=began,
-        expression=parse(label),
     )
     if node is not None:
         build.started_at, build.node = began, node.name

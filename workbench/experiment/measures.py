@@ -8,7 +8,7 @@ from typing import Any
 from workbench.fakes.world.ec2.region import Instance
 from workbench.fakes.world.jenkins.builds import Build
 from workbench.fakes.world.world import World
-from workbench.simulate.measures import Measures, killed
+from workbench.simulate.measures import Measures, killed, ratio
 from workbench.simulate.replay import Replay
 from workbench.simulate.result import dollars_of, pool_of, run_seconds, wait_of
 
@@ -52,19 +52,17 @@ def _by_pool(world: World, builds: Sequence[Build], paid: Sequence[Instance], si
 
 def _measure(world: World, builds: Sequence[Build], instances: Sequence[Instance], since: float) -> ExperimentMeasures:
     served = [(build, home) for build in builds if (home := world.home_of(build))]
-    now = world.timeline.now
-    waited = [(wait_of(build) if build.started_at is not None else now - build.buildable_at, pool) for build, pool in served]
+    waited = [(wait_of(build, world.timeline.now), home) for build, home in served]
     usd, busy = sum(dollars_of(world, i, since) for i in instances), sum(run_seconds(world, build) for build in builds)
-    ends = [(i.ended_at, i.booted_at) for i in instances]
     return ExperimentMeasures.of(
         world,
         builds,
         waited,
         instances,
         since=since,
-        late_share=round(sum(seconds > pool.boot_seconds for seconds, pool in waited) / len(waited), 4) if waited else 0.0,
-        usd_per_busy_hour=round(usd / busy * 3600, 4) if busy else 0.0,
-        early_terminations=sum(end is not None and boot is not None and end - boot < _EARLY_SECONDS for end, boot in ends),
+        late_share=ratio(sum(seconds > pool.boot_seconds for seconds, pool in waited), len(waited)),
+        usd_per_busy_hour=ratio(usd * 3600, busy),
+        early_terminations=sum(i.ended_at - i.booted_at < _EARLY_SECONDS for i in instances if i.ended_at and i.booted_at),
         peak_spare=_peak_spare(world, [build for build, _ in served], instances),
     )
 

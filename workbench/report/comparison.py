@@ -58,21 +58,23 @@ def verdict(trace: str, means: Sequence[Row]) -> dict[str, Any]:
     """Say whether ours is the cheapest of the defaults on a trace, and which rivals are cheaper and faster than a point of our frontier."""
     ours = [row for row in means if row["policy"] == OURS]
     rivals = [row for row in means if row["policy"] not in (OURS, *_BOUNDS)]
-    fixed = next((row for row in ours if row["setting"] in _DEFAULTS), None)
-    best = min((row for row in rivals if row["setting"] in _DEFAULTS), key=lambda row: float(row["total_usd"]), default=None)
-    beyond = [row for row in rivals if any(_beats(row, our) for our in frontier_of(ours))]
+    frontier = frontier_of(ours)
     return {
         "trace": trace,
-        "ours": fixed,
-        "best": best,
-        "beyond": [f"{row['policy']} {row['setting']}".strip() for row in beyond],
+        "ours": next(iter(_with_defaults(ours)), None),
+        "best": min(_with_defaults(rivals), key=lambda row: float(row["total_usd"]), default=None),
+        "beyond": [f"{row['policy']} {row['setting']}".strip() for row in rivals if any(_beats(row, our) for our in frontier)],
         "killed": sum(row["killed"] for row in ours),
     }
 
 
+def _with_defaults(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row["setting"] in _DEFAULTS]
+
+
 def ablations(means: Sequence[Row]) -> Iterator[Row]:
     """What each part of the learning is worth: how much more the total is without it, in per cent, and how much longer the p95 wait."""
-    fixed = {row["trace"]: row for row in means if row["policy"] == OURS and row["setting"] in _DEFAULTS}
+    fixed = {row["trace"]: row for row in _with_defaults(means) if row["policy"] == OURS}
     for row in means:
         if WITHOUT in row["setting"] and row["trace"] in fixed:
             whole = fixed[row["trace"]]
@@ -113,6 +115,7 @@ def _means(rows: Iterable[Row]) -> list[Row]:
 
 
 def _frontier(means: Sequence[Row]) -> dict[str, Any]:
+    """Dollars against p95 wait, a panel a trace: each policy's settings as a line, ours thick."""
     highest = {trace: highest_drawn([row for row in means if row["trace"] == trace]) for trace in {row["trace"] for row in means}}
     shown = [
         {name: row[name] for name in ("trace", "policy", "setting", "usd", "wait_p95_s", "total_usd", "killed")}
@@ -120,28 +123,21 @@ def _frontier(means: Sequence[Row]) -> dict[str, Any]:
         | {"drawn_s": min(row["wait_p95_s"], highest[row["trace"]])}
         for row in means
     ]
-    x = alt.X("usd:Q", title="dollars", scale=alt.Scale(type="log", nice=False, padding=10))
-    y = alt.Y("drawn_s:Q", title="p95 wait, s")
-    colour = alt.Color("policy:N", legend=alt.Legend(columns=8))
-    base = alt.Chart(alt.NamedData(name="means"))
-    lines = base.mark_line(opacity=0.6).encode(
-        x=x, y=y, color=colour, order="usd:Q", size=alt.condition(alt.datum.policy == OURS, alt.value(4), alt.value(1))
+    is_ours = alt.datum.policy == OURS
+    base = alt.Chart(alt.NamedData(name="means")).encode(
+        x=alt.X("usd:Q", title="dollars", scale=alt.Scale(type="log", nice=False, padding=10)),
+        y=alt.Y("drawn_s:Q", title="p95 wait, s"),
+        color=alt.Color("policy:N", legend=alt.Legend(columns=8)),
     )
+    lines = base.mark_line(opacity=0.6).encode(order="usd:Q", size=alt.condition(is_ours, alt.value(4), alt.value(1)))
     dots = base.mark_point(filled=True, opacity=0.9).encode(
-        x=x,
-        y=y,
-        color=colour,
         shape=alt.Shape("kind:N", legend=None),
-        size=alt.condition(alt.datum.policy == OURS, alt.value(140), alt.value(50)),
+        size=alt.condition(is_ours, alt.value(140), alt.value(50)),
         tooltip=["policy:N", "setting:N", "usd:Q", "wait_p95_s:Q", "total_usd:Q", "killed:Q"],
     )
-    chart = (
-        (lines + dots)
-        .properties(width=520, height=300)
-        .facet(facet=alt.Facet("trace:N", title=None), columns=2)
-        .resolve_scale(x="independent", y="independent")
-    )
-    written: dict[str, Any] = chart.configure_legend(orient="bottom").to_dict()
+    panels = (lines + dots).properties(width=520, height=300).facet(facet=alt.Facet("trace:N", title=None), columns=2)
+    chart = panels.resolve_scale(x="independent", y="independent").configure_legend(orient="bottom")
+    written: dict[str, Any] = chart.to_dict()
     return written | {"datasets": {"means": shown}}
 
 

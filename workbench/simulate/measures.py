@@ -54,19 +54,19 @@ class Measures:
             jobs=len(builds),
             finished=sum(build.ended is Ended.FINISHED for build in builds),
             killed=killed(builds),
-            interrupted=sum(_is_lost(build) and _is_interrupted(build) for build in builds),
+            interrupted=interrupted(builds),
             unservable=sum(world.home_of(build) is None for build in builds),
             usd=round(usd, 2),
             wait_hours=round(sum(waits) / 3600, 3),
             total_usd=round(usd + sum(seconds / 3600 * pool.wait_usd_per_hour for seconds, pool in waited), 2),
-            wait_mean_s=round(sum(waits) / len(waits), 1) if waits else 0.0,
+            wait_mean_s=ratio(sum(waits), len(waits), 1),
             wait_p50_s=_quantile(waits, 0.5),
             wait_p90_s=_quantile(waits, 0.9),
             wait_p95_s=_quantile(waits, 0.95),
             wait_p99_s=_quantile(waits, 0.99),
             wait_max_s=_quantile(waits, 1.0),
             agent_hours=round(sum(seconds for seconds, _ in lived) / 3600, 3),
-            utilisation=round(sum(run_seconds(world, build) for build in builds) / paid, 4) if paid else 0.0,
+            utilisation=ratio(sum(run_seconds(world, build) for build in builds), paid),
             launches=sum(instance.launched_at >= since for instance in instances),
             **more,
         )
@@ -97,8 +97,18 @@ def measure(world: World, builds: Iterable[Build]) -> RunMeasures:
 
 
 def killed(builds: Iterable[Build]) -> int:
-    """How many builds died with an agent that EC2 did not take back."""
-    return sum(_is_lost(build) and not _is_interrupted(build) for build in builds)
+    """How many builds died with an agent whose end somebody decided."""
+    return sum(not _is_interrupted(build) for build in builds if _is_lost(build))
+
+
+def interrupted(builds: Iterable[Build]) -> int:
+    """How many builds died with an agent that EC2 took back."""
+    return sum(_is_interrupted(build) for build in builds if _is_lost(build))
+
+
+def ratio(part: float, whole: float, digits: int = 4) -> float:
+    """One divided by the other; 0 of nothing."""
+    return round(part / whole, digits) if whole else 0.0
 
 
 def _is_lost(build: Build) -> bool:
@@ -107,7 +117,6 @@ def _is_lost(build: Build) -> bool:
 
 
 def _is_interrupted(build: Build) -> bool:
-    """Tell whether EC2 took the machine under a build back: nobody's decision."""
     return "was interrupted" in build.killed_by
 
 

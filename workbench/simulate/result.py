@@ -81,9 +81,10 @@ def pool_of(world: World, instance: Instance) -> Pool:
     return world.fleet.pools[instance.tags["autoscaler:pool"]]
 
 
-def wait_of(build: Build) -> float:
-    """Seconds that a build which has started waited for its executor."""
-    return (build.started_at or build.buildable_at) - build.buildable_at
+def wait_of(build: Build, now: float | None = None) -> float:
+    """Seconds that a build waited for its executor; one that has not started, until now."""
+    until = build.started_at if build.started_at is not None else now
+    return until - build.buildable_at if until is not None else 0.0
 
 
 def _leaks(world: World, instance: Instance) -> bool:

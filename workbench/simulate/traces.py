@@ -1,4 +1,4 @@
-"""Workload traces (design 6.9): read, checked, and cut to a window."""
+"""Workload traces: read, checked, and cut to a window."""
 
 import csv
 import gzip
@@ -51,13 +51,8 @@ def load_trace(path: Path, *, hours: float, start_at: float | None = None, skip_
     They begin ``skip_hours`` after ``start_at`` (epoch seconds; None: the first row's hour).
     A run counts as a whole when it began inside. `ConfigError` in one line for what is malformed.
     """
-    rows: list[Row] = []
-    dropped = 0
-    for row in _rows(path):
-        if row is None:
-            dropped += 1
-        else:
-            rows.append(row)
+    read = list(_rows(path))
+    rows = [row for row in read if row is not None]
     if not rows:
         raise ConfigError(f"{path}: has no row with a duration")
     first = start_at if start_at is not None else math.floor(min(row.queued_at for row in rows) / 3600) * 3600.0
@@ -71,7 +66,7 @@ def load_trace(path: Path, *, hours: float, start_at: float | None = None, skip_
     except CycleError as error:
         run, stage = error.args[1][0]
         raise ConfigError(f"{path}: run {run}: stage {stage} waits for itself (depends_on)") from error
-    return Trace(name=path.name, start_at=begin, judged_at=judged, rows=tuple(kept), dropped=dropped)
+    return Trace(name=path.name, start_at=begin, judged_at=judged, rows=tuple(kept), dropped=len(read) - len(rows))
 
 
 def judged_part(trace: Trace) -> Trace:
@@ -104,32 +99,33 @@ def _window(rows: list[Row], begin: float, end: float) -> Iterator[Row]:
 
 
 def _rows(path: Path) -> Iterator[Row | None]:
-    try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if raw.startswith(_GZIP) else raw).decode("utf-8-sig")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read ({error})") from error
-    reader = csv.DictReader(text.splitlines())
+    """Read the rows; None for one without a duration."""
+    reader = csv.DictReader(_lines(path))
     missing = [name for name in _REQUIRED if name not in (reader.fieldnames or [])]
     if missing:
         raise ConfigError(f"{path}: line 1: column {missing[0]} is missing")
-    for raw_row in reader:
-        where = f"{path}: line {reader.line_num}"
-        cells = {key: (value or "").strip() for key, value in raw_row.items() if isinstance(key, str)}
-        if not cells["duration_s"]:
-            yield None
-            continue
-        if not cells["job"]:
-            raise ConfigError(f"{where}: job (''): must not be empty")
-        yield Row(
-            queued_at=_number(cells["queued_at"], "queued_at", where),
-            duration_seconds=_duration(cells["duration_s"], where),
-            label=cells["label"] or None,
-            job=cells["job"],
-            run=cells.get("run", ""),
-            stage=cells.get("stage", ""),
-            depends_on=cells.get("depends_on", ""),
-        )
+    for raw in reader:
+        cells = {key: (value or "").strip() for key, value in raw.items() if isinstance(key, str)}
+        yield _row(cells, f"{path}: line {reader.line_num}") if cells["duration_s"] else None
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        raw = path.read_bytes()
+        return (gzip.decompress(raw) if raw.startswith(_GZIP) else raw).decode("utf-8-sig").splitlines()
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})") from error
+
+
+def _row(cells: dict[str, str], where: str) -> Row:
+    if not cells["job"]:
+        raise ConfigError(f"{where}: job (''): must not be empty")
+    return Row(
+        queued_at=_number(cells["queued_at"], "queued_at", where),
+        duration_seconds=_duration(cells["duration_s"], where),
+        label=cells["label"] or None,
+        **{name: cells.get(name, "") for name in ("job", "run", "stage", "depends_on")},
+    )
 
 
 def _duration(text: str, where: str) -> float:

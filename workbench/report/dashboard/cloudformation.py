@@ -85,6 +85,13 @@ def _computed(function: str, argument: Any, value: Mapping[str, Any], given: Map
         case "Ref" | "GetAtt", _:
             name = argument if isinstance(argument, str) else ".".join(argument)
             return given.get(name, value)
+        case _:
+            return _chosen(function, argument, value, given)
+
+
+def _chosen(function: str, argument: Any, value: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+    """What a condition or a mapping chooses; anything else with what stands below it resolved."""
+    match function, argument:
         case "If", [name, yes, no] if name in given.get("Conditions", {}):
             return resolved(yes if _holds(name, given) else no, given)
         case "FindInMap", [table, first, second] if table in given.get("Mappings", {}):

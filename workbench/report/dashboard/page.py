@@ -52,38 +52,18 @@ def _alarm(name: str, description: str) -> dict[str, str]:
 
 def _spec(widget: Widget) -> dict[str, Any]:
     """The widget as a Vega-Lite chart."""
-    rows = [
-        {"at": int(at * 1000), "value": value, "line": series.label, "order": number}
-        for number, series in enumerate(widget.series)
-        for at, value in series.points
-    ]
-    axis = {"title": widget.unit or None, "grid": True} | ({"format": _UNIT_WORDS[widget.unit]} if widget.unit in _UNIT_WORDS else {})
-    return {
-        "$schema": alt.SCHEMA_URL,
-        "data": {"values": rows},
-        "width": "container",
-        "height": 160,
-        "mark": {"type": "area", "opacity": 0.75, "interpolate": "step-after"}
-        if widget.stacked
-        else {"type": "line", "interpolate": "step-after"},
-        "encoding": {
-            "x": {"field": "at", "type": "temporal", "scale": {"type": "utc"}, "title": None},
-            "y": {
-                "field": "value",
-                "type": "quantitative",
-                "stack": "zero" if widget.stacked else None,
-                "axis": axis,
-                "scale": {"zero": True},
-            },
-            "color": {"field": "line", "type": "nominal", "title": None, "sort": [series.label for series in widget.series]},
-            "tooltip": [
-                {"field": "line", "title": "what"},
-                {"field": "value", "title": widget.unit or "value"},
-                {"field": "at", "type": "temporal"},
-            ],
-        },
-        "config": CONFIG | {"legend": {"orient": "bottom", "columns": 3, "labelLimit": 180, "title": None}},
-    }
+    rows = [{"at": int(at * 1000), "value": value, "line": series.label} for series in widget.series for at, value in series.points]
+    axis = alt.Axis(title=widget.unit or None, grid=True, format=_UNIT_WORDS.get(widget.unit, ""))
+    chart = alt.Chart(alt.NamedData("rows")).encode(
+        x=alt.X("at:T", scale=alt.Scale(type="utc"), title=None),
+        y=alt.Y("value:Q", stack="zero" if widget.stacked else None, axis=axis, scale=alt.Scale(zero=True)),
+        color=alt.Color("line:N", title=None, sort=[series.label for series in widget.series]),
+        tooltip=[alt.Tooltip("line:N", title="what"), alt.Tooltip("value:Q", title=widget.unit or "value"), alt.Tooltip("at:T")],
+    )
+    drawn = chart.mark_area(opacity=0.75, interpolate="step-after") if widget.stacked else chart.mark_line(interpolate="step-after")
+    legend = {"legend": {"orient": "bottom", "columns": 3, "labelLimit": 180, "title": None}}
+    spec: dict[str, Any] = drawn.properties(width="container", height=160).to_dict()
+    return spec | {"datasets": {"rows": rows}, "config": CONFIG | legend}
 
 
 def _moment(at: float) -> str:

@@ -18,6 +18,22 @@ _PIXELS_WIDE, _POOLS_A_ROW = 1000, 2
 _MOST_POOLS = 24
 
 
+_QUEUE = """How many jobs had no free executor, by the pool that serves them. A tall peak that falls within minutes is a burst that new
+agents took; a plateau is a limit, or work that was not worth another agent."""
+_WAITS = """One dot a job, at the moment when it could have run. A boot takes some minutes: a job that needs a new agent waits at least
+that long."""
+_DOLLARS = """The price of all agents that existed at that time, by pool. The dashed line is the fleet's limit: nothing is launched beyond
+it."""
+_STEPS = """One mark a step; point at it to read its reason. The bars in the lane “held” are steps that were wanted and not done, and
+why."""
+_FIGURES = (
+    ("queue", "Jobs waiting for an executor", _QUEUE, charts.queue_chart, 220),
+    ("waits", "How long each job waited", _WAITS, charts.waits_chart, 240),
+    ("dollars", "What ran, in dollars an hour", _DOLLARS, charts.usd_chart, 220),
+    ("steps", "What the autoscaler did, and why", _STEPS, charts.steps_chart, 240),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """One chart and the words that go with it."""
@@ -45,37 +61,8 @@ def write_report(run: Run, result: dict[str, Any], directory: Path) -> Path:
 
 def figures_of(run: Run, colours: dict[str, str]) -> Iterator[Figure]:
     """The charts of the whole run: queue, waits, dollars, steps."""
-    yield Figure(
-        "queue",
-        "Jobs waiting for an executor",
-        "How many jobs could have run and had no free executor, by the pool that serves them. A tall peak that falls within minutes is a "
-        "burst that new agents took; a plateau is a limit, or work that was not worth another agent.",
-        charts.queue_chart(run, colours),
-        220,
-    )
-    yield Figure(
-        "waits",
-        "How long each job waited",
-        "One dot a job, at the moment when it could have run. A boot takes some minutes: a job that needs a new agent waits at least that "
-        "long.",
-        charts.waits_chart(run, colours),
-        240,
-    )
-    yield Figure(
-        "dollars",
-        "What ran, in dollars an hour",
-        "The price of all agents that existed at that time, by pool. The dashed line is the fleet's limit: nothing is launched beyond it.",
-        charts.usd_chart(run, colours),
-        220,
-    )
-    yield Figure(
-        "steps",
-        "What the autoscaler did, and why",
-        "One mark a step. Point at a mark to read its reason; the bars in the lane “held” are what it wanted to do and did not, and why "
-        "not.",
-        charts.steps_chart(run, colours),
-        240,
-    )
+    for name, title, text, draw, height in _FIGURES:
+        yield Figure(name, title, text, draw(run, colours), height)
 
 
 def _by_dollars(run: Run) -> list[Row]:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from workbench.fakes.http_fakes.aws.ec2_query import answer_xml, error_xml, request_of
 from workbench.fakes.world.ec2.account import vcpus_of
-from workbench.fakes.world.ec2.region import ZONE, Ec2, Ec2Error, Instance
+from workbench.fakes.world.ec2.region import ZONE, Ec2, Ec2Error, Instance, name_of_template
 from workbench.fakes.world.faults import Faults
 
 _Found = TypeVar("_Found")
@@ -57,7 +57,7 @@ class Ec2Api:
         return {"LaunchTemplates": [self._template(name) for name in sorted(self._named(request))]}
 
     def _describe_launch_template_versions(self, request: dict[str, Any]) -> dict[str, Any]:
-        return {"LaunchTemplateVersions": [{"LaunchTemplateData": self.ec2.data_of(_template_of(request))}]}
+        return {"LaunchTemplateVersions": [{"LaunchTemplateData": self.ec2.data_of(name_of_template(request))}]}
 
     def _describe_instance_types(self, request: dict[str, Any]) -> dict[str, Any]:
         return {"InstanceTypes": [instance_type_json(kind) for kind in self._offered(request)]}
@@ -147,10 +147,6 @@ def instance_type_json(kind: str) -> dict[str, Any]:
     arm = "g" in kind.partition(".")[0].lstrip("abcdefghijklmnopqrstuvwxyz")
     processor = {"SupportedArchitectures": ["arm64" if arm else "x86_64"]}
     return {"InstanceType": kind, "VCpuInfo": {"DefaultVCpus": vcpus_of(kind)}, "ProcessorInfo": processor}
-
-
-def _template_of(request: dict[str, Any]) -> str:
-    return str(request.get("LaunchTemplateName") or request["LaunchTemplateId"])
 
 
 def spot_price_json(kind: str, zone: str, platform: str, usd: float, at: datetime) -> dict[str, Any]:

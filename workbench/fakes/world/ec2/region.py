@@ -31,6 +31,11 @@ def profile_arn(role: str) -> str:
     return f"arn:aws:iam::{ACCOUNT}:instance-profile/{role}"
 
 
+def name_of_template(specification: dict[str, Any]) -> str:
+    """The launch template that a request names, by name or by id: here they are the same."""
+    return str(specification.get("LaunchTemplateName") or specification["LaunchTemplateId"])
+
+
 class Ec2Error(Exception):
     """EC2 answers with an error: its code, its HTTP status."""
 
@@ -129,7 +134,7 @@ class Ec2:
 
     def try_instance(self, request: dict[str, Any]) -> dict[str, Any]:
         """Refuse what could not be launched: nobody launches by RunInstances, so that only its dry run is known."""
-        template = request["LaunchTemplate"].get("LaunchTemplateName") or request["LaunchTemplate"]["LaunchTemplateId"]
+        template = name_of_template(request["LaunchTemplate"])
         if "SubnetId" in request and self.data_of(template).get("NetworkInterfaces"):
             raise Ec2Error(
                 "InvalidParameterCombination", "Network interfaces and an instance-level subnet ID may not be specified together"
@@ -236,38 +241,46 @@ class Ec2:
         self.announce(instance, "state")
 
     def _fulfil(self, request: dict[str, Any]) -> dict[str, Any]:
-        target = request["TargetCapacitySpecification"]
+        target, config = request["TargetCapacitySpecification"], request["LaunchTemplateConfigs"][0]
         wanted, market = int(target["TotalTargetCapacity"]), target["DefaultTargetCapacityType"]
-        config = request["LaunchTemplateConfigs"][0]
-        specification = config["LaunchTemplateSpecification"]
-        template = specification.get("LaunchTemplateName") or specification["LaunchTemplateId"]
-        tags: list[dict[str, str]] = next((t["Tags"] for t in request["TagSpecifications"] if t["ResourceType"] == "instance"), [])
-        launch = next((tag["Value"] for tag in tags if tag["Key"] == LAUNCH_TAG), "")
-        self.asked[launch] = max(self.asked.get(launch, 0), wanted)
-        version = self.version_of(template, str(specification.get("Version", "$Default")))
-        launched: list[Instance] = []
-        errors: list[dict[str, Any]] = []
-        given = {t["Key"]: t["Value"] for t in tags} | {"aws:ec2launchtemplate:version": str(version)}
+        template = name_of_template(config["LaunchTemplateSpecification"])
+        tags = self._tags_of(request, template)
+        self.asked[tags.get(LAUNCH_TAG, "")] = max(self.asked.get(tags.get(LAUNCH_TAG, ""), 0), wanted)
         overrides = sorted(config["Overrides"], key=lambda override: float(override.get("Priority", 0)))
         self._check_overrides(overrides)
-        for override in overrides:
-            key = f"{override['InstanceType']}/{override.get('SubnetId', '')}/{market}"
-            too_dear = self.spot_usd_per_hour.get(key, 0.0) > float(override.get("MaxPrice", "inf"))
-            got = 0 if too_dear else min(wanted - len(launched), self._to_be_had(key, wanted))
-            if key in self.capacity:
-                self.capacity[key] -= got
-            launched += [self._launch(override, market, template, given) for _ in range(got)]
-            if len(launched) < wanted:
-                code = "SpotMaxPriceTooLow" if too_dear else self.answers.get(key, "InsufficientInstanceCapacity")
-                errors.append(refused(override, market, code))
         groups: dict[str, list[str]] = {}
-        for instance in launched:
-            groups.setdefault(instance.instance_type, []).append(instance.id)
+        errors: list[dict[str, Any]] = []
+        left = wanted
+        for override in overrides:
+            got, code = self._take(override, market, left, wanted)
+            launched = [self._launch(override, market, template, tags).id for _ in range(got)]
+            if launched:
+                groups.setdefault(override["InstanceType"], []).extend(launched)
+            left -= got
+            if left:
+                errors.append(refused(override, market, code))
         return {
             "FleetId": f"fleet-{self.chance.getrandbits(64):016x}",
             "Errors": errors,
             "Instances": [{"InstanceIds": ids, "InstanceType": kind, "Lifecycle": market} for kind, ids in groups.items()],
         }
+
+    def _tags_of(self, request: dict[str, Any], template: str) -> dict[str, str]:
+        """The tags of the instances that are asked for, and the one that EC2 adds."""
+        version = request["LaunchTemplateConfigs"][0]["LaunchTemplateSpecification"].get("Version", "$Default")
+        given: list[dict[str, str]] = next((t["Tags"] for t in request["TagSpecifications"] if t["ResourceType"] == "instance"), [])
+        own = {"aws:ec2launchtemplate:version": str(self.version_of(template, str(version)))}
+        return {tag["Key"]: tag["Value"] for tag in given} | own
+
+    def _take(self, override: dict[str, Any], market: str, left: int, wanted: int) -> tuple[int, str]:
+        """How many instances an offering gives, and the error code where they are too few."""
+        key = f"{override['InstanceType']}/{override.get('SubnetId', '')}/{market}"
+        if self.spot_usd_per_hour.get(key, 0.0) > float(override.get("MaxPrice", "inf")):
+            return 0, "SpotMaxPriceTooLow"
+        got = min(left, self._to_be_had(key, wanted))
+        if key in self.capacity:
+            self.capacity[key] -= got
+        return got, self.answers.get(key, "InsufficientInstanceCapacity")
 
     def _launch(self, override: dict[str, Any], market: str, template: str, tags: dict[str, str]) -> Instance:
         now = self.timeline.now

@@ -1,10 +1,10 @@
 """Builds of the simulated Jenkins: what asks for an executor, and how it ended."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from autoscaler.domain.labels import LabelExpression
+from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
 from workbench.fakes.world.jenkins.urls import job_path
 
 
@@ -38,7 +38,7 @@ class Build:
     queued_at: float
     buildable_at: float
     on_end: Callable[["Build"], None] | None = None
-    expression: LabelExpression | None = None
+    expression: LabelExpression | None = field(init=False)
     blocked: bool = False
     started_at: float | None = None
     ended_at: float | None = None
@@ -48,6 +48,10 @@ class Build:
     resumes_on: str | None = None  # after a restart: it waits for this very node
     killed_by: str = ""
     succeeded: bool = False
+
+    def __post_init__(self) -> None:
+        """Read the label as Jenkins does."""
+        self.expression = _expression(self.label)
 
     @property
     def asks_for(self) -> str:
@@ -63,3 +67,12 @@ class Build:
     def job_path(self) -> str:
         """The path of its job, as URLs have it."""
         return job_path(self.job)
+
+
+def _expression(label: str | None) -> LabelExpression | None:
+    if label is None:
+        return None
+    try:
+        return parse(label)
+    except LabelSyntaxError:
+        return one_label(label)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from itertools import count
 from random import Random
 
-from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
+from autoscaler.domain.labels import LabelExpression
 from workbench.fakes.world.jenkins.builds import Build, Ended, Kind
 from workbench.fakes.world.jenkins.nodes import Monitors, Node
 from workbench.fakes.world.physics import CALM, NodeChoice, Physics
@@ -44,7 +44,7 @@ class Controller:
         self._resuming: list[Build] = []  # pipelines that a restart has taken from their executors and not yet put into the queue
         self._lost: set[str] = set()  # nodes whose agent went away, and has not come back
         self.veto: Veto | None = None  # of a plugin, node by node: why this one does not take that build
-        self._last_id = 0
+        self._ids = count(1)
         self._numbers: dict[str, int] = {}
         # The nodes of each label expression that was asked for, by its name, in the order in which they were added.
         self._matching: dict[str, tuple[LabelExpression | None, list[Node]]] = {}
@@ -68,22 +68,19 @@ class Controller:
         on_end: Callable[[Build], None] | None = None,
     ) -> Build:
         """Queue one build. ``number``: of the run it is a part of; else the job's next."""
-        self._last_id += 1
         if number is None:
             number = self._numbers[job] = self._numbers.get(job, 0) + 1
-        now = self.timeline.now
         build = Build(
-            id=self._last_id,
+            id=next(self._ids),
             controller=self.name,
             kind=kind,
             job=job,
             number=number,
             label=label,
             seconds=seconds,
-            queued_at=now,
-            buildable_at=now + quiet_seconds,
+            queued_at=self.timeline.now,
+            buildable_at=self.timeline.now + quiet_seconds,
             on_end=on_end,
-            expression=_expression(label),
         )
         self.builds.append(build)
         self.runs.setdefault(build.run_path, []).append(build)
@@ -352,12 +349,3 @@ class Controller:
         if build.on_end:
             build.on_end(build)
         self.schedule()
-
-
-def _expression(label: str | None) -> LabelExpression | None:
-    if label is None:
-        return None
-    try:
-        return parse(label)
-    except LabelSyntaxError:
-        return one_label(label)
