@@ -19,7 +19,7 @@ from autoscaler.config import FleetSettings, load_settings
 from autoscaler.errors import ConfigError
 from workbench.experiment.ablation import PARTS
 from workbench.experiment.experiment import OURS, POLICIES, Experiment, homes, play, setting_text
-from workbench.experiment.lower_bounds import bounds_of
+from workbench.experiment.lower_bounds import lower_bounds
 from workbench.experiment.policy.perfect_forecast import forecast_trace
 from workbench.experiment.rivals import RIVALS
 from workbench.fakes.world.physics import CALM, Physics
@@ -169,7 +169,7 @@ def _write_bounds(out: Path, workloads: Iterable[Workload]) -> None:
         if workload.file.name not in known:
             trace, settings = _loaded(workload)
             fleet = settings.domain()
-            _write(file, {"trace": trace.name} | bounds_of(forecast_trace(judged_part(trace), homes(trace, fleet)), fleet))
+            _write(file, {"trace": trace.name} | lower_bounds(forecast_trace(judged_part(trace), homes(trace, fleet)), fleet))
 
 
 def _print_of(file: Path) -> str:

@@ -1,15 +1,14 @@
 """What a trace must cost, whoever plays it: its work at the cheapest packing, without and with boots, if no job ever waits."""
 
-from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import ceil
+from typing import NamedTuple
 
 from autoscaler.domain.facts.fleet import Fleet
 from workbench.experiment.policy.perfect_forecast import DemandCurve, PerfectForecast
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class LowerBounds(NamedTuple):
     """Dollars. ``work``: every paid executor is busy. ``packed``: at each moment no more agents than their builds fill.
 
     ``booted``: as packed, and each agent boots before it is needed, or idles where that is shorter.
@@ -20,18 +19,17 @@ class Bounds:
     booted_usd: float
 
 
-def bounds_of(forecast: PerfectForecast, fleet: Fleet) -> dict[str, float]:
-    """Add the pools up."""
-    total = dict.fromkeys(("work_usd", "packed_usd", "booted_usd"), 0.0)
+def lower_bounds(forecast: PerfectForecast, fleet: Fleet) -> dict[str, float]:
+    """The bounds of all pools together."""
+    found = [LowerBounds(0.0, 0.0, 0.0)]
     for name, curve in forecast.curves.items():
         pool = fleet.pools[name]
         usd_per_second = pool.offerings[0].usd_per_hour / 3600.0
-        found = pool_lower_bounds(curve, forecast.work_seconds[name], pool.executors, pool.boot_seconds, usd_per_second)
-        total = {key: total[key] + usd for key, usd in asdict(found).items()}
-    return {key: round(usd, 2) for key, usd in total.items()}
+        found.append(pool_lower_bounds(curve, forecast.work_seconds[name], pool.executors, pool.boot_seconds, usd_per_second))
+    return {name: round(sum(usd), 2) for name, usd in zip(LowerBounds._fields, zip(*found, strict=True), strict=True)}
 
 
-def pool_lower_bounds(curve: DemandCurve, work_seconds: float, executors: int, boot_seconds: float, usd_per_second: float) -> Bounds:
+def pool_lower_bounds(curve: DemandCurve, work_seconds: float, executors: int, boot_seconds: float, usd_per_second: float) -> LowerBounds:
     """The bounds of one pool, from how many builds run at once."""
     agents = [ceil(count / executors) for count in curve.counts]
     packed = booted = 0.0
@@ -41,9 +39,7 @@ def pool_lower_bounds(curve: DemandCurve, work_seconds: float, executors: int, b
         gaps = [later[0] - earlier[1] for earlier, later in pairwise(spells)]
         packed += busy
         booted += busy + boot_seconds + sum(min(gap, boot_seconds) for gap in gaps)
-    return Bounds(
-        work_usd=work_seconds / executors * usd_per_second, packed_usd=packed * usd_per_second, booted_usd=booted * usd_per_second
-    )
+    return LowerBounds(*(seconds * usd_per_second for seconds in (work_seconds / executors, packed, booted)))
 
 
 def _spells(times: list[float], agents: list[int], number: int) -> list[tuple[float, float]]:

@@ -14,6 +14,7 @@ class Rival:
     """A policy. Make one for each run: it may keep what it has seen."""
 
     seed: int = 1
+    _done_at: float = 0.0
 
     NAME: ClassVar[str]
     KNOB: ClassVar[tuple[str, tuple[float, ...]]]  # the field that its users turn, and values worth trying
@@ -29,6 +30,12 @@ class Rival:
     def tick(self, fleet: RivalFleet) -> None:
         """Look at the fleet, which has just looked at the world, and act."""
         raise NotImplementedError
+
+    def is_due(self, now: float, seconds: float) -> bool:
+        """Tell whether so many seconds have passed since this was last true."""
+        due = now - self._done_at >= seconds
+        self._done_at = now if due else self._done_at
+        return due
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], seed: int) -> Self:

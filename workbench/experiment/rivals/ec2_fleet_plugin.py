@@ -6,7 +6,7 @@ counted, planned nodes are until they are online or 180 s have passed (an agent 
 minutes) nothing is ever scaled down. The form's sizes, 1 to 1, are 0 and the pool's limit here, as everybody has to change them.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from workbench.experiment.policy.rival import Rival
 from workbench.experiment.policy.rival_fleet import RivalFleet, RivalPool
@@ -20,7 +20,6 @@ class Ec2FleetPlugin(Rival):
 
     idle_minutes: float = 0.0
     online_timeout_seconds: float = 180.0
-    _retained_at: float = field(default=0.0)
 
     NAME = "ec2-fleet-plugin"
     KNOB = ("idle_minutes", (0, 1, 5, 10, 30, 60))
@@ -29,8 +28,7 @@ class Ec2FleetPlugin(Rival):
         """One update of every cloud, and retention once a minute."""
         for pool in fleet.pools.values():
             fleet.launch(pool, pool.agents_for(len(pool.waiting) - pool.free_executors - self._planned(fleet, pool)))
-        if self.idle_minutes and fleet.now - self._retained_at >= _RETENTION_SECONDS:
-            self._retained_at = fleet.now
+        if self.idle_minutes and self.is_due(fleet.now, _RETENTION_SECONDS):
             fleet.end_idle(self.idle_minutes * 60)
 
     def _planned(self, fleet: RivalFleet, pool: RivalPool) -> int:

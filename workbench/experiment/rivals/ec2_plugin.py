@@ -22,7 +22,6 @@ class Ec2Plugin(Rival):
     idle_minutes: float = 30.0
     _averages: dict[str, Averages] = field(default_factory=dict)
     _running_since: dict[str, float] = field(default_factory=dict)
-    _retained_at: float = 0.0
 
     NAME = "ec2-plugin"
     KNOB = ("idle_minutes", (1, 5, 10, 30, 60))
@@ -31,8 +30,7 @@ class Ec2Plugin(Rival):
         """One update of every label, and retention once a minute."""
         for name, pool in fleet.pools.items():
             self._provision(fleet, pool, self._averages.setdefault(name, Averages()))
-        if fleet.now - self._retained_at >= _RETENTION_SECONDS:
-            self._retained_at = fleet.now
+        if self.is_due(fleet.now, _RETENTION_SECONDS):
             fleet.end_idle(self.idle_minutes * 60)
 
     def _provision(self, fleet: RivalFleet, pool: RivalPool, averages: Averages) -> None:

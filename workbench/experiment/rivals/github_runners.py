@@ -25,7 +25,6 @@ class GithubRunners(Rival):
     idle_count: int = 0
     _events: deque[tuple[float, str, Build]] = field(default_factory=deque)
     _last_id: int = 0
-    _swept_at: float = 0.0
 
     NAME = "github-runners"
     KNOB = ("idle_count", (0, 1, 2, 5, 10))
@@ -40,8 +39,7 @@ class GithubRunners(Rival):
             _, name, build = self._events.popleft()
             if build.started_at is None and build.ended is None:
                 fleet.launch(fleet.pools[name], 1)
-        if fleet.now - self._swept_at >= _SWEEP_SECONDS:
-            self._swept_at = fleet.now
+        if self.is_due(fleet.now, _SWEEP_SECONDS):
             for pool in fleet.pools.values():
                 self._sweep(fleet, pool)
 

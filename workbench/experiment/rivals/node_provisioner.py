@@ -68,7 +68,6 @@ class NodeProvisioner(Rival):
 
     idle_minutes: float = 10.0
     _averages: dict[str, Averages] = field(default_factory=dict)
-    _retained_at: float = 0.0
 
     NAME = "node-provisioner"
     KNOB = ("idle_minutes", (1, 5, 10, 30, 60))
@@ -80,6 +79,5 @@ class NodeProvisioner(Rival):
             load = Load.of(pool)
             averages.update(load)
             fleet.launch(pool, pool.agents_for(averages.excess(load)))
-        if fleet.now - self._retained_at >= _RETENTION_SECONDS:
-            self._retained_at = fleet.now
+        if self.is_due(fleet.now, _RETENTION_SECONDS):
             fleet.end_idle(self.idle_minutes * 60)

@@ -186,11 +186,10 @@ class Controller:
 
     def toggle(self, name: str, reason: str, user: str) -> None:
         """Turn a node's mark around."""
-        node = self.nodes[name]
-        if not node.temporarily_offline:
+        if not self.nodes[name].temporarily_offline:
             self.set_offline(name, reason, user)
             return
-        node.temporarily_offline, node.reason, node.cause = False, "", None
+        self.nodes[name].clear_mark()
         self.schedule()
 
     def configure(self, name: str, labels: tuple[str, ...], *, exclusive: bool) -> None:
@@ -207,7 +206,7 @@ class Controller:
         for node in [node for node in self.nodes.values() if not node.survives_reload]:
             self.delete_node(node.name)
         for node in self.nodes.values():
-            node.temporarily_offline, node.reason, node.cause = False, "", None
+            node.clear_mark()
         self.schedule()
 
     def delete_node(self, name: str) -> None:
@@ -217,14 +216,9 @@ class Controller:
             if node in matching:
                 matching.remove(node)
         for build in list(node.builds.values()):
-            build.killed_by = build.killed_by or "its node was deleted"
-            if build.kind is Kind.FREESTYLE:
-                self._end(build, Ended.KILLED)
-            else:
-                self.timeline.after(_ABORT_AFTER_DELETE_SECONDS, lambda build=build: self._abort(build))  # type: ignore[misc]
+            self._loses_node(build)
         for build in [b for b in self.queue if b.resumes_on == name]:
-            build.killed_by = build.killed_by or "its node was deleted"
-            self.timeline.after(_ABORT_AFTER_DELETE_SECONDS, lambda build=build: self._abort(build))  # type: ignore[misc]
+            self._loses_node(build)
 
     # The controller itself
 
@@ -281,9 +275,15 @@ class Controller:
         build.buildable_at = self.timeline.now
         self.queue.insert(0, build)
         if build.node not in self.nodes:
-            build.killed_by = build.killed_by or "its node was deleted"
-            self.timeline.after(_ABORT_AFTER_DELETE_SECONDS, lambda: self._abort(build))
+            self._loses_node(build)
         self.schedule()
+
+    def _loses_node(self, build: Build) -> None:
+        build.killed_by = build.killed_by or "its node was deleted"
+        if build.kind is Kind.FREESTYLE:
+            self._end(build, Ended.KILLED)
+        else:
+            self.timeline.after(_ABORT_AFTER_DELETE_SECONDS, lambda: self._abort(build))
 
     def _reconnect(self, name: str) -> None:
         if name not in self._lost:  # an agent that ended while the controller was away does not come back

@@ -52,6 +52,10 @@ class Node:
         """It takes no builds."""
         return self.temporarily_offline or not self.connected
 
+    def clear_mark(self) -> None:
+        """Drop the mark that sets it offline."""
+        self.temporarily_offline, self.reason, self.cause = False, "", None
+
     def serves(self, expression: LabelExpression | None) -> bool:
         """Tell whether it may take what asks so, whatever its state."""
         return not self.exclusive if expression is None else expression.matches(self.all_labels)
