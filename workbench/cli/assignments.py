@@ -43,7 +43,7 @@ def read_assignments(assignments: Iterable[str], option: str) -> dict[str, Any]:
 
 
 def physics_of(settings: dict[str, Any]) -> Physics:
-    """Check what was set of the world. `ConfigError` names key, value and rule."""
+    """Check changed physics. `ConfigError` names the key, the value and the rule."""
     unknown = next((key for key in settings if key not in PHYSICS), None)
     if unknown is not None:
         raise ConfigError(f"--physics {unknown}={settings[unknown]}: is none of {', '.join(PHYSICS)}")

@@ -106,7 +106,7 @@ class Show:
 
 
 def _take_commands(functions: LambdaApi, handlers: "Handlers") -> None:
-    """Do what is asked for until the minute is over."""
+    """Serve commands until the minute is over."""
     until = monotonic() + _MINUTE_TAKES_SECONDS
     while (left := until - monotonic()) > 0:
         functions.serve(handlers.call, left)
@@ -147,7 +147,7 @@ class Handlers:
         return self._handlers["register_agent"](event, Context("register_agent", self._new_id()))
 
     def instance_events(self, instance: Instance, what: str) -> None:
-        """Hear what EC2 announces; what breaks is in the log, and the schedule makes it good."""
+        """Handle an EC2 event; a failure is in the log, and the next scheduled pass repairs it."""
         with suppress(AutoscalerError):
             self._handlers["instance_events"](ec2_event(instance.id, what), Context("instance_events", self._new_id()))
 
@@ -188,7 +188,7 @@ def load_handler(path: Path) -> Callable[[Any, Any], dict[str, Any]]:
 
 
 def serve(server: ApiServer, world: World) -> None:
-    """Put the world's apis on the server."""
+    """Serve the APIs of a world."""
     server.ec2 = Ec2Api(world.ec2)
     for name, controller in world.controllers.items():
         base = f"{server.url}/jenkins/{name}/"
@@ -197,7 +197,7 @@ def serve(server: ApiServer, world: World) -> None:
 
 @contextmanager
 def environment(server: ApiServer, settings: FleetSettings, fleet_file: Path) -> Iterator[None]:
-    """Set what the handlers read, and put everything back afterwards."""
+    """Set the environment that the handlers read, and restore it afterwards."""
     before = dict(os.environ)
     os.environ |= {
         "FLEET_CONFIG": str(fleet_file),

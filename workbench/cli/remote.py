@@ -1,4 +1,4 @@
-"""The deployed functions, as the command line asks them: found by the stack's outputs, invoked, their refusals told in one line."""
+"""Calls the deployed functions: finds them by the stack's outputs, and turns a refusal into one line."""
 
 import json
 from dataclasses import dataclass

@@ -13,12 +13,12 @@ from autoscaler.errors import ConfigError
 
 
 def plain(text: object) -> str:
-    """Keep what can be seen of a text: white space becomes a space; control characters and what turns lines around a question mark."""
+    """Make a text safe to print: white space becomes a space, control and bidirectional characters a question mark."""
     return "".join(letter if letter.isprintable() else " " if letter.isspace() else "?" for letter in str(text))
 
 
 class Table(RichTable):
-    """A table whose texts are what they are, line by line; only a `Text` of our own has a style."""
+    """A table that prints texts literally; only a `Text` of our own has a style."""
 
     def __init__(self, *headers: str, title: str | None = None, **options: Any) -> None:
         """Make a table with these columns."""
@@ -45,7 +45,7 @@ def print_table(headers: Sequence[str], rows: Iterable[Iterable[object]], *, fig
 
 
 def ready_to_draw(out: Path) -> None:
-    """Make the directory of a report; what is missing for it is said before a long run, not after."""
+    """Make the directory of a report, and fail before a long run if it cannot be drawn."""
     try:
         import workbench.report.html  # noqa: F401, PLC0415 - drawing is an extra
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""What a part of the learning is worth: production's passes with a state store that forgets that part (an ablation)."""
+"""Ablations: the production passes with a state store that forgets one part of what was learned."""
 
 from dataclasses import dataclass, field, replace
 
@@ -16,7 +16,7 @@ class AblatedState(InMemoryState):
     part: str = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        """Refuse what is no part."""
+        """Refuse an unknown part."""
         if self.part not in PARTS:
             raise ConfigError(f"without ({self.part}): must be one of {', '.join(PARTS)}")
 

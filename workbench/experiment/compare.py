@@ -88,7 +88,7 @@ def entries(workloads: Iterable[Workload], policies: Sequence[str], seeds: int, 
 
 
 def compare(todo: Sequence[Entry], out: Path, *, jobs: int) -> Iterator[tuple[int, int]]:
-    """Play what is not done yet; yield how many are done, and of how many. `ConfigError` where ``out`` holds another comparison."""
+    """Play the runs that are missing; yield how many of how many are done. `ConfigError` where ``out`` holds another comparison."""
     _claim(out, todo)
     _write_bounds(out, {entry.workload for entry in todo})
     done = {tuple(str(row[name]) for name in _KEY) for row in read_rows(out / "results.csv")}
@@ -162,7 +162,7 @@ def _identity(workload: Workload) -> list[Any]:
 
 
 def _write_bounds(out: Path, workloads: Iterable[Workload]) -> None:
-    """Write what each trace must cost, whoever plays it."""
+    """Write the lower bounds of each trace."""
     file = out / "bounds.csv"
     known = {row["trace"] for row in read_rows(file)}
     for workload in sorted(workloads, key=lambda workload: workload.file.name):

@@ -1,7 +1,6 @@
-"""One run of one policy over one trace, and its measures; the same world, the same jobs and the same end of the bill for every policy.
+"""One policy plays one trace and is measured; world, jobs and the end of the bill are the same for every policy.
 
-The bill ends when the trace is over and its last job is done, whatever still runs: who keeps machines beyond that is not asked to pay
-for it.
+The bill ends when the trace is over and its last job is done. Machines that run beyond that are not counted against a policy.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,7 +39,7 @@ _NO_RATES = {"max_launches_per_hour": 100_000, "max_usd_per_hour": 100_000, "max
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """What is played: a trace on a fleet by a policy with settings, and the world's seed. ``hours``: without the lead-in."""
+    """A trace, the fleet and policy that play it, settings, and the random seed. ``hours``: without the lead-in."""
 
     trace: Trace
     fleet: FleetSettings
@@ -52,7 +51,7 @@ class Experiment:
 
 
 class Policy(Protocol):
-    """Someone who acts on the world at each of their ticks."""
+    """A policy: acts on the world at each tick."""
 
     tick_seconds: float
     failed: int
@@ -62,14 +61,14 @@ class Policy(Protocol):
 
 
 class OurPolicy:
-    """The production passes. ``looks_every_seconds`` beside the fleet file's settings: from one look to the next.
+    """The production passes, a look every ``looks_every_seconds``.
 
-    To be quick, a look is left out while nothing has happened since one that went well and did nothing, for up to a minute: what only
-    time brings about (an agent kept long enough, a job to come) is seen up to a minute late, never early.
+    For speed, a look is skipped while nothing has happened since one that went well and did nothing, for up to a minute: changes that
+    only time brings about (an agent kept long enough, a job to come) are seen up to a minute late, never early.
     """
 
     def __init__(self, world: World, fleet: Fleet, looks_every_seconds: float, without: str | None, seed: int) -> None:
-        """Take this world in hand. ``without``: a part of the learning that is left out, to see what it is worth."""
+        """Take over this world. ``without``: the part of the learning to leave out."""
         self.tick_seconds = looks_every_seconds
         self.failed = 0
         state = AblatedState(part=without) if without else InMemoryState()
@@ -98,7 +97,7 @@ class RivalPolicy:
     """A rival."""
 
     def __init__(self, world: World, rival: Rival, forecast: PerfectForecast) -> None:
-        """Take this world in hand."""
+        """Take over this world."""
         self.tick_seconds = rival.tick_seconds
         self.failed = 0
         self._fleet = RivalFleet(world, forecast)
@@ -112,7 +111,7 @@ class RivalPolicy:
 
 
 def play(experiment: Experiment) -> dict[str, Any]:
-    """Play it to the end, and measure: one row of the results (design 6.8)."""
+    """Play an experiment to its end, and return its row of the results."""
     began = perf_counter()
     fleet = experiment.fleet.domain()
     world = build_world(fleet, start_at=experiment.trace.start_at, seed=experiment.seed, physics=experiment.physics)
@@ -165,7 +164,7 @@ def homes(trace: Trace, fleet: Fleet) -> dict[str | None, str | None]:
 
 
 def _ticks(world: World, replay: Replay, every: float, trace_end: float) -> Iterator[None]:
-    """Move on from tick to tick, until the trace is over and its jobs are done, or nothing has moved for too long."""
+    """Advance tick by tick until all jobs are done, or nothing has moved for too long."""
     start, number, moved_at = world.timeline.now, 0, world.timeline.now
     seen, left = 0, list[Build]()  # builds that were looked at, and those of them that have not ended
     while True:

@@ -38,7 +38,7 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastBuild:
-    """One build as a row of a trace (design 6.9)."""
+    """One build as a row of a trace."""
 
     queued_at: float
     started_at: float
@@ -180,12 +180,12 @@ class _Reader:
 
 
 def read_history(get: Get, limits: ReadLimits, sleep: Callable[[float], None]) -> History:
-    """Read it. ``get``: of a path of the API and a ``tree=``, the answer's JSON. `TransientError` for what is no Jenkins' answer."""
+    """Read a history. ``get``: reads the JSON of an API path and a ``tree=``. `TransientError` where it is no answer of Jenkins."""
     return _Reader(get, limits, sleep).read()
 
 
 def connect(url: str, user: str | None, token: str | None, ca_bundle: str | None, monotonic: Callable[[], float]) -> Get:
-    """Read from this Jenkins; without a user as anybody may. `ConfigError` and `TransientError` name what is wrong."""
+    """Connect to a Jenkins; without a user, as anonymous. `ConfigError` and `TransientError` name what is wrong."""
     if problem := url_problem(url):
         raise ConfigError(f"url {problem}")
     session = JenkinsSession(url, user, token, monotonic)

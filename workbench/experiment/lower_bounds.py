@@ -1,4 +1,4 @@
-"""What a trace must cost, whoever plays it: its work at the cheapest packing, without and with boots, if no job ever waits."""
+"""The least a trace can cost under any policy if no job waits: perfectly packed, without and with boot times."""
 
 from itertools import pairwise
 from math import ceil
@@ -43,7 +43,7 @@ def pool_lower_bounds(curve: DemandCurve, work_seconds: float, executors: int, b
 
 
 def _spells(times: list[float], agents: list[int], number: int) -> list[tuple[float, float]]:
-    """When so many agents are needed at least; the last count of a curve is none."""
+    """The spans in which at least this many agents are needed; a curve ends at none."""
     spells: list[tuple[float, float]] = []
     began: float | None = None
     for at, needed in zip(times, agents, strict=True):

@@ -30,7 +30,7 @@ class ExperimentMeasures(Measures):
 
 
 def measure_run(world: World, replay: Replay, since: float) -> dict[str, Any]:
-    """The measures of a run from an instant on, and under ``pools`` of each pool; ``jobs`` counts also those whose turn never came."""
+    """Measure a run from an instant on, in all and under ``pools`` by pool; ``jobs`` includes jobs that never became due."""
     paid = [i for i in world.ec2.instances.values() if i.ended_at is None or i.ended_at > since]
     # Not even in the lead-in may a build be killed.
     whole = asdict(_measure(world, replay.judged, paid, since)) | {"jobs": replay.judged_rows, "killed": killed(replay.builds)}

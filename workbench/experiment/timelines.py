@@ -22,7 +22,7 @@ def timeline(world: World, builds: Iterable[Build], begin: float) -> list[Point]
 
 
 class _Steps:
-    """How much there is at an instant, of spans that begin, may end, and weigh something."""
+    """The sum of the weights of all spans that cover an instant."""
 
     def __init__(self, spans: Iterable[tuple[float, float | None, int]]) -> None:
         changes = [change for begin, end, weight in spans for change in ((begin, weight), *(((end, -weight),) if end is not None else ()))]

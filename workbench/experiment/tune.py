@@ -33,7 +33,7 @@ _PRICE_TOLERANCE = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningTask:
-    """What is tuned, and how it is played. ``p95_seconds``: the wait to be kept, at whatever cost; None: what costs least."""
+    """The workload to tune for. ``p95_seconds``: the longest p95 wait, at any cost; None: the lowest cost."""
 
     trace: Trace
     fleet: FleetSettings
@@ -67,7 +67,7 @@ class Proposal:
 
 
 def tune(place: TuningTask, out: Path, *, jobs: int) -> Proposal:
-    """Play and propose; every run stands in ``out`` as those of a comparison do."""
+    """Propose settings; every run is written to ``out``, as in a comparison."""
     present: Raw = place.fleet.model_dump(mode="json", exclude_unset=True)
     before = _play_all(place, {"": present}, out, jobs)[""]
     proposal = Proposal(fleet=present, before=before, after=before)
@@ -78,7 +78,7 @@ def tune(place: TuningTask, out: Path, *, jobs: int) -> Proposal:
 
 
 def _weigh_waiting(place: TuningTask, proposal: Proposal, out: Path, jobs: int) -> None:
-    """Play what is proposed with other prices of waiting, and take the one that serves best."""
+    """Play the proposal with other prices of waiting, and take the best."""
     pools = place.fleet.domain().pools
     fleets = {f"proposed, wait_usd_per_hour x{factor:g}": _worth_waiting(proposal.fleet, factor, pools) for factor in _WAITING_WORTH}
     played = _play_all(place, fleets, out, jobs)
@@ -97,7 +97,7 @@ def _weigh_waiting(place: TuningTask, proposal: Proposal, out: Path, jobs: int) 
 
 
 def _best(frontier: Sequence[Row], p95_seconds: float | None) -> Row:
-    """The cheapest of those whose p95 wait is short enough; where none is, the one with the shortest."""
+    """The cheapest row whose p95 wait is short enough; if none is, the shortest."""
     if p95_seconds is None:
         return min(frontier, key=lambda row: float(row["total_usd"]))
     soon = [row for row in frontier if row["wait_p95_s"] <= p95_seconds]
@@ -105,7 +105,7 @@ def _best(frontier: Sequence[Row], p95_seconds: float | None) -> Row:
 
 
 def _improve(place: TuningTask, proposal: Proposal, alternatives: Sequence[str], out: Path, jobs: int) -> None:
-    """Try the values of these settings on top of what is proposed so far; take all that pay, or the best of them alone, or none."""
+    """Try these settings on top of the proposal; take all that pay, or the best alone, or none."""
     tried = {f"{_so_far(proposal)}{key}={value:g}": (key, value) for key in alternatives for value in _TRIED[key]}
     played = _play_all(place, {name: _everywhere(proposal.fleet, *of) for name, of in tried.items()}, out, jobs)
     chosen = sorted(_choose(proposal, {tried[name]: row for name, row in played.items()}), key=lambda change: -change.saves_usd)
@@ -141,7 +141,7 @@ def _play(place: TuningTask, name: str, fleet: FleetSettings, seed: int) -> Row:
 
 
 def _revalued(row: Row, fleet: FleetSettings) -> Row:
-    """Totals by what waiting is worth in this fleet, whatever the one that was played says."""
+    """Price the waiting of a run as this fleet does, not as the fleet that was played."""
     worth = fleet.domain().pools
     pools = {name: of | {"total_usd": of["usd"] + of["wait_hours"] * worth[name].wait_usd_per_hour} for name, of in row["pools"].items()}
     return row | {"pools": pools, "total_usd": round(sum(of["total_usd"] for of in pools.values()), 2)}

@@ -1,4 +1,4 @@
-"""How an instance of the world asks who it is, at the pass or at the real handler; and the events that Lambda would be given."""
+"""Registration of simulated instances, through the pass or the real handler; and the events that Lambda would be given."""
 
 import json
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Handler = Callable[[Any], dict[str, Any]]
 
 
 def ask_pass(ports: Callable[[], Ports], fleet: Fleet) -> Ask:
-    """Ask in memory, through the ports as they are then."""
+    """Register in memory, through the ports at that time."""
 
     def ask(instance: Instance) -> IdentityAnswer:
         answer = register(ports(), fleet, Caller(account=ACCOUNT, role_id=AGENT_ROLE_ID, session=instance.id), TRUST)
@@ -30,7 +30,7 @@ def ask_pass(ports: Callable[[], Ports], fleet: Fleet) -> Ask:
 
 
 def ask_handler(handler: Handler) -> Ask:
-    """Ask as Lambda's function URL does, once AWS has verified the signature."""
+    """Register through the handler, as Lambda's function URL does once AWS has verified the signature."""
 
     def ask(instance: Instance) -> IdentityAnswer:
         answer = handler(function_url_event(instance.id))
@@ -64,7 +64,7 @@ _DETAIL_TYPES = {
 
 
 def ec2_event(instance_id: str, what: str) -> dict[str, Any]:
-    """What EventBridge carries of one instance."""
+    """An EC2 event as EventBridge delivers it."""
     return _carried("aws.ec2", _DETAIL_TYPES[what], {"instance-id": instance_id}, 0.0)
 
 

@@ -22,7 +22,7 @@ _Saved = TypeVar("_Saved", Memory, Learned, Overrides)
 def _call(
     method: Callable[Concatenate["InMemoryState", _Arguments], _Answer],
 ) -> Callable[Concatenate["InMemoryState", _Arguments], _Answer]:
-    """One call to the table: a planned fault becomes what the adapter raises when DynamoDB does not answer."""
+    """Wrap one call to the table: a planned fault raises what the adapter raises when DynamoDB fails."""
 
     @wraps(method)
     def call(state: "InMemoryState", /, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Answer:

@@ -1,4 +1,4 @@
-"""Refuse to build a fleet file whose name is not the one that the stack is deployed with: what ``make build`` does first.
+"""Checks, before ``make build``, that the fleet file has the name that the stack is deployed with.
 
 The functions may launch and terminate only what carries the stack's ``FleetName``; with another name they could do nothing.
 """
@@ -19,7 +19,7 @@ _PARAMETER = "FleetName"
 
 
 def check_fleet_name(root: Path) -> None:
-    """`ConfigError` where samconfig.toml, or without it the template's default, names another fleet than the fleet file."""
+    """Raise `ConfigError` where samconfig.toml, or the template's default, names another fleet than the fleet file."""
     fleet = load_settings(root / "layers" / "fleet" / "fleet.yaml").fleet
     written = tomllib.loads((root / "samconfig.toml").read_text(encoding="utf-8")) if (root / "samconfig.toml").exists() else {}
     deployed = dict(_names_in(written)) or {"template.yaml (the default)": defaults_of(read_template(root / "template.yaml"))[_PARAMETER]}

@@ -1,4 +1,4 @@
-"""Make the price table that the package carries, from a wider one: ``python -m workbench.maintenance.prices SOURCE``."""
+"""Extracts the bundled price table from a larger one: ``python -m workbench.maintenance.prices SOURCE``."""
 
 import json
 import sys

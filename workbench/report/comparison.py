@@ -55,7 +55,7 @@ def write_comparison(out: Path) -> Path:
 
 
 def verdict(trace: str, means: Sequence[Row]) -> dict[str, Any]:
-    """Say whether ours is the cheapest of the defaults on a trace, and which rivals are cheaper and faster than a point of our frontier."""
+    """Compare ours with the best rival at its defaults, and name rivals that beat a point of our frontier."""
     ours = [row for row in means if row["policy"] == OURS]
     rivals = [row for row in means if row["policy"] not in (OURS, *_BOUNDS)]
     frontier = frontier_of(ours)
@@ -73,7 +73,7 @@ def _with_defaults(rows: Sequence[Row]) -> list[Row]:
 
 
 def ablations(means: Sequence[Row]) -> Iterator[Row]:
-    """What each part of the learning is worth: how much more the total is without it, in per cent, and how much longer the p95 wait."""
+    """Yield what each part of the learning saves: the total in per cent and the p95 wait without it."""
     fixed = {row["trace"]: row for row in _with_defaults(means) if row["policy"] == OURS}
     for row in means:
         if WITHOUT in row["setting"] and row["trace"] in fixed:
@@ -90,7 +90,7 @@ def frontier_of(rows: Sequence[Row]) -> list[Row]:
 
 
 def highest_drawn(rows: Sequence[Row]) -> float:
-    """Up to which p95 wait the frontiers of a trace are drawn: what lets jobs wait for days would press all others together."""
+    """The longest p95 wait drawn in a frontier; waits of days would squeeze all others together."""
     longest_of_ours = max((row["wait_p95_s"] for row in rows if row["policy"] == OURS), default=0.0)
     return 2 * max(longest_of_ours, median(row["wait_p95_s"] for row in rows)) or float("inf")
 
@@ -142,7 +142,7 @@ def _frontier(means: Sequence[Row]) -> dict[str, Any]:
 
 
 def _timeline(file: Path) -> dict[str, Any]:
-    """Waiting, running and paid for, of the run that the reader picks: the page holds one row a run, and unfolds the one that is picked."""
+    """Builds waiting and running and executors paid for, over time, of the run that the reader picks."""
     runs = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
     rows = [{"run": f"{run['trace']} · {run['policy']} {run['setting']}".strip(), **_series(run["points"])} for run in runs]
     names = sorted({row["run"] for row in rows})

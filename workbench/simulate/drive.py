@@ -36,7 +36,7 @@ _PATIENCE_SECONDS = 6 * 3600.0
 
 
 class Functions(Protocol):
-    """The three functions, however they are run. The scaling ones return their plan (design 6.5)."""
+    """The three functions, however they are run. The scaling ones return their plan."""
 
     def publish_metrics(self) -> None:
         """Run one tick of it."""
@@ -76,7 +76,7 @@ def drive(world: World, replay: Replay, functions: Functions, *, hours: float, e
 
 
 def tick_once(functions: Functions, progress: Progress) -> None:
-    """Run the three functions now; what they refuse or fail at is counted."""
+    """Run the three functions now, and count their errors."""
     progress.passes += 1
     progress.plans = []
     for function in (functions.publish_metrics, functions.scale_up, functions.scale_down):
@@ -98,7 +98,7 @@ def failed_steps(plan: dict[str, Any]) -> int:
 
 @dataclass(slots=True)
 class InMemory:
-    """The real passes on the world's apis in memory, with state and metrics in memory."""
+    """The production passes on the world's APIs, with state and metrics in memory."""
 
     world: World
     fleet: Fleet
@@ -154,7 +154,7 @@ class InMemory:
         return self._note("scale_down", passes.scale_down)
 
     def instance_events(self, instance: Instance, what: str) -> None:
-        """Hear what EC2 announces; what breaks is Lambda's to log, and the schedule's to make good."""
+        """Handle an EC2 event; a failure is logged, and the next scheduled pass repairs it."""
         try:
             reports, _ = passes.handle(
                 self.ports_of("instance_events"),
@@ -168,7 +168,7 @@ class InMemory:
             self.reports += reports
 
     def ports_of(self, function: str) -> Ports:
-        """The ports in a function's own warm container: it keeps its connections, and the credentials that it once read."""
+        """The ports of a function's warm container, which keeps its connections and credentials."""
         return replace(self.ports, controllers=self._containers[function]) if self._containers else self.ports
 
     def rotate_token(self) -> None:
@@ -178,7 +178,7 @@ class InMemory:
             api.accounts = {_USER: self.token}
 
     def read_in_process(self) -> None:
-        """From now on see the same without JSON in between, in half the time."""
+        """From now on read the world in process, in half the time."""
         self._containers = {}
         controllers = tuple(InProcessController(api) for api in self.apis.values())
         self.ports = replace(self.ports, controllers=controllers, compute=InProcessCompute(Ec2Api(self.world.ec2, self.faults), self.fleet))
@@ -207,13 +207,13 @@ class InMemory:
 
 
 class InProcess(InMemory):
-    """The same, seeing the world straight from the beginning: for runs of weeks."""
+    """The same, reading the world in process from the start: for runs of weeks."""
 
     def __post_init__(self) -> None:
-        """Wire, and see."""
+        """Wire the ports, then read in process."""
         super().__post_init__()
         self.read_in_process()
 
     def publish_metrics(self) -> None:
-        """Learn, as production does when it publishes; nobody reads the metrics of such a run."""
+        """Learn as when publishing; nobody reads the metrics of such a run."""
         measure.observe_and_learn(self.ports, self.fleet, self.invocation())

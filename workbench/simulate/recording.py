@@ -1,4 +1,4 @@
-"""What happened in a run, kept as it went: a sample a tick, each step that was taken, each thing that was held."""
+"""Records a run: a sample a tick, each step taken, and each span in which something was wanted and not done."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ class Recording:
     _open: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def note(self, progress: Progress) -> None:
-        """Keep what this tick shows."""
+        """Record this tick."""
         now = self.world.timeline.now
         agents = {pool: dict(states) for pool, states in agents_by_state(self.world).items() if states}
         self.samples.append(Sample(at=now, waiting=dict(waiting_by_pool(self.world)), agents=agents))

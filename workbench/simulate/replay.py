@@ -12,7 +12,7 @@ _RUN_NUMBER = re.compile(r"^(.*)#(\d+)$")
 
 
 class Replay:
-    """One trace on one controller; ``builds`` are all that were queued so far, ``judged`` those of them that are no lead-in."""
+    """One trace on one controller; ``builds``: queued so far; ``judged``: without the lead-in."""
 
     def __init__(self, trace: Trace, controller: Controller) -> None:
         """Put every arrival on the time-line."""

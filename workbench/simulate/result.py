@@ -18,7 +18,7 @@ def is_at_rest(world: World, builds: Iterable[Build]) -> bool:
 
 
 def beyond_floor(world: World) -> list[Instance]:
-    """Instances of each pool beyond what it keeps without any demand."""
+    """Instances beyond the minimum of their pool."""
     extra: list[Instance] = []
     for pool in world.fleet.pools.values():
         floor = max(pool.min_agents, ceil(pool.warm_executors / pool.executors))
@@ -32,7 +32,7 @@ def leaked_instances(world: World) -> list[Instance]:
 
 
 def leaked_nodes(world: World) -> list[str]:
-    """Nodes of ours whose instance does not live; of slots, which an operator made, those that are left offline by us."""
+    """Our nodes without a living instance; of pre-made nodes, those that we left offline."""
     living = {instance.tags.get("autoscaler:node") for instance in world.alive()}
     return [
         node.name
@@ -50,19 +50,19 @@ def dollars(world: World) -> float:
 
 
 def dollars_of(world: World, instance: Instance, since: float = 0.0) -> float:
-    """What an instance cost so far, from an instant on: by the second, for a minute at least, at its own type's price."""
+    """The cost of an instance from an instant on: by the second, at least a minute."""
     seconds = seconds_of(world, instance, since)
     return rate_of(world, instance) * (seconds if instance.launched_at < since else max(seconds, MINIMUM_BILLED_SECONDS)) / 3600
 
 
 def rate_of(world: World, instance: Instance) -> float:
-    """Dollars an hour of what really runs."""
+    """The price of an instance per hour, by its own type and market."""
     kind = (instance.instance_type, Market(instance.market))
     return next(o.usd_per_hour for o in pool_of(world, instance).offerings if (o.instance_type, o.market) == kind)
 
 
 def dollars_an_hour(world: World) -> float:
-    """What all that is alive costs an hour at the spot prices that stand."""
+    """The cost per hour of all living instances at current spot prices."""
     return sum(_rate_now(world, instance) for instance in world.alive())
 
 

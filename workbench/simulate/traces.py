@@ -75,7 +75,7 @@ def judged_part(trace: Trace) -> Trace:
 
 
 def stages_in_order(rows: Iterable[Row]) -> list[tuple[str, str]]:
-    """The stages of all runs, as (run, stage), each behind the one that it waits for; `CycleError` where there is no such order.
+    """Order the stages (run, stage) of all runs by what they wait for; `CycleError` where there is no order.
 
     A row without a run is no stage, and a stage that its run does not have is not waited for.
     """

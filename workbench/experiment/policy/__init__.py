@@ -1,4 +1,4 @@
-"""What every rival stands on: its view of the fleet, its settings, and what it would need to know of the future.
+"""The base of every rival: its view of the fleet, its settings, and a perfect forecast.
 
 May touch the simulation and the fakes, never a rival.
 """

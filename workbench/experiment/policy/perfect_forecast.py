@@ -1,4 +1,4 @@
-"""What a trace will need, if nobody ever waits: known to the clairvoyant, to who sizes a static fleet, and to the lower bounds."""
+"""The demand of a trace if no job waits: for the clairvoyant, for sizing a static fleet, and for the lower bounds."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""What every rival is: a tick, its settings as fields, and the main knob among them."""
+"""The base class of rivals: a tick, settings as fields, and the main knob among them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -11,7 +11,7 @@ from workbench.experiment.policy.rival_fleet import RivalFleet
 
 @dataclass(kw_only=True)
 class Rival:
-    """A policy. Make one for each run: it may keep what it has seen."""
+    """A policy with memory: make a new one for each run."""
 
     seed: int = 1
     _done_at: float = 0.0
@@ -21,18 +21,18 @@ class Rival:
     tick_seconds: ClassVar[float] = 10.0
 
     def __post_init__(self) -> None:
-        """Roll its own dice, not the world's: the world must not change with who plays in it."""
+        """Use its own randomness: the world must not change with the policy."""
         self.chance = Random(self.seed + 17)  # noqa: S311 - a simulation's chance
 
     def begin(self, fleet: RivalFleet) -> None:
-        """Do what is done once, before the first tick."""
+        """Prepare once, before the first tick."""
 
     def tick(self, fleet: RivalFleet) -> None:
         """Look at the fleet, which has just looked at the world, and act."""
         raise NotImplementedError
 
     def is_due(self, now: float, seconds: float) -> bool:
-        """Tell whether so many seconds have passed since this was last true."""
+        """Tell whether this interval has passed since it last returned true."""
         due = now - self._done_at >= seconds
         self._done_at = now if due else self._done_at
         return due

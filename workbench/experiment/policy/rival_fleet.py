@@ -1,4 +1,4 @@
-"""What a rival sees and does: queue and agents by pool. Whom it ends while builds run on it, it kills; that is counted, not prevented."""
+"""The fleet as a rival sees and changes it: queue and agents by pool. Builds that it kills are counted, not prevented."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -76,15 +76,15 @@ class RivalPool:
         return sum(agent.node.executors - len(agent.node.builds) for agent in self.online if agent.node is not None)
 
     def agents_for(self, executors: float) -> int:
-        """How many agents have so many executors."""
+        """The agents needed for this many executors."""
         return ceil(executors / self.executors)
 
 
 class RivalFleet:
-    """The fleet as a rival has it on one controller: `look`, then ask and act. ``forecast``: for those who may know the future."""
+    """One controller with its pools: `look`, then read and act. ``forecast``: for policies that may know the future."""
 
     def __init__(self, world: World, forecast: PerfectForecast | None = None) -> None:
-        """Begin without agents; what boots becomes a node by itself."""
+        """Start without agents; a booted instance becomes a node by itself."""
         self.world = world
         self.forecast = forecast
         self._fleet: Fleet = world.fleet
@@ -110,7 +110,7 @@ class RivalFleet:
                 self.pools[home.name].waiting.append(build)
 
     def queued_since(self, last_id: int) -> Iterator[tuple[str, Build]]:
-        """Name what was queued after the build of this id, and its pool."""
+        """Yield the builds queued after this id, each with its pool."""
         for build in reversed(self._controller.builds):
             if build.id <= last_id:
                 return
@@ -119,7 +119,7 @@ class RivalFleet:
                 yield home.name, build
 
     def launch(self, pool: RivalPool, number: int) -> int:
-        """Launch agents, as many as the limits on agents and EC2's capacity allow, of the markets that the pool names; return how many."""
+        """Launch agents up to the limits and EC2's capacity, in the pool's markets; return how many."""
         if number > 0:
             in_all = sum(len(other.agents) for other in self.pools.values())
             number = min(number, pool.pool.max_agents - len(pool.agents), self._fleet.limits.max_agents - in_all)

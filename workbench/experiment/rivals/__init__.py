@@ -1,4 +1,7 @@
-"""How others decide, as policies over the same world, quirks kept: one small file each, with its source in the docstring."""
+"""Rivals: other autoscalers as policies over the same world, quirks kept; one file each, its source in the docstring.
+
+May touch `policy` and what is below it, and no other rival, but for `node_provisioner`.
+"""
 
 from workbench.experiment.policy.rival import Rival
 from workbench.experiment.rivals.buildkite import Buildkite, BuildkiteStack

@@ -1,4 +1,4 @@
-"""The apis in memory: the same adapters on top, without sockets, so that days pass in seconds."""
+"""Clients that call the APIs directly, without sockets, so that days pass in seconds."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -20,7 +20,7 @@ _BAD_REQUEST = 400
 
 
 class LocalSession:
-    """What `JenkinsController` needs of a session, straight to the api."""
+    """The session that `JenkinsController` needs, calling the API directly."""
 
     def __init__(self, api: JenkinsApi, user: str | None = None, token: str | None = None) -> None:
         """Speak as this user."""
@@ -61,7 +61,7 @@ class LocalSession:
 
 
 class LocalEc2Client:
-    """What `Ec2Compute` needs of a boto3 client, straight to the api. ``attempts``: how often the SDK sends a call that fails."""
+    """The boto3 client that `Ec2Compute` needs, calling the API directly. ``attempts``: of a call that fails."""
 
     def __init__(self, api: Ec2Api, attempts: int = 1) -> None:
         """Speak to this region."""
@@ -98,7 +98,7 @@ class LocalEc2Client:
 
 @dataclass(frozen=True, slots=True)
 class LocalPages:
-    """What is used of a boto3 paginator."""
+    """As much of a boto3 paginator as is used."""
 
     ask: Callable[[dict[str, Any]], dict[str, Any]]
 

@@ -29,7 +29,7 @@ class _Server(ThreadingTCPServer):
 
 
 class ApiServer:
-    """Serves ``/jenkins/<controller>/...``, ``/ec2/``, ``/lambda/`` and what the doctor asks of other services, on loopback.
+    """Serves ``/jenkins/<controller>/...``, ``/ec2/``, ``/lambda/`` and the services that the doctor asks, on loopback.
 
     Use as a context manager.
     """

@@ -1,4 +1,4 @@
-"""What goes wrong in the world, on purpose: any call can fail before it took effect, or after."""
+"""Planned faults: any call can fail before it takes effect, or after."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,7 +31,7 @@ class StatusError(Exception):
 
 
 def failing(share: float, seed: int) -> Callable[[str], Fault | None] | None:
-    """Dice by which this share of calls loses its connection, half of them after the call took effect; None: none does."""
+    """Draw faults: this share of calls loses its connection, half of them after taking effect; None for no share."""
     chance = Random(seed + 23)  # noqa: S311 - a simulation's chance
 
     def dice(call: str) -> Fault | None:

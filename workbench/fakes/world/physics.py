@@ -1,4 +1,4 @@
-"""What the world does by chance, and how fast: every number with its source, every number to be set (``--physics KEY=VALUE``)."""
+"""How fast and how randomly the world behaves: each number with its source, and settable (``--physics KEY=VALUE``)."""
 
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -21,7 +21,7 @@ class NodeChoice(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Physics:
-    """One world's. The defaults are what a calm day in a large region is like."""
+    """The physics of one world; the defaults are a calm day in a large region."""
 
     # How long an instance is pending: 4.9 s (daemonology.net, ec2-boot-bench, 2021), 16.4 to 17.8 s (brevdev/ec2-coldboot-research, 2026).
     pending_from_seconds: _Seconds = 4.0
@@ -49,7 +49,7 @@ class Physics:
     failing_calls: _Share = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what is upside down."""
+        """Refuse a lower end above its upper end."""
         for low, high in (
             ("pending_from_seconds", "pending_to_seconds"),
             ("boot_from", "boot_to"),

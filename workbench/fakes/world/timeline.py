@@ -6,7 +6,7 @@ from itertools import count
 
 
 class Timeline:
-    """Simulated time in epoch seconds; what is due happens in order while time moves on."""
+    """Simulated time in epoch seconds; due events happen in order while time advances."""
 
     def __init__(self, start_at: float) -> None:
         """Begin at an instant."""

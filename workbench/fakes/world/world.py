@@ -26,7 +26,7 @@ _PAUSE_SECONDS = 2.0
 
 @dataclass(slots=True)
 class World:
-    """Everything there is, on one time-line."""
+    """Controllers, EC2 and the fleet, on one time-line."""
 
     fleet: Fleet
     timeline: Timeline
@@ -91,13 +91,13 @@ def break_boots(world: World, pools: frozenset[str]) -> None:
 
 
 def ended_by(instance: Instance) -> str:
-    """Say what takes the builds on an instance with it."""
+    """The reason why builds on an instance died with it."""
     return f"{instance.id} was {'interrupted' if instance.interrupted else 'terminated'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityAnswer:
-    """What an instance is told when it asks who it is: HTTP's status, and of a 200 its node, controller and secret."""
+    """The answer to a registration: the HTTP status, and with 200 the node, controller and secret."""
 
     status: int
     node: str = ""
@@ -109,7 +109,7 @@ Ask = Callable[[Instance], IdentityAnswer]
 
 
 class Agents:
-    """What instances do by themselves: ask who they are, connect, and power off when they are not wanted."""
+    """The agents on the instances: they register, connect, and power off when refused."""
 
     def __init__(self, world: World, ask: Ask) -> None:
         """Live in this world, and ask so."""
@@ -122,7 +122,7 @@ class Agents:
         world.ec2.on_end = self.ended
 
     def booted(self, instance: Instance) -> None:
-        """Ask until there is an identity, a refusal, or the boot deadline has passed."""
+        """Register until there is an answer, or the boot deadline has passed."""
         if not instance.alive():
             return
         pool = self._world.fleet.pools[instance.tags["autoscaler:pool"]]
@@ -133,7 +133,7 @@ class Agents:
             self.register(instance)
 
     def register(self, instance: Instance) -> None:
-        """Ask once, and do as it is told."""
+        """Register once, and act on the answer."""
         told = self._ask(instance)
         self._asked[instance.id] += 1
         if told.status == _OK:
@@ -157,7 +157,7 @@ class Agents:
             self._world.timeline.after(_PAUSE_SECONDS, lambda: self.booted(instance))
 
     def ended(self, instance: Instance) -> None:
-        """Take the agent from its controller. One that is named after a node and never connected there takes nobody else's."""
+        """Disconnect the agent of an instance that ended, unless another instance holds the connection."""
         controller = self._world.controllers.get(instance.tags.get("autoscaler:controller", ""))
         node = instance.tags.get(NODE_TAG, "")
         if controller is not None and self._is_connected(instance, node):

@@ -43,7 +43,7 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composite:
-    """An alarm that rings where any of others does."""
+    """An alarm that fires when any of its parts does."""
 
     name: str
     description: str
@@ -135,5 +135,5 @@ def statistic_of(name: str, values: list[float]) -> float:
 
 
 def ringing(found: Mapping[str, str]) -> Iterator[str]:
-    """The names of those that ring."""
+    """The names of the firing alarms."""
     return (name for name, state in found.items() if state == "ALARM")

@@ -1,4 +1,4 @@
-"""template.yaml, read; and the little of CloudFormation that it takes to see what it would make."""
+"""Reads template.yaml, and resolves as much of CloudFormation as it takes to see its resources."""
 
 import re
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ def _given(parameter: Mapping[str, Any], value: Any) -> Any:
 
 
 def made_by(template: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything that the template makes with these parameters: what a condition excludes is left out."""
+    """The resources that the template makes with these parameters, conditions applied."""
     known = {"Conditions": template.get("Conditions", {}), "Mappings": template.get("Mappings", {}), **given}
     made = {
         name: resource
@@ -61,7 +61,7 @@ def made_by(template: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, 
 
 
 def resolved(value: Any, given: Mapping[str, Any]) -> Any:
-    """A value with what it refers to put in, as far as it is ``given``; what is not stays."""
+    """Resolve the references in a value as far as they are ``given``; others stay."""
     match value:
         case dict() if len(value) == 1:
             [(function, argument)] = value.items()
@@ -90,7 +90,7 @@ def _computed(function: str, argument: Any, value: Mapping[str, Any], given: Map
 
 
 def _chosen(function: str, argument: Any, value: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-    """What a condition or a mapping chooses; anything else with what stands below it resolved."""
+    """Resolve conditions and mappings; of any other function, its arguments."""
     match function, argument:
         case "If", [name, yes, no] if name in given.get("Conditions", {}):
             return resolved(yes if _holds(name, given) else no, given)

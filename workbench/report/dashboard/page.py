@@ -38,7 +38,7 @@ def write_dashboard(fleet: str, published: Published, out: Path) -> Path:
 
 
 def _shown(alarms: list[Alarm], composites: list[Composite]) -> list[tuple[str, str]]:
-    """Name and description of those that somebody is told of: composites, and alarms that are no part of one."""
+    """Name and description of the alarms that notify: composites, and alarms in no composite."""
     parts = {part for composite in composites for part in composite.of}
     whole = [(composite.name, composite.description) for composite in composites]
     return whole + [(alarm.name, alarm.description) for alarm in alarms if alarm.name not in parts]

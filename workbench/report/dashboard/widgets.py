@@ -1,4 +1,4 @@
-"""The template's dashboard, drawn from what was published here: the same widgets, without AWS."""
+"""The widgets of the template's dashboard, with the metrics that were published here instead of to AWS."""
 
 import json
 import re

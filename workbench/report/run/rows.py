@@ -1,4 +1,4 @@
-"""What the charts and tables show, as plain rows: thinned where a run is long, and never so that a change of state is invented."""
+"""The data of the charts and tables as plain rows; a long run is thinned without inventing changes."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -89,7 +89,7 @@ def wait_rows(run: Run, colours: dict[str, str]) -> list[Row]:
 
 
 def step_rows(run: Run, colours: dict[str, str]) -> list[Row]:
-    """One row a step that was taken, with its reason; closing the record of what is gone is bookkeeping and left out."""
+    """One row a step, with its reason; bookkeeping steps are left out."""
     return [_step_row(taken, colours) for taken in run.recording.taken if taken.step != "forget"]
 
 

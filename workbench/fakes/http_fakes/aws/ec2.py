@@ -79,7 +79,7 @@ class Ec2Api:
         return {"Images": [images[name] for name in _values(request, "image-id") if name in images]}
 
     def _describe_instances(self, request: dict[str, Any]) -> dict[str, Any]:
-        """One page of instances, as large as EC2 likes where no size is said; ``NextToken`` says where the next one begins."""
+        """One page of instances; ``NextToken`` names the start of the next one."""
         self.ec2.check_known(request.get("InstanceIds", []))
         filters = {f["Name"]: list(f["Values"]) for f in request.get("Filters", [])}
         filters |= {"instance-id": list(request["InstanceIds"])} if request.get("InstanceIds") else {}
@@ -87,7 +87,7 @@ class Ec2Api:
         return {"Reservations": [{"Instances": [instance_json(instance) for instance in page]}]} | more
 
     def _describe_spot_price_history(self, request: dict[str, Any]) -> dict[str, Any]:
-        """One page of the prices that stand: each is the last change before the time that is asked for."""
+        """One page of the current spot prices: the last change of each before the time that is asked for."""
         if request["StartTime"] != request["EndTime"]:
             raise Ec2Error("InvalidParameterValue", "Only the prices of one instant are known here")
         page, more = self._page(self.ec2.spot_prices(request["InstanceTypes"], request["ProductDescriptions"]), request)
@@ -103,14 +103,14 @@ class Ec2Api:
         return found[first:end], {"NextToken": str(end)} if end < len(found) else {}
 
     def _describe_route_tables(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Those of the subnets asked for, or the main one, which leads to a NAT."""
+        """The route tables of these subnets, or the main one, which leads to a NAT."""
         if _values(request, "association.main"):
             return {"RouteTables": [_route_table("nat-1", {"Main": True})]}
         routes, asked = self.ec2.account.routes, _values(request, "association.subnet-id")
         return {"RouteTables": [_route_table(routes[name], {"SubnetId": name, "Main": False}) for name in routes if name in asked]}
 
     def _named(self, request: dict[str, Any]) -> set[str]:
-        """The templates asked for; of ids all must exist, of names in a filter those count that do."""
+        """The templates asked for; unknown ids are an error, unknown names in a filter are left out."""
         if ids := set(request.get("LaunchTemplateIds", [])):
             if unknown := ids - self.ec2.templates:
                 raise Ec2Error("InvalidLaunchTemplateId.NotFound", f"The launch template {min(unknown)} does not exist")
@@ -143,7 +143,7 @@ def _route_table(target: str, association: dict[str, Any]) -> dict[str, Any]:
 
 
 def instance_type_json(kind: str) -> dict[str, Any]:
-    """One instance type in boto3's words: those of Graviton have a "g" behind their number."""
+    """One instance type in boto3's words; a "g" behind the number means Graviton."""
     arm = "g" in kind.partition(".")[0].lstrip("abcdefghijklmnopqrstuvwxyz")
     processor = {"SupportedArchitectures": ["arm64" if arm else "x86_64"]}
     return {"InstanceType": kind, "VCpuInfo": {"DefaultVCpus": vcpus_of(kind)}, "ProcessorInfo": processor}

@@ -1,4 +1,4 @@
-"""Lambda as far as a person needs it: invoke a function and wait for its answer. Whoever runs the handlers takes the invocations."""
+"""Lambda's Invoke API: queues an invocation until the thread that runs the handlers takes it, and returns its answer."""
 
 import json
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class LambdaApi:
         return Response(200, {"Content-Type": "application/json"}, answer)
 
     def serve(self, call: Callable[[str, Any], dict[str, Any]], wait_seconds: float) -> bool:
-        """Take one invocation, if one comes within that time; tell whether one did."""
+        """Serve one invocation if one comes in time; tell whether one did."""
         try:
             name, event, future = self._asked.get(timeout=wait_seconds)
         except Empty:

@@ -36,7 +36,7 @@ _PERMISSIONS = {
 
 @dataclass(slots=True)
 class JenkinsApi:
-    """One controller's api. ``accounts``: user -> token; empty: everybody may do everything. ``passwords`` need a crumb."""
+    """The API of one controller. ``accounts``: user -> token; empty: everybody may do everything. ``passwords`` need a crumb."""
 
     controller: Controller
     base: str
@@ -173,7 +173,7 @@ class JenkinsApi:
                 return self._not_found()
 
     def _permission(self, parts: list[str]) -> str:
-        """What an action needs; to bring a node back online it is Connect, not Disconnect."""
+        """The permission that an action needs; bringing a node back online needs Connect, not Disconnect."""
         match parts:
             case ["computer", name, "toggleOffline"] if name in self.controller.nodes and self.controller.nodes[name].temporarily_offline:
                 return _CONNECT
@@ -238,7 +238,7 @@ class JenkinsApi:
         return self._done(204)
 
     def _agent(self, action: str, request: Request) -> Response:
-        """Not of Jenkins: what a stand-in for agent.jar calls, where the real one opens a WebSocket."""
+        """Connect or disconnect a stand-in for agent.jar, which has no WebSocket; real Jenkins has no such call."""
         name = request.query.get("name", "")
         if action == "disconnect":
             self.controller.disconnect(name)

@@ -1,4 +1,4 @@
-"""A node's ``config.xml`` as Jenkins 2.504.3 writes it (recorded: c22), and what of a new one is taken over."""
+"""Writes a node's ``config.xml`` as Jenkins 2.504.3 does (recording c22), and reads labels and mode from a new one."""
 
 import re
 import xml.etree.ElementTree as ET

@@ -1,4 +1,4 @@
-"""Inbound agents of the Jenkins api: their secret, agent.jar, and a connection that a stand-in for it opens and closes."""
+"""Inbound agents: their secret, agent.jar, and the connection that a stand-in opens."""
 
 from xml.sax.saxutils import escape
 

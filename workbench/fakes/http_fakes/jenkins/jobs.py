@@ -1,4 +1,4 @@
-"""Folders, jobs and builds of the Jenkins api: as much of them as it takes to run a build on a label."""
+"""Folders, jobs and builds in the Jenkins API: as much as it takes to run a build on a label."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -65,7 +65,7 @@ class Jobs:
         self.jobs = {name: job for name, job in self.jobs.items() if name != full_name and not name.startswith(f"{full_name}/")}
 
     def shown(self, full_name: str) -> dict[str, Any] | None:
-        """What the API shows of a job or a folder; None: there is none."""
+        """The JSON of a job or a folder; None: there is none."""
         if full_name in self.folders:
             inside = [name for name in (*self.folders, *self.jobs) if name.rpartition("/")[0] == full_name]
             shown = {"_class": "com.cloudbees.hudson.plugins.folder.Folder", "fullName": full_name, "jobs": self._all(inside)}
@@ -88,7 +88,7 @@ class Jobs:
         } | ({"labelExpression": job.label} if freestyle else {})
 
     def run(self, place: list[str]) -> dict[str, Any] | None:
-        """What the API shows of one run; None: there is none. ``place``: ``job/a/job/b/7``, decoded."""
+        """The JSON of one run; None: there is none. ``place``: ``job/a/job/b/7``, decoded."""
         builds = self.controller.runs.get(f"{job_path(full_name_of(place[:-1]))}{place[-1]}/", [])
         return dict(_run_json(builds)) if builds else None
 

@@ -26,7 +26,7 @@ _NOTHING_BELOW = Branch()
 
 
 class Keyed(dict[str, Any]):
-    """A map rather than an object: its keys are data, and what a tree asks for are fields of its values."""
+    """A map, not an object: its keys are data, and a tree names fields of its values."""
 
 
 class TreeSyntaxError(ValueError):
@@ -62,7 +62,7 @@ def prune(body: Any, tree: Tree) -> Any:
 
 
 def without_executors(body: dict[str, Any]) -> dict[str, Any]:
-    """What ``depth=0`` shows: that there are executors, not what they do. Deeper than this the world has nothing more to show."""
+    """Hide what executors do, as ``depth=0`` does. The world has nothing deeper to show."""
     computers = [without_executors(computer) for computer in body.get("computer", [])]
     emptied: dict[str, list[Any]] = {key: [{}] * len(body[key]) for key in ("executors", "oneOffExecutors") if key in body}
     return body | emptied | ({"computer": computers} if computers else {})

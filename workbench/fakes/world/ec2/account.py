@@ -1,4 +1,4 @@
-"""What the world's AWS account is like before anything is launched: quotas, instance types' sizes, launch templates."""
+"""The simulated AWS account before anything is launched: quotas, sizes of instance types, launch templates."""
 
 import base64
 import re
@@ -39,7 +39,7 @@ def image_of(platform: str, **facts: Any) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Account:
-    """What else is ready for launches, or not."""
+    """Images, routes and roles: whatever else a launch needs."""
 
     images: dict[str, dict[str, Any]] = field(default_factory=lambda: {f"ami-{name}": image_of(name) for name in ROOT_DEVICES})
     routes: dict[str, str] = field(default_factory=dict)  # where a subnet's own route table leads; unlisted: the main one, to a NAT

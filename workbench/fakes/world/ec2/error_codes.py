@@ -1,4 +1,4 @@
-"""The error codes by which EC2 refuses a launch, of everything or of one offering beside instances from others."""
+"""The error codes with which EC2 refuses a launch, of everything or of one offering."""
 
 from typing import Any
 

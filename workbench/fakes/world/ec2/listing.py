@@ -1,4 +1,4 @@
-"""What DescribeInstances leaves out although it is there: EC2's answers are only eventually consistent."""
+"""Eventual consistency: the instances that DescribeInstances leaves out although they exist."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """How EC2 lists instances. By default it shows all there are; shares are of the spells in which it leaves one out."""
+    """How EC2 lists instances: by default all; the shares are of the spells in which it leaves one out."""
 
     empty_until: float = 0.0  # epoch seconds until which it shows nothing at all, however it is asked
     missing: float = 0.0  # from lists, such as those by tag
@@ -20,7 +20,7 @@ class Listing:
     page: int = 1000  # instances in one answer at most; EC2's own limit
 
     def shown(self, instances: Iterable["Instance"], now: float, *, by_id: bool = False) -> Iterable["Instance"]:
-        """Leave out what EC2 does not show now; the same for everybody who asks within the same spell."""
+        """Leave out hidden instances; the answer is the same for everybody within a spell."""
         if now < self.empty_until:
             return ()
         share = self.missing_by_id if by_id else self.missing

@@ -1,4 +1,4 @@
-"""EC2 as it behaves where it counts for us: tokens, partial fulfilment, order of offerings, lag, pending first."""
+"""The simulated EC2: client tokens, partial fulfilment, order of offerings, lag, pending instances."""
 
 import json
 from collections import deque
@@ -116,7 +116,7 @@ class Ec2:
     _tokens: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
 
     def create_fleet(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Launch at once what can be had, in the order of priority; the same token gets the same answer."""
+        """Launch what is available, in the order of priority; the same token gets the same answer."""
         if request.get("DryRun"):
             raise Ec2Error(*(self.refuse or _WOULD_HAVE))
         spelled = json.dumps(request, sort_keys=True)
@@ -133,7 +133,7 @@ class Ec2:
         return answer
 
     def try_instance(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Refuse what could not be launched: nobody launches by RunInstances, so that only its dry run is known."""
+        """Dry-run RunInstances: refuse what could not be launched. Nothing launches by it."""
         template = name_of_template(request["LaunchTemplate"])
         if "SubnetId" in request and self.data_of(template).get("NetworkInterfaces"):
             raise Ec2Error(
@@ -170,7 +170,7 @@ class Ec2:
         self.changes += 1
 
     def console_of(self, instance_id: str) -> str:
-        """What an instance wrote to its console."""
+        """The console output of an instance."""
         instance = self._known(instance_id)
         return instance.console
 
@@ -180,7 +180,7 @@ class Ec2:
         return self.instances[instance_id]
 
     def data_of(self, template: str) -> dict[str, Any]:
-        """What a launch template says."""
+        """The data of a launch template."""
         if template not in self.templates:
             raise Ec2Error("InvalidLaunchTemplateName.NotFoundException", f"The launch template {template} does not exist")
         return self.template_data.get(template, {})
@@ -202,7 +202,7 @@ class Ec2:
         return self.latest_versions[template]
 
     def spot_prices(self, kinds: list[str], platforms: list[str]) -> list[tuple[str, str, str, float]]:
-        """What spot costs now: instance type, zone, platform, dollars an hour."""
+        """Current spot prices: instance type, zone, platform, dollars an hour."""
         offerings = [(key.split("/"), usd) for key, usd in self.spot_usd_per_hour.items()]
         return [
             (kind, self.zones.get(subnet, ZONE), platform, usd)
@@ -213,7 +213,7 @@ class Ec2:
         ]
 
     def end(self, instance: Instance) -> None:
-        """Let an instance end, whoever wished it."""
+        """End an instance, for whatever reason."""
         if not instance.alive():
             return
         instance.state, instance.ended_at = "shutting-down", self.timeline.now
@@ -309,7 +309,7 @@ class Ec2:
         return self.capacity.get(offering, wanted)
 
     def _doom(self, instance: Instance) -> None:
-        """Let a spot instance be taken back some day; one that is gone by then is not."""
+        """Schedule the interruption of a spot instance, if it still runs by then."""
         if instance.market == "spot" and self.physics.interruptions_per_hour:
             chance = Random(f"{self.seed}/{len(self.instances)}")  # noqa: S311 - a simulation's chance
             seconds = chance.expovariate(self.physics.interruptions_per_hour / 3600.0)

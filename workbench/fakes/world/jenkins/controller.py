@@ -1,4 +1,4 @@
-"""Jenkins as it behaves where it counts for us: labels, executors, exclusive mode, offline nodes, restarts, quiet-down."""
+"""The simulated Jenkins controller: queue, executors, exclusive nodes, offline marks, restarts, quiet-down."""
 
 import zlib
 from collections.abc import Callable
@@ -23,7 +23,7 @@ Veto = Callable[[Build, Node], str | None]
 
 
 class Controller:
-    """One controller's life."""
+    """One controller: its queue, builds and nodes, through restarts."""
 
     def __init__(self, name: str, timeline: Timeline, physics: Physics = CALM) -> None:
         """Begin without nodes or jobs."""
@@ -132,7 +132,7 @@ class Controller:
         return self._matching[build.asks_for][1]
 
     def free_for(self, build: Build) -> list[Node]:
-        """Those of them that have an idle executor."""
+        """The matching nodes that have an idle executor."""
         return [node for node in self.matching(build) if len(node.builds) < node.executors and not node.offline]
 
     # Nodes

@@ -22,7 +22,7 @@ class Monitors:
     since_at: float | None = None
 
     def tells(self, monitor: str, now: float) -> bool:
-        """Tell whether a monitor has looked; what it saw stays when the connection is lost."""
+        """Tell whether a monitor has measured yet; a reading survives a lost connection."""
         return self.since_at is not None and now >= self.since_at + _FIRST_TOLD_SECONDS.get(monitor, _LAST_TOLD_SECONDS)
 
 
@@ -57,7 +57,7 @@ class Node:
         self.temporarily_offline, self.reason, self.cause = False, "", None
 
     def serves(self, expression: LabelExpression | None) -> bool:
-        """Tell whether it may take what asks so, whatever its state."""
+        """Tell whether its labels and mode match, whatever its state."""
         return not self.exclusive if expression is None else expression.matches(self.all_labels)
 
     @property
