@@ -5,14 +5,14 @@ from itertools import pairwise
 import pytest
 
 from workbench.experiment.lower_bounds import pool_lower_bounds
-from workbench.experiment.policy.perfect_forecast import DemandCurve
+from workbench.simulate.result import StepCurve
 
 USD_PER_SECOND = 0.001
 
 
 def a_bound(*steps):
     """Steps: (at, how many builds run from then on)."""
-    curve = DemandCurve(times=[float(at) for at, _ in steps], counts=[count for _, count in steps])
+    curve = StepCurve(times=[float(at) for at, _ in steps], counts=[count for _, count in steps])
     work = sum(count * (later - at) for (at, count), (later, _) in pairwise(steps))
     return pool_lower_bounds(curve, work, 2, 100.0, USD_PER_SECOND)
 

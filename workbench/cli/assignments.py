@@ -19,26 +19,26 @@ def load_with(path: Path, assignments: Iterable[str]) -> FleetSettings:
     """Read a fleet file; ``KEY=VALUE`` changes ``defaults.KEY``, ``POOL.KEY=VALUE`` that pool's. `ConfigError` names what is wrong."""
     settings = load_settings(path)
     raw: dict[str, Any] = settings.model_dump(mode="json", exclude_unset=True)
-    for assignment in assignments:
-        name, sign, text = assignment.partition("=")
-        if not sign:
-            raise ConfigError(f"--set {assignment}: must be KEY=VALUE or POOL.KEY=VALUE")
+    for name, value in read_assignments(assignments, "--set", "KEY=VALUE or POOL.KEY=VALUE").items():
         pool, _, key = name.rpartition(".")
         if pool and pool not in settings.pools:
-            raise ConfigError(f"--set {assignment}: {pool} is not one of the pools ({', '.join(settings.pools)})")
+            raise ConfigError(f"--set {name}={value}: {pool} is not one of the pools ({', '.join(settings.pools)})")
         place = raw["pools"][pool] if pool else raw.setdefault("defaults", {})
-        place[key] = _value(f"--set {assignment}", text)
+        place[key] = value
     return check(raw, "--set" if assignments else str(path))
 
 
-def read_assignments(assignments: Iterable[str], option: str) -> dict[str, Any]:
+def read_assignments(assignments: Iterable[str], option: str, rule: str = "KEY=VALUE") -> dict[str, Any]:
     """Read ``KEY=VALUE`` as given to an option. `ConfigError` names what is wrong."""
     settings: dict[str, Any] = {}
     for assignment in assignments:
         key, sign, text = assignment.partition("=")
         if not sign:
-            raise ConfigError(f"{option} {assignment}: must be KEY=VALUE")
-        settings[key] = _value(f"{option} {assignment}", text)
+            raise ConfigError(f"{option} {assignment}: must be {rule}")
+        try:
+            settings[key] = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"{option} {assignment}: {' '.join(str(error).split())}") from error
     return settings
 
 
@@ -54,10 +54,3 @@ def physics_of(settings: dict[str, Any]) -> Physics:
         key = str(first["loc"][0]) if first["loc"] else ""
         where = f"{key}={settings[key]}" if key in settings else " ".join(f"{name}={value}" for name, value in settings.items())
         raise ConfigError(f"--physics {where}: {first['msg'].removeprefix('Value error, ')}") from error
-
-
-def _value(where: str, text: str) -> Any:
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{where}: {' '.join(str(error).split())}") from error

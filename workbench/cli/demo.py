@@ -46,8 +46,8 @@ class Show:
     """One demo: a run whose functions are the real handlers. ``log_file`` takes what they log.
 
     ``broken``: pools whose agents never come up. ``on_end``: takes what CloudWatch was sent.
-    ``kept``: told where to ask it, once it begins to take commands: half of the hours on,
-    a minute in two seconds, until it is interrupted.
+    ``kept``: told its URL when it begins to take commands, after half of the hours; from then on
+    a minute takes two seconds, until it is interrupted.
     """
 
     run: Run
@@ -91,11 +91,13 @@ class Show:
 
     def _keep(self, server: ApiServer, handlers: "Handlers", told: Callable[[str], None]) -> Iterator[Progress]:
         world, progress, functions = self.run.world, Progress(), server.functions
-        slow_from = world.timeline.now + self.run.hours * 1800
+        slow_from, said = world.timeline.now + self.run.hours * 1800, False
         for progress in self.run.drive(handlers):
             yield progress
             if world.timeline.now >= slow_from and functions is not None:
-                told(server.url)
+                if not said:
+                    told(server.url)
+                said = True
                 _take_commands(functions, handlers)
         while functions is not None:
             world.move_to(world.timeline.now + MINUTE)

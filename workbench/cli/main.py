@@ -3,7 +3,7 @@
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from functools import partial
@@ -144,7 +144,7 @@ def demo(
     run = prepare(_load(trace, hours), load_fleet(fleet), hours=hours, seed=seed)
     directory = _directory(out, "demo", as_json=as_json)
     published: list[Published] = []
-    played = Show(run, settings, fleet, log_file, _say_where() if keep else None, frozenset(broken or ()), published.append)
+    played = Show(run, settings, fleet, log_file, _say_where if keep else None, frozenset(broken or ()), published.append)
     _follow(run, played.play(), {}, directory, as_json=as_json)
     if directory is not None:
         from workbench.report.dashboard.page import write_dashboard  # noqa: PLC0415 - drawing is an extra
@@ -291,15 +291,8 @@ def _simulate_rival(experiment: Experiment, *, as_json: bool) -> None:
     show(result, partial(print_table, headers, rows, title=title, figures=True, box=SIMPLE_HEAD, padding=0), as_json=as_json)
 
 
-def _say_where() -> Callable[[str], None]:
-    said: set[str] = set()
-
-    def tell(url: str) -> None:
-        if url not in said:
-            say(f"it takes commands now: export AUTOSCALER_LOCAL={url}; autoscaler status", stderr=True)
-        said.add(url)
-
-    return tell
+def _say_where(url: str) -> None:
+    say(f"it takes commands now: export AUTOSCALER_LOCAL={url}; autoscaler status", stderr=True)
 
 
 def _load(trace: Path | None, hours: float) -> Trace:

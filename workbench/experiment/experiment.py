@@ -6,7 +6,7 @@ The bill ends when the trace is over and its last job is done. Machines that run
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 from autoscaler.config import FleetSettings, check
 from autoscaler.domain.facts.fleet import Fleet
@@ -48,16 +48,6 @@ class Experiment:
     settings: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 1
     physics: Physics = CALM
-
-
-class Policy(Protocol):
-    """A policy: acts on the world at each tick."""
-
-    tick_seconds: float
-    failed: int
-
-    def tick(self) -> None:
-        """Act."""
 
 
 class OurPolicy:
@@ -140,7 +130,7 @@ def setting_text(settings: Mapping[str, Any]) -> str:
     return " ".join(f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in settings.items())
 
 
-def _policy(experiment: Experiment, world: World) -> Policy:
+def _policy(experiment: Experiment, world: World) -> OurPolicy | RivalPolicy:
     if experiment.policy == OURS:
         settings = dict(experiment.settings)
         every = float(settings.pop("looks_every_seconds", _LOOKS_EVERY_SECONDS))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from autoscaler.adapters.jenkins.session import JenkinsSession
@@ -96,15 +96,11 @@ class _Build(_FromJenkins):
         return max((action.buildable_duration_millis for action in self.actions if action), default=0.0)
 
 
-class _Last(_FromJenkins):
-    timestamp: float
-
-
 class _Job(_FromJenkins):
     java_class: str = Field("", alias="_class")
     name: str
     label_expression: str | None = None
-    last_build: _Last | None = None
+    last_built_at: float = Field(0.0, validation_alias=AliasPath("lastBuild", "timestamp"))
     jobs: list[Any] | None = None
 
 
@@ -134,7 +130,7 @@ class _Reader:
             path = f"{folder}/job/{quote(job.name, safe='')}".lstrip("/")
             if job.jobs is not None:
                 yield from self._jobs(path)
-            elif job.last_build is not None and job.last_build.timestamp >= self._limits.since * _MILLISECONDS:
+            elif job.last_built_at >= self._limits.since * _MILLISECONDS:
                 yield path, job
 
     def _read_builds(self, path: str, job: _Job, labels: Mapping[str, str]) -> None:

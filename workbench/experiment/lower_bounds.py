@@ -5,7 +5,8 @@ from math import ceil
 from typing import NamedTuple
 
 from autoscaler.domain.facts.fleet import Fleet
-from workbench.experiment.policy.perfect_forecast import DemandCurve, PerfectForecast
+from workbench.experiment.policy.perfect_forecast import PerfectForecast
+from workbench.simulate.result import StepCurve
 
 
 class LowerBounds(NamedTuple):
@@ -29,7 +30,7 @@ def lower_bounds(forecast: PerfectForecast, fleet: Fleet) -> dict[str, float]:
     return {name: round(sum(usd), 2) for name, usd in zip(LowerBounds._fields, zip(*found, strict=True), strict=True)}
 
 
-def pool_lower_bounds(curve: DemandCurve, work_seconds: float, executors: int, boot_seconds: float, usd_per_second: float) -> LowerBounds:
+def pool_lower_bounds(curve: StepCurve, work_seconds: float, executors: int, boot_seconds: float, usd_per_second: float) -> LowerBounds:
     """The bounds of one pool, from how many builds run at once."""
     agents = [ceil(count / executors) for count in curve.counts]
     packed = booted = 0.0

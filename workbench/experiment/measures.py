@@ -10,7 +10,7 @@ from workbench.fakes.world.jenkins.builds import Build
 from workbench.fakes.world.world import World
 from workbench.simulate.measures import Measures, killed, ratio
 from workbench.simulate.replay import Replay
-from workbench.simulate.result import dollars_of, pool_of, run_seconds, wait_of
+from workbench.simulate.result import StepCurve, dollars_of, pool_of, run_seconds, wait_of
 
 _EARLY_SECONDS = 300.0
 
@@ -68,11 +68,6 @@ def _measure(world: World, builds: Sequence[Build], instances: Sequence[Instance
 
 
 def _peak_spare(world: World, builds: Iterable[Build], instances: Iterable[Instance]) -> int:
-    spans = [(i.launched_at, i.ended_at, pool_of(world, i).executors) for i in instances]
-    spans += [(build.buildable_at, build.ended_at, -1) for build in builds]
-    changes = [(begin, weight) for begin, _, weight in spans] + [(end, -weight) for _, end, weight in spans if end is not None]
-    spare = most = 0
-    for _, change in sorted(changes):
-        spare += change
-        most = max(most, spare)
-    return most
+    paid = [(i.launched_at, i.ended_at, pool_of(world, i).executors) for i in instances]
+    asked = [(build.buildable_at, build.ended_at, -1) for build in builds]
+    return int(max(0, *StepCurve.of([*paid, *asked]).counts, 0))

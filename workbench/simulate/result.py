@@ -1,13 +1,49 @@
 """Results, counted in the world and not from what the autoscaler believes: bills, waits, what was left over."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from math import ceil
+from typing import Self
 
 from autoscaler.domain.facts.fleet import Market, Pool
 from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
 from workbench.fakes.world.ec2.region import Instance
 from workbench.fakes.world.jenkins.builds import Build
 from workbench.fakes.world.world import World
+
+
+@dataclass(slots=True)
+class StepCurve:
+    """A step function: from ``times[i]`` on it is ``counts[i]``, and 0 before the first."""
+
+    times: list[float] = field(default_factory=list)
+    counts: list[float] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, spans: Iterable[tuple[float, float | None, float]]) -> Self:
+        """Sum up spans: their beginning, their end (None: they go on) and their weight."""
+        changes = [change for begin, end, weight in spans for change in ((begin, weight), (end, -weight))]
+        curve = cls()
+        total: float = 0
+        for at, change in sorted((at, change) for at, change in changes if at is not None):
+            total += change
+            if curve.times and curve.times[-1] == at:
+                curve.counts[-1] = total
+            else:
+                curve.times.append(at)
+                curve.counts.append(total)
+        return curve
+
+    def at(self, when: float) -> float:
+        """The value at an instant."""
+        place = bisect_right(self.times, when)
+        return self.counts[place - 1] if place else 0
+
+    def most(self, begin: float, end: float) -> float:
+        """The highest value between two instants."""
+        running, last = bisect_right(self.times, begin), bisect_left(self.times, end)
+        return max(self.counts[max(0, running - 1) : max(running, last)], default=0)
 
 
 def is_at_rest(world: World, builds: Iterable[Build]) -> bool:

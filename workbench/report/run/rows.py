@@ -12,7 +12,7 @@ from workbench.fakes.world.ec2.region import Instance
 from workbench.fakes.world.jenkins.builds import Build
 from workbench.simulate.measures import Measures
 from workbench.simulate.recording import HeldSpan, Sample, StepTaken
-from workbench.simulate.result import pool_of, rate_of, wait_of
+from workbench.simulate.result import StepCurve, pool_of, rate_of, wait_of
 from workbench.simulate.run import Run
 
 # More instants than a screen has pixels add nothing but megabytes.
@@ -49,22 +49,15 @@ def queue_rows(run: Run, colours: dict[str, str]) -> list[Row]:
 
 def usd_rows(run: Run, colours: dict[str, str]) -> list[Row]:
     """Dollars an hour of what ran, by instant and pool."""
-    moves = sorted(
-        (at, colours[pool_of(run.world, instance).name], sign * rate_of(run.world, instance))
-        for instance in run.world.ec2.instances.values()
-        for at, sign in ((instance.launched_at, 1), (instance.ended_at, -1))
-        if at is not None
-    )
-    now: dict[str, float] = defaultdict(float)
-    at_sample: dict[float, dict[str, float]] = {}
-    place = 0
-    for sample in thinned(run.recording.samples):
-        while place < len(moves) and moves[place][0] <= sample.at:
-            _, name, usd = moves[place]
-            now[name] += usd
-            place += 1
-        at_sample[sample.at] = {name: round(usd, 3) for name, usd in now.items() if usd > _NOTHING_USD}
-    return list(_steps_of(run.recording.samples, lambda sample: at_sample[sample.at], _order(colours)))
+    spans: dict[str, list[tuple[float, float | None, float]]] = {name: [] for name in _order(colours)}
+    for instance in run.world.ec2.instances.values():
+        spans[colours[pool_of(run.world, instance).name]].append((instance.launched_at, instance.ended_at, rate_of(run.world, instance)))
+    curves = {name: StepCurve.of(of_pool) for name, of_pool in spans.items()}
+
+    def usd_at(sample: Sample) -> dict[str, float]:
+        return {name: round(usd, 3) for name, curve in curves.items() if (usd := curve.at(sample.at)) > _NOTHING_USD}
+
+    return list(_steps_of(run.recording.samples, usd_at, _order(colours)))
 
 
 def agent_rows(run: Run, pool: str, order: list[str]) -> list[Row]:
