@@ -47,27 +47,20 @@ def summary(result: dict[str, Any]) -> RenderableType:
 
 
 def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
+    kept = result["launches"] - result["terminations"] - result["leaked_instances"]
+    waits = ", ".join(f"{result[name]:.0f} s" for name in ("wait_p50_s", "wait_p95_s", "wait_max_s"))
     return [
         ("jobs finished", f"{result['finished']} of {result['jobs']}"),
         ("builds killed", str(result["killed"])),
         ("jobs that no pool can serve", str(result["unservable"])),
-        (
-            "wait for an executor: p50, p95, longest",
-            f"{result['wait_p50_s']:.0f} s, {result['wait_p95_s']:.0f} s, {result['wait_max_s']:.0f} s",
-        ),
+        ("wait for an executor: p50, p95, longest", waits),
         ("agent hours", f"{result['agent_hours']:.1f}"),
         ("bill", f"${result['usd']:,.2f}"),
-        ("agents launched, terminated, kept as a minimum", f"{result['launches']}, {result['terminations']}, {_kept(result)}"),
+        ("agents launched, terminated, kept as a minimum", f"{result['launches']}, {result['terminations']}, {kept}"),
         ("instances left over, nodes left over", f"{result['leaked_instances']}, {result['leaked_nodes']}"),
         ("passes, errors", f"{result['passes']}, {result['errors']}"),
         ("took", f"{result['took_s']:.0f} s"),
     ]
-
-
-def _kept(result: dict[str, Any]) -> int:
-    """Those that run still and are not left over: the fleet file asks for them."""
-    kept: int = result["launches"] - result["terminations"] - result["leaked_instances"]
-    return kept
 
 
 def _pools(run: Run) -> Table:

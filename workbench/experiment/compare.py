@@ -104,16 +104,8 @@ def compare(todo: Sequence[Entry], out: Path, *, jobs: int) -> Iterator[tuple[in
 def play_entry(entry: Entry) -> Row:
     """Play one run, anywhere."""
     trace, fleet = _loaded(entry.workload)
-    experiment = Experiment(
-        trace=trace,
-        fleet=fleet,
-        hours=entry.workload.hours,
-        physics=entry.workload.physics,
-        policy=entry.policy,
-        settings=entry.settings,
-        seed=entry.seed,
-    )
-    return play(experiment)
+    experiment = Experiment(trace=trace, fleet=fleet, hours=entry.workload.hours, physics=entry.workload.physics)
+    return play(replace(experiment, policy=entry.policy, settings=entry.settings, seed=entry.seed))
 
 
 def read_rows(file: Path) -> list[Row]:

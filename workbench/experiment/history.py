@@ -153,17 +153,10 @@ class _Reader:
             self.history.left_out += 1
             return
         started = build.timestamp / _MILLISECONDS
+        queued, seconds = started - build.waited_millis / _MILLISECONDS, build.duration / _MILLISECONDS
         name = "/".join(unquote(part) for part in path.split("/")[1::2])
-        self.history.rows.append(
-            PastBuild(
-                queued_at=started - build.waited_millis / _MILLISECONDS,
-                started_at=started,
-                duration_s=build.duration / _MILLISECONDS,
-                label=label,
-                job=name,
-                result=build.result or "",
-            )
-        )
+        about = {"label": label, "job": name, "result": build.result or ""}
+        self.history.rows.append(PastBuild(queued_at=queued, started_at=started, duration_s=seconds, **about))
 
     def _ask(self, place: str, tree: str) -> Any:
         if self.history.requests >= self._limits.requests:

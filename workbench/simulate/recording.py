@@ -89,16 +89,9 @@ class Recording:
 
 def _steps(plan: dict[str, Any], now: float) -> Iterator[StepTaken]:
     for step in plan.get("steps", []):
-        yield StepTaken(
-            at=now,
-            step=step["step"],
-            pool=step.get("pool", ""),
-            count=step.get("launched", 1),
-            node=step.get("node") or step.get("instance_id") or "",
-            reason=step["reason"],
-            detail=step["detail"],
-            outcome=step["outcome"],
-        )
+        about = {name: step[name] for name in ("step", "reason", "detail", "outcome")}
+        node = step.get("node") or step.get("instance_id") or ""
+        yield StepTaken(at=now, pool=step.get("pool", ""), count=step.get("launched", 1), node=node, **about)
 
 
 def waiting_by_pool(world: World) -> Counter[str]:

@@ -16,6 +16,7 @@ _OVER = {
     "GreaterThanOrEqualToThreshold": lambda value, threshold: value >= threshold,
     "LessThanThreshold": lambda value, threshold: value < threshold,
 }
+_TEXTS = {"description": "AlarmDescription", "metric": "MetricName", "comparison": "ComparisonOperator", "missing": "TreatMissingData"}
 _ALARM_IN_RULE = re.compile(r"ALARM\(\"([^\"]+)\"\)")
 
 
@@ -78,16 +79,13 @@ def _alarm(name: str, facts: Mapping[str, Any]) -> Alarm:
     periods = int(facts["EvaluationPeriods"])
     return Alarm(
         name=name,
-        description=facts["AlarmDescription"],
-        metric=facts["MetricName"],
+        **{field: facts[key] for field, key in _TEXTS.items()},
         dimensions=frozenset((d["Name"], d["Value"]) for d in facts["Dimensions"]),
         statistic=facts.get("Statistic") or facts["ExtendedStatistic"],
         period_seconds=float(facts["Period"]),
         periods=periods,
         to_alarm=int(facts.get("DatapointsToAlarm", periods)),
         threshold=float(facts["Threshold"]),
-        comparison=facts["ComparisonOperator"],
-        missing=facts["TreatMissingData"],
     )
 
 

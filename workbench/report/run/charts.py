@@ -9,12 +9,7 @@ from workbench.report.run.rows import FLEET, OTHERS, Row, agent_rows, held_rows,
 from workbench.simulate.recording import AgentState
 from workbench.simulate.run import Run
 
-STATE_COLOURS = {
-    AgentState.BUSY: "#3a923a",
-    AgentState.IDLE: "#f2b134",
-    AgentState.DRAINING: "#c9463d",
-    AgentState.BOOTING: "#8fb8de",
-}
+STATE_COLOURS = {AgentState.BUSY: "#3a923a", AgentState.IDLE: "#f2b134", AgentState.DRAINING: "#c9463d", AgentState.BOOTING: "#8fb8de"}
 # Tableau's ten, told apart by most colour-blind people too; the last is for what shares a colour.
 _PALETTE = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#edc948", "#b07aa1", "#ff9da7", "#9c755f", "#bab0ac")
 _LANES = ("launch", "uncordon", "cordon", "terminate", "delete-node", "adopt", "create-beacon", "held")

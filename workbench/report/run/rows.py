@@ -68,17 +68,13 @@ def agent_rows(run: Run, pool: str, order: list[str]) -> list[Row]:
 def wait_rows(run: Run, colours: dict[str, str]) -> list[Row]:
     """One row a job that got its executor: when it became buildable, and how many minutes it waited."""
     started = [build for build in run.replay.builds if build.started_at is not None]
-    kept = started[:: max(1, ceil(len(started) / MOST_DOTS))]
-    return [
-        {
-            "at": int(build.buildable_at * 1000),
-            "when": moment(build.buildable_at),
-            "pool": colours.get(home.name if (home := run.world.home_of(build)) else "", OTHERS),
-            "job": build.job,
-            "minutes": round(wait_of(build) / 60, 2),
-        }
-        for build in kept
-    ]
+    return [_wait_row(run, build, colours) for build in started[:: max(1, ceil(len(started) / MOST_DOTS))]]
+
+
+def _wait_row(run: Run, build: Build, colours: dict[str, str]) -> Row:
+    at, home = build.buildable_at, run.world.home_of(build)
+    pool = colours.get(home.name, OTHERS) if home else OTHERS
+    return {"at": int(at * 1000), "when": moment(at), "pool": pool, "job": build.job, "minutes": round(wait_of(build) / 60, 2)}
 
 
 def step_rows(run: Run, colours: dict[str, str]) -> list[Row]:

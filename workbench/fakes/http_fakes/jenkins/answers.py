@@ -10,6 +10,7 @@ from workbench.fakes.world.jenkins.controller import Controller
 from workbench.fakes.world.jenkins.nodes import Monitors, Node
 
 WAITING, BLOCKED, BUILDABLE = "WaitingItem", "BlockedItem", "BuildableItem"
+_BUILTIN = "the Jenkins controller's built-in node"
 _BUILTIN_LABELS = frozenset({"built-in"})
 _MONITORS = "hudson.node_monitors"
 _PLACEHOLDER = "org.jenkinsci.plugins.workflow.support.steps.ExecutorStepExecution$PlaceholderTask"
@@ -39,25 +40,14 @@ def computers_json(controller: Controller, base: str) -> dict[str, Any]:
 
 def root_json(controller: Controller, base: str) -> dict[str, Any]:
     """``/api/json``."""
-    return {
-        "_class": "hudson.model.Hudson",
-        "assignedLabels": [{"name": "built-in"}],
-        "mode": "NORMAL",
-        "nodeDescription": "the Jenkins controller's built-in node",
-        "nodeName": "",
-        "numExecutors": 0,
-        "quietDownReason": controller.quiet_reason,
-        "quietingDown": controller.quieting_down,
-        "url": base,
-        "useCrumbs": True,
-        "useSecurity": True,
-    }
+    node = {"assignedLabels": [{"name": "built-in"}], "mode": "NORMAL", "nodeDescription": _BUILTIN, "nodeName": "", "numExecutors": 0}
+    quiet = {"quietDownReason": controller.quiet_reason, "quietingDown": controller.quieting_down}
+    return {"_class": "hudson.model.Hudson", "url": base, "useCrumbs": True, "useSecurity": True} | node | quiet
 
 
 def builtin_json(monitors: Monitors, now: float) -> dict[str, Any]:
     """The built-in node, without executors."""
-    about = "the Jenkins controller's built-in node"
-    return _computer("hudson.model.Hudson$MasterComputer", "Built-In Node", ("built-in",), about, monitors, now)
+    return _computer("hudson.model.Hudson$MasterComputer", "Built-In Node", ("built-in",), _BUILTIN, monitors, now)
 
 
 def node_json(node: Node, base: str, now: float) -> dict[str, Any]:
@@ -149,36 +139,20 @@ def item_kind(controller: Controller, build: Build) -> str:
 
 def _item(controller: Controller, build: Build, base: str, said: dict[str, str]) -> dict[str, Any]:
     kind, at = item_kind(controller, build), int(build.buildable_at * 1000)
-    return {
-        "_class": f"hudson.model.Queue${kind}",
-        "actions": [],
-        "blocked": build.blocked or kind == BLOCKED,
-        "buildable": kind == BUILDABLE,
-        "id": build.id,
-        "inQueueSince": int(build.queued_at * 1000),
-        "params": "",
-        "stuck": False,
-        "task": _task(build, base),
-        "url": f"queue/item/{build.id}/",
-        "why": why_of(controller, build, said),
-        "timestamp" if kind == WAITING else "buildableStartMilliseconds": at,
-    } | ({"pending": False} if kind == BUILDABLE else {})
+    state = {"blocked": build.blocked or kind == BLOCKED, "buildable": kind == BUILDABLE, "stuck": False}
+    times = {"inQueueSince": int(build.queued_at * 1000), "timestamp" if kind == WAITING else "buildableStartMilliseconds": at}
+    about = {"actions": [], "id": build.id, "params": "", "url": f"queue/item/{build.id}/", "why": why_of(controller, build, said)}
+    shown = {"_class": f"hudson.model.Queue${kind}", "task": _task(build, base)} | about | state | times
+    return shown | ({"pending": False} if kind == BUILDABLE else {})
 
 
 def _task(build: Build, base: str) -> dict[str, Any]:
-    shown = build.job.replace("/", " » ")
+    shown, name = build.job.replace("/", " » "), build.job.rsplit("/", 1)[-1]
     if build.kind is Kind.PIPELINE:
-        name = f"part of {shown} #{build.number}"
-        return {"_class": _PLACEHOLDER, "fullDisplayName": name, "name": name, "url": build.run_path}
-    return {
-        "_class": "hudson.model.FreeStyleProject",
-        "displayName": build.job.rsplit("/", 1)[-1],
-        "fullDisplayName": shown,
-        "fullName": build.job,
-        "labelExpression": build.label,
-        "name": build.job.rsplit("/", 1)[-1],
-        "url": base + build.job_path,
-    }
+        part = f"part of {shown} #{build.number}"
+        return {"_class": _PLACEHOLDER, "fullDisplayName": part, "name": part, "url": build.run_path}
+    named = {"name": name, "displayName": name, "fullName": build.job, "fullDisplayName": shown}
+    return {"_class": "hudson.model.FreeStyleProject", "labelExpression": build.label, "url": base + build.job_path} | named
 
 
 def _executor(number: int, build: Build | None, base: str) -> dict[str, Any]:

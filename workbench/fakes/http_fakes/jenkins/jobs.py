@@ -73,19 +73,14 @@ class Jobs:
         if full_name not in self.jobs:
             return None
         # A freestyle build exists once it runs; a pipeline's run begins at once, and waits for its node.
-        job = self.jobs[full_name]
-        kind = job.kind
-        builds = [b for b in self.controller.builds if b.job == full_name and (b.started_at is not None or kind is Kind.PIPELINE)]
+        job, freestyle = self.jobs[full_name], self.jobs[full_name].kind is Kind.FREESTYLE
+        builds = [b for b in self.controller.builds if b.job == full_name and (b.started_at is not None or not freestyle)]
         ordered = [_build_json(build) for build in sorted(builds, key=lambda build: -build.number)]
-        freestyle = kind is Kind.FREESTYLE
-        return {
-            "_class": "hudson.model.FreeStyleProject" if freestyle else "org.jenkinsci.plugins.workflow.job.WorkflowJob",
-            "name": full_name.rpartition("/")[2],
-            "fullName": full_name,
-            "builds": ordered[:_BUILDS_SHOWN],
-            "allBuilds": ordered,
-            "lastBuild": next(iter(ordered), None),
-        } | ({"labelExpression": job.label} if freestyle else {})
+        listed: dict[str, Any] = {"builds": ordered[:_BUILDS_SHOWN], "allBuilds": ordered, "lastBuild": next(iter(ordered), None)}
+        listed |= {"name": full_name.rpartition("/")[2], "fullName": full_name}
+        if freestyle:
+            return listed | {"_class": "hudson.model.FreeStyleProject", "labelExpression": job.label}
+        return listed | {"_class": "org.jenkinsci.plugins.workflow.job.WorkflowJob"}
 
     def run(self, place: list[str]) -> dict[str, Any] | None:
         """The JSON of one run; None: there is none. ``place``: ``job/a/job/b/7``, decoded."""

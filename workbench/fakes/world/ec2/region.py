@@ -165,14 +165,12 @@ class Ec2:
 
     def tag(self, instance_id: str, tags: dict[str, str]) -> None:
         """Add tags to an instance, replacing those of the same name."""
-        instance = self._known(instance_id)
-        instance.tags |= tags
+        self._known(instance_id).tags.update(tags)
         self.changes += 1
 
     def console_of(self, instance_id: str) -> str:
         """The console output of an instance."""
-        instance = self._known(instance_id)
-        return instance.console
+        return self._known(instance_id).console
 
     def _known(self, instance_id: str) -> Instance:
         if instance_id not in self.instances:
@@ -283,20 +281,15 @@ class Ec2:
         return got, self.answers.get(key, "InsufficientInstanceCapacity")
 
     def _launch(self, override: dict[str, Any], market: str, template: str, tags: dict[str, str]) -> Instance:
-        now = self.timeline.now
-        instance = Instance(
-            id=f"i-{self.chance.getrandbits(68):017x}",
-            instance_type=override["InstanceType"],
-            subnet=override.get("SubnetId", ""),
-            market=market,
-            template=template,
-            tags=dict(tags),
-            launched_at=now,
-            visible_at=now + self.lag_seconds,
-            profile=profile_arn(AGENT_ROLE),
-            zone=self.zones.get(override.get("SubnetId", ""), ZONE),
-            platform=self.platforms.get(template, LINUX),
-        )
+        now, subnet = self.timeline.now, override.get("SubnetId", "")
+        asked = {"instance_type": override["InstanceType"], "subnet": subnet, "market": market, "template": template}
+        own: dict[str, Any] = {
+            "profile": profile_arn(AGENT_ROLE),
+            "zone": self.zones.get(subnet, ZONE),
+            "platform": self.platforms.get(template, LINUX),
+        }
+        name = f"i-{self.chance.getrandbits(68):017x}"
+        instance = Instance(id=name, tags=dict(tags), launched_at=now, visible_at=now + self.lag_seconds, **asked, **own)
         self.instances[instance.id] = self.remembered[instance.id] = instance
         self.changes += 1
         self.timeline.after(self.physics.pending_seconds(self.chance), lambda: self._run(instance))
