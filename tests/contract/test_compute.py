@@ -281,9 +281,10 @@ def test_stopped_instances_are_listed(here):
 
 def test_terminating_twice_and_the_unknown_is_harmless(here):
     [(instance_id, _, _)] = send(here).instances
-    here.compute.terminate(instance_id)
-    here.compute.terminate(instance_id)
-    here.compute.terminate("i-0123456789abcdef0")
+    for gone in (instance_id, instance_id, "i-0123456789abcdef0"):
+        here.compute.terminate(gone)
+    assert here.compute.fate(instance_id) in {InstanceState.SHUTTING_DOWN, InstanceState.TERMINATED}
+    assert here.compute.fate("i-0123456789abcdef0") is InstanceState.NOT_FOUND
 
 
 def test_a_protected_instance_stays_and_says_so(here):

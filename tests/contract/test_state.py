@@ -12,35 +12,23 @@ from moto.dynamodb.responses import DynamoHandler
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.domain.facts.memory import (
     Arrivals,
-    Breaker,
-    Burst,
-    CapacityDelay,
-    ControllerSession,
-    CoolOff,
     Expected,
-    Failing,
     Follower,
-    Growth,
-    IdleReturns,
     Learned,
     Memory,
-    Missing,
     Month,
-    Observation,
     RunSeen,
     Sighting,
-    SpotPrices,
     StageSeen,
     Streak,
-    Stuck,
     TrackRecord,
-    Window,
 )
 from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, Scope, resume
 from autoscaler.domain.facts.snapshot import IntentState, RecordState
 from autoscaler.errors import ConflictError
 from autoscaler.ports import StoredState
 from support.builders import a_record, an_intent
+from support.full_memory import FULL_MEMORY as MEMORY
 from workbench.cli.demo import TABLE, create_table
 from workbench.fakes.state import InMemoryState
 
@@ -69,40 +57,6 @@ def state(request, monkeypatch):
         client = boto3.client("dynamodb")
         DynamoState(lambda: client, TABLE, "another-fleet").add_record(a_record("i-other"))
         yield DynamoState(lambda: client, TABLE, "f")
-
-
-BURST = Burst(peaks=((1.0, 3),), rises=((2.0, 4, 0.5),))
-MEMORY = Memory(
-    sessions={
-        "main": ControllerSession(
-            session="s1", since_at=1.5, restarted=True, busy={"a": ("job/a/1",)}, marked=("c",), suspects={"b": ("",)}
-        )
-    },
-    growths={"main/cpu": (Growth(steps=((0.0, 1), (60.0, 3))),)},
-    idle_returns={"main/cpu": {"1": IdleReturns(times=(1.0, 0.5), jobs=(4.0, 0.0))}},
-    windows={"main/cpu": Window(opened_at=1.0, seen_at=2.0, peaks=((1.0, 3), (2.0, 1)), guessed=2.5, burst=BURST)},
-    observations={"i-1": Observation(condition="idle", first_at=1.0, last_at=2.0, invocation="x", session="s", idle_before_at=0.5)},
-    idle_since={"i-1": 7.0},
-    cool_offs={"cpu": CoolOff(until_at=9.0, last_resort_at=8.0, times=2, why="ü")},
-    capacity_delays={"cpu": CapacityDelay(asks=1.5, seconds=60.0, squares=3600.0, asked_at=9.0, since_at=8.0), "gpu": CapacityDelay()},
-    booted=frozenset({"i-1"}),
-    boots={"cpu": (1.0, 2.0)},
-    month=Month(name="2027-01", usd=1.25, metered_at=3.0),
-    gone={"i-1": 1.0},
-    requests={"r": 1.0},
-    connected=frozenset({"i-1"}),
-    breakers={"cpu": Breaker(failures=3, until_at=4.0, failed=("i-2",), why="403")},
-    unhelped={"main/7": 1.0},
-    failing={"uncordon main/cpu-1": Failing(times=2, since_at=1.0, tried_at=2.0, why="403")},
-    draining_since={"i-1": 5.0},
-    stuck={"i-3": Stuck(since_at=1.0, tried_at=2.0)},
-    missing={"i-4": Missing(since_at=1.0, asked_at=2.0)},
-    owed={"i-1": "operator"},
-    proven={"cpu": "7"},
-    taken={"outdated/cpu": (1.0, 2.0)},
-    kept=frozenset({"i-1"}),
-    spot_prices=SpotPrices(asked_at=5.0, usd_per_hour={"c5.large/us-west-2a/Linux/UNIX": 0.5}),
-)
 
 
 def test_the_memory_that_is_tried_has_everything_that_a_memory_can_hold():

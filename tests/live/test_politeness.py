@@ -45,6 +45,7 @@ def test_what_somebody_removed_meanwhile_is_no_error(live):
         make_a_mess(live)
         live.session.post(f"job/{live.prefix}/doDelete")
         live.controller.delete_node(f"{live.prefix}-1")
+    assert live.controller.node(f"{live.prefix}-1") is None
 
 
 def test_one_failure_while_removing_stops_no_other(live, monkeypatch):

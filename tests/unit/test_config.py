@@ -126,7 +126,9 @@ def test_a_url_with_credentials_is_refused_without_showing_them(tmp_path, url):
 
 
 def test_what_else_a_url_may_hold_is_no_credential(tmp_path):
-    load(tmp_path, GOOD.replace("https://jenkins.example.org/", "https://jenkins.example.org:8443/a@b/"))
+    url = "https://jenkins.example.org:8443/a@b/"
+    load(tmp_path, GOOD.replace("https://jenkins.example.org/", url))
+    assert load_settings(tmp_path / "fleet.yaml").controllers["main"].url == url
 
 
 def test_an_empty_file_and_a_missing_one_are_refused(tmp_path):

@@ -109,3 +109,9 @@ def test_only_runs_that_nothing_shows_are_asked_for():
 def test_an_incomplete_view_changes_nothing():
     life = ControllerSession(session="s1", since_at=NOW)
     assert next_session(life, replace(a_view(), problem="503", session=""), (), NOW, TIMEOUT) is life
+
+
+def test_a_restart_remembers_who_is_busy_in_the_new_life():
+    before = ControllerSession(session="s0", since_at=0.0)
+    busy = a_node("k-1", builds=(a_build(),))
+    assert next_session(before, a_view(busy), (), NOW, 7200.0).busy == {"k-1": ("job/job/1",)}

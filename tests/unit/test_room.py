@@ -6,9 +6,11 @@ from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.metering import launched_lately
 from autoscaler.domain.facts.plan import Launch
+from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.learn import assess
-from support.builders import NOW, a_fleet, a_memory, a_pool, a_record, a_snapshot, a_view, an_instance, an_item, an_offering
+from support.builders import LONG_AGO, NOW, a_fleet, a_memory, a_pool, a_record, a_snapshot, a_view, an_instance, an_item, an_offering
+from support.decisions import decide_up, held, launches
 
 OFFERINGS = (an_offering(usd_per_hour=3.0), an_offering(usd_per_hour=10.0, market=Market.SPOT))
 
@@ -42,3 +44,19 @@ def test_a_launch_is_reserved_at_the_most_it_may_cost(limit, launched):
 def test_what_runs_is_reserved_at_the_most_it_may_cost_and_a_record_of_an_older_version_at_its_price():
     records = a_record("i-1", usd_per_hour=1.5, most_usd_per_hour=3.5), a_record("i-2", usd_per_hour=2.0)
     assert Budget(assess(a_snapshot(records=records), a_fleet())).usd_per_hour == 5.5
+
+
+@pytest.mark.parametrize(
+    ("fleet", "reason"),
+    [(a_fleet(a_pool(max_agents=1)), Reason.MAX_AGENTS), (a_fleet(max_usd_per_hour=5.0), Reason.USD_PER_HOUR)],
+    ids=["pool", "rate"],
+)
+def test_an_instance_without_a_record_counts_against_its_pool_and_the_rate(fleet, reason):
+    plan = decide_up(fleet=fleet, items=(an_item(label="cpu"),), instances=(an_instance("i-7", launched_at=LONG_AGO),))
+    assert (launches(plan), held(plan)) == ([], {reason})
+
+
+def test_an_instance_of_a_pool_that_left_the_fleet_file_counts_against_the_fleet():
+    stray = an_instance("i-7", pool="left", launched_at=LONG_AGO)
+    plan = decide_up(fleet=a_fleet(a_pool(max_agents=1), max_agents=1), items=(an_item(label="cpu"),), instances=(stray,))
+    assert (launches(plan), held(plan)) == ([], {Reason.FLEET_MAX_AGENTS})

@@ -9,11 +9,11 @@ from autoscaler.domain.facts.fleet import agent_spec
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Burst, CapacityDelay, ControllerSession, Window
 from autoscaler.domain.facts.orders import DrainNodes, DrainSome
-from autoscaler.domain.facts.plan import Adopt, Cordon, DeleteNode, Forget, Terminate, Uncordon
+from autoscaler.domain.facts.plan import Adopt, Cordon, DeleteNode, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
+from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, Wait
 from autoscaler.domain.learn import assess
-from autoscaler.domain.repair.two_looks import Condition
+from autoscaler.domain.repair.two_looks import Condition, Seen, next_observations
 from support.builders import (
     NOW,
     a_build,
@@ -32,24 +32,10 @@ from support.builders import (
     an_item,
     cordoned,
 )
+from support.decisions import decide_down, held, kinds
 
 FLEET = a_fleet()
 SHORT = CapacityDelay(asks=3.0, seconds=3600.0, squares=3600.0**2, asked_at=NOW - 5000)
-
-
-def decide_down(*agents, fleet=FLEET, items=(), view=None, memory=None, **facts):
-    """Decide with these agents, given as (record, node) or (record, None)."""
-    nodes = [node for _, node in agents if node]
-    given = {"records": tuple(record for record, _ in agents), "memory": memory or a_memory(windows=an_empty_window())}
-    return decide.scale_down(a_snapshot(a_view(*nodes, items=items, **(view or {})), **(given | facts)), fleet)
-
-
-def kinds(plan):
-    return [type(step) for step in plan.steps]
-
-
-def held(plan):
-    return {h.reason for h in plan.held}
 
 
 def drained_memory(instance_id="i-1", **look):
@@ -310,16 +296,6 @@ def test_an_unknown_instance_with_our_tags_is_adopted_with_its_node():
     assert (type(step), step.instance_id, step.node) == (Adopt, "i-7", "cpu-7")
 
 
-def test_what_was_condemned_is_gone_on_with():
-    record = replace(an_agent()[0], state=RecordState.CONDEMNED)
-    assert kinds(decide_down((record, None))) == [Terminate]
-    ends = {"instances": (), "fates": {"i-1": InstanceState.SHUTTING_DOWN}}
-    gone = {"instances": (), "fates": {"i-1": InstanceState.TERMINATED}}
-    assert kinds(decide_down((record, None), **ends)) == [Forget]
-    assert kinds(decide_down((record, an_agent()[1]), **ends)) == []
-    assert kinds(decide_down((record, an_agent()[1]), **gone)) == [DeleteNode]
-
-
 def test_a_sweep_over_its_share_of_a_pool_stops():
     records = [a_record(f"i-{n}", launched_at=NOW - 1000) for n in range(10)]
     memory = a_memory(observations={r.instance_id: a_look("overdue", session="") for r in records})
@@ -363,3 +339,24 @@ def test_an_agent_that_lost_its_connection_is_waited_for_and_then_drained_for_go
 def test_an_agent_that_lost_its_connection_and_is_waited_for_by_name_is_left_alone():
     pinning = an_item(1, why=Wait(for_executor=False, nodes=("cpu-1",)))
     assert kinds(lost(30, items=(pinning,))) == []
+
+
+def test_a_sweep_that_stops_in_one_pool_goes_on_in_another():
+    fleet = a_fleet(a_pool("cpu", max_agents=20), a_pool("gpu", max_agents=20))
+    records = [a_record(f"i-{n}", launched_at=NOW - 1000) for n in range(10)] + [a_record("i-g", pool="gpu", launched_at=NOW - 1000)]
+    looks = {record.instance_id: a_look("overdue", session="") for record in records}
+    plan = decide.scale_down(a_snapshot(a_view(), records=tuple(records), memory=a_memory(observations=looks)), fleet)
+    assert [step.pool for step in plan.steps].count("gpu") == 1
+
+
+def test_idle_counts_as_seen_before_only_where_the_agent_was_cordoned_after_it():
+    looks = {"i-1": a_look(Condition.LOST, seconds_ago=300.0)}
+    [look] = next_observations(looks, {"i-1": Seen(Condition.DRAINED, "s1")}, NOW, "now").values()
+    assert look.idle_before_at is None
+
+
+def test_what_was_drained_for_good_does_not_come_back_for_an_item_that_no_restart_made_wait():
+    record, node = an_agent()
+    pinning = an_item(1, why=Wait(for_executor=False, nodes=("cpu-1",)))
+    snapshot = a_snapshot(a_view(cordoned(node, a_mark(MarkClass.OPERATOR)), items=(pinning,)), records=(record,))
+    assert Uncordon not in {type(step) for step in decide.scale_down(snapshot, FLEET).steps}

@@ -10,7 +10,7 @@ from autoscaler.domain.facts.memory import ControllerSession, CoolOff, Failing, 
 from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import InstanceState, Wait
+from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, Wait
 from autoscaler.domain.forecast.durations import job_key, pool_key
 from support.builders import (
     NOW,
@@ -28,14 +28,7 @@ from support.builders import (
     an_offering,
     cordoned,
 )
-
-
-def launches(plan):
-    return [(step.pool, step.count, step.reason) for step in plan.steps if isinstance(step, Launch)]
-
-
-def held(plan):
-    return {h.reason for h in plan.held}
+from support.decisions import decide_down, decide_up, held, launches
 
 
 def cooled_off(*, last_resort_at=NOW + 30):
@@ -112,13 +105,11 @@ def test_waits_for_a_busy_executor_when_that_is_cheaper_than_an_agent():
     assert Reason.WORTH_WAITING in held(plan)
 
 
-def test_launches_when_the_items_together_would_wait_for_more_than_an_agent_costs():
-    record, node = an_agent(builds=(a_build(),))
-    fleet = a_fleet(a_pool("cpu", wait_usd_per_hour=5.0, max_wait_seconds=1e5))
-    snapshot = a_snapshot(a_view(node, items=items(6)), records=(record,), learned=learned_minutes("cpu", 30))
-    [(pool, count, reason)] = launches(decide.scale_up(snapshot, fleet))
-    assert (pool, reason) == ("cpu", Reason.STARVED_QUEUE)
-    assert 1 <= count <= 6
+@pytest.mark.parametrize(("waiting", "launched"), [(2, 0), (3, 1), (6, 3)])
+def test_launches_when_the_items_together_would_wait_for_more_than_an_agent_costs(waiting, launched):
+    fleet = a_fleet(a_pool("cpu", wait_usd_per_hour=0.1, max_wait_seconds=1e5))
+    plan = decide_up(an_agent(builds=(a_build(),)), items=items(waiting), learned=learned_minutes("cpu", 30), fleet=fleet)
+    assert launches(plan) == ([("cpu", launched, Reason.STARVED_QUEUE)] if launched else [])
 
 
 def test_the_reason_tells_both_sides_in_dollars():
@@ -340,3 +331,18 @@ def test_launches_under_way_count_against_every_limit(pool, limits, reason):
     plan = decide.scale_up(a_snapshot(a_view(items=items(5)), intents=(an_intent(count=2),), memory=a_memory()), fleet)
     assert launches(plan) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)] or launches(plan) == [("cpu", 1, Reason.STARVED_QUEUE)]
     assert reason in held(plan)
+
+
+def test_a_pool_that_is_full_leaves_its_items_to_another():
+    cheap, dear = a_pool("cheap", labels=frozenset({"cpu"}), max_agents=1), a_pool("dear", labels=frozenset({"cpu", "more"}))
+    record, node = an_agent(1, pool="cheap")
+    theirs = replace(node, offline=True, temporarily_offline=True, cause=OfflineCause.PERSON, reason="disk swap")
+    assert [pool for pool, _, _ in launches(decide_up((record, theirs), items=items(1), fleet=a_fleet(cheap, dear)))] == ["dear"]
+
+
+def test_how_long_an_agent_booted_is_noted_once():
+    record, node = an_agent()
+    young = replace(record, launched_at=NOW - 300, registered_at=NOW - 100)
+    memory = decide_down((young, node)).memory
+    assert memory.boots["cpu"] == (200.0,)
+    assert decide_down((young, node), memory=memory).memory.boots["cpu"] == (200.0,)

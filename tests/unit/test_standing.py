@@ -27,6 +27,7 @@ from support.builders import (
     an_item,
     cordoned,
 )
+from support.decisions import kinds
 
 FLEET = a_fleet(a_pool("cpu"), a_pool("gpu"))
 
@@ -45,10 +46,6 @@ def seen(*agents, items=(), holds=(), given=(), memory=None, **facts):
     overrides = Overrides(holds=tuple(holds), numbers=tuple(given))
     everything = {"records": tuple(record for record, _ in agents), "memory": memory or a_memory(windows=an_empty_window())}
     return a_snapshot(a_view(*nodes, items=tuple(items)), overrides=overrides, **(everything | facts))
-
-
-def kinds(plan):
-    return [type(step) for step in plan.steps]
 
 
 def held(plan):

@@ -2,14 +2,13 @@
 
 import pytest
 
-from autoscaler.domain import decide
-from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Wait
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.status import status_of
 from support.builders import NOW, a_build, a_fleet, a_memory, a_node, a_pool, a_snapshot, a_view, an_agent, an_item
+from support.decisions import decide_up, launches
 
 WORDS = "Already running 1 builds across all nodes"
 
@@ -18,32 +17,24 @@ def unclear(item_id=1, label="cpu", seconds=2000.0, **facts):
     return an_item(item_id, label=label, why=Wait(for_executor=False, unclear=WORDS), waiting_seconds=seconds, **facts)
 
 
-def launches(plan):
-    return [(step.pool, step.count) for step in plan.steps if isinstance(step, Launch)]
-
-
 def told(plan):
     return [held.detail for held in plan.held if held.reason is Reason.UNCLEAR]
 
 
-def up(*nodes, items, fleet=None, **facts):
-    return decide.scale_up(a_snapshot(a_view(*nodes, items=items), **facts), fleet or a_fleet())
-
-
 def test_beyond_the_longest_wait_it_is_named_and_an_agent_is_tried():
-    plan = up(items=(unclear(),))
-    assert launches(plan) == [("cpu", 1)]
+    plan = decide_up(items=(unclear(),))
+    assert launches(plan) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
     assert told(plan) == [f"1 item for cpu, job-1 for 33 min: {WORDS}"]
 
 
 def test_until_then_it_is_neither():
-    plan = up(items=(unclear(seconds=1799.0),))
+    plan = decide_up(items=(unclear(seconds=1799.0),))
     assert (launches(plan), told(plan)) == ([], [])
 
 
 def test_many_alike_are_one_line_and_one_agent():
-    plan = up(items=tuple(unclear(number, seconds=2000.0 + number) for number in range(1, 21)))
-    assert launches(plan) == [("cpu", 1)]
+    plan = decide_up(items=tuple(unclear(number, seconds=2000.0 + number) for number in range(1, 21)))
+    assert launches(plan) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
     assert told(plan) == [f"20 items for cpu, job-20 for 34 min: {WORDS}"]
 
 
@@ -53,16 +44,15 @@ def test_many_alike_are_one_line_and_one_agent():
     ids=["blocked, quiet or pending", "its label is not told", "no pool has its label"],
 )
 def test_where_no_executor_of_ours_would_help_none_is_launched(facts):
-    plan = up(items=(unclear(**facts),))
+    plan = decide_up(items=(unclear(**facts),))
     assert launches(plan) == []
     assert bool(told(plan)) == facts.get("buildable", True)
 
 
 def test_beside_a_free_executor_it_is_only_named():
-    record, node = an_agent()
-    plan = up(node, items=(unclear(),), records=(record,))
+    plan = decide_up(an_agent(), items=(unclear(),))
     assert (launches(plan), len(told(plan))) == ([], 1)
-    plan = up(a_node("static", "cpu", "linux"), items=(unclear(),))
+    plan = decide_up(view={"nodes": (a_node("static", "cpu", "linux"),)}, items=(unclear(),))
     assert (launches(plan), len(told(plan))) == ([], 1)
 
 
@@ -71,7 +61,7 @@ def test_what_stood_beside_a_free_executor_is_not_helped_by_another_one_later():
     beside = assess(a_snapshot(a_view(node, items=(unclear(),)), records=(record,)), a_fleet()).memory
     assert beside.unhelped == {"main/1": NOW}
     record, busy = an_agent(builds=(a_build(),))
-    assert launches(up(busy, items=(unclear(),), records=(record,), memory=beside)) == []
+    assert launches(decide_up((record, busy), items=(unclear(),), memory=beside)) == []
     old = a_memory(unhelped={"main/1": NOW - 6 * 3600.0})
     assert assess(a_snapshot(a_view(busy, items=(unclear(),)), records=(record,), memory=old), a_fleet()).memory.unhelped == {}
 
@@ -81,10 +71,8 @@ def test_what_left_the_queue_is_forgotten():
 
 
 def test_one_agent_is_on_its_way_and_no_second_is_launched():
-    record, node = an_agent(builds=(a_build(),))
-    fleet = a_fleet(a_pool("cpu", max_wait_seconds=600.0))
-    snapshot = a_snapshot(a_view(node, items=(unclear(seconds=700.0),)), records=(record,))
-    assert launches(decide.scale_up(snapshot, fleet)) == [("cpu", 1)]
+    plan = decide_up(an_agent(builds=(a_build(),)), items=(unclear(seconds=700.0),), fleet=a_fleet(a_pool("cpu", max_wait_seconds=600.0)))
+    assert launches(plan) == [("cpu", 1, Reason.MAX_WAIT)]
 
 
 def test_status_and_why_say_it():

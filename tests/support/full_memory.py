@@ -1,0 +1,52 @@
+"""A memory that holds something of everything that a memory can hold."""
+
+from autoscaler.domain.facts.memory import (
+    Breaker,
+    Burst,
+    CapacityDelay,
+    ControllerSession,
+    CoolOff,
+    Failing,
+    Growth,
+    IdleReturns,
+    Memory,
+    Missing,
+    Month,
+    Observation,
+    SpotPrices,
+    Stuck,
+    Window,
+)
+
+_BURST = Burst(peaks=((1.0, 3),), rises=((2.0, 4, 0.5),))
+FULL_MEMORY = Memory(
+    sessions={
+        "main": ControllerSession(
+            session="s1", since_at=1.5, restarted=True, busy={"a": ("job/a/1",)}, marked=("c",), suspects={"b": ("",)}
+        )
+    },
+    growths={"main/cpu": (Growth(steps=((0.0, 1), (60.0, 3))),)},
+    idle_returns={"main/cpu": {"1": IdleReturns(times=(1.0, 0.5), jobs=(4.0, 0.0))}},
+    windows={"main/cpu": Window(opened_at=1.0, seen_at=2.0, peaks=((1.0, 3), (2.0, 1)), guessed=2.5, burst=_BURST)},
+    observations={"i-1": Observation(condition="idle", first_at=1.0, last_at=2.0, invocation="x", session="s", idle_before_at=0.5)},
+    idle_since={"i-1": 7.0},
+    cool_offs={"cpu": CoolOff(until_at=9.0, last_resort_at=8.0, times=2, why="ü")},
+    capacity_delays={"cpu": CapacityDelay(asks=1.5, seconds=60.0, squares=3600.0, asked_at=9.0, since_at=8.0), "gpu": CapacityDelay()},
+    booted=frozenset({"i-1"}),
+    boots={"cpu": (1.0, 2.0)},
+    month=Month(name="2027-01", usd=1.25, metered_at=3.0),
+    gone={"i-1": 1.0},
+    requests={"r": 1.0},
+    connected=frozenset({"i-1"}),
+    breakers={"cpu": Breaker(failures=3, until_at=4.0, failed=("i-2",), why="403")},
+    unhelped={"main/7": 1.0},
+    failing={"uncordon main/cpu-1": Failing(times=2, since_at=1.0, tried_at=2.0, why="403")},
+    draining_since={"i-1": 5.0},
+    stuck={"i-3": Stuck(since_at=1.0, tried_at=2.0)},
+    missing={"i-4": Missing(since_at=1.0, asked_at=2.0)},
+    owed={"i-1": "operator"},
+    proven={"cpu": "7"},
+    taken={"outdated/cpu": (1.0, 2.0)},
+    kept=frozenset({"i-1"}),
+    spot_prices=SpotPrices(asked_at=5.0, usd_per_hour={"c5.large/us-west-2a/Linux/UNIX": 0.5}),
+)
