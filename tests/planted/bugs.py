@@ -243,8 +243,8 @@ BUGS = (
     Bug(
         name="an agent that is disconnected is taken for idle and goes at once",
         file="domain/repair/heal.py",
-        was="case Condition.LOST if fact and now - fact.first_at >= DISCONNECT_GRACE_SECONDS and not situation.protected(agent):",
-        becomes="case Condition.LOST if fact:",
+        was="case Condition.LOST if _is_old(situation, fact) and not situation.protected(agent):",
+        becomes="case Condition.LOST:",
         found_by=("tests/unit/test_scale_down.py::test_an_agent_that_lost_its_connection_is_waited_for_and_then_drained_for_good",),
     ),
     Bug(
@@ -314,8 +314,8 @@ BUGS = (
     Bug(
         name="launches under way do not count against the limits",
         file="domain/launch/budget.py",
-        was="open_intents = [intent for intent in snapshot.intents if intent.open]",
-        becomes="open_intents = [intent for intent in snapshot.intents if not intent]",
+        was="self._count(intent.pool, missing_of(intent), intent.usd_per_hour)",
+        becomes="self._count(intent.pool, 0, intent.usd_per_hour)",
         found_by=("tests/unit/test_scale_up.py", "tests/properties/test_promises.py"),
     ),
     Bug(

@@ -152,15 +152,15 @@ NOTHING_LEAKS = (
         _LEAKS,
         "an instance without a node stays",
         file="repair/heal.py",
-        was="            case Condition.NODELESS:\n",
-        becomes="            case Condition.NODELESS if agent.idle:\n",
+        was="        case Condition.NODELESS:\n",
+        becomes="        case Condition.NODELESS if agent.idle:\n",
     ),
     breaks(
         _LEAKS,
         "an instance that never registered stays",
         file="repair/heal.py",
-        was="            case Condition.OVERDUE:\n",
-        becomes="            case Condition.OVERDUE if agent.idle:\n",
+        was="        case Condition.OVERDUE:\n",
+        becomes="        case Condition.OVERDUE if agent.idle:\n",
     ),
     breaks(
         _LEAKS,
@@ -173,8 +173,8 @@ NOTHING_LEAKS = (
         _LEAKS,
         "a node without an instance stays",
         file="repair/heal.py",
-        was="if dead_long or (agent.idle and not situation.protected(agent)):",
-        becomes="if dead_long and agent.idle:",
+        was="(_is_old(situation, fact) or _is_unused(situation, agent))",
+        becomes="_is_old(situation, fact) and agent.idle",
     ),
     breaks(
         _LEAKS,
@@ -187,22 +187,22 @@ NOTHING_LEAKS = (
         _LEAKS,
         "what was given up and still runs is left alone",
         file="scale_in/reclaim.py",
-        was="elif agent.phase is Phase.CONDEMNED and agent.instance is not None and not agent.instance_ended:",
-        becomes="elif agent.phase is Phase.CONDEMNED and agent.node is not None and not agent.instance_ended:",
+        was="    if agent.instance is None or (agent.instance_ended and not agent.machine_gone):",
+        becomes="    if agent.node is None or (agent.instance_ended and not agent.machine_gone):",
     ),
     breaks(
         _LEAKS,
         "the record of what is gone is never closed",
         file="scale_in/reclaim.py",
-        was="        elif agent.instance_ended and node_gone:\n",
-        becomes="        elif agent.instance_ended and record.node is None:\n",
+        was="if agent.instance_ended and _is_node_gone(situation, agent):",
+        becomes="if agent.instance_ended and agent.record.node is None:",
     ),
     breaks(
         "a_record_is_closed_only_when_neither_its_machine_nor_its_node_is_left",
         "a record is closed while its node is there",
         file="scale_in/reclaim.py",
-        was="        elif agent.instance_ended and node_gone:\n",
-        becomes="        elif agent.instance_ended:\n",
+        was="if agent.instance_ended and _is_node_gone(situation, agent):",
+        becomes="if agent.instance_ended:",
     ),
     breaks(
         "what_is_on_its_way_is_not_launched_again",
@@ -255,22 +255,22 @@ MONEY_HAS_A_CEILING = (
         _AGENTS,
         "a launch that was not answered yet takes no room",
         file="launch/budget.py",
-        was="self.agents = len(records) + sum(missing_of(intent) for intent in open_intents)",
-        becomes="self.agents = len(records)",
+        was="        self.agents += agents\n        self._in_pool[pool] += agents\n",
+        becomes="        self._in_pool[pool] += agents\n",
     ),
     breaks(
         _AGENTS,
         "what one pass launches takes no room within it",
         file="launch/budget.py",
-        was="        self.agents += 1\n        self.launched += 1\n",
-        becomes="        self.launched += 1\n",
+        was="        self.agents += agents\n        self.launched += agents\n",
+        becomes="        self.launched += agents\n",
     ),
     breaks(
         _USD,
         "what is expected to be paid is reserved, not the most that may be",
         file="launch/budget.py",
-        was="        usd = max(offering.reserved_usd_per_hour for offering in offerings)\n",
-        becomes="        usd = min(offering.usd_per_hour for offering in offerings)\n",
+        was="        usd = agents * max(offering.reserved_usd_per_hour for offering in offerings)\n",
+        becomes="        usd = agents * min(offering.usd_per_hour for offering in offerings)\n",
     ),
 )
 
@@ -310,15 +310,19 @@ EVERY_DECISION_EXPLAINS_ITSELF = (
         "every_step_and_every_hold_says_why_in_words",
         "a drained agent is given up without a word",
         file="scale_in/reclaim.py",
-        was='detail = f"{agent.node.name} is cordoned and was seen idle twice"',
-        becomes='detail = ""',
+        was='f"{node} is cordoned and was seen idle twice"',
+        becomes='""',
     ),
     breaks(
         "every_agent_that_we_took_out_of_use_is_acted_upon_or_it_is_said_why_not",
         "an agent that waits for a second look does so without a word",
         file="scale_in/reclaim.py",
-        was="        else:\n            yield hold_back(agent, Reason.SECOND_LOOK",
-        becomes="        elif agent.pool.min_agents:\n            yield hold_back(agent, Reason.SECOND_LOOK",
+        was="            yield _drained(situation, agent, agent.node.name)\n",
+        becomes=(
+            "            told = _drained(situation, agent, agent.node.name)\n"
+            "            if told.reason is not Reason.SECOND_LOOK:\n"
+            "                yield told\n"
+        ),
     ),
 )
 

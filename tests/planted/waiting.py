@@ -57,8 +57,8 @@ WAITING = (
     Bug(
         name="what cannot be brought back is kept for the jobs that wait",
         file="domain/scale_in/reclaim.py",
-        was="return agent.phase is Phase.RETIRING and not keeps_failing(cannot_come_back(situation.memory, agent))",
-        becomes="return agent.phase is Phase.RETIRING",
+        was="may_come_back = agent.phase is Phase.RETIRING and not keeps_failing(cannot_come_back(situation.memory, agent))",
+        becomes="may_come_back = agent.phase is Phase.RETIRING",
         found_by=("tests/scenarios/test_failing_steps.py::test_where_the_limit_is_reached_what_cannot_be_brought_back_makes_room",),
     ),
     Bug(
@@ -98,8 +98,8 @@ WAITING = (
     Bug(
         name="an item in a plugin's words has agent after agent launched for it",
         file="domain/situation/demand.py",
-        was=' or f"{view.name}/{item.id}" in unhelped)',
-        becomes=")",
+        was=" if str(want.item.id) not in tried",
+        becomes="",
         found_by=("tests/unit/test_unclear.py::test_what_stood_beside_a_free_executor_is_not_helped_by_another_one_later",),
     ),
     Bug(
@@ -112,7 +112,7 @@ WAITING = (
     Bug(
         name="what cannot be read of the state does not count against the limits",
         file="domain/launch/budget.py",
-        was="        self.agents += unread_elsewhere(snapshot)\n",
+        was=" + unread_elsewhere(snapshot)\n",
         becomes="",
         found_by=("tests/scenarios/test_unread_state.py::test_one_that_ec2_does_not_list_counts_too",),
     ),

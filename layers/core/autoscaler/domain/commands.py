@@ -42,10 +42,10 @@ def drain_for_a_person(snapshot: Snapshot, fleet: Fleet, order: DrainSome | Drai
     """Decide a person's drain: cordons that demand does not lift; the schedule terminates the agents when idle."""
     situation = assess(snapshot, fleet)
     if order.request_id in situation.memory.requests:
-        held = Held(pool="", reason=Reason.ALREADY_DONE, detail=f"request {order.request_id}")
-        return plan_of(situation, [held])
-    decided: list[Step | Held] = []
-    for agent in _to_drain(situation, order, decided):
+        return plan_of(situation, [Held(pool="", reason=Reason.ALREADY_DONE, detail=f"request {order.request_id}")])
+    agents, held = _to_drain(situation, order)
+    decided: list[Step | Held] = [*held]
+    for agent in agents:
         controller = agent.record.controller
         if reason := situation.no_giving_up(controller):
             decided.append(Held(pool=agent.pool.name, controller=controller, reason=reason, detail=str(agent.record.node)))
@@ -101,18 +101,21 @@ def handle(snapshot: Snapshot, fleet: Fleet, event: InstanceEvent) -> Plan:
     return plan_of(situation, without_frozen(situation, handle_event(situation, event)))
 
 
-def _to_drain(situation: Situation, order: DrainSome | DrainNodes, decided: list[Step | Held]) -> list[Agent]:
-    ready = [agent for agent in situation.agents if agent.phase is Phase.READY]
-    if isinstance(order, DrainNodes):
-        by_name = {agent.node.name: agent for agent in ready if agent.node}
-        for name in order.nodes:
-            if name not in by_name:
-                detail = f"{name} is no agent of this fleet that takes builds now"
-                decided.append(Held(pool="", reason=Reason.NOT_FOUND, detail=detail))
-        return [by_name[name] for name in order.nodes if name in by_name]
-    mine = [a for a in ready if a.pool.name == order.pool and order.controller in {None, a.record.controller}]
-    loose = [agent for agent in mine if not situation.protected(agent)]
-    if len(loose) < order.count:
-        detail = f"{len(loose)} of {order.count} asked for"
-        decided.append(Held(pool=order.pool, reason=Reason.FEWER_THAN_ASKED, detail=detail))
-    return least_missed(situation, loose)[: order.count]
+def _to_drain(situation: Situation, order: DrainSome | DrainNodes) -> tuple[list[Agent], list[Held]]:
+    """Choose the agents that a person's drain is about; say of which there are none."""
+    return _named(situation, order) if isinstance(order, DrainNodes) else _some(situation, order)
+
+
+def _named(situation: Situation, order: DrainNodes) -> tuple[list[Agent], list[Held]]:
+    by_name = {agent.node.name: agent for agent in situation.agents if agent.phase is Phase.READY and agent.node}
+    detail = "is no agent of this fleet that takes builds now"
+    unknown = [Held(pool="", reason=Reason.NOT_FOUND, detail=f"{name} {detail}") for name in order.nodes if name not in by_name]
+    return [by_name[name] for name in order.nodes if name in by_name], unknown
+
+
+def _some(situation: Situation, order: DrainSome) -> tuple[list[Agent], list[Held]]:
+    pools = [pool for (controller, name), pool in situation.pools.items() if name == order.pool and order.controller in {None, controller}]
+    loose = [agent for pool in pools for agent in pool.ready if not situation.protected(agent)]
+    detail = f"{len(loose)} of {order.count} asked for"
+    missing = [Held(pool=order.pool, reason=Reason.FEWER_THAN_ASKED, detail=detail)] if len(loose) < order.count else []
+    return least_missed(situation, loose)[: order.count], missing

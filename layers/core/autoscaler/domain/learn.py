@@ -7,6 +7,7 @@ builds of one controller; the function that publishes metrics saves that.
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Growth, IdleReturns, Learned, Memory, Missing, Sighting, Stuck, Window
@@ -27,7 +28,7 @@ from autoscaler.domain.forecast.idle_returns import (
 )
 from autoscaler.domain.forecast.job_patterns import Arrival, note_arrivals
 from autoscaler.domain.forecast.stages import Present, learn_stages, presents
-from autoscaler.domain.launch.backoff import Refusal, is_shortage, note_refusals
+from autoscaler.domain.launch.backoff import Refusal, is_shortage, note_refusals, still_cooling
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.bring_back import note_owed
 from autoscaler.domain.repair.heal import what_is_seen
@@ -43,7 +44,6 @@ from autoscaler.domain.situation.situation import Look, Situation, join, situate
 from autoscaler.domain.situation.steps import Decided
 
 REQUESTS_REMEMBERED_SECONDS = 86_400.0
-COOL_OFFS_REMEMBERED_SECONDS = 3600.0
 _BOOTS_KEPT = 50
 _JOBS_KEPT = 2000
 _STAGES_KEPT = 500
@@ -66,14 +66,13 @@ def _assess(snapshot: Snapshot, fleet: Fleet, memo: Memo) -> Situation:
 
 def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Memory:
     snapshot, agents, now = look.snapshot, look.agents, look.now
-    views, timeouts = snapshot.controllers.values(), {name: look.fleet.resume_timeout(name) for name in snapshot.controllers}
-    living = {agent.record.instance_id for agent in agents if not agent.instance_ended}
+    views = snapshot.controllers.values()
     spot_prices = next_spot_prices(memory.spot_prices, snapshot)
     registered = [agent for agent in agents if agent.record.registered_at is not None]
     return replace(
         memory,
-        sessions=next_sessions(memory.sessions, views, snapshot.ended_runs, now, timeouts),
-        idle_since=_since(memory.idle_since, (agent for agent in agents if agent.idle), now),
+        sessions=next_sessions(memory.sessions, views, snapshot.ended_runs, now, look.fleet.resume_timeout),
+        idle_since=_since(memory.idle_since, filter(attrgetter("idle"), agents), now),
         boots=_boots(memory, registered),
         booted=frozenset(agent.record.instance_id for agent in registered),
         connected=note_connected(memory.connected, agents),
@@ -81,11 +80,11 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         proven={**memory.proven, **_proven(look)},
         month=meter(memory.month, paid_usd_per_hour(snapshot, look.fleet, spot_prices), now),
         spot_prices=spot_prices,
-        cool_offs={key: c for key, c in memory.cool_offs.items() if now - c.until_at < COOL_OFFS_REMEMBERED_SECONDS},
-        draining_since=_since(memory.draining_since, (agent for agent in agents if agent.mark), now),
+        cool_offs=still_cooling(memory.cool_offs, now),
+        draining_since=_since(memory.draining_since, filter(attrgetter("mark"), agents), now),
         unhelped=note_unhelped(memory.unhelped, look.demands, now),
         failing=still_failing(memory.failing, views, now),
-        stuck={instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id in living},
+        stuck=_still_stuck(memory, agents),
         missing=missing,
     )
 
@@ -93,6 +92,11 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
 def _since(before: Mapping[str, float], agents: Iterable[Agent], now: float) -> dict[str, float]:
     """Carry on since when something is true of each of these agents."""
     return {agent.record.instance_id: before.get(agent.record.instance_id, now) for agent in agents}
+
+
+def _still_stuck(memory: Memory, agents: Iterable[Agent]) -> dict[str, Stuck]:
+    living = {agent.record.instance_id for agent in agents if not agent.instance_ended}
+    return {instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id in living}
 
 
 def _proven(look: Look) -> dict[str, str]:
@@ -229,10 +233,7 @@ def learn_from_builds(situation: Situation, controller: str, results: Mapping[st
     if not view.complete:
         return Lesson(learned=before)
     fresh, running = _running(situation, controller, before)
-    samples = dict(before.samples)
-    for key, sighting in before.running.items():
-        if key not in running:  # it ended somewhere between the two looks; the middle is the best guess
-            note_duration(samples, sighting.job, sighting.pool, max((before.seen_at + now) / 2 - sighting.since_at, 1.0))
+    samples = _durations(before, running, now)
     runs, stages = learn_stages(before, _present(situation, controller), now)
     waiting = {f"{want.item.id}\n{want.item.job}": want.item.waiting_seconds for want in situation.demands[controller].wants}
     begun = _begun(fresh.values(), before, waiting)
@@ -256,6 +257,15 @@ def learn_from_builds(situation: Situation, controller: str, results: Mapping[st
     )
     waits = _job_waits(begun, min(now - before.seen_at, MINUTE_SECONDS) / 2) if before.seen_at else {}
     return Lesson(learned=learned, job_waits=waits, tallies=tally(gone, results))
+
+
+def _durations(before: Learned, running: Collection[str], now: float) -> dict[str, tuple[float, ...]]:
+    """Note how long those builds took that have ended."""
+    samples = dict(before.samples)
+    for key, sighting in before.running.items():
+        if key not in running:  # it ended somewhere between the two looks; the middle is the best guess
+            note_duration(samples, sighting.job, sighting.pool, max((before.seen_at + now) / 2 - sighting.since_at, 1.0))
+    return samples
 
 
 def _running(situation: Situation, controller: str, before: Learned) -> tuple[dict[str, Sighting], dict[str, Sighting]]:

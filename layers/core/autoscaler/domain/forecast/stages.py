@@ -89,8 +89,6 @@ def _due_of(learned: Learned, run: RunSeen, pools: Mapping[str, AgentCosts], now
 
 def _next_of(history: StageSeen, elapsed: float) -> tuple[ArrivalForecast, Counter[str]] | None:
     """Return when the next stage comes by a stage's history, and its executors by pool."""
-    if len(history.followed) < _STAGES_TO_TRUST:
-        return None
     follow = [(seconds - elapsed, counts) for seconds, counts in history.followed if seconds > elapsed]
     end = [seconds - elapsed for seconds in history.ended if seconds > elapsed]
     if len(follow) < _STAGES_TO_TRUST:

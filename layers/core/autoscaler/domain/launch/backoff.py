@@ -10,6 +10,7 @@ from autoscaler.domain.facts.memory import CoolOff
 from autoscaler.domain.forecast.capacity import COOL_OFF_SECONDS
 
 LAST_RESORT_SECONDS = 60.0
+_REMEMBERED_SECONDS = 3600.0  # beyond the end of a cool-off
 UNSUPPORTED_COOL_OFF_SECONDS = 86_400.0
 # A bad template or an exhausted vCPU quota needs a person; try again at this pace meanwhile.
 POOL_PAUSE_SECONDS = 300.0
@@ -156,6 +157,11 @@ def note_refusals(known: Mapping[str, CoolOff], pool: Pool, refusals: Iterable[R
             if key not in cooled or cooled[key][0].last_resort_seconds < meaning.last_resort_seconds:
                 cooled[key] = meaning, f"EC2 answered {refusal.code}"
     return {**known, **{key: _cool(known.get(key), meaning, now, why) for key, (meaning, why) in cooled.items()}}
+
+
+def still_cooling(known: Mapping[str, CoolOff], now: float) -> dict[str, CoolOff]:
+    """Leave out refusals of long ago: another one would be the first again."""
+    return {key: cool_off for key, cool_off in known.items() if now - cool_off.until_at < _REMEMBERED_SECONDS}
 
 
 def is_shortage(code: str) -> bool:

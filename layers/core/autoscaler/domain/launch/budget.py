@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from autoscaler.domain.facts.fleet import Fleet, Offering, Pool
+from autoscaler.domain.facts.fleet import Offering, Pool
 from autoscaler.domain.facts.metering import HOUR_SECONDS, launched_lately, missing_of, unread_elsewhere, unrecorded
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import Instance, RecordState
+from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.domain.launch.canary import why_one_at_a_time
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.situation import Situation
@@ -22,39 +22,33 @@ class Budget:
     """The room that the limits still allow; a plan reserves by taking from it."""
 
     def __init__(self, situation: Situation, without: Collection[str] = (), decided: Decided = ()) -> None:
-        """Count living and requested agents, open launches included. ``without``: instances assumed to have left.
+        """Count living and requested agents, open launches included.
 
         ``without``: instances that are taken to have left. ``decided``: what this pass launches already.
         """
         snapshot, fleet, memory = situation.snapshot, situation.fleet, situation.memory
         self._limits = fleet.limits
-        self._trials = {name: trial for pool in fleet.pools.values() if (trial := why_one_at_a_time(situation, name := pool.name))}
+        self._trials = {name: why_one_at_a_time(situation, name) for name in fleet.pools}
         self._booting = _booting(situation)
         records = [record for record in snapshot.living if record.instance_id not in without]
-        open_intents = [intent for intent in snapshot.intents if intent.open]
-        in_pools = Counter(record.pool for record in records)
-        for intent in open_intents:
-            in_pools[intent.pool] += missing_of(intent)
         self._kept = Counter(record.pool for record in records if record.instance_id in memory.kept)
-        self._in_pool = {name: in_pools[name] for name in fleet.pools}
-        self.agents = len(records) + sum(missing_of(intent) for intent in open_intents)
+        self._in_pool = Counter(record.pool for record in records)
+        self.agents = len(records) + unread_elsewhere(snapshot)
         self.launched = launched_lately(snapshot, memory)
         self._rate = sum(record.reserved_usd_per_hour for record in records)
-        self._rate += sum(missing_of(intent) * intent.usd_per_hour for intent in open_intents)
-        self.agents += unread_elsewhere(snapshot)
-        for instance in unrecorded(snapshot):
-            self._count(instance, fleet)
+        for intent in snapshot.intents:
+            self._count(intent.pool, missing_of(intent), intent.usd_per_hour)
+        for instance in unrecorded(snapshot):  # its own price is not written down
+            self._count(instance.pool, 1, _highest_usd_per_hour(fleet.pools.get(instance.pool)))
         self._month = memory.month.usd + self._rate * MONTH_RESERVE_SECONDS / HOUR_SECONDS
-        for step in (step for step in decided if isinstance(step, Launch)):
-            for _ in range(step.count):
-                self.take(fleet.pools[step.pool], step.offerings)
+        for step in decided:
+            if isinstance(step, Launch):
+                self.take(fleet.pools[step.pool], step.offerings, step.count)
 
-    def _count(self, instance: Instance, fleet: Fleet) -> None:
-        """Count an instance without a record, at its pool's highest price: its own is not written down."""
-        self.agents += 1
-        if instance.pool in fleet.pools:
-            self._in_pool[instance.pool] += 1
-            self._rate += max(o.reserved_usd_per_hour for o in fleet.pools[instance.pool].offerings)
+    def _count(self, pool: str, agents: int, usd_per_hour: float) -> None:
+        self.agents += agents
+        self._in_pool[pool] += agents
+        self._rate += agents * usd_per_hour
 
     @property
     def usd_per_hour(self) -> float:
@@ -74,9 +68,7 @@ class Budget:
         for reason, would_be, limit, unit in self._with_more(pool, offerings):
             if would_be > limit + 1e-9:
                 return reason, f"one more would make {would_be:g} {unit}, the limit is {limit:g}"
-        if pool.name in self._trials and self._booting.get(pool.name):
-            return self._trials[pool.name]
-        return None
+        return self._trials[pool.name] if self._booting.get(pool.name) else None
 
     def is_ample(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
         """Tell whether one more agent would leave two thirds of each limit."""
@@ -106,15 +98,19 @@ class Budget:
             (Reason.USD_PER_MONTH, month, limits.max_usd_per_month, "dollars in the month"),
         )
 
-    def take(self, pool: Pool, offerings: Iterable[Offering]) -> None:
-        """Reserve one agent."""
-        usd = max(offering.reserved_usd_per_hour for offering in offerings)
-        self._in_pool[pool.name] += 1
-        self._booting[pool.name] = self._booting.get(pool.name, 0) + 1
-        self.agents += 1
-        self.launched += 1
+    def take(self, pool: Pool, offerings: Iterable[Offering], agents: int = 1) -> None:
+        """Reserve agents of one pool, at the highest of these prices."""
+        usd = agents * max(offering.reserved_usd_per_hour for offering in offerings)
+        self._in_pool[pool.name] += agents
+        self._booting[pool.name] = self._booting.get(pool.name, 0) + agents
+        self.agents += agents
+        self.launched += agents
         self._rate += usd
         self._month += usd * MONTH_RESERVE_SECONDS / HOUR_SECONDS
+
+
+def _highest_usd_per_hour(pool: Pool | None) -> float:
+    return max(offering.reserved_usd_per_hour for offering in pool.offerings) if pool else 0.0
 
 
 def _booting(situation: Situation) -> dict[str, int]:

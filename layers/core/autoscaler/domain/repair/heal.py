@@ -73,26 +73,19 @@ def repairs(situation: Situation, _decided: Decided) -> list[Terminate | DeleteN
     return kept
 
 
-def _condition(situation: Situation, agent: Agent) -> Seen | None:  # noqa: C901, PLR0911 - a table, a line each
+def _condition(situation: Situation, agent: Agent) -> Seen | None:
     session = situation.snapshot.controllers[agent.record.controller].session
-    if agent.phase is Phase.CONDEMNED:
-        if agent.by_labels and not agent.instance_ended:
-            return _unlabelled(agent, session)
-        at_rest = agent.node is not None and agent.node.offline and agent.idle and not agent.instance_ended
-        return Seen(Condition.DRAINED, session) if at_rest else None
-    if agent.instance_ended:  # what is shutting down keeps its node until it has terminated
-        return Seen(Condition.ENDED) if agent.node is not None and agent.machine_gone else None
-    if agent.instance in _STOPPED:
+    if agent.instance_ended:
+        return _ended(agent)
+    if agent.instance in _STOPPED and agent.phase is not Phase.CONDEMNED:
         return Seen(Condition.STOPPED, session)
+    if agent.phase in _OUT_OF_USE:
+        return _at_rest(agent, session)
     match agent.phase:
         case Phase.OVERDUE if not node_named_after(situation, agent.record.controller, agent.record.instance_id):
             return Seen(Condition.OVERDUE)
         case Phase.READY if agent.idle:
             return Seen(Condition.IDLE, session)
-        case Phase.RETIRING | Phase.DRAINING if agent.by_labels:
-            return _unlabelled(agent, session)
-        case Phase.RETIRING | Phase.DRAINING if agent.idle:
-            return Seen(Condition.DRAINED, session)
         case Phase.NODELESS:
             return Seen(Condition.NODELESS, session)
         case Phase.LOST:
@@ -101,38 +94,70 @@ def _condition(situation: Situation, agent: Agent) -> Seen | None:  # noqa: C901
             return None
 
 
-def _unlabelled(agent: Agent, session: str) -> Seen | None:
-    """Its labels are gone from the node itself, and it is idle."""
-    gone = agent.node is not None and CORDONED_LABEL in agent.node.labels
-    return Seen(Condition.UNLABELLED, session) if gone and agent.idle else None
+_OUT_OF_USE = (Phase.CONDEMNED, Phase.RETIRING, Phase.DRAINING)
 
 
-def _repairs(  # noqa: C901 - one branch a kind of leak
-    situation: Situation,
-) -> Iterator[Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held]:
+def _ended(agent: Agent) -> Seen | None:
+    """Tell of an agent whose machine is gone that its node is left. One that is shutting down keeps its node until it has terminated."""
+    left = agent.node is not None and agent.machine_gone and agent.phase is not Phase.CONDEMNED
+    return Seen(Condition.ENDED) if left else None
+
+
+def _at_rest(agent: Agent, session: str) -> Seen | None:
+    """Tell of an agent out of use that it is idle: marked offline, or its labels are gone from the node itself."""
+    if agent.node is None or not agent.idle:
+        return None
+    if agent.by_labels:
+        return Seen(Condition.UNLABELLED, session) if CORDONED_LABEL in agent.node.labels else None
+    return Seen(Condition.DRAINED, session) if agent.node.offline else None
+
+
+Repair = Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held
+
+
+def _repairs(situation: Situation) -> Iterator[Repair]:
     now, invocation = situation.now, situation.snapshot.invocation
     facts = {subject: look for subject, look in situation.memory.observations.items() if is_fact(look, now, invocation)}
     for agent in situation.agents:
-        fact = facts.get(agent.record.instance_id)
-        match fact.condition if fact else None:
-            case Condition.OVERDUE:
-                yield terminate(agent, Reason.BOOT_TIMEOUT, f"not registered within {agent.pool.boot_timeout_seconds:g} s")
-            case Condition.NODELESS:
-                yield terminate(agent, Reason.NODE_GONE, _why_nodeless(agent))
-            case Condition.STOPPED if agent.node is None or (agent.idle and not situation.protected(agent)):
-                yield terminate(agent, Reason.INSTANCE_STOPPED, "it was stopped, an agent of ours never comes back from that")
-            case Condition.ENDED if fact and agent.record.controller in situation.fleet.slot_controllers:
-                yield from leave_slot(situation, agent, fact.first_at)
-            case Condition.ENDED if agent.node is not None:
-                # A build that seems to run there, or waits for that very node, ended with its machine: its controller learns of it
-                # only when the node is deleted, and would wait for ever.
-                dead_long = fact is not None and now - fact.first_at >= DISCONNECT_GRACE_SECONDS
-                if dead_long or (agent.idle and not situation.protected(agent)):
-                    yield delete_node(agent, agent.node.name, Reason.INSTANCE_GONE)
-            case Condition.LOST if fact and now - fact.first_at >= DISCONNECT_GRACE_SECONDS and not situation.protected(agent):
-                # Quarantine, not retire: demand must not count on an agent that is not connected.
-                yield cordon(situation, agent, MarkClass.QUARANTINE, *_why_lost(situation, agent, fact))
+        if fact := facts.get(agent.record.instance_id):
+            yield from _repair(situation, agent, fact)
     yield from take_in(situation, facts)
+
+
+def _repair(situation: Situation, agent: Agent, fact: Observation) -> Iterator[Repair]:
+    """Repair one agent of which a condition was seen twice."""
+    match fact.condition:
+        case Condition.OVERDUE:
+            yield terminate(agent, Reason.BOOT_TIMEOUT, f"not registered within {agent.pool.boot_timeout_seconds:g} s")
+        case Condition.NODELESS:
+            yield terminate(agent, Reason.NODE_GONE, _why_nodeless(agent))
+        case Condition.STOPPED if agent.node is None or _is_unused(situation, agent):
+            yield terminate(agent, Reason.INSTANCE_STOPPED, "it was stopped, an agent of ours never comes back from that")
+        case Condition.ENDED:
+            yield from _give_back_node(situation, agent, fact)
+        case Condition.LOST if _is_old(situation, fact) and not situation.protected(agent):
+            # Quarantine, not retire: demand must not count on an agent that is not connected.
+            yield cordon(situation, agent, MarkClass.QUARANTINE, *_why_lost(situation, agent, fact))
+
+
+def _give_back_node(situation: Situation, agent: Agent, fact: Observation) -> Iterator[FreeSlot | DeleteNode | Held]:
+    """Give back the node of a machine that is gone.
+
+    A build that seems to run there, or waits for that very node, ended with its machine: its controller learns of it only when the
+    node is deleted, and would wait for ever.
+    """
+    if agent.record.controller in situation.fleet.slot_controllers:
+        yield from leave_slot(situation, agent, fact.first_at)
+    elif agent.node is not None and (_is_old(situation, fact) or _is_unused(situation, agent)):
+        yield delete_node(agent, agent.node.name, Reason.INSTANCE_GONE)
+
+
+def _is_old(situation: Situation, fact: Observation) -> bool:
+    return situation.now - fact.first_at >= DISCONNECT_GRACE_SECONDS
+
+
+def _is_unused(situation: Situation, agent: Agent) -> bool:
+    return agent.idle and not situation.protected(agent)
 
 
 def _why_nodeless(agent: Agent) -> str:

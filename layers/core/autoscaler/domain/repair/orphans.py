@@ -91,18 +91,22 @@ def _node_of(situation: Situation, instance: Instance) -> str | None:
 def _orphans(situation: Situation) -> Iterator[tuple[str, Node, str]]:
     """Nodes that we made and that have no record, offline and not by a person, with their instances, which EC2 says are gone."""
     recorded = {(record.controller, record.node) for record in situation.snapshot.records if record.state is not RecordState.GONE}
-    for view in situation.views():
-        if situation.no_giving_up(view.name) or view.name in situation.fleet.slot_controllers:
+    for controller, node in situation.believed_nodes():
+        is_known = controller in situation.fleet.slot_controllers or (controller, node.name) in recorded
+        if is_known or not node.offline or _marked_by_a_person(situation, node):
             continue
-        for node in view.nodes:
-            instance_id = described_instance(situation.fleet, node.name, node.description)
-            if instance_id is None or (view.name, node.name) in recorded or not node.offline or _marked_by_a_person(situation, node):
-                continue
-            unread = instance_id in situation.snapshot.unread_records  # it has a record, whatever that says
-            fate = None if unread else situation.snapshot.fates.get(instance_id)
-            left = (node.idle and not node.builds) or instance_id in situation.forgotten_for_a_day
-            if fate is InstanceState.TERMINATED or (fate is InstanceState.NOT_FOUND and instance_id in situation.forgotten and left):
-                yield view.name, node, instance_id
+        instance_id = described_instance(situation.fleet, node.name, node.description)
+        if instance_id is not None and _is_gone(situation, node, instance_id):
+            yield controller, node, instance_id
+
+
+def _is_gone(situation: Situation, node: Node, instance_id: str) -> bool:
+    """Tell whether EC2 says that a node's instance is gone. One whose record cannot be read has a record, whatever that says."""
+    if instance_id in situation.snapshot.unread_records:
+        return False
+    fate = situation.snapshot.fates.get(instance_id)
+    left = (node.idle and not node.builds) or instance_id in situation.forgotten_for_a_day
+    return fate is InstanceState.TERMINATED or (fate is InstanceState.NOT_FOUND and instance_id in situation.forgotten and left)
 
 
 def _marked_by_a_person(situation: Situation, node: Node) -> bool:

@@ -12,7 +12,7 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.marks import Mark, read_mark
 from autoscaler.domain.facts.plan import FreeSlot, Held
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import ControllerView, Node, OfflineCause, Record, RecordState
+from autoscaler.domain.facts.snapshot import ControllerView, Node, OfflineCause, Record, RecordState, Snapshot
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
 
@@ -99,16 +99,18 @@ def free_left_slot(controller: str, pool: str, node: str, mark: Mark) -> FreeSlo
 
 
 def left_offline(situation: Situation) -> Iterator[tuple[str, Node, Mark]]:
-    """Find static nodes with our mark and without record or living instance: the state was lost, or a pass cut off."""
+    """Find slots that carry our mark though no record and no living instance has them: the state was lost, or a pass cut off."""
     if not situation.fleet.slot_controllers or situation.snapshot.unread_records:
         return  # a record that cannot be read may have any slot
-    recorded = {(record.controller, record.node) for record in situation.snapshot.records if record.state is not RecordState.GONE}
-    named = {(instance.controller, instance.node) for instance in situation.snapshot.instances if not instance.state.ended}
-    known = recorded | named
-    for view in situation.views():
-        if situation.no_giving_up(view.name):
-            continue
-        for node in view.nodes:
-            mark = read_mark(node.reason, situation.fleet.name) if node.cause is OfflineCause.PERSON else None
-            if mark and node.idle and (view.name, node.name) not in known and situation.fleet.pool_of_slot(view.name, node.labels):
-                yield view.name, node, mark
+    known = _known(situation.snapshot)
+    for controller, node in situation.believed_nodes():
+        mark = read_mark(node.reason, situation.fleet.name)
+        is_ours = node.cause is OfflineCause.PERSON and situation.fleet.pool_of_slot(controller, node.labels)
+        if mark and is_ours and node.idle and (controller, node.name) not in known:
+            yield controller, node, mark
+
+
+def _known(snapshot: Snapshot) -> set[tuple[str, str | None]]:
+    """The nodes that a record or a living instance has, by controller and name."""
+    recorded = {(record.controller, record.node) for record in snapshot.records if record.state is not RecordState.GONE}
+    return recorded | {(instance.controller, instance.node) for instance in snapshot.instances if not instance.state.ended}

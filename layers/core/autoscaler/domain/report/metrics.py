@@ -84,30 +84,26 @@ def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, heal
     yield from results_of(lesson, name, dimensions)
     if not view.complete:
         return
-    wants = [w for w in situation.demands[controller].wants if name in {p.name for p in w.pools}]
-    waits = tuple(want.item.waiting_seconds for want in wants)
-    ready = [agent for agent in pool.agents if agent.phase is Phase.READY]
-    total = sum(agent.node.executors for agent in ready if agent.node)
-    busy = sum(agent.busy_executors for agent in pool.agents)
-    free = total - sum(agent.busy_executors for agent in ready)
     yield one("QueueStarved", situation.starved_by_pool(controller).get(name, 0), COUNT, dimensions)
-    yield one("ExecutorsTotal", total, COUNT, dimensions)
-    yield one("AgentsOnline", len(ready), COUNT, dimensions)
-    yield Datum(name="QueueWait", values=waits, unit=SECONDS, dimensions=dimensions)
-    if not pool.agents:
-        # Each metric costs money by the hour it is sent in; an empty pool has told all there is to tell.
-        return
-    yield one("ExecutorsBusy", busy, COUNT, dimensions)
-    yield one("ExecutorsFree", free, COUNT, dimensions)
+    yield one("ExecutorsTotal", pool.ready_executors, COUNT, dimensions)
+    yield one("AgentsOnline", len(pool.ready), COUNT, dimensions)
+    yield Datum(name="QueueWait", values=situation.demands[controller].waits_for(name), unit=SECONDS, dimensions=dimensions)
+    if pool.agents:  # each metric costs money by the hour it is sent in; an empty pool has told all there is to tell
+        yield from _agent_data(situation, pool, dimensions)
+        yield from _build_data(situation, pool, dimensions)
+        yield from streak_of(lesson, pool, dimensions)
+        yield from health_of_agents(pool, healths, dimensions)
+
+
+def _agent_data(situation: Situation, pool: PoolView, dimensions: Dimensions) -> Iterator[Datum]:
+    yield one("ExecutorsBusy", sum(agent.busy_executors for agent in pool.agents), COUNT, dimensions)
+    yield one("ExecutorsFree", pool.ready_executors - sum(agent.busy_executors for agent in pool.ready), COUNT, dimensions)
     for metric, phases in _AGENT_METRICS.items():
         yield one(metric, sum(agent.phase in phases for agent in pool.agents), COUNT, dimensions)
-    since = situation.snapshot.learned[controller].seen_at
-    records = [agent.record for agent in pool.agents]
-    boots = tuple(r.registered_at - r.launched_at for r in records if since and r.registered_at and r.registered_at > since)
+    since = situation.snapshot.learned[pool.controller].seen_at
+    records = [agent.record for agent in pool.agents if since and agent.record.registered_at]
+    boots = tuple(r.registered_at - r.launched_at for r in records if r.registered_at and r.registered_at > since)
     yield Datum(name="BootSeconds", values=boots, unit=SECONDS, dimensions=dimensions)
-    yield from _build_data(situation, pool, dimensions)
-    yield from streak_of(lesson, pool, dimensions)
-    yield from health_of_agents(pool, healths, dimensions)
 
 
 _AGENT_METRICS = {

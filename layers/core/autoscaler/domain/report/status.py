@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.scale_in.month_limit import what_holds
-from autoscaler.domain.situation.agents import Phase
 from autoscaler.domain.situation.breakers import keeps_failing, told_failing
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
@@ -59,9 +58,9 @@ def status_of(situation: Situation) -> Status:
     """Build the status from a situation."""
     room, limits = Budget(situation), situation.fleet.limits
     return Status(
-        pools=tuple(_pools(situation)),
+        pools=tuple(_pool(situation, pool) for pool in situation.pools.values()),
         problems={view.name: view.problem or "" for view in situation.views() if not view.complete},
-        failing=tuple(told_failing(key, one, situation.now) for key, one in sorted(situation.memory.failing.items()) if keeps_failing(one)),
+        failing=tuple(_failing(situation)),
         without_jobs=tuple(view.name for view in situation.views() if not view.shows_jobs),
         unread=situation.snapshot.unread,
         unclear=sum(len(demand.unclear) for demand in situation.demands.values()),
@@ -79,23 +78,25 @@ def status_of(situation: Situation) -> Status:
     )
 
 
-def _pools(situation: Situation) -> Iterator[PoolStatus]:
-    for controller in situation.snapshot.controllers:
-        starved = situation.starved_by_pool(controller)
-        for name, pool in situation.pools_of(controller).items():
-            wants = [want for want in situation.demands[controller].wants if name in {one.name for one in want.pools}]
-            yield PoolStatus(
-                controller=controller,
-                pool=name,
-                starved=starved.get(name, 0),
-                longest_wait_seconds=max((want.item.waiting_seconds for want in wants), default=0.0),
-                agents=dict(Counter(str(agent.phase) for agent in pool.agents)),
-                executors=sum(agent.node.executors for agent in pool.agents if agent.phase is Phase.READY and agent.node),
-                busy=sum(agent.busy_executors for agent in pool.agents),
-                max_agents=pool.spec.max_agents,
-                usd_per_hour=round(sum(agent.record.usd_per_hour for agent in pool.agents if not agent.instance_ended), 4),
-                paused=_why_paused(pool),
-            )
+def _failing(situation: Situation) -> Iterator[str]:
+    for key, one in sorted(situation.memory.failing.items()):
+        if keeps_failing(one):
+            yield told_failing(key, one, situation.now)
+
+
+def _pool(situation: Situation, pool: PoolView) -> PoolStatus:
+    return PoolStatus(
+        controller=pool.controller,
+        pool=pool.name,
+        starved=situation.starved_by_pool(pool.controller).get(pool.name, 0),
+        longest_wait_seconds=max(situation.demands[pool.controller].waits_for(pool.name), default=0.0),
+        agents=dict(Counter(str(agent.phase) for agent in pool.agents)),
+        executors=pool.ready_executors,
+        busy=sum(agent.busy_executors for agent in pool.agents),
+        max_agents=pool.spec.max_agents,
+        usd_per_hour=round(sum(agent.record.usd_per_hour for agent in pool.agents if not agent.instance_ended), 4),
+        paused=_why_paused(pool),
+    )
 
 
 def _why_paused(pool: PoolView) -> str:

@@ -23,28 +23,28 @@ _MARKED = (Phase.RETIRING, Phase.DRAINING)
 
 def drained(situation: Situation, _decided: Decided) -> Iterator[Terminate | Cordon | Uncordon | Held]:
     """Terminate agents that carry our mark, are idle and were idle in an earlier look, and that no build is bound to."""
-    starved = {view.name: situation.starved_by_pool(view.name) for view in situation.views()}
     for agent in situation.agents:
-        if agent.phase not in _MARKED or agent.node is None or _stays(situation, agent):
-            continue
-        if is_kept(situation, agent):
-            yield hold_back(agent, Reason.KEPT, f"{agent.node.name} is kept for a person to look at: resume it, or terminate its instance")
-        elif _may_come_back(situation, agent) and not situation.stopped and starved.get(agent.record.controller, {}).get(agent.pool.name):
-            yield hold_back(agent, Reason.DEMAND_IS_BACK, f"{agent.node.name} is kept: items wait for its pool")
-        elif agent.by_labels:
-            yield _seal(situation, agent)
-        elif not agent.idle:
-            yield _still_busy(situation, agent)
-        elif is_settled(
-            situation.memory.observations[agent.record.instance_id],
-            agent.pool.drain_settle_seconds,
-            situation.now,
-            situation.snapshot.invocation,
-        ):
-            detail = f"{agent.node.name} is cordoned and was seen idle twice"
-            yield terminate(agent, Reason.DRAINED, detail)
-        else:
-            yield hold_back(agent, Reason.SECOND_LOOK, f"{agent.node.name} is idle, waits for a second look")
+        if agent.phase in _MARKED and agent.node is not None and not _stays(situation, agent):
+            yield _drained(situation, agent, agent.node.name)
+
+
+def _drained(situation: Situation, agent: Agent, node: str) -> Terminate | Cordon | Uncordon | Held:
+    if is_kept(situation, agent):
+        return hold_back(agent, Reason.KEPT, f"{node} is kept for a person to look at: resume it, or terminate its instance")
+    if _is_wanted_back(situation, agent):
+        return hold_back(agent, Reason.DEMAND_IS_BACK, f"{node} is kept: items wait for its pool")
+    if agent.by_labels:
+        return _seal(situation, agent)
+    if not agent.idle:
+        return _still_busy(situation, agent)
+    if _is_settled(situation, agent):
+        return terminate(agent, Reason.DRAINED, f"{node} is cordoned and was seen idle twice")
+    return hold_back(agent, Reason.SECOND_LOOK, f"{node} is idle, waits for a second look")
+
+
+def _is_settled(situation: Situation, agent: Agent) -> bool:
+    look = situation.memory.observations.get(agent.record.instance_id)
+    return look is not None and is_settled(look, agent.pool.drain_settle_seconds, situation.now, situation.snapshot.invocation)
 
 
 def _stays(situation: Situation, agent: Agent) -> bool:
@@ -52,9 +52,11 @@ def _stays(situation: Situation, agent: Agent) -> bool:
     return agent.instance_ended or bound or bool(situation.no_giving_up(agent.record.controller))
 
 
-def _may_come_back(situation: Situation, agent: Agent) -> bool:
+def _is_wanted_back(situation: Situation, agent: Agent) -> bool:
     """Tell whether demand counts on it; one that cannot be uncordoned goes, so that another may replace it."""
-    return agent.phase is Phase.RETIRING and not keeps_failing(cannot_come_back(situation.memory, agent))
+    may_come_back = agent.phase is Phase.RETIRING and not keeps_failing(cannot_come_back(situation.memory, agent))
+    waits = situation.starved_by_pool(agent.record.controller).get(agent.pool.name, 0)
+    return may_come_back and not situation.stopped and waits > 0
 
 
 def is_drain_overdue(situation: Situation, agent: Agent) -> bool:
@@ -66,29 +68,39 @@ def is_drain_overdue(situation: Situation, agent: Agent) -> bool:
 def unfinished(situation: Situation, _decided: Decided) -> Iterator[Terminate | DeleteNode | FreeSlot | Cordon | Uncordon | Forget | Held]:
     """Go on with condemned agents: terminate again, free the node, close the record."""
     for agent in situation.agents:
-        if agent.phase is not Phase.CONDEMNED and not agent.instance_ended:
-            continue
-        record = agent.record
-        node_gone = _is_node_gone(situation, agent)
-        # What waits for the node of a machine that has ended waits in vain; only a machine that may still run is kept for it.
-        bound = situation.protected(agent) and not agent.instance_ended
-        if not node_gone and (situation.no_giving_up(record.controller) or bound):
-            continue
-        if agent.machine_gone and agent.phase is Phase.CONDEMNED and agent.node is not None and not node_gone:
-            if record.controller in situation.fleet.slot_controllers:
-                yield from leave_slot(situation, agent, record.changed_at)
-            else:
-                yield delete_node(agent, agent.node.name, Reason.CONDEMNED)
-        elif agent.instance_ended and node_gone:
-            yield Forget(
-                controller=record.controller,
-                pool=record.pool,
-                instance_id=record.instance_id,
-                reason=Reason.INSTANCE_GONE,
-                detail=f"{record.instance_id} and its node are gone",
-            )
-        elif agent.phase is Phase.CONDEMNED and agent.instance is not None and not agent.instance_ended:
-            yield from _go_on(situation, agent)
+        if agent.instance_ended and _is_node_gone(situation, agent):
+            yield _forget(agent)
+        elif agent.phase is Phase.CONDEMNED and _may_go_on(situation, agent):
+            yield from _give_back_node(situation, agent) if agent.machine_gone else _go_on(situation, agent)
+
+
+def _may_go_on(situation: Situation, agent: Agent) -> bool:
+    """Tell whether a condemned agent may go: what is seen of it can be believed, and no build may be bound to it.
+
+    What waits for the node of a machine that has ended waits in vain; only a machine that may still run is kept for it.
+    """
+    if agent.instance is None or (agent.instance_ended and not agent.machine_gone):
+        return False
+    bound = situation.protected(agent) and not agent.instance_ended
+    return _is_node_gone(situation, agent) or not (bound or situation.no_giving_up(agent.record.controller))
+
+
+def _give_back_node(situation: Situation, agent: Agent) -> Iterator[DeleteNode | FreeSlot | Held]:
+    if agent.record.controller in situation.fleet.slot_controllers:
+        yield from leave_slot(situation, agent, agent.record.changed_at)
+    elif agent.node is not None:
+        yield delete_node(agent, agent.node.name, Reason.CONDEMNED)
+
+
+def _forget(agent: Agent) -> Forget:
+    record = agent.record
+    return Forget(
+        controller=record.controller,
+        pool=record.pool,
+        instance_id=record.instance_id,
+        reason=Reason.INSTANCE_GONE,
+        detail=f"{record.instance_id} and its node are gone",
+    )
 
 
 def _seal(situation: Situation, agent: Agent) -> Cordon | Uncordon | Held:
@@ -119,7 +131,6 @@ def _is_node_gone(situation: Situation, agent: Agent) -> bool:
 
 def _go_on(situation: Situation, agent: Agent) -> Iterator[Terminate | Cordon | Uncordon | Held]:
     """Drain again a condemned agent that still runs: a person who brought it online may have given it builds."""
-    look = situation.memory.observations.get(agent.record.instance_id)
     if agent.node is None:
         yield _terminate_again(situation, agent)
     elif agent.by_labels:
@@ -132,7 +143,7 @@ def _go_on(situation: Situation, agent: Agent) -> Iterator[Terminate | Cordon | 
         )
     elif not agent.idle:
         yield _still_busy(situation, agent)
-    elif look and is_settled(look, agent.pool.drain_settle_seconds, situation.now, situation.snapshot.invocation):
+    elif _is_settled(situation, agent):
         yield _terminate_again(situation, agent)
     else:
         yield hold_back(agent, Reason.SECOND_LOOK, f"{agent.node.name} is idle, waits for a second look")

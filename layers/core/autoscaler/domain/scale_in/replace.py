@@ -9,7 +9,7 @@ only where it is likelier than the code: other agents of its pool succeed meanwh
 ever does. What is cordoned is replaced by demand, and given up when idle, unless its operator wants it kept.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from autoscaler.domain.facts.fleet import Quarantine
@@ -22,7 +22,8 @@ from autoscaler.domain.facts.snapshot import Build
 from autoscaler.domain.forecast.durations import job_key
 from autoscaler.domain.launch.canary import is_canary, why_outdated
 from autoscaler.domain.scale_in.surplus import least_missed
-from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, leaving
 from autoscaler.domain.situation.supply import elapsed_seconds
@@ -56,26 +57,30 @@ class DisruptionBudget:
     def of(self, situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Held]:
         """Cordon agents of one controller, as many as are allowed beside those that this pass takes already."""
         taken = leaving(decided, controller)
-        for name, pool in situation.pools_of(controller).items():
-            staying = [agent for agent in pool.agents if agent.phase is Phase.READY and agent.record.node not in taken]
-            wrong = {a.record.instance_id: why for a in staying if (why := self.wrong_with(a)) and not situation.protected(a)}
-            if not wrong:
-                continue
-            if pool.on_hold:
-                detail = f"{len(wrong)} {self.adjective} agents; {pool.paused_detail}"
-                yield Held(pool=name, controller=controller, reason=Reason.HELD, detail=detail)
-                continue
-            now = sum(
-                isinstance(step, Cordon) and step.pool == name and step.mark.kind is self.kind for step in decided
-            )  # on other controllers
-            mine = [agent for agent in situation.agents if agent.pool.name == name]
-            allowed = max(0, self.allowed(name, mine) - now)
-            chosen = least_missed(situation, [agent for agent in staying if agent.record.instance_id in wrong])
-            for agent in chosen[:allowed]:
-                yield cordon(situation, agent, self.kind, *wrong[agent.record.instance_id])
-            if len(chosen) > allowed:
-                detail = f"{len(chosen) - allowed} more agents are {self.adjective}; {self.pace(name)}"
-                yield Held(pool=name, controller=controller, reason=self.reason, detail=detail)
+        for pool in situation.pools_of(controller).values():
+            staying = [agent for agent in pool.ready if agent.record.node not in taken]
+            wrong = self._wrong(situation, staying)
+            if wrong and pool.on_hold:
+                yield self._held(pool, Reason.HELD, f"{len(wrong)} {self.adjective} agents; {pool.paused_detail}")
+            elif wrong:
+                chosen = least_missed(situation, [agent for agent in staying if agent.record.instance_id in wrong])
+                allowed = self._left(situation, pool.name, decided)
+                yield from (cordon(situation, agent, self.kind, *wrong[agent.record.instance_id]) for agent in chosen[:allowed])
+                if left := len(chosen[allowed:]):
+                    yield self._held(pool, self.reason, f"{left} more agents are {self.adjective}; {self.pace(pool.name)}")
+
+    def _wrong(self, situation: Situation, agents: Iterable[Agent]) -> dict[str, tuple[Reason, str]]:
+        """What is wrong with each of these agents that no build may be bound to, by instance id."""
+        loose = (agent for agent in agents if not situation.protected(agent))
+        return {agent.record.instance_id: why for agent in loose if (why := self.wrong_with(agent))}
+
+    def _held(self, pool: PoolView, reason: Reason, detail: str) -> Held:
+        return Held(pool=pool.name, controller=pool.controller, reason=reason, detail=detail)
+
+    def _left(self, situation: Situation, pool: str, decided: Decided) -> int:
+        """How many more agents of a pool may be taken, beside those that this pass has taken on other controllers."""
+        now = sum(isinstance(step, Cordon) and step.pool == pool and step.mark.kind is self.kind for step in decided)
+        return max(0, self.allowed(pool, [agent for agent in situation.agents if agent.pool.name == pool]) - now)
 
 
 def left_this_hour(situation: Situation, kind: MarkClass, pool: str, agents: int) -> int:

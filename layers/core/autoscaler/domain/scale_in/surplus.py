@@ -23,7 +23,7 @@ def surplus(situation: Situation, controller: str, _decided: Decided) -> Iterato
 
 
 def _surplus_of(situation: Situation, pool: PoolView) -> list[Cordon] | list[Held]:
-    ready = _ready(pool)
+    ready = pool.ready
     if len(ready) <= (least := _least(situation, pool) if ready else 0):
         return []
     window = situation.memory.windows[pool.full_name]
@@ -53,13 +53,9 @@ def idle_beyond_need(situation: Situation) -> list[Agent]:
 
 
 def _idle_beyond_need(situation: Situation, pool: PoolView) -> list[Agent]:
-    ready = _ready(pool)
+    ready = pool.ready
     idle = [agent for agent in _free_to_go(situation, ready) if agent.idle]
     return least_missed(situation, idle)[: max(0, len(ready) - _least(situation, pool))] if idle else []
-
-
-def _ready(pool: PoolView) -> list[Agent]:
-    return [agent for agent in pool.agents if agent.phase is Phase.READY]
 
 
 def _least(situation: Situation, pool: PoolView) -> int:

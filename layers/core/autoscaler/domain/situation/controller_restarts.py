@@ -8,7 +8,7 @@ for as long as that one may take to resume.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from autoscaler.domain.facts.memory import ControllerSession
@@ -37,23 +37,25 @@ def next_session(
     seen = ControllerSession(
         session=view.session,
         since_at=now,
-        busy={name: runs for name, node in nodes.items() if (runs := _runs_on(node))},
-        marked=tuple(sorted(name for name, node in nodes.items() if node.temporarily_offline)),
+        busy=_but_empty({name: _runs_on(node) for name, node in nodes.items()}),
+        marked=_marked(nodes),
     )
     if life is None:
         # Met for the first time, or the state was lost: there may have been a restart that nobody saw.
         return replace(seen, suspects=dict.fromkeys(nodes, (_UNKNOWN,)))
     if life.session != view.session:
-        missing = {name: runs for name in nodes if (runs := _may_be_missing(life, name))}
-        return replace(seen, restarted=True, suspects=missing)
-    seconds = now - life.since_at
+        return replace(seen, restarted=True, suspects=_but_empty({name: _may_be_missing(life, name) for name in nodes}))
     still = {name: _still_missing(runs, nodes[name], ended) for name, runs in life.suspects.items() if name in nodes}
-    return replace(
-        seen,
-        since_at=life.since_at,
-        restarted=life.restarted,
-        suspects={name: left for name, runs in still.items() if (left := _in_time(runs, seconds, timeout_seconds))},
-    )
+    left = _but_empty({name: _in_time(runs, now - life.since_at, timeout_seconds) for name, runs in still.items()})
+    return replace(seen, since_at=life.since_at, restarted=life.restarted, suspects=left)
+
+
+def _marked(nodes: Mapping[str, Node]) -> tuple[str, ...]:
+    return tuple(sorted(name for name, node in nodes.items() if node.temporarily_offline))
+
+
+def _but_empty(runs: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    return {name: those for name, those in runs.items() if those}
 
 
 def next_sessions(
@@ -61,12 +63,12 @@ def next_sessions(
     views: Iterable[ControllerView],
     ended: Mapping[str, Collection[str]],
     now: float,
-    timeouts: Mapping[str, float],
+    timeout_seconds: Callable[[str], float],
 ) -> dict[str, ControllerSession]:
-    """Carry every controller's session on. ``ended`` and ``timeouts``: by controller."""
+    """Carry every controller's session on. ``ended``: by controller; ``timeout_seconds``: of one of them."""
     carried = dict(sessions)
     for view in views:
-        life = next_session(sessions.get(view.name), view, ended.get(view.name, ()), now, timeouts[view.name])
+        life = next_session(sessions.get(view.name), view, ended.get(view.name, ()), now, timeout_seconds(view.name))
         if life is not None:
             carried[view.name] = life
     return carried

@@ -1,10 +1,11 @@
 """Demand: waiting items, the pools that could serve them, and the nodes that items wait for by name."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from operator import attrgetter
 
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.overrides import Hold, Overrides
@@ -61,6 +62,10 @@ class Demand:
     held: tuple[tuple[QueueItem, Hold], ...] = ()  # items that an operator holds by their label: no demand
     unclear: tuple[Unclear, ...] = ()  # where an executor may help, the first of each label is a want, too
 
+    def waits_for(self, pool: str) -> tuple[float, ...]:
+        """How long each item has waited that a pool may serve, in seconds."""
+        return tuple(want.item.waiting_seconds for want in self.wants if any(one.name == pool for one in want.pools))
+
 
 def read_demand(
     view: ControllerView,
@@ -76,35 +81,34 @@ def read_demand(
     ``unhelped``: items, as controller/id, beside which an executor stood free already.
     """
     resolver = _Resolver(view, fleet, records)
-    wants: list[Want] = []
-    unmet: list[Unmet] = []
+    unclear = [want for item in view.items if item.unclear and (want := resolver.waits_too_long(item))]
     held: list[tuple[QueueItem, Hold]] = []
-    unclear = [(item, want) for item in view.items if item.unclear and (want := resolver.waits_too_long(item))]
-    helped: set[str | None] = set()
-    for item, want in unclear:
-        label = item.asked_label
-        may_help = want.pools and not (recovering or resolver.is_free(want) or f"{view.name}/{item.id}" in unhelped)
-        if may_help and label not in helped and not overrides.hold_on_label(label):
-            helped.add(label)
-            wants.append(want)
-    for item in view.items:
-        if not item.starved or (recovering and resolver.names_a_node(item)):
-            continue
+    resolved: list[Want | Unmet] = []
+    if not recovering:
+        tried = {key.removeprefix(f"{view.name}/") for key in unhelped}
+        resolved += _first_of_each_label((want for want in unclear if str(want.item.id) not in tried), resolver, overrides)
+    for item in filter(attrgetter("starved"), view.items):
         if hold := overrides.hold_on_label(item.asked_label):
             held.append((item, hold))
-            continue
-        resolved = resolver.resolve(item)
-        if isinstance(resolved, Want):
-            wants.append(resolved)
-        else:
-            unmet.append(resolved)
+        elif not (recovering and resolver.names_a_node(item)):
+            resolved.append(resolver.resolve(item))
     return Demand(
-        wants=tuple(wants),
-        unmet=tuple(unmet),
+        wants=tuple(one for one in resolved if isinstance(one, Want)),
+        unmet=tuple(one for one in resolved if isinstance(one, Unmet)),
         pins=resolver.pins(),
         held=tuple(held),
-        unclear=tuple(Unclear(item=item, free=resolver.is_free(want)) for item, want in unclear),
+        unclear=tuple(Unclear(item=want.item, free=resolver.is_free(want)) for want in unclear),
     )
+
+
+def _first_of_each_label(wants: Iterable[Want], resolver: "_Resolver", overrides: Overrides) -> Iterator[Want]:
+    """Choose the items that another executor may help: the first of each label that pools serve, none is idle for and nobody holds."""
+    helped: set[str | None] = set()
+    for want in wants:
+        label = want.item.asked_label
+        if want.pools and label not in helped and not (resolver.is_free(want) or overrides.hold_on_label(label)):
+            helped.add(label)
+            yield want
 
 
 def note_unhelped(known: Mapping[str, float], demands: Mapping[str, Demand], now: float) -> dict[str, float]:

@@ -14,7 +14,7 @@ from autoscaler.domain.forecast.forecast import Prospects
 from autoscaler.domain.forecast.hedging import worth_adding
 from autoscaler.domain.forecast.idle_returns import Costs, Keeping
 from autoscaler.domain.forecast.prelaunch import AgentCosts
-from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import told_boots
 
 # p50 of the boots seen is used once there are this many.
@@ -58,6 +58,16 @@ class PoolView:
     def window(self) -> Window | None:
         """What was needed, as far as anybody saw; None before the first look."""
         return self.memory.windows.get(self.full_name)
+
+    @property
+    def ready(self) -> list[Agent]:
+        """Its agents that take builds."""
+        return [agent for agent in self.agents if agent.phase is Phase.READY]
+
+    @property
+    def ready_executors(self) -> int:
+        """Executors of the agents that take builds, as Jenkins has them."""
+        return sum(agent.node.executors for agent in self.ready if agent.node)
 
     def in_use(self, starved: int) -> int:
         """Count busy executors, starved items and warm executors: what agents are needed for, if packed."""

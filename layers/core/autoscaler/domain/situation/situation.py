@@ -1,6 +1,6 @@
 """One pass's snapshot, joined and resolved: what every rule looks at."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -9,7 +9,7 @@ from autoscaler.domain.facts.memory import Memory, Missing
 from autoscaler.domain.facts.metering import is_spent, missing_of
 from autoscaler.domain.facts.overrides import Overrides, in_force
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import ControllerView, Snapshot
+from autoscaler.domain.facts.snapshot import ControllerView, Node, Snapshot
 from autoscaler.domain.forecast.forecast import Forecast, forecast_pools
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.agents import Agent, disagreement, forgotten, forgotten_for_a_day, join_agents
@@ -82,6 +82,12 @@ class Situation(Look):
         if self.disagreement:
             return Reason.EC2_DISAGREES
         return Reason.QUIETING_DOWN if view.quieting_down else None
+
+    def believed_nodes(self) -> Iterator[tuple[str, Node]]:
+        """The nodes of all controllers of which what is seen can be believed."""
+        for view in self.views():
+            if not self.no_giving_up(view.name):
+                yield from ((view.name, node) for node in view.nodes)
 
     def protected(self, agent: Agent) -> bool:
         """Tell whether a build may be bound to this agent's node though it reads idle: pinned, or busy before a restart."""
