@@ -2,7 +2,7 @@
 
 from planted.bug import Bug
 
-_FOUND_BY = ("tests/properties/test_memo.py",)
+_FOUND_BY = ("tests/unit/test_memo.py", "tests/properties/test_memo.py")
 
 STALE = (
     Bug(

@@ -98,7 +98,7 @@ WAITING = (
     Bug(
         name="an item in a plugin's words has agent after agent launched for it",
         file="domain/situation/demand.py",
-        was=" if str(want.item.id) not in tried",
+        was=' and f"{self._view.name}/{item.id}" not in without',
         becomes="",
         found_by=("tests/unit/test_unclear.py::test_what_stood_beside_a_free_executor_is_not_helped_by_another_one_later",),
     ),
@@ -113,7 +113,7 @@ WAITING = (
         name="what cannot be read of the state does not count against the limits",
         file="domain/launch/budget.py",
         was=" + unread_elsewhere(snapshot)\n",
-        becomes="",
+        becomes="\n",
         found_by=("tests/scenarios/test_unread_state.py::test_one_that_ec2_does_not_list_counts_too",),
     ),
     Bug(

@@ -81,12 +81,11 @@ def read_demand(
     ``unhelped``: items, as controller/id, beside which an executor stood free already.
     """
     resolver = _Resolver(view, fleet, records)
-    unclear = [want for item in view.items if item.unclear and (want := resolver.waits_too_long(item))]
+    unclear = resolver.unclear()
     held: list[tuple[QueueItem, Hold]] = []
     resolved: list[Want | Unmet] = []
     if not recovering:
-        tried = {key.removeprefix(f"{view.name}/") for key in unhelped}
-        resolved += _first_of_each_label((want for want in unclear if str(want.item.id) not in tried), resolver, overrides)
+        resolved += _first_of_each_label(resolver.unclear(unhelped), resolver, overrides)
     for item in filter(attrgetter("starved"), view.items):
         if hold := overrides.hold_on_label(item.asked_label):
             held.append((item, hold))
@@ -195,6 +194,10 @@ class _Resolver:
         if names:
             return self._by_names(item, names)
         return self._without_label(item)
+
+    def unclear(self, without: Collection[str] = ()) -> list[Want]:
+        items = (item for item in self._view.items if item.unclear and f"{self._view.name}/{item.id}" not in without)
+        return [want for item in items if (want := self.waits_too_long(item))]
 
     def waits_too_long(self, item: QueueItem) -> Want | None:
         """What may serve an unclear item, by the label that its job tells; None where it has not waited longer than anybody should."""
