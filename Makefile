@@ -42,11 +42,12 @@ live: $(VENV)/.ready  ## Contract and scenarios on a live Jenkins: make live JEN
 	@JENKINS_URL="$(JENKINS_URL)" JENKINS_USER="$(JENKINS_USER)" JENKINS_TOKEN="$(JENKINS_TOKEN)" \
 		$(BIN)/pytest tests/contract/test_controller.py tests/live/test_scenarios.py -k live -v
 
-check: $(VENV)/.ready  ## Format, lint, types, import contracts
+check: $(VENV)/.ready  ## Format, lint, types, import contracts, complexity
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	PYTHONPATH=layers/core:. $(BIN)/lint-imports
+	$(BIN)/lizard -l python -C 12 -T nloc=30 -w layers/core/autoscaler workbench functions benchmarks  # and, or and comprehensions count as branches
 
 format: $(VENV)/.ready  ## Format the code
 	$(BIN)/ruff format .

@@ -24,7 +24,8 @@ STOPPED = {InstanceState.STOPPING, InstanceState.STOPPED}  # nothing runs there,
 
 # In how many of a hundred draws each happens at the least: properties over fleets in which nothing happens say nothing.
 LEAST = {
-    0.5: "Launch max-wait, Held frozen",
+    0.15: "Launch max-wait",
+    0.5: "Held frozen",
     1: "Adopt, Forget, Terminate condemned, Uncordon pinned, Uncordon demand-is-back, Held max-launches-per-hour, Held max-usd-per-hour",
     2: "Uncordon busy-before-restart, DeleteNode, Held demand-is-back, Held max-agents, Held incomplete-snapshot, Held held",
     3: "Cordon surplus, Terminate drained, Launch nobody-can-serve, Held second-look, Held still-busy, Held restart-grace",
