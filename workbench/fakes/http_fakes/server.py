@@ -89,7 +89,7 @@ class ApiServer:
         user, password = _basic(headers.get("authorization"))
         return api.handle(Request(method, path, query, form, user, password, headers.get("jenkins-crumb"), body))
 
-    def _handler(self) -> type[StreamRequestHandler]:  # noqa: C901 - a class, whose methods are counted together
+    def _handler(self) -> type[StreamRequestHandler]:
         owner = self
 
         class Handler(StreamRequestHandler):

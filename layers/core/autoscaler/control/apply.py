@@ -128,7 +128,7 @@ class _Actuator:
             self.tried[key] = result.detail if result.outcome is Outcome.FAILED else None
         return result
 
-    def _take(self, step: Step) -> Result:  # noqa: C901 - a table, a line each
+    def _take(self, step: Step) -> Result:
         match step:
             case CreateBeacon() | CancelItem():
                 return nodes.act(self._controllers[step.controller], step)
