@@ -66,6 +66,7 @@ def test_a_day_of_the_mxnet_ci_is_served_whole(example_fleet):
     world = build_world(example_fleet, start_at=trace.start_at, seed=3)
     replay = Replay(trace, world.controllers["main"])
     fleet = InMemory(world, example_fleet)
+    fleet.read_in_process()
     for progress in drive(world, replay, fleet, hours=24):
         assert progress.errors == 0
     truth = measure(world, replay.builds)
