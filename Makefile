@@ -20,7 +20,7 @@ demo: $(VENV)/.ready  ## Watch a fleet follow a real day of the MXNet CI; pictur
 	@$(BIN)/autoscaler demo $(if $(KEEP),--keep) $(if $(BROKEN),--broken $(BROKEN))
 
 test: $(VENV)/.ready $(SAM_VENV)/.ready $(IAM)/node_modules/.ready  ## All tests, five minutes on two cores; of cases that are many and alike, some
-	$(BIN)/pytest -n $(JOBS) --dist worksteal
+	$(BIN)/pytest -n $$(($(JOBS) + 1)) --dist worksteal  # one more than there are cores: some tests sleep
 
 test-fast: $(VENV)/.ready  ## For everyday work, within a minute: the decision, the command line, the ports
 	HYPOTHESIS=fast $(BIN)/pytest -n $(JOBS) --dist worksteal tests/unit tests/contract tests/properties
