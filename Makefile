@@ -23,7 +23,7 @@ test: $(VENV)/.ready $(SAM_VENV)/.ready $(IAM)/node_modules/.ready  ## All tests
 	$(BIN)/pytest -n $$(($(JOBS) + 1)) --dist worksteal  # one more than there are cores: some tests sleep
 
 test-fast: $(VENV)/.ready  ## For everyday work, within a minute: the decision, the command line, the ports
-	HYPOTHESIS=fast $(BIN)/pytest -n $(JOBS) --dist worksteal tests/unit tests/contract tests/properties
+	HYPOTHESIS=fast $(BIN)/pytest -n $$(($(JOBS) + 1)) --dist worksteal tests/unit tests/contract tests/properties
 
 slow: $(VENV)/.ready  ## Each case of what `make test` samples, half an hour: cut-offs, interleavings, properties
 	WHOLE=1 HYPOTHESIS=slow $(BIN)/pytest -n $(JOBS) --dist worksteal tests/faults tests/properties

@@ -33,6 +33,11 @@ def translated() -> Mapping[str, Any]:
     return template
 
 
+@cache
+def _written() -> Mapping[str, Any]:
+    return read_template(_TEMPLATE)
+
+
 def stack(partition: str = "aws", **parameters: str) -> dict[str, Any]:
     """The resources of a stack with these parameters, the others at their defaults."""
     return made_by(translated(), given(partition, **parameters))
@@ -47,7 +52,7 @@ def outputs(partition: str = "aws", **parameters: str) -> dict[str, Any]:
 
 def given(partition: str = "aws", **parameters: str) -> dict[str, Any]:
     """Parameters, pseudo parameters, and what resources are known by."""
-    source = read_template(_TEMPLATE)
+    source = _written()
     unknown = parameters.keys() - source["Parameters"].keys()
     assert not unknown, f"template.yaml has no parameter {', '.join(sorted(unknown))}"
     told = {
