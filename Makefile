@@ -47,14 +47,14 @@ check: $(VENV)/.ready  ## Format, lint, types, import contracts, complexity
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	PYTHONPATH=layers/core:. $(BIN)/lint-imports
-	$(BIN)/lizard -l python -C 12 -T nloc=30 -w layers/core/autoscaler workbench functions benchmarks  # and, or and comprehensions count as branches
+	$(BIN)/lizard -l python -C 12 -T nloc=30 -w layers/core/autoscaler autoscaler_workbench functions benchmarks  # and, or and comprehensions count as branches
 
 format: $(VENV)/.ready  ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 build: $(VENV)/.ready $(SAM_VENV)/.ready  ## sam validate --lint and sam build, into .aws-sam
-	$(BIN)/python -m workbench.maintenance.fleet_name
+	$(BIN)/python -m autoscaler_workbench.maintenance.fleet_name
 	$(SAM) validate --lint
 	PATH="$(abspath $(BIN)):$$PATH" AUTOSCALER_PYTHON="$(abspath $(BIN)/python)" $(SAM) build
 
@@ -66,13 +66,13 @@ compare: $(VENV)/.ready  ## All policies on the carried traces, some hours: make
 		$(foreach trace,$(wildcard $(TRACES)/*.csv $(TRACES)/*.csv.gz),--trace $(trace))
 
 pictures: $(VENV)/.ready  ## Draw the pictures of docs/ anew: make pictures ONLY=architecture.svg
-	$(BIN)/python -m workbench.maintenance.pictures $(ONLY)
+	$(BIN)/python -m autoscaler_workbench.maintenance.pictures $(ONLY)
 
 user-data: $(VENV)/.ready  ## Pack agent/ into the launch templates of template.yaml
-	$(BIN)/python -m workbench.maintenance.user_data
+	$(BIN)/python -m autoscaler_workbench.maintenance.user_data
 
 prices: $(VENV)/.ready  ## Make the carried price table from a wider one: make prices SOURCE=prices.json
-	$(BIN)/python -m workbench.maintenance.prices "$(SOURCE)"
+	$(BIN)/python -m autoscaler_workbench.maintenance.prices "$(SOURCE)"
 
 lock: $(VENV)/.ready  ## Pin what the layer carries, and what the tools are
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header layers/core/requirements.in -o layers/core/requirements.txt

@@ -9,10 +9,10 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from autoscaler.config import FleetSettings
+from autoscaler_workbench.experiment.compare import FIXED
+from autoscaler_workbench.experiment.experiment import OURS, POLICIES, Experiment, play
+from autoscaler_workbench.simulate.traces import Trace
 from benchmarks.figures import Figures, count
-from workbench.experiment.compare import FIXED
-from workbench.experiment.experiment import OURS, POLICIES, Experiment, play
-from workbench.simulate.traces import Trace
 
 _SEEDS = (1, 2)
 _BOUND = "clairvoyant"

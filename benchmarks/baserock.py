@@ -6,9 +6,9 @@ from itertools import product
 from typing import Any
 
 from autoscaler.config import check
+from autoscaler_workbench.experiment.experiment import OURS, Experiment, play
 from benchmarks.distributed_build import BASEROCK, INSTANCES, JOBS, Scenario, as_trace, cache_share, fit
 from benchmarks.figures import Figures
-from workbench.experiment.experiment import OURS, Experiment, play
 
 _EXECUTOR_USD = 0.068  # c6i.4xlarge, ten jobs on sixteen vCPUs: $0.68 an hour, us-west-2
 _TRIED = tuple(product((1, 2, 4, 6, 8), (5, 10, 20)))

@@ -6,11 +6,11 @@ from statistics import median
 
 from autoscaler.config import check
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler_workbench.fakes.identity import ask_pass
+from autoscaler_workbench.fakes.world.ec2.region import Instance
+from autoscaler_workbench.fakes.world.world import Agents, Ask, IdentityAnswer, build_world
+from autoscaler_workbench.simulate.drive import InMemory
 from benchmarks.figures import Figures, seconds
-from workbench.fakes.identity import ask_pass
-from workbench.fakes.world.ec2.region import Instance
-from workbench.fakes.world.world import Agents, Ask, IdentityAnswer, build_world
-from workbench.simulate.drive import InMemory
 
 AGENTS = (20, 100, 400)
 # What a fresh account allows and what doctor asks for, each without the three functions of the schedule.

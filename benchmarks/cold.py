@@ -17,11 +17,11 @@ from time import time
 from moto.server import ThreadedMotoServer
 
 from autoscaler.config import load_settings
+from autoscaler_workbench.cli import demo
+from autoscaler_workbench.fakes.http_fakes.server import ApiServer
+from autoscaler_workbench.fakes.world.world import build_world
+from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
 from benchmarks.figures import Figures, seconds
-from workbench.cli import demo
-from workbench.fakes.http_fakes.server import ApiServer
-from workbench.fakes.world.world import build_world
-from workbench.simulate.fleets import EXAMPLE_FLEET
 
 ROOT = Path(__file__).parents[1]
 _RUNS = 9

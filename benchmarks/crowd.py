@@ -5,11 +5,11 @@ from random import Random
 from autoscaler.config import FleetSettings, check
 from autoscaler.domain.facts.fleet import Fleet, NodeSpec, agent_spec
 from autoscaler.domain.facts.snapshot import Record, RecordState
-from workbench.fakes.world.ec2.region import Instance
-from workbench.fakes.world.jenkins.builds import Build, Kind
-from workbench.fakes.world.jenkins.nodes import Node
-from workbench.fakes.world.world import NODE_TAG, World, build_world
-from workbench.simulate.drive import InMemory
+from autoscaler_workbench.fakes.world.ec2.region import Instance
+from autoscaler_workbench.fakes.world.jenkins.builds import Build, Kind
+from autoscaler_workbench.fakes.world.jenkins.nodes import Node
+from autoscaler_workbench.fakes.world.world import NODE_TAG, World, build_world
+from autoscaler_workbench.simulate.drive import InMemory
 
 EXECUTORS = 4
 ITEMS_AN_AGENT = 2.5

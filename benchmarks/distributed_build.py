@@ -7,7 +7,7 @@ built goes through the cache before everything is done. All three are shares of 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from workbench.simulate.traces import Row, Trace
+from autoscaler_workbench.simulate.traces import Row, Trace
 
 INSTANCES, JOBS = 6, 10  # what Baserock had chosen "on a hunch"
 _TASKS = 240  # fine enough that 6 instances of 10 end together

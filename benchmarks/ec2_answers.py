@@ -8,7 +8,7 @@ from botocore.loaders import Loader
 from botocore.model import OperationModel, ServiceModel
 from botocore.parsers import create_parser
 
-from workbench.fakes.http_fakes.aws.ec2_query import answer_xml
+from autoscaler_workbench.fakes.http_fakes.aws.ec2_query import answer_xml
 
 _PAGE = 1000  # what the adapter asks for
 # What a machine of the stack's launch template shows besides what we read (EC2's API reference, DescribeInstances).

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from autoscaler.config import FleetSettings, check
+from autoscaler_workbench.cli.assignments import load_with
+from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
+from autoscaler_workbench.simulate.traces import MXNET, load_trace
 from benchmarks.against_rivals import Load, against_rivals, in_some_worlds
 from benchmarks.figures import Figures
-from workbench.cli.assignments import load_with
-from workbench.simulate.fleets import EXAMPLE_FLEET
-from workbench.simulate.traces import MXNET, load_trace
 
 _SKIP_HOURS, _HOURS = 40.0, 48.0  # the two busiest days
 _LIMITS = (30, 24, 20, 18, 16)

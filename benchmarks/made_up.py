@@ -5,10 +5,10 @@ from itertools import count as numbers
 from math import exp
 from random import Random
 
+from autoscaler_workbench.simulate.fleets import fleet_for
+from autoscaler_workbench.simulate.traces import Row, Trace
 from benchmarks.against_rivals import Load, against_rivals
 from benchmarks.figures import Figures
-from workbench.simulate.fleets import fleet_for
-from workbench.simulate.traces import Row, Trace
 
 _HOURS, _HOUR, _DAY = 96.0, 3600.0, 86_400.0
 _LOTS = (1, 2, 3)

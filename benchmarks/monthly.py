@@ -9,10 +9,10 @@ from time import perf_counter
 from typing import Any
 
 from autoscaler.config import FleetSettings, check
+from autoscaler_workbench.fakes.world.world import World, build_world
+from autoscaler_workbench.report.dashboard.cloudformation import read_template
+from autoscaler_workbench.simulate.drive import InMemory, Progress, tick_once
 from benchmarks.figures import Figures
-from workbench.fakes.world.world import World, build_world
-from workbench.report.dashboard.cloudformation import read_template
-from workbench.simulate.drive import InMemory, Progress, tick_once
 
 SIZES = ((10, 2), (100, 6), (1000, 20))  # agents, pools
 _EXECUTORS, _JOB_SECONDS, _BUSY = 4, 1200.0, 0.7

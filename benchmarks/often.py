@@ -5,11 +5,11 @@ from concurrent.futures import ProcessPoolExecutor
 from statistics import mean
 from typing import Any
 
+from autoscaler_workbench.cli.assignments import load_with
+from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
+from autoscaler_workbench.simulate.run import in_memory, prepare
+from autoscaler_workbench.simulate.traces import MXNET, MXNET_DAY, load_trace
 from benchmarks.figures import Figures, seconds
-from workbench.cli.assignments import load_with
-from workbench.simulate.fleets import EXAMPLE_FLEET
-from workbench.simulate.run import in_memory, prepare
-from workbench.simulate.traces import MXNET, MXNET_DAY, load_trace
 
 INTERVALS = (60, 30, 15, 5)
 _SEEDS = (1, 2)

@@ -6,15 +6,15 @@ from statistics import fmean
 
 from joblib import Parallel, delayed
 
+from autoscaler_workbench.cli.assignments import load_with
+from autoscaler_workbench.experiment.ablation import PARTS
+from autoscaler_workbench.experiment.compare import FIXED, WITHOUT
+from autoscaler_workbench.experiment.experiment import Experiment, play
+from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
+from autoscaler_workbench.simulate.traces import MXNET, load_trace
 from benchmarks import made_up
 from benchmarks.against_rivals import Load
 from benchmarks.figures import Figures
-from workbench.cli.assignments import load_with
-from workbench.experiment.ablation import PARTS
-from workbench.experiment.compare import FIXED, WITHOUT
-from workbench.experiment.experiment import Experiment, play
-from workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
-from workbench.simulate.traces import MXNET, load_trace
 
 _WEEK_HOURS = 168.0
 _MXNET_HOURS = 113.0

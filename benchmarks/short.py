@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from autoscaler_workbench.simulate.fleets import fleet_for
+from autoscaler_workbench.simulate.traces import MXNET, Trace, load_trace
 from benchmarks.against_rivals import Load, against_rivals, in_some_worlds
 from benchmarks.figures import Figures
-from workbench.simulate.fleets import fleet_for
-from workbench.simulate.traces import MXNET, Trace, load_trace
 
 _WEEK_HOURS = 168.0
 _LINKERD = MXNET.parent / "linkerd_gha.csv.gz"

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
+from autoscaler_workbench.cli.assignments import load_with
+from autoscaler_workbench.experiment.compare import Workload, carried_workloads
+from autoscaler_workbench.experiment.experiment import Experiment, play
+from autoscaler_workbench.simulate.fleets import fleet_for
+from autoscaler_workbench.simulate.traces import MXNET, load_trace
 from benchmarks.figures import Figures, count, seconds
-from workbench.cli.assignments import load_with
-from workbench.experiment.compare import Workload, carried_workloads
-from workbench.experiment.experiment import Experiment, play
-from workbench.simulate.fleets import fleet_for
-from workbench.simulate.traces import MXNET, load_trace
 
 _HOURS = 31 * 24.0
 _LOOKS_EVERY = (60.0, 15.0)

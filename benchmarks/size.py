@@ -21,13 +21,13 @@ from autoscaler.adapters.jenkins.session import JenkinsSession
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.observe import observe
 from autoscaler.domain import decide
+from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession
+from autoscaler_workbench.fakes.http_fakes.server import ApiServer
+from autoscaler_workbench.simulate.drive import InMemory
 from benchmarks.canned import Cans, Client, open_cans, passes_of
 from benchmarks.crowd import EXECUTORS, gather
 from benchmarks.ec2_answers import xml_pages
 from benchmarks.figures import Figures, count, megabytes, seconds, seconds_of
-from workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession
-from workbench.fakes.http_fakes.server import ApiServer
-from workbench.simulate.drive import InMemory
 
 SIZES = (2_000, 10_000, 20_000)
 _RUNS, _RUNS_OF_THE_SMALLEST = 3, 5

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from agent.conftest import SECRET
+from autoscaler_workbench.maintenance.user_data import packed
 from packaging_root import ROOT
-from workbench.maintenance.user_data import packed
 
 TOO_EARLY = 425, {"message": "EC2 does not know this instance yet"}
 GONE = 410, {"message": "the agent was given up"}

@@ -9,10 +9,10 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
+from autoscaler_workbench.report.run.page import write_report
+from autoscaler_workbench.simulate.run import in_memory, prepare
+from autoscaler_workbench.simulate.traces import load_trace
 from support.builders import a_fleet, a_pool
-from workbench.report.run.page import write_report
-from workbench.simulate.run import in_memory, prepare
-from workbench.simulate.traces import load_trace
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update "

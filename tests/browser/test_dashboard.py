@@ -3,9 +3,9 @@
 import pytest
 
 from autoscaler.domain.report.datum import Datum
+from autoscaler_workbench.report.dashboard.page import TEMPLATE, write_dashboard
+from autoscaler_workbench.report.dashboard.widgets import read_widgets
 from browser.conftest import Opened
-from workbench.report.dashboard.page import TEMPLATE, write_dashboard
-from workbench.report.dashboard.widgets import read_widgets
 
 POOLS = ("cpu", "gpu", "<b>odd</b>")
 

@@ -3,10 +3,10 @@
 import re
 import struct
 
+from autoscaler_workbench.report.run.page import write_report
+from autoscaler_workbench.simulate.run import in_memory, prepare
+from autoscaler_workbench.simulate.traces import load_trace
 from support.builders import a_fleet
-from workbench.report.run.page import write_report
-from workbench.simulate.run import in_memory, prepare
-from workbench.simulate.traces import load_trace
 
 CHARTS = {"queue", "waits", "dollars", "steps", "agents-0", "agents-1"}
 

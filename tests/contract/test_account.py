@@ -4,9 +4,9 @@ import pytest
 
 from autoscaler.adapters.account import AwsAccount
 from autoscaler.errors import TransientError
+from autoscaler_workbench.fakes.world.faults import Fault
 from support.builders import a_fleet, a_pool, an_offering
 from support.worlds import aws_over_http, stand
-from workbench.fakes.world.faults import Fault
 
 FIRST, SECOND = an_offering(subnet="subnet-a"), an_offering("g4dn.2xlarge", subnet="subnet-b", usd_per_hour=2.0)
 FLEET = a_fleet(a_pool("cpu", offerings=(FIRST, SECOND)))

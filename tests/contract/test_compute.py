@@ -11,10 +11,10 @@ from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState
 from autoscaler.errors import LaunchRefusedError, MismatchError, StuckError, TransientError, UnansweredError
+from autoscaler_workbench.fakes.world.ec2.listing import Listing
+from autoscaler_workbench.fakes.world.faults import Fault
 from support.builders import a_fleet, a_pool, an_offering
 from support.worlds import stand
-from workbench.fakes.world.ec2.listing import Listing
-from workbench.fakes.world.faults import Fault
 
 FIRST, SECOND = an_offering(subnet="subnet-a"), an_offering("c6i.16xlarge", subnet="subnet-b", usd_per_hour=2.0)
 FLEET = a_fleet(a_pool("cpu", offerings=(FIRST, SECOND)))

@@ -7,8 +7,8 @@ import pytest
 from autoscaler.domain.facts.fleet import agent_spec, beacon_spec
 from autoscaler.domain.facts.snapshot import BuildResult, Health, OfflineCause
 from autoscaler.errors import ConflictError, TransientError
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.rig import live_rig, world_rig
-from workbench.fakes.world.jenkins.builds import Kind
 
 
 @pytest.fixture(params=["memory", "http", "live"])

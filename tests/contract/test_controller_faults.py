@@ -5,8 +5,8 @@ import pytest
 from autoscaler.adapters.jenkins.session import RedirectedError
 from autoscaler.domain.facts.fleet import NodeSpec
 from autoscaler.errors import ConfigError, TransientError, UnansweredError
+from autoscaler_workbench.fakes.world.faults import Fault
 from support.worlds import a_world_node, stand
-from workbench.fakes.world.faults import Fault
 
 
 @pytest.fixture(params=["memory", "http"])

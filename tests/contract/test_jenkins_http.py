@@ -20,9 +20,9 @@ from autoscaler.adapters.jenkins.session import (
     StartingError,
 )
 from autoscaler.errors import NoAnswerError, TransientError
+from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
+from autoscaler_workbench.fakes.http_fakes.server import ApiServer
 from support.worlds import a_world_node, stand
-from workbench.fakes.http_fakes.jenkins.api import JenkinsApi
-from workbench.fakes.http_fakes.server import ApiServer
 
 
 @contextmanager

@@ -4,9 +4,9 @@ import pytest
 
 from autoscaler.adapters.jenkins.parse import job_of, run_of
 from autoscaler.domain.facts.snapshot import BuildResult
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind
+from autoscaler_workbench.fakes.world.jenkins.urls import raw_encode
 from support.worlds import a_world_node, stand
-from workbench.fakes.world.jenkins.builds import Kind
-from workbench.fakes.world.jenkins.urls import raw_encode
 
 # Jenkins refuses some of these signs in names that people choose, none in names that plugins make: feature%2Fx is a multibranch
 # pipeline's name for the branch feature/x.

@@ -11,8 +11,8 @@ from autoscaler.adapters.cloudwatch import CloudWatchMetrics
 from autoscaler.adapters.secrets import read_credentials
 from autoscaler.domain.report.datum import Datum
 from autoscaler.errors import ConfigError, TransientError
+from autoscaler_workbench.fakes.state import InMemoryMetrics
 from support.worlds import AWS
-from workbench.fakes.state import InMemoryMetrics
 
 
 @pytest.fixture

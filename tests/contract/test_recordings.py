@@ -8,10 +8,10 @@ import pytest
 from autoscaler.adapters.jenkins.health import read_health, read_result
 from autoscaler.adapters.jenkins.parse import read_computers, read_date, read_node, read_queue
 from autoscaler.domain.facts.snapshot import BuildResult, Health, OfflineCause
+from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
+from autoscaler_workbench.fakes.http_fakes.messages import Request
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.worlds import a_world, a_world_node
-from workbench.fakes.http_fakes.jenkins.api import JenkinsApi
-from workbench.fakes.http_fakes.messages import Request
-from workbench.fakes.world.jenkins.builds import Kind
 
 HERE = Path(__file__).parents[1] / "recordings"
 

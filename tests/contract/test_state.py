@@ -27,10 +27,10 @@ from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, Sco
 from autoscaler.domain.facts.snapshot import IntentState, RecordState
 from autoscaler.errors import ConflictError
 from autoscaler.ports import StoredState
+from autoscaler_workbench.cli.demo import TABLE, create_table
+from autoscaler_workbench.fakes.state import InMemoryState
 from support.builders import a_record, an_intent
 from support.full_memory import FULL_MEMORY as MEMORY
-from workbench.cli.demo import TABLE, create_table
-from workbench.fakes.state import InMemoryState
 
 
 def one_at_a_time(monkeypatch):

@@ -8,10 +8,10 @@ import boto3
 import pytest
 
 from autoscaler import bootstrap
+from autoscaler_workbench.cli import demo
+from autoscaler_workbench.fakes.world.world import break_boots
 from support.deployed import deployed, event
 from support.ringing import ringing_in
-from workbench.cli import demo
-from workbench.fakes.world.world import break_boots
 
 GPU, CPU = "mxnetlinux-gpu", "mxnetlinux-cpu"
 WITH_MEMORY = {"AgentMemoryAlarmBytes": "268435456", "ControllerMemoryAlarmBytes": "536870912"}

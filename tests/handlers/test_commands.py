@@ -8,11 +8,11 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from autoscaler.errors import ConfigError, TransientError
+from autoscaler_workbench.cli.main import app
+from autoscaler_workbench.cli.remote import Deployed
+from autoscaler_workbench.cli.terminal import Table, plain
+from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
 from support.deployed import deployed
-from workbench.cli.main import app
-from workbench.cli.remote import Deployed
-from workbench.cli.terminal import Table, plain
-from workbench.fakes.http_fakes.aws.functions import LambdaApi
 
 
 @pytest.fixture

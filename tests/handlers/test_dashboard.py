@@ -4,11 +4,11 @@ import json
 
 from typer.testing import CliRunner
 
+from autoscaler_workbench.cli.main import app
+from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import as_json, published
+from autoscaler_workbench.report.dashboard.widgets import dashboard_body, read_widgets
 from packaging_root import ROOT
 from support.deployed import deployed, event
-from workbench.cli.main import app
-from workbench.fakes.http_fakes.aws.cloudwatch import as_json, published
-from workbench.report.dashboard.widgets import dashboard_body, read_widgets
 
 TEMPLATE = ROOT / "template.yaml"
 

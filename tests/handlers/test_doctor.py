@@ -3,8 +3,8 @@
 import pytest
 
 from autoscaler.errors import ConfigError
+from autoscaler_workbench.fakes.world.faults import Fault
 from support.deployed import deployed, event
-from workbench.fakes.world.faults import Fault
 
 PERMISSIONS = {
     "hudson.model.Computer.Create": {"Agent/Create"},

@@ -3,9 +3,9 @@
 import pytest
 
 from autoscaler.errors import ConfigError, TransientError
+from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from support.deployed import deployed, event
-from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins.builds import Ended, Kind
 
 NAMES = {"interrupted": "spot_interruption", "rebalance": "rebalance"}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from autoscaler_workbench.fakes.world.faults import Fault
 from support.deployed import deployed
-from workbench.fakes.world.faults import Fault
 
 JOBS = 4
 

@@ -4,9 +4,9 @@ import pytest
 
 from autoscaler import bootstrap
 from autoscaler.errors import ConfigError, TransientError
+from autoscaler_workbench.fakes.world.faults import Fault
 from support.deployed import deployed, event
 from support.worlds import environment
-from workbench.fakes.world.faults import Fault
 
 
 @pytest.fixture

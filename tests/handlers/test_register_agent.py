@@ -11,11 +11,11 @@ from autoscaler import bootstrap
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.errors import ConfigError, TransientError
 from autoscaler.telemetry import logger
+from autoscaler_workbench.fakes.identity import function_url_event
+from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.fakes.world.jenkins.nodes import secret_of
 from support.deployed import deployed, event
 from support.worlds import environment
-from workbench.fakes.identity import function_url_event
-from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins.nodes import secret_of
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import json
 import pytest
 import yaml
 
+from autoscaler_workbench.fakes.identity import function_url_event
+from autoscaler_workbench.fakes.world.jenkins.nodes import secret_of
 from support.deployed import EXAMPLE, deployed, event
 from support.worlds import a_world_node
-from workbench.fakes.identity import function_url_event
-from workbench.fakes.world.jenkins.nodes import secret_of
 
 OWNERSHIP = "autoscaler-fleet-mxnet-ci"
 

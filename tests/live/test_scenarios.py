@@ -18,14 +18,14 @@ from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.repair.two_looks import SECOND_LOOK_SECONDS
 from autoscaler.ports import Ports
+from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
+from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client
+from autoscaler_workbench.fakes.state import InMemoryMetrics, InMemoryState
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind
+from autoscaler_workbench.fakes.world.world import World, build_world
 from support.builders import a_memory, a_record
 from support.live import LiveJenkins
 from support.rig import live_rig
-from workbench.fakes.http_fakes.aws.ec2 import Ec2Api
-from workbench.fakes.http_fakes.clients import LocalEc2Client
-from workbench.fakes.state import InMemoryMetrics, InMemoryState
-from workbench.fakes.world.jenkins.builds import Kind
-from workbench.fakes.world.world import World, build_world
 
 
 @dataclass(slots=True)

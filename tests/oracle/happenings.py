@@ -7,10 +7,10 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from autoscaler_workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind
+from autoscaler_workbench.fakes.world.jenkins.controller import CURRENT_VERSION, DROPS_BUILDS
 from support.machine import POOLS, AnythingHappens
-from workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
-from workbench.fakes.world.jenkins.builds import Kind
-from workbench.fakes.world.jenkins.controller import CURRENT_VERSION, DROPS_BUILDS
 
 Draw = Callable[[Random], dict[str, Any]]
 _LABELS = ("cpu", "gpu", "linux", "linux&&!gpu")

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from workbench.simulate.traces import Row, Trace
+from autoscaler_workbench.simulate.traces import Row, Trace
 
 BEGIN = 1_800_000_000.0  # a Friday, 08:00 UTC
 _DAY = 86_400.0

@@ -20,10 +20,10 @@ from autoscaler.domain.facts.plan import (
     Uncordon,
 )
 from autoscaler.errors import AutoscalerError
+from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended
+from autoscaler_workbench.simulate.drive import InMemory
+from autoscaler_workbench.simulate.result import dollars, wait_of
 from oracle.hours import Hour, hour_of
-from workbench.fakes.world.jenkins.builds import Build, Ended
-from workbench.simulate.drive import InMemory
-from workbench.simulate.result import dollars, wait_of
 
 # The oracle's own words, which stay when a class is given another name.
 KINDS: dict[type[Step], str] = {

@@ -11,20 +11,20 @@ import yaml
 
 from autoscaler.config import check
 from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler_workbench.fakes.world.faults import Faults, failing
+from autoscaler_workbench.fakes.world.physics import NodeChoice, Physics
+from autoscaler_workbench.fakes.world.world import build_world
+from autoscaler_workbench.simulate.drive import InProcess
+from autoscaler_workbench.simulate.fleets import fleet_for
+from autoscaler_workbench.simulate.replay import Replay
+from autoscaler_workbench.simulate.traces import Trace, load_trace
 from oracle.happenings import begin, happen
 from oracle.hours import Hour, hour_of
 from oracle.made_up import long_jobs, short_jobs
 from oracle.play import Teller, play, totals
-from workbench.fakes.world.faults import Faults, failing
-from workbench.fakes.world.physics import NodeChoice, Physics
-from workbench.fakes.world.world import build_world
-from workbench.simulate.drive import InProcess
-from workbench.simulate.fleets import fleet_for
-from workbench.simulate.replay import Replay
-from workbench.simulate.traces import Trace, load_trace
 
 HERE = Path(__file__).parent
-_DATA = HERE.parents[1] / "workbench" / "data"
+_DATA = HERE.parents[1] / "autoscaler_workbench" / "data"
 _WEEK = 168.0
 CALM = Physics(
     pending_from_seconds=4.0,

@@ -12,11 +12,11 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from autoscaler.config import load_fleet, load_settings
+from autoscaler_workbench.cli import demo
+from autoscaler_workbench.fakes.http_fakes.server import ApiServer
+from autoscaler_workbench.fakes.world.world import build_world
 from packaging_root import ROOT
 from support.worlds import AWS
-from workbench.cli import demo
-from workbench.fakes.http_fakes.server import ApiServer
-from workbench.fakes.world.world import build_world
 
 SMOKE = Path(__file__).parent / "smoke.py"
 

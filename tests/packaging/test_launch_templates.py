@@ -11,14 +11,14 @@ from tree_sitter import Language, Parser
 
 from autoscaler.adapters.launch_templates import USER_DATA_BYTES, check_templates
 from autoscaler.entry import function_url
+from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client
+from autoscaler_workbench.fakes.world.ec2.account import image_of
+from autoscaler_workbench.maintenance.user_data import packed, with_user_data
 from packaging_root import ROOT
 from support.builders import a_fleet, a_pool
 from support.template import TEMPLATE, resolved
 from support.translated import IMAGE, stack
 from support.worlds import stand
-from workbench.fakes.http_fakes.clients import LocalEc2Client
-from workbench.fakes.world.ec2.account import image_of
-from workbench.maintenance.user_data import packed, with_user_data
 
 TEMPLATES = {"linux": "LinuxAgents", "windows": "WindowsAgents"}
 

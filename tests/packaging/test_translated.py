@@ -6,9 +6,9 @@ import re
 import pytest
 
 from autoscaler.config import check
+from autoscaler_workbench.report.dashboard.cloudformation import read_template
 from packaging_root import ROOT
 from support.translated import outputs, stack, translated
-from workbench.report.dashboard.cloudformation import read_template
 
 SCHEDULED = ("PublishMetricsFunction", "ScaleUpFunction", "ScaleDownFunction")
 

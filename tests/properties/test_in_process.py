@@ -5,12 +5,12 @@ from dataclasses import replace
 from hypothesis import settings
 from hypothesis.stateful import invariant
 
+from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
+from autoscaler_workbench.fakes.in_process import InProcessCompute, InProcessController
+from autoscaler_workbench.simulate.drive import InMemory, InProcess
+from autoscaler_workbench.simulate.run import prepare
+from autoscaler_workbench.simulate.traces import MXNET, MXNET_DAY, load_trace
 from support.machine import AnythingHappens
-from workbench.fakes.http_fakes.aws.ec2 import Ec2Api
-from workbench.fakes.in_process import InProcessCompute, InProcessController
-from workbench.simulate.drive import InMemory, InProcess
-from workbench.simulate.run import prepare
-from workbench.simulate.traces import MXNET, MXNET_DAY, load_trace
 
 
 class AnythingHappensAndIsSeenStraight(AnythingHappens):

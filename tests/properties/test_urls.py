@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.adapters.jenkins.parse import job_of, run_of
-from workbench.fakes.world.jenkins.urls import job_path
+from autoscaler_workbench.fakes.world.jenkins.urls import job_path
 
 NAMES = st.lists(st.text(st.characters(exclude_characters="/", exclude_categories=["Cs"]), min_size=1), min_size=1, max_size=4).map(
     "/".join

@@ -1,11 +1,11 @@
 """Time-lines of agents whose process ends and that ask anew who they are: at any time, not only at boot."""
 
+from autoscaler_workbench.fakes.world.ec2.listing import Listing
+from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.ec2.listing import Listing
-from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins.builds import Ended, Kind
 
 
 def a_day():

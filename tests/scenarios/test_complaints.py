@@ -1,11 +1,11 @@
 """What users of other autoscalers saw, and what happens here. Those that fit another file stand there: kills, leaks, boots, spot, slots."""
 
 from autoscaler.domain.facts.plan import Launch
+from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins.builds import Ended
 
 
 def a_day(**facts):

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from autoscaler.domain.facts.plan import Terminate
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler_workbench.fakes.identity import ask_pass
+from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
+from autoscaler_workbench.fakes.world.world import Agents
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.identity import ask_pass
-from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins.builds import Ended, Kind
-from workbench.fakes.world.world import Agents
 
 
 def a_day():

@@ -8,12 +8,12 @@ from autoscaler.domain.facts.fleet import CORDONED_LABEL
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Relabel, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
+from autoscaler_workbench.fakes.world.jenkins.controller import DROPS_BUILDS
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins.builds import Ended, Kind
-from workbench.fakes.world.jenkins.controller import DROPS_BUILDS
 
 BARE = {"autoscaler-fleet-f", CORDONED_LABEL}
 ALL = {"cpu", "autoscaler-fleet-f"}

@@ -4,16 +4,16 @@ from dataclasses import replace
 
 from autoscaler.control.observe import observe
 from autoscaler.domain.facts.plan import Launch, Uncordon
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
+from autoscaler_workbench.fakes.world.world import build_world
+from autoscaler_workbench.simulate.drive import InMemory, drive
+from autoscaler_workbench.simulate.measures import measure
+from autoscaler_workbench.simulate.replay import Replay
+from autoscaler_workbench.simulate.result import is_at_rest
+from autoscaler_workbench.simulate.traces import MXNET, MXNET_DAY, load_trace
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.jenkins.builds import Ended, Kind
-from workbench.fakes.world.world import build_world
-from workbench.simulate.drive import InMemory, drive
-from workbench.simulate.measures import measure
-from workbench.simulate.replay import Replay
-from workbench.simulate.result import is_at_rest
-from workbench.simulate.traces import MXNET, MXNET_DAY, load_trace
 
 
 def test_a_job_comes_an_agent_is_launched_and_given_up_when_nothing_needs_it():

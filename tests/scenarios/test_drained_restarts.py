@@ -6,10 +6,10 @@ import pytest
 
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Memory
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from support.builders import a_mark, a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.jenkins.builds import Ended, Kind
 
 FINAL = [MarkClass.OPERATOR, MarkClass.OUTDATED, MarkClass.REBALANCE, MarkClass.QUARANTINE]
 

@@ -6,12 +6,12 @@ from autoscaler.control import operate
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
+from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes
 from support.builders import a_mark, a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins.builds import Ended, Kind
-from workbench.simulate.result import leaked_instances, leaked_nodes
 
 CONNECT, DISCONNECT, DELETE = (f"hudson.model.Computer.{right}" for right in ("Connect", "Disconnect", "Delete"))
 

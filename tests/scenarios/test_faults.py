@@ -9,12 +9,12 @@ from autoscaler.control.invocation import Invocation
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.plan import Cordon, Launch, Terminate
 from autoscaler.errors import LeaseHeldError
+from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
+from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins.builds import Ended, Kind
-from workbench.simulate.result import leaked_instances, leaked_nodes
 
 
 def a_day(**facts):

@@ -8,11 +8,11 @@ import pytest
 from autoscaler.domain.facts.overrides import Hold, Scope, hold
 from autoscaler.domain.facts.plan import DeleteNode, Terminate
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
+from autoscaler_workbench.simulate.drive import InMemory
 from support.builders import a_fleet, a_pool
 from support.timeline import Day
 from support.worlds import a_world, in_memory
-from workbench.fakes.world.jenkins.builds import Ended, Kind
-from workbench.simulate.drive import InMemory
 
 HERE, ELSEWHERE = "123456789012/us-west-2", "999999999999/eu-west-1"
 

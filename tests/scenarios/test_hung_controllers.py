@@ -13,10 +13,10 @@ from autoscaler.control.observe import look_at_controllers
 from autoscaler.domain import decide
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler_workbench.fakes.world.faults import Fault
 from support.builders import a_mark, a_pool
 from support.timeline import Day
 from support.worlds import a_world_node, in_memory
-from workbench.fakes.world.faults import Fault
 
 BOTH = ("main", "other")
 

@@ -3,10 +3,10 @@
 import pytest
 
 from autoscaler.domain.facts.fleet import Market
+from autoscaler_workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
 from support.builders import a_pool, an_offering
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
 
 FIRST, SECOND = an_offering("c5.large", subnet="subnet-a"), an_offering("g5.xlarge", subnet="subnet-b")
 SPOT, FIRM = an_offering(market=Market.SPOT, usd_per_hour=1.0), an_offering()

@@ -2,10 +2,10 @@
 
 import pytest
 
+from autoscaler_workbench.fakes.world.faults import Fault
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.faults import Fault
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from autoscaler.control.report import Outcome
 from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.errors import TransientError
+from autoscaler_workbench.fakes.world.faults import Fault
 from scenarios.conftest import MARK, NODE
 from support.builders import a_mark
-from workbench.fakes.world.faults import Fault
 
 BRING_BACK = Uncordon(controller="main", pool="cpu", node=NODE, mark=MARK, reason=Reason.DEMAND_IS_BACK, detail="")
 

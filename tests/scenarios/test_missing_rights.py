@@ -4,11 +4,11 @@ import pytest
 
 from autoscaler.control import operate
 from autoscaler.domain.facts.plan import Terminate
+from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins.builds import Ended
 
 CREATE, CONNECT, READ = "hudson.model.Computer.Create", "hudson.model.Computer.Connect", "hudson.model.Item.Read"
 

@@ -8,11 +8,11 @@ from autoscaler.control import passes
 from autoscaler.domain.facts.fleet import AtMonthLimit
 from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import Launch
+from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins.builds import Ended, Kind
 
 LIMIT = 100.0
 

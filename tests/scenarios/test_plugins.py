@@ -4,10 +4,10 @@ import pytest
 
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.jenkins.builds import Ended, Kind
 
 
 @pytest.fixture(params=["JSON", "straight"])

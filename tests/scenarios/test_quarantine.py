@@ -1,10 +1,10 @@
 """Time-lines of agents on which builds fail."""
 
 from autoscaler.domain.facts.fleet import Quarantine
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.jenkins.builds import Ended
 
 
 def a_day(**facts):

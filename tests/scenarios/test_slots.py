@@ -6,12 +6,12 @@ import pytest
 
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.plan import DeleteNode, Terminate
+from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
+from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins.builds import Ended, Kind
-from workbench.simulate.result import leaked_instances, leaked_nodes
 
 THREE = {f"slot-{number}": ("cpu", "ssd") for number in range(3)}
 

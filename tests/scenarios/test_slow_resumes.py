@@ -2,11 +2,11 @@
 
 import pytest
 
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
+from autoscaler_workbench.fakes.world.physics import Physics
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.jenkins.builds import Ended, Kind
-from workbench.fakes.world.physics import Physics
 
 
 def a_day(resume_seconds, **facts):

@@ -1,11 +1,11 @@
 """Time-lines on the spot market: spot while it is to be had, and on-demand, really, when it is not."""
 
 from autoscaler.domain.facts.fleet import Market
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended
+from autoscaler_workbench.simulate.result import dollars_an_hour
 from support.builders import a_pool, an_offering
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.jenkins.builds import Ended
-from workbench.simulate.result import dollars_an_hour
 
 SPOT = tuple(an_offering(subnet=subnet, market=Market.SPOT, usd_per_hour=1.0) for subnet in ("subnet-a", "subnet-b"))
 FIRM = tuple(an_offering(subnet=subnet, usd_per_hour=3.0) for subnet in ("subnet-a", "subnet-b"))

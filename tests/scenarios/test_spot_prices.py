@@ -3,11 +3,11 @@
 import pytest
 
 from autoscaler.domain.facts.fleet import Market
+from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.simulate.result import dollars_an_hour
 from support.builders import a_pool, an_offering
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.world.faults import Fault
-from workbench.simulate.result import dollars_an_hour
 
 EXPECTED, MOST = 1.0, 3.0
 SPOT = an_offering(subnet="subnet-a", market=Market.SPOT, usd_per_hour=EXPECTED, most_usd_per_hour=MOST, volume_usd_per_hour=0.25)

@@ -6,13 +6,13 @@ from autoscaler.control import operate
 from autoscaler.control.registration import register
 from autoscaler.domain.facts.plan import Adopt
 from autoscaler.domain.report.registration import Caller, Refused, Status
+from autoscaler_workbench.fakes.identity import TRUST
+from autoscaler_workbench.fakes.world.ec2.region import ACCOUNT, AGENT_ROLE_ID
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended
+from autoscaler_workbench.simulate.result import leaked_instances, leaked_nodes
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
-from workbench.fakes.identity import TRUST
-from workbench.fakes.world.ec2.region import ACCOUNT, AGENT_ROLE_ID
-from workbench.fakes.world.jenkins.builds import Ended
-from workbench.simulate.result import leaked_instances, leaked_nodes
 
 
 @pytest.fixture

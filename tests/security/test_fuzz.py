@@ -11,10 +11,10 @@ from autoscaler.entry.function_url import read_caller
 from autoscaler.entry.instance_events import read_instance_event
 from autoscaler.entry.operations import read_operation
 from autoscaler.errors import ConfigError
+from autoscaler_workbench.fakes.identity import function_url_event
+from autoscaler_workbench.fakes.world.faults import Fault
 from support.builders import a_fleet, a_pool
 from support.deployed import deployed, event
-from workbench.fakes.identity import function_url_event
-from workbench.fakes.world.faults import Fault
 
 FLEET = a_fleet(a_pool("cpu"), a_pool("gpu", controllers=("main", "other")))
 TEXT = st.text(max_size=40) | st.sampled_from(["", "cpu", "<script>alert(1)</script>", "x\"'; --", "a\nb\x00\x1b[31m", "ü" * 300, "main"])

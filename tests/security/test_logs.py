@@ -2,8 +2,8 @@
 
 import json
 
-from workbench.cli.demo import TOKEN
-from workbench.fakes.world.jenkins.nodes import secret_of
+from autoscaler_workbench.cli.demo import TOKEN
+from autoscaler_workbench.fakes.world.jenkins.nodes import secret_of
 
 
 def test_no_log_line_of_a_whole_life_holds_a_secret(life):

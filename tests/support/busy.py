@@ -9,13 +9,13 @@ from autoscaler.domain.facts.fleet import Market, agent_spec
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome
 from autoscaler.errors import AutoscalerError
+from autoscaler_workbench.fakes.world.ec2.region import Instance
+from autoscaler_workbench.fakes.world.faults import Faults
+from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended, Kind
+from autoscaler_workbench.simulate.drive import InMemory
+from autoscaler_workbench.simulate.result import beyond_floor, leaked_instances, leaked_nodes
 from support.builders import a_mark, a_pool, an_offering
 from support.worlds import a_world_node, in_memory
-from workbench.fakes.world.ec2.region import Instance
-from workbench.fakes.world.faults import Faults
-from workbench.fakes.world.jenkins.builds import Build, Ended, Kind
-from workbench.simulate.drive import InMemory
-from workbench.simulate.result import beyond_floor, leaked_instances, leaked_nodes
 
 MINUTE = 60.0
 SPOT, FIRM = an_offering(market=Market.SPOT, usd_per_hour=1.0), an_offering(usd_per_hour=3.0)

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from autoscaler_workbench.fakes.world.faults import ConnectionLostError, Fault, Faults, StatusError
 from support.busy import Hour, Invocation, a_fleet_in_memory, ran
 from support.forks import told
-from workbench.fakes.world.faults import ConnectionLostError, Fault, Faults, StatusError
 
 READS = {
     *("state read", "jenkins queue", "jenkins computer", "jenkins api", "jenkins job"),

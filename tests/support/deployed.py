@@ -11,10 +11,10 @@ from moto import mock_aws
 from autoscaler import bootstrap
 from autoscaler.config import load_settings
 from autoscaler.domain.facts.fleet import Fleet
-from workbench.cli import demo
-from workbench.fakes.http_fakes.server import ApiServer
-from workbench.fakes.identity import ask_handler
-from workbench.fakes.world.world import Agents, World, build_world
+from autoscaler_workbench.cli import demo
+from autoscaler_workbench.fakes.http_fakes.server import ApiServer
+from autoscaler_workbench.fakes.identity import ask_handler
+from autoscaler_workbench.fakes.world.world import Agents, World, build_world
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "layers" / "fleet" / "fleet.yaml"

@@ -17,12 +17,12 @@ from autoscaler.control import passes
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.orders import DrainNodes, LaunchSome
 from autoscaler.errors import AutoscalerError
+from autoscaler_workbench.fakes.world.ec2.region import Instance
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from support.builders import a_mark, a_pool
 from support.busy import FIRM, Hour
 from support.forks import in_a_child
 from support.worlds import in_memory
-from workbench.fakes.world.ec2.region import Instance
-from workbench.fakes.world.jenkins.builds import Ended
 
 PERSON = "a_person_brings_the_retiring_node_online"
 _FINE = "fine "

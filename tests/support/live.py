@@ -25,7 +25,7 @@ from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThere
 from autoscaler.domain.facts.fleet import NodeSpec
 from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.errors import AutoscalerError
-from workbench.fakes.world.jenkins.builds import Kind
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 
 PREFIX = "autoscaler-live-"
 _MOST_NODES, _MOST_JOBS = 8, 8

@@ -13,15 +13,15 @@ from autoscaler.domain.facts.fleet import Market, described_instance
 from autoscaler.domain.facts.orders import DrainSome, LaunchSome
 from autoscaler.domain.facts.overrides import Hold, Scope, hold
 from autoscaler.errors import AutoscalerError
+from autoscaler_workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
+from autoscaler_workbench.fakes.world.ec2.listing import Listing
+from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
+from autoscaler_workbench.fakes.world.jenkins.controller import CURRENT_VERSION, DROPS_BUILDS
+from autoscaler_workbench.fakes.world.physics import Physics
+from autoscaler_workbench.simulate.result import beyond_floor, dollars_an_hour, leaked_instances, leaked_nodes
 from support.builders import a_pool, an_offering
 from support.worlds import in_memory
-from workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
-from workbench.fakes.world.ec2.listing import Listing
-from workbench.fakes.world.faults import Fault
-from workbench.fakes.world.jenkins.builds import Ended, Kind
-from workbench.fakes.world.jenkins.controller import CURRENT_VERSION, DROPS_BUILDS
-from workbench.fakes.world.physics import Physics
-from workbench.simulate.result import beyond_floor, dollars_an_hour, leaked_instances, leaked_nodes
 
 MINUTE = 60.0
 # With no build beginning or ending for this long it must be at rest: the longest build, then what the repairs take. The longest of

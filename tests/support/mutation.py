@@ -27,7 +27,7 @@ LEFT_OUT = (
     "unit/test_labels.py",
     "scenarios/test_days.py",
 )
-LAID_OUT = ("tests", "workbench", "functions", "events", "agent")
+LAID_OUT = ("tests", "autoscaler_workbench", "functions", "events", "agent")
 FIRST = "autoscaler.domain.launch.canary"
 MUTANT = re.compile(r"^\s*(?P<name>(?P<module>autoscaler[\w.]*?)\.x[_ǁ]\S*__mutmut_(?P<number>\d+)): (?P<state>.+)$", re.MULTILINE)
 _WORDS = re.compile(r'f?"[^"]*"')
@@ -39,7 +39,7 @@ CONFIG = f"""
 source_paths = ["src"]
 only_mutate = ["src/autoscaler/domain/*.py", "src/autoscaler/control/*.py"]
 do_not_mutate_patterns = ["raise \\\\w+Error\\\\("]
-also_copy = ["tests", "workbench", "functions", "events", "layers", "template.yaml", "agent"]
+also_copy = ["tests", "autoscaler_workbench", "functions", "events", "layers", "template.yaml", "agent"]
 track_dependencies = false
 pytest_add_cli_args_test_selection = ["tests/unit", "tests/properties", "tests/scenarios"]
 pytest_add_cli_args = ["--hypothesis-seed=1", "-p", "no:cacheprovider", "-k", "not any_call_may_fail",

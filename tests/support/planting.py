@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 LAYER = ROOT / "layers" / "core"
 # What the tests that bugs name import, and through it all that is slow to import.
 _IMPORTED = ("autoscaler.bootstrap", *(f"support.{name}" for name in ("rig", "deployed", "fleets", "leaks", "machine", "busy")))
-_OURS = ("autoscaler", "workbench", "support", "planted", "conftest")
+_OURS = ("autoscaler", "autoscaler_workbench", "support", "planted", "conftest")
 # What is imported already is not rewritten, and need not be.
 _OPTIONS = (
     "--hypothesis-seed=1",  # or a bug would be found one day and not the next

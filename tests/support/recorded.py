@@ -11,9 +11,9 @@ import boto3
 from autoscaler import bootstrap
 from autoscaler.errors import AutoscalerError
 from autoscaler.telemetry import logger
+from autoscaler_workbench.fakes.identity import ask_handler, ec2_event, function_url_event
+from autoscaler_workbench.fakes.world.world import Agents
 from support.deployed import Deployed, deployed
-from workbench.fakes.identity import ask_handler, ec2_event, function_url_event
-from workbench.fakes.world.world import Agents
 
 
 @dataclass(slots=True)

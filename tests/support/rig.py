@@ -11,14 +11,14 @@ from typing import Any, Protocol
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.ports import Controller
+from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
+from autoscaler_workbench.fakes.http_fakes.server import ApiServer
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind
+from autoscaler_workbench.fakes.world.jenkins.controller import Controller as WorldController
+from autoscaler_workbench.fakes.world.timeline import Timeline
 from support.builders import a_fleet, a_pool
 from support.live import LiveJenkins
 from support.worlds import Stand, a_world_node, stand
-from workbench.fakes.http_fakes.jenkins.api import JenkinsApi
-from workbench.fakes.http_fakes.server import ApiServer
-from workbench.fakes.world.jenkins.builds import Kind
-from workbench.fakes.world.jenkins.controller import Controller as WorldController
-from workbench.fakes.world.timeline import Timeline
 
 FAKE_JAVA = Path(__file__).parent / "bin" / "java"
 

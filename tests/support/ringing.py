@@ -2,10 +2,10 @@
 
 from functools import cache
 
+from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import published
+from autoscaler_workbench.report.dashboard.alarms import Alarm, Composite, read_alarms, ringing, states
 from packaging_root import ROOT
 from support.deployed import NOON, Deployed
-from workbench.fakes.http_fakes.aws.cloudwatch import published
-from workbench.report.dashboard.alarms import Alarm, Composite, read_alarms, ringing, states
 
 
 def ringing_in(here: Deployed, **parameters: str) -> set[str]:

@@ -1,10 +1,10 @@
 """A rival alone with one pool in a world: what it launches and ends, and when."""
 
+from autoscaler_workbench.experiment.policy.rival_fleet import RivalFleet
+from autoscaler_workbench.experiment.rivals import RIVALS
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended
+from autoscaler_workbench.fakes.world.world import build_world
 from support.builders import a_fleet, a_pool
-from workbench.experiment.policy.rival_fleet import RivalFleet
-from workbench.experiment.rivals import RIVALS
-from workbench.fakes.world.jenkins.builds import Ended
-from workbench.fakes.world.world import build_world
 
 START = 1_700_000_000.0
 ENDLESS = 1e7

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from autoscaler_workbench.report.dashboard.cloudformation import read_template
+from autoscaler_workbench.report.dashboard.cloudformation import resolved as put_in
 from packaging_root import ROOT
-from workbench.report.dashboard.cloudformation import read_template
-from workbench.report.dashboard.cloudformation import resolved as put_in
 
 GIVEN = {
     "AWS::Region": "us-west-2",

@@ -1,7 +1,7 @@
 """Time-lines: a fleet in memory, minute by minute."""
 
-from workbench.fakes.world.jenkins.builds import Build
-from workbench.simulate.drive import InMemory, failed_steps
+from autoscaler_workbench.fakes.world.jenkins.builds import Build
+from autoscaler_workbench.simulate.drive import InMemory, failed_steps
 
 MINUTE = 60.0
 

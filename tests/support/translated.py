@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from autoscaler_workbench.report.dashboard.cloudformation import defaults_of, made_by, read_template
 from packaging_root import ROOT
-from workbench.report.dashboard.cloudformation import defaults_of, made_by, read_template
 
 _INTERPRETER = ROOT / ".venv-sam" / "bin" / "python"
 _TEMPLATE = ROOT / "template.yaml"

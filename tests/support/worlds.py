@@ -14,16 +14,16 @@ from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.ports import Controller
+from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
+from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession
+from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
+from autoscaler_workbench.fakes.http_fakes.server import ApiServer
+from autoscaler_workbench.fakes.world.faults import Faults
+from autoscaler_workbench.fakes.world.jenkins.nodes import Node
+from autoscaler_workbench.fakes.world.physics import CALM, Physics
+from autoscaler_workbench.fakes.world.world import World, build_world
+from autoscaler_workbench.simulate.drive import InMemory
 from support.builders import a_fleet, a_pool
-from workbench.fakes.http_fakes.aws.ec2 import Ec2Api
-from workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession
-from workbench.fakes.http_fakes.jenkins.api import JenkinsApi
-from workbench.fakes.http_fakes.server import ApiServer
-from workbench.fakes.world.faults import Faults
-from workbench.fakes.world.jenkins.nodes import Node
-from workbench.fakes.world.physics import CALM, Physics
-from workbench.fakes.world.world import World, build_world
-from workbench.simulate.drive import InMemory
 
 START = 1_800_000_000.0
 AWS = {"AWS_DEFAULT_REGION": "us-west-2", "AWS_ACCESS_KEY_ID": "t", "AWS_SECRET_ACCESS_KEY": "t"}

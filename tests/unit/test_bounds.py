@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from workbench.experiment.lower_bounds import pool_lower_bounds
-from workbench.simulate.result import StepCurve
+from autoscaler_workbench.experiment.lower_bounds import pool_lower_bounds
+from autoscaler_workbench.simulate.result import StepCurve
 
 USD_PER_SECOND = 0.001
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from autoscaler_workbench.cli.main import main
 from packaging_root import ROOT
-from workbench.cli.main import main
 
 DEMO = """
     trace pools passes jobs finished killed unservable wait_p50_s wait_p95_s wait_max_s agent_hours usd launches terminations

@@ -11,13 +11,13 @@ from typer.testing import CliRunner
 from autoscaler.config import load_settings
 from autoscaler.domain.facts.memory import Arrivals, Expected, Follower, Growth, IdleReturns, Learned, Memory, StageSeen
 from autoscaler.errors import ConfigError
-from workbench.cli.main import app
-from workbench.experiment.ablation import PARTS, AblatedState
-from workbench.experiment.compare import COLUMNS, Workload, compare, entries, play_entry, read_rows
-from workbench.experiment.experiment import POLICIES, Experiment, play
-from workbench.report.comparison import ablations, highest_drawn, verdict
-from workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
-from workbench.simulate.traces import MXNET, MXNET_DAY, judged_part, load_trace
+from autoscaler_workbench.cli.main import app
+from autoscaler_workbench.experiment.ablation import PARTS, AblatedState
+from autoscaler_workbench.experiment.compare import COLUMNS, Workload, compare, entries, play_entry, read_rows
+from autoscaler_workbench.experiment.experiment import POLICIES, Experiment, play
+from autoscaler_workbench.report.comparison import ablations, highest_drawn, verdict
+from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
+from autoscaler_workbench.simulate.traces import MXNET, MXNET_DAY, judged_part, load_trace
 
 LINKERD = MXNET.parent / "linkerd_gha.csv.gz"
 TINY = Workload(file=LINKERD, hours=5.0)

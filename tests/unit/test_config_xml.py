@@ -8,8 +8,8 @@ import pytest
 from autoscaler.adapters.jenkins.config_xml import relabelled
 from autoscaler.adapters.jenkins.parse import read_version
 from autoscaler.errors import ConflictError, TransientError
-from workbench.fakes.http_fakes.jenkins.config_xml import config_xml, read_config_xml
-from workbench.fakes.world.jenkins.nodes import Node
+from autoscaler_workbench.fakes.http_fakes.jenkins.config_xml import config_xml, read_config_xml
+from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 
 OURS = ["mxnetlinux-cpu", "linux"]
 RECORDINGS = Path(__file__).parents[1] / "recordings"

@@ -6,8 +6,8 @@ import pytest
 
 from autoscaler import bootstrap
 from autoscaler.errors import ConfigError
+from autoscaler_workbench.maintenance.fleet_name import check_fleet_name
 from packaging_root import ROOT
-from workbench.maintenance.fleet_name import check_fleet_name
 
 
 @pytest.fixture

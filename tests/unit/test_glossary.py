@@ -10,7 +10,7 @@ import pytest
 
 from packaging_root import ROOT
 
-CODE = (ROOT / "layers" / "core" / "autoscaler", ROOT / "workbench")
+CODE = (ROOT / "layers" / "core" / "autoscaler", ROOT / "autoscaler_workbench")
 # What the code once called things, or might by a slip, and what they are called.
 FORBIDDEN = {
     "launch walk": "placement",

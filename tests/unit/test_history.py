@@ -7,17 +7,17 @@ import pytest
 from typer.testing import CliRunner
 
 from autoscaler.errors import ConfigError, TransientError
+from autoscaler_workbench.cli.main import app
+from autoscaler_workbench.experiment.history import ReadLimits, read_history
+from autoscaler_workbench.fakes.http_fakes.clients import LocalSession
+from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
+from autoscaler_workbench.fakes.http_fakes.jenkins.tree import TreeSyntaxError, parse_tree, prune
+from autoscaler_workbench.fakes.http_fakes.server import ApiServer
+from autoscaler_workbench.fakes.world.faults import Faults
+from autoscaler_workbench.fakes.world.jenkins.nodes import Node
+from autoscaler_workbench.fakes.world.world import build_world
+from autoscaler_workbench.simulate.traces import load_trace
 from support.builders import NOW, a_fleet, a_pool
-from workbench.cli.main import app
-from workbench.experiment.history import ReadLimits, read_history
-from workbench.fakes.http_fakes.clients import LocalSession
-from workbench.fakes.http_fakes.jenkins.api import JenkinsApi
-from workbench.fakes.http_fakes.jenkins.tree import TreeSyntaxError, parse_tree, prune
-from workbench.fakes.http_fakes.server import ApiServer
-from workbench.fakes.world.faults import Faults
-from workbench.fakes.world.jenkins.nodes import Node
-from workbench.fakes.world.world import build_world
-from workbench.simulate.traces import load_trace
 
 FREESTYLE = b"<project><assignedNode>%s</assignedNode><builders><hudson.tasks.Shell><command>sleep 60</command></hudson.tasks.Shell>"
 FREESTYLE += b"</builders></project>"

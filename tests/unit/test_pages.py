@@ -10,7 +10,7 @@ from packaging_root import ROOT
 
 CORE = ROOT / "layers" / "core" / "autoscaler"
 DECISIONS = sorted((ROOT / "docs" / "adr").glob("*.md"))
-ELSEWHERE = [ROOT / "workbench" / "data" / "README.md", ROOT / "tests" / "recordings" / "README.md"]
+ELSEWHERE = [ROOT / "autoscaler_workbench" / "data" / "README.md", ROOT / "tests" / "recordings" / "README.md"]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ELSEWHERE])
 WRITTEN = "out"  # by commands, and not carried
 FOLDERS = {path.name for place in (ROOT, CORE) for path in place.iterdir() if path.is_dir() and path.name != WRITTEN}
@@ -19,7 +19,7 @@ FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PATH = re.compile(r"(?<![\w./:<*-])[\w-]+(?:/[\w.*-]+)+")
-MODULE = re.compile(r"\b(?:autoscaler|workbench)(?:\.[a-z_]\w*)+\b(?![/-])")
+MODULE = re.compile(r"\b(?:autoscaler|autoscaler_workbench)(?:\.[a-z_]\w*)+\b(?![/-])")
 
 
 def named(page: Path) -> str:

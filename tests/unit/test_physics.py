@@ -6,16 +6,16 @@ import pytest
 
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.errors import ConfigError
+from autoscaler_workbench.cli.assignments import physics_of
+from autoscaler_workbench.experiment.compare import Workload, compare, entries
+from autoscaler_workbench.experiment.experiment import Experiment, OurPolicy, play
+from autoscaler_workbench.fakes.world.faults import failing
+from autoscaler_workbench.fakes.world.jenkins.nodes import Node
+from autoscaler_workbench.fakes.world.physics import CALM, NodeChoice, Physics
+from autoscaler_workbench.fakes.world.world import build_world
+from autoscaler_workbench.simulate.fleets import fleet_for
+from autoscaler_workbench.simulate.traces import MXNET, load_trace
 from support.builders import NOW, a_fleet, a_pool
-from workbench.cli.assignments import physics_of
-from workbench.experiment.compare import Workload, compare, entries
-from workbench.experiment.experiment import Experiment, OurPolicy, play
-from workbench.fakes.world.faults import failing
-from workbench.fakes.world.jenkins.nodes import Node
-from workbench.fakes.world.physics import CALM, NodeChoice, Physics
-from workbench.fakes.world.world import build_world
-from workbench.simulate.fleets import fleet_for
-from workbench.simulate.traces import MXNET, load_trace
 
 LINKERD = MXNET.parent / "linkerd_gha.csv.gz"
 

@@ -4,8 +4,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from autoscaler_workbench.maintenance.pictures.__main__ import PICTURES
 from packaging_root import ROOT
-from workbench.maintenance.pictures.__main__ import PICTURES
 
 
 @pytest.mark.parametrize("name", PICTURES)

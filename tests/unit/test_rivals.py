@@ -4,11 +4,11 @@ import pytest
 
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.errors import ConfigError
+from autoscaler_workbench.experiment.policy.perfect_forecast import forecast_trace
+from autoscaler_workbench.experiment.rivals import RIVALS
+from autoscaler_workbench.simulate.traces import Row, Trace
 from support.builders import an_offering
 from support.rivalry import Alone
-from workbench.experiment.policy.perfect_forecast import forecast_trace
-from workbench.experiment.rivals import RIVALS
-from workbench.simulate.traces import Row, Trace
 
 
 def a_trace(*rows):

@@ -4,8 +4,8 @@ import pytest
 
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.launch.backoff import KNOWN_CODES, Refusal, note_refusals, quota_family
+from autoscaler_workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
 from support.builders import NOW, a_pool, an_offering
-from workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
 
 SPOT = an_offering(market=Market.SPOT)
 POOL = a_pool("cpu", offerings=(SPOT, an_offering()))

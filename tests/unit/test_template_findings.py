@@ -7,11 +7,11 @@ import pytest
 
 from autoscaler.adapters.launch_templates import check_templates
 from autoscaler.errors import ConfigError, TransientError
+from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client
+from autoscaler_workbench.fakes.world.ec2.account import image_of, safe_template
+from autoscaler_workbench.fakes.world.faults import Fault
 from support.builders import a_fleet, a_pool, an_offering
 from support.worlds import stand
-from workbench.fakes.http_fakes.clients import LocalEc2Client
-from workbench.fakes.world.ec2.account import image_of, safe_template
-from workbench.fakes.world.faults import Fault
 
 SAFE = safe_template("f")
 

@@ -5,10 +5,10 @@ import gzip
 import pytest
 
 from autoscaler.errors import ConfigError
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind
+from autoscaler_workbench.simulate.replay import Replay
+from autoscaler_workbench.simulate.traces import MXNET, MXNET_DAY, judged_part, load_trace
 from support.worlds import a_world, a_world_node
-from workbench.fakes.world.jenkins.builds import Kind
-from workbench.simulate.replay import Replay
-from workbench.simulate.traces import MXNET, MXNET_DAY, judged_part, load_trace
 
 HEADER = "queued_at,duration_s,label,job,run,stage,depends_on,colour\n"
 

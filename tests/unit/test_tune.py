@@ -8,11 +8,11 @@ from typer.testing import CliRunner
 
 from autoscaler.config import check, load_settings
 from autoscaler.errors import ConfigError
-from workbench.cli.main import app
-from workbench.experiment.compare import read_rows
-from workbench.experiment.tune import TuningTask, _best, tune
-from workbench.simulate.fleets import fleet_for
-from workbench.simulate.traces import load_trace
+from autoscaler_workbench.cli.main import app
+from autoscaler_workbench.experiment.compare import read_rows
+from autoscaler_workbench.experiment.tune import TuningTask, _best, tune
+from autoscaler_workbench.simulate.fleets import fleet_for
+from autoscaler_workbench.simulate.traces import load_trace
 
 # Setting, dollars, p95 wait, and total by what waiting is worth.
 FRONTIER = [("", 50.0, 200.0, 90.0), ("x0.35", 40.0, 300.0, 85.0), ("x3", 60.0, 90.0, 95.0), ("x10", 90.0, 20.0, 120.0)]

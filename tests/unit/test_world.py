@@ -2,10 +2,10 @@
 
 import pytest
 
+from autoscaler_workbench.fakes.world.ec2.region import Instance
+from autoscaler_workbench.fakes.world.jenkins.nodes import Node, secret_of
+from autoscaler_workbench.fakes.world.world import NODE_TAG, Agents, IdentityAnswer, build_world
 from support.builders import NOW, a_fleet, a_pool
-from workbench.fakes.world.ec2.region import Instance
-from workbench.fakes.world.jenkins.nodes import Node, secret_of
-from workbench.fakes.world.world import NODE_TAG, Agents, IdentityAnswer, build_world
 
 
 def an_instance_of(name, node):

@@ -1,0 +1,261 @@
+"""The demo: the real handlers, minute by minute, against the world over HTTP and a local AWS."""
+
+import gc
+import importlib.util
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from random import Random
+from time import monotonic
+from typing import Any
+
+import boto3
+from moto import mock_aws
+
+from autoscaler import bootstrap
+from autoscaler.config import FleetSettings, environment_name
+from autoscaler.errors import AutoscalerError
+from autoscaler.telemetry import logger
+from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import Published, as_json, published
+from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
+from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
+from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
+from autoscaler_workbench.fakes.http_fakes.server import ApiServer
+from autoscaler_workbench.fakes.identity import ask_handler, ec2_event, tick
+from autoscaler_workbench.fakes.world.ec2.region import ACCOUNT, AGENT_ROLE, AGENT_ROLE_ID, Instance, profile_arn
+from autoscaler_workbench.fakes.world.world import Agents, World, break_boots
+from autoscaler_workbench.simulate.drive import MINUTE, Progress, tick_once
+from autoscaler_workbench.simulate.run import Run
+
+FUNCTIONS = Path(__file__).parents[2] / "functions"
+TABLE = "autoscaler-demo"
+_REGION = "us-west-2"
+_FUNCTION_MILLISECONDS = 55_000
+_MINUTE_TAKES_SECONDS = 2.0
+_USER, TOKEN = "autoscaler", "demo-token"
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """One demo: a run whose functions are the real handlers. ``log_file`` takes what they log.
+
+    ``broken``: pools whose agents never come up. ``on_end``: takes what CloudWatch was sent.
+    ``kept``: told its URL when it begins to take commands, after half of the hours; from then on
+    a minute takes two seconds, until it is interrupted.
+    """
+
+    run: Run
+    settings: FleetSettings
+    fleet_file: Path
+    log_file: Path
+    kept: Callable[[str], None] | None = None
+    broken: frozenset[str] = frozenset()
+    on_end: Callable[[Published], None] = lambda _published: None
+
+    def play(self) -> Iterator[Progress]:
+        """Run it, yielding after each simulated minute."""
+        world = self.run.world
+        with ExitStack() as stack:
+            # A day allocates much and forms few cycles; collecting seldom makes it a tenth shorter.
+            stack.callback(gc.set_threshold, *gc.get_threshold())
+            gc.set_threshold(200_000, 50, 50)
+            server = stack.enter_context(ApiServer())
+            serve(server, world)
+            stack.enter_context(environment(server, self.settings, self.fleet_file))
+            stack.enter_context(_logs_to(self.log_file))
+            stack.enter_context(mock_aws(config={"core": {"mock_credentials": True, "passthrough": {"services": ["ec2"]}}}))
+            create_table()
+            create_secrets(self.settings)
+            bootstrap.reset()
+            stack.callback(bootstrap.reset)
+            # Whatever happens while a function sleeps, happens in this thread: the server must not wait for it.
+            bootstrap.use_time(lambda: world.timeline.now, world.timeline.sleep)
+            handlers = Handlers(world, Random(self.run.seed))  # noqa: S311 - names of simulated invocations
+            Agents(world, ask_handler(handlers.register_agent))
+            break_boots(world, self.broken)
+            world.ec2.announce = handlers.instance_events
+            if self.kept is None:
+                yield from self.run.drive(handlers)
+            else:
+                server.functions = LambdaApi(frozenset(handlers.names))
+                server.published = lambda: as_json(published())
+                with suppress(KeyboardInterrupt):
+                    yield from self._keep(server, handlers, self.kept)
+            self.on_end(published())
+
+    def _keep(self, server: ApiServer, handlers: "Handlers", told: Callable[[str], None]) -> Iterator[Progress]:
+        world, progress, functions = self.run.world, Progress(), server.functions
+        slow_from, said = world.timeline.now + self.run.hours * 1800, False
+        for progress in self.run.drive(handlers):
+            yield progress
+            if world.timeline.now >= slow_from and functions is not None:
+                if not said:
+                    told(server.url)
+                said = True
+                _take_commands(functions, handlers)
+        while functions is not None:
+            world.move_to(world.timeline.now + MINUTE)
+            tick_once(handlers, progress)
+            self.run.recording.note(progress)
+            yield progress
+            _take_commands(functions, handlers)
+
+
+def _take_commands(functions: LambdaApi, handlers: "Handlers") -> None:
+    """Serve commands until the minute is over."""
+    until = monotonic() + _MINUTE_TAKES_SECONDS
+    while (left := until - monotonic()) > 0:
+        functions.serve(handlers.call, left)
+
+
+class Handlers:
+    """The real handlers, as Lambda calls them: with a scheduled event and a context."""
+
+    def __init__(self, world: World, chance: Random) -> None:
+        """Load the functions."""
+        self._world = world
+        self._chance = chance
+        self._handlers = {path.parent.name: load_handler(path) for path in sorted(FUNCTIONS.glob("*/app.py"))}
+
+    @property
+    def names(self) -> list[str]:
+        """Of the functions."""
+        return list(self._handlers)
+
+    def call(self, function: str, event: Any) -> dict[str, Any]:
+        """Invoke a function with an event of one's own."""
+        return self._handlers[function](event, Context(function, self._new_id()))
+
+    def publish_metrics(self) -> None:
+        """Run one tick of it."""
+        self._call("publish_metrics")
+
+    def scale_up(self) -> dict[str, Any]:
+        """Run one tick of it."""
+        return self._call("scale_up")
+
+    def scale_down(self) -> dict[str, Any]:
+        """Run one tick of it."""
+        return self._call("scale_down")
+
+    def register_agent(self, event: Any) -> dict[str, Any]:
+        """Answer one request to its function URL."""
+        return self._handlers["register_agent"](event, Context("register_agent", self._new_id()))
+
+    def instance_events(self, instance: Instance, what: str) -> None:
+        """Handle an EC2 event; a failure is in the log, and the next scheduled pass repairs it."""
+        with suppress(AutoscalerError):
+            self._handlers["instance_events"](ec2_event(instance.id, what), Context("instance_events", self._new_id()))
+
+    def _call(self, function: str) -> dict[str, Any]:
+        answer: dict[str, Any] = self._handlers[function](tick(self._world.timeline.now), Context(function, self._new_id()))
+        return answer
+
+    def _new_id(self) -> str:
+        return f"{self._chance.getrandbits(64):016x}"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What Lambda hands to a handler beside the event."""
+
+    function_name: str
+    aws_request_id: str
+    remaining_milliseconds: int = _FUNCTION_MILLISECONDS
+    memory_limit_in_mb: int = 512
+    invoked_function_arn: str = "arn:aws:lambda:us-west-2:123456789012:function:demo"
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Simulated time stands still while a handler runs; it never runs out."""
+        return self.remaining_milliseconds
+
+
+@cache
+def load_handler(path: Path) -> Callable[[Any, Any], dict[str, Any]]:
+    """Load a function's handler from its file, as Lambda does."""
+    name = f"functions.{path.parent.name}.app"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise RuntimeError(f"{path} cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    handler: Callable[[Any, Any], dict[str, Any]] = module.handler
+    return handler
+
+
+def serve(server: ApiServer, world: World) -> None:
+    """Serve the APIs of a world."""
+    server.ec2 = Ec2Api(world.ec2)
+    for name, controller in world.controllers.items():
+        base = f"{server.url}/jenkins/{name}/"
+        server.jenkins[name] = JenkinsApi(controller, base, accounts={_USER: TOKEN})
+
+
+@contextmanager
+def environment(server: ApiServer, settings: FleetSettings, fleet_file: Path) -> Iterator[None]:
+    """Set the environment that the handlers read, and restore it afterwards."""
+    before = dict(os.environ)
+    os.environ |= {
+        "FLEET_CONFIG": str(fleet_file),
+        "STATE_TABLE": TABLE,
+        "FLEET_HOME": f"{ACCOUNT}/{_REGION}",
+        "METRIC_NAMESPACE": "JenkinsFleet",
+        "AWS_DEFAULT_REGION": _REGION,
+        "AWS_ACCESS_KEY_ID": "demo",
+        "AWS_SECRET_ACCESS_KEY": "demo",
+        "AWS_ENDPOINT_URL_EC2": f"{server.url}/ec2/",
+        "AWS_ENDPOINT_URL_SERVICE_QUOTAS": f"{server.url}/service-quotas/",
+        "AWS_ENDPOINT_URL_IAM": f"{server.url}/iam/",
+        "AWS_ENDPOINT_URL_LAMBDA": f"{server.url}/lambda-settings/",
+        "AGENT_ACCOUNT": ACCOUNT,
+        "AGENT_ROLES": f"{AGENT_ROLE_ID}={profile_arn(AGENT_ROLE)}",
+        "POWERTOOLS_SERVICE_NAME": "autoscaler",
+    }
+    for name, controller in settings.controllers.items():
+        override = environment_name(name)
+        os.environ[f"JENKINS_URL_{override}"] = f"{server.url}/jenkins/{name}/"
+        if controller.secret is None:
+            os.environ[f"JENKINS_USER_{override}"] = _USER
+            os.environ[f"JENKINS_TOKEN_{override}"] = TOKEN
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ |= before
+
+
+@contextmanager
+def _logs_to(path: Path) -> Iterator[None]:
+    """Send the functions' log lines to a file: the screen belongs to the live view."""
+    handler = logger.registered_handler
+    if not isinstance(handler, logging.StreamHandler):
+        raise TypeError("Powertools' logger writes to something that cannot be redirected")
+    with path.open("w", encoding="utf-8") as stream:
+        before = handler.setStream(stream)
+        try:
+            yield
+        finally:
+            handler.setStream(before or sys.stdout)
+
+
+def create_secrets(settings: FleetSettings) -> None:
+    """Keep each controller's credentials where the fleet file says."""
+    for secret in {controller.secret for controller in settings.controllers.values() if controller.secret}:
+        value = json.dumps({"username": _USER, "token": TOKEN})
+        boto3.client("secretsmanager").create_secret(Name=secret, SecretString=value)
+
+
+def create_table() -> None:
+    """Make the state table as the template does."""
+    boto3.client("dynamodb").create_table(
+        TableName=TABLE,
+        KeySchema=[{"AttributeName": "fleet", "KeyType": "HASH"}, {"AttributeName": "item", "KeyType": "RANGE"}],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("fleet", "item")],
+        BillingMode="PAY_PER_REQUEST",
+    )

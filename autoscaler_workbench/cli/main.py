@@ -1,0 +1,340 @@
+"""Launches and drains EC2 agents of Jenkins. Exit codes: 0 done, 1 refused or failed with one clear line, 2 wrong usage."""
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import boto3
+import typer
+import yaml
+from botocore.exceptions import BotoCoreError
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.live import Live
+from rich.progress import MofNCompleteColumn, Progress
+
+from autoscaler.adapters.launch_templates import check_templates
+from autoscaler.config import load_fleet, load_settings
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.labels import LabelSyntaxError, parse
+from autoscaler.domain.situation.demand import explain_match
+from autoscaler.errors import AutoscalerError, ConfigError
+from autoscaler_workbench.cli import operate
+from autoscaler_workbench.cli.assignments import PHYSICS, load_with, physics_of, read_assignments
+from autoscaler_workbench.cli.demo import Show
+from autoscaler_workbench.cli.screen import print_proposal, screen, summary
+from autoscaler_workbench.cli.terminal import plain, print_table, ready_to_draw, say, show
+from autoscaler_workbench.experiment.compare import Workload, carried_workloads, entries
+from autoscaler_workbench.experiment.compare import compare as run_comparison
+from autoscaler_workbench.experiment.experiment import OURS, POLICIES, Experiment, play
+from autoscaler_workbench.experiment.history import ReadLimits, connect, read_history
+from autoscaler_workbench.experiment.tune import TuningTask
+from autoscaler_workbench.experiment.tune import tune as run_tuning
+from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import Published
+from autoscaler_workbench.fakes.world.physics import Physics
+from autoscaler_workbench.simulate.drive import MINUTE
+from autoscaler_workbench.simulate.drive import Progress as Tick
+from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
+from autoscaler_workbench.simulate.run import Run, in_memory, prepare
+from autoscaler_workbench.simulate.traces import MXNET, MXNET_DAY, Trace, load_trace
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+FleetFile = Annotated[Path, typer.Option("--fleet", help="The fleet file.", show_default="the MXNet example")]
+FleetOrGuess = Annotated[Path | None, typer.Option("--fleet", help="The fleet file.", show_default="guessed from the trace's labels")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
+TraceFile = Annotated[Path | None, typer.Option(help="A workload trace (CSV, may be gzipped).", show_default="2018-09-04 of the MXNet CI")]
+Hours = Annotated[float, typer.Option(min=0.02, max=24 * 62, help="How many hours of the trace.")]
+Every = Annotated[float, typer.Option(min=5, max=3600, help="Seconds between two looks.")]
+Seed = Annotated[int, typer.Option(help="Random seed (boot times and so on).")]
+Jobs = Annotated[int, typer.Option(min=-1, help="Processes; -1: one for each core.")]
+PhysicsOptions = Annotated[
+    list[str] | None, typer.Option("--physics", metavar="KEY=VALUE", help=f"Change the simulated world: {', '.join(PHYSICS)}.")
+]
+Out = Annotated[
+    Path | None, typer.Option(help="Directory for the report: report.html, .png and .svg.", show_default="out/...; with --json: none")
+]
+
+operate.add_commands(app)
+
+
+@app.command()
+def validate(
+    file: Annotated[Path | None, typer.Argument(help="The fleet file; same as --fleet.")] = None,
+    fleet: FleetFile = EXAMPLE_FLEET,
+    live: Annotated[bool, typer.Option("--live", help="Also check the launch templates in AWS.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check a fleet file; an error is one line: the key, the value, the rule."""
+    checked = load_fleet(file or fleet)
+    if live:
+        _validate_live(checked, as_json=as_json)
+        return
+    pools = {pool.name: {"usd_per_hour": pool.offerings[0].usd_per_hour, "max_agents": pool.max_agents} for pool in checked.pools.values()}
+    answer = {"fleet": checked.name, "controllers": list(checked.controllers), "pools": pools}
+    show(answer, lambda: _print_fleet(checked), as_json=as_json)
+
+
+def _print_fleet(fleet: Fleet) -> None:
+    rows = []
+    for pool in fleet.pools.values():
+        offering = pool.offerings[0]
+        labels = "" if pool.labels == {pool.name} else f"\n  {' '.join(sorted(pool.labels))}"
+        rows.append((pool.name + labels, pool.executors, offering.instance_type, f"{offering.usd_per_hour:.3f}", pool.max_agents))
+    print_table(("pool", "executors", "first offering", "$/h", "max"), rows, title=f"fleet {fleet.name}: valid", figures=True)
+
+
+def _validate_live(fleet: Fleet, *, as_json: bool) -> None:
+    """Name what is unsafe about the launch templates; exit code 1 where anything is."""
+    try:
+        client = boto3.client("ec2")
+    except BotoCoreError as error:
+        raise ConfigError(f"AWS cannot be asked: {error}") from error
+    findings = check_templates(fleet, client)
+    templates = {name: f"{fleet.pools[name].launch_template} {fleet.pools[name].launch_template_version}" for name in findings}
+    rows = [(name, templates[name], "\n".join(found) or "safe") for name, found in findings.items()]
+    title = f"fleet {fleet.name}: launch templates"
+    printed = partial(print_table, ("pool", "launch template", "finding"), rows, title=title)
+    show({"fleet": fleet.name, "findings": findings}, printed, as_json=as_json)
+    if any(findings.values()):
+        sys.exit(1)
+
+
+@app.command()
+def match(
+    expression: Annotated[str, typer.Argument(help="A Jenkins label expression, such as 'linux && !gpu'.")],
+    fleet: FleetFile = EXAMPLE_FLEET,
+    as_json: AsJson = False,
+) -> None:
+    """Show which pools serve a label expression, and why the others do not."""
+    checked = load_fleet(fleet)
+    try:
+        parsed = parse(expression)
+    except LabelSyntaxError as error:
+        raise ConfigError(f"expression ({expression}): {error}") from error
+    reasons = {pool.name: explain_match(pool, checked, parsed) for pool in checked.pools.values()}
+    serving = [name for name, reason in reasons.items() if reason is None]
+    others = {name: reason for name, reason in reasons.items() if reason is not None}
+    rows = [(name, "no" if reason else "yes", reason or "") for name, reason in reasons.items()]
+    printed = partial(print_table, ("pool", "serves it", "because"), rows, title=parsed.name)
+    show({"expression": parsed.name, "pools": serving, "others": others}, printed, as_json=as_json)
+
+
+@app.command()
+def demo(
+    trace: TraceFile = None,
+    fleet: FleetFile = EXAMPLE_FLEET,
+    hours: Hours = 24.0,
+    seed: Seed = 1,
+    keep: Annotated[bool, typer.Option("--keep", help="After half of the hours slow down and take commands, until Ctrl-C.")] = False,
+    broken: Annotated[list[str] | None, typer.Option("--broken", help="A pool whose agents never come up; may be repeated.")] = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the real Lambda handlers over a recorded day, against a simulated Jenkins and EC2 on this machine."""
+    settings = load_settings(fleet)
+    if unknown := set(broken or ()) - settings.pools.keys():
+        raise ConfigError(f"--broken ({min(unknown)}): is not one of the pools ({', '.join(settings.pools)})")
+    log_file = Path(tempfile.mkdtemp(prefix="autoscaler-demo-")) / "functions.log"
+    run = prepare(_load(trace, hours), load_fleet(fleet), hours=hours, seed=seed)
+    directory = _directory(out, "demo", as_json=as_json)
+    published: list[Published] = []
+    played = Show(run, settings, fleet, log_file, _say_where if keep else None, frozenset(broken or ()), published.append)
+    _follow(run, played.play(), {}, directory, as_json=as_json)
+    if directory is not None:
+        from autoscaler_workbench.report.dashboard.page import write_dashboard  # noqa: PLC0415 - drawing is an extra
+
+        page = write_dashboard(settings.fleet, published[-1], directory)
+        say(f"dashboard and alarms: {page}", stderr=as_json)
+    if not as_json:
+        say(f"the functions' log: {log_file}")
+
+
+@app.command()
+def simulate(
+    trace: TraceFile = None,
+    fleet: FleetFile = EXAMPLE_FLEET,
+    policy: Annotated[str, typer.Option(help=f"The policy that scales: {', '.join(POLICIES)}.")] = OURS,
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", metavar="[POOL.]KEY=VALUE", help="Change a setting of the fleet file; may be repeated.")
+    ] = None,
+    every: Every = MINUTE,
+    hours: Hours = 24.0,
+    seed: Seed = 1,
+    physics: PhysicsOptions = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a trace in memory: the same decisions as the functions, many times faster than the demo."""
+    world = _physics(physics)
+    if policy != OURS:
+        played = Experiment(trace=_load(trace, hours), fleet=load_settings(fleet), hours=hours, policy=policy, seed=seed, physics=world)
+        _simulate_rival(replace(played, settings=read_assignments(assignments or [], "--set")), as_json=as_json)
+        return
+    changed = load_with(fleet, assignments or [])
+    run = prepare(_load(trace, hours), changed.domain(), hours=hours, seed=seed, physics=world)
+    about = {"policy": policy, "setting": " ".join(assignments or [])}
+    _follow(run, in_memory(run, every=every), about, _directory(out, "simulate", as_json=as_json), as_json=as_json)
+
+
+@app.command()
+def compare(
+    out: Annotated[Path, typer.Option(help="Directory for results.csv, pools.csv and report.html; runs found there are not repeated.")],
+    traces: Annotated[
+        list[Path] | None, typer.Option("--trace", help="Workload traces; may be repeated.", show_default="the bundled ones")
+    ] = None,
+    fleet: FleetOrGuess = None,
+    policies: Annotated[list[str] | None, typer.Option("--policy", help="May be repeated.", show_default="all")] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="How many random seeds each run is played with.")] = 5,
+    hours: Hours = 24 * 7,
+    skip: Annotated[float, typer.Option(min=0, help="Hours of each trace to skip, before the lead-in.")] = 0.0,
+    lead_in: Annotated[float, typer.Option(min=0, help="Hours to play before measuring starts, to learn from.")] = 0.0,
+    sweep: Annotated[bool, typer.Option(help="Also vary each policy's main setting.")] = True,
+    physics: PhysicsOptions = None,
+    jobs: Jobs = -1,
+    as_json: AsJson = False,
+) -> None:
+    """Play traces by every policy in the same simulated world, and compare cost and waiting."""
+    like = Workload(file=MXNET, fleet=fleet, hours=hours, skip_hours=skip, lead_in_hours=lead_in, physics=_physics(physics))
+    workloads = [replace(like, file=file) for file in traces or []] or carried_workloads(like)
+    todo = entries(workloads, policies or POLICIES, seeds, sweep=sweep)
+    ready_to_draw(out)
+    with Progress(*Progress.get_default_columns(), MofNCompleteColumn(), transient=True, disable=as_json) as progress:
+        task = progress.add_task("runs", total=len(todo))
+        for done, _ in run_comparison(todo, out, jobs=jobs):
+            progress.update(task, completed=done)
+    answer = {"runs": len(todo), "results": str(out / "results.csv"), "report": str(_write_comparison(out))}
+    show(answer, lambda: say("{runs} runs: {results}\nreport: {report}".format(**answer)), as_json=as_json)
+
+
+@app.command()
+def history(
+    url: Annotated[str, typer.Argument(help="A Jenkins, such as https://jenkins.example.org/.")],
+    out: Annotated[Path, typer.Option(help="The trace to write, which simulate, compare and tune read.")],
+    user: Annotated[str | None, typer.Option(envvar="JENKINS_USER", show_default="anonymous")] = None,
+    token: Annotated[str | None, typer.Option(envvar="JENKINS_TOKEN", help="That user's API token.", show_default=False)] = None,
+    ca_bundle: Annotated[
+        str | None, typer.Option(envvar="JENKINS_CA_BUNDLE", help="The only authorities to trust for TLS.", show_default=False)
+    ] = None,
+    days: Annotated[float, typer.Option(min=0.1, max=366, help="How far back.")] = 28.0,
+    requests: Annotated[int, typer.Option(min=1, help="At most this many requests.")] = 5000,
+    pause: Annotated[float, typer.Option(min=0, help="Seconds between two requests.")] = 0.25,
+    as_json: AsJson = False,
+) -> None:
+    """Read a Jenkins' build history as a trace, one request at a time."""
+    limits = ReadLimits(since=time.time() - days * 86_400, requests=requests, pause_seconds=pause)
+    past = read_history(connect(url, user, token, ca_bundle, time.monotonic), limits, time.sleep)
+    past.write(out)
+    told = {name: value for name, value in asdict(past).items() if name != "rows"} | {"builds": len(past.rows), "trace": str(out)}
+    lines = [
+        f"{len(past.rows)} builds of {past.jobs} jobs, in {past.requests} requests: {out}",
+        f"left out: {past.pipelines} pipeline jobs; only their logs tell on which agents their stages ran" if past.pipelines else "",
+        f"left out: {past.left_out} builds that still run, ran on the controller, or ran without a label on an agent that is gone"
+        if past.left_out
+        else "",
+        f"incomplete: --requests ({requests}) was reached" if past.cut_short else "",
+    ]
+    show(told, lambda: say("\n".join(filter(None, lines))), as_json=as_json)
+
+
+@app.command()
+def tune(
+    out: Annotated[Path, typer.Option(help="An empty directory for the proposed fleet.yaml, results.csv and report.html.")],
+    trace: TraceFile = None,
+    fleet: FleetOrGuess = None,
+    hours: Hours = 24 * 7,
+    seeds: Annotated[int, typer.Option(min=1, max=100, help="How many random seeds each setting is played with.")] = 2,
+    every: Every = MINUTE,
+    p95: Annotated[float | None, typer.Option(min=0, help="The longest p95 wait allowed, in seconds.", show_default="lowest cost")] = None,
+    jobs: Jobs = -1,
+    as_json: AsJson = False,
+) -> None:
+    """Propose warm executors, minimum agents, machine sizes and the price of waiting: the settings cheapest over a trace."""
+    ready_to_draw(out)
+    if (out / "results.csv").exists():
+        raise ConfigError(f"--out ({out}): holds results already; choose another directory")
+    loaded = _load(trace, hours)
+    settings = load_settings(fleet) if fleet else load_settings(EXAMPLE_FLEET) if trace is None else fleet_for(loaded)
+    task = TuningTask(trace=loaded, fleet=settings, hours=hours, seeds=seeds, settings={"looks_every_seconds": every}, p95_seconds=p95)
+    proposal = run_tuning(task, out, jobs=jobs)
+    (out / "fleet.yaml").write_text(yaml.safe_dump(proposal.fleet, sort_keys=False), encoding="utf-8")
+    report = _write_comparison(out)
+    show(asdict(proposal), lambda: print_proposal(proposal, out / "fleet.yaml", report), as_json=as_json)
+
+
+def _physics(given: list[str] | None) -> Physics:
+    return physics_of(read_assignments(given or [], "--physics"))
+
+
+def _write_comparison(out: Path) -> Path:
+    from autoscaler_workbench.report.comparison import write_comparison  # noqa: PLC0415 - drawing is an extra
+
+    return write_comparison(out)
+
+
+def _simulate_rival(experiment: Experiment, *, as_json: bool) -> None:
+    """Play a rival's policy and show its measures, without pictures."""
+    result = play(experiment)
+    pools = result.pop("pools")
+    del result["timeline"]
+    rows = []
+    for name, of in (*pools.items(), ("all", result)):
+        money, waits = (f"{of['usd']:.2f}", f"{of['total_usd']:.2f}"), (f"{of['wait_p50_s']:.0f} s", f"{of['wait_p95_s']:.0f} s")
+        rows.append((name, of["jobs"], of["killed"], *money, *waits, of["launches"]))
+    title = f"{experiment.policy} {result['setting']}".strip()
+    headers = ("pool", "jobs", "killed", "$", "with waiting", "p50", "p95", "launches")
+    show(result, partial(print_table, headers, rows, title=title, figures=True, box=SIMPLE_HEAD, padding=0), as_json=as_json)
+
+
+def _say_where(url: str) -> None:
+    say(f"it takes commands now: export AUTOSCALER_LOCAL={url}; autoscaler status", stderr=True)
+
+
+def _load(trace: Path | None, hours: float) -> Trace:
+    return load_trace(trace or MXNET, hours=hours, start_at=MXNET_DAY if trace is None else None)
+
+
+def _directory(out: Path | None, name: str, *, as_json: bool) -> Path | None:
+    """The directory of the report; with --json there is one only where it was asked for."""
+    return out or (None if as_json else Path("out") / name)
+
+
+def _follow(run: Run, progressing: Iterator[Tick], about: dict[str, Any], out: Path | None, *, as_json: bool) -> None:
+    """Show a run while it goes, then its result and its report."""
+    if out is not None:
+        ready_to_draw(out)
+    last = Tick()
+    with nullcontext() if as_json else Live(console=Console(), refresh_per_second=4, transient=True) as view:
+        for last in progressing:
+            if view is not None and last.passes % 5 == 1:
+                view.update(screen(run, last))
+    result = about | run.result(last)
+    show(result, lambda: _print_result(run, result, last), as_json=as_json)
+    if out is not None:
+        from autoscaler_workbench.report.run.page import write_report  # noqa: PLC0415 - drawing is an extra, and takes a second to import
+
+        page = write_report(run, result, out)
+        if not as_json:
+            say(f"report: {page}")
+
+
+def _print_result(run: Run, result: dict[str, Any], last: Tick) -> None:
+    Console().print(summary(result))
+    for text in last.error_texts[:3]:
+        say(f"error: {text}", style="red")
+    if run.trace.dropped:
+        say(f"{run.trace.dropped} rows of the trace have no duration and were left out")
+
+
+def main() -> None:
+    """Run the command line; our own errors are one line and exit code 1."""
+    try:
+        app(standalone_mode=True)
+    except AutoscalerError as error:
+        print(plain(" ".join(str(error).split())), file=sys.stderr)
+        sys.exit(1)

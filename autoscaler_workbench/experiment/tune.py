@@ -1,0 +1,206 @@
+"""Propose settings for a workload: what each pool would cost with other ones, played over a trace, pool by pool.
+
+Pools hardly touch each other, so one run tries a value in all pools at once, and each pool takes the value that was cheapest for it
+(the bill, and its jobs' waiting). What is proposed is then played as a whole, and left if it does not pay together. Last comes
+``wait_usd_per_hour``: how eagerly the fleet launches and keeps. Totals go by what waiting was worth to begin with.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from joblib import Parallel, delayed
+
+from autoscaler.config import FleetSettings, carried_prices, check
+from autoscaler_workbench.experiment.compare import Row, append_row
+from autoscaler_workbench.experiment.experiment import OURS, Experiment, play
+from autoscaler_workbench.simulate.traces import Trace
+
+Raw = dict[str, Any]
+# What is tried beside the present value: executors kept free, agents kept, machines of half and of twice the size.
+_TRIED: Mapping[str, tuple[float, ...]] = {"warm_executors": (0, 1, 2, 4), "min_agents": (0, 1, 2), "size": (0.5, 2.0)}
+# Of settings that do the same thing in two ways, one is proposed.
+_ALTERNATIVES = (("warm_executors", "min_agents"), ("size",))
+_WAITING_WORTH = (0.1, 0.35, 3.0, 10.0)
+# Less than this share of a pool's total is within the chance of the world.
+_WORTH_CHANGING = 0.02
+_WAIT = "wait_usd_per_hour"
+_PRICE_TOLERANCE = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningTask:
+    """The workload to tune for. ``p95_seconds``: the longest p95 wait, at any cost; None: the lowest cost."""
+
+    trace: Trace
+    fleet: FleetSettings
+    hours: float
+    seeds: int
+    settings: Mapping[str, Any]
+    p95_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One setting of one pool, and what it saves: dollars of bill and waiting over the trace."""
+
+    pool: str
+    key: str
+    value: float
+    now: str
+    proposed: str
+    saves_usd: float
+
+
+@dataclass(slots=True)
+class Proposal:
+    """The fleet as proposed, why, and what it costs: ``before`` and ``after`` are means over the seeds."""
+
+    fleet: Raw
+    before: Row
+    after: Row
+    changes: list[Change] = field(default_factory=list)
+    frontier: list[Row] = field(default_factory=list)
+
+
+def tune(place: TuningTask, out: Path, *, jobs: int) -> Proposal:
+    """Propose settings; every run is written to ``out``, as in a comparison."""
+    present: Raw = place.fleet.model_dump(mode="json", exclude_unset=True)
+    before = _play_all(place, {"": present}, out, jobs)[""]
+    proposal = Proposal(fleet=present, before=before, after=before)
+    for alternatives in _ALTERNATIVES:
+        _improve(place, proposal, alternatives, out, jobs)
+    _weigh_waiting(place, proposal, out, jobs)
+    return proposal
+
+
+def _weigh_waiting(place: TuningTask, proposal: Proposal, out: Path, jobs: int) -> None:
+    """Play the proposal with other prices of waiting, and take the best."""
+    pools = place.fleet.domain().pools
+    fleets = {f"proposed, wait_usd_per_hour x{factor:g}": _worth_waiting(proposal.fleet, factor, pools) for factor in _WAITING_WORTH}
+    played = _play_all(place, fleets, out, jobs)
+    proposal.frontier = sorted([proposal.after, *played.values()], key=lambda row: float(row["usd"]))
+    best = _best(proposal.frontier, place.p95_seconds)
+    gain = proposal.after["total_usd"] - best["total_usd"]
+    late = place.p95_seconds is not None and proposal.after["wait_p95_s"] > place.p95_seconds
+    if best is proposal.after or not (late or gain > _WORTH_CHANGING * proposal.after["total_usd"]):
+        return
+    fleet = fleets[best["setting"]]
+    for name, pool in fleet["pools"].items():
+        now, value = pools[name].wait_usd_per_hour, pool[_WAIT]
+        saves = round(proposal.after["pools"].get(name, 0.0) - best["pools"].get(name, 0.0), 2)
+        proposal.changes.append(Change(pool=name, key=_WAIT, value=value, now=f"{now:g}", proposed=f"{value:g}", saves_usd=saves))
+    proposal.fleet, proposal.after = fleet, best
+
+
+def _best(frontier: Sequence[Row], p95_seconds: float | None) -> Row:
+    """The cheapest row whose p95 wait is short enough; if none is, the shortest."""
+    if p95_seconds is None:
+        return min(frontier, key=lambda row: float(row["total_usd"]))
+    soon = [row for row in frontier if row["wait_p95_s"] <= p95_seconds]
+    return min(soon, key=lambda row: float(row["usd"])) if soon else min(frontier, key=lambda row: float(row["wait_p95_s"]))
+
+
+def _improve(place: TuningTask, proposal: Proposal, alternatives: Sequence[str], out: Path, jobs: int) -> None:
+    """Try these settings on top of the proposal; take all that pay, or the best alone, or none."""
+    tried = {f"{_so_far(proposal)}{key}={value:g}": (key, value) for key in alternatives for value in _TRIED[key]}
+    played = _play_all(place, {name: _everywhere(proposal.fleet, *of) for name, of in tried.items()}, out, jobs)
+    chosen = sorted(_choose(proposal, {tried[name]: row for name, row in played.items()}), key=lambda change: -change.saves_usd)
+    for changes in (chosen, chosen[:1]) if len(chosen) > 1 else (chosen,) if chosen else ():
+        fleet = deepcopy(proposal.fleet)
+        for change in changes:
+            fleet["pools"][change.pool] = _changed(fleet["pools"][change.pool], change.key, change.value)
+        name = f"{_so_far(proposal)}{' or '.join(alternatives)} in {len(changes)} pools"
+        after = _play_all(place, {name: fleet}, out, jobs)[name]
+        if after["total_usd"] < proposal.after["total_usd"]:
+            proposal.fleet, proposal.after = fleet, after
+            proposal.changes += changes
+            return
+
+
+def _so_far(proposal: Proposal) -> str:
+    return f"{proposal.after['setting']}, " if proposal.after["setting"] else ""
+
+
+def _play_all(place: TuningTask, fleets: Mapping[str, Raw], out: Path, jobs: int) -> dict[str, Row]:
+    """Play every fleet with every seed, and take the means."""
+    runs = [(name, check(raw, name or "the fleet"), seed) for name, raw in fleets.items() for seed in range(1, place.seeds + 1)]
+    rows: dict[str, list[Row]] = {name: [] for name in fleets}
+    for row in Parallel(n_jobs=jobs, return_as="generator")(delayed(_play)(place, name, fleet, seed) for name, fleet, seed in runs):
+        append_row(out, row)
+        rows[row["setting"]].append(row)
+    return {name: _mean(of_seeds) for name, of_seeds in rows.items()}
+
+
+def _play(place: TuningTask, name: str, fleet: FleetSettings, seed: int) -> Row:
+    experiment = Experiment(trace=place.trace, fleet=fleet, hours=place.hours, policy=OURS, settings=place.settings, seed=seed)
+    return _revalued(play(experiment), place.fleet) | {"setting": name}
+
+
+def _revalued(row: Row, fleet: FleetSettings) -> Row:
+    """Price the waiting of a run as this fleet does, not as the fleet that was played."""
+    worth = fleet.domain().pools
+    pools = {name: of | {"total_usd": of["usd"] + of["wait_hours"] * worth[name].wait_usd_per_hour} for name, of in row["pools"].items()}
+    return row | {"pools": pools, "total_usd": round(sum(of["total_usd"] for of in pools.values()), 2)}
+
+
+def _mean(rows: Sequence[Row]) -> Row:
+    numbers = ("usd", "wait_hours", "total_usd", "wait_p95_s", "wait_mean_s", "killed")
+    pools = {name: mean(row["pools"][name]["total_usd"] for row in rows if name in row["pools"]) for name in rows[0]["pools"]}
+    return {"setting": rows[0]["setting"], "pools": pools} | {name: mean(row[name] for row in rows) for name in numbers}
+
+
+def _choose(proposal: Proposal, played: Mapping[tuple[str, float], Row]) -> Iterator[Change]:
+    """For each pool the setting and value that were cheapest there, if that is worth a change."""
+    for pool, before in proposal.after["pools"].items():
+        raw = proposal.fleet["pools"][pool]
+        cost, key, value = min((row["pools"].get(pool, before), key, value) for (key, value), row in played.items())
+        now, proposed = _told(raw, key), _told(_changed(raw, key, value), key)
+        if proposed != now and before - cost > _WORTH_CHANGING * before:
+            yield Change(pool=pool, key=key, value=value, now=now, proposed=proposed, saves_usd=round(before - cost, 2))
+
+
+def _everywhere(raw: Raw, key: str, value: float) -> Raw:
+    changed = deepcopy(raw)
+    changed["pools"] = {name: _changed(pool, key, value) for name, pool in changed["pools"].items()}
+    return changed
+
+
+def _changed(pool: Raw, key: str, value: float) -> Raw:
+    """A pool with one setting changed; as it is where it cannot have that one."""
+    if key == "size":
+        return _resized(pool, value) or pool
+    most = pool["max_agents"] * (pool["executors"] if key == "warm_executors" else 1)
+    return {**pool, key: int(value)} if value <= most else pool
+
+
+def _resized(pool: Raw, factor: float) -> Raw | None:
+    """The machine of the same family at that multiple of the price, with as many times the executors.
+
+    None where there is none, or where a build has a machine to itself: that it may share one is not for us to say.
+    """
+    executors = pool["executors"] * factor
+    present = pool["instance_types"][0]
+    prices = {kind: usd[pool["platform"]] for kind, usd in carried_prices().items() if pool["platform"] in usd}
+    if pool["executors"] == 1 or executors != int(executors) or pool.get("usd_per_hour") is not None or present not in prices:
+        return None
+    family = {kind: usd for kind, usd in prices.items() if kind.split(".")[0] == present.split(".")[0]}
+    wished = prices[present] * factor
+    kind = min(family, key=lambda name: (abs(family[name] - wished), name))
+    if kind == present or abs(family[kind] - wished) > _PRICE_TOLERANCE * wished:
+        return None
+    return {**pool, "executors": int(executors), "instance_types": [kind]}
+
+
+def _told(pool: Raw, key: str) -> str:
+    return f"{pool['executors']} on {pool['instance_types'][0]}" if key == "size" else str(pool.get(key, 0))
+
+
+def _worth_waiting(raw: Raw, factor: float, pools: Mapping[str, Any]) -> Raw:
+    changed = deepcopy(raw)
+    for name, pool in changed["pools"].items():
+        pool[_WAIT] = round(pools[name].wait_usd_per_hour * factor, 4)
+    return changed

@@ -1,0 +1,49 @@
+"""Lambda's Invoke API: queues an invocation until the thread that runs the handlers takes it, and returns its answer."""
+
+import json
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from queue import Empty, Queue
+from typing import Any
+
+from autoscaler_workbench.fakes.http_fakes.messages import Response
+
+_ANSWERED_WITHIN_SECONDS = 120.0
+
+
+@dataclass(slots=True)
+class LambdaApi:
+    """Functions by name. A request waits until `serve` was called for it in the thread that the world lives in."""
+
+    names: frozenset[str]
+    _asked: Queue[tuple[str, Any, Future[bytes]]] = field(default_factory=Queue)
+
+    def handle(self, path: str, body: bytes) -> Response:
+        """Answer ``POST /2015-03-31/functions/NAME/invocations``."""
+        parts = path.strip("/").split("/")
+        if len(parts) != 4 or parts[1] != "functions" or parts[3] != "invocations":
+            return Response(404, {}, b"{}")
+        if parts[2] not in self.names:
+            told = {"Type": "User", "message": f"Function not found: {parts[2]}"}
+            return Response(404, {"x-amzn-ErrorType": "ResourceNotFoundException"}, json.dumps(told).encode())
+        future: Future[bytes] = Future()
+        self._asked.put((parts[2], json.loads(body or b"{}"), future))
+        try:
+            answer = future.result(_ANSWERED_WITHIN_SECONDS)
+        except Exception as error:  # noqa: BLE001 - as Lambda does it: whatever a handler raises is told to the caller
+            failed = {"errorMessage": str(error), "errorType": type(error).__name__}
+            return Response(200, {"X-Amz-Function-Error": "Unhandled"}, json.dumps(failed).encode())
+        return Response(200, {"Content-Type": "application/json"}, answer)
+
+    def serve(self, call: Callable[[str, Any], dict[str, Any]], wait_seconds: float) -> bool:
+        """Serve one invocation if one comes in time; tell whether one did."""
+        try:
+            name, event, future = self._asked.get(timeout=wait_seconds)
+        except Empty:
+            return False
+        try:
+            future.set_result(json.dumps(call(name, event)).encode())
+        except Exception as error:  # noqa: BLE001 - it goes to the caller
+            future.set_exception(error)
+        return True

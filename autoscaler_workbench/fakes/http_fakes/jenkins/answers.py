@@ -1,0 +1,185 @@
+"""The world's Jenkins in Jenkins' own JSON and words, as recorded from 2.504.3."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from autoscaler.domain.labels import LabelExpression
+from autoscaler_workbench.fakes.http_fakes.jenkins.tree import Keyed
+from autoscaler_workbench.fakes.world.jenkins.builds import Build, Kind
+from autoscaler_workbench.fakes.world.jenkins.controller import Controller
+from autoscaler_workbench.fakes.world.jenkins.nodes import Monitors, Node
+
+WAITING, BLOCKED, BUILDABLE = "WaitingItem", "BlockedItem", "BuildableItem"
+_BUILTIN = "the Jenkins controller's built-in node"
+_BUILTIN_LABELS = frozenset({"built-in"})
+_MONITORS = "hudson.node_monitors"
+_PLACEHOLDER = "org.jenkinsci.plugins.workflow.support.steps.ExecutorStepExecution$PlaceholderTask"
+
+
+def queue_json(controller: Controller, base: str) -> dict[str, Any]:
+    """``/queue/api/json``: listed backwards, the last is next."""
+    said: dict[str, str] = {}
+    items = [_item(controller, build, base, said) for build in reversed(controller.queue)]
+    return {"_class": "hudson.model.Queue", "discoverableItems": [], "items": items}
+
+
+def computers_json(controller: Controller, base: str) -> dict[str, Any]:
+    """``/computer/api/json``."""
+    now = controller.timeline.now
+    nodes = [node_json(node, base, now) for node in controller.nodes.values()]
+    busy = sum(len(node.builds) for node in controller.nodes.values())
+    total = sum(node.executors for node in controller.nodes.values() if not node.offline)
+    return {
+        "_class": "hudson.model.ComputerSet",
+        "busyExecutors": busy,
+        "computer": [builtin_json(controller.monitors, now), *nodes],
+        "displayName": "Nodes",
+        "totalExecutors": total,
+    }
+
+
+def root_json(controller: Controller, base: str) -> dict[str, Any]:
+    """``/api/json``."""
+    node = {"assignedLabels": [{"name": "built-in"}], "mode": "NORMAL", "nodeDescription": _BUILTIN, "nodeName": "", "numExecutors": 0}
+    quiet = {"quietDownReason": controller.quiet_reason, "quietingDown": controller.quieting_down}
+    return {"_class": "hudson.model.Hudson", "url": base, "useCrumbs": True, "useSecurity": True} | node | quiet
+
+
+def builtin_json(monitors: Monitors, now: float) -> dict[str, Any]:
+    """The built-in node, without executors."""
+    return _computer("hudson.model.Hudson$MasterComputer", "Built-In Node", ("built-in",), _BUILTIN, monitors, now)
+
+
+def node_json(node: Node, base: str, now: float) -> dict[str, Any]:
+    """One computer. ``now``: what its monitors have told by then."""
+    shown = _computer("hudson.slaves.SlaveComputer", node.name, (node.name, *node.labels), node.description, node.monitors, now)
+    return shown | {
+        "executors": [_executor(number, node.builds.get(number), base) for number in range(node.executors)],
+        "idle": not node.builds,
+        "jnlpAgent": True,
+        "numExecutors": node.executors,
+        "offline": node.offline,
+        "offlineCause": _cause(node),
+        "offlineCauseReason": _escape(node.reason),
+        "temporarilyOffline": node.temporarily_offline,
+    }
+
+
+def _computer(kind: str, name: str, labels: Iterable[str], about: str, monitors: Monitors, now: float) -> dict[str, Any]:
+    """A computer without executors that is online."""
+    nothing: dict[str, Any] = {"executors": [], "oneOffExecutors": [], "numExecutors": 0, "idle": True}
+    online = {"offline": False, "offlineCause": None, "offlineCauseReason": "", "temporarilyOffline": False}
+    shown = {"_class": kind, "displayName": name, "assignedLabels": [{"name": label} for label in labels], "description": about}
+    return shown | nothing | online | {"monitorData": _monitors(monitors, now)}
+
+
+def _monitors(monitors: Monitors, now: float) -> dict[str, Any]:
+    """What the monitors of a node say; each says nothing until it has looked."""
+    disk = {"_class": f"{_MONITORS}.DiskSpaceMonitorDescriptor$DiskSpace", "path": "/tmp", "threshold": 1_073_741_824}  # noqa: S108
+    memory = {"availablePhysicalMemory": monitors.memory_bytes, "availableSwapSpace": 0}
+    told: dict[str, Any] = {
+        "SwapSpaceMonitor": {"_class": f"{_MONITORS}.SwapSpaceMonitor$MemoryUsage2"} | memory,
+        "TemporarySpaceMonitor": disk | {"size": monitors.disk_bytes},
+        "DiskSpaceMonitor": disk | {"path": "/home/jenkins", "size": monitors.disk_bytes},
+        "ArchitectureMonitor": "Linux (amd64)",
+        "ResponseTimeMonitor": {"_class": f"{_MONITORS}.ResponseTimeMonitor$Data", "average": monitors.response_ms},
+        "ClockMonitor": {"_class": "hudson.util.ClockDifference", "diff": 0},
+    }
+    return Keyed({f"{_MONITORS}.{name}": value if monitors.tells(name, now) else None for name, value in told.items()})
+
+
+def why_of(controller: Controller, build: Build, said: dict[str, str]) -> str:
+    """What Jenkins says a build waits for. ``said``: of a label, in this same answer."""
+    if build.buildable_at > controller.timeline.now:
+        return f"In the quiet period. Expires in {build.buildable_at - controller.timeline.now:.1f} sec"
+    if build.blocked:
+        return f"Build #{build.number - 1} is already in progress (ETA: N/A)"
+    if build.resumes_on is not None:
+        return f"‘{build.resumes_on}’ is offline"
+    if controller.quieting_down:
+        return "Jenkins is about to shut down"
+    veto = controller.veto
+    if veto and (vetoes := [words for node in controller.free_for(build) if (words := veto(build, node))]):
+        return "; ".join(vetoes)
+    if build.asks_for not in said:
+        # With no agent node at all, Jenkins leaves the label out: the reason for the beacon.
+        labelled = build.expression if controller.nodes else None
+        said[build.asks_for] = _why_with_label(controller, build, labelled) if labelled else _why_without_label(controller, build)
+    return said[build.asks_for]
+
+
+def _why_with_label(controller: Controller, build: Build, expression: LabelExpression) -> str:
+    nodes = controller.matching(build)
+    builtin = expression.matches(_BUILTIN_LABELS)
+    name = expression.name
+    if all(node.offline for node in nodes) and not builtin:
+        if len(nodes) == 1:
+            return f"‘{nodes[0].name}’ is offline"
+        return f"All nodes of label ‘{name}’ are offline" if nodes else f"There are no nodes with the label ‘{name}’"
+    only = nodes[0].name if len(nodes) == 1 and not builtin else name
+    return f"Waiting for next available executor on ‘{only}’"
+
+
+def _why_without_label(controller: Controller, build: Build) -> str:
+    online = [node for node in controller.nodes.values() if not node.offline]
+    idle = any(len(node.builds) < node.executors for node in online)
+    if build.expression is None and idle:
+        reserved = (f"‘{node.name}’ is reserved for jobs with matching label expression" for node in online if node.exclusive)
+        return "; ".join(reserved) or "Waiting for next available executor"
+    return "Waiting for next available executor"
+
+
+def item_kind(controller: Controller, build: Build) -> str:
+    """The class of a queue item: in its quiet period, blocked, or buildable. A quiet-down blocks pipelines, unless they resume."""
+    if build.buildable_at > controller.timeline.now:
+        return WAITING
+    quieted = controller.quieting_down and build.kind is Kind.PIPELINE and build.resumes_on is None
+    return BLOCKED if build.blocked or quieted else BUILDABLE
+
+
+def _item(controller: Controller, build: Build, base: str, said: dict[str, str]) -> dict[str, Any]:
+    kind, at = item_kind(controller, build), int(build.buildable_at * 1000)
+    state = {"blocked": build.blocked or kind == BLOCKED, "buildable": kind == BUILDABLE, "stuck": False}
+    times = {"inQueueSince": int(build.queued_at * 1000), "timestamp" if kind == WAITING else "buildableStartMilliseconds": at}
+    about = {"actions": [], "id": build.id, "params": "", "url": f"queue/item/{build.id}/", "why": why_of(controller, build, said)}
+    shown = {"_class": f"hudson.model.Queue${kind}", "task": _task(build, base)} | about | state | times
+    return shown | ({"pending": False} if kind == BUILDABLE else {})
+
+
+def _task(build: Build, base: str) -> dict[str, Any]:
+    shown, name = build.job.replace("/", " » "), build.job.rsplit("/", 1)[-1]
+    if build.kind is Kind.PIPELINE:
+        part = f"part of {shown} #{build.number}"
+        return {"_class": _PLACEHOLDER, "fullDisplayName": part, "name": part, "url": build.run_path}
+    named = {"name": name, "displayName": name, "fullName": build.job, "fullDisplayName": shown}
+    return {"_class": "hudson.model.FreeStyleProject", "labelExpression": build.label, "url": base + build.job_path} | named
+
+
+def _executor(number: int, build: Build | None, base: str) -> dict[str, Any]:
+    executor: dict[str, Any] = {"currentExecutable": None, "idle": build is None, "likelyStuck": False, "number": number, "progress": -1}
+    if build is not None:
+        pipeline = build.kind is Kind.PIPELINE
+        # A pipeline's executor shows the run's own start, not the stage's.
+        began = build.queued_at if pipeline else build.started_at or build.queued_at
+        executor["currentExecutable"] = {
+            "_class": f"{_PLACEHOLDER}$PlaceholderExecutable" if pipeline else "hudson.model.FreeStyleBuild",
+            "estimatedDuration": -1,
+            "fullDisplayName": f"{'part of ' if pipeline else ''}{build.job.replace('/', ' » ')} #{build.number}",
+            "number": build.number,
+            "timestamp": int(began * 1000),
+            "url": base + build.run_path,
+        }
+    return executor
+
+
+def _cause(node: Node) -> dict[str, Any] | None:
+    if node.cause is None:
+        return None
+    if node.cause.endswith("UserCause"):
+        said = f"Disconnected by {node.user}" + (f" : {node.reason}" if node.reason else "")
+        return {"_class": node.cause, "timestamp": 0, "description": said}
+    return {"_class": node.cause, "timestamp": 0}
+
+
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;").replace("'", "&#039;")

@@ -1,0 +1,300 @@
+"""Jenkins' REST API: requests in, answers out, with the status codes and headers of the recordings; no sockets here."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from typing import Any
+from urllib.parse import unquote
+
+from autoscaler_workbench.fakes.http_fakes.jenkins import inbound
+from autoscaler_workbench.fakes.http_fakes.jenkins.answers import builtin_json, computers_json, node_json, queue_json, root_json
+from autoscaler_workbench.fakes.http_fakes.jenkins.config_xml import config_xml, read_config_xml
+from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import UNSAFE_LETTERS, JobRefusedError, Jobs, full_name_of
+from autoscaler_workbench.fakes.http_fakes.jenkins.tree import TreeSyntaxError, parse_tree, prune, without_executors
+from autoscaler_workbench.fakes.http_fakes.messages import Request, Response
+from autoscaler_workbench.fakes.world.faults import Faults
+from autoscaler_workbench.fakes.world.jenkins.controller import Controller
+from autoscaler_workbench.fakes.world.jenkins.nodes import Node
+
+# io.jenkins.plugins.casc.core.CascKeepNode, as a form spells it.
+KEEP_PROPERTY = "io-jenkins-plugins-casc-core-CascKeepNode"
+CRUMB = "0faafd05f3cf51c429d61c10d061a61d649649d1b14a01e64e3d26630eccefdc"
+_STARTING = "<!DOCTYPE html><html><head><title>Starting Jenkins</title></head><body>Jenkins is getting ready to work</body></html>"
+_LONG_PAGE = "<html><title>Jenkins</title>" + " " * 70_000 + "</html>"
+_CONNECT = "hudson.model.Computer.Connect"
+_EXTENDED_READ = "hudson.model.Computer.ExtendedRead"
+_PERMISSIONS = {
+    "doCreateItem": "hudson.model.Computer.Create",
+    "doDelete": "hudson.model.Computer.Delete",
+    "toggleOffline": "hudson.model.Computer.Disconnect",
+    "changeOfflineCause": "hudson.model.Computer.Disconnect",
+    "config.xml": "hudson.model.Computer.Configure",
+}
+
+
+@dataclass(slots=True)
+class JenkinsApi:
+    """The API of one controller. ``accounts``: user -> token; empty: everybody may do everything. ``passwords`` need a crumb."""
+
+    controller: Controller
+    base: str
+    faults: Faults = field(default_factory=Faults)
+    accounts: dict[str, str] = field(default_factory=dict)
+    passwords: dict[str, str] = field(default_factory=dict)
+    lacks: set[str] = field(default_factory=set)  # permissions that every account lacks
+    keeps_nodes: bool = True  # the plugin Configuration as Code is new enough to know the property that keeps a node
+    jobs: Jobs = field(init=False)
+    login_at: str = ""  # where a login proxy in front of it sends every POST; GETs of the API pass
+    acted: int = 0  # calls that may have changed something
+
+    def __post_init__(self) -> None:
+        """Begin without jobs."""
+        self.jobs = Jobs(self.controller)
+
+    def handle(self, request: Request) -> Response:
+        """Answer one request."""
+        name = f"{request.method} {request.path.strip('/').split('/')[-1] or 'root'}"
+        part = request.path.strip("/").split("/")[0]
+        call = f"jenkins {part if request.method == 'GET' else name.rsplit(maxsplit=1)[-1]}"
+        with self.faults.around(call):
+            if self.login_at and request.method == "POST":
+                return self._redirect(self.login_at)
+            return self._answer(request)
+
+    def _answer(self, request: Request) -> Response:
+        if self.controller.up == "starting":
+            return self._html(503, _STARTING, mark=False)
+        refused = self._refused(request)
+        if refused:
+            return refused
+        parts = [unquote(part) for part in request.path.strip("/").split("/")]
+        if request.method == "GET":
+            return self._get(parts, request)
+        self.acted += 1
+        return self._post(parts, request)
+
+    def _refused(self, request: Request) -> Response | None:
+        if not self.accounts and not self.passwords:
+            return None
+        if request.user is None:
+            return self._html(403, "<html><head><meta http-equiv='refresh' content='1;url=/login'/></head></html>")
+        known = {self.accounts.get(request.user), self.passwords.get(request.user)} - {None}
+        if request.password not in known:
+            return self._html(401, "<html><body><h2>HTTP ERROR 401 Unauthorized</h2></body></html>", mark=False)
+        by_password = request.password == self.passwords.get(request.user)
+        if request.method == "POST" and by_password and request.crumb != CRUMB:
+            return self._html(403, "<html><title>Error 403 No valid crumb was included in the request</title></html>", mark=False)
+        return None
+
+    def _lacking(self, permission: str) -> Response | None:
+        if permission not in self.lacks:
+            return None
+        return self._html(403, "<html>no permission</html>", {"X-Required-Permission": permission})
+
+    def _get(self, parts: list[str], request: Request) -> Response:
+        match parts:
+            case ["jnlpJars", "agent.jar"]:
+                return Response(200, self._headers(), inbound.AGENT_JAR)
+            case ["computer", name, "jenkins-agent.jnlp"] if name in self.controller.nodes:
+                return self._lacking(_CONNECT) or Response(
+                    200, self._headers() | {"Content-Type": "application/x-java-jnlp-file"}, inbound.jnlp(name)
+                )
+            case ["computer", name, "config.xml"] if name in self.controller.nodes:
+                return self._lacking(_EXTENDED_READ) or self._config(name)
+            case ["computer", _, "toggleOffline" | "changeOfflineCause" | "doDelete"]:
+                return self._html(405, "<html>Method Not Allowed</html>")
+            case [*place, "api", "json"]:
+                body = self._body(place)
+                return self._not_found() if body is None else self._json(body, request)
+            case _:
+                return self._not_found()
+
+    def _body(self, place: list[str]) -> dict[str, Any] | None:
+        match place:
+            case []:
+                return root_json(self.controller, self.base) | {"jobs": [] if self._hides_jobs else self.jobs.at_the_top()}
+            case ["job", *_]:
+                return self.jobs.run(place) if len(place) % 2 else self.jobs.shown(full_name_of(place))
+            case ["queue"]:
+                return queue_json(self.controller, self.base) | ({"items": []} if self._hides_jobs else {})
+            case ["computer", *name]:
+                return self._computers(name)
+            case ["crumbIssuer"]:
+                return {"crumb": CRUMB, "crumbRequestField": "Jenkins-Crumb"}
+            case _:
+                return None
+
+    def _computers(self, name: list[str]) -> dict[str, Any] | None:
+        """One computer or all; without Agent/Connect no monitor tells anything (recording e03_reader_computer)."""
+        match name:
+            case []:
+                body = self._hidden(computers_json(self.controller, self.base))
+            case ["(built-in)" | "(master)"]:
+                body = builtin_json(self.controller.monitors, self.controller.timeline.now)
+            case [known] if known in self.controller.nodes:
+                body = node_json(self.controller.nodes[known], self.base, self.controller.timeline.now)
+            case _:
+                return None
+        if _CONNECT in self.lacks:
+            for computer in body.get("computer", [body]):
+                computer["monitorData"] = {}
+        return body
+
+    @property
+    def _hides_jobs(self) -> bool:
+        return "hudson.model.Item.Read" in self.lacks
+
+    def _hidden(self, computers: dict[str, Any]) -> dict[str, Any]:
+        """Without Job/Read an executor is busy with nothing (recorded: e17)."""
+        for executor in (e for computer in computers["computer"] for e in computer["executors"] if self._hides_jobs):
+            executor["currentExecutable"] = None
+        return computers
+
+    def _post(self, parts: list[str], request: Request) -> Response:
+        action = parts[-1]
+        if refused := self._lacking(self._permission(parts)):
+            return refused
+        match parts:
+            case ["computer", "doCreateItem"]:
+                return self._create(request)
+            case ["computer", "(built-in)", "doDelete"]:
+                return self._done(400)
+            case ["computer", name, _] if name in self.controller.nodes:
+                return self._change_node(name, action, request)
+            case ["queue", "cancelItem"]:
+                return self._cancel(request.query.get("id", ""))
+            case ["stand-in", "connect" | "disconnect"]:
+                return self._agent(action, request)
+            case ["job", *_] | ["createItem"]:
+                return self._job(action, parts[:-1], request)
+            case _:
+                return self._not_found()
+
+    def _permission(self, parts: list[str]) -> str:
+        """The permission that an action needs; bringing a node back online needs Connect, not Disconnect."""
+        match parts:
+            case ["computer", name, "toggleOffline"] if name in self.controller.nodes and self.controller.nodes[name].temporarily_offline:
+                return _CONNECT
+            case _:
+                return _PERMISSIONS.get(parts[-1], "")
+
+    def _change_node(self, name: str, action: str, request: Request) -> Response:
+        message, user = request.query.get("offlineMessage", ""), request.user or "anonymous"
+        match action:
+            case "changeOfflineCause":
+                self.controller.set_offline(name, message, user)
+            case "toggleOffline":
+                self.controller.toggle(name, message, user)
+            case "doDelete":
+                self.controller.delete_node(name)
+                return self._redirect("/computer/")
+            case "config.xml":
+                labels, exclusive = read_config_xml(request.body)
+                self.controller.configure(name, labels, exclusive=exclusive)
+                return self._done(200, self._marks())
+            case _:
+                return self._not_found()
+        return self._redirect(f"/{request.path.strip('/').rpartition('/')[0]}/")  # as it was asked for: encoded
+
+    def _job(self, action: str, place: list[str], request: Request) -> Response:
+        if action == "stop":
+            return self._stop(full_name_of(place[:-1]), place[-1])
+        full_name = full_name_of(place)
+        known = full_name in self.jobs.jobs or full_name in self.jobs.folders or not full_name
+        if not known or action not in {"build", "doDelete", "createItem"}:
+            return self._not_found()
+        if action == "build":
+            build = self.jobs.build(full_name)
+            return self._done(201, {"Location": f"{self.base}queue/item/{build.id}/"})
+        if action == "doDelete":
+            self.jobs.delete(full_name)
+            return self._redirect("/")
+        return self._create_job(full_name, request)
+
+    def _create_job(self, folder: str, request: Request) -> Response:
+        try:
+            self.jobs.create(folder, request.query.get("name", ""), request.body)
+        except JobRefusedError as error:
+            return self._html(400, "<html></html>", {"X-Error": str(error)})
+        return self._done()
+
+    def _config(self, name: str) -> Response:
+        return Response(200, self._headers() | self._marks() | {"Content-Type": "application/xml"}, config_xml(self.controller.nodes[name]))
+
+    def _stop(self, full_name: str, number: str) -> Response:
+        for build in self.controller.builds:
+            if build.job == full_name and str(build.number) == number:
+                self.controller.abort(build)
+                return self._redirect(f"/{build.run_path}")
+        return self._not_found()
+
+    def _cancel(self, item: str) -> Response:
+        build = next((build for build in self.controller.queue if str(build.id) == item), None)
+        if build is None:
+            return self._not_found()
+        self.controller.abort(build)
+        return self._done(204)
+
+    def _agent(self, action: str, request: Request) -> Response:
+        """Connect or disconnect a stand-in for agent.jar, which has no WebSocket; real Jenkins has no such call."""
+        name = request.query.get("name", "")
+        if action == "disconnect":
+            self.controller.disconnect(name)
+        elif not inbound.connect(self.controller, name, request.query.get("secret", "")):
+            return self._html(403, "<html>no such agent</html>")
+        return self._done()
+
+    def _not_found(self) -> Response:
+        return self._html(404, _LONG_PAGE)
+
+    def _create(self, request: Request) -> Response:
+        name = request.query.get("name", "")
+        try:
+            form = json.loads(request.form.get("json", ""))
+        except ValueError:
+            return self._html(500, _LONG_PAGE)
+        if name in self.controller.nodes:
+            return self._html(400, "<html></html>", {"X-Error": f"Agent called  {name}  already exists"})
+        if set(name) & UNSAFE_LETTERS:
+            return self._html(400, "<html></html>", {"X-Error": "is an unsafe character"})
+        node = Node(
+            name=name,
+            labels=tuple(str(form.get("labelString", "")).split()),
+            executors=int(form.get("numExecutors", 1)),
+            exclusive=form.get("mode") == "EXCLUSIVE",
+            description=str(form.get("nodeDescription", "")),
+            remote_dir=str(form.get("remoteFS", "")),
+            survives_reload=KEEP_PROPERTY in dict(form.get("nodeProperties") or {}) and self.keeps_nodes,
+        )
+        self.controller.add_node(node)
+        return self._redirect("/computer/")
+
+    def _json(self, body: dict[str, Any], request: Request) -> Response:
+        if "tree" in request.query:
+            try:
+                body = prune(body, parse_tree(request.query["tree"]))
+            except TreeSyntaxError:
+                return self._html(500, _LONG_PAGE)
+        elif request.query.get("depth", "0") == "0":
+            body = without_executors(body)
+        headers = self._headers() | {"Content-Type": "application/json;charset=utf-8"} | self._marks()
+        return Response(200, headers, json.dumps(body, ensure_ascii=False).encode())
+
+    def _html(self, status: int, text: str, headers: Mapping[str, str] | None = None, *, mark: bool = True) -> Response:
+        marks = self._marks() if mark else {}
+        return Response(status, self._headers() | {"Content-Type": "text/html;charset=utf-8"} | marks | dict(headers or {}), text.encode())
+
+    def _done(self, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+        return Response(status, self._headers() | dict(headers or {}), b"")
+
+    def _redirect(self, location: str) -> Response:
+        return self._done(302, {"Location": location})
+
+    def _headers(self) -> dict[str, str]:
+        now = datetime.fromtimestamp(self.controller.timeline.now, UTC)
+        return {"Server": "Jetty(12.0.17)", "Date": format_datetime(now, usegmt=True), "X-Content-Type-Options": "nosniff"}
+
+    def _marks(self) -> dict[str, str]:
+        return {"X-Jenkins": self.controller.version, "X-Jenkins-Session": self.controller.session}

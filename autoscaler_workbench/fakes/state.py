@@ -1,0 +1,188 @@
+"""State and metrics in memory, with the promises of the ports."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
+
+from autoscaler.domain.facts.memory import Learned, Memory
+from autoscaler.domain.facts.overrides import Overrides, unknown_orders
+from autoscaler.domain.facts.snapshot import Intent, IntentState, Record, RecordState
+from autoscaler.domain.report.datum import Datum
+from autoscaler.domain.report.registration import ASKS_AN_HOUR, ASKS_WITHIN_SECONDS
+from autoscaler.errors import ConflictError, TransientError, UnansweredError
+from autoscaler.ports import StoredState
+from autoscaler_workbench.fakes.world.faults import ConnectionLostError, Faults, StatusError
+
+_Arguments = ParamSpec("_Arguments")
+_Answer = TypeVar("_Answer")
+_Saved = TypeVar("_Saved", Memory, Learned, Overrides)
+
+
+def _call(
+    method: Callable[Concatenate["InMemoryState", _Arguments], _Answer],
+) -> Callable[Concatenate["InMemoryState", _Arguments], _Answer]:
+    """Wrap one call to the table: a planned fault raises what the adapter raises when DynamoDB fails."""
+
+    @wraps(method)
+    def call(state: "InMemoryState", /, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Answer:
+        try:
+            with state.faults.around(f"state {method.__name__}"):
+                return method(state, *arguments, **named)
+        except ConnectionLostError as error:
+            raise UnansweredError("the state did not answer") from error
+        except StatusError as error:
+            raise TransientError("the state answered with an error") from error
+
+    return call
+
+
+@dataclass(slots=True)
+class InMemoryState:
+    """State store, lease and rate limiter of one fleet. ``faults`` may fail any call, before or after it took effect."""
+
+    records: dict[str, Record] = field(default_factory=dict)
+    intents: dict[str, Intent] = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
+    learned: dict[str, Learned] = field(default_factory=dict)
+    overrides: Overrides = field(default_factory=Overrides)
+    requests: dict[str, tuple[float, int]] = field(default_factory=dict)  # when the hour began, and how often since; by instance
+    holder: tuple[str, float] | None = None
+    faults: Faults = field(default_factory=Faults)
+    unreadable: set[str] = field(default_factory=set)  # names of what another version wrote, as in the table
+
+    @_call
+    def read(self) -> StoredState:
+        """Read everything."""
+        unread = self.unreadable
+        return StoredState(
+            records=tuple(record for key, record in self.records.items() if f"record#{key}" not in unread),
+            intents=tuple(intent for key, intent in self.intents.items() if f"intent#{key}" not in unread),
+            memory=Memory(version=self.memory.version) if "memory" in unread else self.memory,
+            learned={key: Learned(version=one.version) if f"learned#{key}" in unread else one for key, one in self.learned.items()},
+            overrides=unknown_orders(self.overrides.version) if "overrides" in unread else self.overrides,
+            unread=tuple(sorted(unread)),
+        )
+
+    @_call
+    def add_record(self, record: Record) -> None:
+        """Write a new record."""
+        if record.instance_id in self.records:
+            raise ConflictError("the record exists")
+        self._check_node(record)
+        self.records[record.instance_id] = record
+
+    @_call
+    def change_record(self, record: Record, *, expected: RecordState) -> None:
+        """Replace a record in the expected state."""
+        known = self.records.get(record.instance_id)
+        if known is None or known.state is not expected:
+            raise ConflictError("the record was changed meanwhile")
+        if record.state is RecordState.GONE:
+            del self.records[record.instance_id]
+        else:
+            self._check_node(record)
+            self.records[record.instance_id] = record
+
+    @_call
+    def add_intent(self, intent: Intent, *, holder: str) -> None:
+        """Write a new intent while the lease is still the holder's."""
+        if self.holder is None or self.holder[0] != holder:
+            raise ConflictError("the lease is somebody else's")
+        if intent.id in self.intents:
+            raise ConflictError("the intent exists")
+        self.intents[intent.id] = intent
+
+    @_call
+    def change_intent(self, intent: Intent, *, expected: IntentState) -> None:
+        """Replace an intent in the expected state."""
+        known = self.intents.get(intent.id)
+        if known is None or known.state is not expected:
+            raise ConflictError("the intent was changed meanwhile")
+        self.intents[intent.id] = intent
+
+    @_call
+    def remove_intent(self, intent: Intent) -> None:
+        """Remove a settled intent."""
+        known = self.intents.get(intent.id)
+        if known is not None and known.open:
+            raise ConflictError("the intent is open")
+        self.intents.pop(intent.id, None)
+
+    @_call
+    def save_memory(self, memory: Memory) -> None:
+        """Replace the memory of this version."""
+        self.memory = self._next(memory, self.memory.version, "memory")
+
+    @_call
+    def save_learned(self, controller: str, learned: Learned) -> None:
+        """Replace what was learned, of this version."""
+        known = self.learned.get(controller)
+        self.learned[controller] = self._next(learned, known.version if known else 0, f"learned#{controller}")
+
+    @_call
+    def save_overrides(self, overrides: Overrides) -> None:
+        """Replace the overrides of this version."""
+        self.overrides = self._next(overrides, self.overrides.version, "overrides")
+
+    def _next(self, saved: _Saved, version: int, name: str) -> _Saved:
+        if saved.version != version:
+            raise ConflictError(f"{name} was replaced meanwhile")
+        self.unreadable.discard(name)
+        return replace(saved, version=version + 1)
+
+    @_call
+    def acquire(self, owner: str, *, now: float, until: float) -> bool:
+        """Take the lease if it is free, ours, or expired."""
+        if self.holder is not None and self.holder[0] != owner and self.holder[1] >= now:
+            return False
+        self.holder = owner, until
+        return True
+
+    @_call
+    def release(self, owner: str) -> None:
+        """Give the lease up."""
+        if self.holder is not None and self.holder[0] == owner:
+            self.holder = None
+
+    @_call
+    def admit(self, instance_id: str, *, now: float) -> bool:
+        """Count one ask of an instance."""
+        since, asked = self.requests.get(instance_id, (now, 0))
+        if since <= now - ASKS_WITHIN_SECONDS:
+            since, asked = now, 0
+        if asked >= ASKS_AN_HOUR:
+            return False
+        self.requests[instance_id] = since, asked + 1
+        return True
+
+    def _check_node(self, record: Record) -> None:
+        """A node is one instance's."""
+        if not record.node:
+            return
+        having = [k.instance_id for k in self.records.values() if k.node == record.node and k.controller == record.controller]
+        if having not in ([], [record.instance_id]):
+            raise ConflictError("another instance has this node")
+
+
+@dataclass(slots=True)
+class InMemoryMetrics:
+    """Keeps what was published, newest last. ``faults`` may fail it."""
+
+    published: list[tuple[float, Datum]] = field(default_factory=list)
+    faults: Faults = field(default_factory=Faults)
+
+    def publish(self, data: Iterable[Datum], at: float) -> int:
+        """Keep the data."""
+        data = list(data)
+        try:
+            with self.faults.around("metrics PutMetricData"):
+                self.published += [(at, datum) for datum in data]
+        except (ConnectionLostError, StatusError) as error:
+            raise TransientError("PutMetricData failed") from error
+        return len(data)
+
+    def values(self, name: str, **dimensions: str) -> list[float]:
+        """Every value of one metric."""
+        wanted = set(dimensions.items())
+        return [v for _, d in self.published if d.name == name and wanted <= set(d.dimensions) for v in d.values]

@@ -1,0 +1,351 @@
+"""The simulated EC2: client tokens, partial fulfilment, order of offerings, lag, pending instances."""
+
+import json
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from autoscaler_workbench.fakes.world.ec2.account import QUOTAS, Account
+from autoscaler_workbench.fakes.world.ec2.error_codes import refused
+from autoscaler_workbench.fakes.world.ec2.listing import Listing
+from autoscaler_workbench.fakes.world.physics import CALM, Physics
+from autoscaler_workbench.fakes.world.timeline import Timeline
+
+_CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
+_SHUTTING_DOWN_SECONDS = 20.0
+_NOTICE_SECONDS = 120.0  # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
+_EVENT_SECONDS = 1.0
+_FORGOTTEN_AFTER_SECONDS = 3600.0
+LINUX, WINDOWS = "Linux/UNIX", "Windows"
+ZONE = "us-west-2a"  # of subnets of which nothing else is said
+_WOULD_HAVE = "DryRunOperation", "Request would have succeeded, but DryRun flag is set."
+LAUNCH_TAG = "autoscaler:launch"
+# The one account and the one agent role of this world.
+ACCOUNT, AGENT_ROLE, AGENT_ROLE_ID = "123456789012", "autoscaler-agent", "AROAEXAMPLEAGENTROLE1"
+
+
+def profile_arn(role: str) -> str:
+    """The instance profile that carries a role."""
+    return f"arn:aws:iam::{ACCOUNT}:instance-profile/{role}"
+
+
+def name_of_template(specification: dict[str, Any]) -> str:
+    """The launch template that a request names, by name or by id: here they are the same."""
+    return str(specification.get("LaunchTemplateName") or specification["LaunchTemplateId"])
+
+
+class Ec2Error(Exception):
+    """EC2 answers with an error: its code, its HTTP status."""
+
+    def __init__(self, code: str, message: str, status: int = 400) -> None:
+        """Keep what EC2 says."""
+        super().__init__(message)
+        self.code = code
+        self.status = status
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Instance:
+    """One instance, from its launch to its end."""
+
+    id: str
+    instance_type: str
+    subnet: str
+    market: str
+    template: str
+    tags: dict[str, str]
+    launched_at: float
+    visible_at: float
+    state: str = "pending"
+    ended_at: float | None = None
+    booted_at: float | None = None
+    protected: bool = False
+    interrupted: bool = False  # EC2 took it back
+    profile: str = ""
+    console: str = ""
+    zone: str = ""
+    platform: str = ""
+
+    @property
+    def state_code(self) -> int:
+        """EC2's number for its state."""
+        return _CODES[self.state]
+
+    def alive(self) -> bool:
+        """It may still cost money."""
+        return self.state not in {"shutting-down", "terminated"}
+
+
+@dataclass(slots=True)
+class Ec2:
+    """One region. ``capacity``: how many more of an instance type/subnet/market can be had; unlisted: any number."""
+
+    timeline: Timeline
+    chance: Random
+    boot_seconds: Callable[[str], float]  # by launch template
+    on_running: Callable[[Instance], None] = lambda _instance: None
+    on_end: Callable[[Instance], None] = lambda _instance: None
+    announce: Callable[[Instance, str], None] = lambda _instance, _what: None  # what EventBridge would carry
+    capacity: dict[str, int] = field(default_factory=dict)
+    lag_seconds: float = 0.0
+    listing: Listing = field(default_factory=Listing)
+    refuse: tuple[str, str] | None = None  # code and message of every CreateFleet
+    refuse_market: dict[str, tuple[str, str]] = field(default_factory=dict)  # the same of one market
+    answers: dict[str, str] = field(default_factory=dict)  # code instead of instances, by instance type/subnet/market
+    spot_usd_per_hour: dict[str, float] = field(default_factory=dict)  # as it stands, by instance type/subnet/market; it moves
+    forgets_tokens: bool = False  # a request that is repeated is a new one
+    template_versions: dict[str, int] = field(default_factory=dict)  # the default one by name; unlisted: 1
+    latest_versions: dict[str, int] = field(default_factory=dict)  # by name; unlisted: the default one
+    template_data: dict[str, dict[str, Any]] = field(default_factory=dict)  # what they say, where it matters
+    physics: Physics = CALM
+    seed: int = 0  # of what comes by physics alone, so that it is the same for everybody
+    zones: dict[str, str] = field(default_factory=dict)  # of subnets; unlisted ones are in the first zone
+    platforms: dict[str, str] = field(default_factory=dict)  # as bills name them, by launch template; unlisted: Linux
+    unknown_subnets: set[str] = field(default_factory=set)
+    withdrawn: set[str] = field(default_factory=set)  # instance types that cannot be had anywhere
+    quotas: dict[str, float] = field(default_factory=lambda: dict(QUOTAS))  # vCPUs that may run at once
+    account: Account = field(default_factory=Account)
+    templates: set[str] = field(default_factory=set)  # names of the launch templates that there are
+    instances: dict[str, Instance] = field(default_factory=dict)  # all that ever were
+    remembered: dict[str, Instance] = field(default_factory=dict)  # those that EC2 still tells of
+    changes: int = 0  # of any instance
+    asked: dict[str, int] = field(default_factory=dict)  # how many instances were ever asked for, by launch
+    _ended_ids: deque[str] = field(default_factory=deque)  # of those that EC2 still tells of, in the order of their ends
+    _tokens: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+
+    def create_fleet(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Launch what is available, in the order of priority; the same token gets the same answer."""
+        if request.get("DryRun"):
+            raise Ec2Error(*(self.refuse or _WOULD_HAVE))
+        spelled = json.dumps(request, sort_keys=True)
+        token = request["ClientToken"]
+        if token in self._tokens and not self.forgets_tokens:
+            known, answer = self._tokens[token]
+            if known != spelled:
+                raise Ec2Error("IdempotentParameterMismatch", "The client token was used with other parameters")
+            return answer
+        if refusal := self.refuse or self.refuse_market.get(request["TargetCapacitySpecification"]["DefaultTargetCapacityType"]):
+            raise Ec2Error(*refusal)
+        answer = self._fulfil(request)
+        self._tokens[token] = spelled, answer
+        return answer
+
+    def try_instance(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Dry-run RunInstances: refuse what could not be launched. Nothing launches by it."""
+        template = name_of_template(request["LaunchTemplate"])
+        if "SubnetId" in request and self.data_of(template).get("NetworkInterfaces"):
+            raise Ec2Error(
+                "InvalidParameterCombination", "Network interfaces and an instance-level subnet ID may not be specified together"
+            )
+        raise Ec2Error(*(self.refuse or self.account.refused.get(request["InstanceType"], _WOULD_HAVE)))
+
+    def describe(self, filters: dict[str, list[str]]) -> list[Instance]:
+        """List instances; new ones turn up a little late, tags with them."""
+        self._forget()
+        now = self.timeline.now
+        if set(filters) == {"instance-id"}:  # asked for by name, as is done for each agent that registers
+            named = [self.remembered[one] for one in filters["instance-id"] if one in self.remembered]
+            return [i for i in self.listing.shown(named, now, by_id=True) if i.visible_at <= now]
+        return [i for i in self.listing.shown(self.remembered.values(), now) if i.visible_at <= now and self._passes(i, filters)]
+
+    def check_known(self, ids: list[str]) -> None:
+        """Refuse ids that EC2 does not know, as it does where it is asked for them without a filter."""
+        shown = {instance.id for instance in self.describe({"instance-id": ids})}
+        if unknown := sorted(set(ids) - shown):
+            raise Ec2Error("InvalidInstanceID.NotFound", f"The instance IDs '{', '.join(unknown)}' do not exist")
+
+    def terminate(self, instance_id: str) -> None:
+        """Begin the end of an instance."""
+        instance = self._known(instance_id)
+        if instance.protected:
+            raise Ec2Error("OperationNotPermitted", "The instance may not be terminated: modify its disableApiTermination")
+        self.end(instance)
+
+    def tag(self, instance_id: str, tags: dict[str, str]) -> None:
+        """Add tags to an instance, replacing those of the same name."""
+        self._known(instance_id).tags.update(tags)
+        self.changes += 1
+
+    def console_of(self, instance_id: str) -> str:
+        """The console output of an instance."""
+        return self._known(instance_id).console
+
+    def _known(self, instance_id: str) -> Instance:
+        if instance_id not in self.instances:
+            raise Ec2Error("InvalidInstanceID.NotFound", f"The instance ID '{instance_id}' does not exist")
+        return self.instances[instance_id]
+
+    def data_of(self, template: str) -> dict[str, Any]:
+        """The data of a launch template."""
+        if template not in self.templates:
+            raise Ec2Error("InvalidLaunchTemplateName.NotFoundException", f"The launch template {template} does not exist")
+        return self.template_data.get(template, {})
+
+    def version_of(self, template: str, wanted: str = "$Default") -> int:
+        """A version of a launch template: its default one, its latest one, or the one of that number."""
+        default = self.template_versions.get(template, 1)
+        match wanted:
+            case "$Default":
+                return default
+            case "$Latest":
+                return self.latest_versions.get(template, default)
+            case _:
+                return int(wanted)
+
+    def deploy(self, template: str) -> int:
+        """Change a launch template as CloudFormation does: a new version, and the default stays where it was. Return its number."""
+        self.latest_versions[template] = self.version_of(template, "$Latest") + 1
+        return self.latest_versions[template]
+
+    def spot_prices(self, kinds: list[str], platforms: list[str]) -> list[tuple[str, str, str, float]]:
+        """Current spot prices: instance type, zone, platform, dollars an hour."""
+        offerings = [(key.split("/"), usd) for key, usd in self.spot_usd_per_hour.items()]
+        return [
+            (kind, self.zones.get(subnet, ZONE), platform, usd)
+            for (kind, subnet, _), usd in offerings
+            if kind in kinds
+            for platform in (LINUX, WINDOWS)
+            if platform in platforms
+        ]
+
+    def end(self, instance: Instance) -> None:
+        """End an instance, for whatever reason."""
+        if not instance.alive():
+            return
+        instance.state, instance.ended_at = "shutting-down", self.timeline.now
+        self._ended_ids.append(instance.id)
+        self.changes += 1
+        self.timeline.after(_EVENT_SECONDS, lambda: self.announce(instance, "state"))
+        self.timeline.after(_SHUTTING_DOWN_SECONDS, lambda: self._ended(instance))
+        self.on_end(instance)
+
+    def interrupt(self, instance: Instance) -> None:
+        """Take a spot instance back: two minutes' notice, then it ends."""
+        instance.interrupted = True
+        self.announce(instance, "interruption")
+        self.timeline.after(_NOTICE_SECONDS, lambda: self.end(instance))
+
+    def stop(self, instance: Instance) -> None:
+        """Let an instance be stopped by somebody."""
+        instance.state = "stopped"
+        self.changes += 1
+        self.on_end(instance)
+
+    def _ended(self, instance: Instance) -> None:
+        instance.state = "terminated"
+        self.changes += 1
+        self.announce(instance, "state")
+
+    def _fulfil(self, request: dict[str, Any]) -> dict[str, Any]:
+        target, config = request["TargetCapacitySpecification"], request["LaunchTemplateConfigs"][0]
+        wanted, market = int(target["TotalTargetCapacity"]), target["DefaultTargetCapacityType"]
+        template = name_of_template(config["LaunchTemplateSpecification"])
+        tags = self._tags_of(request, template)
+        self.asked[tags.get(LAUNCH_TAG, "")] = max(self.asked.get(tags.get(LAUNCH_TAG, ""), 0), wanted)
+        overrides = sorted(config["Overrides"], key=lambda override: float(override.get("Priority", 0)))
+        self._check_overrides(overrides)
+        groups: dict[str, list[str]] = {}
+        errors: list[dict[str, Any]] = []
+        left = wanted
+        for override in overrides:
+            got, code = self._take(override, market, left, wanted)
+            launched = [self._launch(override, market, template, tags).id for _ in range(got)]
+            if launched:
+                groups.setdefault(override["InstanceType"], []).extend(launched)
+            left -= got
+            if left:
+                errors.append(refused(override, market, code))
+        return {
+            "FleetId": f"fleet-{self.chance.getrandbits(64):016x}",
+            "Errors": errors,
+            "Instances": [{"InstanceIds": ids, "InstanceType": kind, "Lifecycle": market} for kind, ids in groups.items()],
+        }
+
+    def _tags_of(self, request: dict[str, Any], template: str) -> dict[str, str]:
+        """The tags of the instances that are asked for, and the one that EC2 adds."""
+        version = request["LaunchTemplateConfigs"][0]["LaunchTemplateSpecification"].get("Version", "$Default")
+        given: list[dict[str, str]] = next((t["Tags"] for t in request["TagSpecifications"] if t["ResourceType"] == "instance"), [])
+        own = {"aws:ec2launchtemplate:version": str(self.version_of(template, str(version)))}
+        return {tag["Key"]: tag["Value"] for tag in given} | own
+
+    def _take(self, override: dict[str, Any], market: str, left: int, wanted: int) -> tuple[int, str]:
+        """How many instances an offering gives, and the error code where they are too few."""
+        key = f"{override['InstanceType']}/{override.get('SubnetId', '')}/{market}"
+        if self.spot_usd_per_hour.get(key, 0.0) > float(override.get("MaxPrice", "inf")):
+            return 0, "SpotMaxPriceTooLow"
+        got = min(left, self._to_be_had(key, wanted))
+        if key in self.capacity:
+            self.capacity[key] -= got
+        return got, self.answers.get(key, "InsufficientInstanceCapacity")
+
+    def _launch(self, override: dict[str, Any], market: str, template: str, tags: dict[str, str]) -> Instance:
+        now, subnet = self.timeline.now, override.get("SubnetId", "")
+        asked = {"instance_type": override["InstanceType"], "subnet": subnet, "market": market, "template": template}
+        own: dict[str, Any] = {
+            "profile": profile_arn(AGENT_ROLE),
+            "zone": self.zones.get(subnet, ZONE),
+            "platform": self.platforms.get(template, LINUX),
+        }
+        name = f"i-{self.chance.getrandbits(68):017x}"
+        instance = Instance(id=name, tags=dict(tags), launched_at=now, visible_at=now + self.lag_seconds, **asked, **own)
+        self.instances[instance.id] = self.remembered[instance.id] = instance
+        self.changes += 1
+        self.timeline.after(self.physics.pending_seconds(self.chance), lambda: self._run(instance))
+        self._doom(instance)
+        return instance
+
+    def _to_be_had(self, offering: str, wanted: int) -> int:
+        if offering in self.answers or not self.physics.can_be_had(offering, self.timeline.now, self.seed):
+            return 0
+        return self.capacity.get(offering, wanted)
+
+    def _doom(self, instance: Instance) -> None:
+        """Schedule the interruption of a spot instance, if it still runs by then."""
+        if instance.market == "spot" and self.physics.interruptions_per_hour:
+            chance = Random(f"{self.seed}/{len(self.instances)}")  # noqa: S311 - a simulation's chance
+            seconds = chance.expovariate(self.physics.interruptions_per_hour / 3600.0)
+            self.timeline.after(seconds, lambda: self._take_back(instance))
+
+    def _take_back(self, instance: Instance) -> None:
+        if instance.alive():
+            self.interrupt(instance)
+
+    def _run(self, instance: Instance) -> None:
+        if instance.state != "pending":
+            return
+        instance.state = "running"
+        self.changes += 1
+        self.timeline.after(self.boot_seconds(instance.template), lambda: self._booted(instance))
+
+    def _booted(self, instance: Instance) -> None:
+        if instance.state == "running":
+            instance.booted_at = self.timeline.now
+            self.on_running(instance)
+
+    @staticmethod
+    def _check_overrides(overrides: list[dict[str, Any]]) -> None:
+        pairs = [(override["InstanceType"], override.get("SubnetId", "")) for override in overrides]
+        if len(set(pairs)) != len(pairs):
+            raise Ec2Error("InvalidFleetConfig", "Duplicate override")
+
+    def _forget(self) -> None:
+        ended_before = self.timeline.now - _FORGOTTEN_AFTER_SECONDS
+        while self._ended_ids and (self.instances[self._ended_ids[0]].ended_at or 0.0) < ended_before:
+            del self.remembered[self._ended_ids.popleft()]
+
+    @staticmethod
+    def _passes(instance: Instance, filters: dict[str, list[str]]) -> bool:
+        for name, values in filters.items():
+            if name == "instance-id":
+                actual = instance.id
+            elif name == "instance-state-name":
+                actual = instance.state
+            elif name.startswith("tag:"):
+                actual = instance.tags.get(name.removeprefix("tag:"), "")
+            else:
+                raise Ec2Error("InvalidParameterValue", f"The filter '{name}' is invalid")
+            if actual not in values:
+                return False
+        return True

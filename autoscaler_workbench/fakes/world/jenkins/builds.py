@@ -1,0 +1,78 @@
+"""Builds of the simulated Jenkins: what asks for an executor, and how it ended."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
+from autoscaler_workbench.fakes.world.jenkins.urls import job_path
+
+
+class Kind(StrEnum):
+    """What asks for an executor."""
+
+    FREESTYLE = "freestyle"
+    PIPELINE = "pipeline"
+
+
+class Ended(StrEnum):
+    """How a build ended."""
+
+    FINISHED = "finished"
+    KILLED = "killed"  # its agent was taken from under it
+    ABORTED = "aborted"  # a person stopped it
+    RESTARTED = "restarted"  # a freestyle build that the controller's own restart ended
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Build:
+    """One allocation of an executor, from the queue to its end."""
+
+    id: int
+    controller: str
+    kind: Kind
+    job: str  # folder/job
+    number: int
+    label: str | None
+    seconds: float
+    queued_at: float
+    buildable_at: float
+    on_end: Callable[["Build"], None] | None = None
+    expression: LabelExpression | None = field(init=False)
+    blocked: bool = False
+    started_at: float | None = None
+    ended_at: float | None = None
+    ended: Ended | None = None
+    node: str | None = None
+    executor: int = 0
+    resumes_on: str | None = None  # after a restart: it waits for this very node
+    killed_by: str = ""
+    succeeded: bool = False
+
+    def __post_init__(self) -> None:
+        """Read the label as Jenkins does."""
+        self.expression = _expression(self.label)
+
+    @property
+    def asks_for(self) -> str:
+        """The name of its label expression; "" for any node that takes jobs without a label."""
+        return self.expression.name if self.expression else ""
+
+    @property
+    def run_path(self) -> str:
+        """The path of its run, as URLs have it."""
+        return f"{self.job_path}{self.number}/"
+
+    @property
+    def job_path(self) -> str:
+        """The path of its job, as URLs have it."""
+        return job_path(self.job)
+
+
+def _expression(label: str | None) -> LabelExpression | None:
+    if label is None:
+        return None
+    try:
+        return parse(label)
+    except LabelSyntaxError:
+        return one_label(label)

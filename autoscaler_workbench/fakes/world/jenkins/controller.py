@@ -1,0 +1,351 @@
+"""The simulated Jenkins controller: queue, executors, exclusive nodes, offline marks, restarts, quiet-down."""
+
+import zlib
+from collections.abc import Callable
+from itertools import count
+from random import Random
+
+from autoscaler.domain.labels import LabelExpression
+from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended, Kind
+from autoscaler_workbench.fakes.world.jenkins.nodes import Monitors, Node
+from autoscaler_workbench.fakes.world.physics import CALM, NodeChoice, Physics
+from autoscaler_workbench.fakes.world.timeline import Timeline
+
+# Before 2.517 a build that was handed to a node is dropped when the node is marked offline in the same instant (core, pull request 10756).
+CURRENT_VERSION, DROPS_BUILDS = "2.528.3", "2.504.3"
+# Measured on 2.504.3: a restart answers 503 for some seconds, then 200 with agents offline, which return after 6-7 s.
+_DOWN_SECONDS, _STARTING_SECONDS, _RECONNECT_SECONDS = 3.0, 2.5, 6.5
+# A pipeline whose node is deleted under it goes on for this long, then it is aborted.
+_ABORT_AFTER_DELETE_SECONDS = 300.0
+
+
+Veto = Callable[[Build, Node], str | None]
+
+
+class Controller:
+    """One controller: its queue, builds and nodes, through restarts."""
+
+    def __init__(self, name: str, timeline: Timeline, physics: Physics = CALM) -> None:
+        """Begin without nodes or jobs."""
+        self.name = name
+        self.timeline = timeline
+        self._physics = physics
+        self._round_is_due = False
+        self.nodes: dict[str, Node] = {}
+        self.queue: list[Build] = []  # next first
+        self.builds: list[Build] = []
+        self.runs: dict[str, list[Build]] = {}  # the builds of each run, by its path
+        self.monitors = Monitors(since_at=0.0)  # of the built-in node
+        self.quieting_down = False
+        self.quiet_reason: str | None = None
+        self.up = "up"  # up, starting, down
+        self._lives = 1
+        self.version = CURRENT_VERSION
+        self._resuming: list[Build] = []  # pipelines that a restart has taken from their executors and not yet put into the queue
+        self._lost: set[str] = set()  # nodes whose agent went away, and has not come back
+        self.veto: Veto | None = None  # of a plugin, node by node: why this one does not take that build
+        self._ids = count(1)
+        self._numbers: dict[str, int] = {}
+        # The nodes of each label expression that was asked for, by its name, in the order in which they were added.
+        self._matching: dict[str, tuple[LabelExpression | None, list[Node]]] = {}
+
+    @property
+    def session(self) -> str:
+        """The X-Jenkins-Session of this life."""
+        return f"{zlib.crc32(f'{self.name}/{self._lives}'.encode()):08x}"
+
+    # Jobs
+
+    def submit(  # noqa: PLR0913 - what a job has
+        self,
+        job: str,
+        label: str | None,
+        seconds: float,
+        *,
+        kind: Kind = Kind.FREESTYLE,
+        number: int | None = None,
+        quiet_seconds: float = 0.0,
+        on_end: Callable[[Build], None] | None = None,
+    ) -> Build:
+        """Queue one build. ``number``: of the run it is a part of; else the job's next."""
+        if number is None:
+            number = self._numbers[job] = self._numbers.get(job, 0) + 1
+        build = Build(
+            id=next(self._ids),
+            controller=self.name,
+            kind=kind,
+            job=job,
+            number=number,
+            label=label,
+            seconds=seconds,
+            queued_at=self.timeline.now,
+            buildable_at=self.timeline.now + quiet_seconds,
+            on_end=on_end,
+        )
+        self.builds.append(build)
+        self.runs.setdefault(build.run_path, []).append(build)
+        self.queue.append(build)
+        self.timeline.after(quiet_seconds, self.schedule)
+        return build
+
+    def abort(self, build: Build) -> None:
+        """Stop a build, or take it from the queue, as a person does it."""
+        if build in self.queue:
+            self.queue.remove(build)
+        if build.ended is None:
+            self._end(build, Ended.ABORTED)
+
+    def schedule(self) -> None:
+        """Hand out executors, in queue order, as soon as Jenkins comes to it."""
+        if not self._physics.scheduling_seconds:
+            self._hand_out()
+        elif not self._round_is_due:
+            self._round_is_due = True
+            self.timeline.after(self._physics.scheduling_seconds, self._late_round)
+
+    def _late_round(self) -> None:
+        self._round_is_due = False
+        self._hand_out()
+
+    def _hand_out(self) -> None:
+        if self.up != "up":
+            return
+        taken: set[str] = set()  # labels of which no executor is free in this round
+        for build in list(self.queue):
+            if build.resumes_on is not None:
+                self._resume(build)
+            elif build.started_at is not None or build.asks_for in taken:
+                continue  # it began while an earlier one of this round ended, or cannot begin
+            elif not self.quieting_down and not build.blocked and build.buildable_at <= self.timeline.now:
+                node = self._taker(build)
+                if node is not None:
+                    self._start(build, node)
+                elif not self.free_for(build):
+                    taken.add(build.asks_for)
+
+    def matching(self, build: Build) -> list[Node]:
+        """The nodes whose labels satisfy a build, whatever their state."""
+        if build.resumes_on is not None:
+            return [self.nodes[build.resumes_on]] if build.resumes_on in self.nodes else []
+        if build.asks_for not in self._matching:
+            self._matching[build.asks_for] = build.expression, [node for node in self.nodes.values() if node.serves(build.expression)]
+        return self._matching[build.asks_for][1]
+
+    def free_for(self, build: Build) -> list[Node]:
+        """The matching nodes that have an idle executor."""
+        return [node for node in self.matching(build) if len(node.builds) < node.executors and not node.offline]
+
+    # Nodes
+
+    def add_node(self, node: Node) -> None:
+        """Create a node; it waits for its agent."""
+        self.nodes[node.name] = node
+        if node.connected and node.monitors.since_at is None:
+            node.monitors.since_at = 0.0  # it was there before this world began
+        for expression, matching in self._matching.values():
+            if node.serves(expression):
+                matching.append(node)
+
+    def connect(self, name: str) -> None:
+        """Let a node's agent connect."""
+        node = self.nodes.get(name)
+        if node is None or self.up != "up":
+            return
+        node.connected, node.idle_since = True, self.timeline.now
+        if node.monitors.since_at is None:
+            node.monitors.since_at = self.timeline.now
+        self._lost.discard(name)
+        if not node.temporarily_offline:
+            node.cause, node.reason = None, ""
+        self.schedule()
+
+    def disconnect(self, name: str, *, killed_by: str = "") -> None:
+        """Lose a node's agent: freestyle builds end at once, a pipeline's stay on their executor and wait for it."""
+        node = self.nodes.get(name)
+        if node is None:
+            return
+        node.connected = False
+        self._lost.add(name)
+        if not node.temporarily_offline:
+            node.cause, node.reason = "hudson.slaves.OfflineCause$ChannelTermination", "Connection was broken"
+        resuming = (build for build in self._resuming if build.node == name)
+        bound = [*node.builds.values(), *resuming, *(build for build in self.queue if build.resumes_on == name)]
+        for build in bound:
+            build.killed_by = killed_by or build.killed_by
+        for build in list(node.builds.values()):
+            if build.kind is Kind.FREESTYLE:
+                self._end(build, Ended.KILLED)
+
+    def set_offline(self, name: str, reason: str, user: str) -> None:
+        """Mark a node temporarily offline, over whatever mark there is."""
+        node = self.nodes[name]
+        if self.version == DROPS_BUILDS:
+            self._drop_what_was_just_handed(node)
+        node.temporarily_offline, node.reason, node.user = True, reason, user
+        node.cause = "hudson.slaves.OfflineCause$UserCause"
+
+    def toggle(self, name: str, reason: str, user: str) -> None:
+        """Turn a node's mark around."""
+        if not self.nodes[name].temporarily_offline:
+            self.set_offline(name, reason, user)
+            return
+        self.nodes[name].clear_mark()
+        self.schedule()
+
+    def configure(self, name: str, labels: tuple[str, ...], *, exclusive: bool) -> None:
+        """Give a node other labels and another mode. What Jenkins keeps in the same file goes: a mark that was set meanwhile."""
+        node = self.nodes[name]
+        node.labels, node.exclusive = labels, exclusive
+        node.temporarily_offline = False
+        node.reason, node.cause = ("", None) if node.connected else (node.reason, node.cause)
+        self._matching.clear()
+        self.schedule()
+
+    def reload_configuration_as_code(self) -> None:
+        """Load a YAML with ``jenkins.nodes`` again: what it does not name and may not keep is deleted, and marks are dropped."""
+        for node in [node for node in self.nodes.values() if not node.survives_reload]:
+            self.delete_node(node.name)
+        for node in self.nodes.values():
+            node.clear_mark()
+        self.schedule()
+
+    def delete_node(self, name: str) -> None:
+        """Delete a node: freestyle builds on it end at once, pipelines five minutes later."""
+        node = self.nodes.pop(name)
+        for _, matching in self._matching.values():
+            if node in matching:
+                matching.remove(node)
+        for build in list(node.builds.values()):
+            self._loses_node(build)
+        for build in [b for b in self.queue if b.resumes_on == name]:
+            self._loses_node(build)
+
+    # The controller itself
+
+    def quiet_down(self, reason: str | None = None) -> None:
+        """Take no new builds."""
+        self.quieting_down, self.quiet_reason = True, reason
+
+    def cancel_quiet_down(self) -> None:
+        """Take builds again."""
+        self.quieting_down, self.quiet_reason = False, None
+        self.schedule()
+
+    def restart(self) -> None:
+        """Go down and come back as recorded: freestyle builds end, pipelines wait as queue items for their own nodes."""
+        self.up = "down"  # first of all: what ends below must not make room for a build that begins
+        connected = [node.name for node in self.nodes.values() if node.connected]
+        for node in self.nodes.values():
+            for build in list(node.builds.values()):
+                if build.kind is Kind.FREESTYLE:
+                    self._end(build, Ended.RESTARTED)
+                else:
+                    self._resuming.append(build)
+            node.builds.clear()
+            node.connected = False
+            if not node.temporarily_offline:
+                node.cause, node.reason = None, ""
+        self.timeline.after(_DOWN_SECONDS, lambda: self._set_up("starting"))
+        self.timeline.after(_DOWN_SECONDS + _STARTING_SECONDS, lambda: self._come_back(connected))
+
+    # How it goes
+
+    def _set_up(self, state: str) -> None:
+        self.up = state
+
+    def _come_back(self, connected: list[str]) -> None:
+        self.up, self.quieting_down, self.quiet_reason = "up", False, None
+        self._lives += 1
+        self.monitors.since_at = self.timeline.now
+        for node in self.nodes.values():
+            node.monitors.since_at = None
+
+        for build in self._resuming:
+            chance = Random(f"{self.session}/{build.id}")  # noqa: S311 - a simulation's chance
+            self.timeline.after(self._physics.resumes_in_seconds(chance), lambda build=build: self._requeue(build))  # type: ignore[misc]
+        for name in connected:
+            self.timeline.after(_RECONNECT_SECONDS, lambda name=name: self._reconnect(name))  # type: ignore[misc]
+
+    def _requeue(self, build: Build) -> None:
+        """Let a pipeline that was loaded again wait for its node, unless another restart has taken it from here."""
+        if self.up != "up" or build not in self._resuming:
+            return
+        self._resuming.remove(build)
+        build.resumes_on = build.node
+        build.buildable_at = self.timeline.now
+        self.queue.insert(0, build)
+        if build.node not in self.nodes:
+            self._loses_node(build)
+        self.schedule()
+
+    def _loses_node(self, build: Build) -> None:
+        build.killed_by = build.killed_by or "its node was deleted"
+        if build.kind is Kind.FREESTYLE:
+            self._end(build, Ended.KILLED)
+        else:
+            self.timeline.after(_ABORT_AFTER_DELETE_SECONDS, lambda: self._abort(build))
+
+    def _reconnect(self, name: str) -> None:
+        if name not in self._lost:  # an agent that ended while the controller was away does not come back
+            self.connect(name)
+
+    def _drop_what_was_just_handed(self, node: Node) -> None:
+        for build in [build for build in node.builds.values() if build.started_at == self.timeline.now]:
+            build.killed_by = build.killed_by or f"it was handed to {node.name} in the instant of its mark"
+            self._end(build, Ended.KILLED)
+
+    def _resume(self, build: Build) -> None:
+        node = self.nodes.get(build.resumes_on or "")
+        if node is None or node.offline:
+            return
+        self.queue.remove(build)
+        build.resumes_on = None
+        self._place(build, node)
+        if build.started_at is not None and self.timeline.now >= build.started_at + build.seconds:
+            self._end(build, Ended.FINISHED)
+
+    def _taker(self, build: Build) -> Node | None:
+        takers = [n for n in self.free_for(build) if not self.veto or self.veto(build, n) is None]
+        if self._physics.node_choice is NodeChoice.LEAST_LOADED:
+            return max(takers, key=lambda node: node.executors - len(node.builds), default=None)
+        # Consistent hashing by job, roughly as Jenkins' load balancer: the same job tends to the same node.
+        return min(takers, key=lambda node: zlib.crc32(f"{build.job}/{node.name}".encode()), default=None)
+
+    def _start(self, build: Build, node: Node) -> None:
+        self.queue.remove(build)
+        build.started_at = self.timeline.now
+        self._place(build, node)
+        self.timeline.after(build.seconds, lambda: self._finish(build))
+
+    @staticmethod
+    def _place(build: Build, node: Node) -> None:
+        # What resumes may find its executor taken by another build: it then runs beside the node's own executors.
+        build.executor = next(number for number in count() if number not in node.builds)
+        build.node = node.name
+        node.builds[build.executor] = build
+
+    def _finish(self, build: Build) -> None:
+        node = self.nodes.get(build.node or "")
+        attached = node is not None and node.builds.get(build.executor) is build
+        if build.ended is None and attached and node is not None and node.connected:
+            self._end(build, Ended.FINISHED)
+        elif build.ended is None and build.resumes_on is None and node is not None and attached:
+            # The agent is not connected; the pipeline learns of the end when it is back.
+            self.timeline.after(30.0, lambda: self._finish(build))
+
+    def _abort(self, build: Build) -> None:
+        if build.ended is None:
+            if build in self.queue:
+                self.queue.remove(build)
+            self._end(build, Ended.KILLED)
+
+    def _end(self, build: Build, how: Ended) -> None:
+        build.ended, build.ended_at = how, self.timeline.now
+        node = self.nodes.get(build.node or "")
+        build.succeeded = how is Ended.FINISHED and not (node is not None and node.fails_builds)
+        if node is not None and node.builds.get(build.executor) is build:
+            del node.builds[build.executor]
+            node.idle_since = self.timeline.now
+        if build.on_end:
+            build.on_end(build)
+        self.schedule()

@@ -1,0 +1,18 @@
+"""The README's picture of a day: the example fleet on the MXNet CI, simulated."""
+
+from autoscaler.config import load_fleet
+from autoscaler_workbench.report.run.page import figures_of, headline, picture_of, png_of
+from autoscaler_workbench.report.run.rows import coloured
+from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
+from autoscaler_workbench.simulate.run import in_memory, prepare
+from autoscaler_workbench.simulate.traces import MXNET, MXNET_DAY, load_trace
+
+_HOURS = 24.0
+
+
+def draw() -> bytes:
+    """Run the day, and draw it."""
+    run = prepare(load_trace(MXNET, hours=_HOURS, start_at=MXNET_DAY), load_fleet(EXAMPLE_FLEET), hours=_HOURS, seed=1)
+    last = list(in_memory(run))[-1]
+    figures = list(figures_of(run, coloured(run)))
+    return png_of(picture_of(figures, [], headline(run, run.result(last))), scale=1.0)

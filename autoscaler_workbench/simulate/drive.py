@@ -1,0 +1,219 @@
+"""Drive a world minute by minute: the three functions on their schedule, until the fleet has come to rest."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, Protocol
+
+from autoscaler.adapters.ec2 import Ec2Compute
+from autoscaler.adapters.jenkins.controller import JenkinsController
+from autoscaler.control import measure, passes
+from autoscaler.control.invocation import Invocation
+from autoscaler.control.report import Outcome, Report, merged_json
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.memo import Memo
+from autoscaler.domain.repair.interruption import Announced, InstanceEvent
+from autoscaler.errors import AutoscalerError
+from autoscaler.ports import Compute, Controller, Ports
+from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
+from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession
+from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
+from autoscaler_workbench.fakes.identity import ask_pass
+from autoscaler_workbench.fakes.in_process import InProcessCompute, InProcessController
+from autoscaler_workbench.fakes.state import InMemoryMetrics, InMemoryState
+from autoscaler_workbench.fakes.world.ec2.region import Instance
+from autoscaler_workbench.fakes.world.faults import Faults
+from autoscaler_workbench.fakes.world.world import Agents, World
+from autoscaler_workbench.simulate.replay import Replay
+from autoscaler_workbench.simulate.result import is_at_rest
+
+MINUTE = 60.0
+_FUNCTION_SECONDS = 55.0
+_FUNCTIONS = ("publish_metrics", "scale_up", "scale_down", "register_agent", "instance_events")
+_USER = "autoscaler"
+# The longest idle window, a few boots, and the passes of an hour: a fleet that is not at rest by then never will be.
+_PATIENCE_SECONDS = 6 * 3600.0
+
+
+class Functions(Protocol):
+    """The three functions, however they are run. The scaling ones return their plan."""
+
+    def publish_metrics(self) -> None:
+        """Run one tick of it."""
+
+    def scale_up(self) -> dict[str, Any]:
+        """Run one tick of it."""
+
+    def scale_down(self) -> dict[str, Any]:
+        """Run one tick of it."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a run has come. ``plans``: of the last tick; a failed step is an error, as is an exception."""
+
+    passes: int = 0
+    errors: int = 0
+    error_texts: list[str] = field(default_factory=list)
+    plans: list[dict[str, Any]] = field(default_factory=list)
+
+
+def drive(world: World, replay: Replay, functions: Functions, *, hours: float, every: float = MINUTE) -> Iterator[Progress]:
+    """Run a tick ``every`` seconds of the trace, then on until the fleet has come to rest; yield after each."""
+    progress = Progress()
+    start_at = world.timeline.now
+    trace_end = start_at + hours * 3600
+    last_change_at = start_at
+    for tick in count():
+        world.move_to(start_at + tick * every)
+        tick_once(functions, progress)
+        yield progress
+        over = world.timeline.now >= trace_end
+        if not over or any(build.ended is None and build.started_at is not None for build in replay.builds):
+            last_change_at = world.timeline.now
+        if over and (is_at_rest(world, replay.builds) or world.timeline.now - last_change_at > _PATIENCE_SECONDS):
+            return
+
+
+def tick_once(functions: Functions, progress: Progress) -> None:
+    """Run the three functions now, and count their errors."""
+    progress.passes += 1
+    progress.plans = []
+    for function in (functions.publish_metrics, functions.scale_up, functions.scale_down):
+        try:
+            plan = function()
+        except AutoscalerError as error:
+            progress.errors += 1
+            progress.error_texts.append(f"{type(error).__name__}: {error}")
+        else:
+            if plan is not None:
+                progress.plans.append(plan)
+                progress.errors += failed_steps(plan)
+
+
+def failed_steps(plan: dict[str, Any]) -> int:
+    """Count the steps of a plan that failed."""
+    return sum(step["outcome"] == Outcome.FAILED for step in plan.get("steps", []))
+
+
+@dataclass(slots=True)
+class InMemory:
+    """The production passes on the world's APIs, with state and metrics in memory."""
+
+    world: World
+    fleet: Fleet
+    faults: Faults = field(default_factory=Faults)
+    state: InMemoryState = field(default_factory=InMemoryState)
+    metrics: InMemoryMetrics = field(default_factory=InMemoryMetrics)
+    reports: list[Report] = field(default_factory=list)
+    logged: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    apis: dict[str, JenkinsApi] = field(default_factory=dict)
+    skew_seconds: float = 0.0  # how far the functions' clock is ahead of the world's
+    look_every_seconds: float = MINUTE
+    memo: Memo = field(default_factory=Memo)  # of the whole run
+    sdk_attempts: int = 1  # how often the SDK sends what fails, but for launches
+    token: str = "first"  # what the secret holds now
+    ports: Ports = field(init=False)
+    agents: Agents = field(init=False)
+    _ids: Iterator[int] = field(default_factory=count)
+    _containers: dict[str, tuple[Controller, ...]] = field(default_factory=dict)  # by function; none where the world is seen straight
+
+    def __post_init__(self) -> None:
+        """Wire the ports, and let agents register through the same state."""
+        self.state.faults = self.metrics.faults = self.faults
+        self.apis = {name: JenkinsApi(controller, f"http://{name}/", self.faults) for name, controller in self.world.controllers.items()}
+        self.ports = Ports(
+            controllers=tuple(self._controller(api) for api in self.apis.values()),
+            compute=self._compute(),
+            state=self.state,
+            rate_limiter=self.state,
+            lease=self.state,
+            metrics=self.metrics,
+            clock=lambda: self.world.timeline.now + self.skew_seconds,
+            sleep=self.world.timeline.sleep,
+            new_id=lambda: f"launch-{next(self._ids)}",
+            shuffled=lambda slots: self.world.chance.sample(slots, len(slots)),
+            log=lambda event, **facts: self.logged.append((event, facts)),
+            look_every_seconds=self.look_every_seconds,
+        )
+        self._containers = {name: tuple(self._controller(api) for api in self.apis.values()) for name in _FUNCTIONS}
+        self.agents = Agents(self.world, ask_pass(lambda: self.ports_of("register_agent"), self.fleet))
+        self.world.ec2.announce = self.instance_events
+
+    def publish_metrics(self) -> None:
+        """Run one tick."""
+        ports = self.ports_of("publish_metrics")
+        ports.metrics.publish(measure.collect(ports, self.fleet, self.invocation()), ports.clock())
+
+    def scale_up(self) -> dict[str, Any]:
+        """Run one tick."""
+        return self._note("scale_up", passes.scale_up)
+
+    def scale_down(self) -> dict[str, Any]:
+        """Run one tick."""
+        return self._note("scale_down", passes.scale_down)
+
+    def instance_events(self, instance: Instance, what: str) -> None:
+        """Handle an EC2 event; a failure is logged, and the next scheduled pass repairs it."""
+        try:
+            reports, _ = passes.handle(
+                self.ports_of("instance_events"),
+                self.fleet,
+                self.invocation(),
+                InstanceEvent(kind=Announced(what), instance_id=instance.id),
+            )
+        except AutoscalerError as error:
+            self.logged.append(("instance_events_failed", {"error": str(error)}))
+        else:
+            self.reports += reports
+
+    def ports_of(self, function: str) -> Ports:
+        """The ports of a function's warm container, which keeps its connections and credentials."""
+        return replace(self.ports, controllers=self._containers[function]) if self._containers else self.ports
+
+    def rotate_token(self) -> None:
+        """Give the account another token, and write it into the secret; nobody tells the containers."""
+        self.token = f"token-{next(self._ids)}"
+        for api in self.apis.values():
+            api.accounts = {_USER: self.token}
+
+    def read_in_process(self) -> None:
+        """From now on read the world in process, in half the time."""
+        self._containers = {}
+        controllers = tuple(InProcessController(api) for api in self.apis.values())
+        self.ports = replace(self.ports, controllers=controllers, compute=InProcessCompute(Ec2Api(self.world.ec2, self.faults), self.fleet))
+
+    def invocation(self, *, dry_run: bool = False) -> Invocation:
+        """Begin an invocation now."""
+        now = self.ports.clock()
+        return Invocation(request_id=f"request-{next(self._ids)}", ends_at=now + _FUNCTION_SECONDS, dry_run=dry_run, memo=self.memo)
+
+    def _note(self, function: str, run: Callable[[Ports, Fleet, Invocation], list[Report]]) -> dict[str, Any]:
+        reports = run(self.ports_of(function), self.fleet, self.invocation())
+        self.reports += reports
+        return merged_json(reports)
+
+    def _controller(self, api: JenkinsApi) -> Controller:
+        def connect() -> Any:
+            return LocalSession(api, _USER, self.token)
+
+        return JenkinsController(api.controller.name, api.base, connect, lambda: self.world.timeline.now)
+
+    def _compute(self) -> Compute:
+        api = Ec2Api(self.world.ec2, self.faults)
+        client: Any = LocalEc2Client(api, self.sdk_attempts)
+        launcher: Any = LocalEc2Client(api)
+        return Ec2Compute(lambda: client, self.fleet, lambda: launcher)
+
+
+class InProcess(InMemory):
+    """The same, reading the world in process from the start: for runs of weeks."""
+
+    def __post_init__(self) -> None:
+        """Wire the ports, then read in process."""
+        super().__post_init__()
+        self.read_in_process()
+
+    def publish_metrics(self) -> None:
+        """Learn as when publishing; nobody reads the metrics of such a run."""
+        measure.observe_and_learn(self.ports, self.fleet, self.invocation())

@@ -1,0 +1,137 @@
+"""Results, counted in the world and not from what the autoscaler believes: bills, waits, what was left over."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Self
+
+from autoscaler.domain.facts.fleet import Market, Pool
+from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
+from autoscaler_workbench.fakes.world.ec2.region import Instance
+from autoscaler_workbench.fakes.world.jenkins.builds import Build
+from autoscaler_workbench.fakes.world.world import World
+
+
+@dataclass(slots=True)
+class StepCurve:
+    """A step function: from ``times[i]`` on it is ``counts[i]``, and 0 before the first."""
+
+    times: list[float] = field(default_factory=list)
+    counts: list[float] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, spans: Iterable[tuple[float, float | None, float]]) -> Self:
+        """Sum up spans: their beginning, their end (None: they go on) and their weight."""
+        changes = [change for begin, end, weight in spans for change in ((begin, weight), (end, -weight))]
+        curve = cls()
+        total: float = 0
+        for at, change in sorted((at, change) for at, change in changes if at is not None):
+            total += change
+            if curve.times and curve.times[-1] == at:
+                curve.counts[-1] = total
+            else:
+                curve.times.append(at)
+                curve.counts.append(total)
+        return curve
+
+    def at(self, when: float) -> float:
+        """The value at an instant."""
+        place = bisect_right(self.times, when)
+        return self.counts[place - 1] if place else 0
+
+    def most(self, begin: float, end: float) -> float:
+        """The highest value between two instants."""
+        running, last = bisect_right(self.times, begin), bisect_left(self.times, end)
+        return max(self.counts[max(0, running - 1) : max(running, last)], default=0)
+
+
+def is_at_rest(world: World, builds: Iterable[Build]) -> bool:
+    """Tell whether all that could run has run, and no more agents are there than the fleet file keeps."""
+    if any(build.ended is None and world.home_of(build) is not None for build in builds):
+        return False
+    return not leaked_nodes(world) and not leaked_instances(world) and not beyond_floor(world)
+
+
+def beyond_floor(world: World) -> list[Instance]:
+    """Instances beyond the minimum of their pool."""
+    extra: list[Instance] = []
+    for pool in world.fleet.pools.values():
+        floor = max(pool.min_agents, ceil(pool.warm_executors / pool.executors))
+        extra += [i for i in world.alive() if i.tags.get("autoscaler:pool") == pool.name][floor:]
+    return extra
+
+
+def leaked_instances(world: World) -> list[Instance]:
+    """Instances that nobody will ever use: past their boot deadline without a connected node."""
+    return [instance for instance in world.alive() if _leaks(world, instance)]
+
+
+def leaked_nodes(world: World) -> list[str]:
+    """Our nodes without a living instance; of pre-made nodes, those that we left offline."""
+    living = {instance.tags.get("autoscaler:node") for instance in world.alive()}
+    return [
+        node.name
+        for controller in world.controllers.values()
+        for node in controller.nodes.values()
+        if world.fleet.ownership_label in node.labels
+        and node.name not in living
+        and (controller.name not in world.fleet.slot_controllers or node.reason.startswith(f"autoscaler:{world.fleet.name}:"))
+    ]
+
+
+def dollars(world: World) -> float:
+    """The bill so far."""
+    return sum(dollars_of(world, instance) for instance in world.ec2.instances.values())
+
+
+def dollars_of(world: World, instance: Instance, since: float = 0.0) -> float:
+    """The cost of an instance from an instant on: by the second, at least a minute."""
+    seconds = seconds_of(world, instance, since)
+    return rate_of(world, instance) * (seconds if instance.launched_at < since else max(seconds, MINIMUM_BILLED_SECONDS)) / 3600
+
+
+def rate_of(world: World, instance: Instance) -> float:
+    """The price of an instance per hour, by its own type and market."""
+    kind = (instance.instance_type, Market(instance.market))
+    return next(o.usd_per_hour for o in pool_of(world, instance).offerings if (o.instance_type, o.market) == kind)
+
+
+def dollars_an_hour(world: World) -> float:
+    """The cost per hour of all living instances at current spot prices."""
+    return sum(_rate_now(world, instance) for instance in world.alive())
+
+
+def _rate_now(world: World, instance: Instance) -> float:
+    key = f"{instance.instance_type}/{instance.subnet}/{instance.market}"
+    return world.ec2.spot_usd_per_hour.get(key, rate_of(world, instance))
+
+
+def seconds_of(world: World, instance: Instance, since: float = 0.0) -> float:
+    """How long an instance has run, from its launch or from an instant after it."""
+    return (instance.ended_at if instance.ended_at is not None else world.timeline.now) - max(instance.launched_at, since)
+
+
+def pool_of(world: World, instance: Instance) -> Pool:
+    """The pool that an instance was launched for."""
+    return world.fleet.pools[instance.tags["autoscaler:pool"]]
+
+
+def wait_of(build: Build, now: float | None = None) -> float:
+    """Seconds that a build waited for its executor; one that has not started, until now."""
+    until = build.started_at if build.started_at is not None else now
+    return until - build.buildable_at if until is not None else 0.0
+
+
+def _leaks(world: World, instance: Instance) -> bool:
+    pool = world.fleet.pools.get(instance.tags.get("autoscaler:pool", ""))
+    node = world.node_of(instance)
+    in_time = pool is not None and world.timeline.now < instance.launched_at + pool.boot_timeout_seconds
+    return not in_time and (node is None or not node.connected)
+
+
+def run_seconds(world: World, build: Build) -> float:
+    """How long a build has had its executor."""
+    if build.started_at is None:
+        return 0.0
+    return (build.ended_at if build.ended_at is not None else world.timeline.now) - build.started_at
