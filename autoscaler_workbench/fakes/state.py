@@ -9,7 +9,7 @@ from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides, unknown_orders
 from autoscaler.domain.facts.snapshot import Intent, IntentState, Record, RecordState
 from autoscaler.domain.report.datum import Datum
-from autoscaler.domain.report.registration import ASKS_AN_HOUR, ASKS_WITHIN_SECONDS
+from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR, REQUEST_WINDOW_SECONDS
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler.ports import StoredState
 from autoscaler_workbench.fakes.world.faults import ConnectionLostError, Faults, StatusError
@@ -149,9 +149,9 @@ class InMemoryState:
     def admit(self, instance_id: str, *, now: float) -> bool:
         """Count one ask of an instance."""
         since, asked = self.requests.get(instance_id, (now, 0))
-        if since <= now - ASKS_WITHIN_SECONDS:
+        if since <= now - REQUEST_WINDOW_SECONDS:
             since, asked = now, 0
-        if asked >= ASKS_AN_HOUR:
+        if asked >= MAX_REQUESTS_PER_HOUR:
             return False
         self.requests[instance_id] = since, asked + 1
         return True

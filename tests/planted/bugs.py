@@ -8,21 +8,21 @@ BUGS = (
         file="domain/commands.py",
         was="if label not in nodes and asks_for(label, order.label):",
         becomes="if asks_for(label, order.label):",
-        found_by=("tests/unit/test_standing.py::test_what_waits_for_a_node_by_its_name_is_never_purged",),
+        found_by=("tests/unit/test_overrides.py::test_what_waits_for_a_node_by_its_name_is_never_purged",),
     ),
     Bug(
         name="a freeze lets agents be given up",
         file="domain/situation/steps.py",
         was="        if hold is None or not hold.freeze:\n",
         becomes='        if hold is None or not hold.freeze or hasattr(step, "instance_id"):\n',
-        found_by=("tests/unit/test_standing.py::test_frozen_means_that_nothing_at_all_is_done",),
+        found_by=("tests/unit/test_overrides.py::test_frozen_means_that_nothing_at_all_is_done",),
     ),
     Bug(
         name="what retires comes back in a pool on hold",
         file="domain/launch/placement.py",
         was="        if not pool.on_hold\n",
         becomes="",
-        found_by=("tests/unit/test_standing.py::test_what_retires_does_not_come_back_while_it_is_on_hold",),
+        found_by=("tests/unit/test_overrides.py::test_what_retires_does_not_come_back_while_it_is_on_hold",),
     ),
     Bug(
         name="a node with a blank in its name is not found in a why that is not known, and given up under what waits for it",
@@ -62,7 +62,7 @@ BUGS = (
     Bug(
         name="repairs act on one look",
         file="domain/repair/two_looks.py",
-        was="return look.invocation != invocation and now - look.first_at >= SECOND_LOOK_SECONDS",
+        was="return look.request_id != request_id and now - look.first_at >= SECOND_LOOK_SECONDS",
         becomes="return True",
         found_by=("tests/unit/test_scale_down.py::test_settles_for_as_long_as_the_pool_says",),
     ),
@@ -187,7 +187,7 @@ BUGS = (
         file="domain/situation/agents.py",
         was="return InstanceState.NOT_FOUND if is_forgotten and left else None",
         becomes="return InstanceState.NOT_FOUND",
-        found_by=("tests/scenarios/test_gone.py::test_what_ended_while_nobody_looked_does_not_stay_for_ever",),
+        found_by=("tests/scenarios/test_missing_instances.py::test_what_ended_while_nobody_looked_does_not_stay_for_ever",),
     ),
     Bug(
         name="EC2 that shows many connected agents no more is believed",
@@ -195,7 +195,7 @@ BUGS = (
         was="        if self.disagreement:\n",
         becomes="        if False:\n",
         found_by=(
-            "tests/scenarios/test_gone.py::test_nothing_is_given_up_and_somebody_is_told_while_ec2_shows_many_connected_agents_no_more",
+            "tests/scenarios/test_missing_instances.py::test_nothing_is_given_up_and_somebody_is_told_while_ec2_shows_many_connected_agents_no_more",
         ),
     ),
     Bug(
@@ -344,7 +344,7 @@ BUGS = (
         file="domain/repair/static_nodes.py",
         was="elif agent.machine_gone and situation.now - ended_since >= SLOT_REST_SECONDS:",
         becomes="elif situation.now >= ended_since:",
-        found_by=("tests/scenarios/test_slots.py::test_a_slot_stays_offline_until_its_machine_has_surely_ended",),
+        found_by=("tests/scenarios/test_static_nodes.py::test_a_slot_stays_offline_until_its_machine_has_surely_ended",),
     ),
     Bug(
         name="a sweep takes as many as it finds",

@@ -78,14 +78,14 @@ MONEY = (
         file="domain/facts/metering.py",
         was="launches = {**memory.gone, **unread, **{record.instance_id: record.launched_at for record in snapshot.records}}",
         becomes="launches = {**memory.gone, **unread, **{f'{record.instance_id} ': record.launched_at for record in snapshot.records}}",
-        found_by=("tests/unit/test_room.py::test_a_launch_that_is_noted_and_not_forgotten_yet_counts_once",),
+        found_by=("tests/unit/test_budget.py::test_a_launch_that_is_noted_and_not_forgotten_yet_counts_once",),
     ),
     Bug(
         name="spot is reserved at what it is expected to cost",
         file="domain/facts/fleet.py",
         was="most = self.usd_per_hour if self.most_usd_per_hour is None else self.most_usd_per_hour",
         becomes="most = self.usd_per_hour",
-        found_by=("tests/unit/test_room.py::test_a_launch_is_reserved_at_the_most_it_may_cost",),
+        found_by=("tests/unit/test_budget.py::test_a_launch_is_reserved_at_the_most_it_may_cost",),
     ),
     Bug(
         name="the most to pay for spot is reserved and not sent",
@@ -100,7 +100,7 @@ MONEY = (
         was="self._rate = sum(record.reserved_usd_per_hour for record in records)",
         becomes="self._rate = sum(record.usd_per_hour for record in records)",
         found_by=(
-            "tests/unit/test_room.py::test_what_runs_is_reserved_at_the_most_it_may_cost_and_a_record_of_an_older_version_at_its_price",
+            "tests/unit/test_budget.py::test_what_runs_is_reserved_at_the_most_it_may_cost_and_a_record_of_an_older_version_at_its_price",
         ),
     ),
     Bug(

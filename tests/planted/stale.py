@@ -31,6 +31,6 @@ STALE = (
         file="domain/situation/situation.py",
         was="facts = now, pools, learned.arrivals, learned.followers, learned.runs, learned.stages",
         becomes="facts = now, pools, learned.followers, learned.runs, learned.stages",
-        found_by=("tests/unit/test_foresight.py",),
+        found_by=("tests/unit/test_job_patterns.py",),
     ),
 )

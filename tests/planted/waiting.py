@@ -100,14 +100,14 @@ WAITING = (
         file="domain/situation/demand.py",
         was=' and f"{self._view.name}/{item.id}" not in without',
         becomes="",
-        found_by=("tests/unit/test_unclear.py::test_what_stood_beside_a_free_executor_is_not_helped_by_another_one_later",),
+        found_by=("tests/unit/test_unclear_items.py::test_what_stood_beside_a_free_executor_is_not_helped_by_another_one_later",),
     ),
     Bug(
         name="items in a plugin's words are neither demand nor named",
         file="domain/facts/snapshot.py",
         was="return self.buildable and bool(self.wait.unclear)",
         becomes="return False",
-        found_by=("tests/unit/test_unclear.py::test_beyond_the_longest_wait_it_is_named_and_an_agent_is_tried",),
+        found_by=("tests/unit/test_unclear_items.py::test_beyond_the_longest_wait_it_is_named_and_an_agent_is_tried",),
     ),
     Bug(
         name="what cannot be read of the state does not count against the limits",

@@ -105,7 +105,7 @@ def test_every_plan_is_the_same_with_and_without_a_memo_of_what_was_before(look,
         assert plans(snapshot, fleet, memo) == fresh
         changed = chance.choice(CHANGES)(chance, snapshot, fresh[1])
         at = snapshot.taken_at + chance.choice(LATER_SECONDS)
-        snapshot = replace(changed, taken_at=at, pass_id=f"p{number}", invocation=chance.choice(["now", f"i{number}"]))
+        snapshot = replace(changed, taken_at=at, pass_id=f"p{number}", request_id=chance.choice(["now", f"i{number}"]))
         fleet = change_fleet(chance, fleet)
 
 

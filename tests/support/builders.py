@@ -180,7 +180,7 @@ def an_empty_window(*, most: int = 0, pool: str = "cpu", burst: Burst | None = N
 
 
 def a_look(condition: str, *, seconds_ago: float = 120.0, **facts: Any) -> Observation:
-    given: dict[str, Any] = {"last_at": NOW - 60.0, "invocation": "earlier", "session": "s1"}
+    given: dict[str, Any] = {"last_at": NOW - 60.0, "request_id": "earlier", "session": "s1"}
     return Observation(condition=condition, first_at=NOW - seconds_ago, **(given | facts))
 
 
@@ -191,7 +191,7 @@ def a_snapshot(*views: ControllerView, **facts: Any) -> Snapshot:
     given: dict[str, Any] = {
         "taken_at": NOW,
         "pass_id": "p",
-        "invocation": "now",
+        "request_id": "now",
         "controllers": {view.name: view for view in views},
         "instances": tuple(an_instance(r.instance_id, pool=r.pool, controller=r.controller) for r in records),
         "fates": {},

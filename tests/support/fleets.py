@@ -91,13 +91,13 @@ _BY_FREQUENCY = [story for story in STORIES.values() for _ in range(story.often)
 _WITHOUT_SESSION = {Condition.OVERDUE, Condition.ENDED, Condition.STRAY, Condition.ORPHAN}
 LOOKS = (
     *({"seconds_ago": 400.0},) * 5,  # seen for minutes
-    *({"seconds_ago": 0.0, "idle_before_at": NOW - 6.0, "invocation": "now"},) * 2,  # cordoned while idle, earlier in this invocation
+    *({"seconds_ago": 0.0, "idle_before_at": NOW - 6.0, "request_id": "now"},) * 2,  # cordoned while idle, earlier in this invocation
     {"seconds_ago": 61.0},
     {"seconds_ago": 59.0},
-    {"seconds_ago": 400.0, "invocation": "now"},
+    {"seconds_ago": 400.0, "request_id": "now"},
     {"seconds_ago": 400.0, "last_at": NOW - 200.0},  # then nobody looked for too long
     {"seconds_ago": 400.0, "session": "s0"},  # in another session of the controller
-    {"seconds_ago": 0.0, "idle_before_at": NOW - 4.0, "invocation": "now"},
+    {"seconds_ago": 0.0, "idle_before_at": NOW - 4.0, "request_id": "now"},
 )
 
 

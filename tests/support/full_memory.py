@@ -28,7 +28,7 @@ FULL_MEMORY = Memory(
     growths={"main/cpu": (Growth(steps=((0.0, 1), (60.0, 3))),)},
     idle_returns={"main/cpu": {"1": IdleReturns(times=(1.0, 0.5), jobs=(4.0, 0.0))}},
     windows={"main/cpu": Window(opened_at=1.0, seen_at=2.0, peaks=((1.0, 3), (2.0, 1)), guessed=2.5, burst=_BURST)},
-    observations={"i-1": Observation(condition="idle", first_at=1.0, last_at=2.0, invocation="x", session="s", idle_before_at=0.5)},
+    observations={"i-1": Observation(condition="idle", first_at=1.0, last_at=2.0, request_id="x", session="s", idle_before_at=0.5)},
     idle_since={"i-1": 7.0},
     cool_offs={"cpu": CoolOff(until_at=9.0, last_resort_at=8.0, times=2, why="ü")},
     capacity_delays={"cpu": CapacityDelay(asks=1.5, seconds=60.0, squares=3600.0, asked_at=9.0, since_at=8.0), "gpu": CapacityDelay()},

@@ -121,7 +121,7 @@ class Look:
     def seen_twice(self, subject: str, session: str = "") -> bool:
         """Tell whether an earlier invocation saw what this one sees, a minute ago at least, in the same session of the controller."""
         look = self.seen(subject)
-        return look is not None and look.invocation != "now" and NOW - look.first_at >= 60.0 and look.session == session
+        return look is not None and look.request_id != "now" and NOW - look.first_at >= 60.0 and look.session == session
 
     def frozen(self, pool: str) -> bool:
         return any(hold.freeze and hold.name == pool for hold in self.snapshot.overrides.holds)

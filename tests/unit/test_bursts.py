@@ -88,9 +88,9 @@ def test_demand_that_still_rises_after_it_is_a_burst_of_its_own():
 
 def test_a_job_of_a_stage_that_was_foreseen_would_not_have_waited():
     window = a_window((600, 3), (60, 1))
-    both = missed_of(window, (0, Needed(present=1, foreseen=3)), (60, Needed(present=4)))
+    both = missed_of(window, (0, Needed(present=1, forecast=3)), (60, Needed(present=4)))
     assert both == {2: (600, 0.0), 3: (600, 0.0), 4: (inf, 0.0)}
-    assert at_once(window, Needed(present=6, foreseen=6), executors=4) == {2: (600, 2.0), 3: (600, 0.0)}
+    assert at_once(window, Needed(present=6, forecast=6), executors=4) == {2: (600, 2.0), 3: (600, 0.0)}
 
 
 def test_a_job_that_was_guessed_at_would_not_have_waited_either_and_its_agent_is_needed_again_all_the_same():

@@ -24,8 +24,8 @@ def cordoned(**facts):
     mine, my_nodes = old_agents("main", range(1, 4))
     theirs, their_nodes = old_agents("other", range(4, 7))
     records = (*mine, *theirs)
-    lives = {name: ControllerSession(session="s1", since_at=LONG_AGO) for name in ("main", "other")}
-    memory = a_memory(sessions=lives, connected=frozenset(record.instance_id for record in records), **facts)
+    sessions = {name: ControllerSession(session="s1", since_at=LONG_AGO) for name in ("main", "other")}
+    memory = a_memory(sessions=sessions, connected=frozenset(record.instance_id for record in records), **facts)
     instances = tuple(an_instance(r.instance_id, controller=r.controller, template_version="1") for r in records)
     views = a_view(*my_nodes), a_view(*their_nodes, name="other")
     snapshot = a_snapshot(*views, records=records, instances=instances, memory=memory, template_versions={"cpu": "2"})

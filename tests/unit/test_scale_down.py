@@ -140,19 +140,19 @@ def test_keeps_what_a_person_asked_to_keep():
 
 
 def test_gives_up_an_agent_that_was_idle_before_and_after_the_cordon():
-    memory = drained_memory(seconds_ago=0.0, idle_before_at=NOW - 5.0, invocation="now")
+    memory = drained_memory(seconds_ago=0.0, idle_before_at=NOW - 5.0, request_id="now")
     [step] = decide_down(a_drained_agent(), memory=memory).steps
     assert (type(step), step.reason, step.mark) == (Terminate, Reason.DRAINED, a_mark())
 
 
 def test_settles_for_as_long_as_the_pool_says():
-    memory = drained_memory(seconds_ago=0.0, idle_before_at=NOW - 4.9, invocation="now")
+    memory = drained_memory(seconds_ago=0.0, idle_before_at=NOW - 4.9, request_id="now")
     assert held(decide_down(a_drained_agent(), memory=memory)) == {Reason.SECOND_LOOK}
 
 
 @pytest.mark.parametrize(
     "look",
-    [{"invocation": "now"}, {"seconds_ago": 59.0}, {"session": "s0"}, {"last_at": NOW - 200.0}],
+    [{"request_id": "now"}, {"seconds_ago": 59.0}, {"session": "s0"}, {"last_at": NOW - 200.0}],
     ids=["same invocation", "too soon", "another life", "a gap"],
 )
 def test_one_that_was_busy_needs_a_later_invocation_of_the_same_life(look):

@@ -215,7 +215,7 @@ class RateLimiter(Protocol):
     """Counts how often each instance asked to register; one count for all executions."""
 
     def admit(self, instance_id: str, *, now: float) -> bool:
-        """Count one request; False when the instance has made `ASKS_AN_HOUR` in the hour that its first one opened."""
+        """Count one request; False when the instance has made `MAX_REQUESTS_PER_HOUR` in the hour that its first one opened."""
 
 
 class Lease(Protocol):

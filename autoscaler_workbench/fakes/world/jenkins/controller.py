@@ -39,7 +39,7 @@ class Controller:
         self.quieting_down = False
         self.quiet_reason: str | None = None
         self.up = "up"  # up, starting, down
-        self._lives = 1
+        self._sessions = 1
         self.version = CURRENT_VERSION
         self._resuming: list[Build] = []  # pipelines that a restart has taken from their executors and not yet put into the queue
         self._lost: set[str] = set()  # nodes whose agent went away, and has not come back
@@ -52,7 +52,7 @@ class Controller:
     @property
     def session(self) -> str:
         """The X-Jenkins-Session of this life."""
-        return f"{zlib.crc32(f'{self.name}/{self._lives}'.encode()):08x}"
+        return f"{zlib.crc32(f'{self.name}/{self._sessions}'.encode()):08x}"
 
     # Jobs
 
@@ -255,7 +255,7 @@ class Controller:
 
     def _come_back(self, connected: list[str]) -> None:
         self.up, self.quieting_down, self.quiet_reason = "up", False, None
-        self._lives += 1
+        self._sessions += 1
         self.monitors.since_at = self.timeline.now
         for node in self.nodes.values():
             node.monitors.since_at = None

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides, unknown_orders
 from autoscaler.domain.facts.snapshot import Intent, IntentState, Record, RecordState
-from autoscaler.domain.report.registration import ASKS_AN_HOUR, ASKS_WITHIN_SECONDS
+from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR, REQUEST_WINDOW_SECONDS
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler.ports import StoredState
 
@@ -161,10 +161,12 @@ class DynamoState:
     def admit(self, instance_id: str, *, now: float) -> bool:
         """Count by one conditional write, two for the first request of an hour, in a partition that no pass reads."""
         key = {"fleet": {"S": f"{self._fleet}#asks"}, "item": {"S": instance_id}}
-        began = {":hour_ago": {"N": repr(now - ASKS_WITHIN_SECONDS)}}
-        running = _Condition("since_at > :hour_ago AND asked < :most", {**began, ":most": {"N": str(ASKS_AN_HOUR)}, ":one": {"N": "1"}})
+        began = {":hour_ago": {"N": repr(now - REQUEST_WINDOW_SECONDS)}}
+        running = _Condition(
+            "since_at > :hour_ago AND asked < :most", {**began, ":most": {"N": str(MAX_REQUESTS_PER_HOUR)}, ":one": {"N": "1"}}
+        )
         over = _Condition("attribute_not_exists(fleet) OR since_at <= :hour_ago", began)
-        first = {"since_at": {"N": repr(now)}, "asked": {"N": "1"}, "expiration": {"N": str(int(now + 2 * ASKS_WITHIN_SECONDS))}}
+        first = {"since_at": {"N": repr(now)}, "asked": {"N": "1"}, "expiration": {"N": str(int(now + 2 * REQUEST_WINDOW_SECONDS))}}
         for write in (
             lambda: self._client().update_item(TableName=self._table, Key=key, UpdateExpression="ADD asked :one", **running.request),
             lambda: self._client().put_item(TableName=self._table, Item={**key, **first}, **over.request),

@@ -153,7 +153,7 @@ def _snapshot(ports: Ports, stored: StoredState, views: dict[str, ControllerView
     return Snapshot(
         taken_at=ports.clock(),
         pass_id=invocation.pass_id,
-        invocation=invocation.request_id,
+        request_id=invocation.request_id,
         controllers=views,
         instances=(),
         fates={},

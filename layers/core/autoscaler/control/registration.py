@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from autoscaler.domain.facts.fleet import Fleet, NodeSpec
 from autoscaler.domain.facts.snapshot import Node, Record, RecordState
 from autoscaler.domain.repair.static_nodes import free_slots
-from autoscaler.domain.report.registration import ASKS_AN_HOUR, Caller, Granted, Refused, Status, Trust, authenticate, judge
+from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR, Caller, Granted, Refused, Status, Trust, authenticate, judge
 from autoscaler.errors import AutoscalerError, ConflictError, TransientError
 from autoscaler.ports import Controller, Ports, StoredState
 
@@ -43,7 +43,7 @@ def register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Regist
 def _too_often(ports: Ports, caller: Caller) -> Refused | None:
     if ports.rate_limiter.admit(caller.session, now=ports.clock()):
         return None
-    return Refused(status=Status.TOO_MANY, reason=f"it asked more than {ASKS_AN_HOUR} times within the hour")
+    return Refused(status=Status.TOO_MANY, reason=f"it asked more than {MAX_REQUESTS_PER_HOUR} times within the hour")
 
 
 def _register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Registered | Refused:

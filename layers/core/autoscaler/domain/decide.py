@@ -1,11 +1,11 @@
-"""The decision: snapshot and settings in, plan out. Lambda, the simulator and the tests all call these two functions.
+"""Decide what to launch, cordon, terminate and repair: snapshot and fleet file in, plan out.
 
 An agent is launched by `scale_up`: for the queue where waiting would cost more than the agent, for an item that no
-executor can ever take, for what is foreseen, for a pool's minimum and its warm executors, or at a person's wish; where
+executor can ever take, for what is forecast, for a pool's minimum and its warm executors, or at a person's wish; where
 it is needed now and would be kept, since it is needed again so soon; and beside those for the queue a few more, where
 it pays that nobody waits for the slowest boot; never beyond a limit.
 
-An agent is given up by `scale_down` in three steps, none of which a build can be killed by:
+`scale_down` terminates an agent in three steps, none of which can kill a build:
 1. *cordon* what was not needed at any time inside the break-even window, and what stands idle in the way of jobs that wait;
    builds on it go on, demand brings it back;
 2. *look again*: it carries our mark, is idle, was idle in an earlier look, and no queue item waits for that very node;

@@ -1,4 +1,4 @@
-"""Door 2: everything that is remembered from one look to the next is written here, and only here.
+"""Learn from each look: the only module that writes what is remembered.
 
 `assess` carries the memory on to what a pass sees, `watch` adds what a look teaches of conditions and needs, `conclude` what follows
 from a decision, `note_results` what became of its steps. The pass that holds the lease saves that. `learn_from_builds` learns from the
@@ -28,7 +28,7 @@ from autoscaler.domain.forecast.idle_returns import (
 )
 from autoscaler.domain.forecast.job_patterns import Arrival, note_arrivals
 from autoscaler.domain.forecast.stages import Present, learn_stages, presents
-from autoscaler.domain.launch.backoff import Refusal, is_shortage, note_refusals, still_cooling
+from autoscaler.domain.launch.backoff import Refusal, lacks_capacity, note_refusals, still_cooling
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.bring_back import note_owed
 from autoscaler.domain.repair.heal import what_is_seen
@@ -53,7 +53,7 @@ def assess(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Situat
     """Join what a snapshot shows, and carry the memory on to it. ``memo``: of earlier passes of the same invocation or run."""
     memo = Memo() if memo is None else memo
     # Passes of one look see the same but for what they are called, and for what the first of them has learned.
-    seen = replace(snapshot, pass_id="", invocation="", learned={})
+    seen = replace(snapshot, pass_id="", request_id="", learned={})
     situation = memo.value("situation", (seen, fleet), seen.taken_at, lambda: (_assess(seen, fleet, memo), FOR_EVER))
     return replace(situation, snapshot=snapshot)
 
@@ -117,7 +117,7 @@ def _boots(memory: Memory, registered: Iterable[Agent]) -> dict[str, tuple[float
 def watch(situation: Situation) -> Situation:
     """Note the condition of every agent, and what each pool needs now; learn from what is needed again."""
     memory, snapshot = situation.memory, situation.snapshot
-    seen = next_observations(memory.observations, what_is_seen(situation), situation.now, snapshot.invocation)
+    seen = next_observations(memory.observations, what_is_seen(situation), situation.now, snapshot.request_id)
     believed = [name for name in snapshot.controllers if not situation.no_giving_up(name)]
     pools = [pool for name in believed for pool in situation.pools_of(name).values()]
     watched = {pool.full_name: _watch_pool(situation, pool) for pool in pools}
@@ -142,7 +142,7 @@ class _Watched:
 
 def _watch_pool(situation: Situation, pool: PoolView) -> _Watched:
     starved, due = situation.starved_by_pool(pool.controller), situation.forecasts(pool.controller).get(pool.name, NOTHING)
-    needed = Needed(present=pool.in_use(starved.get(pool.name, 0)), foreseen=due.stages, guessed=due.executors - due.stages)
+    needed = Needed(present=pool.in_use(starved.get(pool.name, 0)), forecast=due.stages, guessed=due.executors - due.stages)
     executors, boot, now, before = pool.executors, pool.boot_seconds, pool.now, pool.window
     window = Window(
         # A gap between passes starts it again: nobody knows what was needed meanwhile. What was before is not forgotten.
@@ -201,7 +201,7 @@ class Outcomes:
 
 def note_results(memory: Memory, fleet: Fleet, outcomes: Outcomes, now: float) -> Memory:
     """Note what became of a plan's steps."""
-    short = {pool for pool, refusals in outcomes.refused if any(is_shortage(refusal.code) for refusal in refusals)}
+    short = {pool for pool, refusals in outcomes.refused if any(lacks_capacity(refusal.code) for refusal in refusals)}
     delays = {name: note_refused(memory.capacity_delays.get(name), now) for name in short.difference(outcomes.launched)}
     delays |= {name: note_had(memory.capacity_delays.get(name), now) for name in outcomes.launched}
     cool_offs = memory.cool_offs

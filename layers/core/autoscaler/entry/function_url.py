@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter
 from autoscaler import bootstrap
 from autoscaler.control import registration
 from autoscaler.control.registration import Registered
-from autoscaler.domain.report.registration import ASK_AGAIN_SECONDS, ASK_LESS_SECONDS, Caller, Refused, Status
+from autoscaler.domain.report.registration import ASK_AGAIN_SECONDS, TOO_MANY_REQUESTS_WAIT_SECONDS, Caller, Refused, Status
 from autoscaler.entry.events import checked
 from autoscaler.errors import ConfigError
 from autoscaler.telemetry import log
@@ -95,5 +95,5 @@ def _url_answer(status: Status, body: dict[str, Any]) -> dict[str, Any]:
     if status in {Status.TOO_EARLY, Status.NO_SLOT, Status.UNAVAILABLE}:
         headers["Retry-After"] = str(ASK_AGAIN_SECONDS)
     if status is Status.TOO_MANY:
-        headers["Retry-After"] = str(ASK_LESS_SECONDS)
+        headers["Retry-After"] = str(TOO_MANY_REQUESTS_WAIT_SECONDS)
     return {"statusCode": int(status), "headers": headers, "body": json.dumps(body)}

@@ -96,7 +96,7 @@ def read_queue(body: object, date: datetime, node_names: Collection[str]) -> tup
             item = _Item.model_validate(raw)
         except ValidationError as error:
             aside.append(f"queue item {_name_of(raw, 'id')}: {error.error_count()} fields not understood")
-            items.append(_stranger(raw, node_names))
+            items.append(_unparsed_item(raw, node_names))
             continue
         wait = read_why(item.why)
         if wait is None and item.buildable and not item.pending:
@@ -167,7 +167,7 @@ def _name_of(raw: Any, key: str) -> str:
     return repr(raw.get(key))[:100] if isinstance(raw, dict) else type(raw).__name__
 
 
-def _stranger(raw: Any, node_names: Collection[str]) -> QueueItem:
+def _unparsed_item(raw: Any, node_names: Collection[str]) -> QueueItem:
     """Stand for an entry that was not understood: no demand, but whatever node it mentions may be what it waits for."""
     wait = unknown_wait(json.dumps(raw, ensure_ascii=False, default=str), node_names)
     return QueueItem(id=-1, job="", run="", label=None, labelless=False, wait=wait, buildable=False, waiting_seconds=0.0)

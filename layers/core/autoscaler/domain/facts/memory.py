@@ -65,7 +65,7 @@ class Observation:
     condition: str
     first_at: float
     last_at: float
-    invocation: str  # of the first look
+    request_id: str  # of the invocation that first saw it
     session: str
     idle_before_at: float | None = None  # the look before showed it ready and idle: cordoned while idle
 

@@ -262,7 +262,7 @@ class Snapshot:
 
     taken_at: float
     pass_id: str
-    invocation: str  # one run of a function; it may hold two passes
+    request_id: str  # one run of a function; it may hold two passes
     controllers: Mapping[str, ControllerView]
     instances: tuple[Instance, ...]
     fates: Mapping[str, InstanceState]  # by id, of what records or nodes name and the listing does not show

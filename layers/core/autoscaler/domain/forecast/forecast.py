@@ -67,7 +67,7 @@ def forecast_pools(learned: Learned, pools: Mapping[str, Prospects], now: float)
 
 
 def _of_burst(pool: Prospects, staged: int, now: float) -> int:
-    costs, needed = pool.costs, Needed(present=pool.in_use, foreseen=staged)
+    costs, needed = pool.costs, Needed(present=pool.in_use, forecast=staged)
     burst = follow_burst(pool.window, needed, now, executors=costs.executors, boot_seconds=costs.boot_seconds)
     return to_come(burst, pool.growths, costs, now)
 

@@ -29,12 +29,12 @@ class Needed:
     """
 
     present: int
-    foreseen: int = 0
+    forecast: int = 0
     guessed: int = 0
 
     def agents(self, executors: int) -> int:
         """How many agents these executors take, if packed."""
-        return ceil((self.present + self.foreseen) / executors)
+        return ceil((self.present + self.forecast) / executors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ def follow_burst(window: Window | None, needed: Needed, now: float, *, executors
     burst = None if window.burst is None or is_burst_over(window.burst, now, boot_seconds) else window.burst
     peaks, rises, so_far = (burst.peaks, burst.rises, burst.rises[-1][1]) if burst else (window.peaks, (), 0)
     there = peaks[-1][1] * executors
-    beyond = needed.present + needed.foreseen - there
+    beyond = needed.present + needed.forecast - there
     if beyond <= so_far:
         return burst
     unexpected = max(0.0, needed.present - there - so_far - window.guessed)

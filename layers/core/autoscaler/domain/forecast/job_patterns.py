@@ -1,4 +1,4 @@
-"""When jobs come: at the same time every hour, day or week, as cron makes them, or minutes after another job, as they did before.
+"""Learn when jobs come: on a schedule, or some minutes after another job.
 
 Arrivals are noted from look to look. What the clock makes one expect is judged by whether it came true. For each job the one other
 job is looked for after which it was best to have an agent ready: by what that would have saved of waiting in the times seen, less

@@ -1,4 +1,4 @@
-"""What may come, and whether an agent is worth having for it before it is there."""
+"""Tell whether an agent is worth launching for a job that may come."""
 
 from dataclasses import dataclass
 

@@ -146,7 +146,7 @@ _MEANINGS: dict[str, _Meaning] = {
 }
 KNOWN_CODES = frozenset(_MEANINGS)
 # Of these, and of no other, it is EC2's machines that are short.
-_SHORTAGES = frozenset(code for code, meaning in _MEANINGS.items() if meaning is _SHORT) | {"MaxSpotInstanceCountExceeded"}
+_LACKING_CAPACITY = frozenset(code for code, meaning in _MEANINGS.items() if meaning is _SHORT) | {"MaxSpotInstanceCountExceeded"}
 
 
 def note_refusals(known: Mapping[str, CoolOff], pool: Pool, refusals: Iterable[Refusal], now: float) -> Mapping[str, CoolOff]:
@@ -164,9 +164,9 @@ def still_cooling(known: Mapping[str, CoolOff], now: float) -> dict[str, CoolOff
     return {key: cool_off for key, cool_off in known.items() if now - cool_off.until_at < _REMEMBERED_SECONDS}
 
 
-def is_shortage(code: str) -> bool:
+def lacks_capacity(code: str) -> bool:
     """Tell whether EC2 lacks machines, and nothing is wrong with the request."""
-    return code in _SHORTAGES
+    return code in _LACKING_CAPACITY
 
 
 def _cooled_by(pool: Pool, refusal: Refusal) -> Iterator[tuple[str, _Meaning]]:

@@ -116,8 +116,8 @@ Repair = Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held
 
 
 def _repairs(situation: Situation) -> Iterator[Repair]:
-    now, invocation = situation.now, situation.snapshot.invocation
-    facts = {subject: look for subject, look in situation.memory.observations.items() if is_fact(look, now, invocation)}
+    now, request_id = situation.now, situation.snapshot.request_id
+    facts = {subject: look for subject, look in situation.memory.observations.items() if is_fact(look, now, request_id)}
     for agent in situation.agents:
         if fact := facts.get(agent.record.instance_id):
             yield from _repair(situation, agent, fact)

@@ -36,18 +36,18 @@ class Seen:
     session: str = ""
 
 
-def next_observations(looks: Mapping[str, Observation], seen: Mapping[str, Seen], now: float, invocation: str) -> dict[str, Observation]:
+def next_observations(looks: Mapping[str, Observation], seen: Mapping[str, Seen], now: float, request_id: str) -> dict[str, Observation]:
     """Carry observations on; a condition not seen this time, or in another session, starts again."""
-    return {subject: _next(looks.get(subject), now_seen, now, invocation) for subject, now_seen in seen.items()}
+    return {subject: _next(looks.get(subject), now_seen, now, request_id) for subject, now_seen in seen.items()}
 
 
-def is_settled(look: Observation, settle_seconds: float, now: float, invocation: str) -> bool:
+def is_settled(look: Observation, settle_seconds: float, now: float, request_id: str) -> bool:
     """Tell whether a drained agent may be terminated: idle when cordoned and after, or drained in two invocations."""
     if look.condition != Condition.DRAINED:
         return False
     if look.idle_before_at is not None and now - look.idle_before_at >= settle_seconds:
         return True
-    return is_fact(look, now, invocation)
+    return is_fact(look, now, request_id)
 
 
 def is_unlabelled_twice(look: Observation, settle_seconds: float, now: float) -> bool:
@@ -55,13 +55,13 @@ def is_unlabelled_twice(look: Observation, settle_seconds: float, now: float) ->
     return look.condition == Condition.UNLABELLED and now - look.first_at >= settle_seconds
 
 
-def is_fact(look: Observation, now: float, invocation: str) -> bool:
+def is_fact(look: Observation, now: float, request_id: str) -> bool:
     """Tell whether a condition was seen in two invocations, far enough apart."""
-    return look.invocation != invocation and now - look.first_at >= SECOND_LOOK_SECONDS
+    return look.request_id != request_id and now - look.first_at >= SECOND_LOOK_SECONDS
 
 
-def _next(look: Observation | None, seen: Seen, now: float, invocation: str) -> Observation:
-    fresh = Observation(condition=seen.condition, first_at=now, last_at=now, invocation=invocation, session=seen.session)
+def _next(look: Observation | None, seen: Seen, now: float, request_id: str) -> Observation:
+    fresh = Observation(condition=seen.condition, first_at=now, last_at=now, request_id=request_id, session=seen.session)
     if look is None or look.session != seen.session or now - look.last_at > LOOK_GAP_SECONDS:
         return fresh
     if look.condition == seen.condition:

@@ -11,9 +11,9 @@ from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState
 # An instance that is told to ask again does so after this long.
 ASK_AGAIN_SECONDS = 15
 # An agent asks when it boots and when its connection has ended: agent/ asks no more than this. A build with the role's credentials may.
-ASKS_AN_HOUR = 60
-ASKS_WITHIN_SECONDS = 3600.0
-ASK_LESS_SECONDS = 120
+MAX_REQUESTS_PER_HOUR = 60
+REQUEST_WINDOW_SECONDS = 3600.0
+TOO_MANY_REQUESTS_WAIT_SECONDS = 120
 _INSTANCE_ID = re.compile(r"i-[0-9a-f]{8,17}")
 
 

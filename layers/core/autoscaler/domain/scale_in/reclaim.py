@@ -44,7 +44,7 @@ def _drained(situation: Situation, agent: Agent, node: str) -> Terminate | Cordo
 
 def _is_settled(situation: Situation, agent: Agent) -> bool:
     look = situation.memory.observations.get(agent.record.instance_id)
-    return look is not None and is_settled(look, agent.pool.drain_settle_seconds, situation.now, situation.snapshot.invocation)
+    return look is not None and is_settled(look, agent.pool.drain_settle_seconds, situation.now, situation.snapshot.request_id)
 
 
 def _stays(situation: Situation, agent: Agent) -> bool:

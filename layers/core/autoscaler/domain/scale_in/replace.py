@@ -108,7 +108,7 @@ _SUSPECTED = {Reason.FAILURE_STREAK, Reason.FAR_OVERDUE}
 
 def quarantine(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Held]:
     """Cordon suspect agents of one controller, as many as the hour's share still allows."""
-    taking = DisruptionBudget(
+    budget = DisruptionBudget(
         kind=MarkClass.QUARANTINE,
         adjective="suspect",
         reason=Reason.FAILURE_STREAK,
@@ -116,7 +116,7 @@ def quarantine(situation: Situation, controller: str, decided: Decided) -> Itera
         allowed=lambda pool, mine: left_this_hour(situation, MarkClass.QUARANTINE, pool, len(mine)),
         pace=lambda _pool: PACE,
     )
-    yield from taking.of(situation, controller, decided)
+    yield from budget.of(situation, controller, decided)
 
 
 def why_suspect(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
@@ -163,7 +163,7 @@ def times_over(build: Build, pool: str, learned: Learned, now: float) -> tuple[f
 
 def outdated(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Held]:
     """Cordon outdated agents of one controller, as many as the hour's share still allows."""
-    taking = DisruptionBudget(
+    budget = DisruptionBudget(
         kind=MarkClass.OUTDATED,
         adjective="outdated",
         reason=Reason.OUTDATED,
@@ -171,7 +171,7 @@ def outdated(situation: Situation, controller: str, decided: Decided) -> Iterato
         allowed=lambda pool, mine: _allowed(situation, pool, mine),
         pace=lambda pool: "the new version has not been seen to boot yet" if is_canary(situation, pool) else PACE,
     )
-    yield from taking.of(situation, controller, decided)
+    yield from budget.of(situation, controller, decided)
 
 
 def _allowed(situation: Situation, pool: str, mine: list[Agent]) -> int:

@@ -1,4 +1,4 @@
-"""A pool as it stands on one controller: its agents, what one more would cost, how soon it would be there."""
+"""View a pool on one controller: its agents, and the price and boot of one more."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""One pass's snapshot, joined and resolved: what every rule looks at."""
+"""Join one pass's snapshot with the memory, for every rule to read."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Jobs that are foreseen: those that follow other jobs, and those that come at the same time again and again."""
+"""Learn which jobs follow other jobs, and which come at the same time again and again."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -85,7 +85,7 @@ def test_a_job_that_follows_less_often_than_not_is_not_counted_on():
 
 
 @pytest.mark.parametrize("delay", [30.0, 2000.0])
-def test_what_comes_together_or_half_an_hour_apart_is_no_sequel(delay):
+def test_what_comes_together_or_half_an_hour_apart_is_no_follower(delay):
     assert "tests" not in after(*builds_and_tests(8, delay=delay)).followers
 
 
@@ -152,11 +152,11 @@ def test_a_job_of_every_day_is_expected_tomorrow():
     assert (expected.at, expected.period_seconds, expected.share) == (NOW + DAY, DAY, 0.75)
 
 
-def test_twice_is_no_rhythm():
+def test_twice_is_no_schedule():
     assert after(*(("nightly", ago) for ago in each(DAY, 2))).arrivals["nightly"].expected == ()
 
 
-def test_a_job_that_comes_at_any_time_has_no_rhythm():
+def test_a_job_that_comes_at_any_time_has_no_schedule():
     assert after(*(("busy", ago) for ago in each(600.0, 20))).arrivals["busy"].expected == ()
 
 

@@ -1,4 +1,4 @@
-"""The lives of a controller, and which nodes are doubted after a restart."""
+"""Sessions of a controller, and which nodes are doubted after a restart."""
 
 from dataclasses import replace
 
@@ -111,7 +111,7 @@ def test_an_incomplete_view_changes_nothing():
     assert next_session(life, replace(a_view(), problem="503", session=""), (), NOW, TIMEOUT) is life
 
 
-def test_a_restart_remembers_who_is_busy_in_the_new_life():
+def test_a_restart_remembers_who_is_busy_in_the_new_session():
     before = ControllerSession(session="s0", since_at=0.0)
     busy = a_node("k-1", builds=(a_build(),))
     assert next_session(before, a_view(busy), (), NOW, 7200.0).busy == {"k-1": ("job/job/1",)}

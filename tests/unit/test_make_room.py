@@ -145,8 +145,8 @@ def two_controllers(*, waiting=("main",)):
         a_view(node, items=()),
         a_view(name="second", items=(an_item(1, label="cpu"),) if "second" in waiting else ()),
     )
-    lives = {name: ControllerSession(session="s1", since_at=LONG_AGO) for name in ("main", "second")}
-    return a_snapshot(*views, records=(record,), memory=a_memory(windows=needed_lately(), sessions=lives))
+    sessions = {name: ControllerSession(session="s1", since_at=LONG_AGO) for name in ("main", "second")}
+    return a_snapshot(*views, records=(record,), memory=a_memory(windows=needed_lately(), sessions=sessions))
 
 
 def test_an_agent_on_one_controller_gives_way_to_a_job_on_another_that_shares_the_pool():
@@ -162,8 +162,8 @@ def test_where_both_the_fleet_and_a_pool_are_full_the_agent_of_that_pool_goes_fi
     cpu, gpu = an_agent(1), an_agent(2, pool="gpu")
     views = a_view(cpu[1], gpu[1], items=(an_item(1, label="arm"),)), a_view(name="second", items=(an_item(2, label="gpu"),))
     windows = {f"main/{pool}": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 60, 1),)) for pool in ("cpu", "gpu")}
-    lives = {name: ControllerSession(session="s1", since_at=LONG_AGO) for name in ("main", "second")}
-    memory = a_memory(windows=windows, sessions=lives, idle_since={"i-1": NOW - 600, "i-2": NOW - 60})
+    sessions = {name: ControllerSession(session="s1", since_at=LONG_AGO) for name in ("main", "second")}
+    memory = a_memory(windows=windows, sessions=sessions, idle_since={"i-1": NOW - 600, "i-2": NOW - 60})
     steps = decide.scale_down(a_snapshot(*views, records=(cpu[0], gpu[0]), memory=memory), fleet).steps
     assert {step.node for step in steps if isinstance(step, Cordon)} == {"cpu-1", "gpu-2"}
     few = replace(views[0], items=())
