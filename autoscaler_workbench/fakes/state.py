@@ -55,6 +55,9 @@ class InMemoryState:
     def read(self) -> StoredState:
         """Read everything."""
         unread = self.unreadable
+        if not unread:
+            records, intents = tuple(self.records.values()), tuple(self.intents.values())
+            return StoredState(records=records, intents=intents, memory=self.memory, learned=dict(self.learned), overrides=self.overrides)
         return StoredState(
             records=tuple(record for key, record in self.records.items() if f"record#{key}" not in unread),
             intents=tuple(intent for key, intent in self.intents.items() if f"intent#{key}" not in unread),

@@ -65,14 +65,14 @@ NO_BUILD_IS_KILLED = (
         _SEEN_TWICE,
         "an idle look in another session counts",
         file="repair/two_looks.py",
-        was="look.session != seen.session or ",
+        was=" and look.session == seen.session",
         becomes="",
     ),
     breaks(
         _SEEN_TWICE,
         "an idle look before a gap counts",
         file="repair/two_looks.py",
-        was=" or now - look.last_at > LOOK_GAP_SECONDS",
+        was=" and now - look.last_at <= LOOK_GAP_SECONDS",
         becomes="",
     ),
     breaks(

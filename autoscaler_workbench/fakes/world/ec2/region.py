@@ -148,7 +148,8 @@ class Ec2:
         if set(filters) == {"instance-id"}:  # asked for by name, as is done for each agent that registers
             named = [self.remembered[one] for one in filters["instance-id"] if one in self.remembered]
             return [i for i in self.listing.shown(named, now, by_id=True) if i.visible_at <= now]
-        return [i for i in self.listing.shown(self.remembered.values(), now) if i.visible_at <= now and self._passes(i, filters)]
+        shown = [i for i in self.listing.shown(self.remembered.values(), now) if i.visible_at <= now]
+        return [i for i in shown if self._passes(i, filters)] if filters else shown
 
     def check_known(self, ids: list[str]) -> None:
         """Refuse ids that EC2 does not know, as it does where it is asked for them without a filter."""

@@ -95,7 +95,7 @@ def _since(before: Mapping[str, float], agents: Iterable[Agent], now: float) -> 
 
 
 def _still_stuck(memory: Memory, agents: Iterable[Agent]) -> dict[str, Stuck]:
-    living = {agent.record.instance_id for agent in agents if not agent.instance_ended}
+    living = {a.record.instance_id for a in agents if a.record.instance_id in memory.stuck and not a.instance_ended}
     return {instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id in living}
 
 

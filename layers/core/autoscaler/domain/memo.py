@@ -6,7 +6,6 @@ the time has not come at which it may be another. A memo lives for one invocatio
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from math import inf
 from typing import Any, TypeVar
 
@@ -23,11 +22,8 @@ class _Kept:
 
     facts: Any
     at: float
-    not_before: float
     value: Any
-
-    def holds(self, facts: Any, now: float) -> bool:
-        return self.at <= now < self.not_before and self.facts == facts
+    not_before: float
 
 
 @dataclass(slots=True)
@@ -41,8 +37,7 @@ class Memo:
 
     def value(self, name: Hashable, facts: Any, now: float, work: Callable[[], tuple[Value, float]]) -> Value:
         """Give one value. ``work``: works it out, and says before when it need not be worked out again while its facts are the same."""
-        kept = self._renewed(self._kept.get(name), facts, now, work)
-        self._kept[name] = kept
+        kept = self._kept[name] = self._still_true(self._kept.get(name), facts, now) or _Kept(facts, now, *work())
         value: Value = kept.value
         return value
 
@@ -50,15 +45,15 @@ class Memo:
         self, name: Hashable, facts: Mapping[Key, Facts], now: float, work: Callable[[Key, Facts], tuple[Value, float]]
     ) -> dict[Key, Value]:
         """Give the value of each key by its facts; whatever has no facts any more is forgotten."""
-        before = self._groups.get(name, {})
-        kept = {key: self._renewed(before.get(key), its, now, partial(work, key, its)) for key, its in facts.items()}
-        self._groups[name] = kept
-        return {key: one.value for key, one in kept.items()}
+        before, after = self._groups.get(name, {}), dict[Any, _Kept]()
+        for key, its in facts.items():
+            after[key] = self._still_true(before.get(key), its, now) or _Kept(its, now, *work(key, its))
+        self._groups[name] = after
+        return {key: kept.value for key, kept in after.items()}
 
-    def _renewed(self, kept: _Kept | None, facts: Any, now: float, work: Callable[[], tuple[Any, float]]) -> _Kept:
+    def _still_true(self, kept: _Kept | None, facts: Any, now: float) -> _Kept | None:
         self.asked += 1
-        if kept is not None and kept.holds(facts, now):
-            self.found += 1
-            return kept
-        value, not_before = work()
-        return _Kept(facts, now, not_before, value)
+        if kept is None or not (kept.at <= now < kept.not_before and kept.facts == facts):
+            return None
+        self.found += 1
+        return kept

@@ -28,7 +28,7 @@ class Budget:
         """
         snapshot, fleet, memory = situation.snapshot, situation.fleet, situation.memory
         self._limits = fleet.limits
-        self._canaries = {name: why_one_at_a_time(situation, name) for name in fleet.pools}
+        self._situation = situation
         self._booting = _booting(situation)
         records = [record for record in snapshot.living if record.instance_id not in without]
         self._kept = Counter(record.pool for record in records if record.instance_id in memory.kept)
@@ -68,7 +68,7 @@ class Budget:
         for reason, would_be, limit, unit in self._with_more(pool, offerings):
             if would_be > limit + 1e-9:
                 return reason, f"one more would make {would_be:g} {unit}, the limit is {limit:g}"
-        return self._canaries[pool.name] if self._booting.get(pool.name) else None
+        return why_one_at_a_time(self._situation, pool.name) if self._booting.get(pool.name) else None
 
     def is_ample(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
         """Tell whether one more agent would leave two thirds of each limit."""

@@ -23,11 +23,8 @@ def pinned(situation: Situation, controller: str) -> list[Agent]:
     They carry our retire mark though a build may be bound to them (a queue item names it, or it was busy before a restart), or were
     stopped by the month's limit, which holds no more.
     """
-    return [
-        agent
-        for agent in _of(situation, controller)
-        if (agent.phase is Phase.RETIRING and situation.protected(agent)) or comes_back(situation, agent)
-    ]
+    out_of_use = (agent for agent in _of(situation, controller) if agent.mark is not None)
+    return [agent for agent in out_of_use if (agent.phase is Phase.RETIRING and situation.protected(agent)) or comes_back(situation, agent)]
 
 
 def bring_back_pinned(situation: Situation, controller: str, _decided: Decided) -> Iterator[Uncordon]:
@@ -44,9 +41,10 @@ def bring_back_pinned(situation: Situation, controller: str, _decided: Decided) 
 def let_resume(situation: Situation, controller: str, _decided: Decided) -> Iterator[Uncordon]:
     """Temporarily uncordon drained agents that a resuming pipeline waits for, except those that EC2 interrupts."""
     for agent in _of(situation, controller):
+        if agent.phase is not Phase.DRAINING or agent.mark is None or agent.mark.kind in _NOT_TO_RESUME:
+            continue
         name = agent.record.node or ""
-        waited_for = situation.waits_to_resume(agent) and name in situation.demands[controller].pins
-        if agent.phase is Phase.DRAINING and waited_for and agent.mark and agent.mark.kind not in _NOT_TO_RESUME:
+        if situation.waits_to_resume(agent) and name in situation.demands[controller].pins:
             yield uncordon(agent, Reason.BUSY_BEFORE_RESTART, f"{name} was drained when {controller} restarted, its build waits for it")
 
 
@@ -55,8 +53,9 @@ def drain_again(situation: Situation, controller: str, decided: Decided) -> Iter
     taken = leaving(decided, controller)
     for agent in _of(situation, controller):
         owed = situation.memory.owed.get(agent.record.instance_id)
-        waited_for = situation.waits_to_resume(agent) or agent.record.node in situation.demands[controller].pins
-        if owed and agent.phase is Phase.READY and agent.record.node not in taken and not waited_for:
+        if not owed or agent.phase is not Phase.READY or agent.record.node in taken:
+            continue
+        if not (situation.waits_to_resume(agent) or agent.record.node in situation.demands[controller].pins):
             detail = f"{agent.record.node} came back only for the build that waited for it"
             yield cordon(situation, agent, MarkClass(owed), Reason.DRAINED_BEFORE_RESTART, detail)
 

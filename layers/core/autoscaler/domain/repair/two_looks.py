@@ -61,11 +61,17 @@ def is_fact(look: Observation, now: float, request_id: str) -> bool:
 
 
 def _next(look: Observation | None, seen: Seen, now: float, request_id: str) -> Observation:
-    fresh = Observation(condition=seen.condition, first_at=now, last_at=now, request_id=request_id, session=seen.session)
-    if look is None or look.session != seen.session or now - look.last_at > LOOK_GAP_SECONDS:
-        return fresh
-    if look.condition == seen.condition:
-        return replace(look, last_at=now)
-    if look.condition in {Condition.IDLE, Condition.UNLABELLED} and seen.condition is Condition.DRAINED:
-        return replace(fresh, idle_before_at=look.last_at)
-    return fresh
+    idle_before_at: float | None = None
+    if look is not None and look.session == seen.session and now - look.last_at <= LOOK_GAP_SECONDS:
+        if look.condition == seen.condition:
+            return replace(look, last_at=now)
+        if look.condition in {Condition.IDLE, Condition.UNLABELLED} and seen.condition is Condition.DRAINED:
+            idle_before_at = look.last_at
+    return Observation(
+        condition=seen.condition,
+        first_at=now,
+        last_at=now,
+        request_id=request_id,
+        session=seen.session,
+        idle_before_at=idle_before_at,
+    )

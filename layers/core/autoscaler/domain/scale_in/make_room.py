@@ -22,8 +22,7 @@ _SHARED_BY_POOLS = {Reason.FLEET_MAX_AGENTS, Reason.USD_PER_HOUR, Reason.USD_PER
 
 def make_room(situation: Situation, decided: Decided) -> Iterator[Cordon]:
     """Cordon idle agents that nothing needs, idle longest first, where jobs need their room."""
-    idle = idle_beyond_need(situation)
-    if not idle or not _may_be_refused(situation):
+    if not _may_be_refused(situation) or not (idle := idle_beyond_need(situation)):
         return
     leaving = _leaving(situation, decided)
     with_them, refused = _launches(situation, leaving)
@@ -44,6 +43,8 @@ def make_room(situation: Situation, decided: Decided) -> Iterator[Cordon]:
 def _may_be_refused(situation: Situation) -> bool:
     """Tell whether the limits might refuse an agent for each waiting job: else nothing needs to be placed."""
     wants = [want for demand in situation.demands.values() for want in demand.wants if want.mature]
+    if not wants:
+        return False
     budget, pools = Budget(situation), {pool.name: pool for want in wants for pool in want.pools}
     return not all(budget.has_room_for(len(wants), pool) for pool in pools.values())
 

@@ -71,8 +71,8 @@ class DisruptionBudget:
 
     def _wrong(self, situation: Situation, agents: Iterable[Agent]) -> dict[str, tuple[Reason, str]]:
         """What is wrong with each of these agents that no build may be bound to, by instance id."""
-        loose = (agent for agent in agents if not situation.protected(agent))
-        return {agent.record.instance_id: why for agent in loose if (why := self.wrong_with(agent))}
+        wrong = ((agent, why) for agent in agents if (why := self.wrong_with(agent)))
+        return {agent.record.instance_id: why for agent, why in wrong if not situation.protected(agent)}
 
     def _held(self, pool: PoolView, reason: Reason, detail: str) -> Held:
         return Held(pool=pool.name, controller=pool.controller, reason=reason, detail=detail)

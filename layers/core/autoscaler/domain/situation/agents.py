@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil
+from typing import NamedTuple
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet, Pool
 from autoscaler.domain.facts.marks import Mark, MarkClass, read_mark
@@ -93,8 +94,7 @@ class Agent:
 _GONE = (InstanceState.TERMINATED, InstanceState.NOT_FOUND)
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
+class _Facts(NamedTuple):
     """All that one agent is joined from. ``state``: what EC2 says of its instance; ``is_seen``: its controller was read, and its node."""
 
     record: Record

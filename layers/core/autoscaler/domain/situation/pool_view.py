@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from statistics import fmean, median
+from functools import cached_property
+from statistics import fmean
 
 from autoscaler.domain.facts.fleet import Market, Offering, Pool
 from autoscaler.domain.facts.memory import Growth, IdleReturns, Memory, Window
@@ -32,6 +32,7 @@ class PoolView:
     overrides: Overrides
     now: float
     look_every_seconds: float
+    median_boot_seconds: float  # of the boots seen; 0 where none was
     template_version: str = ""  # that would be launched now; "" where EC2 does not say
 
     @property
@@ -59,7 +60,7 @@ class PoolView:
         """What was needed, as far as anybody saw; None before the first look."""
         return self.memory.windows.get(self.full_name)
 
-    @property
+    @cached_property
     def ready(self) -> list[Agent]:
         """Its agents that take builds."""
         return [agent for agent in self.agents if agent.phase is Phase.READY]
@@ -71,7 +72,12 @@ class PoolView:
 
     def in_use(self, starved: int) -> int:
         """Count busy executors, starved items and warm executors: what agents are needed for, if packed."""
-        return sum(agent.busy_executors for agent in self.agents) + starved + self.spec.warm_executors
+        return self.busy_executors + starved + self.spec.warm_executors
+
+    @cached_property
+    def busy_executors(self) -> int:
+        """Executors at work, whatever becomes of their agents."""
+        return sum(agent.busy_executors for agent in self.agents)
 
     def prospects(self, starved: int) -> Prospects:
         """What forecasts may know of it."""
@@ -92,7 +98,7 @@ class PoolView:
     @cached_property
     def boot_seconds(self) -> float:
         """How long a boot takes, by those seen lately."""
-        return _median(self.boots) if self.boots else self.spec.boot_seconds
+        return self.median_boot_seconds if self.boots else self.spec.boot_seconds
 
     @cached_property
     def short_seconds(self) -> float:
@@ -240,8 +246,3 @@ class PoolView:
             detail = f"{told_boots(breaker)}; one is tried again in {breaker.until_at - self.now:.0f} s"
             return Reason.BREAKER_OPEN, detail
         return None, ""
-
-
-@lru_cache(maxsize=1000)
-def _median(seconds: tuple[float, ...]) -> float:
-    return median(seconds)

@@ -1,8 +1,9 @@
 """Join one pass's snapshot with the memory, for every rule to read."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from statistics import median
 
 from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
 from autoscaler.domain.facts.memory import Memory, Missing
@@ -83,11 +84,9 @@ class Situation(Look):
             return Reason.EC2_DISAGREES
         return Reason.QUIETING_DOWN if view.quieting_down else None
 
-    def believed_nodes(self) -> Iterator[tuple[str, Node]]:
+    def believed_nodes(self) -> list[tuple[str, Node]]:
         """The nodes of all controllers of which what is seen can be believed."""
-        for view in self.views():
-            if not self.no_giving_up(view.name):
-                yield from ((view.name, node) for node in view.nodes)
+        return [(view.name, node) for view in self.views() if not self.no_giving_up(view.name) for node in view.nodes]
 
     def protected(self, agent: Agent) -> bool:
         """Tell whether a build may be bound to this agent's node though it reads idle: pinned, or busy before a restart."""
@@ -182,6 +181,7 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
     agents: dict[tuple[str, str], list[Agent]] = {}
     for agent in look.agents:
         agents.setdefault(agent.key, []).append(agent)
+    medians = look.memo.values("boots", memory.boots, look.now, lambda _, boots: (median(boots), FOR_EVER))
     return {
         (controller, pool.name): PoolView(
             controller=controller,
@@ -191,6 +191,7 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
             overrides=look.overrides,
             now=look.now,
             look_every_seconds=look.snapshot.look_every_seconds,
+            median_boot_seconds=medians.get(pool.name, 0.0),
             template_version=look.snapshot.template_versions.get(pool.name, ""),
         )
         for controller in look.snapshot.controllers
