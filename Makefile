@@ -6,6 +6,7 @@ SAM_VENV := .venv-sam
 SAM := $(SAM_VENV)/bin/sam
 IAM := tests/security/iam
 JOBS ?= $(shell nproc)
+FLEET ?= fleet.yaml
 export SAM_CLI_TELEMETRY := 0
 
 .DEFAULT_GOAL := help
@@ -16,7 +17,7 @@ help:   ## Show this list
 
 setup: $(VENV)/.ready  ## Create .venv with the package, the command line and the tools
 
-demo: $(VENV)/.ready  ## Watch a fleet follow a real day of the MXNet CI; pictures of it go to out/demo; KEEP=1: it takes commands; BROKEN=POOL: agents of it never come up
+demo: $(VENV)/.demo  ## Watch a fleet follow a real day of the MXNet CI; pictures of it go to out/demo; KEEP=1: it takes commands; BROKEN=POOL: agents of it never come up
 	@$(BIN)/autoscaler demo $(if $(KEEP),--keep) $(if $(BROKEN),--broken $(BROKEN))
 
 test: $(VENV)/.ready $(SAM_VENV)/.ready $(IAM)/node_modules/.ready  ## All tests, five minutes on two cores; of cases that are many and alike, some
@@ -53,10 +54,11 @@ format: $(VENV)/.ready  ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-build: $(VENV)/.ready $(SAM_VENV)/.ready  ## sam validate --lint and sam build, into .aws-sam
-	$(BIN)/python -m autoscaler_workbench.maintenance.fleet_name
+build: $(VENV)/.ready $(SAM_VENV)/.ready  ## What sam deploy deploys, with your fleet file: make build FLEET=my.yaml
+	@test -f "$(FLEET)" || { echo "FLEET ($(FLEET)): there is no such file; docs/deploy.md says how to write one" >&2; exit 2; }
+	$(BIN)/python -m autoscaler_workbench.maintenance.fleet_name "$(FLEET)"
 	$(SAM) validate --lint
-	PATH="$(abspath $(BIN)):$$PATH" AUTOSCALER_PYTHON="$(abspath $(BIN)/python)" $(SAM) build
+	PATH="$(abspath $(BIN)):$$PATH" AUTOSCALER_PYTHON="$(abspath $(BIN)/python)" AUTOSCALER_FLEET="$(abspath $(FLEET))" $(SAM) build
 
 bench: $(VENV)/.ready  ## Figures of speed and cost, some ten minutes; OUT=docs/benchmarks.md writes them down
 	@$(BIN)/python -m benchmarks $(if $(OUT),--out $(OUT)) $(ONLY)
@@ -75,31 +77,27 @@ prices: $(VENV)/.ready  ## Make the carried price table from a wider one: make p
 	$(BIN)/python -m autoscaler_workbench.maintenance.prices "$(SOURCE)"
 
 lock: $(VENV)/.ready  ## Pin what the layer carries, and what the tools are
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header layers/core/requirements.in -o layers/core/requirements.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header layers/core/pyproject.toml -o layers/core/requirements.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --extra dev \
 		--no-emit-package jenkins-autoscaler --no-emit-package jenkins-autoscaler-workbench pyproject.toml -o requirements-dev.txt
 
 clean:  ## Remove everything that can be made again
 	rm -rf $(VENV) $(SAM_VENV) $(IAM)/node_modules .aws-sam .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
-# A bare Debian has python3 without venv; virtualenv from PyPI does the same.
-define make_venv
-	$(PYTHON) -m venv $(1) 2>/dev/null || { rm -rf $(1); \
-		$(PYTHON) -m pip install --quiet --user --break-system-packages virtualenv && $(PYTHON) -m virtualenv --quiet $(1); } || { \
-		echo "cannot make a virtual environment: apt-get install python3-venv python3-pip" >&2; exit 1; }
-endef
+# The demo needs a quarter of the tools, and has them in a third of the time.
+WORKBENCH := -c requirements-dev.txt -e 'layers/core[aws-sdk]' -e
 
-$(VENV)/.ready: pyproject.toml layers/core/pyproject.toml layers/core/requirements.in requirements-dev.txt
-	$(call make_venv,$(VENV))
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements-dev.txt -e 'layers/core[aws-sdk]' -e '.[dev]'
-	@touch $@
+$(VENV)/.demo: .ci/environment pyproject.toml layers/core/pyproject.toml requirements-dev.txt
+	@.ci/environment "$(PYTHON)" $(VENV) $@ "what the demo needs" -- $(WORKBENCH) '.[demo]'
+
+$(VENV)/.ready: .ci/environment pyproject.toml layers/core/pyproject.toml requirements-dev.txt
+	@.ci/environment "$(PYTHON)" $(VENV) $@ "the tools" -- $(WORKBENCH) '.[dev]'
+	@touch $(VENV)/.demo
 
 $(IAM)/node_modules/.ready: $(IAM)/package-lock.json
 	@command -v npm >/dev/null || { echo "needs Node.js: apt-get install nodejs npm" >&2; exit 1; }
 	cd $(IAM) && npm ci --silent --no-fund --no-audit
 	@touch $@
 
-$(SAM_VENV)/.ready:
-	$(call make_venv,$(SAM_VENV))
-	$(SAM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check 'aws-sam-cli>=1.140,<2'
-	@touch $@
+$(SAM_VENV)/.ready: .ci/environment
+	@.ci/environment "$(PYTHON)" $(SAM_VENV) $@ "the SAM command line" -- 'aws-sam-cli>=1.140,<2'

@@ -3,13 +3,13 @@
 import os
 from collections import Counter
 from functools import cache, partial
-from pathlib import Path
 
 import pytest
 from botocore import loaders
 from hypothesis import HealthCheck, Phase, settings
 
 from autoscaler.config import load_fleet
+from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
 from support.rig import live_jenkins
 
 # Worlds are slow to make and machines are noisy: time is no property of ours.
@@ -31,7 +31,7 @@ loaders.JSONFileLoader.load_file = lambda _loader, path: _read(path)
 
 @pytest.fixture(scope="session")
 def example_fleet():
-    return load_fleet(Path(__file__).parents[1] / "layers" / "fleet" / "fleet.yaml")
+    return load_fleet(EXAMPLE_FLEET)
 
 
 @pytest.fixture(scope="session")

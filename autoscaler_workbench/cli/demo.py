@@ -32,8 +32,9 @@ from autoscaler_workbench.fakes.world.ec2.region import ACCOUNT, AGENT_ROLE, AGE
 from autoscaler_workbench.fakes.world.world import Agents, World, break_boots
 from autoscaler_workbench.simulate.drive import MINUTE, Progress, tick_once
 from autoscaler_workbench.simulate.run import Run
+from autoscaler_workbench.simulate.shipped import deployed
 
-FUNCTIONS = Path(__file__).parents[2] / "functions"
+FUNCTIONS = deployed("functions")
 TABLE = "autoscaler-demo"
 _REGION = "us-west-2"
 _FUNCTION_MILLISECONDS = 55_000

@@ -1,4 +1,4 @@
-"""Checks, before ``make build``, that the fleet file has the name that the stack is deployed with.
+"""Checks, before ``make build``, the fleet file, and that it has the name that the stack is deployed with.
 
 The functions may launch and terminate only what carries the stack's ``FleetName``; with another name they could do nothing.
 """
@@ -12,17 +12,28 @@ from typing import Any
 
 from autoscaler.config import load_settings
 from autoscaler.errors import ConfigError
-from autoscaler_workbench.report.dashboard.cloudformation import defaults_of, read_template
 
 ROOT = Path(__file__).parents[2]
 _PARAMETER = "FleetName"
+_FIRST = """# Written by the first `make build`; yours from then on. `sam deploy --guided` keeps its answers here.
+version = 0.1
+
+[default.deploy.parameters]
+stack_name = "jenkins-autoscaler"
+resolve_s3 = true
+capabilities = "CAPABILITY_IAM"
+confirm_changeset = true
+parameter_overrides = "{parameter}={fleet}" # the fleet file's name; make build refuses another one
+"""
 
 
-def check_fleet_name(root: Path) -> None:
-    """Raise `ConfigError` where samconfig.toml, or the template's default, names another fleet than the fleet file."""
-    fleet = load_settings(root / "layers" / "fleet" / "fleet.yaml").fleet
-    written = tomllib.loads((root / "samconfig.toml").read_text(encoding="utf-8")) if (root / "samconfig.toml").exists() else {}
-    deployed = dict(_names_in(written)) or {"template.yaml (the default)": defaults_of(read_template(root / "template.yaml"))[_PARAMETER]}
+def check_fleet_name(root: Path, file: Path) -> None:
+    """Raise `ConfigError` where samconfig.toml deploys another fleet than the file's; write one where there is none."""
+    fleet = load_settings(file).fleet
+    written = root / "samconfig.toml"
+    if not written.exists():
+        written.write_text(_FIRST.format(parameter=_PARAMETER, fleet=fleet), encoding="utf-8")
+    deployed = dict(_names_in(tomllib.loads(written.read_text(encoding="utf-8")))) or {"samconfig.toml": "none"}
     for place, name in deployed.items():
         if name != fleet:
             rule = f'write parameter_overrides = "{_PARAMETER}={fleet} ..." under [default.deploy.parameters] of samconfig.toml'
@@ -41,7 +52,7 @@ def _names_in(written: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 if __name__ == "__main__":
     try:
-        check_fleet_name(ROOT)
+        check_fleet_name(ROOT, Path(sys.argv[1]))
     except ConfigError as error:
         print(error, file=sys.stderr)  # noqa: T201
         sys.exit(1)

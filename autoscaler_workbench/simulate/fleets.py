@@ -7,14 +7,14 @@ A label expression makes a pool that has every label in it. Limits are wide, sin
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from autoscaler.config import FleetSettings, check
 from autoscaler.domain.labels import LabelSyntaxError, parse
+from autoscaler_workbench.simulate.shipped import DATA
 from autoscaler_workbench.simulate.traces import Trace
 
-EXAMPLE_FLEET = Path(__file__).parents[2] / "layers" / "fleet" / "fleet.yaml"
+EXAMPLE_FLEET = DATA / "mxnet_fleet.yaml"
 
 _GPU = re.compile(r"gpu|cuda|nvidia|rocm|ascend|hpu|(?<![a-z])(mi\d{3}|g?[abhlv][1-9]\d{1,2})(?![a-z])", re.IGNORECASE)
 _COUNT = re.compile(r"(?<![a-z0-9.])x?([1248])x?(?![a-z0-9.])", re.IGNORECASE)

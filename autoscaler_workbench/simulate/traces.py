@@ -10,8 +10,9 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from autoscaler.errors import ConfigError
+from autoscaler_workbench.simulate.shipped import DATA
 
-MXNET = Path(__file__).parents[1] / "data" / "mxnet_stages.csv.gz"
+MXNET = DATA / "mxnet_stages.csv.gz"
 MXNET_DAY = datetime(2018, 9, 4, tzinfo=UTC).timestamp()
 _REQUIRED = ("queued_at", "duration_s", "label", "job")
 _LONGEST_SECONDS = 31 * 86_400.0

@@ -8,7 +8,8 @@ import pytest
 from autoscaler import bootstrap
 from autoscaler.errors import ConfigError
 from benchmarks.cold import event_of
-from support.deployed import NOON, ROOT, deployed, event
+from packaging_root import ROOT
+from support.deployed import NOON, deployed, event
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
+
 ROOT = Path(__file__).parents[2]
 UV = str(Path(sys.executable).parent / "uv")
 
@@ -43,7 +45,11 @@ class Built:
 @pytest.fixture(scope="session")
 def built(sam, tmp_path_factory) -> Built:
     folder = tmp_path_factory.mktemp("build")
-    run(sam, "build", "--build-dir", str(folder / "arm64"), "--cache-dir", str(folder / "cache"), AUTOSCALER_PYTHON=sys.executable)
+    run(
+        *(sam, "build", "--build-dir", str(folder / "arm64"), "--cache-dir", str(folder / "cache")),
+        AUTOSCALER_PYTHON=sys.executable,
+        AUTOSCALER_FLEET=str(EXAMPLE_FLEET),
+    )
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     machine = f"{platform.machine()}-manylinux_2_28"
     # Lambda's arm64 tree cannot be imported here: the same Makefile builds once more for this machine.

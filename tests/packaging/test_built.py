@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from autoscaler.config import load_fleet, load_settings
 from autoscaler_workbench.cli import demo
 from autoscaler_workbench.fakes.http_fakes.server import ApiServer
 from autoscaler_workbench.fakes.world.world import build_world
+from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
 from packaging_root import ROOT
 from support.worlds import AWS
 
@@ -52,17 +54,32 @@ def test_the_fleet_layer_carries_the_file_and_its_checked_twin(built):
     assert load_fleet(built.fleet / "fleet.yaml").name == "mxnet-ci"
 
 
-def test_a_fleet_file_that_is_wrong_is_not_built(tmp_path):
-    bad = (ROOT / "layers/fleet/fleet.yaml").read_text(encoding="utf-8").replace("executors: 30", "executors: 0")
-    (tmp_path / "fleet.yaml").write_text(bad, encoding="utf-8")
-    (tmp_path / "Makefile").write_text((ROOT / "layers/fleet/Makefile").read_text(encoding="utf-8"), encoding="utf-8")
-    done = subprocess.run(
-        ["make", "build-FleetLayer", f"ARTIFACTS_DIR={tmp_path}/out", f"AUTOSCALER_PYTHON={sys.executable}"],
-        cwd=tmp_path,
+def fleet_layer(folder, fleet):
+    """Build the fleet layer alone, of this fleet file."""
+    (folder / "out").mkdir()
+    return subprocess.run(
+        [
+            *("make", "-C", ROOT / "layers" / "fleet", "build-FleetLayer"),
+            *(f"ARTIFACTS_DIR={folder}/out", f"AUTOSCALER_PYTHON={sys.executable}", f"AUTOSCALER_FLEET={fleet}"),
+        ],
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def test_a_fleet_file_of_any_name_is_built_with_the_authorities_beside_it(tmp_path):
+    shutil.copy(EXAMPLE_FLEET, tmp_path / "my.yaml")
+    (tmp_path / "ca.pem").write_text("an authority", encoding="utf-8")
+    done = fleet_layer(tmp_path, tmp_path / "my.yaml")
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"fleet.yaml", "fleet.json", "ca.pem"}
+
+
+def test_a_fleet_file_that_is_wrong_is_not_built(tmp_path):
+    bad = EXAMPLE_FLEET.read_text(encoding="utf-8").replace("executors: 30", "executors: 0")
+    (tmp_path / "bad.yaml").write_text(bad, encoding="utf-8")
+    done = fleet_layer(tmp_path, tmp_path / "bad.yaml")
     assert done.returncode != 0
     assert "pools.utility.executors (0): input should be greater than or equal to 1" in done.stderr
 
@@ -71,7 +88,7 @@ def test_a_fleet_file_that_is_wrong_is_not_built(tmp_path):
 def clouds():
     """A world over HTTP and a local AWS over HTTP, on the wall clock."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    settings = load_settings(ROOT / "layers/fleet/fleet.yaml")
+    settings = load_settings(EXAMPLE_FLEET)
     world = build_world(settings.domain(), start_at=time.time(), seed=1)
     aws = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     aws.start()

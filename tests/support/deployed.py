@@ -15,9 +15,8 @@ from autoscaler_workbench.cli import demo
 from autoscaler_workbench.fakes.http_fakes.server import ApiServer
 from autoscaler_workbench.fakes.identity import ask_handler
 from autoscaler_workbench.fakes.world.world import Agents, World, build_world
+from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET as EXAMPLE
 
-ROOT = Path(__file__).parents[2]
-EXAMPLE = ROOT / "layers" / "fleet" / "fleet.yaml"
 NOON = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC, as in events/tick.json
 
 
@@ -63,4 +62,4 @@ def deployed(fleet_file: Path = EXAMPLE):
 
 
 def event(name: str) -> Any:
-    return json.loads((ROOT / "events" / f"{name}.json").read_text(encoding="utf-8"))
+    return json.loads((Path(__file__).parents[2] / "events" / f"{name}.json").read_text(encoding="utf-8"))

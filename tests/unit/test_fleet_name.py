@@ -1,25 +1,24 @@
 """The fleet file's name and the stack's: `make build` and every function refuse two different ones."""
 
 import shutil
+import tomllib
 
 import pytest
 
 from autoscaler import bootstrap
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.maintenance.fleet_name import check_fleet_name
-from packaging_root import ROOT
+from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
 
 
 @pytest.fixture
 def project(tmp_path):
-    (tmp_path / "layers" / "fleet").mkdir(parents=True)
-    shutil.copy(ROOT / "layers" / "fleet" / "fleet.yaml", tmp_path / "layers" / "fleet")
-    shutil.copy(ROOT / "template.yaml", tmp_path)
+    shutil.copy(EXAMPLE_FLEET, tmp_path / "my.yaml")
     return tmp_path
 
 
 def renamed(project, name):
-    file = project / "layers" / "fleet" / "fleet.yaml"
+    file = project / "my.yaml"
     file.write_text(file.read_text(encoding="utf-8").replace("fleet: mxnet-ci", f"fleet: {name}"), encoding="utf-8")
 
 
@@ -29,14 +28,30 @@ def configured(project, overrides):
     )
 
 
-def test_the_project_as_it_is_holds_together():
-    check_fleet_name(ROOT)
+def checked(project):
+    check_fleet_name(project, project / "my.yaml")
+
+
+def test_the_first_build_writes_what_is_deployed_and_the_next_one_finds_it(project):
+    renamed(project, "my-ci")
+    checked(project)
+    written = (project / "samconfig.toml").read_text(encoding="utf-8")
+    assert tomllib.loads(written)["default"]["deploy"]["parameters"]["parameter_overrides"] == "FleetName=my-ci"
+    checked(project)
+    assert (project / "samconfig.toml").read_text(encoding="utf-8") == written
 
 
 def test_a_fleet_file_of_another_name_is_refused_and_told_what_to_write(project):
+    checked(project)
     renamed(project, "my-ci")
-    with pytest.raises(ConfigError, match=r"FleetName \(mxnet-ci\) in template.yaml .*parameter_overrides = \"FleetName=my-ci"):
-        check_fleet_name(project)
+    with pytest.raises(ConfigError, match=r"FleetName \(mxnet-ci\) in samconfig.toml .*parameter_overrides = \"FleetName=my-ci"):
+        checked(project)
+
+
+def test_a_deployment_without_a_name_is_refused(project):
+    configured(project, '"LogLevel=INFO"')
+    with pytest.raises(ConfigError, match=r"FleetName \(none\) in samconfig.toml"):
+        checked(project)
 
 
 @pytest.mark.parametrize(
@@ -53,13 +68,13 @@ def test_what_samconfig_deploys_counts(project, overrides):
     with pytest.raises(
         ConfigError, match=r"FleetName \(my-ci\) in samconfig.toml \(default.deploy\) is not the fleet file's name \(mxnet-ci\)"
     ):
-        check_fleet_name(project)
+        checked(project)
     renamed(project, "my-ci")
-    check_fleet_name(project)
+    checked(project)
 
 
 def test_a_function_that_was_deployed_for_another_fleet_says_so_and_does_nothing(monkeypatch):
-    monkeypatch.setenv("FLEET_CONFIG", str(ROOT / "layers" / "fleet" / "fleet.yaml"))
+    monkeypatch.setenv("FLEET_CONFIG", str(EXAMPLE_FLEET))
     monkeypatch.setenv("FLEET_HOME", "123456789012/us-west-2")
     monkeypatch.setenv("STATE_TABLE", "state")
     monkeypatch.setenv("FLEET_NAME", "my-ci")

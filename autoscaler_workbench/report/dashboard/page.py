@@ -9,8 +9,9 @@ import altair as alt
 from autoscaler_workbench.report.dashboard.alarms import Alarm, Composite, Published, read_alarms, ringing, states
 from autoscaler_workbench.report.dashboard.widgets import Widget, read_widgets
 from autoscaler_workbench.report.html import CONFIG, render
+from autoscaler_workbench.simulate.shipped import deployed
 
-TEMPLATE = Path(__file__).parents[3] / "template.yaml"
+TEMPLATE = deployed("template.yaml")
 _UNIT_WORDS = {"bytes": "~s"}
 
 

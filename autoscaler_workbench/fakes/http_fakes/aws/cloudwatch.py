@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-from moto.cloudwatch.models import cloudwatch_backends
-
 from autoscaler.domain.report.datum import Datum
 
 Published = list[tuple[float, Datum]]
@@ -12,6 +10,8 @@ Published = list[tuple[float, Datum]]
 
 def published() -> Published:
     """Everything that was put there in this process, oldest first."""
+    from moto.cloudwatch.models import cloudwatch_backends  # noqa: PLC0415 - the local AWS is an extra
+
     backends = [backend for regions in cloudwatch_backends.values() for backend in regions.values()]
     return [(one.timestamp.timestamp(), _datum(one)) for backend in backends for one in list(backend.metric_data)]
 
