@@ -54,6 +54,15 @@ def test_the_stacks_own_launch_templates_are_used_by_their_latest_version(tmp_pa
     assert load(tmp_path, text).pools["cpu"].launch_template_version == version
 
 
+def test_words_that_only_old_yaml_takes_for_something_else_are_words(tmp_path):
+    """YAML 1.1 reads off, no and on as booleans and 12:30 as 750; editors and people read YAML 1.2."""
+    fleet = load(tmp_path, GOOD + "    quarantine: off\n    labels: [on, no, y]\n    boot_seconds: 1e2\n")
+    assert (fleet.pools["cpu"].quarantine, fleet.pools["cpu"].labels) == ("off", {"on", "no", "y"})
+    assert fleet.pools["cpu"].boot_seconds == 100
+    with pytest.raises(ConfigError, match=r"boot_seconds \('12:30'\)"):
+        load(tmp_path, GOOD + "    boot_seconds: 12:30\n")
+
+
 def test_a_pool_overrides_the_defaults(tmp_path):
     pool = load(
         tmp_path, GOOD.replace("pools:", "defaults: {boot_seconds: 60, max_wait_seconds: 7}\npools:") + "    boot_seconds: 90\n"
