@@ -5,10 +5,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from autoscaler.config import FleetSettings, check, load_settings
+from autoscaler.config import FleetFileError, FleetSettings, check, load_settings
+from autoscaler.config.yaml_file import parse
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.fakes.world.physics import Physics
 
@@ -36,9 +36,9 @@ def read_assignments(assignments: Iterable[str], option: str, rule: str = "KEY=V
         if not sign:
             raise ConfigError(f"{option} {assignment}: must be {rule}")
         try:
-            settings[key] = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"{option} {assignment}: {' '.join(str(error).split())}") from error
+            settings[key] = parse(text)
+        except FleetFileError as error:
+            raise ConfigError(f"{option} {assignment}: {error}") from error
     return settings
 
 

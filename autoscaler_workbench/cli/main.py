@@ -20,7 +20,8 @@ from rich.live import Live
 from rich.progress import MofNCompleteColumn, Progress
 
 from autoscaler.adapters.launch_templates import check_templates
-from autoscaler.config import load_fleet, load_settings
+from autoscaler.config import FleetFileError, load_fleet, load_settings
+from autoscaler.config.advice import warnings_in
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.labels import LabelSyntaxError, parse
 from autoscaler.domain.situation.demand import explain_match
@@ -70,13 +71,16 @@ def validate(
     live: Annotated[bool, typer.Option("--live", help="Also check the launch templates in AWS.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check a fleet file; an error is one line: the key, the value, the rule."""
+    """Check a fleet file. Each error is one line: where, the key, the value, the rule. Warnings do not fail."""
     checked = load_fleet(file or fleet)
+    warnings = warnings_in(file or fleet)
+    for line in warnings:
+        say(f"warning: {line}", stderr=True)
     if live:
         _validate_live(checked, as_json=as_json)
         return
     pools = {pool.name: {"usd_per_hour": pool.offerings[0].usd_per_hour, "max_agents": pool.max_agents} for pool in checked.pools.values()}
-    answer = {"fleet": checked.name, "controllers": list(checked.controllers), "pools": pools}
+    answer = {"fleet": checked.name, "controllers": list(checked.controllers), "pools": pools, "warnings": warnings}
     show(answer, lambda: _print_fleet(checked), as_json=as_json)
 
 
@@ -336,5 +340,6 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except AutoscalerError as error:
-        print(plain(" ".join(str(error).split())), file=sys.stderr)
+        for line in error.lines if isinstance(error, FleetFileError) else [str(error)]:
+            print(plain(" ".join(line.split())), file=sys.stderr)
         sys.exit(1)

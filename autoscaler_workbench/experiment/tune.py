@@ -14,7 +14,8 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from autoscaler.config import FleetSettings, carried_prices, check
+from autoscaler.config import FleetSettings, check
+from autoscaler.config.prices import carried_prices
 from autoscaler_workbench.experiment.compare import Row, append_row
 from autoscaler_workbench.experiment.experiment import OURS, Experiment, play
 from autoscaler_workbench.simulate.traces import Trace

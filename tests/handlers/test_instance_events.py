@@ -142,7 +142,7 @@ def test_an_announcement_that_could_not_be_acted_on_fails_so_that_lambda_tries_a
     [
         ({"detail-type": "Scheduled Event"}, r"detail-type \(Scheduled Event\): must be one of"),
         ({"detail": {}}, "detail.instance-id: missing"),
-        ({"detail": {"instance-id": "i-0; rm -rf /"}}, "detail.instance-id .*string should match pattern"),
+        ({"detail": {"instance-id": "i-0; rm -rf /"}}, "detail.instance-id .*must match"),
         ({"detail": "x"}, "detail"),
     ],
     ids=str,

@@ -81,7 +81,7 @@ def test_a_fleet_file_that_is_wrong_is_not_built(tmp_path):
     (tmp_path / "bad.yaml").write_text(bad, encoding="utf-8")
     done = fleet_layer(tmp_path, tmp_path / "bad.yaml")
     assert done.returncode != 0
-    assert "pools.utility.executors (0): input should be greater than or equal to 1" in done.stderr
+    assert "pools.utility.executors (0): must be 1 or more" in done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -243,7 +243,7 @@ COSTLY = (
     ),
     Bug(
         name="agents of the stack's own launch templates stay at their first version for ever",
-        file="config.py",
+        file="config/settings.py",
         was='return "$Latest" if template in',
         becomes='return "$Default" if template in',
         found_by=("tests/unit/test_config.py::test_the_stacks_own_launch_templates_are_used_by_their_latest_version",),

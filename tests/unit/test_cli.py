@@ -85,7 +85,7 @@ def test_match_says_who_serves_and_why_the_others_do_not():
         (["simulate", "--policy", "magic"], 1, "--policy (magic): must be one of autoscaler, mxnet-ci"),
         (["simulate", "--set", "idle"], 1, "--set idle: must be KEY=VALUE or POOL.KEY=VALUE"),
         (["simulate", "--set", "nope.min_agents=1"], 1, "--set nope.min_agents=1: nope is not one of the pools (mxnetlinux-cpu"),
-        (["simulate", "--set", "wait_usd_per_hour=-1"], 1, "defaults.wait_usd_per_hour (-1): input should be greater than or equal to 0"),
+        (["simulate", "--set", "wait_usd_per_hour=-1"], 1, "defaults.wait_usd_per_hour (-1): must be 0 or more"),
         (["simulate", "--hours", "0.05", "--out", "/proc/nowhere"], 1, "--out (/proc/nowhere): No such file or directory"),
         (["match"], 2, "Missing argument"),
         (["demo", "--hours", "-1"], 2, "--hours"),

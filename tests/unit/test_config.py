@@ -90,24 +90,44 @@ def test_a_windows_pool_has_windows_prices_and_folders(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
-        ("fleet: f\n", "fleet: f\nspeed: fast\n", "speed: unknown key"),
-        ("fleet: f\n", "", "fleet: missing"),
-        ("fleet: f\n", "fleet: F_1\n", "fleet ('F_1'): "),
-        ("executors: 4", "executors: 0", "pools.cpu.executors (0): input should be greater than or equal to 1"),
-        ("executors: 4", "executors: four", "pools.cpu.executors ('four'): input should be a valid integer"),
-        ("executors: 4", "executors: true", "pools.cpu.executors (True): input should be a valid integer"),
-        ("executors: 4", "executors: 4\n    executors: 5", "line 8: executors is written twice"),
-        ("max_agents: 5", "max_agents: 5\n    min_agents: 6", "min_agents (6) exceeds max_agents (5)"),
-        ("max_agents: 5", "max_agents: 50", "pools.cpu.max_agents (50) exceeds limits.max_agents (10)"),
+        ("fleet: f\n", "fleet: f\nspeed: fast\n", "3:1: speed: unknown key, known here: fleet, limits, controllers, defaults, pools"),
+        ("fleet: f\n", "", "1:1: fleet: missing"),
+        ("fleet: f\n", "fleet: F_1\n", "2:8: fleet ('F_1'): must be lower-case letters, digits and hyphens, at most 40"),
+        ("executors: 4", "executors: 0", "8:16: pools.cpu.executors (0): must be 1 or more"),
+        ("executors: 4", "executors: four", "8:16: pools.cpu.executors ('four'): must be a whole number"),
+        ("executors: 4", "executors: true", "pools.cpu.executors (True): must be a whole number"),
+        ("executors: 4", "executors: 4\n    executors: 5", "9:5: executors is written twice"),
+        ("executors: 4", "executers: 4", "8:5: pools.cpu.executers: unknown key, did you mean executors?"),
+        ("executors: 4", "numExecutors: 4", "8:5: pools.cpu.numExecutors: unknown key, did you mean executors?"),
+        ("executors: 4", "wait_usd: 4\n    executors: 1", "8:5: pools.cpu.wait_usd: unknown key, did you mean wait_usd_per_hour?"),
+        ("fleet: f\n", "fleet: f\nboot_seconds: 5\n", "3:1: boot_seconds: unknown key here, it belongs in defaults or a pool"),
+        ("platform: linux", "platform: Linux", "11:15: pools.cpu.platform ('Linux'): must be linux or windows, did you mean linux?"),
+        ("platform: linux", "platform: sunos", "pools.cpu.platform ('sunos'): must be linux or windows"),
+        ("platform: linux", "market: cheap", "pools.cpu.market ('cheap'): must be on-demand, spot or spot-then-on-demand"),
+        ("max_agents: 5", "max_agents: 5\n    min_agents: 6", "13:17: pools.cpu.min_agents (6) exceeds max_agents (5)"),
+        ("max_agents: 5", "max_agents: 50", "12:17: pools.cpu.max_agents (50) exceeds limits.max_agents (10)"),
         ("max_agents: 5", "max_agents: 5\n    warm_executors: 21", "warm_executors (21) exceeds max_agents x executors (20)"),
         ("max_agents: 5", "max_agents: 5\n    controllers: [other]", "pools.cpu.controllers (other) is not one of the controllers (main)"),
+        ("max_agents: 5", "max_agents: 5\n    controllers: [mian]", "is not one of the controllers (main), did you mean main?"),
         ("max_agents: 5", "max_agents: 5\n    boot_seconds: 900", "pools.cpu.boot_timeout_seconds (900) must exceed boot_seconds (900)"),
-        ("max_agents: 5", "max_agents: 5\n    labels: [a, a]", "labels (a, a) names something twice"),
-        ("[c5.18xlarge]", "[c99.huge]", "pools.cpu.instance_types (c99.huge): no linux price is carried for it; set usd_per_hour"),
-        ("[c5.18xlarge]", "[]", "pools.cpu.instance_types ([]): list should have at least 1 item"),
-        ("https://jenkins.example.org/", "jenkins", "url (jenkins) must be an http or https URL"),
+        ("max_agents: 5", "max_agents: 5\n    labels: [a, a]", "13:5: pools.cpu.labels (a, a) names something twice"),
+        ("max_agents: 5", "max_agents: 5\n    labels: [a b]", "13:14: pools.cpu.labels.0 ('a b'): must be one label: no blanks"),
+        ("max_agents: 5", "max_agents: 5\n    labels: [7]", "pools.cpu.labels.0 (7): must be text, write it in quotes: '7'"),
+        (
+            "max_agents: 5",
+            "max_agents: 5\n    subnets: [us-west-2a]",
+            "pools.cpu.subnets (us-west-2a) is not a subnet's id, such as subnet-0",
+        ),
+        ("[c5.18xlarge]", "[c99.huge]", "pools.cpu.instance_types (c99.huge): no linux price is carried for it, set usd_per_hour"),
+        ("[c5.18xlarge]", "[m5.lagre]", "set usd_per_hour, did you mean m5.large?"),
+        ("[c5.18xlarge]", "[m5 large]", "pools.cpu.instance_types.0 ('m5 large'): must be an EC2 instance type, such as m7i.xlarge"),
+        ("[c5.18xlarge]", "[]", "pools.cpu.instance_types ([]): must have 1 or more entries"),
+        ("[c5.18xlarge]", "c5.18xlarge", "pools.cpu.instance_types ('c5.18xlarge'): must be a list, such as [a, b]"),
+        ("[c5.18xlarge]", "[c7i.large, c7g.large]", "(c7g.large is arm64, c7i.large is x86_64): one image starts on one architecture only"),
+        ("https://jenkins.example.org/", "jenkins", "5:15: controllers.main.url (jenkins) must be an http or https URL"),
         ("max_usd_per_hour: 100", "max_usd_per_hour: .nan", "limits.max_usd_per_hour (nan): "),
         ("pools:", "pools: [", "is not YAML ("),
+        ("fleet: f", "fleet: f\n\tlimits: 3", "3:1: is not YAML (a tab stands here, YAML is indented by spaces)"),
     ],
     ids=lambda value: str(value).strip()[:30],
 )
@@ -129,7 +149,7 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path, old, new, line):
 def test_a_url_with_credentials_is_refused_without_showing_them(tmp_path, url):
     with pytest.raises(ConfigError) as refused:
         load(tmp_path, GOOD.replace("https://jenkins.example.org/", f'"{url}"'))
-    assert "controllers.main: url (" in str(refused.value)
+    assert "controllers.main.url (" in str(refused.value)
     assert "hunter2" not in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -141,7 +161,7 @@ def test_what_else_a_url_may_hold_is_no_credential(tmp_path):
 
 
 def test_an_empty_file_and_a_missing_one_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"fleet.yaml"):
+    with pytest.raises(ConfigError, match=r"fleet.yaml:1:1: is empty, autoscaler init writes a first"):
         load(tmp_path, "")
     with pytest.raises(ConfigError, match=r"cannot be read \(No such file"):
         load_fleet(tmp_path / "none.yaml")

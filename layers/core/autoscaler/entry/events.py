@@ -7,7 +7,6 @@ from typing import Annotated, Any, TypeVar
 from aws_lambda_powertools.utilities.parser.models import EventBridgeModel
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag, TypeAdapter, ValidationError
 
-from autoscaler.config import one_line
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome
 from autoscaler.errors import ConfigError
@@ -127,6 +126,8 @@ def checked(shape: TypeAdapter[T], event: Any, *, tags: int = 0) -> T:
     try:
         return shape.validate_python({} if event is None else event)
     except ValidationError as error:
+        from autoscaler.config.words import one_line  # noqa: PLC0415 - for an error only
+
         raise ConfigError(f"event refused: {one_line(error, tags)}") from None
 
 

@@ -1,0 +1,21 @@
+"""Reads the fleet file, checks it, and translates it to the domain's values.
+
+What only an error or a person needs (``findings``, ``words``, ``positions``, ``advice``) is imported when there is one: a function's cold
+start never pays for it.
+"""
+
+from autoscaler.config.load import check, load_fleet, load_settings
+from autoscaler.config.problems import FleetFileError, Problem
+from autoscaler.config.settings import ControllerSettings, FleetSettings, environment_name, url_problem
+
+__all__ = [
+    "ControllerSettings",
+    "FleetFileError",
+    "FleetSettings",
+    "Problem",
+    "check",
+    "environment_name",
+    "load_fleet",
+    "load_settings",
+    "url_problem",
+]

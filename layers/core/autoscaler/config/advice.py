@@ -1,0 +1,91 @@
+"""Warns of what a fleet file may say, and hardly means to; a person reads it before anything is deployed."""
+
+import re
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from autoscaler.config.load import load_settings
+from autoscaler.config.prices import HOURS_A_MONTH, cheapest
+from autoscaler.config.problems import Problem
+from autoscaler.config.settings import FleetSettings
+from autoscaler.config.yaml_file import located
+from autoscaler.domain.facts.fleet import Fleet, Pool
+
+SECRET_PREFIX = "jenkins/"  # the template's ControllerSecretPrefix, where samconfig.toml says nothing else
+_SUBNET = re.compile(r"^subnet-([0-9a-f]{8}|[0-9a-f]{17})$")
+_ARN = re.compile(r"^arn:[^:]*:secretsmanager:[^:]*:[^:]*:secret:(?P<name>.*)$")
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+
+
+def warnings_in(path: Path, prefix: str = SECRET_PREFIX) -> list[str]:
+    """Return the warnings for a fleet file that is right, a line each. ``prefix``: of the secrets that the functions may read."""
+    found = located(warnings_of(load_settings(path), prefix), path.read_bytes())
+    return [f"{path}:{line}:{column}: {problem.text}" for problem in found for line, column in [problem.at or (1, 1)]]
+
+
+def warnings_of(settings: FleetSettings, prefix: str = SECRET_PREFIX) -> list[Problem]:
+    """Return the warnings for settings."""
+    fleet = settings.domain()
+    found = (*_secrets(settings, prefix), *_addresses(settings), *_subnets(settings), *_twins(fleet), *_money(fleet))
+    return list(found)
+
+
+def readable(secret: str, prefix: str) -> bool:
+    """Tell whether the functions' role may read a secret, given by name or ARN."""
+    found = _ARN.match(secret)
+    return (found["name"] if found else secret).startswith(prefix)
+
+
+def _secrets(settings: FleetSettings, prefix: str) -> Iterator[Problem]:
+    for name, controller in settings.controllers.items():
+        if controller.secret is not None and not readable(controller.secret, prefix):
+            rule = f"the functions may read only secrets whose names begin with {prefix} (the stack's ControllerSecretPrefix)"
+            yield Problem(place=("controllers", name, "secret"), text=f"controllers.{name}.secret ({controller.secret}): {rule}")
+
+
+def _addresses(settings: FleetSettings) -> Iterator[Problem]:
+    for name, controller in settings.controllers.items():
+        at = urlsplit(controller.url)
+        if at.scheme == "http" and at.hostname not in _LOOPBACK and controller.secret is not None:
+            text = f"controllers.{name}.url ({controller.url}): over http the token is sent in the clear, use https"
+            yield Problem(place=("controllers", name, "url"), text=text)
+
+
+def _subnets(settings: FleetSettings) -> Iterator[Problem]:
+    for name, pool in settings.pools.items():
+        for number, subnet in enumerate(pool.subnets):
+            if not _SUBNET.match(subnet):
+                text = f"pools.{name}.subnets ({subnet}): ids of EC2 have 8 or 17 hexadecimal digits"
+                yield Problem(place=("pools", name, "subnets", number), text=text)
+
+
+def _twins(fleet: Fleet) -> Iterator[Problem]:
+    """Warn of two pools that the same jobs ask for."""
+    for one, other in combinations(fleet.pools.values(), 2):
+        shared = [name for name in one.controllers if name in other.controllers]
+        if one.labels != other.labels or not shared:
+            continue
+        slots = sorted(fleet.slot_controllers & set(shared))
+        what = (
+            f"on {slots[0]} every static node counts as {min(one.name, other.name)}'s" if slots else "the one that suits better gets a job"
+        )
+        labels = ", ".join(sorted(one.labels))
+        text = f"pools.{other.name}.labels ({labels}): pool {one.name} has the same labels for {', '.join(shared)}; {what}"
+        yield Problem(place=("pools", other.name, "labels"), text=text)
+
+
+def _money(fleet: Fleet) -> Iterator[Problem]:
+    for pool in fleet.pools.values():
+        if (usd := cheapest(pool.offerings)) > fleet.limits.max_usd_per_hour:
+            limit = f"limits.max_usd_per_hour (${fleet.limits.max_usd_per_hour:,.2f})"
+            yield Problem(place=("pools", pool.name), text=f"pools.{pool.name}: one agent costs ${usd:,.2f} an hour, more than {limit}")
+    usd = HOURS_A_MONTH * sum(_always_there(pool) * cheapest(pool.offerings) for pool in fleet.pools.values())
+    if usd > fleet.limits.max_usd_per_month:
+        text = f"limits.max_usd_per_month (${fleet.limits.max_usd_per_month:,.0f}): min_agents and warm_executors alone cost"
+        yield Problem(place=("limits", "max_usd_per_month"), text=f"{text} ${usd:,.0f} in a whole month")
+
+
+def _always_there(pool: Pool) -> int:
+    return max(pool.min_agents, -(-pool.warm_executors // pool.executors))

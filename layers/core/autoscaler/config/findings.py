@@ -1,0 +1,133 @@
+"""Finds everything that is wrong with a fleet file at once, so that nobody has to mend it one error at a time."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+from pydantic import ValidationError
+
+from autoscaler.config.problems import FleetFileError, Place, Problem
+from autoscaler.config.rules import contradictions
+from autoscaler.config.settings import ControllerSettings, FleetSettings, LimitSettings, PoolSettings, Tuning
+from autoscaler.config.words import meant, sentence
+
+_MODELS: dict[str, type[LimitSettings | ControllerSettings | Tuning]] = {
+    "limits": LimitSettings,
+    "controllers": ControllerSettings,
+    "defaults": Tuning,
+    "pools": PoolSettings,
+}
+_PLACES = {"limits": "limits", "controllers": "an entry of controllers", "defaults": "defaults or a pool", "pools": "a pool"}
+_FEW = 6  # keys that a line may list
+_MISSING = ": missing"
+_ENOUGH = 100_000  # stands in for a limit that is wrong: no other key exceeds it
+_LIMITS = ("max_agents", "max_launches_per_hour", "max_usd_per_hour", "max_usd_per_month")
+# What others call it: the EC2 and EC2 Fleet plugins, Auto Scaling groups, Karpenter.
+_SYNONYMS = {
+    "ami": "launch_template",
+    "credentials": "secret",
+    "fs_root": "remote_dir",
+    "idle_minutes": "idle_seconds",
+    "idle_termination_minutes": "idle_seconds",
+    "idle_timeout": "idle_seconds",
+    "instance_cap": "max_agents",
+    "label_string": "labels",
+    "max_instances": "max_agents",
+    "max_price": "spot_max_usd_per_hour",
+    "max_size": "max_agents",
+    "min_instances": "min_agents",
+    "min_size": "min_agents",
+    "min_spare_size": "warm_executors",
+    "num_executors": "executors",
+    "os": "platform",
+    "remote_fs": "remote_dir",
+    "spot": "market",
+    "subnet_id": "subnets",
+    "type": "instance_types",
+}
+
+
+def problems_of(raw: Any) -> list[Problem]:
+    """Return all that is wrong; rules between keys are tried on whatever is right by itself."""
+    if raw is None:
+        return [Problem(place=(), text="is empty, autoscaler init writes a first fleet file")]
+    problems: list[Problem] = []
+    try:
+        settings = FleetSettings.model_validate(raw)
+    except ValidationError as error:
+        problems = list(_once([_told(dict(one)) for one in error.errors()]))
+        try:
+            settings = FleetSettings.model_validate(_without(raw, problems))
+        except ValidationError:
+            return problems
+    problems += contradictions(settings)
+    try:
+        settings.domain()
+    except FleetFileError as error:
+        problems += error.problems
+    return problems
+
+
+def _told(problem: dict[str, Any]) -> Problem:
+    place: Place = tuple(part for part in problem["loc"] if part != "[key]")
+    text = sentence(problem)
+    unknown = problem["type"] == "extra_forbidden"
+    if unknown:
+        text += _suggestion(place)
+    return Problem(place=place, text=text, on_key=unknown or "[key]" in problem["loc"])
+
+
+def _once(problems: list[Problem]) -> Iterator[Problem]:
+    """Leave out that a key is missing where a misspelled one stands beside it."""
+    suggested = {
+        (*problem.place[:-1], problem.text.rpartition("did you mean ")[2].removesuffix("?")) for problem in problems if problem.on_key
+    }
+    for problem in problems:
+        if not (problem.text.endswith(_MISSING) and problem.place in suggested):
+            yield problem
+
+
+def _suggestion(place: Place) -> str:
+    """Say which key was probably meant, or where the key belongs."""
+    key = str(place[-1])
+    section = str(place[0]) if len(place) > 1 else ""
+    known = _MODELS[section].model_fields if section else FleetSettings.model_fields
+    if suggested := meant(key, [*known, *(word for word, ours in _SYNONYMS.items() if ours in known)]):
+        word = suggested.removeprefix(", did you mean ").removesuffix("?")
+        return f", did you mean {_SYNONYMS.get(word, word)}?"
+    belongs = next((name for name, model in _MODELS.items() if key in model.model_fields), None)
+    if belongs:
+        return f" here, it belongs in {_PLACES[belongs]}"
+    return f", known here: {', '.join(known)}" if len(known) <= _FEW else ""
+
+
+def _without(raw: Any, problems: list[Problem]) -> Any:
+    """Leave out what is wrong: a key that is unknown, and each pool in which anything is."""
+    rest = deepcopy(raw)
+    for problem in problems:
+        match problem.place:
+            case ("pools", name, *_):
+                rest["pools"].pop(name, None)
+            case ("controllers", name, *_):
+                rest["controllers"][name] = {"url": "http://jenkins.invalid/"}
+            case ("limits", *key):
+                _lift(rest, str(key[0]) if key else "")
+            case ("defaults", key):
+                rest["defaults"].pop(key, None)
+            case ("fleet",):
+                rest["fleet"] = "unnamed"
+            case (key,) if problem.on_key:
+                rest.pop(key, None)
+            case _:
+                pass
+    return rest
+
+
+def _lift(rest: dict[str, Any], key: str) -> None:
+    """Put limits that nothing exceeds in the place of a wrong one, or of all."""
+    if not key:
+        rest["limits"] = dict.fromkeys(_LIMITS, _ENOUGH)
+    elif key in _LIMITS:
+        rest["limits"][key] = _ENOUGH
+    else:
+        rest["limits"].pop(key, None)

@@ -1,0 +1,80 @@
+"""Rules between the keys of a fleet file that is right key by key; each names the place where it is broken."""
+
+import re
+from collections.abc import Iterator
+
+from autoscaler.config.problems import Problem
+from autoscaler.config.settings import FleetSettings, PoolSettings, environment_name, url_problem
+from autoscaler.domain.facts.fleet import Platform
+
+# Families of AWS' own processors have a g after their generation (c7g, m6gd, im4gn, hpc7g); a1 was the first, p6e-gb200 has Nvidia's.
+_ARM64 = re.compile(r"^(a1\.|[a-z]+[0-9]+[a-z]*g[a-z]*[.-]|p6e-gb)")
+_SUBNET = re.compile(r"^subnet-[0-9a-z]+$")
+
+
+def contradictions(settings: FleetSettings) -> Iterator[Problem]:
+    """Yield what cannot be, in the order of the file."""
+    yield from _between_controllers(settings)
+    for name, pool in settings.pools.items():
+        for key, text in (*_of_pool(pool), *_with_fleet(settings, name, pool)):
+            yield Problem(place=("pools", name, key), text=f"pools.{name}.{text}")
+    least, most = sum(pool.min_agents for pool in settings.pools.values()), settings.limits.max_agents
+    if least > most:
+        yield Problem(place=("limits", "max_agents"), text=f"the pools' min_agents ({least}) together exceed limits.max_agents ({most})")
+
+
+def architecture(instance_type: str) -> str:
+    """Return the processor architecture of an instance type, by its name."""
+    return "arm64" if _ARM64.match(instance_type) else "x86_64"
+
+
+def _between_controllers(settings: FleetSettings) -> Iterator[Problem]:
+    for name, controller in settings.controllers.items():
+        if problem := url_problem(controller.url):
+            yield Problem(place=("controllers", name, "url"), text=f"controllers.{name}.url {problem}")
+    if len({environment_name(name) for name in settings.controllers}) != len(settings.controllers):
+        text = f"controllers ({', '.join(settings.controllers)}) must differ when written as environment variables"
+        yield Problem(place=("controllers",), text=text)
+
+
+def _of_pool(pool: PoolSettings) -> Iterator[tuple[str, str]]:
+    """Yield the key and the text of what is wrong within a pool."""
+    if pool.min_agents > pool.max_agents:
+        yield "min_agents", f"min_agents ({pool.min_agents}) exceeds max_agents ({pool.max_agents})"
+    most = pool.max_agents * pool.executors
+    if pool.warm_executors > most:
+        yield "warm_executors", f"warm_executors ({pool.warm_executors}) exceeds max_agents x executors ({most})"
+    for key in ("labels", "controllers", "instance_types", "subnets"):
+        values = getattr(pool, key) or []
+        if len(set(values)) != len(values):
+            yield key, f"{key} ({', '.join(values)}) names something twice"
+    yield from _machines(pool)
+    for subnet in pool.subnets:
+        if not _SUBNET.match(subnet):
+            yield "subnets", f"subnets ({subnet}) is not a subnet's id, such as subnet-0a1b2c3d4e5f60718"
+
+
+def _machines(pool: PoolSettings) -> Iterator[tuple[str, str]]:
+    by_architecture = {architecture(kind): kind for kind in pool.instance_types}
+    if len(by_architecture) > 1:
+        both = f"{by_architecture['arm64']} is arm64, {by_architecture['x86_64']} is x86_64"
+        yield "instance_types", f"instance_types ({both}): one image starts on one architecture only, make two pools"
+    elif "arm64" in by_architecture and pool.platform is Platform.WINDOWS:
+        yield "instance_types", f"instance_types ({by_architecture['arm64']}): Windows on EC2 does not run on arm64"
+
+
+def _with_fleet(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[str, str]]:
+    """Yield the key and the text of what is wrong between a pool and the rest of the file."""
+    known = ", ".join(settings.controllers)
+    for controller in pool.controllers or []:
+        if controller not in settings.controllers:
+            from autoscaler.config.words import meant  # noqa: PLC0415 - for an error only
+
+            rule = f"is not one of the controllers ({known}){meant(controller, settings.controllers)}"
+            yield "controllers", f"controllers ({controller}) {rule}"
+    if pool.max_agents > settings.limits.max_agents:
+        yield "max_agents", f"max_agents ({pool.max_agents}) exceeds limits.max_agents ({settings.limits.max_agents})"
+    timeout, boot = (settings.tuned(key, name) for key in ("boot_timeout_seconds", "boot_seconds"))
+    if timeout <= boot:
+        key = "boot_timeout_seconds" if pool.boot_timeout_seconds is not None else "boot_seconds"
+        yield key, f"boot_timeout_seconds ({timeout:g}) must exceed boot_seconds ({boot:g})"

@@ -1,0 +1,297 @@
+"""The keys of the fleet file, as an operator writes them; the schema and the reference page are made from here."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AnyHttpUrl, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from autoscaler.config.prices import offerings, unaffordable_minima
+from autoscaler.config.problems import FleetFileError, Problem
+from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS, AtMonthLimit, Fleet, Limits, Platform, Pool, Quarantine
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+LABEL = r"^[^\s\"]+$"
+FLEET = r"^[a-z0-9][a-z0-9-]{0,39}$"
+INSTANCE_TYPE = r"^[a-z0-9-]+\.[a-z0-9-]+$"
+VERSION = r"^(\$Default|\$Latest|[1-9][0-9]*)$"
+
+Name = Annotated[str, StringConstraints(pattern=NAME)]
+Label = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=LABEL)]
+Seconds = Annotated[float, Field(ge=0, le=31_536_000, allow_inf_nan=False)]
+Usd = Annotated[float, Field(gt=0, le=10_000_000, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=100_000)]
+
+REMOTE_DIRS = {Platform.LINUX: "/home/jenkins/agent", Platform.WINDOWS: "C:\\jenkins"}
+
+
+class _Settings(BaseModel):
+    """Unknown keys and other types than written here are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def url_problem(url: str) -> str | None:
+    """Say what is wrong with a controller's URL, never a password that stands in it; None: nothing is."""
+    shown = re.sub(r"^([a-z]+://)?.*@", r"\1***@", url, flags=re.IGNORECASE | re.DOTALL)
+    try:
+        parsed = AnyHttpUrl(url)
+    except ValidationError:
+        return f"({shown}) must be an http or https URL"
+    if parsed.username is not None or parsed.password is not None:
+        return f"({shown}) must not hold credentials: agents and logs are told it; keep them in a secret (key secret)"
+    if parsed.query is not None or parsed.fragment is not None:
+        return f"({shown}) must not have a query or a fragment"
+    return None
+
+
+class LimitSettings(_Settings):
+    """Hard ceilings of the whole fleet; nothing is launched beyond them, no matter who asks."""
+
+    max_agents: Annotated[int, Field(ge=1, le=100_000, description="Most agents at once, of all pools together.")]
+    max_launches_per_hour: Annotated[int, Field(ge=1, le=100_000, description="Most agents launched within any 60 minutes.")]
+    max_usd_per_hour: Usd = Field(
+        description="Most that all agents together may cost an hour, in US dollars. Spot agents count at the highest price that they may "
+        "reach, root volumes count, too."
+    )
+    max_usd_per_month: Usd = Field(
+        description="Most that agents may cost in a calendar month (UTC), in US dollars. Running builds are not killed when it is spent, "
+        "so what they still cost comes on top."
+    )
+    at_month_limit: AtMonthLimit = Field(
+        AtMonthLimit.STOP,
+        strict=False,
+        description="What happens once max_usd_per_month is spent. stop: all agents are drained, and none is launched. launch-nothing: "
+        "agents stay in use, and none is launched; the month then costs more.",
+    )
+
+
+class ControllerSettings(_Settings):
+    """One Jenkins controller."""
+
+    url: str = Field(
+        description="Address of the Jenkins controller, http or https, as agents reach it. No user, password, query or fragment in it."
+    )
+    secret: Annotated[str, StringConstraints(min_length=1)] | None = Field(
+        None,
+        description='Name or ARN of a secret in AWS Secrets Manager: {"username": "...", "token": "..."}. The functions may read secrets '
+        "whose names begin with the stack's parameter ControllerSecretPrefix (jenkins/). Without a secret, Jenkins is asked anonymously.",
+    )
+    nodes: Literal["dynamic", "slots"] = Field(
+        "dynamic",
+        description="Where the Jenkins nodes of agents come from. dynamic: each agent gets a node of its own, which is deleted with it. "
+        "slots: agents take static nodes that you made beforehand.",
+    )
+    resume_timeout_seconds: float = Field(
+        RESUME_TIMEOUT_SECONDS,
+        ge=600,
+        le=604_800,
+        allow_inf_nan=False,
+        description="After a restart of Jenkins, an agent is kept this long for a pipeline that ran on it and has not resumed yet.",
+    )
+
+
+class Tuning(_Settings):
+    """Keys that may stand in ``defaults``, for all pools, and in a pool, for that one."""
+
+    queue_maturity_seconds: Seconds | None = Field(
+        None, description="A queue item counts as demand once it has waited this long. Lower: agents come sooner; higher: fewer in vain."
+    )
+    max_wait_seconds: Seconds | None = Field(
+        None, description="An item that would wait longer than this gets an agent, whether or not that pays. Limits still hold."
+    )
+    wait_usd_per_hour: Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)] | None = Field(
+        None,
+        description="What one hour of one job's waiting is worth to you, in US dollars. It decides when another agent pays, and how long "
+        "an idle one is kept.",
+    )
+    boot_seconds: Annotated[float, Field(ge=1, le=86_400)] | None = Field(
+        None, description="Expected time from the launch of an agent until it takes builds. Used until boots of the pool were measured."
+    )
+    boot_timeout_seconds: Annotated[float, Field(ge=60, le=86_400)] | None = Field(
+        None, description="An agent that has not connected after this long is replaced. Must exceed boot_seconds."
+    )
+    max_idle_seconds: Annotated[float, Field(ge=60, le=31_536_000)] | None = Field(
+        None, description="Longest that an idle agent is kept, however soon demand is expected back."
+    )
+    idle_seconds: Annotated[float, Field(ge=60, le=31_536_000)] | None = Field(
+        None,
+        description="A fixed time for which an idle agent is kept. Without it the time is learned from how soon demand came back, and "
+        "from what a boot costs.",
+    )
+    drain_settle_seconds: Annotated[float, Field(ge=1, le=30)] | None = Field(
+        None, description="Between the mark on an idle agent and the second look that lets it be terminated, at least this long passes."
+    )
+    spot_patience_seconds: Seconds | None = Field(
+        None,
+        description="With market spot-then-on-demand, only spot is asked for until an item has waited this long after "
+        "queue_maturity_seconds; then on-demand, too.",
+    )
+    spot_discount: Annotated[float, Field(ge=0, lt=1)] | None = Field(
+        None, description="Share by which spot is expected to be cheaper than on-demand: 0.65 is 65 % cheaper. Plans go by it, not limits."
+    )
+    spot_max_usd_per_hour: Usd | None = Field(
+        None,
+        description="Highest spot price to pay for a machine an hour, in US dollars; it is sent to EC2. Without it: the on-demand price.",
+    )
+    volume_gib: Annotated[float, Field(ge=0, le=65_536)] | None = Field(
+        None,
+        description="Size of an agent's root volume in GiB, to count its price; the launch template sets the real size. Without it: 100 "
+        "on Linux, 150 on Windows, as in the stack's launch templates.",
+    )
+    volume_usd_per_gib_month: Annotated[float, Field(ge=0, le=100)] | None = Field(
+        None, description="Price of a GiB of root volume for a month, in US dollars."
+    )
+    max_agent_hours: Annotated[float, Field(gt=0, le=87_600)] | None = Field(
+        None, description="An agent older than this is drained and replaced, a few at a time. Without it, age is no reason."
+    )
+    drain_timeout_seconds: Seconds | None = Field(
+        None,
+        description="An agent that has been draining for longer than this raises an alarm; it is never killed for it. Without it: none.",
+    )
+    quarantine: Quarantine | None = Field(
+        None,
+        strict=False,
+        description="What becomes of an agent on which builds of different jobs fail or hang. replace: it is drained and replaced. keep: "
+        "it is cordoned and stays for you to inspect. off: it stays in use.",
+    )
+
+
+TUNING_DEFAULTS: dict[str, Any] = {
+    "queue_maturity_seconds": 30.0,
+    "max_wait_seconds": 1800.0,
+    "wait_usd_per_hour": 20.0,
+    "boot_seconds": 180.0,
+    "boot_timeout_seconds": 900.0,
+    "max_idle_seconds": 7200.0,
+    "drain_settle_seconds": 5.0,
+    "spot_patience_seconds": 180.0,
+    "spot_discount": 0.65,
+    "volume_usd_per_gib_month": 0.08,
+    "quarantine": Quarantine.REPLACE,
+}  # None for the others says something of its own
+_PRICES = ("spot_discount", "spot_max_usd_per_hour", "volume_gib", "volume_usd_per_gib_month")
+
+
+class PoolSettings(Tuning):
+    """One kind of agent."""
+
+    labels: Annotated[list[Label], Field(min_length=1)] | None = Field(
+        None,
+        description="Labels of the pool's agents in Jenkins; jobs ask for them. Each without blanks and quotation marks. Without it: the "
+        "pool's name.",
+    )
+    controllers: Annotated[list[str], Field(min_length=1)] | None = Field(
+        None, description="Names of the controllers that the pool serves. Without it: all."
+    )
+    executors: int = Field(ge=1, le=1000, description="Builds that one agent runs at a time.")
+    launch_template: Annotated[str, StringConstraints(min_length=1)] = Field(
+        description="EC2 launch template, by name or id (lt-...): image, security groups, role, user data. The stack makes two: "
+        "autoscaler-linux-FLEET and autoscaler-windows-FLEET."
+    )
+    launch_template_version: Annotated[str, StringConstraints(pattern=VERSION)] | None = Field(
+        None,
+        description="Version of the launch template: $Default, $Latest or a number in quotes. Without it: $Latest of the stack's own "
+        "templates, $Default of yours.",
+    )
+    instance_types: list[Annotated[str, StringConstraints(pattern=INSTANCE_TYPE)]] = Field(
+        min_length=1,
+        description="EC2 instance types in order of preference, such as [m7i.xlarge, m6i.xlarge]. All of one processor architecture, that "
+        "of the launch template's image.",
+    )
+    subnets: list[Annotated[str, StringConstraints(min_length=1)]] = Field(
+        [], description="Ids of subnets in order of preference, such as [subnet-0a1b2c3d], one a zone. Without it: the launch template's."
+    )
+    platform: Platform = Field(
+        Platform.LINUX, strict=False, description="Operating system: it sets prices, and the defaults of remote_dir and volume_gib."
+    )
+    market: Literal["on-demand", "spot", "spot-then-on-demand"] = Field(
+        "on-demand",
+        description="How machines are bought. spot-then-on-demand: spot first, on-demand for items that have waited too long "
+        "(spot_patience_seconds).",
+    )
+    max_agents: int = Field(ge=1, le=100_000, description="Most agents of this pool at once.")
+    min_agents: Count = Field(0, description="Agents that are always there, idle or not. They cost money day and night.")
+    warm_executors: Count = Field(0, description="Executors that are kept free beyond what runs and waits, so that jobs start at once.")
+    usd_per_hour: Usd | None = Field(
+        None,
+        description="Price of one machine an hour, in US dollars, for all instance types of the pool. Without it: the carried on-demand "
+        "prices, those of us-east-1; spot_discount is taken off for spot.",
+    )
+    remote_dir: Annotated[str, StringConstraints(min_length=1)] | None = Field(
+        None,
+        description="Jenkins' root directory on the agent. Without it: /home/jenkins/agent on Linux, C:\\jenkins on Windows.",
+    )
+    exclusive: bool = Field(
+        default=True,
+        description="true: agents take only jobs that ask for one of their labels. false: jobs without a label may run on them, too.",
+    )
+
+
+class FleetSettings(_Settings):
+    """The whole fleet file."""
+
+    fleet: Annotated[str, StringConstraints(pattern=FLEET)] = Field(
+        description="Name of the fleet, in lower-case letters, digits and hyphens: EC2 tag, metric dimension, key of the state. The "
+        "stack's parameter FleetName must be the same."
+    )
+    limits: LimitSettings
+    controllers: Annotated[dict[Name, ControllerSettings], Field(min_length=1)] = Field(description="The Jenkins controllers, by a name.")
+    defaults: Tuning = Field(Tuning(), description="Settings for all pools that do not set them themselves.")
+    pools: Annotated[dict[Name, PoolSettings], Field(min_length=1)] = Field(
+        description="The kinds of agents, by a name; names of nodes begin with it."
+    )
+
+    def domain(self) -> Fleet:
+        """Translate to the domain's values; `FleetFileError` where a price is not known, or the minima cost more than the limits allow."""
+        problems: list[Problem] = []
+        pools: dict[str, Pool] = {}
+        for name, pool in self.pools.items():
+            try:
+                pools[name] = self._pool(name, pool)
+            except FleetFileError as error:
+                problems += error.problems
+        fleet = Fleet(
+            name=self.fleet,
+            limits=Limits(**self.limits.model_dump()),
+            controllers=tuple(self.controllers),
+            pools=pools,
+            resume_timeouts={name: controller.resume_timeout_seconds for name, controller in self.controllers.items()},
+            slot_controllers=frozenset(name for name, controller in self.controllers.items() if controller.nodes == "slots"),
+        )
+        if problems := problems + list(unaffordable_minima(fleet)):
+            raise FleetFileError("", problems)
+        return fleet
+
+    def tuned(self, key: str, pool: str) -> Any:
+        """Return a tuning key's value in a pool: its own, that of ``defaults``, or the program's."""
+        values = (getattr(self.pools[pool], key), getattr(self.defaults, key), TUNING_DEFAULTS.get(key))
+        return next((value for value in values if value is not None), None)
+
+    def _pool(self, name: str, pool: PoolSettings) -> Pool:
+        tuned = {key: self.tuned(key, name) for key in Tuning.model_fields}
+        prices = {key: tuned.pop(key) for key in _PRICES}
+        return Pool(
+            name=name,
+            labels=frozenset(pool.labels or [name]),
+            controllers=tuple(pool.controllers or self.controllers),
+            executors=pool.executors,
+            platform=pool.platform,
+            launch_template=pool.launch_template,
+            launch_template_version=pool.launch_template_version or self._version_of(pool.launch_template),
+            offerings=offerings(name, pool, prices),
+            max_agents=pool.max_agents,
+            min_agents=pool.min_agents,
+            warm_executors=pool.warm_executors,
+            exclusive=pool.exclusive,
+            remote_dir=pool.remote_dir or REMOTE_DIRS[pool.platform],
+            **tuned,
+        )
+
+    def _version_of(self, template: str) -> str:
+        """Return the version to launch: the latest of the stack's own templates, whose default a deployment never moves."""
+        return "$Latest" if template in {f"autoscaler-{platform}-{self.fleet}" for platform in Platform} else "$Default"
+
+
+def environment_name(controller: str) -> str:
+    """Spell a controller as in environment variables: upper case, ``-`` as ``_``."""
+    return re.sub(r"[^A-Z0-9]", "_", controller.upper())

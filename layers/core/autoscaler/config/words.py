@@ -1,0 +1,102 @@
+"""Says what pydantic found in words that a person can act on: the key, the value, the rule, and what was probably meant."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import ValidationError
+
+from autoscaler.config.settings import FLEET, INSTANCE_TYPE, LABEL, NAME, VERSION
+
+_PATTERNS = {
+    FLEET: "must be lower-case letters, digits and hyphens, at most 40, and begin with a letter or a digit",
+    NAME: "must be letters, digits, dots, hyphens and underscores, at most 63, and begin with a letter or a digit",
+    LABEL: "must be one label: no blanks, no quotation marks",
+    INSTANCE_TYPE: "must be an EC2 instance type, such as m7i.xlarge",
+    VERSION: "must be $Default, $Latest or a version's number in quotes, such as '3'",
+}
+_BEGUN = 4  # letters from which on the beginning of a word tells it
+_RULES: Mapping[str, Callable[[dict[str, Any]], str]] = {
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), lambda _: "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), lambda _: "must be a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), lambda _: "must be true or false"),
+    **dict.fromkeys(("model_type", "dict_type", "model_attributes_type"), lambda _: "must be keys and values, such as {key: value}"),
+    **dict.fromkeys(("enum", "literal_error"), lambda ctx: f"must be {ctx['expected'].replace(chr(39), '')}"),
+    "list_type": lambda _: "must be a list, such as [a, b]",
+    "string_type": lambda _: "must be text",
+    "finite_number": lambda _: "must be a finite number",
+    "greater_than_equal": lambda ctx: f"must be {_number(ctx['ge'])} or more",
+    "greater_than": lambda ctx: f"must be more than {_number(ctx['gt'])}",
+    "less_than_equal": lambda ctx: f"must be {_number(ctx['le'])} or less",
+    "less_than": lambda ctx: f"must be less than {_number(ctx['lt'])}",
+    "too_short": lambda ctx: f"must have {_number(ctx['min_length'])} or more entries",
+    "too_long": lambda ctx: f"must have {_number(ctx['max_length'])} or fewer entries",
+    "string_too_short": lambda ctx: "must not be empty" if ctx["min_length"] == 1 else f"must have {ctx['min_length']} or more characters",
+    "string_too_long": lambda ctx: f"must have {ctx['max_length']} or fewer characters",
+    "string_pattern_mismatch": lambda ctx: _PATTERNS.get(ctx["pattern"], f"must match {ctx['pattern']}"),
+}
+
+
+def one_line(error: ValidationError, tags: int = 0) -> str:
+    """Say what pydantic found in one line: key (value): rule; ... ``tags``: how many a discriminated union puts before a key."""
+    return "; ".join(sentence(dict(problem) | {"loc": problem["loc"][tags:]}) for problem in error.errors())
+
+
+def sentence(problem: dict[str, Any]) -> str:
+    """Say one problem: key (value): rule."""
+    if str(problem["type"]).startswith("union_tag"):
+        return _tag_problem(**problem.get("ctx", {}))
+    parts = (str(part) for part in problem["loc"] if part != "[key]")
+    key = ".".join(part if part.isprintable() else repr(part) for part in parts)
+    said = f"{key}: " if key else ""
+    if problem["type"] == "value_error":
+        return said + str(problem["msg"]).removeprefix("Value error, ")
+    if problem["type"] == "extra_forbidden":
+        return f"{said}unknown key"
+    if problem["type"] == "missing":
+        return f"{said}missing"
+    return f"{key} ({_shown(problem['input'])}): {_rule(problem)}"
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """Suggest the known word that this one resembles: a clause to add, or nothing."""
+    by_spelling = {_spelling(name): name for name in known}
+    spelled = _spelling(str(word))
+    begun = [name for name in by_spelling if len(spelled) >= _BEGUN and name.startswith(spelled)]
+    close = begun if len(begun) == 1 else get_close_matches(spelled, list(by_spelling), n=1, cutoff=0.7)
+    return f", did you mean {by_spelling[close[0]]}?" if close else ""
+
+
+def _rule(problem: dict[str, Any]) -> str:
+    given, context = problem["input"], problem.get("ctx", {})
+    say = _RULES.get(problem["type"])
+    rule = say(context) if say else f"{problem['msg'][:1].lower()}{problem['msg'][1:]}"
+    if problem["type"] == "string_type" and isinstance(given, str | int | float):
+        rule += f", write it in quotes: '{given}'"
+    if problem["type"] in {"enum", "literal_error"} and isinstance(given, str):
+        rule += meant(given, re.findall(r"'([^']*)'", context["expected"]))
+    return rule
+
+
+def _spelling(word: str) -> str:
+    """Spell camelCase, hyphens and capitals as the file's own keys are spelled."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|[- ]+", "_", word).lower()
+
+
+def _number(value: float) -> str:
+    return f"{value:,.10g}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        value = re.sub(r"^([a-z]+://).*@", r"\1***@", value, flags=re.IGNORECASE | re.DOTALL)  # a password may stand there
+    return repr(value) if len(repr(value)) <= 60 else type(value).__name__
+
+
+def _tag_problem(discriminator: str, tag: str | None = None, expected_tags: str = "") -> str:
+    key = discriminator.strip("'")
+    if tag is None:
+        return f"{key}: missing"
+    tags = expected_tags.replace("'", "")
+    return f"{key} ({_shown(tag)}): must be {' or '.join(tags.rsplit(', ', 1))}{meant(str(tag), tags.split(', '))}"
