@@ -10,7 +10,7 @@ FLEET ?= fleet.yaml
 export SAM_CLI_TELEMETRY := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast slow soak same mutate compare live check format build bench pictures user-data prices lock clean
+.PHONY: help setup demo test test-fast slow soak same mutate compare live check format build bench pictures reference user-data prices lock clean
 
 help:   ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ compare: $(VENV)/.ready  ## All policies on the carried traces, some hours: make
 
 pictures: $(VENV)/.ready  ## Draw the pictures of docs/ anew: make pictures ONLY=architecture.svg
 	$(BIN)/python -m autoscaler_workbench.maintenance.pictures $(ONLY)
+
+reference: $(VENV)/.ready  ## Write the fleet file's schema, and the pages of all its keys and of all reasons
+	$(BIN)/python -m autoscaler_workbench.maintenance.reference
 
 user-data: $(VENV)/.ready  ## Pack agent/ into the launch templates of template.yaml
 	$(BIN)/python -m autoscaler_workbench.maintenance.user_data

@@ -26,7 +26,7 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.labels import LabelSyntaxError, parse
 from autoscaler.domain.situation.demand import explain_match
 from autoscaler.errors import AutoscalerError, ConfigError
-from autoscaler_workbench.cli import operate
+from autoscaler_workbench.cli import init, operate
 from autoscaler_workbench.cli.assignments import PHYSICS, load_with, physics_of, read_assignments
 from autoscaler_workbench.cli.demo import Show
 from autoscaler_workbench.cli.screen import print_proposal, screen, summary
@@ -61,6 +61,7 @@ Out = Annotated[
     Path | None, typer.Option(help="Directory for the report: report.html, .png and .svg.", show_default="out/...; with --json: none")
 ]
 
+init.add_commands(app)
 operate.add_commands(app)
 
 

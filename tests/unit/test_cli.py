@@ -1,16 +1,14 @@
 """The command line: exit codes, and one clear line for what is refused."""
 
-import io
 import json
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
-from autoscaler_workbench.cli.main import main
 from packaging_root import ROOT
+from support.cli import autoscaler
 
 DEMO = """
     trace pools passes jobs finished killed unservable wait_p50_s wait_p95_s wait_max_s agent_hours usd launches terminations
@@ -37,18 +35,6 @@ def small(tmp_path):
     rows = [f"{100 + n * 20},60,{'cpu' if n else 'sparc'},job {n}" for n in range(5)]
     trace.write_text("queued_at,duration_s,label,job\n" + "\n".join(rows), encoding="utf-8")
     return ["--trace", trace, "--fleet", fleet, "--hours", "0.2", "--seed", "3"]
-
-
-def autoscaler(*arguments):
-    """Run the command line as a process of its own would, but for its imports."""
-    stdout, stderr, code = io.StringIO(), io.StringIO(), 0
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(stdout), redirect_stderr(stderr):
-        patch.setattr(sys, "argv", ["autoscaler", *map(str, arguments)])
-        try:
-            main()
-        except SystemExit as ended:
-            code = ended.code or 0
-    return subprocess.CompletedProcess(arguments, code, stdout.getvalue(), stderr.getvalue())
 
 
 def test_the_installed_command_runs_as_a_process_of_its_own():

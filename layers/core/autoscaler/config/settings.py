@@ -91,7 +91,7 @@ class ControllerSettings(_Settings):
 
 
 class Tuning(_Settings):
-    """Keys that may stand in ``defaults``, for all pools, and in a pool, for that one."""
+    """Keys that may stand in defaults, for all pools, and in a pool, for that one."""
 
     queue_maturity_seconds: Seconds | None = Field(
         None, description="A queue item counts as demand once it has waited this long. Lower: agents come sooner; higher: fewer in vain."
@@ -177,8 +177,7 @@ class PoolSettings(Tuning):
 
     labels: Annotated[list[Label], Field(min_length=1)] | None = Field(
         None,
-        description="Labels of the pool's agents in Jenkins; jobs ask for them. Each without blanks and quotation marks. Without it: the "
-        "pool's name.",
+        description="Labels of the pool's agents in Jenkins; jobs ask for them. Without it: the pool's name.",
     )
     controllers: Annotated[list[str], Field(min_length=1)] | None = Field(
         None, description="Names of the controllers that the pool serves. Without it: all."
@@ -190,8 +189,7 @@ class PoolSettings(Tuning):
     )
     launch_template_version: Annotated[str, StringConstraints(pattern=VERSION)] | None = Field(
         None,
-        description="Version of the launch template: $Default, $Latest or a number in quotes. Without it: $Latest of the stack's own "
-        "templates, $Default of yours.",
+        description="Version of the launch template. Without it: $Latest of the stack's own templates, $Default of yours.",
     )
     instance_types: list[Annotated[str, StringConstraints(pattern=INSTANCE_TYPE)]] = Field(
         min_length=1,
@@ -231,8 +229,7 @@ class FleetSettings(_Settings):
     """The whole fleet file."""
 
     fleet: Annotated[str, StringConstraints(pattern=FLEET)] = Field(
-        description="Name of the fleet, in lower-case letters, digits and hyphens: EC2 tag, metric dimension, key of the state. The "
-        "stack's parameter FleetName must be the same."
+        description="Name of the fleet: EC2 tag, metric dimension, key of the state. The stack's parameter FleetName must be the same."
     )
     limits: LimitSettings
     controllers: Annotated[dict[Name, ControllerSettings], Field(min_length=1)] = Field(description="The Jenkins controllers, by a name.")

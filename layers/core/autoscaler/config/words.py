@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from autoscaler.config.settings import FLEET, INSTANCE_TYPE, LABEL, NAME, VERSION
 
-_PATTERNS = {
+PATTERNS = {
     FLEET: "must be lower-case letters, digits and hyphens, at most 40, and begin with a letter or a digit",
     NAME: "must be letters, digits, dots, hyphens and underscores, at most 63, and begin with a letter or a digit",
     LABEL: "must be one label: no blanks, no quotation marks",
@@ -34,7 +34,7 @@ _RULES: Mapping[str, Callable[[dict[str, Any]], str]] = {
     "too_long": lambda ctx: f"must have {_number(ctx['max_length'])} or fewer entries",
     "string_too_short": lambda ctx: "must not be empty" if ctx["min_length"] == 1 else f"must have {ctx['min_length']} or more characters",
     "string_too_long": lambda ctx: f"must have {ctx['max_length']} or fewer characters",
-    "string_pattern_mismatch": lambda ctx: _PATTERNS.get(ctx["pattern"], f"must match {ctx['pattern']}"),
+    "string_pattern_mismatch": lambda ctx: PATTERNS.get(ctx["pattern"], f"must match {ctx['pattern']}"),
 }
 
 

@@ -1,79 +1,101 @@
 """Reasons of steps taken and not taken: the same word in the plan, the log and the metric."""
 
 from enum import StrEnum
+from typing import Self
 
 
 class Reason(StrEnum):
-    """Reasons of steps, and reasons against them."""
+    """Reasons of steps, and reasons against them; ``meaning`` is a sentence for people."""
+
+    meaning: str
+
+    def __new__(cls, code: str, meaning: str) -> Self:
+        """Make a reason of its code and its meaning."""
+        reason = str.__new__(cls, code)
+        reason._value_ = code
+        reason.meaning = meaning
+        return reason
 
     # Why something is done.
-    FORESEEN = "foreseen"
-    STARVED_QUEUE = "starved-queue"
-    NOBODY_CAN_SERVE = "nobody-can-serve"
-    MAX_WAIT = "max-wait"
-    MIN_AGENTS = "min-agents"
-    WARM_EXECUTORS = "warm-executors"
-    UNEVEN_BOOTS = "uneven-boots"
-    MANUAL = "manual"
-    PINNED = "pinned"
-    DEMAND_IS_BACK = "demand-is-back"
-    BUSY_BEFORE_RESTART = "busy-before-restart"
-    MONTH_LIMIT_LIFTED = "month-limit-lifted"
-    DRAINED_BEFORE_RESTART = "drained-before-restart"
-    SURPLUS = "surplus"
-    GIVES_WAY = "gives-way"
-    LABELS_TAKEN = "labels-taken"
-    LABELS_TO_GIVE_BACK = "labels-to-give-back"
-    DRAINED = "drained"
-    BEACON = "beacon-missing"
-    INTERRUPTED = "spot-interruption"
-    REBALANCE = "rebalance-recommendation"
-    OUTDATED = "outdated"
-    MAX_AGENT_HOURS = "max-agent-hours"
-    FAILURE_STREAK = "failure-streak"
-    FAR_OVERDUE = "far-overdue"
+    FORESEEN = "foreseen", "Jobs are likely to come, and having an agent ready for them costs less than their waiting would."
+    STARVED_QUEUE = "starved-queue", "Jobs wait for executors, and their waiting would cost more than another agent."
+    NOBODY_CAN_SERVE = "nobody-can-serve", "A job waits, and no agent that is there or on its way can ever run it."
+    MAX_WAIT = "max-wait", "A job would otherwise wait longer than max_wait_seconds."
+    MIN_AGENTS = "min-agents", "The pool has fewer agents than min_agents."
+    WARM_EXECUTORS = "warm-executors", "Fewer executors than warm_executors are free or on their way."
+    UNEVEN_BOOTS = "uneven-boots", "Boots of the pool differ much; a few agents more are launched, so that no job waits for the slowest."
+    MANUAL = "manual", "A person asked for it."
+    PINNED = "pinned", "A queue item waits for this very node, by name; the agent is brought back."
+    DEMAND_IS_BACK = "demand-is-back", "Jobs wait that this cordoned agent can run; it is brought back, or kept, instead of a new one."
+    BUSY_BEFORE_RESTART = "busy-before-restart", "Jenkins restarted, and a build that ran on this agent may resume on it."
+    MONTH_LIMIT_LIFTED = "month-limit-lifted", "The month's limit no longer holds, so agents that were drained for it are brought back."
+    DRAINED_BEFORE_RESTART = (
+        "drained-before-restart",
+        "The agent was being drained when Jenkins restarted; its build has resumed or ended, the drain goes on.",
+    )
+    SURPLUS = "surplus", "The agent was not needed for longer than it is worth keeping."
+    GIVES_WAY = "gives-way", "A limit keeps jobs waiting elsewhere; this idle agent makes room for them."
+    LABELS_TAKEN = (
+        "labels-taken",
+        "The labels of the node are removed first, so that no build starts on it in the instant of the mark (older Jenkins).",
+    )
+    LABELS_TO_GIVE_BACK = "labels-to-give-back", "A job may still start on the node, or the agent is used again: it gets its labels back."
+    DRAINED = "drained", "The agent carries our mark and was seen idle before and after it; it is terminated."
+    BEACON = "beacon-missing", "The node that makes Jenkins name the labels of waiting jobs is missing; it is made again."
+    INTERRUPTED = "spot-interruption", "EC2 announced that it takes this spot instance back; its node takes no new builds."
+    REBALANCE = "rebalance-recommendation", "EC2 announced that this spot instance is at risk; its node takes no new builds."
+    OUTDATED = "outdated", "The agent was launched from an older version of its launch template."
+    MAX_AGENT_HOURS = "max-agent-hours", "The agent is older than max_agent_hours."
+    FAILURE_STREAK = "failure-streak", "Builds of different jobs failed on this agent one after the other, as they do not elsewhere."
+    FAR_OVERDUE = "far-overdue", "A build has run many times longer on this agent than its job ever did."
     # Repairs.
-    BOOT_TIMEOUT = "boot-timeout"
-    DISCONNECTED = "disconnected"
-    INSTANCE_GONE = "instance-gone"
-    NODE_GONE = "node-gone"
-    INSTANCE_STOPPED = "instance-stopped"
-    UNKNOWN_INSTANCE = "unknown-instance"
-    CONDEMNED = "condemned"
-    SLOT_LEFT_OFFLINE = "slot-left-offline"
+    BOOT_TIMEOUT = "boot-timeout", "The instance did not register, or its node did not connect, within boot_timeout_seconds."
+    DISCONNECTED = "disconnected", "The node has been disconnected for so long that it is not expected back."
+    INSTANCE_GONE = "instance-gone", "The instance ended; its node is deleted and its record closed."
+    NODE_GONE = "node-gone", "The node was deleted in Jenkins; its instance is terminated."
+    INSTANCE_STOPPED = "instance-stopped", "The instance was stopped; agents never come back from that, so it is terminated."
+    UNKNOWN_INSTANCE = "unknown-instance", "The instance carries the fleet's tags and has no record; it gets one."
+    CONDEMNED = "condemned", "Termination of the agent was decided before; what is left of it is removed."
+    SLOT_LEFT_OFFLINE = "slot-left-offline", "A static node was left with our mark and without an agent; the mark is removed."
     # Why something is not done.
-    HELD = "held"
-    FROZEN = "frozen"
-    MAX_AGENTS = "max-agents"
-    FLEET_MAX_AGENTS = "fleet-max-agents"
-    LAUNCH_RATE = "max-launches-per-hour"
-    USD_PER_HOUR = "max-usd-per-hour"
-    USD_PER_MONTH = "max-usd-per-month"
-    NO_OFFERING = "no-offering"
-    NO_FREE_SLOT = "no-free-slot"
-    POOL_PAUSED = "pool-paused"
-    ACCOUNT_THROTTLED = "account-throttled"
-    BREAKER_OPEN = "breaker-open"
-    ONE_TRIAL = "one-trial"
-    CANARY = "canary"
-    UNSERVABLE = "unservable"
-    UNCLEAR = "waits-for-something-unknown"
-    LABEL_UNKNOWN = "label-unknown"
-    WORTH_WAITING = "worth-waiting"
-    INCOMPLETE = "incomplete-snapshot"
-    EC2_DISAGREES = "ec2-disagrees"
-    QUIETING_DOWN = "quieting-down"
-    RESTART_GRACE = "restart-grace"
-    WINDOW_OPEN = "window-not-full"
-    SECOND_LOOK = "second-look"
-    STILL_BUSY = "still-busy"
-    MARKED_BY_A_PERSON = "marked-by-a-person"
-    KEPT = "kept-for-inspection"
-    DRAIN_OVERDUE = "drain-overdue"
-    STUCK = "stuck"
-    KEEPS_FAILING = "keeps-failing"
-    SWEEP_LIMIT = "sweep-limit"
-    NOT_FOUND = "not-found"
-    NOT_OURS = "not-ours"
-    ALREADY_DONE = "already-done"
-    FEWER_THAN_ASKED = "fewer-than-asked"
+    HELD = "held", "A person paused scaling here (hold)."
+    FROZEN = "frozen", "A person paused everything here, drains, too (hold --freeze)."
+    MAX_AGENTS = "max-agents", "The pool has max_agents agents."
+    FLEET_MAX_AGENTS = "fleet-max-agents", "The fleet has limits.max_agents agents."
+    LAUNCH_RATE = "max-launches-per-hour", "The fleet launched limits.max_launches_per_hour agents within the last hour."
+    USD_PER_HOUR = "max-usd-per-hour", "Another agent would exceed limits.max_usd_per_hour."
+    USD_PER_MONTH = "max-usd-per-month", "The month's money (limits.max_usd_per_month) is spent, or another agent would exceed it."
+    NO_OFFERING = (
+        "no-offering",
+        "EC2 had no capacity, or refused, for each of the pool's types and subnets lately; they are tried again later.",
+    )
+    NO_FREE_SLOT = "no-free-slot", "All static nodes of the pool are in use (nodes: slots)."
+    POOL_PAUSED = "pool-paused", "EC2 refused a launch of this pool for a reason that trying again at once would not change."
+    ACCOUNT_THROTTLED = "account-throttled", "EC2 throttles the account, or one of its quotas is used up."
+    BREAKER_OPEN = "breaker-open", "Boots of this pool keep failing, so it is paused for a while."
+    ONE_TRIAL = "one-trial", "Boots of this pool kept failing; one agent is tried until one connects."
+    CANARY = "canary", "The launch template has a new version; one agent of it is tried until one connects."
+    UNSERVABLE = "unservable", "No pool can serve what the item asks for."
+    UNCLEAR = "waits-for-something-unknown", "The item waits for something in words that the autoscaler does not know, such as a plugin's."
+    LABEL_UNKNOWN = "label-unknown", "Jenkins does not say which label the item waits for."
+    WORTH_WAITING = "worth-waiting", "A busy executor will be free so soon that waiting for it costs less than another agent."
+    INCOMPLETE = "incomplete-snapshot", "Something of this controller could not be read, so nothing is decided on it now."
+    EC2_DISAGREES = (
+        "ec2-disagrees",
+        "EC2 shows no living instance of many agents that are connected in Jenkins; nothing is removed until they agree.",
+    )
+    QUIETING_DOWN = "quieting-down", "Jenkins prepares to shut down and starts no builds."
+    RESTART_GRACE = "restart-grace", "Jenkins restarted a moment ago; nothing is scaled in until it has settled."
+    WINDOW_OPEN = "window-not-full", "Agents seem to be too many, but not yet for long enough."
+    SECOND_LOOK = "second-look", "The agent is marked and idle; a second look must confirm it before the agent is terminated."
+    STILL_BUSY = "still-busy", "Builds run on the agent; it is terminated once they are done."
+    MARKED_BY_A_PERSON = "marked-by-a-person", "A person took the node offline; it is left alone."
+    KEPT = "kept-for-inspection", "The agent is kept for a person to inspect (quarantine: keep)."
+    DRAIN_OVERDUE = "drain-overdue", "The agent has been draining for longer than drain_timeout_seconds; its builds are not killed."
+    STUCK = "stuck", "EC2 does not let us terminate the instance; a person must look, for example at termination protection."
+    KEEPS_FAILING = "keeps-failing", "This step failed several times in a row; it is tried again less often."
+    SWEEP_LIMIT = "sweep-limit", "Repairs would remove too large a share of the pool at once; the rest waits."
+    NOT_FOUND = "not-found", "No agent to which the command could apply has the name that was given."
+    NOT_OURS = "not-ours", "The agent is of a pool or controller that left the fleet file; its builds go on, and nothing drains it."
+    ALREADY_DONE = "already-done", "A request with this id was carried out before."
+    FEWER_THAN_ASKED = "fewer-than-asked", "Fewer agents could be launched or drained than were asked for."
