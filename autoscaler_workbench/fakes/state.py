@@ -10,13 +10,14 @@ from autoscaler.domain.facts.overrides import Overrides, unknown_orders
 from autoscaler.domain.facts.snapshot import Intent, IntentState, Record, RecordState
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR, REQUEST_WINDOW_SECONDS
+from autoscaler.domain.report.told import Message, Told
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler.ports import StoredState
 from autoscaler_workbench.fakes.world.faults import ConnectionLostError, Faults, StatusError
 
 _Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
-_Saved = TypeVar("_Saved", Memory, Learned, Overrides)
+_Saved = TypeVar("_Saved", Memory, Learned, Overrides, Told)
 
 
 def _call(
@@ -46,6 +47,7 @@ class InMemoryState:
     memory: Memory = field(default_factory=Memory)
     learned: dict[str, Learned] = field(default_factory=dict)
     overrides: Overrides = field(default_factory=Overrides)
+    told: Told = field(default_factory=Told)
     requests: dict[str, tuple[float, int]] = field(default_factory=dict)  # when the hour began, and how often since; by instance
     holder: tuple[str, float] | None = None
     faults: Faults = field(default_factory=Faults)
@@ -56,14 +58,21 @@ class InMemoryState:
         """Read everything."""
         unread = self.unreadable
         if not unread:
-            records, intents = tuple(self.records.values()), tuple(self.intents.values())
-            return StoredState(records=records, intents=intents, memory=self.memory, learned=dict(self.learned), overrides=self.overrides)
+            return StoredState(
+                records=tuple(self.records.values()),
+                intents=tuple(self.intents.values()),
+                memory=self.memory,
+                learned=dict(self.learned),
+                overrides=self.overrides,
+                told=self.told,
+            )
         return StoredState(
             records=tuple(record for key, record in self.records.items() if f"record#{key}" not in unread),
             intents=tuple(intent for key, intent in self.intents.items() if f"intent#{key}" not in unread),
             memory=Memory(version=self.memory.version) if "memory" in unread else self.memory,
             learned={key: Learned(version=one.version) if f"learned#{key}" in unread else one for key, one in self.learned.items()},
             overrides=unknown_orders(self.overrides.version) if "overrides" in unread else self.overrides,
+            told=Told(version=self.told.version) if "told" in unread else self.told,
             unread=tuple(sorted(unread)),
         )
 
@@ -128,6 +137,11 @@ class InMemoryState:
         """Replace the overrides of this version."""
         self.overrides = self._next(overrides, self.overrides.version, "overrides")
 
+    @_call
+    def save_told(self, told: Told) -> None:
+        """Replace what people were told of, of this version."""
+        self.told = self._next(told, self.told.version, "told")
+
     def _next(self, saved: _Saved, version: int, name: str) -> _Saved:
         if saved.version != version:
             raise ConflictError(f"{name} was replaced meanwhile")
@@ -189,3 +203,20 @@ class InMemoryMetrics:
         """Every value of one metric."""
         wanted = set(dimensions.items())
         return [v for _, d in self.published if d.name == name and wanted <= set(d.dimensions) for v in d.values]
+
+
+@dataclass(slots=True)
+class InMemoryNotifier:
+    """Keeps what people were told, newest last. ``faults`` may fail it."""
+
+    sent: list[Message] = field(default_factory=list)
+    runbooks: str = "docs"
+    faults: Faults = field(default_factory=Faults)
+
+    def send(self, message: Message) -> None:
+        """Keep it."""
+        try:
+            with self.faults.around("sns Publish"):
+                self.sent.append(message)
+        except (ConnectionLostError, StatusError) as error:
+            raise TransientError("Publish failed") from error

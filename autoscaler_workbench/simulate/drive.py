@@ -9,6 +9,7 @@ from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.control import measure, passes
 from autoscaler.control.invocation import Invocation
+from autoscaler.control.notify import notify
 from autoscaler.control.report import Outcome, Report, merged_json
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.memo import Memo
@@ -20,7 +21,7 @@ from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalS
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.identity import ask_pass
 from autoscaler_workbench.fakes.in_process import InProcessCompute, InProcessController
-from autoscaler_workbench.fakes.state import InMemoryMetrics, InMemoryState
+from autoscaler_workbench.fakes.state import InMemoryMetrics, InMemoryNotifier, InMemoryState
 from autoscaler_workbench.fakes.world.ec2.region import Instance
 from autoscaler_workbench.fakes.world.faults import Faults
 from autoscaler_workbench.fakes.world.world import Agents, World
@@ -105,6 +106,7 @@ class InMemory:
     faults: Faults = field(default_factory=Faults)
     state: InMemoryState = field(default_factory=InMemoryState)
     metrics: InMemoryMetrics = field(default_factory=InMemoryMetrics)
+    notifier: InMemoryNotifier = field(default_factory=InMemoryNotifier)
     reports: list[Report] = field(default_factory=list)
     logged: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     apis: dict[str, JenkinsApi] = field(default_factory=dict)
@@ -120,7 +122,7 @@ class InMemory:
 
     def __post_init__(self) -> None:
         """Wire the ports, and let agents register through the same state."""
-        self.state.faults = self.metrics.faults = self.faults
+        self.state.faults = self.metrics.faults = self.notifier.faults = self.faults
         self.apis = {name: JenkinsApi(controller, f"http://{name}/", self.faults) for name, controller in self.world.controllers.items()}
         self.ports = Ports(
             controllers=tuple(self._controller(api) for api in self.apis.values()),
@@ -129,6 +131,7 @@ class InMemory:
             rate_limiter=self.state,
             lease=self.state,
             metrics=self.metrics,
+            notifier=self.notifier,
             clock=lambda: self.world.timeline.now + self.skew_seconds,
             sleep=self.world.timeline.sleep,
             new_id=lambda: f"launch-{next(self._ids)}",
@@ -143,7 +146,9 @@ class InMemory:
     def publish_metrics(self) -> None:
         """Run one tick."""
         ports = self.ports_of("publish_metrics")
-        ports.metrics.publish(measure.collect(ports, self.fleet, self.invocation()), ports.clock())
+        measured = measure.collect(ports, self.fleet, self.invocation())
+        notify(ports, measured.told, measured.situation)
+        ports.metrics.publish(measured.data, ports.clock())
 
     def scale_up(self) -> dict[str, Any]:
         """Run one tick."""
@@ -216,4 +221,4 @@ class InProcess(InMemory):
 
     def publish_metrics(self) -> None:
         """Learn as when publishing; nobody reads the metrics of such a run."""
-        measure.observe_and_learn(self.ports, self.fleet, self.invocation())
+        measure.observe_and_learn(self.ports, self.fleet, self.ports.state.read(), self.invocation())

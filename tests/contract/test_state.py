@@ -25,6 +25,7 @@ from autoscaler.domain.facts.memory import (
 )
 from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, Scope, resume
 from autoscaler.domain.facts.snapshot import IntentState, RecordState
+from autoscaler.domain.report.told import Told, Trouble
 from autoscaler.errors import ConflictError
 from autoscaler.ports import StoredState
 from autoscaler_workbench.cli.demo import TABLE, create_table
@@ -363,3 +364,11 @@ def test_what_was_learned_and_cannot_be_read_is_learned_anew(state):
     assert (lost.learned["main"], lost.unread) == (Learned(version=1), ("learned#main",))
     state.save_learned("main", replace(lost.learned["main"], seen_at=6.0))
     assert state.read().learned["main"].seen_at == 6.0
+
+
+def test_what_people_were_told_is_kept_and_one_of_two_writers_loses(state):
+    told = Told(troubles={"breaker/cpu": Trouble(title="agents of cpu do not boot", since_at=1.0, seen_at=2.0)})
+    state.save_told(told)
+    assert state.read().told == replace(told, version=1)
+    with pytest.raises(ConflictError):
+        state.save_told(told)

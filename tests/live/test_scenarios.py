@@ -51,6 +51,7 @@ class Scene:
             rate_limiter=self.state,
             lease=self.state,
             metrics=InMemoryMetrics(),
+            notifier=None,
             clock=lambda: time.time() + self.ahead_seconds,
             sleep=time.sleep,
             new_id=lambda: f"launch-{time.monotonic_ns()}",

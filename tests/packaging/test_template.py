@@ -155,7 +155,7 @@ def test_every_alarm_leads_to_the_topic_or_a_composite_and_to_its_entry_in_the_r
         assert alarm.get("AlarmActions", []) == alarm.get("OKActions", []), name
         told = {"If": ["SchedulesEnabled", "breaching", "notBreaching"]}, "ignore", "breaching", "notBreaching", "missing"
         assert "AlarmRule" in alarm or alarm["TreatMissingData"] in told, name
-        heading = alarm["AlarmDescription"].rpartition("#")[2]
+        heading = alarm["AlarmDescription"]["Sub"].rpartition("#")[2]
         assert f'<a id="{heading}"></a>' in runbook, name
 
 

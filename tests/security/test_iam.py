@@ -16,6 +16,7 @@ REGION, FLEET = "us-west-2", "mxnet-ci"
 EC2 = f"arn:aws:ec2:{REGION}:{ACCOUNT}"
 GIVEN = given()
 TABLE, AGENT_ROLE = GIVEN["StateTable.Arn"], GIVEN["AgentRole.Arn"]
+TOPIC = GIVEN["AlarmTopic"]  # which moto's is in the life that is recorded
 FUNCTIONS = ("publish_metrics", "scale_up", "scale_down", "operate", "register_agent", "instance_events")
 # Of which SAM makes a part of every role; as AWS writes them: https://docs.aws.amazon.com/aws-managed-policy/latest/reference/
 _LOGS = ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"]
@@ -58,6 +59,8 @@ def requests_of(operation: str, params: dict[str, Any]) -> Iterator[Asked]:  # n
             yield asked(operation, "*", **{"cloudwatch:namespace": params["Namespace"]})
         case "secretsmanager:GetSecretValue":
             yield asked(operation, f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:{params['SecretId']}-AbCdEf")
+        case "sns:Publish":
+            yield asked(operation, TOPIC if params["TopicArn"].endswith(":alarms") else params["TopicArn"])
         case "ec2:TerminateInstances":
             yield from (asked(operation, f"{EC2}:instance/{i}", **OURS) for i in params["InstanceIds"])
         case "ec2:GetConsoleOutput":
@@ -171,6 +174,7 @@ FOREIGN = [
     asked("dynamodb:PutItem", f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/other", **{"dynamodb:LeadingKeys": [FLEET]}),
     asked("secretsmanager:GetSecretValue", f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:database/main-AbCdEf"),
     asked("cloudwatch:PutMetricData", "*", **{"cloudwatch:namespace": "Other"}),
+    asked("sns:Publish", f"arn:aws:sns:{REGION}:{ACCOUNT}:another"),
 ]
 
 

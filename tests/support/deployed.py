@@ -1,12 +1,16 @@
 """The real handlers on a small world over HTTP and a local AWS, as the demo runs them."""
 
 import json
+import os
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import boto3
 from moto import mock_aws
+from moto.core import DEFAULT_ACCOUNT_ID as MOTO_ACCOUNT
+from moto.sns.models import sns_backends
 
 from autoscaler import bootstrap
 from autoscaler.config import load_settings
@@ -34,6 +38,11 @@ class Deployed:
         answer: dict[str, Any] = handler(event, given)
         return answer
 
+    def told(self) -> list[tuple[str, str]]:
+        """Subject and text of what people were sent."""
+        topic = sns_backends[MOTO_ACCOUNT]["us-west-2"].topics[os.environ["ALARM_TOPIC"]]
+        return [(str(subject), str(text)) for _, text, subject, *_ in topic.sent_notifications]
+
     def pass_minutes(self, minutes: int) -> None:
         for _ in range(minutes):
             self.world.move_to(self.world.timeline.now + 60)
@@ -53,6 +62,7 @@ def deployed(fleet_file: Path = EXAMPLE):
         stack.enter_context(mock_aws())
         demo.create_table()
         demo.create_secrets(settings)
+        os.environ["ALARM_TOPIC"] = boto3.client("sns").create_topic(Name="alarms")["TopicArn"]  # until `environment` ends
         bootstrap.reset()
         stack.callback(bootstrap.reset)
         bootstrap.use_time(lambda: world.timeline.now, world.timeline.sleep)

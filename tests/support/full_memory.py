@@ -38,7 +38,7 @@ FULL_MEMORY = Memory(
     gone={"i-1": 1.0},
     requests={"r": 1.0},
     connected=frozenset({"i-1"}),
-    breakers={"cpu": Breaker(failures=3, until_at=4.0, failed=("i-2",), why="403")},
+    breakers={"cpu": Breaker(failures=3, until_at=4.0, failed=("i-2",), why="403", opened_at=1.0, said="no java")},
     unhelped={"main/7": 1.0},
     failing={"uncordon main/cpu-1": Failing(times=2, since_at=1.0, tried_at=2.0, why="403")},
     draining_since={"i-1": 5.0},

@@ -40,11 +40,12 @@ def record_a_life() -> Recorded:
         _minutes(here, recorded, 8)
         jenkins.submit("job", "mxnetlinux-gpu", 600.0)
         _minutes(here, recorded, 6)
-        _call(here, recorded, "scale_up", {"pool": "mxnetlinux-gpu", "count": 1, "reason": "a test", "keep_minutes": 0})
-        hung = max(here.world.alive(), key=lambda instance: instance.launched_at)
-        hung.console = "no root device"
+        _call(here, recorded, "scale_up", {"pool": "mxnetlinux-gpu", "count": 3, "reason": "a test", "keep_minutes": 0})
+        hung = {instance.id for instance in sorted(here.world.alive(), key=lambda instance: instance.launched_at)[-3:]}
+        for instance in here.world.alive():
+            instance.console = "no root device" if instance.id in hung else ""
         running = here.world.ec2.on_running
-        here.world.ec2.on_running = lambda instance: None if instance is hung else running(instance)
+        here.world.ec2.on_running = lambda instance: None if instance.id in hung else running(instance)
         _minutes(here, recorded, 4)
         busy = next(i for i in here.world.alive() if (node := here.world.node_of(i)) and node.builds)
         here.world.ec2.interrupt(busy)

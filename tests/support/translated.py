@@ -75,6 +75,7 @@ def _known(partition: str) -> dict[str, str]:
         "AWS::StackName": "ci",
         "StateTable": "state",
         "StateTable.Arn": f"arn:{partition}:dynamodb:{region}:{ACCOUNT}:table/state",
+        "AlarmTopic": f"arn:{partition}:sns:{region}:{ACCOUNT}:ci-AlarmTopic",
         "AgentRole": "ci-AgentRole-1ABCDEFGHIJ2",
         "AgentRole.Arn": f"arn:{partition}:iam::{ACCOUNT}:role/ci-AgentRole-1ABCDEFGHIJ2",
         "AgentRole.RoleId": "AROAEXAMPLEAGENTROLE1",

@@ -22,6 +22,7 @@ from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
 from autoscaler.adapters.secrets import Credentials, read_credentials
+from autoscaler.adapters.sns import SnsTopic
 from autoscaler.config import FleetSettings, environment_name, load_settings, url_problem
 from autoscaler.domain.report.registration import Trust
 from autoscaler.errors import ConfigError
@@ -124,6 +125,7 @@ def runtime() -> Runtime:
         rate_limiter=state,
         lease=state,
         metrics=CloudWatchMetrics(partial(_client, "cloudwatch"), namespace),
+        notifier=_notifier(),
         clock=lambda: _TIME.clock(),  # noqa: PLW0108 - `use_time` may come after the wiring
         sleep=lambda seconds: _TIME.sleep(seconds),  # noqa: PLW0108
         new_id=lambda: uuid.uuid4().hex,
@@ -209,6 +211,11 @@ def _credentials(override: str, settings: ControllerSettings) -> Credentials | N
     if user is not None and token is not None:
         return Credentials(username=user, token=token)
     return read_credentials(partial(_client, "secretsmanager"), settings.secret) if settings.secret else None
+
+
+def _notifier() -> SnsTopic | None:
+    topic = os.environ.get("ALARM_TOPIC")
+    return SnsTopic(partial(_client, "sns"), topic, os.environ.get("RUNBOOK_BASE_URL") or "docs") if topic else None
 
 
 def _look_every_seconds() -> float:

@@ -24,6 +24,7 @@ from autoscaler.domain.facts.snapshot import (
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.quotas import Quota
 from autoscaler.domain.report.registration import Identity
+from autoscaler.domain.report.told import Message, Told
 
 
 class Controller(Protocol):
@@ -174,6 +175,7 @@ class StoredState:
     memory: Memory = field(default_factory=Memory)
     learned: Mapping[str, Learned] = field(default_factory=dict)
     overrides: Overrides = field(default_factory=Overrides)
+    told: Told = field(default_factory=Told)
     unread: tuple[str, ...] = ()  # names of what is there and cannot be read: ``record#i-1``, ``intent#l-1``, ``memory``...
 
 
@@ -210,6 +212,9 @@ class StateStore(Protocol):
     def save_overrides(self, overrides: Overrides) -> None:
         """Replace what operators have ordered, likewise."""
 
+    def save_told(self, told: Told) -> None:
+        """Replace what people were told of, likewise. Losing it costs a second message."""
+
 
 class RateLimiter(Protocol):
     """Counts how often each instance asked to register; one count for all executions."""
@@ -233,6 +238,17 @@ class Metrics(Protocol):
 
     def publish(self, data: Iterable[Datum], at: float) -> int:
         """Send all data of one instant; return how many."""
+
+
+class Notifier(Protocol):
+    """Tells people."""
+
+    @property
+    def runbooks(self) -> str:
+        """Where they read on."""
+
+    def send(self, message: Message) -> None:
+        """Send one message; sent again after a failure, it may arrive twice."""
 
 
 Clock = Callable[[], float]
@@ -266,6 +282,7 @@ class Ports:
     rate_limiter: RateLimiter
     lease: Lease
     metrics: Metrics
+    notifier: Notifier | None  # None: there is no topic
     clock: Clock
     sleep: Sleep
     new_id: Callable[[], str]

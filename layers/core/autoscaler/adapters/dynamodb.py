@@ -15,6 +15,7 @@ from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides, unknown_orders
 from autoscaler.domain.facts.snapshot import Intent, IntentState, Record, RecordState
 from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR, REQUEST_WINDOW_SECONDS
+from autoscaler.domain.report.told import Told
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler.ports import StoredState
 
@@ -35,13 +36,14 @@ class _Entry:
     memory: Memory | None = None
     learned: Learned | None = None
     overrides: Overrides | None = None
+    told: Told | None = None
     name: str = ""
     pieces: tuple[str, ...] = ()
 
 
 _ENTRY = TypeAdapter(_Entry)
 # Items are named after what they hold; all others are no entries.
-_KINDS = frozenset({"record", "intent", "memory", "learned", "overrides"})
+_KINDS = frozenset({"record", "intent", "memory", "learned", "overrides", "told"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ class DynamoState:
             memory=(*_all(entries, "memory"), Memory(version=unread.get("memory", 0)))[0],
             learned=lost | {entry.name: entry.learned for entry in entries if entry.learned},
             overrides=(*_all(entries, "overrides"), orders)[0],
+            told=(*_all(entries, "told"), Told(version=unread.get("told", 0)))[0],
             unread=tuple(sorted(unread)),
         )
 
@@ -139,6 +142,10 @@ class DynamoState:
     def save_overrides(self, overrides: Overrides) -> None:
         """Replace the orders of this version."""
         self._save("overrides", overrides.version, _Entry(overrides=replace(overrides, version=overrides.version + 1)))
+
+    def save_told(self, told: Told) -> None:
+        """Replace what people were told of, of this version."""
+        self._save("told", told.version, _Entry(told=replace(told, version=told.version + 1)))
 
     def acquire(self, owner: str, *, now: float, until: float) -> bool:
         """Take the lease by one conditional write. The SDK may send it twice, so our own name is no obstacle."""

@@ -48,7 +48,7 @@ def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, ends_at: f
     actuator = _Actuator(ports, fleet, snapshot, holder)
     for failure in plan.boot_failures:
         if ends_at - ports.clock() >= STEP_RESERVE_SECONDS:
-            _keep_console(ports, failure)
+            actuator.consoles |= _keep_console(ports, failure)
     results = actuator.take_all((step for step in plan.steps if not isinstance(step, Forget)), ends_at)
     now = ports.clock()
     memory = note_results(plan.memory, fleet, actuator.outcomes(), now)
@@ -69,15 +69,16 @@ def _remember(ports: Ports, memory: Memory) -> bool:
     return True
 
 
-def _keep_console(ports: Ports, failure: BootFailure) -> None:
+def _keep_console(ports: Ports, failure: BootFailure) -> dict[str, str]:
     """Log why an agent did not boot before its instance is gone. A console that cannot be read does not keep the instance."""
+    read: dict[str, str] = {}
     try:
-        said = ports.compute.console_output(failure.instance_id) or "(nothing)"
+        said = read[failure.instance_id] = ports.compute.console_output(failure.instance_id)
     except AutoscalerError as error:
         said = f"(not read: {error})"
-    ports.log(
-        "boot_failed", controller=failure.controller, pool=failure.pool, instance_id=failure.instance_id, why=failure.why, console=said
-    )
+    facts = {"controller": failure.controller, "pool": failure.pool, "instance_id": failure.instance_id, "why": failure.why}
+    ports.log("boot_failed", **facts, console=said or "(nothing)")
+    return read
 
 
 class _Actuator:
@@ -97,10 +98,18 @@ class _Actuator:
         self.tried: dict[str, str | None] = {}  # steps in Jenkins, and why they failed
         self.stuck: set[str] = set()
         self.terminated: set[str] = set()
+        self.consoles: dict[str, str] = {}  # of boots that failed
 
     def outcomes(self) -> Outcomes:
         """Return the outcomes of the steps so far."""
-        return Outcomes(refused=self.refused, launched=self.had, tried=self.tried, stuck=self.stuck, terminated=self.terminated)
+        return Outcomes(
+            refused=self.refused,
+            launched=self.had,
+            tried=self.tried,
+            stuck=self.stuck,
+            terminated=self.terminated,
+            consoles=self.consoles,
+        )
 
     def take_all(self, steps: Iterable[Step], ends_at: float) -> list[Result]:
         """Take the steps for which there is time."""

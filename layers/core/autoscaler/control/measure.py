@@ -1,7 +1,7 @@
 """Measures: observes, learns from the changes since the last look, and describes the fleet. Needs no lease."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from autoscaler.control.invocation import Invocation
@@ -11,18 +11,30 @@ from autoscaler.domain.facts.snapshot import BuildResult, Health, Snapshot
 from autoscaler.domain.learn import Lesson, assess, learn_from_builds
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.metrics import measure
+from autoscaler.domain.report.told import Told
 from autoscaler.domain.scale_in.build_results import RESULTS_SECONDS, gone_since
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.errors import AutoscalerError, ConflictError
-from autoscaler.ports import Controller, Ports
+from autoscaler.ports import Controller, Ports, StoredState
 
 
-def collect(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Datum]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What one look saw, its metrics, and what people had been told of before."""
+
+    situation: Situation
+    data: list[Datum]
+    told: Told
+
+
+def collect(ports: Ports, fleet: Fleet, invocation: Invocation) -> Measured:
     """Return the metrics of the fleet as it is now, and save what was learned on the way."""
-    situation, lessons = observe_and_learn(ports, fleet, invocation)
+    stored = ports.state.read()
+    situation, lessons = observe_and_learn(ports, fleet, stored, invocation)
     unread = {view.name for view in situation.views() if not view.complete}
     asked = replace(ports, controllers=tuple(c for c in ports.controllers if c.name not in unread))
-    return measure(situation, lessons, node_health(asked) if invocation.look == 1 else {})
+    data = measure(situation, lessons, node_health(asked) if invocation.look == 1 else {})
+    return Measured(situation=situation, data=data, told=stored.told)
 
 
 def node_health(ports: Ports) -> dict[str, Mapping[str, Health]]:
@@ -39,9 +51,9 @@ def _health(ports: Ports, controller: Controller) -> Mapping[str, Health] | None
         return None
 
 
-def observe_and_learn(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[Situation, dict[str, Lesson]]:
+def observe_and_learn(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocation) -> tuple[Situation, dict[str, Lesson]]:
     """Observe, and learn from the changes since the last look: durations, results and waits of jobs."""
-    snapshot = observe_without_instances(ports, ports.state.read(), invocation)
+    snapshot = observe_without_instances(ports, stored, invocation)
     situation = assess(snapshot, fleet, invocation.memo)
     lessons: dict[str, Lesson] = {}
     ask_until = ports.clock() + RESULTS_SECONDS

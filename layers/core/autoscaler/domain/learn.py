@@ -36,7 +36,7 @@ from autoscaler.domain.repair.two_looks import next_observations
 from autoscaler.domain.scale_in.build_results import Tally, gone_since, note_streaks, tally
 from autoscaler.domain.scale_in.replace import note_kept, note_taken
 from autoscaler.domain.situation.agents import Agent, Phase, next_missing
-from autoscaler.domain.situation.breakers import note_connected, note_failed, note_tried, still_failing, still_open
+from autoscaler.domain.situation.breakers import note_connected, note_consoles, note_failed, note_tried, still_failing, still_open
 from autoscaler.domain.situation.controller_restarts import next_sessions
 from autoscaler.domain.situation.demand import note_unhelped
 from autoscaler.domain.situation.pool_view import PoolView
@@ -197,6 +197,7 @@ class Outcomes:
     tried: Mapping[str, str | None] = field(default_factory=dict)  # steps in Jenkins, and why they failed; None: they did not
     stuck: Collection[str] = ()  # instances that EC2 did not let us terminate
     terminated: Collection[str] = ()  # instances
+    consoles: Mapping[str, str] = field(default_factory=dict)  # of boots that failed, as far as they could be read, by instance id
 
 
 def note_results(memory: Memory, fleet: Fleet, outcomes: Outcomes, now: float) -> Memory:
@@ -214,6 +215,7 @@ def note_results(memory: Memory, fleet: Fleet, outcomes: Outcomes, now: float) -
         cool_offs=cool_offs,
         capacity_delays={**memory.capacity_delays, **delays},
         stuck={**known, **newly},
+        breakers=note_consoles(memory.breakers, outcomes.consoles),
         failing=note_tried(memory.failing, outcomes.tried, now),
     )
 

@@ -8,6 +8,7 @@ from autoscaler import bootstrap
 from autoscaler.bootstrap import Runtime
 from autoscaler.control import measure, passes
 from autoscaler.control.invocation import Invocation
+from autoscaler.control.notify import notify
 from autoscaler.control.report import Outcome, Report, Result, done, merged_json
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.marks import MarkClass
@@ -66,10 +67,12 @@ def _scale(function: str, shapes: Shapes, event: Any, context: Context, ordinary
 
 def _measure(wired: Runtime, invocation: Invocation) -> int:
     """Take one look and publish what it saw; return how many metrics there were."""
-    data = measure.collect(wired.ports, wired.fleet, invocation)
+    measured = measure.collect(wired.ports, wired.fleet, invocation)
     if invocation.dry_run:
-        return len(data)
-    sent = wired.ports.metrics.publish([*data, heartbeat(wired.fleet.name, "publish_metrics")], wired.ports.clock())
+        return len(measured.data)
+    # People first: of CloudWatch's failure the alarm for missing metrics tells them, of this one nobody would.
+    notify(wired.ports, measured.told, measured.situation)
+    sent = wired.ports.metrics.publish([*measured.data, heartbeat(wired.fleet.name, "publish_metrics")], wired.ports.clock())
     log("measured", function="publish_metrics", metrics=sent)
     return sent
 

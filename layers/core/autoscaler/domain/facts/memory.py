@@ -100,6 +100,8 @@ class Breaker:
     failed: tuple[str, ...] = ()  # the latest of them, by instance id: each counts once
     why: str = ""  # what kept the last one from becoming an agent, where Jenkins said so
     version: str = ""  # of the launch template that did not boot; "" where EC2 did not say
+    opened_at: float = 0.0  # 0 while it is closed
+    said: str = ""  # the last line on the console of the last one, as far as it could be read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

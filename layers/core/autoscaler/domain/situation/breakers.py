@@ -31,6 +31,8 @@ from autoscaler.domain.situation.agents import Agent, Phase
 BREAKER_FAILURES = 3
 BREAKER_SECONDS, BREAKER_AT_MOST_SECONDS = 300.0, 3600.0
 FAILED_BOOTS_KEPT = 20
+# Of a console's line so much is kept: enough to know the cause by.
+LINE_CHARACTERS = 200
 # Jenkins may refuse a step once by chance; so often in a row it lacks a right, or something is in its way. It is then tried at this pace.
 FAILING_TRIES = 3
 FAILING_TRY_AGAIN_SECONDS = 300.0
@@ -52,7 +54,7 @@ def still_open(memory: Memory, agents: Iterable[Agent], current: Mapping[str, st
     ready = [agent for agent in agents if agent.phase is Phase.READY]
     healed = {agent.pool.name for agent in ready if agent.record.instance_id not in memory.connected}
     return {
-        pool: replace(breaker, failures=0, until_at=0.0, version=current[pool])
+        pool: replace(breaker, failures=0, until_at=0.0, version=current[pool], opened_at=0.0)
         if _is_of_another(breaker, current.get(pool, ""))
         else breaker
         for pool, breaker in memory.breakers.items()
@@ -103,8 +105,23 @@ def note_failed(
             failed=(*before.failed, failure.instance_id)[-FAILED_BOOTS_KEPT:],
             why=failure.why,
             version=current or before.version,
+            opened_at=(before.opened_at or now) if count >= BREAKER_FAILURES else 0.0,
         )
     return breakers
+
+
+def note_consoles(known: Mapping[str, Breaker], consoles: Mapping[str, str]) -> dict[str, Breaker]:
+    """Keep the last line that the last failed boot of a pool wrote on its console. ``consoles``: by instance id."""
+    return {pool: _with_console(breaker, consoles.get(breaker.failed[-1]) if breaker.failed else None) for pool, breaker in known.items()}
+
+
+def _with_console(breaker: Breaker, console: str | None) -> Breaker:
+    return breaker if console is None else replace(breaker, said=_last_line(console))
+
+
+def _last_line(console: str) -> str:
+    lines = [line.strip() for line in console.splitlines() if line.strip()]
+    return lines[-1][:LINE_CHARACTERS] if lines else ""
 
 
 def is_tripped(breaker: Breaker | None) -> bool:

@@ -1,0 +1,140 @@
+"""Messages to people: one message when a breaker opens or a limit keeps jobs waiting, and one when that is over.
+
+A CloudWatch alarm's text is fixed; a message names the pool, the cause and what to do. What has been told is remembered in the state,
+so that each is told once. A limit that is left for some minutes and reached again is the same trouble.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from autoscaler.domain.facts.fleet import AtMonthLimit
+from autoscaler.domain.facts.metering import is_spent
+from autoscaler.domain.launch.budget import Budget
+from autoscaler.domain.report.told import Message, Told, Trouble
+from autoscaler.domain.situation.agents import Phase
+from autoscaler.domain.situation.breakers import is_tripped, told_boots
+from autoscaler.domain.situation.situation import Situation
+
+# A limit that a busy fleet touches again and again is told of once; an agent that connects closes a breaker for good.
+LIMIT_OVER_SECONDS = 900.0
+SUBJECT_CHARACTERS = 100  # SNS takes no more
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A trouble that is there now. ``runbook``: page and heading; ``try_it``: a command that says more."""
+
+    title: str
+    text: str
+    runbook: str
+    try_it: str
+
+
+def write_messages(told: Told, situation: Situation, runbooks: str) -> tuple[Told, list[Message]]:
+    """Return what is to be told now, and what has been told then. ``runbooks``: where the documentation is to be read."""
+    seen, now = dict(_seen(situation)), situation.now
+    began = [_began(situation, one, runbooks) for name, one in seen.items() if name not in told.troubles]
+    over = {n: t for n, t in told.troubles.items() if n not in seen and now - t.seen_at >= _over_after(n)}
+    ended = [_ended(situation, trouble) for trouble in over.values()]
+    troubles = {name: trouble for name, trouble in told.troubles.items() if name not in over}
+    for name, one in seen.items():
+        since_at = troubles[name].since_at if name in troubles else now
+        troubles[name] = Trouble(title=one.title, since_at=since_at, seen_at=now)
+    return replace(told, troubles=troubles), [*began, *ended]
+
+
+def is_worth_saving(before: Told, after: Told) -> bool:
+    """Tell whether what has been told differs by more than when it was last seen within the last minutes."""
+    if before.troubles.keys() != after.troubles.keys():
+        return True
+    return any(after.troubles[name].seen_at - known.seen_at >= LIMIT_OVER_SECONDS / 3 for name, known in before.troubles.items())
+
+
+def _over_after(name: str) -> float:
+    return LIMIT_OVER_SECONDS if name.startswith("limit/") else 0.0
+
+
+def _seen(situation: Situation) -> Iterator[tuple[str, _Seen]]:
+    for pool, breaker in situation.memory.breakers.items():
+        if is_tripped(breaker):
+            yield f"breaker/{pool}", _breaker(situation, pool)
+    if is_spent(situation.memory.month, situation.fleet.limits, situation.now):
+        yield "limit/usd-per-month", _month(situation)
+    if _waiting(situation) > _under_way(situation):
+        yield from _limits(situation)
+
+
+def _waiting(situation: Situation) -> int:
+    return sum(sum(situation.starved_by_pool(controller).values()) for controller in situation.demands)
+
+
+def _under_way(situation: Situation) -> int:
+    """Count the executors of agents that boot: jobs that wait for these wait for no limit."""
+    boots = {Phase.REQUESTED, Phase.CONNECTING}
+    return sum(agent.pool.executors for agent in situation.agents if agent.phase in boots)
+
+
+def _breaker(situation: Situation, pool: str) -> _Seen:
+    breaker = situation.memory.breakers[pool]
+    last = f"The last one: {breaker.failed[-1]}" if breaker.failed else "Which ones is not known"
+    said = f", whose console ends with: {breaker.said}" if breaker.said else "; its console says nothing"
+    then = f"Nothing is launched there; from {_clock(breaker.until_at)} one agent is tried until one connects."
+    text = f"{told_boots(breaker)}. {last}{said}.\n{then}"
+    return _Seen(f"agents of {pool} do not boot", text, "operations.md#breakers-open", f"autoscaler why {pool}")
+
+
+def _month(situation: Situation) -> _Seen:
+    limits, spent = situation.fleet.limits, situation.memory.month.usd
+    stops = limits.at_month_limit is AtMonthLimit.STOP
+    then = "Agents are drained and nothing is launched" if stops else "Nothing is launched, agents that run go on"
+    text = f"${spent:,.2f} of ${limits.max_usd_per_month:,g} are spent.\n{then} until the month (UTC) ends or the limit is raised."
+    return _Seen("the month's limit is reached", text, "operations.md#usd-per-month", "autoscaler status")
+
+
+def _limits(situation: Situation) -> Iterator[tuple[str, _Seen]]:
+    """Name the limits of the fleet that leave no room for one more agent while jobs wait."""
+    room, limits = Budget(situation), situation.fleet.limits
+    cheapest = min((o.reserved_usd_per_hour for pool in situation.fleet.pools.values() for o in pool.offerings), default=0.0)
+    uses = (
+        ("agents", "max_agents", room.agents + 1, limits.max_agents, f"{room.agents} agents are there", "agents-limit"),
+        (
+            "launch-rate",
+            "max_launches_per_hour",
+            room.launched + 1,
+            limits.max_launches_per_hour,
+            f"{room.launched} agents were launched within the hour",
+            "launch-rate",
+        ),
+        (
+            "usd-per-hour",
+            "max_usd_per_hour",
+            room.usd_per_hour + cheapest,
+            limits.max_usd_per_hour,
+            f"the agents cost up to ${room.usd_per_hour:,.2f} an hour",
+            "usd-per-hour",
+        ),
+    )
+    for name, key, with_one_more, most, used, heading in uses:
+        if with_one_more > most:
+            text = f"Jobs wait, {used}, and {key} ({most:g}) leaves no room for another one."
+            yield f"limit/{name}", _Seen(f"the limit {key} is reached", text, f"operations.md#{heading}", "autoscaler plan")
+
+
+def _began(situation: Situation, seen: _Seen, runbooks: str) -> Message:
+    text = f"{seen.text}\n\nSee more:   {seen.try_it}\nWhat to do: {runbooks.rstrip('/')}/{seen.runbook}\n"
+    return Message(subject=_subject(situation, seen.title), text=text)
+
+
+def _ended(situation: Situation, trouble: Trouble) -> Message:
+    minutes = (situation.now - trouble.since_at) / 60
+    text = f"It began at {_clock(trouble.since_at)} and is over after {minutes:.0f} minutes.\n"
+    return Message(subject=_subject(situation, f"over: {trouble.title}"), text=text)
+
+
+def _subject(situation: Situation, title: str) -> str:
+    return f"[{situation.fleet.name}] {title}".encode("ascii", "replace").decode()[:SUBJECT_CHARACTERS]
+
+
+def _clock(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"

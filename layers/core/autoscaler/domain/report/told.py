@@ -1,0 +1,29 @@
+"""What people were told of, and one message to them. Data only: every function that reads the state reads this."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Something that people were told of, and that is not over. ``title``: of the message that told them."""
+
+    title: str
+    since_at: float
+    seen_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What people were told of, by its name."""
+
+    version: int = 0
+    troubles: Mapping[str, Trouble] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message: a subject of ASCII, and lines of text."""
+
+    subject: str
+    text: str

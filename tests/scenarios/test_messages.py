@@ -1,0 +1,92 @@
+"""What people are told: once when it begins, once when it is over, and again only where sending failed."""
+
+from autoscaler_workbench.fakes.world.faults import Fault
+from support.builders import a_pool
+from support.timeline import Day
+from support.worlds import in_memory
+
+
+def a_day(**facts):
+    return Day(in_memory(a_pool("cpu", **({"idle_seconds": 600.0, "boot_timeout_seconds": 300.0} | facts))))
+
+
+def break_the_image(day):
+    """Instances run, write a last line, and nothing on them ever asks who it is. Returns how to mend it."""
+    comes_up = day.world.ec2.on_running
+
+    def hangs(instance):
+        instance.console = "mounting disks\nFATAL: no java found\n\n"
+
+    day.world.ec2.on_running = hangs
+
+    def mend():
+        day.world.ec2.on_running = comes_up
+
+    return mend
+
+
+def told(day):
+    return [message.subject for message in day.fleet.notifier.sent]
+
+
+def test_a_breaker_that_opens_is_told_once_with_pool_cause_and_runbook():
+    day = a_day()
+    break_the_image(day)
+    day.minutes(2).queue(3)
+    day.minutes(5 * 60)
+    assert told(day) == ["[f] agents of cpu do not boot"]
+    text = day.fleet.notifier.sent[0].text
+    last = day.fleet.state.memory.breakers["cpu"].failed[2]
+    assert f"The last one: {last}, whose console ends with: FATAL: no java found." in text
+    assert "docs/operations.md#breakers-open" in text
+    assert "autoscaler why cpu" in text
+
+
+def test_an_agent_that_connects_ends_it_with_one_message():
+    day = a_day()
+    mend = break_the_image(day)
+    day.minutes(2).queue(3)
+    day.minutes(60)
+    mend()
+    day.minutes(120)
+    assert told(day) == ["[f] agents of cpu do not boot", "[f] over: agents of cpu do not boot"]
+    assert "breaker/cpu" not in day.fleet.state.told.troubles
+
+
+def test_what_could_not_be_sent_is_sent_at_the_next_look():
+    day = a_day()
+    break_the_image(day)
+    day.fleet.faults.plan(Fault("sns Publish", times=3))
+    day.minutes(2).queue(3)
+    day.minutes(40)
+    assert told(day) == ["[f] agents of cpu do not boot"]
+    assert [event for event, _ in day.fleet.logged if event == "message_failed"] == ["message_failed"] * 3
+
+
+def test_what_was_sent_and_not_remembered_is_sent_again_and_not_a_third_time():
+    day = a_day()
+    break_the_image(day)
+    day.fleet.faults.plan(Fault("state save_told"))
+    day.minutes(2).queue(3)
+    day.minutes(60)
+    assert told(day) == ["[f] agents of cpu do not boot"] * 2
+
+
+def test_a_limit_is_told_of_while_jobs_wait_for_it_and_not_each_time_that_it_is_touched():
+    day = Day(in_memory(a_pool("cpu", executors=1, idle_seconds=600.0), max_agents=2))
+    day.minutes(2).queue(2, seconds=3600.0)
+    day.minutes(20)
+    assert told(day) == []  # two of two agents, and nobody waits
+    day.queue(1, seconds=600.0)
+    day.minutes(30)
+    assert told(day) == ["[f] the limit max_agents is reached"]
+    day.minutes(120)
+    assert told(day) == ["[f] the limit max_agents is reached", "[f] over: the limit max_agents is reached"]
+
+
+def test_the_month_that_is_spent_is_told_of():
+    day = Day(in_memory(a_pool("cpu", idle_seconds=600.0), max_usd_per_month=8.0))
+    day.minutes(2).queue(3, seconds=7200.0)
+    day.minutes(120)
+    assert told(day) == ["[f] the month's limit is reached"]
+    assert "operations.md#usd-per-month" in day.fleet.notifier.sent[0].text
