@@ -115,6 +115,7 @@ def open_cans(cans: Cans) -> Ports:
         rate_limiter=state,
         lease=state,
         metrics=silence,
+        history=silence,
         notifier=None,
         clock=lambda: cans.now,
         sleep=lambda _seconds: None,

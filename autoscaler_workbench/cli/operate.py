@@ -5,6 +5,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import wraps
 from getpass import getuser
 from pathlib import Path
@@ -83,7 +84,7 @@ _ordering = _command("reason", "stack", "local", "dry_run", "as_json")
 
 def add_commands(app: typer.Typer) -> None:
     """Add them to the command line."""
-    for command in (status, plan, why, hold, resume, set_, launch, drain, purge, doctor, dashboard):
+    for command in (status, plan, why, events, hold, resume, set_, launch, drain, purge, doctor, dashboard):
         app.command(command.__name__.rstrip("_"))(command)
 
 
@@ -108,6 +109,17 @@ def why(
     if not answer["facts"] and not request.as_json:
         raise ConfigError(f"{subject}: is no job that waits or runs, no node and no pool of this fleet")
     request.show(answer, lambda answer: _say_all((f"- {fact}" for fact in answer["facts"]), style=""))
+
+
+@_asking
+def events(
+    request: Request,
+    pool: PoolOption = None,
+    hours: Annotated[float, typer.Option(min=0.1, max=336, help="How far back.")] = 12.0,
+) -> None:
+    """Show the last steps and orders with their reasons, oldest first."""
+    asked = {"action": "events", "hours": hours} | _given(pool=pool)
+    request.show(request.deployed.call("operate", asked), _print_events)
 
 
 @_ordering
@@ -304,6 +316,19 @@ def _step_row(step: dict[str, Any]) -> tuple[str, ...]:
 
 def _where(entry: dict[str, Any]) -> str:
     return "/".join(filter(None, (entry.get("controller"), entry.get("pool"))))
+
+
+def _print_events(answer: Answer) -> None:
+    if not answer["events"]:
+        say("nothing was done")
+        return
+    print_table(("UTC", "by", "what", "where", "subject", "outcome", "because"), map(_event_row, answer["events"]), box=SIMPLE_HEAD)
+
+
+def _event_row(event: dict[str, Any]) -> tuple[str, ...]:
+    because = f"{event['reason']}: {event['detail']}" if event["reason"] else event["detail"]
+    at = f"{datetime.fromtimestamp(event['at'], UTC):%m-%d %H:%M:%S}"
+    return at, event["by"], event["what"], event["where"], event["subject"], event["outcome"], because
 
 
 def _print_findings(findings: list[dict[str, Any]]) -> None:

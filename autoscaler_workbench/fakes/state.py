@@ -1,6 +1,6 @@
 """State and metrics in memory, with the promises of the ports."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
@@ -9,6 +9,7 @@ from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides, unknown_orders
 from autoscaler.domain.facts.snapshot import Intent, IntentState, Record, RecordState
 from autoscaler.domain.report.datum import Datum
+from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR, REQUEST_WINDOW_SECONDS
 from autoscaler.domain.report.told import Message, Told
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
@@ -220,3 +221,26 @@ class InMemoryNotifier:
                 self.sent.append(message)
         except (ConnectionLostError, StatusError) as error:
             raise TransientError("Publish failed") from error
+
+
+EVENTS_KEPT = 2000
+
+
+@dataclass(slots=True)
+class InMemoryHistory:
+    """Keeps the events, oldest first. ``faults`` may fail it."""
+
+    events: list[Event] = field(default_factory=list)
+    faults: Faults = field(default_factory=Faults)
+
+    def note(self, events: Sequence[Event]) -> None:
+        """Keep them."""
+        try:
+            with self.faults.around("history note"):
+                self.events = [*self.events, *events][-EVENTS_KEPT:]
+        except (ConnectionLostError, StatusError) as error:
+            raise TransientError("the history was not written") from error
+
+    def since(self, at: float, now: float) -> list[Event]:
+        """Find them."""
+        return [event for event in self.events if at <= event.at <= now]

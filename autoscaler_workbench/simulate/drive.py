@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.control import measure, passes
+from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.notify import notify
 from autoscaler.control.report import Outcome, Report, merged_json
@@ -21,7 +22,7 @@ from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalS
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.identity import ask_pass
 from autoscaler_workbench.fakes.in_process import InProcessCompute, InProcessController
-from autoscaler_workbench.fakes.state import InMemoryMetrics, InMemoryNotifier, InMemoryState
+from autoscaler_workbench.fakes.state import InMemoryHistory, InMemoryMetrics, InMemoryNotifier, InMemoryState
 from autoscaler_workbench.fakes.world.ec2.region import Instance
 from autoscaler_workbench.fakes.world.faults import Faults
 from autoscaler_workbench.fakes.world.world import Agents, World
@@ -106,6 +107,7 @@ class InMemory:
     faults: Faults = field(default_factory=Faults)
     state: InMemoryState = field(default_factory=InMemoryState)
     metrics: InMemoryMetrics = field(default_factory=InMemoryMetrics)
+    history: InMemoryHistory = field(default_factory=InMemoryHistory)
     notifier: InMemoryNotifier = field(default_factory=InMemoryNotifier)
     reports: list[Report] = field(default_factory=list)
     logged: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -122,7 +124,7 @@ class InMemory:
 
     def __post_init__(self) -> None:
         """Wire the ports, and let agents register through the same state."""
-        self.state.faults = self.metrics.faults = self.notifier.faults = self.faults
+        self.state.faults = self.metrics.faults = self.notifier.faults = self.history.faults = self.faults
         self.apis = {name: JenkinsApi(controller, f"http://{name}/", self.faults) for name, controller in self.world.controllers.items()}
         self.ports = Ports(
             controllers=tuple(self._controller(api) for api in self.apis.values()),
@@ -131,6 +133,7 @@ class InMemory:
             rate_limiter=self.state,
             lease=self.state,
             metrics=self.metrics,
+            history=self.history,
             notifier=self.notifier,
             clock=lambda: self.world.timeline.now + self.skew_seconds,
             sleep=self.world.timeline.sleep,
@@ -194,8 +197,10 @@ class InMemory:
         return Invocation(request_id=f"request-{next(self._ids)}", ends_at=now + _FUNCTION_SECONDS, dry_run=dry_run, memo=self.memo)
 
     def _note(self, function: str, run: Callable[[Ports, Fleet, Invocation], list[Report]]) -> dict[str, Any]:
-        reports = run(self.ports_of(function), self.fleet, self.invocation())
+        ports = self.ports_of(function)
+        reports = run(ports, self.fleet, self.invocation())
         self.reports += reports
+        note(ports, events_of(function, reports))
         return merged_json(reports)
 
     def _controller(self, api: JenkinsApi) -> Controller:

@@ -46,6 +46,7 @@ def test_every_sample_event_is_tested_here():
         "plan",
         "status",
         "why",
+        "events",
         "budget",
         "doctor",
         "register_agent",

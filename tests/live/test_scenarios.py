@@ -20,7 +20,7 @@ from autoscaler.domain.repair.two_looks import SECOND_LOOK_SECONDS
 from autoscaler.ports import Ports
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client
-from autoscaler_workbench.fakes.state import InMemoryMetrics, InMemoryState
+from autoscaler_workbench.fakes.state import InMemoryHistory, InMemoryMetrics, InMemoryState
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from autoscaler_workbench.fakes.world.world import World, build_world
 from support.builders import a_memory, a_record
@@ -51,6 +51,7 @@ class Scene:
             rate_limiter=self.state,
             lease=self.state,
             metrics=InMemoryMetrics(),
+            history=InMemoryHistory(),
             notifier=None,
             clock=lambda: time.time() + self.ahead_seconds,
             sleep=time.sleep,

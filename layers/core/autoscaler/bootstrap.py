@@ -19,6 +19,7 @@ from autoscaler.adapters.account import AwsAccount
 from autoscaler.adapters.cloudwatch import CloudWatchMetrics
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.ec2 import Ec2Compute
+from autoscaler.adapters.history import DynamoHistory
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
 from autoscaler.adapters.secrets import Credentials, read_credentials
@@ -125,6 +126,7 @@ def runtime() -> Runtime:
         rate_limiter=state,
         lease=state,
         metrics=CloudWatchMetrics(partial(_client, "cloudwatch"), namespace),
+        history=DynamoHistory(partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet.name),
         notifier=_notifier(),
         clock=lambda: _TIME.clock(),  # noqa: PLW0108 - `use_time` may come after the wiring
         sleep=lambda seconds: _TIME.sleep(seconds),  # noqa: PLW0108

@@ -22,6 +22,7 @@ from autoscaler.domain.facts.snapshot import (
     RecordState,
 )
 from autoscaler.domain.report.datum import Datum
+from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.quotas import Quota
 from autoscaler.domain.report.registration import Identity
 from autoscaler.domain.report.told import Message, Told
@@ -240,6 +241,16 @@ class Metrics(Protocol):
         """Send all data of one instant; return how many."""
 
 
+class History(Protocol):
+    """What was done lately. No pass reads it; losing it costs nothing but the answer to a person."""
+
+    def note(self, events: Sequence[Event]) -> None:
+        """Add events, in the order in which they happened. Of a day with very many only the last are kept."""
+
+    def since(self, at: float, now: float) -> list[Event]:
+        """Return the events from then on, oldest first; two weeks are kept."""
+
+
 class Notifier(Protocol):
     """Tells people."""
 
@@ -282,6 +293,7 @@ class Ports:
     rate_limiter: RateLimiter
     lease: Lease
     metrics: Metrics
+    history: History
     notifier: Notifier | None  # None: there is no topic
     clock: Clock
     sleep: Sleep

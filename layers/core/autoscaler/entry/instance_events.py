@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from autoscaler import bootstrap
 from autoscaler.control import passes
+from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Outcome, Report, merged_json
 from autoscaler.domain.facts.reasons import Reason
@@ -44,6 +45,7 @@ def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
     if not reports:
         return {"skipped": "nothing-to-do"}
     log_reports(function, reports)
+    note(wired.ports, events_of(function, reports))
     if at_risk:
         log("builds_at_risk", instance_id=event.instance_id, announced=str(event.kind), count=len(at_risk), builds=list(at_risk))
     if event.kind is not Announced.STATE:

@@ -8,13 +8,15 @@ from autoscaler import bootstrap
 from autoscaler.bootstrap import Runtime
 from autoscaler.control import operate, passes
 from autoscaler.control.doctor import examine
+from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Report, merged_json
 from autoscaler.domain.facts.orders import Purge, Resume
 from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, hold, override_pool
+from autoscaler.domain.report.event import Event
 from autoscaler.entry.context import Context
 from autoscaler.entry.idempotency import once
-from autoscaler.entry.operations import Doctor, Operation, Order, Why, read_operation
+from autoscaler.entry.operations import Doctor, Events, Operation, Order, Why, read_operation
 from autoscaler.telemetry import log, log_reports
 
 
@@ -39,6 +41,10 @@ def _carry_out(function: str, wired: Runtime, invocation: Invocation, operation:
     overrides, reports = _applied(wired, invocation, order)
     log("operated", action=operation.action, by=operation.by, reason=operation.reason, dry_run=operation.dry_run)
     log_reports(function, reports)
+    if not operation.dry_run:
+        place = "/".join(str(named) for name in ("controller", "pool", "label") if (named := getattr(operation, name, None)))
+        order_itself = Event(at=wired.ports.clock(), by=operation.by, what=operation.action, where=place, detail=operation.reason)
+        note(wired.ports, [order_itself, *events_of(operation.by, reports)])
     in_force = {} if overrides is None else operate.as_json(overrides)
     return in_force | ({"plan": merged_json(reports)} if reports else {})
 
@@ -64,6 +70,10 @@ def _answer(wired: Runtime, invocation: Invocation, question: Operation) -> dict
     ports, fleet = wired.ports, wired.fleet
     if isinstance(question, Why):
         return {"subject": question.subject, "facts": operate.why(ports, fleet, invocation, question.subject)}
+    if isinstance(question, Events):
+        now = ports.clock()
+        found = [event for event in ports.history.since(now - question.hours * 3600.0, now) if question.is_about(event.where)]
+        return {"events": [asdict(event) for event in found]}
     if isinstance(question, Doctor):
         return {"findings": [asdict(finding) for finding in examine(ports, bootstrap.account(), fleet, invocation)]}
     in_force = operate.as_json(ports.state.read().overrides.at(ports.clock()))

@@ -132,8 +132,20 @@ class Why(Operation):
     subject: Text
 
 
+class Events(Operation):
+    """The question what was done lately, and why; everywhere, or in one pool."""
+
+    action: Literal["events"]
+    hours: Annotated[float, Field(gt=0, le=336)] = 12.0
+    pool: Text | None = None
+
+    def is_about(self, where: str) -> bool:
+        """Tell whether an event at this place, ``controller/pool``, is asked for."""
+        return self.pool is None or self.pool == where.rpartition("/")[2]
+
+
 _OPERATION: TypeAdapter[Operation] = TypeAdapter(
-    Annotated[_Hold | _Resume | _Set | _Drain | _Purge | _Look | Why | Doctor, Field(discriminator="action")]
+    Annotated[_Hold | _Resume | _Set | _Drain | _Purge | _Look | Why | Events | Doctor, Field(discriminator="action")]
 )
 
 

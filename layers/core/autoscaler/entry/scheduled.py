@@ -7,6 +7,7 @@ from typing import Any
 from autoscaler import bootstrap
 from autoscaler.bootstrap import Runtime
 from autoscaler.control import measure, passes
+from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.notify import notify
 from autoscaler.control.report import Outcome, Report, Result, done, merged_json
@@ -91,6 +92,7 @@ def _scale_once(function: str, wired: Runtime, invocation: Invocation, trigger: 
         send_metrics(wired.ports, scaling(wired.fleet.name, {"LeaseHeld": 1}))
         return []
     log_reports(function, reports)
+    note(wired.ports, events_of(function, reports))
     if not trigger.dry_run:
         send_metrics(wired.ports, _scaling_data(wired.fleet.name, function, reports))
     return reports

@@ -1,0 +1,115 @@
+"""The history of what was done, on DynamoDB (moto) and in memory."""
+
+from datetime import UTC, datetime
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from autoscaler.adapters import history
+from autoscaler.adapters.history import DynamoHistory
+from autoscaler.domain.report.event import Event
+from autoscaler.errors import ConflictError, TransientError
+from autoscaler_workbench.cli.demo import TABLE, create_table
+from autoscaler_workbench.fakes.state import InMemoryHistory
+from support.worlds import AWS
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
+DAY = 86_400.0
+
+
+def an_event(subject, at=NOON):
+    return Event(at=at, by="scale_up", what="launch", where="main/cpu", subject=subject, reason="starved-queue", detail="jobs wait")
+
+
+def subjects(events):
+    return [event.subject for event in events]
+
+
+@pytest.fixture
+def dynamo(monkeypatch):
+    for name, value in AWS.items():
+        monkeypatch.setenv(name, value)
+    with mock_aws():
+        create_table()
+        yield boto3.client("dynamodb")
+
+
+@pytest.fixture(params=["dynamodb", "memory"])
+def kept(request, dynamo):
+    return InMemoryHistory() if request.param == "memory" else DynamoHistory(lambda: dynamo, TABLE, "f")
+
+
+def test_what_is_noted_is_read_back_as_it_was(kept):
+    kept.note([an_event("1 of 1")])
+    assert kept.since(NOON - 60, NOON) == [an_event("1 of 1")]
+
+
+def test_events_of_several_days_are_read_oldest_first_and_from_an_instant_on(kept):
+    for days in (2, 1, 0):
+        kept.note([an_event(f"{days} days ago", NOON - days * DAY)])
+    assert subjects(kept.since(NOON - 1.5 * DAY, NOON)) == ["1 days ago", "0 days ago"]
+    assert subjects(kept.since(NOON - 40 * DAY, NOON)) == ["2 days ago", "1 days ago", "0 days ago"]
+
+
+def test_events_around_midnight_go_to_their_own_days(kept):
+    midnight = NOON + DAY / 2
+    kept.note([an_event("before", midnight - 1), an_event("after", midnight)])
+    assert subjects(kept.since(midnight, midnight + 60)) == ["after"]
+    assert subjects(kept.since(midnight - 60, midnight + 60)) == ["before", "after"]
+
+
+def test_of_two_that_write_at_once_both_are_kept(dynamo, monkeypatch):
+    mine, others = DynamoHistory(lambda: dynamo, TABLE, "f"), DynamoHistory(lambda: dynamo, TABLE, "f")
+    mine.note([an_event("first")])
+    read, meanwhile = DynamoHistory._read, [an_event("other")]
+
+    def read_and_be_overtaken(self, day):
+        found = read(self, day)
+        if self is mine and meanwhile:
+            others.note([meanwhile.pop()])
+        return found
+
+    monkeypatch.setattr(DynamoHistory, "_read", read_and_be_overtaken)
+    mine.note([an_event("mine")])
+    assert subjects(others.since(NOON, NOON)) == ["first", "other", "mine"]
+
+
+def test_who_is_overtaken_each_time_gives_up_with_a_conflict(dynamo, monkeypatch):
+    kept = DynamoHistory(lambda: dynamo, TABLE, "f")
+    kept.note([an_event("first")])
+    monkeypatch.setattr(DynamoHistory, "_read", lambda _self, _day: ([], 0))
+    with pytest.raises(ConflictError):
+        kept.note([an_event("second")])
+
+
+def test_of_a_day_with_very_many_the_last_are_kept(dynamo, monkeypatch):
+    monkeypatch.setattr(history, "EVENTS_A_DAY", 3)
+    kept = DynamoHistory(lambda: dynamo, TABLE, "f")
+    for number in range(5):
+        kept.note([an_event(str(number))])
+    assert subjects(kept.since(NOON, NOON)) == ["2", "3", "4"]
+
+
+def test_a_day_that_this_version_cannot_read_begins_again(dynamo):
+    kept = DynamoHistory(lambda: dynamo, TABLE, "f")
+    dynamo.put_item(
+        TableName=TABLE,
+        Item={"fleet": {"S": "f#events"}, "item": {"S": "2026-03-01"}, "body": {"B": b"?"}, "version": {"N": "7"}},
+    )
+    kept.note([an_event("new")])
+    assert subjects(kept.since(NOON, NOON)) == ["new"]
+
+
+def test_no_pass_reads_the_history(dynamo):
+    DynamoHistory(lambda: dynamo, TABLE, "f").note([an_event("1 of 1")])
+    [item] = dynamo.scan(TableName=TABLE)["Items"]
+    assert item["fleet"]["S"] == "f#events"
+    assert int(item["expiration"]["N"]) > NOON + 14 * DAY
+
+
+def test_a_table_that_does_not_answer_is_a_transient_error(dynamo):
+    with Stubber(dynamo) as stub, pytest.raises(TransientError, match="InternalServerError"):
+        stub.add_client_error("query", "InternalServerError", http_status_code=500)
+        DynamoHistory(lambda: dynamo, TABLE, "f").note([an_event("1 of 1")])
