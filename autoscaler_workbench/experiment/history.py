@@ -174,13 +174,19 @@ def read_history(get: Get, limits: ReadLimits, sleep: Callable[[float], None]) -
 
 
 def connect(url: str, user: str | None, token: str | None, ca_bundle: str | None, monotonic: Callable[[], float]) -> Get:
-    """Connect to a Jenkins; without a user, as anonymous. `ConfigError` and `TransientError` name what is wrong."""
+    """Read API paths of a Jenkins; without a user, as anonymous. `ConfigError` and `TransientError` name what is wrong."""
+    session = session_of(url, user, token, ca_bundle, monotonic)
+    return lambda path, tree: session.get(path, tree).json()
+
+
+def session_of(url: str, user: str | None, token: str | None, ca_bundle: str | None, monotonic: Callable[[], float]) -> JenkinsSession:
+    """Make ready to ask a Jenkins; nothing is sent yet. `ConfigError` for an address that is none."""
     if problem := url_problem(url):
         raise ConfigError(f"url {problem}")
     session = JenkinsSession(url, user, token, monotonic)
     if ca_bundle:
         session.trust(ca_bundle)
-    return lambda path, tree: session.get(path, tree).json()
+    return session
 
 
 def _label_of(node: Mapping[str, Any]) -> str:

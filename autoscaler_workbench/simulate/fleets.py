@@ -47,7 +47,7 @@ def _pools(labels: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _pool(name: str, label: str) -> dict[str, Any]:
-    kind = _machine(label)
+    kind = guess_machine(label)
     return {"launch_template": name, "max_agents": _MOST_AGENTS, **kind, **({"labels": _labels(label)} if label else {"exclusive": False})}
 
 
@@ -58,7 +58,8 @@ def _labels(label: str) -> list[str]:
         return [label]
 
 
-def _machine(label: str) -> dict[str, Any]:
+def guess_machine(label: str) -> dict[str, Any]:
+    """Guess a pool's machine from the words of its labels."""
     windows = "windows" in label.lower() or label.lower().startswith("win")
     where = {"platform": "windows", "boot_seconds": 480, "boot_timeout_seconds": 2400} if windows else {"platform": "linux"}
     if _GPU.search(label):

@@ -81,7 +81,7 @@ def _monitors(monitors: Monitors, now: float) -> dict[str, Any]:
         "SwapSpaceMonitor": {"_class": f"{_MONITORS}.SwapSpaceMonitor$MemoryUsage2"} | memory,
         "TemporarySpaceMonitor": disk | {"size": monitors.disk_bytes},
         "DiskSpaceMonitor": disk | {"path": "/home/jenkins", "size": monitors.disk_bytes},
-        "ArchitectureMonitor": "Linux (amd64)",
+        "ArchitectureMonitor": monitors.architecture,
         "ResponseTimeMonitor": {"_class": f"{_MONITORS}.ResponseTimeMonitor$Data", "average": monitors.response_ms},
         "ClockMonitor": {"_class": "hudson.util.ClockDifference", "diff": 0},
     }

@@ -25,6 +25,7 @@ _STARTING = "<!DOCTYPE html><html><head><title>Starting Jenkins</title></head><b
 _LONG_PAGE = "<html><title>Jenkins</title>" + " " * 70_000 + "</html>"
 _CONNECT = "hudson.model.Computer.Connect"
 _EXTENDED_READ = "hudson.model.Computer.ExtendedRead"
+_SYSTEM_READ = "hudson.model.Hudson.SystemRead"
 _PERMISSIONS = {
     "doCreateItem": "hudson.model.Computer.Create",
     "doDelete": "hudson.model.Computer.Delete",
@@ -46,6 +47,7 @@ class JenkinsApi:
     lacks: set[str] = field(default_factory=set)  # permissions that every account lacks
     keeps_nodes: bool = True  # the plugin Configuration as Code is new enough to know the property that keeps a node
     jobs: Jobs = field(init=False)
+    casc_export: str | None = None  # what the plugin Configuration as Code exports; None: it is not installed
     login_at: str = ""  # where a login proxy in front of it sends every POST; GETs of the API pass
     acted: int = 0  # calls that may have changed something
 
@@ -72,6 +74,8 @@ class JenkinsApi:
         parts = [unquote(part) for part in request.path.strip("/").split("/")]
         if request.method == "GET":
             return self._get(parts, request)
+        if parts == ["configuration-as-code", "export"] and self.casc_export is not None:
+            return self._export(self.casc_export)
         self.acted += 1
         return self._post(parts, request)
 
@@ -222,6 +226,12 @@ class JenkinsApi:
 
     def _config(self, name: str) -> Response:
         return Response(200, self._headers() | self._marks() | {"Content-Type": "application/xml"}, config_xml(self.controller.nodes[name]))
+
+    def _export(self, exported: str) -> Response:
+        """Export the configuration; the plugin names no permission where it refuses (ConfigurationAsCode.doExport)."""
+        if _SYSTEM_READ in self.lacks:
+            return self._html(403, "<html><title>Error 403 Forbidden</title></html>")
+        return Response(200, self._headers() | {"Content-Type": "application/x-yaml;charset=utf-8"}, exported.encode())
 
     def _stop(self, full_name: str, number: str) -> Response:
         for build in self.controller.builds:

@@ -19,6 +19,7 @@ class Monitors:
     disk_bytes: int = 60_000_000_000
     memory_bytes: int = 12_000_000_000
     response_ms: int = 40
+    architecture: str = "Linux (amd64)"
     since_at: float | None = None
 
     def tells(self, monitor: str, now: float) -> bool:

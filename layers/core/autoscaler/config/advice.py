@@ -38,6 +38,11 @@ def readable(secret: str, prefix: str) -> bool:
     return (found["name"] if found else secret).startswith(prefix)
 
 
+def always_there(pool: Pool) -> int:
+    """Return how many agents of a pool its minima keep at all hours."""
+    return max(pool.min_agents, -(-pool.warm_executors // pool.executors))
+
+
 def _secrets(settings: FleetSettings, prefix: str) -> Iterator[Problem]:
     for name, controller in settings.controllers.items():
         if controller.secret is not None and not readable(controller.secret, prefix):
@@ -81,11 +86,7 @@ def _money(fleet: Fleet) -> Iterator[Problem]:
         if (usd := cheapest(pool.offerings)) > fleet.limits.max_usd_per_hour:
             limit = f"limits.max_usd_per_hour (${fleet.limits.max_usd_per_hour:,.2f})"
             yield Problem(place=("pools", pool.name), text=f"pools.{pool.name}: one agent costs ${usd:,.2f} an hour, more than {limit}")
-    usd = HOURS_A_MONTH * sum(_always_there(pool) * cheapest(pool.offerings) for pool in fleet.pools.values())
+    usd = HOURS_A_MONTH * sum(always_there(pool) * cheapest(pool.offerings) for pool in fleet.pools.values())
     if usd > fleet.limits.max_usd_per_month:
         text = f"limits.max_usd_per_month (${fleet.limits.max_usd_per_month:,.0f}): min_agents and warm_executors alone cost"
         yield Problem(place=("limits", "max_usd_per_month"), text=f"{text} ${usd:,.0f} in a whole month")
-
-
-def _always_there(pool: Pool) -> int:
-    return max(pool.min_agents, -(-pool.warm_executors // pool.executors))

@@ -1,0 +1,142 @@
+"""Writes drafts down as a fleet file with comments; what a person must check carries TODO."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+from textwrap import wrap
+from typing import Any
+
+import yaml
+
+from autoscaler.config import check
+from autoscaler.config.advice import always_there
+from autoscaler.config.prices import HOURS_A_MONTH, cheapest
+from autoscaler.config.schema import POINTER
+from autoscaler.config.yaml_file import parse
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler_workbench.cli.init_draft import Draft
+from autoscaler_workbench.cli.terminal import plain
+
+_WIDTH = 118
+_PLAIN = re.compile(r"^[A-Za-z][A-Za-z0-9_./$-]*$")
+_SHARE_OF_MONTH = 0.25
+_WAIT_USD = 20.0
+_UNLIMITED = {"max_agents": 100_000, "max_launches_per_hour": 100_000, "max_usd_per_hour": 10_000_000, "max_usd_per_month": 10_000_000}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstFile:
+    """All that a first fleet file says. ``month``: the most dollars a month, or None: a share of all agents at all hours."""
+
+    fleet: str
+    url: str
+    secret: str
+    pools: Sequence[Draft]
+    head: Sequence[str]
+    unknown: Sequence[str] = ()
+    month: float | None = None
+    wait_usd_per_hour: float | None = None
+
+
+def text_of(first: FirstFile) -> str:
+    """Write the file; `FleetFileError` where what was asked for cannot be."""
+    raw: dict[str, Any] = {"fleet": first.fleet, "controllers": {"main": {"url": first.url, "secret": first.secret}}}
+    raw |= {"limits": _UNLIMITED, "pools": {draft.name: _keys(first.fleet, draft) for draft in first.pools}}
+    limits = _limits(check(raw, "the first fleet file").domain(), first)
+    check(raw | {"limits": {key: number for key, (number, _) in limits.items()}}, "the first fleet file").domain()
+    return "\n".join(_lines(first, limits)) + "\n"
+
+
+def _lines(first: FirstFile, limits: dict[str, tuple[float, str]]) -> Iterator[str]:
+    yield POINTER
+    for text in first.head:
+        yield from _comment(text)
+    if first.unknown:
+        yield "#"
+        yield "# It could not know:"
+        for text in first.unknown:
+            yield from _comment(f"- {text}", "  ")
+    yield from ("", f"fleet: {_scalar(first.fleet)} # samconfig.toml names it, too: FleetName={first.fleet}", "")
+    yield from ("# Hard ceilings: nothing is launched beyond them. Small ones are a good beginning.", "limits:")
+    yield from (
+        f"  {key}: {number:g} # {why}" if number < 1e6 else f"  {key}: {number:.0f} # {why}" for key, (number, why) in limits.items()
+    )
+    yield from ("", "controllers:", "  main:", f"    url: {_scalar(first.url)}")
+    yield f'    secret: {_scalar(first.secret)} # in Secrets Manager: {{"username": "...", "token": "..."}}'
+    todo, worth = ("TODO: ", _WAIT_USD) if first.wait_usd_per_hour is None else ("", first.wait_usd_per_hour)
+    yield from ("", "defaults:", f"  wait_usd_per_hour: {worth:g} # {todo}what an hour of a job's waiting is worth to you")
+    yield from ("", "pools:")
+    for draft in first.pools:
+        yield from _pool(first.fleet, draft)
+
+
+def _pool(fleet: str, draft: Draft) -> Iterator[str]:
+    for text in draft.about:
+        yield from ("  " + line for line in _comment(text))
+    yield f"  {_scalar(draft.name)}:"
+    for key, value in _keys(fleet, draft).items():
+        if key in draft.todo:
+            yield from ("    " + line for line in _comment(f"TODO: {draft.todo[key]}"))
+        yield f"    {key}: {_value(value)}"
+    yield ""
+
+
+def _keys(fleet: str, draft: Draft) -> dict[str, Any]:
+    """Return the keys to write: those that must be, and those that differ from their defaults."""
+    keys = {
+        "labels": draft.labels,
+        "executors": draft.executors,
+        "launch_template": f"autoscaler-{draft.platform}-{fleet}",
+        "instance_types": draft.instance_types,
+        "usd_per_hour": draft.usd_per_hour,
+        "subnets": draft.subnets or None,
+        "platform": draft.platform,
+        "market": draft.market if draft.market != "on-demand" else None,
+        "max_agents": draft.max_agents,
+        "min_agents": draft.min_agents or None,
+        "warm_executors": draft.warm_executors or None,
+        "remote_dir": draft.remote_dir,
+        "exclusive": None if draft.exclusive else False,
+    }
+    if draft.platform == "windows":
+        keys |= {"boot_seconds": 480, "boot_timeout_seconds": 2400}
+    return {key: value for key, value in keys.items() if value is not None}
+
+
+def _limits(fleet: Fleet, first: FirstFile) -> dict[str, tuple[float, str]]:
+    """Return limits that the pools just fit into, each with its reason."""
+    agents = min(sum(pool.max_agents for pool in fleet.pools.values()), 100_000)
+    most = sum(pool.max_agents * max(o.reserved_usd_per_hour for o in pool.offerings) for pool in fleet.pools.values())
+    usd = min(_rounded_up(most), 10_000_000)
+    always = sum(always_there(pool) * cheapest(pool.offerings) for pool in fleet.pools.values())
+    month = first.month or min(_rounded_up(max(usd * _SHARE_OF_MONTH, always) * HOURS_A_MONTH), 10_000_000)
+    share = f"TODO: {month / (usd * HOURS_A_MONTH):.0%} of all agents at all hours; what may it cost?"
+    return {
+        "max_agents": (agents, "all pools together"),
+        "max_launches_per_hour": (min(max(agents, 10), 100_000), "stops what launches and dies again and again"),
+        "max_usd_per_hour": (usd, "all agents at once, at their highest price"),
+        "max_usd_per_month": (month, "as you said" if first.month else share),
+    }
+
+
+def _rounded_up(usd: float) -> float:
+    """Round up to two figures."""
+    unit = 10.0 ** (floor(log10(usd)) - 1)
+    return round(ceil(usd / unit - 1e-9) * unit, 4)
+
+
+def _comment(text: str, hang: str = "") -> Iterator[str]:
+    yield from wrap(plain(text), _WIDTH, initial_indent="# ", subsequent_indent=f"# {hang}", break_on_hyphens=False)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(_scalar(one) for one in value)}]"
+    return _scalar(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _scalar(text: str) -> str:
+    """Write a text so that YAML reads it as that text, YAML 1.1 (which takes yes for true), too."""
+    return text if _PLAIN.match(text) and parse(text) == yaml.safe_load(text) == text else json.dumps(text, ensure_ascii=False)
