@@ -6,9 +6,12 @@ import tomllib
 import pytest
 
 from autoscaler import bootstrap
+from autoscaler.config.advice import SECRET_PREFIX
 from autoscaler.errors import ConfigError
-from autoscaler_workbench.maintenance.fleet_name import check_fleet_name
+from autoscaler_workbench.maintenance.fleet_name import check_fleet_name, check_secrets
+from autoscaler_workbench.report.dashboard.cloudformation import defaults_of, read_template
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
+from packaging_root import ROOT
 
 
 @pytest.fixture
@@ -71,6 +74,41 @@ def test_what_samconfig_deploys_counts(project, overrides):
         checked(project)
     renamed(project, "my-ci")
     checked(project)
+
+
+def with_secret(project, secret):
+    file = project / "my.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("secret: jenkins/main", f"secret: {secret}"), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "secret", "place"),
+    [
+        ('"FleetName=mxnet-ci"', "prod/main", "ControllerSecretPrefix is jenkins/ in template.yaml (the default)"),
+        ('"FleetName=mxnet-ci ControllerSecretPrefix=prod/"', "jenkins/main", "is prod/ in samconfig.toml (default.deploy)"),
+    ],
+)
+def test_a_secret_that_the_deployed_functions_may_not_read_is_refused(project, overrides, secret, place):
+    configured(project, overrides)
+    with_secret(project, secret)
+    with pytest.raises(ConfigError) as refused:
+        check_secrets(project, project / "my.yaml")
+    assert f"controllers.main.secret ({secret}): the functions may not read it" in str(refused.value)
+    assert place in str(refused.value)
+
+
+def test_secrets_are_checked_against_the_templates_default_where_nothing_else_is_deployed():
+    assert defaults_of(read_template(ROOT / "template.yaml"))["ControllerSecretPrefix"] == SECRET_PREFIX
+
+
+def test_a_secret_that_they_may_read_is_taken_and_what_is_odd_is_warned_of(project):
+    configured(project, '"FleetName=mxnet-ci ControllerSecretPrefix=prod/"')
+    with_secret(project, "prod/main")
+    assert check_secrets(project, project / "my.yaml") == []
+    file = project / "my.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("https://", "http://"), encoding="utf-8")
+    [warning] = check_secrets(project, file)
+    assert "over http the token is sent in the clear" in warning
 
 
 def test_a_function_that_was_deployed_for_another_fleet_says_so_and_does_nothing(monkeypatch):

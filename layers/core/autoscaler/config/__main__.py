@@ -5,7 +5,6 @@ import json
 import sys
 from pathlib import Path
 
-from autoscaler.config.advice import warnings_in
 from autoscaler.config.load import load_fleet
 from autoscaler.config.problems import FleetFileError
 from autoscaler.config.yaml_file import parse
@@ -13,15 +12,13 @@ from autoscaler.errors import ConfigError
 
 
 def main() -> int:
-    """Refuse a fleet file that is wrong, one line a problem; warn of what is odd."""
+    """Refuse a fleet file that is wrong, one line a problem."""
     source, target = Path(sys.argv[1]), Path(sys.argv[2])
     try:
         load_fleet(source)
     except ConfigError as error:
         print("\n".join(error.lines if isinstance(error, FleetFileError) else [str(error)]), file=sys.stderr)  # noqa: T201
         return 1
-    for line in warnings_in(source):
-        print(f"warning: {line}", file=sys.stderr)  # noqa: T201
     raw = source.read_bytes()
     checked = {"sha256": hashlib.sha256(raw).hexdigest(), "fleet": parse(raw)}
     (target / source.name).write_bytes(raw)
