@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.plan import DeleteNode, Forget, Terminate
+from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState, Wait
 from autoscaler.domain.repair.two_looks import Condition
-from support.builders import a_build, a_look, a_memory, an_agent, an_empty_window, an_item, cordoned
+from support.builders import a_build, a_look, a_memory, an_agent, an_empty_window, an_instance, an_item, cordoned
 from support.decisions import decide_down, kinds, steps_of
 
 
@@ -48,3 +49,15 @@ def test_a_condemned_agent_that_a_build_waits_for_is_not_terminated_and_keeps_no
     memory = a_memory(windows=an_empty_window(), observations=looks)
     plan = decide_down((waited_for, first), (loose, second), items=(pinning,), memory=memory)
     assert [step.instance_id for step in steps_of(Terminate, plan)] == ["i-2"]
+
+
+@pytest.mark.parametrize("state", [RecordState.CONDEMNED, RecordState.REGISTERED], ids=["condemned", "stopped"])
+def test_one_whose_node_could_not_be_read_is_not_terminated_and_is_named(state):
+    stopped = state is RecordState.REGISTERED
+    record = replace(an_agent()[0], state=state)
+    looked = a_memory(windows=an_empty_window(), observations={"i-1": a_look(Condition.STOPPED if stopped else Condition.DRAINED)})
+    instances = (an_instance("i-1", state=InstanceState.STOPPED if stopped else InstanceState.RUNNING),)
+    plan = decide_down((record, None), view={"unread": frozenset({"cpu-1"})}, instances=instances, memory=looked)
+    assert plan.steps == ()
+    assert [said.reason for said in plan.held if "cpu-1" in said.detail] == [Reason.INCOMPLETE]
+    assert kinds(decide_down((record, None), instances=instances, memory=looked)) == [Terminate]
