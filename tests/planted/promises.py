@@ -15,6 +15,7 @@ _MARKED = "an_agent_is_terminated_only_after_we_marked_it_offline"
 _IDLE_TEST = "an_agent_is_terminated_only_while_it_is_idle_one_off_executors_included"
 _SEEN_TWICE = "an_agent_is_terminated_only_when_an_earlier_look_saw_it_idle_too"
 _BOUND = "an_agent_is_never_terminated_while_a_build_may_be_bound_to_its_node"
+_UNREAD = "a_node_that_could_not_be_read_is_neither_missing_nor_idle"
 _LEAKS = "what_is_surely_left_over_is_repaired_by_the_next_pass"
 
 NO_BUILD_IS_KILLED = (
@@ -24,6 +25,20 @@ NO_BUILD_IS_KILLED = (
         file="facts/marks.py",
         was="or parts[1] != fleet or",
         becomes="or",
+    ),
+    breaks(
+        _UNREAD,
+        "a condemned agent whose node could not be read is taken for one without a node",
+        file="scale_in/reclaim.py",
+        was="if _is_node_gone(situation, agent) else hold_unread(agent)",
+        becomes="",
+    ),
+    breaks(
+        _UNREAD,
+        "a stopped instance whose node could not be read is taken for one without a node",
+        file="repair/heal.py",
+        was="case Condition.STOPPED if agent.phase is Phase.UNSEEN:",
+        becomes="case Condition.STOPPED if False:",
     ),
     breaks(
         "a_node_that_a_person_or_another_fleet_marked_is_never_touched",

@@ -59,5 +59,5 @@ def test_one_whose_node_could_not_be_read_is_not_terminated_and_is_named(state):
     instances = (an_instance("i-1", state=InstanceState.STOPPED if stopped else InstanceState.RUNNING),)
     plan = decide_down((record, None), view={"unread": frozenset({"cpu-1"})}, instances=instances, memory=looked)
     assert plan.steps == ()
-    assert [said.reason for said in plan.held if "cpu-1" in said.detail] == [Reason.INCOMPLETE]
+    assert [said.reason for said in plan.held if "cpu-1" in said.detail] == [Reason.NODE_UNREAD]
     assert kinds(decide_down((record, None), instances=instances, memory=looked)) == [Terminate]

@@ -25,7 +25,7 @@ class Reason(StrEnum):
     WARM_EXECUTORS = "warm-executors", "Fewer executors than warm_executors are free or on their way."
     UNEVEN_BOOTS = "uneven-boots", "Boots of the pool differ much; a few agents more are launched, so that no job waits for the slowest."
     MANUAL = "manual", "A person asked for it."
-    PINNED = "pinned", "A queue item waits for this very node, by name; the agent is brought back."
+    PINNED = "pinned", "A queue item waits for this very node, by name; the agent is brought back, or kept."
     DEMAND_IS_BACK = "demand-is-back", "Jobs wait that this cordoned agent can run; it is brought back, or kept, instead of a new one."
     BUSY_BEFORE_RESTART = "busy-before-restart", "Jenkins restarted, and a build that ran on this agent may resume on it."
     MONTH_LIMIT_LIFTED = "month-limit-lifted", "The month's limit no longer holds, so agents that were drained for it are brought back."
@@ -80,6 +80,7 @@ class Reason(StrEnum):
     LABEL_UNKNOWN = "label-unknown", "Jenkins does not say which label the item waits for."
     WORTH_WAITING = "worth-waiting", "A busy executor will be free so soon that waiting for it costs less than another agent."
     INCOMPLETE = "incomplete-snapshot", "Something of this controller could not be read, so nothing is decided on it now."
+    NODE_UNREAD = "node-unread", "Jenkins shows the agent's node in a form that is not understood, so nothing is done to the agent."
     EC2_DISAGREES = (
         "ec2-disagrees",
         "EC2 shows no living instance of many agents that are connected in Jenkins; nothing is removed until they agree.",

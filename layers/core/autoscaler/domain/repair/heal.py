@@ -15,7 +15,7 @@ from autoscaler.domain.repair.static_nodes import leave_slot
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS, Condition, Seen, is_fact
 from autoscaler.domain.situation.agents import SWEEP_AT_LEAST, SWEEP_SHARE, Agent, Phase
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, cordon, delete_node, terminate
+from autoscaler.domain.situation.steps import Decided, cordon, delete_node, hold_unread, terminate
 
 
 def keep_beacon(situation: Situation, controller: str, _decided: Decided) -> Decided:
@@ -131,6 +131,8 @@ def _repair(situation: Situation, agent: Agent, fact: Observation) -> Iterator[R
             yield terminate(agent, Reason.BOOT_TIMEOUT, f"not registered within {agent.pool.boot_timeout_seconds:g} s")
         case Condition.NODELESS:
             yield terminate(agent, Reason.NODE_GONE, _why_nodeless(agent))
+        case Condition.STOPPED if agent.phase is Phase.UNSEEN:
+            yield hold_unread(agent)
         case Condition.STOPPED if agent.node is None or _is_unused(situation, agent):
             yield terminate(agent, Reason.INSTANCE_STOPPED, "it was stopped, an agent of ours never comes back from that")
         case Condition.ENDED:

@@ -14,7 +14,7 @@ from autoscaler.domain.scale_in.replace import is_kept
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import cannot_come_back, keeps_failing
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, cordon, delete_node, hold_back, terminate, uncordon
+from autoscaler.domain.situation.steps import Decided, cordon, delete_node, hold_back, hold_unread, terminate, uncordon
 
 # EC2 does not let us terminate it (protected): a person must act, and finds out by the alarm. Asking each minute changes nothing.
 STUCK_TRY_AGAIN_SECONDS = 3600.0
@@ -132,7 +132,7 @@ def _is_node_gone(situation: Situation, agent: Agent) -> bool:
 def _go_on(situation: Situation, agent: Agent) -> Iterator[Terminate | Cordon | Uncordon | Held]:
     """Drain again a condemned agent that still runs: a person who brought it online may have given it builds."""
     if agent.node is None:
-        yield _terminate_again(situation, agent)
+        yield _terminate_again(situation, agent) if _is_node_gone(situation, agent) else hold_unread(agent)
     elif agent.by_labels:
         yield _seal(situation, agent)
     elif not agent.node.offline:

@@ -105,6 +105,11 @@ def delete_node(agent: Agent, node: str, reason: Reason) -> DeleteNode:
     )
 
 
+def hold_unread(agent: Agent) -> Held:
+    """Say that nothing is done to an agent whose node is there and was not understood: it is neither missing nor idle."""
+    return hold_back(agent, Reason.NODE_UNREAD, f"{agent.record.node} could not be read, so nobody knows whether it is idle")
+
+
 def hold_back(agent: Agent, reason: Reason, detail: str) -> Held:
     """Say which step is not taken for an agent, and why."""
     return Held(pool=agent.pool.name, controller=agent.record.controller, reason=reason, detail=detail)
