@@ -11,7 +11,7 @@ from autoscaler.domain.facts.memory import Burst, CapacityDelay, ControllerSessi
 from autoscaler.domain.facts.orders import DrainNodes, DrainSome
 from autoscaler.domain.facts.plan import Adopt, Cordon, DeleteNode, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, Wait
+from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
 from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.two_looks import Condition, Seen, next_observations
 from support.builders import (
@@ -187,6 +187,20 @@ def test_what_was_busy_before_a_restart_is_not_given_up_and_comes_back():
     memory = replace(drained_memory(), sessions={"main": life})
     [step] = decide_down(a_drained_agent(), memory=memory).steps
     assert (type(step), step.reason) == (Uncordon, Reason.BUSY_BEFORE_RESTART)
+
+
+@pytest.mark.parametrize("state", [RecordState.REGISTERED, RecordState.CONDEMNED], ids=["drained for good", "condemned"])
+@pytest.mark.parametrize("reason", [Reason.PINNED, Reason.BUSY_BEFORE_RESTART])
+def test_one_that_drains_for_good_and_that_a_build_may_be_bound_to_is_named(reason, state):
+    record, node = a_drained_agent(a_mark(MarkClass.QUARANTINE))
+    drained = replace(record, state=state), node
+    items = (an_item(job="deploy", why=Wait(for_executor=True, nodes=(node.name,))),) if reason is Reason.PINNED else ()
+    suspects = {} if reason is Reason.PINNED else {"cpu-1": ("job/job/1",)}
+    session = ControllerSession(session="s1", since_at=NOW - 600, restarted=True, suspects=suspects)
+    plan = decide_down(drained, items=items, memory=replace(drained_memory(), sessions={"main": session}))
+    [said] = [held for held in plan.held if "cpu-1" in held.detail]
+    assert (plan.steps, said.reason) == ((), reason)
+    assert ("deploy" in said.detail) is (reason is Reason.PINNED)
 
 
 @pytest.mark.parametrize(
