@@ -30,7 +30,7 @@ NO_BUILD_IS_KILLED = (
         _UNREAD,
         "a condemned agent whose node could not be read is taken for one without a node",
         file="scale_in/reclaim.py",
-        was="if _is_node_gone(situation, agent) else hold_unread(agent)",
+        was=" if _is_node_gone(situation, agent) else hold_unread(agent)",
         becomes="",
     ),
     breaks(
@@ -94,8 +94,15 @@ NO_BUILD_IS_KILLED = (
         _BOUND,
         "a drain does not look whether a build is bound to the node",
         file="scale_in/reclaim.py",
-        was="bound = situation.protected(agent) or comes_back(situation, agent)",
-        becomes="bound = comes_back(situation, agent)",
+        was="    if situation.protected(agent):\n        return _bound(situation, agent)\n    if is_kept",
+        becomes="    if is_kept",
+    ),
+    breaks(
+        _BOUND,
+        "a condemned agent is terminated though a build may be bound to its node",
+        file="scale_in/reclaim.py",
+        was="elif situation.protected(agent) and not _is_node_gone(situation, agent):",
+        becomes="elif False:",
     ),
     breaks(
         _BOUND,
@@ -330,11 +337,18 @@ EVERY_DECISION_EXPLAINS_ITSELF = (
     ),
     breaks(
         "every_agent_that_we_took_out_of_use_is_acted_upon_or_it_is_said_why_not",
+        "an agent that a build may be bound to is kept without a word",
+        file="scale_in/reclaim.py",
+        was="if agent.phase in _MARKED and not stays and",
+        becomes="if agent.phase in _MARKED and not stays and not situation.protected(agent) and",
+    ),
+    breaks(
+        "every_agent_that_we_took_out_of_use_is_acted_upon_or_it_is_said_why_not",
         "an agent that waits for a second look does so without a word",
         file="scale_in/reclaim.py",
-        was="            yield _drained(situation, agent, agent.node.name)\n",
+        was='            yield _drained(situation, agent, agent.record.node or "")\n',
         becomes=(
-            "            told = _drained(situation, agent, agent.node.name)\n"
+            '            told = _drained(situation, agent, agent.record.node or "")\n'
             "            if told.reason is not Reason.SECOND_LOOK:\n"
             "                yield told\n"
         ),

@@ -116,8 +116,9 @@ def test_where_a_controller_cannot_be_believed_nothing_of_it_is_given_up(look):
 @given(looks())
 def test_a_node_that_could_not_be_read_is_neither_missing_nor_idle(look):
     unread = {view.name: replace(view, nodes=(), unread=frozenset(node.name for node in view.nodes)) for view in look.views}
-    nodeless = {record.instance_id: a_look(Condition.NODELESS, seconds_ago=400.0) for record in look.snapshot.records}
-    memory = replace(look.snapshot.memory, observations=nodeless)
+    of = {i: Condition.STOPPED if state in STOPPED else Condition.NODELESS for i, state in look.states.items()}
+    seen = {instance_id: a_look(condition, seconds_ago=400.0) for instance_id, condition in of.items()}
+    memory = replace(look.snapshot.memory, observations=seen)
     unreadable = replace(look, snapshot=replace(look.snapshot, controllers=unread, memory=memory))
     for step in decide.scale_down(unreadable.snapshot, look.fleet).steps:
         record = look.records.get(getattr(step, "instance_id", ""))

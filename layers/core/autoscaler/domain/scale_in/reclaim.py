@@ -7,7 +7,6 @@ from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.node_labels import may_start_on
 from autoscaler.domain.facts.plan import Cordon, DeleteNode, Forget, FreeSlot, Held, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.repair.bring_back import comes_back
 from autoscaler.domain.repair.static_nodes import is_slot_left, leave_slot
 from autoscaler.domain.repair.two_looks import is_settled, is_unlabelled_twice
 from autoscaler.domain.scale_in.replace import is_kept
@@ -21,14 +20,18 @@ STUCK_TRY_AGAIN_SECONDS = 3600.0
 _MARKED = (Phase.RETIRING, Phase.DRAINING)
 
 
-def drained(situation: Situation, _decided: Decided) -> Iterator[Terminate | Cordon | Uncordon | Held]:
+def drained(situation: Situation, decided: Decided) -> Iterator[Terminate | Cordon | Uncordon | Held]:
     """Terminate agents that carry our mark, are idle and were idle in an earlier look, and that no build is bound to."""
+    coming_back = {(step.controller, step.node) for step in decided if isinstance(step, Uncordon)}
     for agent in situation.agents:
-        if agent.phase in _MARKED and agent.node is not None and not _stays(situation, agent):
-            yield _drained(situation, agent, agent.node.name)
+        stays = agent.instance_ended or situation.no_giving_up(agent.record.controller)
+        if agent.phase in _MARKED and not stays and (agent.record.controller, agent.record.node) not in coming_back:
+            yield _drained(situation, agent, agent.record.node or "")
 
 
 def _drained(situation: Situation, agent: Agent, node: str) -> Terminate | Cordon | Uncordon | Held:
+    if situation.protected(agent):
+        return _bound(situation, agent)
     if is_kept(situation, agent):
         return hold_back(agent, Reason.KEPT, f"{node} is kept for a person to look at: resume it, or terminate its instance")
     if _is_wanted_back(situation, agent):
@@ -47,9 +50,14 @@ def _is_settled(situation: Situation, agent: Agent) -> bool:
     return look is not None and is_settled(look, agent.pool.drain_settle_seconds, situation.now, situation.snapshot.request_id)
 
 
-def _stays(situation: Situation, agent: Agent) -> bool:
-    bound = situation.protected(agent) or comes_back(situation, agent)
-    return agent.instance_ended or bound or bool(situation.no_giving_up(agent.record.controller))
+def _bound(situation: Situation, agent: Agent) -> Held:
+    """Say which job, or which restart, keeps an agent that is out of use for good."""
+    name, controller = agent.record.node or "", agent.record.controller
+    why = f"{name} drains ({agent.mark.kind})" if agent.mark else f"{name} was given up"
+    for item in situation.snapshot.controllers[controller].items:
+        if name in (*item.wait.nodes, item.wait.named):
+            return hold_back(agent, Reason.PINNED, f"{why}, and {item.job or 'an item'} waits for it by name")
+    return hold_back(agent, Reason.BUSY_BEFORE_RESTART, f"{why}, and may hold a build of before {controller} restarted")
 
 
 def _is_wanted_back(situation: Situation, agent: Agent) -> bool:
@@ -75,14 +83,10 @@ def unfinished(situation: Situation, _decided: Decided) -> Iterator[Terminate | 
 
 
 def _may_go_on(situation: Situation, agent: Agent) -> bool:
-    """Tell whether a condemned agent may go: what is seen of it can be believed, and no build may be bound to it.
-
-    What waits for the node of a machine that has ended waits in vain; only a machine that may still run is kept for it.
-    """
+    """Tell whether what is seen of a condemned agent can be believed: its controller, and what EC2 says."""
     if agent.instance is None or (agent.instance_ended and not agent.machine_gone):
         return False
-    bound = situation.protected(agent) and not agent.instance_ended
-    return _is_node_gone(situation, agent) or not (bound or situation.no_giving_up(agent.record.controller))
+    return _is_node_gone(situation, agent) or not situation.no_giving_up(agent.record.controller)
 
 
 def _give_back_node(situation: Situation, agent: Agent) -> Iterator[DeleteNode | FreeSlot | Held]:
@@ -130,9 +134,14 @@ def _is_node_gone(situation: Situation, agent: Agent) -> bool:
 
 
 def _go_on(situation: Situation, agent: Agent) -> Iterator[Terminate | Cordon | Uncordon | Held]:
-    """Drain again a condemned agent that still runs: a person who brought it online may have given it builds."""
+    """Drain again a condemned agent that still runs: a person who brought it online may have given it builds.
+
+    What waits for the node of a machine that has ended waits in vain; only a machine that may still run is kept for it.
+    """
     if agent.node is None:
         yield _terminate_again(situation, agent) if _is_node_gone(situation, agent) else hold_unread(agent)
+    elif situation.protected(agent) and not _is_node_gone(situation, agent):
+        yield _bound(situation, agent)
     elif agent.by_labels:
         yield _seal(situation, agent)
     elif not agent.node.offline:
