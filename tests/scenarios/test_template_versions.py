@@ -93,6 +93,24 @@ def test_an_agent_of_the_broken_version_that_dies_later_does_not_count_against_t
     assert day.fleet.state.memory.breakers.get("cpu") is None or day.fleet.state.memory.breakers["cpu"].failures == 0
 
 
+def test_a_job_that_only_the_outdated_agent_can_take_does_not_wait_for_a_launch_that_is_refused_for_a_day():
+    """Of a label that one node has Jenkins names the node, and an agent that an item names is not terminated."""
+    day = a_day("mine", min_agents=0).minutes(2)
+    [first] = day.queue(1, seconds=1200.0)
+    day.minutes(8)
+    day.world.ec2.template_versions["mine"] = 2
+    day.world.ec2.refuse = "UnsupportedOperation", "refused"
+    day.minutes(2)
+    [second] = day.queue(1, seconds=300.0)
+    while first.ended is None:
+        day.minutes(1)
+    day.minutes(7)
+    assert second.ended
+    day.world.ec2.refuse = None
+    day.minutes(26 * 60)
+    assert day.agents() == 0
+
+
 def test_what_was_decided_on_is_launched_though_the_template_changes_meanwhile():
     day = a_day(min_agents=0).minutes(3)
     [launch] = [step for report in _asked(day) for step in report if isinstance(step, Launch)]

@@ -6,11 +6,28 @@ import pytest
 
 from autoscaler.domain import decide
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import ControllerSession
-from autoscaler.domain.facts.plan import Cordon
+from autoscaler.domain.facts.memory import ControllerSession, CoolOff
+from autoscaler.domain.facts.plan import Cordon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from support.builders import LONG_AGO, NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_empty_window, an_instance
-from support.decisions import decide_down, steps_of
+from autoscaler.domain.facts.snapshot import RecordState, Wait
+from support.builders import (
+    LONG_AGO,
+    NOW,
+    a_fleet,
+    a_mark,
+    a_memory,
+    a_pool,
+    a_record,
+    a_snapshot,
+    a_view,
+    an_agent,
+    an_empty_window,
+    an_instance,
+    an_item,
+    an_offering,
+)
+from support.builders import cordoned as marked
+from support.decisions import decide_down, decide_up, kinds, steps_of
 
 FLEET = a_fleet(a_pool("cpu", controllers=("main", "other"), min_agents=10, max_agents=20))
 
@@ -58,3 +75,57 @@ def test_an_agent_goes_when_it_is_older_than_the_operator_wants(hours, goes):
     old = replace(record, launched_at=NOW - hours * 3600)
     plan = decide_down((old, node), fleet=a_fleet(a_pool("cpu", max_agent_hours=3.0, min_agents=1)))
     assert [step.reason for step in plan.steps] == ([Reason.MAX_AGENT_HOURS] if goes else [])
+
+
+ONE = a_fleet(a_pool("cpu", max_agents=1))
+REFUSED = CoolOff(until_at=NOW + 86_000, last_resort_at=NOW + 86_000, times=1, why="EC2 answered UnsupportedOperation")
+COOLED = a_memory(windows=an_empty_window(), cool_offs={f"cpu/{an_offering().key}": REFUSED}, proven={"cpu": "2"})
+
+
+def up_for_what_names_it(*others, kind=MarkClass.OUTDATED, waits=120.0, fleet=None, **facts):
+    """A job asks for a label that only one agent has: Jenkins names that agent, which is drained."""
+    record, node = an_agent()
+    drained = record, marked(node, a_mark(kind))
+    items = (an_item(job="deploy", why=Wait(for_executor=True, nodes=(node.name,)), waiting_seconds=waits),)
+    return decide_up(drained, *others, items=items, fleet=fleet, **({"memory": COOLED} | facts))
+
+
+@pytest.mark.parametrize("facts", [{}, {"fleet": ONE, "memory": a_memory()}], ids=["cooled off", "at its limit"])
+def test_an_outdated_agent_that_an_item_names_comes_back_where_none_can_be_launched(facts):
+    [step] = up_for_what_names_it(**facts).steps
+    assert (type(step), step.node, step.reason) == (Uncordon, "cpu-1", Reason.PINNED)
+    assert "deploy" in step.detail
+
+
+def test_where_another_can_be_launched_it_is_replaced():
+    assert kinds(up_for_what_names_it(memory=a_memory())) == [Launch]
+
+
+def test_it_does_not_come_back_while_another_one_boots():
+    booting = a_record("i-2", node=None, state=RecordState.REQUESTED, launched_at=NOW - 100)
+    assert up_for_what_names_it((booting, None)).steps == ()
+
+
+def test_it_comes_back_for_no_item_that_has_waited_too_shortly_to_be_launched_for():
+    assert up_for_what_names_it(waits=1.0).steps == ()
+
+
+def test_an_agent_that_is_drained_for_anything_else_does_not_come_back():
+    for kind in set(MarkClass) - {MarkClass.OUTDATED, MarkClass.RETIRE, MarkClass.MONTH_LIMIT}:
+        assert up_for_what_names_it(kind=kind).steps == ()
+
+
+@pytest.mark.parametrize("proven", ["1", "2"], ids=["of a version to try first", "of a proven version"])
+def test_no_agent_is_taken_while_no_replacement_can_be_launched(proven):
+    facts = {"instances": (an_instance(template_version="1"),), "template_versions": {"cpu": "2"}}
+    windows = an_empty_window(most=1)
+    plan = decide_down(an_agent(), memory=replace(COOLED, windows=windows, proven={"cpu": proven}, connected=frozenset({"i-1"})), **facts)
+    assert (plan.steps, [said.detail for said in plan.held if said.reason is Reason.OUTDATED]) == (
+        (),
+        ["1 more agents are outdated; no replacement can be launched now"],
+    )
+
+
+def test_one_that_made_room_for_a_canary_and_came_back_makes_room_again_an_hour_later():
+    assert cordoned(proven={"cpu": "1"}, taken={"outdated/cpu": (NOW - 60.0,)}) == []
+    assert cordoned(proven={"cpu": "1"}, taken={"outdated/cpu": (NOW - 3700.0,)}) == ["main"]
