@@ -132,4 +132,32 @@ WAITING = (
         becomes="return Overrides(version=version)",
         found_by=("tests/scenarios/test_unread_state.py::test_orders_that_cannot_be_read_hold_launches_and_say_so",),
     ),
+    Bug(
+        name="an outdated agent that an item names stays drained though no other one can be launched",
+        file="domain/decide.py",
+        was="    bring_back_outdated,  # what an item names, where none of these launches replaces it\n",
+        becomes="",
+        found_by=("tests/unit/test_outdated.py::test_an_outdated_agent_that_an_item_names_comes_back_where_none_can_be_launched",),
+    ),
+    Bug(
+        name="an outdated agent comes back though another one boots for the job",
+        file="domain/repair/bring_back.py",
+        was="coming = planned | _on_the_way(situation, controller)",
+        becomes="coming = planned",
+        found_by=("tests/unit/test_outdated.py::test_it_does_not_come_back_while_another_one_boots",),
+    ),
+    Bug(
+        name="whatever was drained for good comes back for an item that names it",
+        file="domain/repair/bring_back.py",
+        was="outdated = agent.phase is Phase.DRAINING and agent.mark is not None and agent.mark.kind is MarkClass.OUTDATED",
+        becomes="outdated = agent.phase is Phase.DRAINING and agent.mark is not None",
+        found_by=("tests/unit/test_outdated.py::test_an_agent_that_is_drained_for_anything_else_does_not_come_back",),
+    ),
+    Bug(
+        name="an outdated agent is drained while its pool can launch no replacement",
+        file="domain/scale_in/replace.py",
+        was="_allowed(situation, pool, mine) if situation.pools[controller, pool].may_launch else 0",
+        becomes="_allowed(situation, pool, mine)",
+        found_by=("tests/unit/test_outdated.py::test_no_agent_is_taken_while_no_replacement_can_be_launched",),
+    ),
 )

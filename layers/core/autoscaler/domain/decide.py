@@ -22,7 +22,7 @@ from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.launch.queue import controllers_in_turn, launch_for_queue
 from autoscaler.domain.learn import assess, conclude, watch
 from autoscaler.domain.memo import Memo
-from autoscaler.domain.repair.bring_back import bring_back_pinned, drain_again, let_resume
+from autoscaler.domain.repair.bring_back import bring_back_outdated, bring_back_pinned, drain_again, let_resume
 from autoscaler.domain.repair.heal import keep_beacon, relabels, repairs
 from autoscaler.domain.repair.orphans import left_the_fleet_file
 from autoscaler.domain.scale_in.make_room import make_room
@@ -42,6 +42,7 @@ UP: tuple[ControllerRule, ...] = (
     keep_beacon,  # the node that makes the queue name labels
     bring_back_pinned,  # what a build is bound to and was cordoned for now
     launch_for_queue,  # jobs that wait, forecasts, minimum, warm executors, what is kept, hedges: in the order of its LAUNCHES
+    bring_back_outdated,  # what an item names, where none of these launches replaces it
 )
 RESUMING: tuple[ControllerRule, ...] = (
     bring_back_pinned,

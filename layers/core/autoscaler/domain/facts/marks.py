@@ -5,7 +5,11 @@ from enum import StrEnum
 
 
 class MarkClass(StrEnum):
-    """Only `RETIRE` is ever undone by demand. `MONTH_LIMIT` is lifted with the limit, `OPERATOR` and `QUARANTINE` by a person."""
+    """What a mark is for, and so who undoes it.
+
+    Demand undoes `RETIRE`, and `OUTDATED` where no other agent can be launched; `MONTH_LIMIT` is lifted with the limit, `OPERATOR` and
+    `QUARANTINE` by a person.
+    """
 
     RETIRE = "retire"
     INTERRUPTED = "interrupted"

@@ -2,7 +2,8 @@
 
 Outdated agents were launched from another version of their launch template than would be launched now, or are too old. They go first
 where agents are surplus, and a share of them an hour where none is: cordoned for good, drained, replaced by demand. Of a version that
-never booted one agent is tried first, before more than one of the old ones is taken for it.
+never booted one agent is tried first, before more than one of the old ones is taken for it. None is taken while its pool can launch
+no replacement.
 
 An agent on which builds fail, or never end, is quarantined: it takes no more of them; the builds on it go on. Blamed is the machine
 only where it is likelier than the code: other agents of its pool succeed meanwhile, or a build runs many times longer than its job
@@ -168,19 +169,25 @@ def outdated(situation: Situation, controller: str, decided: Decided) -> Iterato
         adjective="outdated",
         reason=Reason.OUTDATED,
         wrong_with=lambda agent: why_outdated(situation, agent),
-        allowed=lambda pool, mine: _allowed(situation, pool, mine),
-        pace=lambda pool: "the new version has not been seen to boot yet" if is_canary(situation, pool) else PACE,
+        allowed=lambda pool, mine: _allowed(situation, pool, mine) if situation.pools[controller, pool].may_launch else 0,
+        pace=lambda pool: _pace(situation, situation.pools[controller, pool]),
     )
     yield from budget.of(situation, controller, decided)
 
 
 def _allowed(situation: Situation, pool: str, mine: list[Agent]) -> int:
-    if is_canary(situation, pool):
-        # One makes room for the first agent of the new version; the others stay until that one has connected.
-        under_way = any(_makes_room(agent) or agent.record.instance_id not in situation.memory.connected for agent in mine)
-        breaker = situation.memory.breakers.get(pool)
-        return 0 if under_way or (breaker and breaker.failures) else 1
-    return left_this_hour(situation, MarkClass.OUTDATED, pool, len(mine))
+    if not is_canary(situation, pool):
+        return left_this_hour(situation, MarkClass.OUTDATED, pool, len(mine))
+    # One makes room for the first agent of the new version; the others stay until that one has connected.
+    under_way = any(_makes_room(agent) or agent.record.instance_id not in situation.memory.connected for agent in mine)
+    breaker = situation.memory.breakers.get(pool)
+    return 0 if under_way or (breaker and breaker.failures) else left_this_hour(situation, MarkClass.OUTDATED, pool, 1)
+
+
+def _pace(situation: Situation, pool: PoolView) -> str:
+    if not pool.may_launch:
+        return "no replacement can be launched now"
+    return "the new version has not been seen to boot yet" if is_canary(situation, pool.name) else PACE
 
 
 def _makes_room(agent: Agent) -> bool:

@@ -41,7 +41,7 @@ class Phase(StrEnum):
     CONNECTING = "connecting"  # has a node, and time left to connect for the first time
     READY = "ready"  # takes builds
     RETIRING = "retiring"  # out of use by our retire mark: comes back when needed
-    DRAINING = "draining"  # out of use by another mark of ours: never comes back
+    DRAINING = "draining"  # out of use by another mark of ours: demand does not count on it
     SET_ASIDE = "set-aside"  # offline by a person or a monitor: hands off
     LOST = "lost"  # its connection is lost
     NODELESS = "nodeless"  # it was registered, and its node is not there

@@ -153,6 +153,11 @@ class PoolView:
         return self._pause[1]
 
     @property
+    def may_launch(self) -> bool:
+        """Tell whether anything can be asked for here now, limits aside."""
+        return self.paused is None and bool(self.offerings)
+
+    @property
     def on_hold(self) -> bool:
         """An operator wants nothing launched, brought back or retired here."""
         return self.paused is Reason.HELD
