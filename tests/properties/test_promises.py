@@ -24,11 +24,11 @@ STOPPED = {InstanceState.STOPPING, InstanceState.STOPPED}  # nothing runs there,
 
 # In how many of a hundred draws each happens at the least: properties over fleets in which nothing happens say nothing.
 LEAST = {
-    0.15: "Launch max-wait",
-    0.5: "Held frozen",
-    1: "Adopt, Forget, Terminate condemned, Uncordon pinned, Uncordon demand-is-back, Held max-launches-per-hour, Held max-usd-per-hour",
-    2: "Uncordon busy-before-restart, DeleteNode, Held demand-is-back, Held max-agents, Held incomplete-snapshot, Held held",
-    3: "Cordon surplus, Terminate drained, Launch nobody-can-serve, Held second-look, Held still-busy, Held restart-grace",
+    0.5: "Held pinned, Held busy-before-restart",
+    1: "Adopt, Forget, Terminate condemned, Uncordon pinned, Uncordon demand-is-back, Held incomplete-snapshot, Held frozen",
+    2: "Launch max-wait, Uncordon busy-before-restart, DeleteNode, Held demand-is-back, Held max-launches-per-hour",
+    3: "Cordon surplus, Terminate drained, Launch nobody-can-serve, Held second-look, Held still-busy, Held restart-grace, Held held",
+    5: "Held max-agents, Held max-usd-per-hour",
     6: "Cordon, Terminate, Uncordon",
     10: "Launch",
 }

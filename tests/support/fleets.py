@@ -87,6 +87,8 @@ STORIES = {
     "a node without a record": Story(often=2, record=None, offline=True, instance=(InstanceState.TERMINATED,), seen=Condition.ORPHAN),
 }
 _BY_FREQUENCY = [story for story in STORIES.values() for _ in range(story.often)]
+# Now and then all are at work, most on every executor, and jobs wait.
+_ALL_AT_WORK = [STORIES["busy"], Story(builds=(4,))]
 # Where Jenkins is no witness, a look belongs to no session of a controller.
 _WITHOUT_SESSION = {Condition.OVERDUE, Condition.ENDED, Condition.STRAY, Condition.ORPHAN}
 LOOKS = (
@@ -196,7 +198,9 @@ def waits(chance: Random, names: list[str]) -> Wait:
 
 def queue_item(chance: Random, number: int, names: list[str]) -> QueueItem:
     waiting_seconds = chance.choice([1.0, 120.0, 5000.0, 5000.0])
-    return an_item(number, why=waits(chance, names), run=f"job/r{chance.randint(0, 5)}/1", waiting_seconds=waiting_seconds)
+    # Now and then a part of a run that goes on, whose end nobody can tell; else of a run that is to begin.
+    run = chance.choice([0, 1, 2, 3, *range(4, 20)])
+    return an_item(number, why=waits(chance, names), run=f"job/r{run}/1", waiting_seconds=waiting_seconds)
 
 
 def intent(chance: Random, number: int) -> Intent:
@@ -232,7 +236,7 @@ def fleet_file(chance: Random, controllers: tuple[str, ...]) -> Fleet:
 
 def orders(chance: Random) -> Overrides:
     """Mostly none; else a pool on hold, or frozen."""
-    name = chance.choice([""] * 6 + ["cpu", "gpu"])
+    name = chance.choice([""] * 5 + ["cpu", "cpu", "gpu"])
     on_hold = Hold(scope=Scope.POOL, name=name, since_at=LONG_AGO, until_at=None, by="ada", reason="r", freeze=chance.random() < 0.5)
     return Overrides(holds=(on_hold,) if name else ())
 
@@ -283,9 +287,10 @@ def looks(draw) -> Look:
     """A snapshot of a fleet in the middle of its life, and its fleet file."""
     chance = Random(draw(SEEDS))
     controllers = chance.choice([("main",), ("main",), ("main", "other")])
-    stories = chance.choice([_BY_FREQUENCY, _BY_FREQUENCY, _BY_FREQUENCY, [STORIES["busy"]]])  # now and then all are at work
+    stories = chance.choice([_BY_FREQUENCY, _BY_FREQUENCY, _BY_FREQUENCY, _ALL_AT_WORK])
     drawn = [agent(Random(seed), number, controllers, stories) for number, seed in enumerate(draw(st.lists(SEEDS, max_size=8)))]
-    queue = draw(st.just([]) | st.lists(SEEDS, max_size=9))
+    some = st.lists(SEEDS, min_size=1, max_size=9)
+    queue = draw(some if stories is _ALL_AT_WORK else st.just([]) | some)
     doubts = {controller: chance.choice(DOUBTS) for controller in controllers}
     views, taught = [], {}
     for controller, doubt in doubts.items():
