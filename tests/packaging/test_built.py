@@ -23,10 +23,10 @@ from support.worlds import AWS
 SMOKE = Path(__file__).parent / "smoke.py"
 
 
-def test_the_template_is_valid(sam):
-    done = subprocess.run(
-        [sam, "validate", "--lint", "--region", "us-west-2"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
-    )
+@pytest.mark.parametrize("template", ["template.yaml", "network.yaml"])
+def test_each_template_is_valid(sam, template):
+    validate = [sam, "validate", "--lint", "--region", "us-west-2", "--template", template]
+    done = subprocess.run(validate, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -280,3 +280,16 @@ def test_an_agent_may_ask_who_it_is_over_the_url_and_do_nothing_else(decide):
 
 def listed(value: str | list[str]) -> list[str]:
     return [value] if isinstance(value, str) else value
+
+
+def test_an_operator_may_use_the_command_line_and_nothing_else(decide):
+    policy = stack()["OperatorPolicy"]["Properties"]["PolicyDocument"]
+    used = [asked("lambda:InvokeFunction", GIVEN[f"{name}Function.Arn"]) for name in ("Operate", "ScaleUp")]
+    used.append(asked("cloudformation:DescribeStacks", GIVEN["AWS::StackId"]))
+    others = [asked("lambda:InvokeFunction", GIVEN[f"{name}Function.Arn"]) for name in ("RegisterAgent", "ScaleDown")]
+    others += [
+        asked("ec2:TerminateInstances", f"{EC2}:instance/i-1", **OURS),
+        asked("lambda:UpdateFunctionCode", GIVEN["OperateFunction.Arn"]),
+    ]
+    assert set(decide([policy], used).values()) == {"Allowed"}
+    assert set(decide([policy], others).values()) == {"ImplicitlyDenied"}

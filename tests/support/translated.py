@@ -73,6 +73,7 @@ def _known(partition: str) -> dict[str, str]:
         "AWS::AccountId": ACCOUNT,
         "AWS::URLSuffix": _SUFFIXES[partition],
         "AWS::StackName": "ci",
+        "AWS::StackId": f"arn:{partition}:cloudformation:{region}:{ACCOUNT}:stack/ci/0a1b",
         "StateTable": "state",
         "StateTable.Arn": f"arn:{partition}:dynamodb:{region}:{ACCOUNT}:table/state",
         "AlarmTopic": f"arn:{partition}:sns:{region}:{ACCOUNT}:ci-AlarmTopic",
