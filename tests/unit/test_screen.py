@@ -1,0 +1,148 @@
+"""What a person sees of a run, in a terminal of 80 by 24 and of 120 by 40 characters."""
+
+import io
+
+import pyte
+import pytest
+from rich.console import Console
+from rich.live import Live
+
+from autoscaler_workbench.cli.screen import Screen
+from autoscaler_workbench.cli.story import story
+from autoscaler_workbench.simulate.drive import Progress
+from autoscaler_workbench.simulate.run import in_memory, prepare
+from autoscaler_workbench.simulate.traces import MXNET, MXNET_DAY, load_trace
+
+HOURS = 5.0
+BELOW = ("", "export AUTOSCALER_LOCAL=http://127.0.0.1:8646", "autoscaler status", "Ctrl-C ends it, and tells what came of it")
+QUESTIONS = ["What ran?", "What did it cost?", "How long did people wait?", "What was proved?"]
+
+
+class Terminal:
+    """A terminal emulator with a console that writes to it."""
+
+    def __init__(self, columns, rows):
+        self.screen = pyte.HistoryScreen(columns, rows)
+        self.written = io.StringIO()
+        self.console = Console(file=self.written, force_terminal=True, width=columns, height=rows, color_system="standard")
+
+    def lines(self):
+        stream = pyte.Stream(self.screen)
+        stream.feed(self.written.getvalue().replace("\n", "\r\n"))
+        self.written.seek(0)
+        self.written.truncate()
+        return [line.rstrip() for line in self.screen.display]
+
+
+@pytest.fixture(params=[(80, 24), (120, 40)], ids="{0[0]}x{0[1]}".format)
+def terminal(request):
+    return Terminal(*request.param)
+
+
+def a_run(example_fleet, broken=frozenset(), hours=HOURS, until=None):
+    run, last = prepare(load_trace(MXNET, hours=hours, start_at=MXNET_DAY), example_fleet, hours=hours, seed=1), Progress()
+    for now in in_memory(run, broken=broken):
+        last = now
+        if until is not None and run.world.timeline.now >= run.trace.start_at + until * 3600:
+            break
+    return run, last
+
+
+@pytest.fixture(scope="module")
+def moment(example_fleet):
+    """A moment at which five pools have agents."""
+    return a_run(example_fleet, until=4.5)
+
+
+def a_screen(moment, **options):
+    run, last = moment
+    return Screen(run=run, progress=last, hours=HOURS, part="1 of 2: the first 5 h, by the real Lambda handlers over HTTP", **options)
+
+
+def test_each_heading_and_the_bar_have_a_line_of_their_own(terminal, moment):
+    with Live(console=terminal.console, auto_refresh=False, transient=True) as view:
+        view.update(a_screen(moment), refresh=True)
+        first, bar, part, counts, empty, headings, *pools = terminal.lines()
+    width = terminal.console.width
+    assert (first.split()[:2], first[-20:]) == (["fleet", "mxnet-ci"], "2018-09-04 04:30 UTC")
+    assert (set(bar) <= set("━╸╺"), len(bar)) == (True, width)
+    assert part == "1 of 2: the first 5 h, by the real Lambda handlers over HTTP"
+    assert "0 killed" in counts
+    assert empty == ""
+    assert headings.split() == ["pool", "queue", "booting", "busy", "idle", "draining", "limit"]
+    assert [line.split()[0] for line in pools[:2]] == ["mxnetlinux-cpu", "mxnetlinux-gpu"]
+
+
+def test_figures_stand_below_their_headings(terminal, moment):
+    with Live(console=terminal.console, auto_refresh=False, transient=True) as view:
+        view.update(a_screen(moment), refresh=True)
+        lines = terminal.lines()
+    headings = next(line for line in lines if line.startswith("pool"))
+    limits = [line[: headings.index("limit") + 5].rsplit(None, 1)[-1] for line in lines if line.startswith("mxnetlinux-")]
+    assert limits[:2] == ["20", "20"]
+
+
+def test_a_moment_fits_the_terminal_and_the_next_one_takes_its_place(terminal, moment, example_fleet):
+    with Live(console=terminal.console, auto_refresh=False, transient=True) as view:
+        view.update(a_screen(moment, below=BELOW), refresh=True)
+        view.update(a_screen(a_run(example_fleet, until=3.2), below=BELOW), refresh=True)
+        lines = terminal.lines()
+    assert sum(line.startswith("fleet") for line in lines) == 1
+    assert [line for line in lines if line][-3:] == list(BELOW[1:])
+    assert not terminal.screen.history.top
+
+
+def test_decisions_are_told_with_their_reasons_and_never_wrap(terminal, moment):
+    with Live(console=terminal.console, auto_refresh=False, transient=True) as view:
+        view.update(a_screen(moment), refresh=True)
+        lines = terminal.lines()
+    decided = [line for line in lines if line[2:3] == ":"]
+    assert len(decided) == 8
+    assert all(": " in line[7:] for line in decided)
+
+
+def test_after_the_last_moment_nothing_of_it_is_left(terminal, moment):
+    with Live(console=terminal.console, auto_refresh=False, transient=True) as view:
+        view.update(a_screen(moment), refresh=True)
+    assert not any(terminal.lines())
+
+
+def told(terminal, run, last):
+    terminal.console.print(story(run, run.result(last)))
+    lines = terminal.lines()
+    assert [line for line in lines if line in QUESTIONS] == QUESTIONS
+    assert not terminal.screen.history.top
+    text = " ".join(line.strip() for line in lines)
+    return [
+        text.split(question)[1].split(following)[0].strip() for question, following in zip(QUESTIONS, [*QUESTIONS[1:], "\0"], strict=True)
+    ]
+
+
+def test_the_last_screen_answers_four_questions(terminal, example_fleet):
+    ran, cost, waited, proved = told(terminal, *a_run(example_fleet, hours=4.0))
+    assert ran == "All 85 jobs finished."
+    assert cost.startswith("$")
+    assert cost.endswith("still there.")
+    assert "The longest wait was" in waited
+    assert "its agent had to boot" in waited
+    assert proved.startswith("0 builds killed, nothing was left over, 0 errors in ")
+
+
+def test_a_broken_day_is_told_as_broken(terminal, example_fleet):
+    run, last = a_run(example_fleet, broken={"mxnetlinux-gpu"}, hours=4.0)
+    ran, _, waited, proved = told(terminal, run, last)
+    result = run.result(last)
+    assert result["finished"] < result["jobs"] == len(run.trace.rows)
+    assert f"{result['never_ran']} jobs never ran: {result['never_ran']} for mxnetlinux-gpu." in ran
+    assert "and never ran): mxnetlinux-gpu: " in waited
+    assert "(breaker-open)" in waited
+    assert result["wait_max_s"] > 6 * 3600
+    assert "nothing was left over" in proved
+
+
+def test_in_the_middle_of_a_day_nothing_is_overdue_and_no_agent_is_left_over(terminal, moment):
+    run, last = moment
+    ran, _, _, proved = told(terminal, run, last)
+    assert run.result(last)["jobs"] == len(run.replay.builds) < len(run.trace.rows)
+    assert "that were due by 04:30 finished" in ran
+    assert "nothing was left over" in proved
