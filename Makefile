@@ -17,8 +17,8 @@ help:   ## Show this list
 
 setup: $(VENV)/.ready  ## Create .venv with the package, the command line and the tools
 
-demo: $(VENV)/.demo  ## Watch a fleet follow a real day of the MXNet CI; pictures of it go to out/demo; KEEP=1: it takes commands; BROKEN=POOL: agents of it never come up
-	@$(BIN)/autoscaler demo $(if $(KEEP),--keep) $(if $(BROKEN),--broken $(BROKEN))
+demo: $(VENV)/.demo  ## Watch a fleet follow a real day of the MXNet CI; with pictures in out/demo; KEEP=1: it takes commands; BROKEN=POOL: its agents never come up
+	@trap : INT; $(BIN)/autoscaler demo $(if $(KEEP),--keep) $(if $(PORT),--port $(PORT)) $(BROKEN:%=--broken %) || [ $$? = 130 ]
 
 test: $(VENV)/.ready $(SAM_VENV)/.ready $(IAM)/node_modules/.ready  ## All tests, five minutes on two cores; of cases that are many and alike, some
 	$(BIN)/pytest -n $$(($(JOBS) + 1)) --dist worksteal  # one more than there are cores: some tests sleep
@@ -91,10 +91,10 @@ clean:  ## Remove everything that can be made again
 WORKBENCH := -c requirements-dev.txt -e 'layers/core[aws-sdk]' -e
 
 $(VENV)/.demo: .ci/environment pyproject.toml layers/core/pyproject.toml requirements-dev.txt
-	@.ci/environment "$(PYTHON)" $(VENV) $@ "what the demo needs" -- $(WORKBENCH) '.[demo]'
+	@trap : INT; .ci/environment "$(PYTHON)" $(VENV) $@ "what the demo needs" -- $(WORKBENCH) '.[demo]'
 
 $(VENV)/.ready: .ci/environment pyproject.toml layers/core/pyproject.toml requirements-dev.txt
-	@.ci/environment "$(PYTHON)" $(VENV) $@ "the tools" -- $(WORKBENCH) '.[dev]'
+	@trap : INT; .ci/environment "$(PYTHON)" $(VENV) $@ "the tools" -- $(WORKBENCH) '.[dev]'
 	@touch $(VENV)/.demo
 
 $(IAM)/node_modules/.ready: $(IAM)/package-lock.json
@@ -103,4 +103,4 @@ $(IAM)/node_modules/.ready: $(IAM)/package-lock.json
 	@touch $@
 
 $(SAM_VENV)/.ready: .ci/environment
-	@.ci/environment "$(PYTHON)" $(SAM_VENV) $@ "the SAM command line" -- 'aws-sam-cli>=1.140,<2'
+	@trap : INT; .ci/environment "$(PYTHON)" $(SAM_VENV) $@ "the SAM command line" -- 'aws-sam-cli>=1.140,<2'

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -20,7 +20,7 @@ from moto import mock_aws
 
 from autoscaler import bootstrap
 from autoscaler.config import FleetSettings, environment_name
-from autoscaler.errors import AutoscalerError
+from autoscaler.errors import AutoscalerError, ConfigError
 from autoscaler.telemetry import logger
 from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import Published, as_json, published
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
@@ -36,27 +36,35 @@ from autoscaler_workbench.simulate.shipped import deployed
 
 FUNCTIONS = deployed("functions")
 TABLE = "autoscaler-demo"
+MEND = "mend"  # no function of the deployment: what a person does to the image
 _REGION = "us-west-2"
 _FUNCTION_MILLISECONDS = 55_000
-_MINUTE_TAKES_SECONDS = 2.0
+_MINUTE_TAKES_SECONDS = 1.0
 _USER, TOKEN = "autoscaler", "demo-token"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A demo that goes on and takes commands at a port. ``warm_up``: minutes that are played as fast as can be before."""
+
+    port: int
+    warm_up: int = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Show:
     """One demo: a run whose functions are the real handlers. ``log_file`` takes what they log.
 
-    ``broken``: pools whose agents never come up. ``on_end``: takes what CloudWatch was sent.
-    ``kept``: told its URL when it begins to take commands, after half of the hours; from then on
-    a minute takes two seconds, until it is interrupted.
+    ``broken``: pools whose agents never come up, until a command mends them. ``on_end``: takes what CloudWatch was sent.
+    ``kept``: after its warm-up a simulated minute takes a second, and the demo takes commands until it is interrupted.
     """
 
     run: Run
     settings: FleetSettings
     fleet_file: Path
     log_file: Path
-    kept: Callable[[str], None] | None = None
-    broken: frozenset[str] = frozenset()
+    broken: set[str] = field(default_factory=set)
+    kept: Kept | None = None
     on_end: Callable[[Published], None] = lambda _published: None
 
     def play(self) -> Iterator[Progress]:
@@ -66,7 +74,7 @@ class Show:
             # A day allocates much and forms few cycles; collecting seldom makes it a tenth shorter.
             stack.callback(gc.set_threshold, *gc.get_threshold())
             gc.set_threshold(200_000, 50, 50)
-            server = stack.enter_context(ApiServer())
+            server = stack.enter_context(ApiServer(self.kept.port if self.kept else 0))
             serve(server, world)
             stack.enter_context(environment(server, self.settings, self.fleet_file))
             stack.enter_context(_logs_to(self.log_file))
@@ -84,35 +92,41 @@ class Show:
             if self.kept is None:
                 yield from self.run.drive(handlers)
             else:
-                server.functions = LambdaApi(frozenset(handlers.names))
-                server.published = lambda: as_json(published())
                 with suppress(KeyboardInterrupt):
                     yield from self._keep(server, handlers, self.kept)
             self.on_end(published())
 
-    def _keep(self, server: ApiServer, handlers: "Handlers", told: Callable[[str], None]) -> Iterator[Progress]:
-        world, progress, functions = self.run.world, Progress(), server.functions
-        slow_from, said = world.timeline.now + self.run.hours * 1800, False
+    def _keep(self, server: ApiServer, handlers: "Handlers", kept: Kept) -> Iterator[Progress]:
+        functions = server.functions = LambdaApi(frozenset({*handlers.names, MEND}))
+        server.published = lambda: as_json(published())
+        minute_ends = 0.0
+        for progress in self._endless(handlers):
+            yield progress
+            if progress.passes > kept.warm_up:
+                minute_ends = max(minute_ends + _MINUTE_TAKES_SECONDS, monotonic())
+                self._take_commands(functions, handlers, minute_ends)
+
+    def _endless(self, handlers: "Handlers") -> Iterator[Progress]:
+        progress = Progress()
         for progress in self.run.drive(handlers):
             yield progress
-            if world.timeline.now >= slow_from and functions is not None:
-                if not said:
-                    told(server.url)
-                said = True
-                _take_commands(functions, handlers)
-        while functions is not None:
-            world.move_to(world.timeline.now + MINUTE)
+        while True:
+            self.run.world.move_to(self.run.world.timeline.now + MINUTE)
             tick_once(handlers, progress)
             self.run.recording.note(progress)
             yield progress
-            _take_commands(functions, handlers)
 
+    def _take_commands(self, functions: LambdaApi, handlers: "Handlers", until: float) -> None:
+        """Serve commands until the minute is over."""
+        while (left := until - monotonic()) > 0:
+            functions.serve(lambda name, event: self._mend(**event) if name == MEND else handlers.call(name, event), left)
 
-def _take_commands(functions: LambdaApi, handlers: "Handlers") -> None:
-    """Serve commands until the minute is over."""
-    until = monotonic() + _MINUTE_TAKES_SECONDS
-    while (left := until - monotonic()) > 0:
-        functions.serve(handlers.call, left)
+    def _mend(self, pool: str) -> dict[str, Any]:
+        """Repair what was broken of a pool: agents that are launched from now on come up."""
+        if pool not in self.broken:
+            raise ConfigError(f"pool ({pool}): is not broken; broken are: {', '.join(sorted(self.broken)) or 'none'}")
+        self.broken.remove(pool)
+        return {"pool": pool, "broken": sorted(self.broken)}
 
 
 class Handlers:

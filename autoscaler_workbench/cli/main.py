@@ -1,12 +1,11 @@
 """Launches and drains EC2 agents of Jenkins. Exit codes: 0 done, 1 refused or failed with one clear line, 2 wrong usage."""
 
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import asdict, replace
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,8 +14,6 @@ import typer
 import yaml
 from botocore.exceptions import BotoCoreError
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.live import Live
 from rich.progress import MofNCompleteColumn, Progress
 
 from autoscaler.adapters.launch_templates import check_templates
@@ -26,10 +23,11 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.labels import LabelSyntaxError, parse
 from autoscaler.domain.situation.demand import explain_match
 from autoscaler.errors import AutoscalerError, ConfigError
-from autoscaler_workbench.cli import init, operate
+from autoscaler_workbench.cli import demo_command, init, operate
 from autoscaler_workbench.cli.assignments import PHYSICS, load_with, physics_of, read_assignments
-from autoscaler_workbench.cli.demo import Show
-from autoscaler_workbench.cli.screen import print_proposal, screen, summary
+from autoscaler_workbench.cli.follow import draw, follow, report_directory, tell
+from autoscaler_workbench.cli.options import AsJson, FleetFile, Hours, Out, Seed, TraceFile, the_trace
+from autoscaler_workbench.cli.screen import Screen, print_proposal
 from autoscaler_workbench.cli.terminal import plain, print_table, ready_to_draw, say, show
 from autoscaler_workbench.experiment.compare import Workload, carried_workloads, entries
 from autoscaler_workbench.experiment.compare import compare as run_comparison
@@ -37,32 +35,40 @@ from autoscaler_workbench.experiment.experiment import OURS, POLICIES, Experimen
 from autoscaler_workbench.experiment.history import ReadLimits, connect, read_history
 from autoscaler_workbench.experiment.tune import TuningTask
 from autoscaler_workbench.experiment.tune import tune as run_tuning
-from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import Published
 from autoscaler_workbench.fakes.world.physics import Physics
 from autoscaler_workbench.simulate.drive import MINUTE
 from autoscaler_workbench.simulate.drive import Progress as Tick
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
 from autoscaler_workbench.simulate.run import Run, in_memory, prepare
-from autoscaler_workbench.simulate.traces import MXNET, MXNET_DAY, Trace, load_trace
+from autoscaler_workbench.simulate.traces import MXNET
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
-FleetFile = Annotated[Path, typer.Option("--fleet", help="The fleet file.", show_default="the MXNet example")]
 FleetOrGuess = Annotated[Path | None, typer.Option("--fleet", help="The fleet file.", show_default="guessed from the trace's labels")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
-TraceFile = Annotated[Path | None, typer.Option(help="A workload trace (CSV, may be gzipped).", show_default="2018-09-04 of the MXNet CI")]
-Hours = Annotated[float, typer.Option(min=0.02, max=24 * 62, help="How many hours of the trace.")]
 Every = Annotated[float, typer.Option(min=5, max=3600, help="Seconds between two looks.")]
-Seed = Annotated[int, typer.Option(help="Random seed (boot times and so on).")]
 Jobs = Annotated[int, typer.Option(min=-1, help="Processes; -1: one for each core.")]
 PhysicsOptions = Annotated[
     list[str] | None, typer.Option("--physics", metavar="KEY=VALUE", help=f"Change the simulated world: {', '.join(PHYSICS)}.")
 ]
-Out = Annotated[
-    Path | None, typer.Option(help="Directory for the report: report.html, .png and .svg.", show_default="out/...; with --json: none")
-]
+
+
+def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if asked:
+        print(f"autoscaler {metadata.version('jenkins-autoscaler-workbench')}")
+        raise typer.Exit
+
+
+@app.callback(help=__doc__)
+def options(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.", show_default=False)
+    ] = False,
+) -> None:
+    """Take the options that come before a command."""
+
 
 init.add_commands(app)
 operate.add_commands(app)
+app.add_typer(demo_command.app, name="demo")
 
 
 @app.command()
@@ -131,36 +137,6 @@ def match(
 
 
 @app.command()
-def demo(
-    trace: TraceFile = None,
-    fleet: FleetFile = EXAMPLE_FLEET,
-    hours: Hours = 24.0,
-    seed: Seed = 1,
-    keep: Annotated[bool, typer.Option("--keep", help="After half of the hours slow down and take commands, until Ctrl-C.")] = False,
-    broken: Annotated[list[str] | None, typer.Option("--broken", help="A pool whose agents never come up; may be repeated.")] = None,
-    out: Out = None,
-    as_json: AsJson = False,
-) -> None:
-    """Run the real Lambda handlers over a recorded day, against a simulated Jenkins and EC2 on this machine."""
-    settings = load_settings(fleet)
-    if unknown := set(broken or ()) - settings.pools.keys():
-        raise ConfigError(f"--broken ({min(unknown)}): is not one of the pools ({', '.join(settings.pools)})")
-    log_file = Path(tempfile.mkdtemp(prefix="autoscaler-demo-")) / "functions.log"
-    run = prepare(_load(trace, hours), load_fleet(fleet), hours=hours, seed=seed)
-    directory = _directory(out, "demo", as_json=as_json)
-    published: list[Published] = []
-    played = Show(run, settings, fleet, log_file, _say_where if keep else None, frozenset(broken or ()), published.append)
-    _follow(run, played.play(), {}, directory, as_json=as_json)
-    if directory is not None:
-        from autoscaler_workbench.report.dashboard.page import write_dashboard  # noqa: PLC0415 - drawing is an extra
-
-        page = write_dashboard(settings.fleet, published[-1], directory)
-        say(f"dashboard and alarms: {page}", stderr=as_json)
-    if not as_json:
-        say(f"the functions' log: {log_file}")
-
-
-@app.command()
 def simulate(
     trace: TraceFile = None,
     fleet: FleetFile = EXAMPLE_FLEET,
@@ -178,13 +154,13 @@ def simulate(
     """Run a trace in memory: the same decisions as the functions, many times faster than the demo."""
     world = _physics(physics)
     if policy != OURS:
-        played = Experiment(trace=_load(trace, hours), fleet=load_settings(fleet), hours=hours, policy=policy, seed=seed, physics=world)
+        played = Experiment(trace=the_trace(trace, hours), fleet=load_settings(fleet), hours=hours, policy=policy, seed=seed, physics=world)
         _simulate_rival(replace(played, settings=read_assignments(assignments or [], "--set")), as_json=as_json)
         return
     changed = load_with(fleet, assignments or [])
-    run = prepare(_load(trace, hours), changed.domain(), hours=hours, seed=seed, physics=world)
+    run = prepare(the_trace(trace, hours), changed.domain(), hours=hours, seed=seed, physics=world)
     about = {"policy": policy, "setting": " ".join(assignments or [])}
-    _follow(run, in_memory(run, every=every), about, _directory(out, "simulate", as_json=as_json), as_json=as_json)
+    _simulate(run, in_memory(run, every=every), about, out, as_json=as_json)
 
 
 @app.command()
@@ -263,7 +239,7 @@ def tune(
     ready_to_draw(out)
     if (out / "results.csv").exists():
         raise ConfigError(f"--out ({out}): holds results already; choose another directory")
-    loaded = _load(trace, hours)
+    loaded = the_trace(trace, hours)
     settings = load_settings(fleet) if fleet else load_settings(EXAMPLE_FLEET) if trace is None else fleet_for(loaded)
     task = TuningTask(trace=loaded, fleet=settings, hours=hours, seeds=seeds, settings={"looks_every_seconds": every}, p95_seconds=p95)
     proposal = run_tuning(task, out, jobs=jobs)
@@ -296,44 +272,14 @@ def _simulate_rival(experiment: Experiment, *, as_json: bool) -> None:
     show(result, partial(print_table, headers, rows, title=title, figures=True, box=SIMPLE_HEAD, padding=0), as_json=as_json)
 
 
-def _say_where(url: str) -> None:
-    say(f"it takes commands now: export AUTOSCALER_LOCAL={url}; autoscaler status", stderr=True)
-
-
-def _load(trace: Path | None, hours: float) -> Trace:
-    return load_trace(trace or MXNET, hours=hours, start_at=MXNET_DAY if trace is None else None)
-
-
-def _directory(out: Path | None, name: str, *, as_json: bool) -> Path | None:
-    """The directory of the report; with --json there is one only where it was asked for."""
-    return out or (None if as_json else Path("out") / name)
-
-
-def _follow(run: Run, progressing: Iterator[Tick], about: dict[str, Any], out: Path | None, *, as_json: bool) -> None:
-    """Show a run while it goes, then its result and its report."""
-    if out is not None:
-        ready_to_draw(out)
-    last = Tick()
-    with nullcontext() if as_json else Live(console=Console(), refresh_per_second=4, transient=True) as view:
-        for last in progressing:
-            if view is not None and last.passes % 5 == 1:
-                view.update(screen(run, last))
+def _simulate(run: Run, progressing: Iterator[Tick], about: dict[str, Any], out: Path | None, *, as_json: bool) -> None:
+    """Show a run while it goes, then what came of it."""
+    directory = report_directory(out, "simulate", as_json=as_json)
+    last = follow(progressing, lambda at: Screen(run=run, progress=at, hours=run.hours, part=run.trace.name), quiet=as_json)
     result = about | run.result(last)
-    show(result, lambda: _print_result(run, result, last), as_json=as_json)
-    if out is not None:
-        from autoscaler_workbench.report.run.page import write_report  # noqa: PLC0415 - drawing is an extra, and takes a second to import
-
-        page = write_report(run, result, out)
-        if not as_json:
-            say(f"report: {page}")
-
-
-def _print_result(run: Run, result: dict[str, Any], last: Tick) -> None:
-    Console().print(summary(result))
-    for text in last.error_texts[:3]:
-        say(f"error: {text}", style="red")
-    if run.trace.dropped:
-        say(f"{run.trace.dropped} rows of the trace have no duration and were left out")
+    show(result, lambda: tell(run, result, last), as_json=as_json)
+    if lines := draw(run, result, directory):
+        say("\n".join(lines), stderr=as_json)
 
 
 def main() -> None:

@@ -1,83 +1,124 @@
-"""What a run and a proposal look like on a terminal: progress, queue, agents per pool, dollars so far; then the result."""
+"""What a run and a proposal look like on a terminal: the moment, the queue and the agents by pool, and what was decided last."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import ceil
 from pathlib import Path
-from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress_bar import ProgressBar
+from rich.table import Table as Grid
 from rich.text import Text
 
-from autoscaler_workbench.cli.terminal import Table, print_table, say
+from autoscaler.domain.facts.fleet import Pool
+from autoscaler_workbench.cli.terminal import Table, plain, print_table, say
 from autoscaler_workbench.experiment.tune import Proposal
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.simulate.drive import Progress
-from autoscaler_workbench.simulate.recording import AgentState, agents_by_state, waiting_by_pool
+from autoscaler_workbench.simulate.recording import AgentState, StepTaken, agents_by_state, waiting_by_pool
 from autoscaler_workbench.simulate.result import dollars
 from autoscaler_workbench.simulate.run import Run
 
 _COLOURS = {AgentState.BOOTING: "blue", AgentState.BUSY: "green", AgentState.IDLE: "yellow", AgentState.DRAINING: "red"}
 _SIGNS = {AgentState.BUSY: "█", AgentState.IDLE: "█", AgentState.DRAINING: "░", AgentState.BOOTING: "·"}
+# Names of pools, six columns of figures and the gaps between them leave this much of 80 columns; a wider screen has more.
+_FIGURES_WIDE, _LEAST_BAR = 48, 6
+_MOST_DECISIONS, _FIXED_LINES = 8, 8
+_BOOKKEEPING = "forget"
 
 
-def screen(run: Run, progress: Progress) -> RenderableType:
-    """Draw one moment of the day."""
-    world = run.world
-    now = datetime.fromtimestamp(world.timeline.now, UTC)
-    finished = sum(build.ended is Ended.FINISHED for build in run.replay.builds)
-    killed = sum(build.ended is Ended.KILLED for build in run.replay.builds)
-    line = Text.assemble(
-        (f"{now:%Y-%m-%d %H:%M} UTC", "bold"),
-        f"   {finished} of {run.replay.rows} jobs finished   ",
-        (f"{killed} killed", "bold red" if killed else "green"),
-        f"   ${dollars(world):,.2f} so far   {progress.errors} errors",
-    )
-    hours = (world.timeline.now - run.trace.start_at) / 3600
-    return Group(line, ProgressBar(total=run.hours, completed=min(hours, run.hours), width=70), _pools(run))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """One moment of a run, as large as the terminal. ``part``: which part of what plays; ``below``: lines that stay in sight."""
+
+    run: Run
+    progress: Progress
+    hours: float
+    part: str = ""
+    below: tuple[str, ...] = ()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """Draw it."""
+        pools = self._busy_pools()
+        left = console.size.height - 1 - _FIXED_LINES - len(self.below)
+        decisions = self._decisions(max(0, min(_MOST_DECISIONS, left - len(pools))))
+        yield self._headline()
+        yield _whole_line(ProgressBar(total=self.hours, completed=min(self._hours_played(), self.hours)))
+        yield Text(self.part, "dim", no_wrap=True, overflow="ellipsis")
+        yield self._counts()
+        yield Text()
+        yield self._table(pools[: max(1, left)], options.max_width)
+        yield Text()
+        yield from decisions
+        yield from (Text(line, "bold", no_wrap=True, overflow="ellipsis") for line in self.below)
+
+    def _hours_played(self) -> float:
+        return (self.run.world.timeline.now - self.run.trace.start_at) / 3600
+
+    def _headline(self) -> RenderableType:
+        now = datetime.fromtimestamp(self.run.world.timeline.now, UTC)
+        line = Grid.grid(expand=True)
+        line.add_column(no_wrap=True)
+        line.add_column(justify="right", no_wrap=True)
+        line.add_row(Text(f"fleet {self.run.world.fleet.name}", "bold"), Text(f"{now:%a %Y-%m-%d %H:%M} UTC", "bold"))
+        return line
+
+    def _counts(self) -> Text:
+        builds = self.run.replay.builds
+        finished, killed = (sum(build.ended is how for build in builds) for how in (Ended.FINISHED, Ended.KILLED))
+        errors = self.progress.errors
+        return Text.assemble(
+            f"{finished:,} of {len(builds):,} jobs finished   ",
+            (f"{killed} killed", "bold red" if killed else "green"),
+            f"   ${dollars(self.run.world):,.2f} so far   ",
+            (f"{errors} errors", "bold red" if errors else ""),
+            no_wrap=True,
+        )
+
+    def _busy_pools(self) -> list[Pool]:
+        """Pools that have anything; those that never had are left out."""
+        waiting, agents = waiting_by_pool(self.run.world), agents_by_state(self.run.world)
+        pools = list(self.run.world.fleet.pools.values())
+        return [pool for pool in pools if waiting[pool.name] or agents[pool.name]] or pools[:1]
+
+    def _table(self, pools: list[Pool], width: int) -> Table:
+        table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="dim")
+        table.add_column("pool", style="cyan", no_wrap=True)
+        table.add_column("queue", justify="right", no_wrap=True)
+        for state in AgentState:
+            table.add_column(Text(state, style=_COLOURS[state]), justify="right", no_wrap=True)
+        table.add_column("limit", justify="right", no_wrap=True)
+        table.add_column("", no_wrap=True)
+        waiting, agents = waiting_by_pool(self.run.world), agents_by_state(self.run.world)
+        room = max(_LEAST_BAR, width - _FIGURES_WIDE - max(len(pool.name) for pool in pools))
+        agents_a_sign = max(1, ceil(max(pool.max_agents for pool in pools) / room))
+        for pool in pools:
+            counts = agents[pool.name]
+            bar = Text.assemble(*((sign * ceil(counts[state] / agents_a_sign), _COLOURS[state]) for state, sign in _SIGNS.items()))
+            bar.truncate(room)
+            cells = [str(waiting[pool.name] or ""), *(str(counts[state] or "") for state in AgentState), str(pool.max_agents)]
+            table.add_row(pool.name, *cells, bar)
+        return table
+
+    def _decisions(self, most: int) -> list[Text]:
+        """What was decided last, the newest at the top, each with its reason."""
+        taken = (step for step in reversed(self.run.recording.taken) if step.step != _BOOKKEEPING)
+        return [_decision(step) for step, _ in zip(taken, range(most), strict=False)]
 
 
-def summary(result: dict[str, Any]) -> RenderableType:
-    """Draw the result."""
-    table = Table(title=f"{result['trace']}: result", show_header=False, title_justify="left")
-    table.add_column("measure", style="cyan")
-    table.add_column("value", justify="right")
-    for label, text in _lines(result):
-        table.add_row(label, text)
-    return table
+def _decision(taken: StepTaken) -> Text:
+    what = f"{taken.step} {taken.count}" if taken.step == "launch" else taken.step
+    where = taken.node or taken.pool
+    text = f"{datetime.fromtimestamp(taken.at, UTC):%H:%M}  {plain(f'{what} {where}').strip()}: {plain(taken.detail)}"
+    return Text(text, "dim", no_wrap=True, overflow="ellipsis")
 
 
-def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
-    kept = result["launches"] - result["terminations"] - result["leaked_instances"]
-    waits = ", ".join(f"{result[name]:.0f} s" for name in ("wait_p50_s", "wait_p95_s", "wait_max_s"))
-    return [
-        ("jobs finished", f"{result['finished']} of {result['jobs']}"),
-        ("builds killed", str(result["killed"])),
-        ("jobs that no pool can serve", str(result["unservable"])),
-        ("wait for an executor: p50, p95, longest", waits),
-        ("agent hours", f"{result['agent_hours']:.1f}"),
-        ("bill", f"${result['usd']:,.2f}"),
-        ("agents launched, terminated, kept as a minimum", f"{result['launches']}, {result['terminations']}, {kept}"),
-        ("instances left over, nodes left over", f"{result['leaked_instances']}, {result['leaked_nodes']}"),
-        ("passes, errors", f"{result['passes']}, {result['errors']}"),
-        ("took", f"{result['took_s']:.0f} s"),
-    ]
-
-
-def _pools(run: Run) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("pool", style="cyan", no_wrap=True)
-    table.add_column("queue", justify="right")
-    for state in AgentState:
-        table.add_column(Text(state, style=_COLOURS[state]), justify="right")
-    table.add_column("limit", justify="right")
-    table.add_column("", no_wrap=True)
-    waiting, agents = waiting_by_pool(run.world), agents_by_state(run.world)
-    for pool in run.world.fleet.pools.values():
-        counts = agents[pool.name]
-        bar = Text.assemble(*((sign * counts[state], _COLOURS[state]) for state, sign in _SIGNS.items()))
-        cells = [str(waiting[pool.name] or ""), *(str(counts[state] or "") for state in AgentState), str(pool.max_agents)]
-        table.add_row(pool.name, *cells, bar)
-    return table
+def _whole_line(bar: ProgressBar) -> Grid:
+    """A bar ends without a newline; a line of a table has one."""
+    line = Grid.grid(expand=True)
+    line.add_row(bar)
+    return line
 
 
 def print_proposal(proposal: Proposal, fleet: Path, report: Path) -> None:

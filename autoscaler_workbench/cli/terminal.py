@@ -1,5 +1,6 @@
 """Writes texts of others to a terminal as they are: names of jobs, labels and reasons are no markup, and move no cursor."""
 
+import importlib.util
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -15,6 +16,19 @@ from autoscaler.errors import ConfigError
 def plain(text: object) -> str:
     """Make a text safe to print: white space becomes a space, control and bidirectional characters a question mark."""
     return "".join(letter if letter.isprintable() else " " if letter.isspace() else "?" for letter in str(text))
+
+
+def duration(seconds: float) -> str:
+    """Write a duration as people say it: "40 s", "28 min", "12 h 28 min"."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
+
+
+def counted(number: int, noun: str) -> str:
+    """Write a count with its noun: "1 job", "1,280 jobs"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 class Table(RichTable):
@@ -42,6 +56,11 @@ def print_table(headers: Sequence[str], rows: Iterable[Iterable[object]], *, fig
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else str(cell) for cell in row))
     Console().print(table)
+
+
+def can_draw() -> bool:
+    """Tell whether what draws is installed: it is an extra."""
+    return all(importlib.util.find_spec(name) for name in ("altair", "jinja2", "vl_convert"))
 
 
 def ready_to_draw(out: Path) -> None:

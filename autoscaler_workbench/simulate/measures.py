@@ -1,6 +1,6 @@
 """The measures of a run, counted in the world and not from what the autoscaler believes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, Self
@@ -83,26 +83,38 @@ class Measures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunMeasures(Measures):
-    """Of a whole run, once it has come to rest: what is then beyond the pools' minimum is leaked."""
+    """Of a whole run. ``never_ran``: jobs that a pool serves and that still wait; they count in the waits."""
 
+    never_ran: int
     terminations: int
     leaked_instances: int
     leaked_nodes: int
 
 
-def measure(world: World, builds: Iterable[Build]) -> RunMeasures:
-    """Measure a run now. Waits: of every build that got an executor."""
-    builds, instances = list(builds), list(world.ec2.instances.values())
-    waited = [(wait_of(build), home) for build in builds if build.started_at is not None and (home := world.home_of(build))]
+def measure(world: World, builds: Iterable[Build], *, over: bool = True) -> RunMeasures:
+    """Measure a run now. Waits: of every build that a pool serves; one that never ran has waited until now.
+
+    ``over``: no agent is needed any more, so those beyond the pools' minimum are left over; before that they are in use.
+    """
+    builds, instances, now = list(builds), list(world.ec2.instances.values()), world.timeline.now
+    served = [(build, home) for build in builds if build.buildable_at <= now and (home := world.home_of(build))]
+    waited = [(wait_of(build, now), home) for build, home in served]
+    needed = {home.name for build, home in served if build.ended is None}
     return RunMeasures.of(
         world,
         builds,
         waited,
         instances,
+        never_ran=sum(build.started_at is None for build, _ in served),
         terminations=sum(not instance.alive() for instance in instances),
-        leaked_instances=len({i.id for i in (*leaked_instances(world), *beyond_floor(world))}),
+        leaked_instances=len({i.id for i in (*leaked_instances(world), *(_unneeded(world, needed) if over else ()))}),
         leaked_nodes=len(leaked_nodes(world)),
     )
+
+
+def _unneeded(world: World, needed: Collection[str]) -> Iterable[Instance]:
+    """The instances beyond the minimum of their pool, in pools that no build needs."""
+    return (instance for instance in beyond_floor(world) if pool_of(world, instance).name not in needed)
 
 
 def killed(builds: Iterable[Build]) -> int:

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -68,6 +69,12 @@ def load_trace(path: Path, *, hours: float, start_at: float | None = None, skip_
         run, stage = error.args[1][0]
         raise ConfigError(f"{path}: run {run}: stage {stage} waits for itself (depends_on)") from error
     return Trace(name=path.name, start_at=begin, judged_at=judged, rows=tuple(kept), dropped=len(read) - len(rows))
+
+
+def busiest_hour(trace: Trace) -> float:
+    """Find when the hour begins in which most rows were queued."""
+    hours = Counter((row.queued_at - trace.start_at) // 3600 for row in trace.rows)
+    return trace.start_at + max(hours, key=lambda hour: (hours[hour], -hour)) * 3600
 
 
 def judged_part(trace: Trace) -> Trace:

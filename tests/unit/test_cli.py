@@ -1,12 +1,17 @@
 """The command line: exit codes, and one clear line for what is refused."""
 
 import json
+import re
 import subprocess
 import sys
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from autoscaler_workbench.simulate.recording import StepTaken
+from autoscaler_workbench.simulate.shared import Shared, difference
 from packaging_root import ROOT
 from support.cli import autoscaler
 
@@ -41,6 +46,14 @@ def test_the_installed_command_runs_as_a_process_of_its_own():
     command = [Path(sys.executable).parent / "autoscaler", "validate", ROOT / "nowhere.yaml"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+
+
+def test_the_version_is_that_of_both_packages_and_of_the_newest_notes():
+    [said] = autoscaler("--version").stdout.splitlines()
+    projects = [tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"] for folder in ("", "layers/core")]
+    [newest] = re.findall(r"^## \[?(\d[\d.]*)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)[:1]
+    assert {said.removeprefix("autoscaler "), *(project["version"] for project in projects)} == {newest}
+    assert f"jenkins-autoscaler[aws-sdk]=={newest}" in projects[0]["dependencies"]
 
 
 def test_a_valid_fleet_file():
@@ -107,6 +120,10 @@ def test_the_demo_prints_one_object_counted_from_the_worlds_truth(small):
 def test_a_simulation_measures_what_the_demos_handlers_do(small):
     demo, simulated = measured("demo", "--json", *small), measured("simulate", "--json", *small)
     assert set(SIMULATE.split()) <= set(simulated)
+    handlers = demo.pop("handlers")
+    assert handlers.pop("same") is True
+    assert {key: handlers[key] for key in handlers.keys() & simulated.keys()}.items() <= simulated.items()
+    assert handlers["steps"] > 3
     assert {key: value for key, value in demo.items() if key != "took_s"}.items() <= simulated.items()
     assert simulated["total_usd"] == pytest.approx(simulated["usd"] + 20 * simulated["wait_hours"], abs=0.01)
 
@@ -125,3 +142,14 @@ def test_looking_more_often_waits_less(small):
 def test_a_run_leaves_its_report_where_it_was_told(small, tmp_path):
     measured("simulate", "--json", *small, "--out", tmp_path / "here")
     assert {path.name for path in (tmp_path / "here").iterdir()} == {"report.html", "report.png", "report.svg"}
+
+
+def test_hours_that_two_ways_played_are_the_same_step_by_step_or_the_first_other_step_is_named():
+    taken = StepTaken(at=0.0, step="launch", pool="cpu", count=1, node="", reason="r", detail="d", outcome="done")
+    one = Shared(passes=1, seconds=60.0, measures={"jobs": 1}, steps=(taken, replace(taken, at=60.0)))
+    assert difference(one, one) == ""
+    assert (
+        difference(one, replace(one, steps=(taken, replace(taken, at=60.0, count=2)))) == "at 00:01 launch 1 cpu (r), not launch 2 cpu (r)"
+    )
+    assert difference(one, replace(one, steps=(taken,))) == "2 steps, not 1"
+    assert difference(one, replace(one, measures={"jobs": 2})) == "jobs 1, not 2"

@@ -10,6 +10,7 @@ from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any, Self
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
+from autoscaler.errors import ConfigError
 from autoscaler_workbench.fakes.http_fakes.aws import services
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
 from autoscaler_workbench.fakes.http_fakes.aws.ec2_query import error_xml
@@ -34,8 +35,8 @@ class ApiServer:
     Use as a context manager.
     """
 
-    def __init__(self) -> None:
-        """Bind to a free port; serve once entered."""
+    def __init__(self, port: int = 0) -> None:
+        """Bind to a port, 0 for any free one; serve once entered. `ConfigError` where the port is taken."""
         self.jenkins: dict[str, JenkinsApi] = {}
         self.ec2: Ec2Api | None = None
         self.functions: LambdaApi | None = None
@@ -43,7 +44,10 @@ class ApiServer:
         self.requests: list[tuple[str, int]] = []  # path, bytes sent
         self.before_answer: Callable[[], None] = lambda: None  # such as letting the world's time catch up with the wall clock
         self.lock = threading.RLock()
-        self._server = _Server(("127.0.0.1", 0), self._handler())
+        try:
+            self._server = _Server(("127.0.0.1", port), self._handler())
+        except OSError as error:
+            raise ConfigError(f"--port ({port}): {error.strerror}; does another demo run? choose another port") from error
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
 
     @property

@@ -1,7 +1,7 @@
 """The world put together: controllers, EC2, and agents that boot, register and connect."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from random import Random
 
@@ -77,8 +77,8 @@ def build_world(fleet: Fleet, *, start_at: float, seed: int, physics: Physics = 
     return World(fleet, timeline, controllers, ec2, chance, physics)
 
 
-def break_boots(world: World, pools: frozenset[str]) -> None:
-    """Let the agents of these pools hang before they ask who they are, as with a broken image."""
+def break_boots(world: World, pools: Collection[str]) -> None:
+    """Let the agents of these pools, as long as they are in the set, hang before they ask who they are, as with a broken image."""
     comes_up = world.ec2.on_running
 
     def hangs_or_comes_up(instance: Instance) -> None:

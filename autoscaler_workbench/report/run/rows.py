@@ -66,15 +66,21 @@ def agent_rows(run: Run, pool: str, order: list[str]) -> list[Row]:
 
 
 def wait_rows(run: Run, colours: dict[str, str]) -> list[Row]:
-    """One row a job that got its executor: when it became buildable, and how many minutes it waited."""
-    started = [build for build in run.replay.builds if build.started_at is not None]
-    return [_wait_row(run, build, colours) for build in started[:: max(1, ceil(len(started) / MOST_DOTS))]]
+    """One row a job that could run: when it became buildable, and how many minutes it waited, if need be until the end."""
+    could_run = [build for build in run.replay.builds if build.buildable_at <= run.world.timeline.now]
+    return [_wait_row(run, build, colours) for build in could_run[:: max(1, ceil(len(could_run) / MOST_DOTS))]]
 
 
 def _wait_row(run: Run, build: Build, colours: dict[str, str]) -> Row:
     at, home = build.buildable_at, run.world.home_of(build)
     pool = colours.get(home.name, OTHERS) if home else OTHERS
-    return {"at": int(at * 1000), "when": moment(at), "pool": pool, "job": build.job, "minutes": round(wait_of(build) / 60, 2)}
+    return {
+        "at": int(at * 1000),
+        "when": moment(at),
+        "pool": pool,
+        "job": build.job,
+        "minutes": round(wait_of(build, run.world.timeline.now) / 60, 2),
+    }
 
 
 def step_rows(run: Run, colours: dict[str, str]) -> list[Row]:
@@ -88,19 +94,19 @@ def held_rows(run: Run, colours: dict[str, str]) -> list[Row]:
 
 
 def pool_rows(run: Run) -> list[Row]:
-    """The measures of each pool, in the fleet file's order, over the builds that started."""
+    """The measures of each pool, in the fleet file's order, over the builds that could run."""
     instances: dict[str, list[Instance]] = defaultdict(list)
     waited: dict[str, list[tuple[Build, Pool]]] = defaultdict(list)
     for instance in run.world.ec2.instances.values():
         instances[pool_of(run.world, instance).name].append(instance)
     for build in run.replay.builds:
-        if build.started_at is not None and (home := run.world.home_of(build)):
+        if build.buildable_at <= run.world.timeline.now and (home := run.world.home_of(build)):
             waited[home.name].append((build, home))
     return [_pool_row(run, pool, instances[pool.name], waited[pool.name]) for pool in run.world.fleet.pools.values()]
 
 
 def _pool_row(run: Run, pool: Pool, instances: list[Instance], waited: list[tuple[Build, Pool]]) -> Row:
-    waits = [(wait_of(build), home) for build, home in waited]
+    waits = [(wait_of(build, run.world.timeline.now), home) for build, home in waited]
     most = max((sum(sample.agents.get(pool.name, {}).values()) for sample in run.recording.samples), default=0)
     about = {"name": pool.name, "most_agents": most, "max_agents": pool.max_agents}
     return about | asdict(Measures.of(run.world, [build for build, _ in waited], waits, instances))

@@ -1,0 +1,61 @@
+"""Follows a run on the terminal, then tells what came of it in words and pictures."""
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+
+from autoscaler_workbench.cli.screen import Screen
+from autoscaler_workbench.cli.story import story
+from autoscaler_workbench.cli.terminal import can_draw, ready_to_draw, say
+from autoscaler_workbench.simulate.drive import Progress
+from autoscaler_workbench.simulate.run import Run
+
+_FRAME_SECONDS = 0.1
+
+
+def follow(progressing: Iterator[Progress], screen: Callable[[Progress], Screen], *, quiet: bool = False) -> Progress:
+    """Play a run to its end, and show it on the way where somebody looks; return its last progress."""
+    last, console, shown_at = Progress(), Console(), 0.0
+    # Drawn in this thread: in another one the world would change while it is drawn.
+    shown = not quiet and console.is_terminal
+    with Live(console=console, auto_refresh=False, transient=True) if shown else nullcontext() as view:
+        for last in progressing:
+            if view is not None and monotonic() >= shown_at + _FRAME_SECONDS:
+                view.update(screen(last), refresh=True)
+                shown_at = monotonic()
+    return last
+
+
+def report_directory(out: Path | None, name: str, *, as_json: bool) -> Path | None:
+    """Make the directory of a report ready. With --json, or where nothing can be drawn, there is one only if it was asked for."""
+    if out is None and (as_json or not can_draw()):
+        return None
+    directory = out or Path("out") / name
+    ready_to_draw(directory)
+    return directory
+
+
+def draw(run: Run, result: dict[str, Any], directory: Path | None) -> list[str]:
+    """Draw a run; return the lines that say where it is."""
+    if directory is None:
+        return []
+    from autoscaler_workbench.report.run.page import write_report  # noqa: PLC0415 - drawing is an extra, and takes a second to import
+
+    with Console(stderr=True).status("drawing its pictures"):
+        return [f"report: {write_report(run, result, directory)}"]
+
+
+def tell(run: Run, result: dict[str, Any], last: Progress, proof: str = "") -> None:
+    """Print what came of a run."""
+    Console().print(story(run, result, proof))
+    for text in last.error_texts[:3]:
+        say(f"error: {text}", style="red")
+    if run.trace.dropped:
+        say(f"{run.trace.dropped} rows of the trace have no duration and were left out")
+    if not can_draw():
+        say("no pictures: pip install 'jenkins-autoscaler-workbench[demo]'")

@@ -1,0 +1,118 @@
+"""The last screen of a run: what ran, what it cost, how long people waited and why, and what was proved."""
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from autoscaler_workbench.cli.terminal import counted, duration, plain
+from autoscaler_workbench.fakes.world.jenkins.builds import Build
+from autoscaler_workbench.simulate.drive import MINUTE
+from autoscaler_workbench.simulate.result import wait_of
+from autoscaler_workbench.simulate.run import Run
+
+# What explains a wait is most of it; a hold that was over soon is no reason.
+_MOST = 0.5
+_WORTH_WAITING = "worth-waiting"
+
+
+def story(run: Run, result: dict[str, Any], proof: str = "") -> RenderableType:
+    """Draw the four answers. ``proof``: what was proved beyond this run."""
+    fine = not (result["killed"] or result["leaked_instances"] or result["leaked_nodes"] or result["errors"])
+    answers = (
+        ("What ran?", " ".join(_ran(run, result)), not result["never_ran"] and _left(result) == 0),
+        ("What did it cost?", _cost(result), True),
+        ("How long did people wait?", " ".join(_waited(run, result)), not result["never_ran"]),
+        ("What was proved?", " ".join(filter(None, (_proved(result), proof))), fine),
+    )
+    return Group(*(line for question, text, good in answers for line in _drawn(question, text, good=good)))
+
+
+def _drawn(question: str, text: str, *, good: bool) -> Iterator[RenderableType]:
+    yield Text(question, "bold cyan")
+    yield Padding(Text(plain(text), "" if good else "bold red"), (0, 0, 0, 2))
+
+
+def _left(result: dict[str, Any]) -> int:
+    return int(result["jobs"] - result["finished"] - result["unservable"])
+
+
+def _ran(run: Run, result: dict[str, Any]) -> Iterator[str]:
+    now = f"{datetime.fromtimestamp(run.world.timeline.now, UTC):%H:%M}"
+    if result["finished"] == result["jobs"]:
+        yield f"All {result['finished']:,} jobs finished."
+    else:
+        due = "" if run.over else f" that were due by {now}"
+        yield f"{result['finished']:,} of {counted(result['jobs'], 'job')}{due} finished."
+    running = sum(build.started_at is not None and build.ended is None for build in run.replay.builds)
+    if running and not run.over:
+        yield f"{counted(running, 'job')} still ran at {now}."
+    yield from _did_not_run(run, result)
+
+
+def _did_not_run(run: Run, result: dict[str, Any]) -> Iterator[str]:
+    homes = (run.world.home_of(build) for build in run.replay.builds if build.started_at is None)
+    waiting = Counter(pool.name for pool in homes if pool is not None)
+    if waiting:
+        where = ", ".join(f"{count:,} for {pool}" for pool, count in waiting.most_common(3))
+        yield f"{counted(result['never_ran'], 'job')} {'never ran' if run.over else 'waited'}: {where}."
+    behind = result["jobs"] - len(run.replay.builds)
+    if behind:
+        yield f"{counted(behind, 'job')} behind them never came up."
+    if result["unservable"]:
+        yield f"{counted(result['unservable'], 'job')} ask for labels that no pool has."
+
+
+def _cost(result: dict[str, Any]) -> str:
+    kept = result["launches"] - result["terminations"] - result["leaked_instances"]
+    text = (
+        f"${result['usd']:,.0f} for {result['agent_hours']:,.0f} agent hours. {counted(result['launches'], 'agent')} launched, "
+        f"{result['terminations']:,} terminated"
+    )
+    return f"{text}, {kept:,} still there." if kept else f"{text}."
+
+
+def _waited(run: Run, result: dict[str, Any]) -> Iterator[str]:
+    now = run.world.timeline.now
+    waits = [build for build in run.replay.builds if run.world.home_of(build) and build.buildable_at <= now]
+    if not waits:
+        return
+    yield f"Half of the jobs {_at_most(result['wait_p50_s'])}, 95 of 100 {_at_most(result['wait_p95_s'])}."
+    longest = max(waits, key=lambda build: wait_of(build, now))
+    if wait_of(longest, now) < 1:
+        return
+    when = f"{datetime.fromtimestamp(longest.buildable_at, UTC):%H:%M}"
+    still = "" if longest.started_at is not None else ", and never ran" if run.over else ", and still waits"
+    yield f"The longest wait was {duration(wait_of(longest, now))} ({longest.job} at {when}{still}): {reason_of_wait(run, longest)}."
+
+
+def _at_most(seconds: float) -> str:
+    return "did not wait" if seconds < 1 else f"waited at most {duration(seconds)}"
+
+
+def reason_of_wait(run: Run, build: Build) -> str:
+    """Say what kept a build waiting: the hold of its pool that lasted for most of the wait, else the boot of its agent."""
+    home = run.world.home_of(build)
+    until = build.started_at if build.started_at is not None else run.world.timeline.now
+    lasted: Counter[str] = Counter()
+    details: dict[str, str] = {}
+    for span in run.recording.held:
+        seconds = min(span.last_at + MINUTE, until) - max(span.first_at, build.buildable_at)
+        if home is not None and span.pool in {home.name, ""} and seconds > 0:
+            lasted[span.reason] += int(seconds)
+            details[span.reason] = span.detail
+    # What is held by a limit is also said to be worth waiting for: the limit says more.
+    longest = max(lasted, key=lambda reason: (lasted[reason], reason != _WORTH_WAITING), default=None)
+    if home is not None and longest is not None and lasted[longest] >= (until - build.buildable_at) * _MOST:
+        return f"{home.name}: {details[longest]} ({longest})"
+    return "its agent had to boot" if build.started_at is not None else "no agent came up"
+
+
+def _proved(result: dict[str, Any]) -> str:
+    left = result["leaked_instances"], result["leaked_nodes"]
+    over = f"{counted(left[0], 'instance')} and {counted(left[1], 'node')} left over" if any(left) else "nothing was left over"
+    return f"{counted(result['killed'], 'build')} killed, {over}, {counted(result['errors'], 'error')} in {result['passes']:,} passes."
