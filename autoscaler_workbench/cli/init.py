@@ -12,7 +12,7 @@ import typer
 
 from autoscaler.config.schema import FILE, fleet_schema
 from autoscaler.config.settings import FLEET
-from autoscaler.errors import ConfigError
+from autoscaler.errors import AutoscalerError, ConfigError
 from autoscaler_workbench.cli.init_ask import interview
 from autoscaler_workbench.cli.init_draft import Draft, draft_pools
 from autoscaler_workbench.cli.init_read import read_controller
@@ -71,7 +71,11 @@ def schema() -> None:
 
 
 def _read(url: str, name: str | None, user: str | None, token: str | None, ca_bundle: str | None) -> FirstFile:
-    seen = read_controller(session_of(url, user, token, ca_bundle, time.monotonic))
+    session = session_of(url, user, token, ca_bundle, time.monotonic)
+    try:
+        seen = read_controller(session)
+    except AutoscalerError as error:
+        raise ConfigError(f"{url}: {error}") from error
     drafts = draft_pools(seen)
     head = [
         f"Written by `autoscaler init` from {url}" + (f" (Jenkins {seen.version})" if seen.version else ""),

@@ -55,7 +55,7 @@ def _fleet(text: str) -> str:
 
 def _url(text: str) -> str:
     if problem := url_problem(text):
-        raise typer.BadParameter(f"it {problem}")
+        raise typer.BadParameter(f"the address {problem}")
     return text
 
 

@@ -205,7 +205,7 @@ def test_a_jenkins_that_refuses_is_one_line_and_nothing_is_written(tmp_path):
     jenkins.accounts = {"reader": "secret"}
     done = init(jenkins, tmp_path / "fleet.yaml")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-    assert "Jenkins answered 403" in done.stderr
+    assert "/jenkins/main/: Jenkins answered 403" in done.stderr
     assert list(tmp_path.iterdir()) == []
     assert init(jenkins, tmp_path / "fleet.yaml", "--user", "reader", "--token", "secret").returncode == 0
 

@@ -1,12 +1,14 @@
 """The schema and the reference pages are up to date, every key and reason says what it means, and the schema refuses what we refuse."""
 
 import json
+import re
 
 import jsonschema
 import pytest
 import yaml
 
 from autoscaler.config import check
+from autoscaler.config.advice import warnings_of
 from autoscaler.config.problems import FleetFileError
 from autoscaler.config.schema import POINTER, fleet_schema
 from autoscaler.domain.facts.reasons import Reason
@@ -62,6 +64,22 @@ def test_the_command_prints_the_schema_and_the_example_points_editors_to_it():
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_the_schema_accepts_every_fleet_file_that_we_carry(path):
     assert refusals(path.read_text(encoding="utf-8")) == []
+
+
+def fleet_files_of(page):
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+    return [block for block in blocks if re.search(r"^fleet:", block, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("page", ["docs/fleet-file.md", "docs/deploy.md", "README.md"])
+def test_fleet_files_on_pages_are_valid_and_nothing_is_odd_about_them(page):
+    for text in fleet_files_of(page):
+        assert refusals(text) == []
+        assert warnings_of(check(yaml.safe_load(text), page)) == []
+
+
+def test_the_page_of_keys_shows_a_whole_fleet_file():
+    assert fleet_files_of("docs/fleet-file.md")
 
 
 @pytest.mark.parametrize(
