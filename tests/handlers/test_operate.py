@@ -170,7 +170,7 @@ def test_the_status_shows_queue_agents_limits_and_what_is_held(here):
         ({}, r"action: missing"),
         (
             {"action": "explode"},
-            r"action \('explode'\): must be hold, resume, set, drain, purge, plan, status, why or doctor",
+            r"action \('explode'\): must be hold, resume, set, drain, purge, plan, status, why, events or doctor",
         ),
         ({"action": "hold", "pool": "nope"}, r"pool \(nope\): is not one of the pools \(mxnetlinux-cpu"),
         ({"action": "hold", "controller": "nope"}, r"controller \(nope\): is not one of the controllers \(main\)"),
