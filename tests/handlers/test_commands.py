@@ -54,7 +54,7 @@ def test_hold_status_resume(here):
     assert "pool mxnetlinux-gpu is on hold, by" in held.stdout
     shown = command(here, "status").stdout
     assert "main/mxnetlinux-gpu" in shown
-    assert "held: pool mxnetlinux-gpu is on hold for 60 more min" in shown
+    assert "held: pool mxnetlinux-gpu is on hold for another 1 h" in shown
     assert "1 of 60 agents" in shown
     assert told(here, "resume", "--pool", "mxnetlinux-gpu")["holds"] == []
 
@@ -70,7 +70,7 @@ def test_the_plan_says_what_would_be_done_and_does_nothing(here):
 
 def test_why_says_what_is_known_of_a_pool_and_refuses_what_is_not_there(here):
     shown = command(here, "why", "mxnetlinux-gpu").stdout
-    assert "- mxnetlinux-gpu on main: 0 items wait for it; no agents; at most 20, at least 0" in shown
+    assert "- mxnetlinux-gpu on main: 0 jobs waiting for it; no agents; at most 20, at least 0" in shown
     nothing = command(here, "why", "nobody")
     assert (nothing.exit_code, str(nothing.exception)) == (1, "nobody: is no job that waits or runs, no node and no pool of this fleet")
 

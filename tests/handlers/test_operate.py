@@ -5,9 +5,11 @@ import pytest
 
 from autoscaler import bootstrap
 from autoscaler.errors import ConfigError, TransientError
+from autoscaler_workbench.fakes.world.world import break_boots
 from support.deployed import NOON, deployed, event
 
-SAMPLES = ("hold", "budget", "hold_label", "freeze", "resume", "set", "drain", "purge", "plan", "status", "why", "doctor")
+QUESTIONS = ("plan", "status", "agents", "queue", "names", "why", "doctor")
+SAMPLES = ("hold", "budget", "hold_label", "freeze", "resume", "resume_breaker", "set", "drain", "purge", *QUESTIONS)
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def test_every_sample_event_is_understood(here, name):
     assert here.call("operate", event(name))["action"] == event(name).get("action", "hold")
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLES if name not in {"plan", "status", "why", "budget", "doctor"}])
+@pytest.mark.parametrize("name", [name for name in SAMPLES if name not in {"budget", *QUESTIONS}])
 def test_a_dry_run_changes_nothing(here, name):
     here.call("scale_up", event("tick"))
     before = bootstrap.runtime().ports.state.read().overrides
@@ -90,7 +92,7 @@ def test_jobs_of_a_held_label_wait_and_the_plan_says_why(here):
     told = here.call("operate", event("plan"))
     assert [hold["label"] for hold in told["holds"]] == ["mxnetwindows-gpu"]
     [why] = [held["detail"] for held in told["plan"]["held"] if held["reason"] == "held"]
-    assert why.startswith("2 items: label mxnetwindows-gpu is on hold for 116 more min by ada: licence server is down")
+    assert why.startswith("2 items: label mxnetwindows-gpu is on hold for another 1 h 56 min by ada: licence server is down")
 
 
 def test_a_frozen_fleet_does_nothing_at_all(here):
@@ -164,13 +166,99 @@ def test_the_status_shows_queue_agents_limits_and_what_is_held(here):
     assert told["usd_per_hour"] == pytest.approx(sum(pool["usd_per_hour"] for pool in told["pools"]))
 
 
+def gpu_of(told):
+    return next(pool for pool in told["status"]["pools"] if pool["pool"] == "mxnetlinux-gpu")
+
+
+def break_the_image(here, jobs=3):
+    """Jobs wait for a pool whose agents hang, until its breaker opens."""
+    break_boots(here.world, frozenset({"mxnetlinux-gpu"}))
+    submit(here, "mxnetlinux-gpu", count=jobs)
+    for _ in range(40):
+        here.pass_minutes(1)
+        if gpu_of(here.call("operate", event("status")))["broken"]:
+            return
+    raise AssertionError("the breaker did not open")
+
+
+def test_the_status_says_what_is_broken_since_when_why_and_what_is_tried_next(here):
+    break_the_image(here)
+    here.pass_minutes(2)
+    pool = gpu_of(here.call("operate", event("status")))
+    broken = pool["broken"]
+    assert (broken["failures"], broken["since_seconds"], broken["why"]) == (
+        3,
+        120.0,
+        "its console ended: dracut: FATAL: no root device found",
+    )
+    assert broken["instance_id"] in here.world.ec2.instances
+    assert broken["next"].startswith("3 agents boot, i-")  # launched when the first of the others had failed
+    assert pool["paused"] == f"breaker-open: its last 3 boots failed ({broken['why']}); {broken['next']}"
+    here.pass_minutes(4)
+    trying = gpu_of(here.call("operate", event("status")))
+    assert trying["paused"] == f"one-trial: its last 3 boots failed ({broken['why']}); {trying['broken']['next']}"
+    assert trying["broken"]["next"].endswith("others follow once one connects")
+
+
+def test_a_person_closes_a_breaker_and_the_next_pass_launches_what_the_queue_needs(here):
+    break_the_image(here)
+    assert [held["detail"] for held in here.call("operate", event("resume_breaker") | {"breaker": "utility"})["plan"]["held"]] == [
+        "the breaker of utility is not open"
+    ]
+    here.call("operate", event("resume_breaker") | {"dry_run": True})
+    assert gpu_of(here.call("operate", event("status")))["broken"]
+    assert here.call("operate", event("resume_breaker"))["plan"]["held"] == []
+    assert gpu_of(here.call("operate", event("status")))["paused"] == ""
+    here.pass_minutes(1)
+    pool = gpu_of(here.call("operate", event("status")))
+    assert (pool["broken"], pool["agents"]["requested"]) == (None, 3)
+    here.pass_minutes(5)
+    assert gpu_of(here.call("operate", event("status")))["broken"] is None  # those that failed before do not count again
+
+
+def test_agents_and_queue_are_listed(here):
+    submit(here, "mxnetlinux-gpu")
+    submit(here, "sparc")
+    here.pass_minutes(8)
+    submit(here, "mxnetlinux-gpu", count=2)
+    running = next(entry for entry in here.call("operate", event("agents"))["agents"] if entry["jobs"])
+    assert (running["pool"], running["phase"], running["busy"], running["jobs"]) == (
+        "mxnetlinux-gpu",
+        "ready",
+        1,
+        ("job-mxnetlinux-gpu-0",),
+    )
+    listed = here.call("operate", event("queue"))["queue"]
+    assert [(entry["job"], entry["state"], entry["pools"]) for entry in listed] == [
+        ("job-sparc-0", "unservable", ()),
+        ("job-mxnetlinux-gpu-0", "young", ("mxnetlinux-gpu",)),
+        ("job-mxnetlinux-gpu-1", "young", ("mxnetlinux-gpu",)),
+    ]
+    assert listed[0]["waiting_seconds"] == 480.0
+
+
+def test_names_are_told_without_asking_anybody(here):
+    submit(here, "mxnetlinux-gpu")
+    here.pass_minutes(8)
+    before = len(here.server.requests)
+    names = here.call("operate", event("names"))["names"]
+    assert len(here.server.requests) == before
+    assert (names["controllers"], names["pools"][0]) == (["main"], "mxnetlinux-cpu")
+    assert {node.partition("-gpu")[0] for node in names["nodes"]} >= {"mxnetlinux"}
+
+
+def test_set_tells_the_limits_in_force_and_those_of_the_fleet_file(here):
+    told = here.call("operate", event("set") | {"pool": "utility", "min_agents": 2})["limits"]
+    assert (told["now"]["min_agents"], told["fleet_file"]["min_agents"]) == (2, 1)
+
+
 @pytest.mark.parametrize(
     ("asked", "line"),
     [
         ({}, r"action: missing"),
         (
             {"action": "explode"},
-            r"action \('explode'\): must be hold, resume, set, drain, purge, plan, status, why, events or doctor",
+            r"action \('explode'\): must be hold, resume, set, drain, purge, plan, status, .* or doctor",
         ),
         ({"action": "hold", "pool": "nope"}, r"pool \(nope\): is not one of the pools \(mxnetlinux-cpu"),
         ({"action": "hold", "controller": "nope"}, r"controller \(nope\): is not one of the controllers \(main\)"),
@@ -181,6 +269,8 @@ def test_the_status_shows_queue_agents_limits_and_what_is_held(here):
         ({"action": "hold", "for": 5}, r"for: unknown key"),
         ({"action": "set", "pool": "utility", "min_agents": 99}, r"min_agents \(99\): must be at most max_agents"),
         ({"action": "set", "min_agents": 1}, r"pool: missing"),
+        ({"action": "resume", "breaker": "nope"}, r"breaker \(nope\): is not one of the pools"),
+        ({"action": "resume", "breaker": "utility", "pool": "utility"}, r"breaker names a pool, and is given alone"),
         ({"action": "drain"}, r"nodes: missing, and so are pool and count"),
     ],
     ids=str,

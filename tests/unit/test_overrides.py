@@ -64,7 +64,7 @@ def test_a_pool_on_hold_launches_nothing_and_says_until_when_and_why():
     plan = decide.scale_up(seen(items=WAITING, holds=[a_hold()]), FLEET)
     assert [step.pool for step in plan.steps if isinstance(step, Launch)] == ["gpu"]
     [told] = [h for h in plan.held if h.reason is Reason.HELD]
-    assert (told.pool, told.detail) == ("cpu", "pool cpu is on hold for 59 more min by ada: driver update")
+    assert (told.pool, told.detail) == ("cpu", "pool cpu is on hold for another 59 min by ada: driver update")
 
 
 @pytest.mark.parametrize("one", HOLDS_ON_CPU, ids=lambda one: str(one.scope))
@@ -114,7 +114,7 @@ def test_items_of_a_held_label_are_no_demand_and_are_counted():
     items = (an_item(1, label="cpu"), an_item(2, label="cpu&&linux"), an_item(3, label="gpu"))
     plan = decide.scale_up(seen(items=items, holds=[a_hold(Scope.LABEL, "cpu")]), FLEET)
     assert [step.pool for step in plan.steps if isinstance(step, Launch)] == ["gpu"]
-    assert "2 items: label cpu is on hold for 59 more min by ada: driver update" in [h.detail for h in plan.held]
+    assert "2 items: label cpu is on hold for another 59 min by ada: driver update" in [h.detail for h in plan.held]
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,19 @@ from autoscaler.control.observe import observe, observe_without_instances
 from autoscaler.control.report import Report
 from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.orders import Purge, Resume
-from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, resume
+from autoscaler.domain.facts.orders import CloseBreaker, Purge, Resume
+from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, in_force, resume
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
+from autoscaler.domain.report.listing import AgentEntry, QueueEntry, list_agents, list_queue
 from autoscaler.domain.report.status import Status, status_of
-from autoscaler.errors import ConflictError
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.wording import duration
+from autoscaler.errors import AutoscalerError, ConflictError
 from autoscaler.ports import Ports
 
 _TRIES_BEFORE_THE_LAST = 2
+_HISTORY_SECONDS, _LAST_EVENTS = 86_400.0, 5
 
 
 def change(ports: Ports, invocation: Invocation, changed: Callable[[Overrides], Overrides]) -> Overrides:
@@ -49,6 +53,11 @@ def lift(ports: Ports, fleet: Fleet, invocation: Invocation, order: Resume) -> t
     return overrides, [passes.one_pass(ports, fleet, invocation, partial(commands.bring_back_for_a_person, order=order))]
 
 
+def close_breaker(ports: Ports, fleet: Fleet, invocation: Invocation, order: CloseBreaker) -> list[Report]:
+    """Close a pool's breaker. The next scheduled pass launches."""
+    return [passes.one_pass(ports, fleet, invocation, partial(commands.close_breaker_for_a_person, order=order))]
+
+
 def purge(ports: Ports, fleet: Fleet, invocation: Invocation, order: Purge) -> list[Report]:
     """Cancel queue items. It needs no lease, since nothing else cancels any."""
     decision = partial(commands.purge_for_a_person, order=order)
@@ -67,14 +76,52 @@ def plan(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Report]:
 
 def status(ports: Ports, fleet: Fleet, invocation: Invocation) -> Status:
     """Return the state of the fleet."""
-    snapshot = observe(ports, fleet, ports.state.read(), invocation)
-    return status_of(assess(snapshot, fleet))
+    return status_of(_situation(ports, fleet, invocation))
+
+
+def agents(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[AgentEntry, ...]:
+    """List every agent."""
+    return list_agents(_situation(ports, fleet, invocation))
+
+
+def queue(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[QueueEntry, ...]:
+    """List what waits."""
+    return list_queue(_situation(ports, fleet, invocation))
+
+
+def _situation(ports: Ports, fleet: Fleet, invocation: Invocation) -> Situation:
+    return assess(observe(ports, fleet, ports.state.read(), invocation), fleet)
+
+
+def names(ports: Ports, fleet: Fleet) -> dict[str, list[str]]:
+    """Return the names that a person may type, from our own state alone: an answer within a moment."""
+    nodes = sorted({record.node for record in ports.state.read().records if record.node})
+    return {"pools": list(fleet.pools), "controllers": list(fleet.controllers), "nodes": nodes}
+
+
+def limits(fleet: Fleet, overrides: Overrides, pool: str) -> dict[str, Any]:
+    """Return a pool's limits with the overrides in force, and those of the fleet file."""
+    known = {"now": in_force(fleet, overrides).pools[pool], "fleet_file": fleet.pools[pool]}
+    names = ("min_agents", "max_agents", "warm_executors")
+    return {"pool": pool} | {which: {name: getattr(one, name) for name in names} for which, one in known.items()}
 
 
 def why(ports: Ports, fleet: Fleet, invocation: Invocation, subject: str) -> list[str]:
-    """Return the facts about a job, a node or a pool."""
+    """Return the facts about a job, a node or a pool, and what was done with it lately."""
     snapshot = observe(ports, fleet, ports.state.read(), invocation)
-    return explain(snapshot, fleet, subject)
+    return [*explain(snapshot, fleet, subject), *_done_with(ports, subject)]
+
+
+def _done_with(ports: Ports, subject: str) -> list[str]:
+    """Say which steps were taken with a node, an instance or a job lately; nothing where the history cannot be read."""
+    now = ports.clock()
+    try:
+        events = [event for event in ports.history.since(now - _HISTORY_SECONDS, now) if event.subject == subject]
+    except AutoscalerError:
+        return []
+    return [
+        f"{duration(now - event.at)} ago, {event.outcome}: {event.what}, {event.reason}: {event.detail}" for event in events[-_LAST_EVENTS:]
+    ]
 
 
 def as_json(overrides: Overrides) -> dict[str, Any]:

@@ -2,17 +2,18 @@
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.orders import MANUAL_PREFIX, DrainNodes, DrainSome, LaunchSome, Purge, Resume
+from autoscaler.domain.facts.orders import MANUAL_PREFIX, CloseBreaker, DrainNodes, DrainSome, LaunchSome, Purge, Resume
 from autoscaler.domain.facts.overrides import Scope, asks_for
 from autoscaler.domain.facts.plan import CancelItem, Held, Plan, Step
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import QueuePlacement
-from autoscaler.domain.learn import assess, remember_request
+from autoscaler.domain.learn import assess, close_breaker, remember_request
 from autoscaler.domain.repair.interruption import InstanceEvent, handle_event
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.breakers import is_tripped
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import cordon, plan_of, uncordon, without_frozen
 
@@ -67,6 +68,14 @@ def bring_back_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Resume) -> 
     unknown = sorted({*order.nodes} - {step.node for step in back})
     missed = [Held(pool="", reason=Reason.NOT_FOUND, detail=f"{name} {detail}") for name in unknown]
     return plan_of(situation, without_frozen(situation, [*back, *missed]))
+
+
+def close_breaker_for_a_person(snapshot: Snapshot, fleet: Fleet, order: CloseBreaker) -> Plan:
+    """Forget the failed boots of a pool, so that the next pass launches what its queue needs."""
+    situation = assess(snapshot, fleet)
+    if not is_tripped(situation.memory.breakers.get(order.pool)):
+        return plan_of(situation, [Held(pool=order.pool, reason=Reason.NOT_FOUND, detail=f"the breaker of {order.pool} is not open")])
+    return plan_of(situation, [], close_breaker(situation, order.pool))
 
 
 def purge_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Purge) -> Plan:

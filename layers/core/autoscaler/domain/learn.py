@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.memory import Growth, IdleReturns, Learned, Memory, Missing, Sighting, Stuck, Window
+from autoscaler.domain.facts.memory import Breaker, Growth, IdleReturns, Learned, Memory, Missing, Sighting, Stuck, Window
 from autoscaler.domain.facts.metering import HOUR_SECONDS, meter, next_spot_prices, paid_usd_per_hour
 from autoscaler.domain.facts.plan import BootFailure, Forget
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, BuildResult, Snapshot
@@ -186,6 +186,12 @@ def remember_request(situation: Situation, request_id: str | None) -> Memory:
     if request_id:
         kept[request_id] = situation.now
     return replace(situation.memory, requests=kept)
+
+
+def close_breaker(situation: Situation, pool: str) -> Memory:
+    """Note that a person closed a pool's breaker. Its failed boots stay named, so that none of them counts once more."""
+    breakers, known = situation.memory.breakers, situation.memory.breakers[pool]
+    return replace(situation.memory, breakers={**breakers, pool: Breaker(failures=0, failed=known.failed, version=known.version)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -131,10 +131,10 @@ def checked(shape: TypeAdapter[T], event: Any, *, tags: int = 0) -> T:
         raise ConfigError(f"event refused: {one_line(error, tags)}") from None
 
 
-def known_pool(fleet: Fleet, pool: str) -> str:
+def known_pool(fleet: Fleet, pool: str, field: str = "pool") -> str:
     """Return the pool's name, if there is such a pool."""
     if pool not in fleet.pools:
-        raise ConfigError(f"event refused: pool ({pool}): is not one of the pools ({', '.join(fleet.pools)})")
+        raise ConfigError(f"event refused: {field} ({pool}): is not one of the pools ({', '.join(fleet.pools)})")
     return pool
 
 

@@ -11,7 +11,7 @@ from autoscaler.control.doctor import examine
 from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Report, merged_json
-from autoscaler.domain.facts.orders import Purge, Resume
+from autoscaler.domain.facts.orders import CloseBreaker, Purge, Resume
 from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, hold, override_pool
 from autoscaler.domain.report.event import Event
 from autoscaler.entry.context import Context
@@ -33,7 +33,7 @@ def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
     else:
         carry_out = partial(_carry_out, function, wired, invocation, operation, order)
         answer = once(operation.request_id, context, carry_out) if operation.request_id and not operation.dry_run else carry_out()
-    return {"action": operation.action, "dry_run": operation.dry_run} | answer
+    return {"action": operation.action, "dry_run": operation.dry_run, "now_at": now} | answer
 
 
 def _carry_out(function: str, wired: Runtime, invocation: Invocation, operation: Operation, order: Order) -> dict[str, Any]:
@@ -42,10 +42,12 @@ def _carry_out(function: str, wired: Runtime, invocation: Invocation, operation:
     log("operated", action=operation.action, by=operation.by, reason=operation.reason, dry_run=operation.dry_run)
     log_reports(function, reports)
     if not operation.dry_run:
-        place = "/".join(str(named) for name in ("controller", "pool", "label") if (named := getattr(operation, name, None)))
+        place = "/".join(str(named) for name in ("controller", "pool", "label", "breaker") if (named := getattr(operation, name, None)))
         order_itself = Event(at=wired.ports.clock(), by=operation.by, what=operation.action, where=place, detail=operation.reason)
         note(wired.ports, [order_itself, *events_of(operation.by, reports)])
     in_force = {} if overrides is None else operate.as_json(overrides)
+    if isinstance(order, PoolOverride) and overrides is not None:
+        in_force |= {"limits": operate.limits(wired.fleet, overrides, order.pool)}
     return in_force | ({"plan": merged_json(reports)} if reports else {})
 
 
@@ -59,6 +61,8 @@ def _applied(wired: Runtime, invocation: Invocation, order: Order) -> tuple[Over
             return operate.change(ports, invocation, partial(override_pool, new=order)), []
         case Resume():
             return operate.lift(ports, fleet, invocation, order)
+        case CloseBreaker():
+            return None, operate.close_breaker(ports, fleet, invocation, order)
         case Purge():
             return None, operate.purge(ports, fleet, invocation, order)
         case _:
@@ -68,15 +72,34 @@ def _applied(wired: Runtime, invocation: Invocation, order: Order) -> tuple[Over
 def _answer(wired: Runtime, invocation: Invocation, question: Operation) -> dict[str, Any]:
     """Answer a question, which changes nothing and is not logged."""
     ports, fleet = wired.ports, wired.fleet
-    if isinstance(question, Why):
-        return {"subject": question.subject, "facts": operate.why(ports, fleet, invocation, question.subject)}
-    if isinstance(question, Events):
-        now = ports.clock()
-        found = [event for event in ports.history.since(now - question.hours * 3600.0, now) if question.is_about(event.where)]
-        return {"events": [asdict(event) for event in found]}
-    if isinstance(question, Doctor):
-        return {"findings": [asdict(finding) for finding in examine(ports, bootstrap.account(), fleet, invocation)]}
-    in_force = operate.as_json(ports.state.read().overrides.at(ports.clock()))
-    if question.action == "plan":
-        return in_force | {"plan": merged_json(operate.plan(ports, fleet, invocation))}
-    return in_force | {"status": asdict(operate.status(ports, fleet, invocation))}
+    match question:
+        case Why():
+            return {"subject": question.subject, "facts": operate.why(ports, fleet, invocation, question.subject)}
+        case Events():
+            return {"events": [asdict(event) for event in _history(wired, question)]}
+        case Doctor():
+            return {"findings": [asdict(finding) for finding in examine(ports, bootstrap.account(), fleet, invocation)]}
+        case _:
+            return _look(wired, invocation, question.action)
+
+
+def _history(wired: Runtime, question: Events) -> list[Event]:
+    now = wired.ports.clock()
+    return [event for event in wired.ports.history.since(now - question.hours * 3600.0, now) if question.is_about(event.where)]
+
+
+def _look(wired: Runtime, invocation: Invocation, action: str) -> dict[str, Any]:
+    """Answer what is, or what would be done; where it depends on them, with the holds and overrides in force."""
+    ports, fleet = wired.ports, wired.fleet
+    match action:
+        case "agents":
+            return {"agents": [asdict(entry) for entry in operate.agents(ports, fleet, invocation)]}
+        case "queue":
+            return {"queue": [asdict(entry) for entry in operate.queue(ports, fleet, invocation)]}
+        case "names":
+            return {"names": operate.names(ports, fleet)}
+        case "plan":
+            told: dict[str, Any] = {"plan": merged_json(operate.plan(ports, fleet, invocation))}
+        case _:
+            told = {"status": asdict(operate.status(ports, fleet, invocation))}
+    return operate.as_json(ports.state.read().overrides.at(ports.clock())) | told

@@ -6,12 +6,12 @@ from aws_lambda_powertools.utilities.parser.models import SnsModel, SnsRecordMod
 from pydantic import Field, TypeAdapter, model_validator
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.orders import DrainNodes, DrainSome, Purge, Resume
+from autoscaler.domain.facts.orders import CloseBreaker, DrainNodes, DrainSome, Purge, Resume
 from autoscaler.domain.facts.overrides import Hold, PoolOverride, Scope
 from autoscaler.entry.events import SCALE_DOWN, Manual, Text, checked, known_pool, read_trigger
 from autoscaler.errors import ConfigError
 
-Order = Hold | Resume | PoolOverride | DrainSome | DrainNodes | Purge
+Order = Hold | Resume | CloseBreaker | PoolOverride | DrainSome | DrainNodes | Purge
 
 _Minutes = Annotated[float, Field(gt=0, le=10_080)]  # a week
 _Count = Annotated[int, Field(ge=0, le=10_000)]
@@ -67,8 +67,17 @@ class _Hold(_Scoped):
 class _Resume(_Scoped):
     action: Literal["resume"]
     nodes: Annotated[list[Text], Field(max_length=1000, default_factory=list)]
+    breaker: Text | None = None
 
-    def order(self, fleet: Fleet, _now: float) -> Resume:
+    @model_validator(mode="after")
+    def _breaker_alone(self) -> Self:
+        if self.breaker is not None and (self.nodes or self.pool or self.controller or self.label):
+            raise ValueError("breaker names a pool, and is given alone")
+        return self
+
+    def order(self, fleet: Fleet, _now: float) -> Resume | CloseBreaker:
+        if self.breaker is not None:
+            return CloseBreaker(pool=known_pool(fleet, self.breaker, "breaker"))
         scope, name = self.place(fleet)
         return Resume(scope=scope, name=name, nodes=tuple(self.nodes), reason=self.reason)
 
@@ -116,7 +125,7 @@ class _Purge(Operation):
 
 
 class _Look(Operation):
-    action: Literal["plan", "status"]
+    action: Literal["plan", "status", "agents", "queue", "names"]
 
 
 class Doctor(Operation):

@@ -51,6 +51,13 @@ class Resume:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CloseBreaker:
+    """Launch in a pool again as if none of its boots had failed."""
+
+    pool: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Purge:
     """Cancel the queue items that ask for a label; ``controller`` None: on all of them."""
 

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.labels import LabelSyntaxError, parse
+from autoscaler.domain.wording import duration
 
 
 class Scope(StrEnum):
@@ -31,7 +32,7 @@ class Hold:
     def text(self, now: float) -> str:
         """Say which scope is on hold, until when, by whom and why."""
         what = f"{self.scope} {self.name}".strip()
-        until = "until somebody resumes it" if self.until_at is None else f"for {(self.until_at - now) / 60:.0f} more min"
+        until = "until somebody resumes it" if self.until_at is None else f"for another {duration(self.until_at - now)}"
         return f"{what} is {'frozen' if self.freeze else 'on hold'} {until} by {self.by}: {self.reason}"
 
 

@@ -1,27 +1,44 @@
-"""Explain one job, node or pool: the chain of facts from the decision itself."""
+"""Explain one job, node, instance or pool: the chain of facts from the decision itself, each fact once."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.plan import Held, Plan, Step
-from autoscaler.domain.facts.snapshot import QueueItem, Snapshot
-from autoscaler.domain.launch.queue import expected_starts
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import Build, Instance, Snapshot
 from autoscaler.domain.learn import assess
+from autoscaler.domain.report.broken import broken_pool
+from autoscaler.domain.report.keeping import why_kept
+from autoscaler.domain.report.listing import QueueEntry, list_queue
 from autoscaler.domain.scale_in.month_limit import what_holds
-from autoscaler.domain.situation.agents import Agent
-from autoscaler.domain.situation.demand import Want
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.supply import elapsed_seconds
+from autoscaler.domain.wording import counted, dollars, duration
 
 Meant = Callable[[Step | Held], bool]
+
+_BOOTING = (Phase.REQUESTED, Phase.OVERDUE, Phase.CONNECTING)
+# Held for a broken pool, and told by the lines about its breaker.
+_OF_BREAKERS = (Reason.BREAKER_OPEN, Reason.ONE_TRIAL)
 
 
 def explain(snapshot: Snapshot, fleet: Fleet, subject: str) -> list[str]:
     """Say what is known of a job, a node (or instance id) or a pool; empty if nothing has that name."""
+    if not subject:
+        return []
     situation = assess(snapshot, fleet)
     plans = decide.scale_up(snapshot, fleet), decide.scale_down(snapshot, fleet)
-    found = [*_of_pool(situation, plans, subject), *_of_node(situation, plans, subject), *_of_job(situation, plans, subject)]
-    return found and [*_of_controllers(situation), *found]
+    found = [
+        *_of_pool(situation, plans, subject),
+        *_of_node(situation, plans, subject),
+        *(_of_gone(situation, plans, subject) if not any(subject in _names(agent) for agent in situation.agents) else ()),
+        *_of_job(situation, plans, subject),
+    ]
+    broken = broken_pool(situation, subject)
+    return found and list(dict.fromkeys([*(broken.lines() if broken else ()), *_of_controllers(situation), *found]))
 
 
 def _of_controllers(situation: Situation) -> Iterator[str]:
@@ -29,107 +46,157 @@ def _of_controllers(situation: Situation) -> Iterator[str]:
         yield what_holds(situation)
     for view in situation.views():
         if not view.complete:
-            yield f"{view.name} could not be read completely: {view.problem}; nothing is given up or launched there"
+            yield f"{view.name} could not be read completely: {view.problem}; nothing is terminated or launched there"
         elif reason := situation.no_giving_up(view.name):
-            yield f"nothing is given up on {view.name}: {reason}"
+            yield f"nothing is terminated on {view.name}: {reason}"
         if not view.shows_jobs:
             yield f"{view.name} shows not a single job: without Job/Read the queue looks empty"
 
 
 def _of_pool(situation: Situation, plans: Iterable[Plan], subject: str) -> Iterator[str]:
-    for (controller, name), pool in situation.pools.items():
-        if name != subject:
-            continue
-        starved = situation.starved_by_pool(controller).get(name, 0)
-        phases = [str(agent.phase) for agent in pool.agents]
-        agents = ", ".join(f"{phases.count(phase)} {phase}" for phase in sorted(set(phases))) or "no agents"
-        least, most, worth = pool.spec.min_agents, pool.spec.max_agents, pool.spec.wait_usd_per_hour
-        yield f"{name} on {controller}: {starved} items wait for it; {agents}; at most {most}, at least {least}"
-        yield f"an agent costs ${pool.usd_per_hour:.2f} an hour, boots in {pool.boot_seconds:.0f} s; waiting is worth ${worth:g} an hour"
-        if pool.short_seconds >= 1:
-            yield f"machines were short: agents are kept as if one more took {pool.short_seconds:.0f} s longer to be had"
-        if pool.paused:
+    if subject not in situation.fleet.pools:
+        return
+    broken, paused = broken_pool(situation, subject), set()
+    for pool in (pool for (_, name), pool in situation.pools.items() if name == subject):
+        if pool.paused and not (broken and pool.paused in _OF_BREAKERS):
+            paused.add(pool.paused_detail)
             yield f"nothing is launched there: {pool.paused_detail}"
-    yield from _decided(plans, _of_pools({subject}))
+        yield from _of_pool_view(situation, pool)
+    yield from _decided(plans, _of_pools({subject}), told=paused, without=_OF_BREAKERS if broken else ())
+
+
+def _of_pool_view(situation: Situation, pool: PoolView) -> Iterator[str]:
+    starved = situation.starved_by_pool(pool.controller).get(pool.name, 0)
+    phases = [str(agent.phase) for agent in pool.agents]
+    agents = ", ".join(f"{phases.count(phase)} {phase}" for phase in sorted(set(phases))) or "no agents"
+    least, most, worth = pool.spec.min_agents, pool.spec.max_agents, pool.spec.wait_usd_per_hour
+    yield f"{pool.name} on {pool.controller}: {counted(starved, 'job')} waiting for it; {agents}; at most {most}, at least {least}"
+    yield f"an agent costs {dollars(pool.usd_per_hour)} an hour; an hour of waiting is worth {dollars(worth)}"
+    yield _boots(pool)
+    if pool.short_seconds >= 1:
+        yield f"machines were short: agents are kept as if one more took {duration(pool.short_seconds)} longer to be had"
+
+
+def _boots(pool: PoolView) -> str:
+    seen = len(pool.memory.boots.get(pool.name, ()))
+    how = f"half of the last {seen}" if pool.boots else f"boot_seconds in the fleet file; {counted(seen, 'boot')} seen so far"
+    return f"a boot of {pool.name} takes {duration(pool.boot_seconds)} ({how})"
 
 
 def _of_node(situation: Situation, plans: Iterable[Plan], subject: str) -> Iterator[str]:
     for agent in situation.agents:
-        if subject in {agent.record.node, agent.record.instance_id}:
+        if subject in _names(agent):
+            decided = list(_decided(plans, _about(_names(agent))))
             yield from _of_agent(situation, agent)
-            yield from _decided(plans, _about(agent))
+            if not any(line.startswith("now to be done") for line in decided) and (kept := why_kept(situation, agent)):
+                yield kept
+            yield from decided
 
 
 def _of_agent(situation: Situation, agent: Agent) -> Iterator[str]:
-    record, now = agent.record, situation.now
-    age = (now - record.launched_at) / 60
-    yield f"{record.node or record.instance_id} of {record.pool} on {record.controller}, launched {age:.0f} min ago: {agent.phase}"
+    record = agent.record
+    names = f"{record.node} ({record.instance_id})" if record.node else record.instance_id
+    yield f"{names} of {record.pool} on {record.controller}: {agent.phase}; {record.instance_type}, {dollars(record.usd_per_hour)} an hour"
+    yield _boot(situation, agent)
+    if agent.phase in _BOOTING:
+        yield from _still_booting(situation, agent)
     if agent.node and agent.node.builds:
-        yield f"it runs {', '.join(sorted(build.job for build in agent.node.builds))}"
+        yield f"it runs {', '.join(sorted(_run(situation, agent, build) for build in agent.node.builds))}"
+    yield from _out_of_use(situation, agent)
+
+
+def _out_of_use(situation: Situation, agent: Agent) -> Iterator[str]:
+    """Say who took it out of use, since when, and what may keep it all the same."""
     if agent.mark:
         yield f"it was marked by pass {agent.mark.pass_id}: {agent.mark.kind}"
     elif agent.node and agent.node.offline and agent.node.reason:
         yield f"it is offline, and not by us: {agent.node.reason}"
-    if (since := situation.memory.idle_since.get(record.instance_id)) is not None:
-        yield f"it has been idle for {(now - since) / 60:.0f} min"
-    if now < record.keep_until:
-        yield f"a person wants it kept for {(record.keep_until - now) / 60:.0f} more min"
-    if situation.protected(agent):
+    if (since := situation.memory.draining_since.get(agent.record.instance_id)) is not None:
+        yield f"it takes no new builds, for {duration(situation.now - since)} by now"
+    if agent.phase is not Phase.READY and situation.protected(agent):
         yield "a build may be bound to it: a queue item waits for it by name, or it was busy before a restart"
 
 
+def _run(situation: Situation, agent: Agent, build: Build) -> str:
+    elapsed = elapsed_seconds(build, situation.snapshot.learned[agent.record.controller], situation.now)
+    return f"{build.job} (for {duration(elapsed)} so far)"
+
+
+def _boot(situation: Situation, agent: Agent) -> str:
+    """Say when it was launched, how long it took to register, and whether it ever connected."""
+    record = agent.record
+    launched = f"launched {duration(situation.now - record.launched_at)} ago"
+    if record.registered_at is None:
+        return f"{launched}, and has not registered yet"
+    took = f"{launched}, registered {duration(record.registered_at - record.launched_at)} after that"
+    return f"{took}, and {'has connected' if record.instance_id in situation.memory.connected else 'has not connected yet'}"
+
+
+def _still_booting(situation: Situation, agent: Agent) -> Iterator[str]:
+    record, pool = agent.record, situation.pools.get(agent.key)
+    if record.trouble:
+        yield f"what keeps it from becoming an agent: {record.trouble}"
+    if pool is not None:
+        yield _boots(pool)
+    left = record.launched_at + agent.pool.boot_timeout_seconds - situation.now
+    yield f"its boot may take another {duration(left)} (boot_timeout_seconds)" if left > 0 else "its boot has timed out"
+
+
+def _of_gone(situation: Situation, plans: Iterable[Plan], subject: str) -> Iterator[str]:
+    """Say what is still known of an instance, or a node, that is no agent of ours any more, or not yet."""
+    if (launched_at := situation.memory.gone.get(subject)) is not None:
+        yield f"{subject} is gone; it was launched {duration(situation.now - launched_at)} ago"
+    for name, breaker in situation.memory.breakers.items():
+        if subject in breaker.failed:
+            last = subject == breaker.failed[-1]
+            said = (breaker.why or (f"its console ended: {breaker.said}" if breaker.said else "")) if last else ""
+            yield f"{subject} was an instance of {name} whose boot failed" + (f"; {said}" if said else "")
+    yield from (_foreign(instance) for instance in situation.snapshot.instances if instance.id == subject)
+    yield from _decided(plans, _about({subject}))
+
+
+def _foreign(instance: Instance) -> str:
+    return f"{instance.id} is {instance.state} and carries the fleet's tag, and is no agent on record"
+
+
 def _of_job(situation: Situation, plans: Iterable[Plan], subject: str) -> Iterator[str]:
-    for controller, demand in situation.demands.items():
-        starts = expected_starts(situation, controller)
-        for want in (want for want in demand.wants if want.item.job == subject):
-            yield from _of_want(situation, controller, want, starts)
-            yield from _decided(plans, _of_pools({pool.name for pool in want.pools}))
-        yield from _of_others(situation, controller, subject)
-    for agent in situation.agents:
-        if agent.node and subject in {build.job for build in agent.node.builds}:
-            yield f"{subject} runs on {agent.record.node} of {agent.pool.name}"
+    entries = [entry for entry in list_queue(situation) if entry.job == subject]
+    for entry in entries:
+        yield from _of_entry(entry)
+    yield from _of_pools_for_it(situation, plans, sorted({pool for entry in entries for pool in entry.pools}))
+    yield from (line for agent in situation.agents for line in _of_builds(situation, agent, subject))
 
 
-def _of_others(situation: Situation, controller: str, subject: str) -> Iterator[str]:
-    """List items of the job that are no demand for any pool."""
-    demand = situation.demands[controller]
-    for unmet in (unmet for unmet in demand.unmet if unmet.item.job == subject):
-        yield f"{_waits(unmet.item, controller)}; {unmet.reason}: {unmet.detail}"
-    for item, hold in ((item, hold) for item, hold in demand.held if item.job == subject):
-        yield f"{_waits(item, controller)}; {hold.text(situation.now)}"
-    for item in situation.snapshot.controllers[controller].items:
-        if item.job == subject and not item.starved:
-            words = f"; Jenkins says: {item.wait.unclear}" if item.unclear else ""
-            yield f"{subject} is in the queue of {controller}, and waits for something else than an executor{words}"
+def _of_pools_for_it(situation: Situation, plans: Iterable[Plan], pools: Collection[str]) -> Iterator[str]:
+    broken = [one for pool in pools if (one := broken_pool(situation, pool))]
+    for one in broken:
+        yield from one.lines()
+    yield from _decided(plans, _of_pools(pools), without=_OF_BREAKERS if broken else ())
 
 
-def _of_want(situation: Situation, controller: str, want: Want, starts: dict[int, tuple[str, float]]) -> Iterator[str]:
-    pools = ", ".join(pool.name for pool in want.pools)
-    yield f"{_waits(want.item, controller)}; {pools} may serve it"
-    if not want.mature:
-        seconds = min(pool.queue_maturity_seconds for pool in want.pools)
-        yield f"it counts once it has waited {seconds:.0f} s (queue_maturity_seconds)"
-    elif want.item.id in starts:
-        server, free = starts[want.item.id]
-        boots = min(situation.pools[controller, pool.name].boot_seconds for pool in want.pools)
-        when = f"would start in {free:.0f} s" if free else "would start at once"
-        yield f"it {when} on an executor of {server.splitlines()[0] if server else 'another node'}; a new agent takes {boots:.0f} s to boot"
+def _of_entry(entry: QueueEntry) -> Iterator[str]:
+    if entry.pools:
+        yield f"{entry.text()}; {', '.join(entry.pools)} may serve it"
+        yield entry.detail
     else:
-        yield "no executor that is there or on its way will ever take it"
+        yield f"{entry.text()}; {entry.detail}"
 
 
-def _waits(item: QueueItem, controller: str) -> str:
-    label = f" for {item.asked_label}" if item.asked_label else ""
-    return f"{item.job} waits{label} on {controller} since {item.waiting_seconds:.0f} s"
+def _of_builds(situation: Situation, agent: Agent, job: str) -> Iterator[str]:
+    for build in agent.node.builds if agent.node else ():
+        if build.job == job:
+            yield f"{_run(situation, agent, build)} runs on {agent.record.node} of {agent.pool.name}"
+            yield f"{agent.record.node} was {_boot(situation, agent)}"
 
 
-def _decided(plans: Iterable[Plan], meant: Meant) -> Iterator[str]:
+def _decided(plans: Iterable[Plan], meant: Meant, *, told: Collection[str] = (), without: Collection[Reason] = ()) -> Iterator[str]:
+    """Say what is to be done about it now, and what is not, and why. ``told``: details that were told already."""
     for plan in plans:
         for step in plan.steps:
             if meant(step):
                 yield f"now to be done: {type(step).__name__}, {step.reason}: {step.detail}"
         for held in plan.held:
-            if meant(held):
+            if meant(held) and held.detail not in told and held.reason not in without:
                 yield f"not done: {held.reason}: {held.detail}"
 
 
@@ -137,6 +204,9 @@ def _of_pools(names: Collection[str]) -> Meant:
     return lambda step: getattr(step, "pool", "") in names
 
 
-def _about(agent: Agent) -> Meant:
-    names = {agent.record.node, agent.record.instance_id}
-    return lambda step: bool({getattr(step, "node", ""), getattr(step, "instance_id", "")} & names)
+def _names(agent: Agent) -> set[str]:
+    return {agent.record.node or "", agent.record.instance_id} - {""}
+
+
+def _about(names: Collection[str]) -> Meant:
+    return lambda step: bool({getattr(step, "node", ""), getattr(step, "instance_id", "")} & set(names))

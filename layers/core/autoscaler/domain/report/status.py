@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from autoscaler.domain.launch.budget import Budget
+from autoscaler.domain.report.broken import BrokenPool, broken_pool, why_paused
 from autoscaler.domain.scale_in.month_limit import what_holds
 from autoscaler.domain.situation.breakers import keeps_failing, told_failing
 from autoscaler.domain.situation.pool_view import PoolView
@@ -13,7 +14,7 @@ from autoscaler.domain.situation.situation import Situation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolStatus:
-    """One pool on one controller. ``agents``: by phase; ``paused``: why nothing is launched there, or ""."""
+    """One pool on one controller. ``agents``: by phase; ``paused``: why nothing, or one agent at a time, is launched there, or ""."""
 
     controller: str
     pool: str
@@ -25,6 +26,7 @@ class PoolStatus:
     max_agents: int
     usd_per_hour: float
     paused: str
+    broken: BrokenPool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +97,6 @@ def _pool(situation: Situation, pool: PoolView) -> PoolStatus:
         busy=sum(agent.busy_executors for agent in pool.agents),
         max_agents=pool.spec.max_agents,
         usd_per_hour=round(sum(agent.record.usd_per_hour for agent in pool.agents if not agent.instance_ended), 4),
-        paused=_why_paused(pool),
+        paused=why_paused(situation, pool),
+        broken=broken_pool(situation, pool.name),
     )
-
-
-def _why_paused(pool: PoolView) -> str:
-    return f"{pool.paused}: {pool.paused_detail}" if pool.paused else ""

@@ -25,6 +25,7 @@ from autoscaler.domain.facts.plan import (
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Record, RecordState
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.wording import duration
 
 # One boot may fail by itself; three in a row are the image's, the network's or the template's doing. Launching on costs money for
 # nothing, so a pool is paused, twice as long each time, and tried with one agent at a time until one connects.
@@ -240,7 +241,7 @@ def hold_failing(memory: Memory, decided: Iterable[Step | Held], now: float) -> 
 def told_failing(key: str, one: Failing, now: float) -> str:
     """Say which step keeps failing, for how long, why, and when it is tried again."""
     again = max(0.0, one.tried_at + FAILING_TRY_AGAIN_SECONDS - now)
-    return f"{key} has failed {one.times} times in {(now - one.since_at) / 60:.0f} min, tried again in {again:.0f} s: {one.why}"
+    return f"{key} has failed {one.times} times in {duration(now - one.since_at)}, tried again in {duration(again)}: {one.why}"
 
 
 def _key(what: str, controller: str, node: str) -> str:

@@ -1,0 +1,51 @@
+"""Why an idle agent is still there: what keeping it costs and spares, by the very values that scaling in uses."""
+
+from autoscaler.domain.scale_in.surplus import least_missed
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.wording import counted, dollars, duration
+
+_QUARTER_SECONDS = 900.0
+
+
+def why_kept(situation: Situation, agent: Agent) -> str | None:
+    """Say why an idle agent is kept; None where it is busy, marked or not known to be idle."""
+    since = situation.memory.idle_since.get(agent.record.instance_id)
+    if agent.phase is not Phase.READY or not agent.idle or since is None:
+        return None
+    pool = situation.pools[agent.key]
+    return f"kept: idle for {duration(situation.now - since)}, {_because(situation, pool, agent)}"
+
+
+def _because(situation: Situation, pool: PoolView, agent: Agent) -> str:
+    if situation.now < agent.record.keep_until:
+        return f"and a person wants it kept for another {duration(agent.record.keep_until - situation.now)}"
+    if pool.on_hold:
+        return f"and {pool.paused_detail}"
+    if situation.protected(agent):
+        return "and a build may be bound to it: a queue item waits for it by name, or it was busy before a restart"
+    number = _number(situation, pool, agent)
+    return _by_need(pool, number) or _worth(pool, number)
+
+
+def _by_need(pool: PoolView, number: int) -> str | None:
+    if number <= pool.spec.min_agents:
+        return f"and the pool keeps {counted(pool.spec.min_agents, 'agent')} in any case (min_agents)"
+    return "and needed now" if pool.window and pool.window.peaks and number <= pool.window.peaks[-1][1] else None
+
+
+def _worth(pool: PoolView, number: int) -> str:
+    """Set the price of keeping against what a boot costs, as `Keeping` does, and say for how long that pays."""
+    keep, costs = pool.keep, pool.keep.costs
+    if keep.fixed_seconds is not None:
+        return f"kept for {duration(keep.fixed_seconds)} after it was last needed (idle_seconds)"
+    quarter, boot = costs.usd_per_second * _QUARTER_SECONDS, costs.boot_usd + costs.wait_usd
+    price = f"worth {dollars(quarter)} a quarter of an hour against a boot of {dollars(boot)} ({dollars(costs.wait_usd)} of it waiting)"
+    return f"{price}; agent {number} of {pool.name} is kept for {duration(keep.seconds(number))} after it was last needed"
+
+
+def _number(situation: Situation, pool: PoolView, agent: Agent) -> int:
+    """Count which agent of its pool this is: the first is missed most, and goes last."""
+    order = [one.record.instance_id for one in least_missed(situation, pool.ready)]
+    return len(order) - order.index(agent.record.instance_id)

@@ -1,0 +1,150 @@
+"""Lists for people: every agent, and every item of the queue with what it waits for."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from autoscaler.domain.facts.snapshot import QueueItem
+from autoscaler.domain.launch.queue import expected_starts
+from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.breakers import is_tripped
+from autoscaler.domain.situation.demand import Want
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.wording import duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentEntry:
+    """One agent. ``idle_seconds`` None: it is not idle; ``note``: what is unusual about it."""
+
+    controller: str
+    pool: str
+    node: str
+    instance_id: str
+    instance_type: str
+    phase: str
+    busy: int
+    executors: int
+    jobs: tuple[str, ...]
+    age_seconds: float
+    idle_seconds: float | None
+    usd_per_hour: float
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueEntry:
+    """One item of the queue. ``state``: what becomes of it, in a word; ``brief``: in a few; ``detail``: in a sentence."""
+
+    controller: str
+    job: str
+    label: str
+    waiting_seconds: float
+    pools: tuple[str, ...]
+    state: str
+    brief: str
+    detail: str
+
+    def text(self) -> str:
+        """Say what waits, where, and for how long."""
+        label = f" for {self.label}" if self.label else ""
+        return f"{self.job} waits{label} on {self.controller}, for {duration(self.waiting_seconds)} so far"
+
+
+def list_agents(situation: Situation) -> tuple[AgentEntry, ...]:
+    """List all agents, by controller, pool and age."""
+    agents = sorted(situation.agents, key=lambda agent: (*agent.key, agent.record.launched_at, agent.record.instance_id))
+    return tuple(_agent(situation, agent) for agent in agents)
+
+
+def _agent(situation: Situation, agent: Agent) -> AgentEntry:
+    record, since = agent.record, situation.memory.idle_since.get(agent.record.instance_id)
+    return AgentEntry(
+        controller=record.controller,
+        pool=record.pool,
+        node=record.node or "",
+        instance_id=record.instance_id,
+        instance_type=record.instance_type,
+        phase=str(agent.phase),
+        busy=agent.busy_executors,
+        executors=agent.node.executors if agent.node else agent.pool.executors,
+        jobs=tuple(sorted({build.job for build in agent.node.builds})) if agent.node else (),
+        age_seconds=situation.now - record.launched_at,
+        idle_seconds=None if since is None else situation.now - since,
+        usd_per_hour=record.usd_per_hour,
+        note=_note(situation, agent),
+    )
+
+
+def _note(situation: Situation, agent: Agent) -> str:
+    """Say in a few words what somebody did to it, or what it lacks."""
+    record, node = agent.record, agent.node
+    if record.trouble and agent.phase in {"requested", "overdue", "connecting"}:
+        return record.trouble
+    if agent.mark:
+        return str(agent.mark.kind)
+    if node and node.offline and node.reason:
+        return node.reason
+    return f"kept for another {duration(record.keep_until - situation.now)}" if situation.now < record.keep_until else ""
+
+
+def list_queue(situation: Situation) -> tuple[QueueEntry, ...]:
+    """List what waits on every controller, longest first."""
+    entries = [entry for controller in situation.demands for entry in _queue_of(situation, controller)]
+    return tuple(sorted(entries, key=lambda entry: -entry.waiting_seconds))
+
+
+def _queue_of(situation: Situation, controller: str) -> Iterator[QueueEntry]:
+    """Tell of each item of a controller what becomes of it."""
+    demand, told = situation.demands[controller], set[int]()
+    starts = expected_starts(situation, controller)
+    for want in demand.wants:
+        told.add(want.item.id)
+        yield _entry(controller, want.item, _of_want(situation, controller, want, starts), tuple(pool.name for pool in want.pools))
+    for unmet in demand.unmet:
+        told.add(unmet.item.id)
+        yield _entry(controller, unmet.item, (str(unmet.reason), str(unmet.reason), f"{unmet.reason}: {unmet.detail}"))
+    for item, hold in demand.held:
+        told.add(item.id)
+        yield _entry(controller, item, ("held", f"held by {hold.by}", hold.text(situation.now)))
+    for item in situation.snapshot.controllers[controller].items:
+        if item.id not in told:
+            yield _entry(controller, item, _of_other(item))
+
+
+def _entry(controller: str, item: QueueItem, told: tuple[str, str, str], pools: tuple[str, ...] = ()) -> QueueEntry:
+    """Make an entry. ``told``: its state, and what becomes of it in a few words and in a sentence."""
+    state, brief, detail = told
+    return QueueEntry(
+        controller=controller,
+        job=item.job,
+        label=item.asked_label or "",
+        waiting_seconds=item.waiting_seconds,
+        pools=pools,
+        state=state,
+        brief=brief,
+        detail=detail,
+    )
+
+
+def _of_want(situation: Situation, controller: str, want: Want, starts: dict[int, tuple[str, float]]) -> tuple[str, str, str]:
+    if not want.mature:
+        seconds = duration(min(pool.queue_maturity_seconds for pool in want.pools))
+        return "young", f"counts after {seconds}", f"it counts once it has waited {seconds} (queue_maturity_seconds)"
+    if want.item.id not in starts:
+        return "no-executor", "no executor", "no executor that is there or on its way will ever take it"
+    server, free_seconds = starts[want.item.id]
+    if free_seconds and is_tripped(situation.memory.breakers.get(server)):
+        return "pool-broken", "pool is broken", f"it starts once an agent of {server} boots"
+    boots = min(situation.pools[controller, pool.name].boot_seconds for pool in want.pools)
+    when = f"in {duration(free_seconds)}" if free_seconds else "at once"
+    where = "another node" if server.startswith("\n") else server
+    return "placed", when, f"it would start {when} on an executor of {where}; a new agent takes {duration(boots)} to boot"
+
+
+def _of_other(item: QueueItem) -> tuple[str, str, str]:
+    if item.unclear:
+        state = "waits-for-something-unknown"
+        return state, "for an unknown reason", f"what it waits for is no executor; Jenkins says: {item.wait.unclear}"
+    if item.starved:  # after a restart: it waits for the node that it had
+        return "waits-for-its-node", "on its old node", "what it waits for is the node that it had before the restart"
+    return "not-for-an-executor", "not for an executor", "what it waits for is no executor"

@@ -1,0 +1,34 @@
+"""Wording: durations, dollars and counts as people read them."""
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_CENTS_BELOW = 1000.0
+
+
+def duration(seconds: float) -> str:
+    """Write seconds in the two units that matter: "45 s", "3 min 20 s", "25 min", "12 h 28 min", "3 d 4 h"."""
+    whole = max(0, round(seconds))
+    if whole < 2 * _MINUTE:
+        return f"{whole} s"
+    if whole < 10 * _MINUTE:
+        return _two(whole, _MINUTE, "min", 1, "s")
+    whole = round(whole / _MINUTE) * _MINUTE
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min"
+    return _two(whole, _HOUR, "h", _MINUTE, "min") if whole < 2 * _DAY else _two(whole, _DAY, "d", _HOUR, "h")
+
+
+def _two(whole: int, larger: int, its_name: str, smaller: int, name: str) -> str:
+    rest = whole % larger // smaller
+    return f"{whole // larger} {its_name}" + (f" {rest} {name}" if rest else "")
+
+
+def dollars(usd: float) -> str:
+    """Write dollars, with cents below a thousand: "$0.42", "$9,940"; less than a cent is not nothing."""
+    if 0.0 < usd < 0.005:
+        return f"${usd:.2g}"
+    return f"${usd:,.2f}" if usd < _CENTS_BELOW else f"${usd:,.0f}"
+
+
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """Write a number with its noun: "1 job", "3 jobs"; ``nouns``: where another letter than s makes many of it."""
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
