@@ -42,7 +42,9 @@ from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
 from autoscaler_workbench.simulate.run import Run, in_memory, prepare
 from autoscaler_workbench.simulate.traces import MXNET
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+app = typer.Typer(
+    context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__
+)
 FleetOrGuess = Annotated[Path | None, typer.Option("--fleet", help="The fleet file.", show_default="guessed from the trace's labels")]
 Every = Annotated[float, typer.Option(min=5, max=3600, help="Seconds between two looks.")]
 Jobs = Annotated[int, typer.Option(min=-1, help="Processes; -1: one for each core.")]

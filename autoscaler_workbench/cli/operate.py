@@ -2,34 +2,42 @@
 
 import inspect
 import sys
+import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import wraps
 from getpass import getuser
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.text import Text
+from rich.console import Console
 
 from autoscaler.errors import ConfigError, TransientError
+from autoscaler_workbench.cli import answers, completion
+from autoscaler_workbench.cli.alarms import of_demo, of_stack, print_alarms
 from autoscaler_workbench.cli.remote import Deployed
-from autoscaler_workbench.cli.terminal import plain, print_table, ready_to_draw, say, show
+from autoscaler_workbench.cli.tables import for_people
+from autoscaler_workbench.cli.terminal import plain, ready_to_draw, say, show
+
+_INTERRUPTED = 130
+_AGAIN_SECONDS = 5.0
 
 Stack = Annotated[str, typer.Option(envvar="AUTOSCALER_STACK", help="The CloudFormation stack.")]
 Local = Annotated[str | None, typer.Option(envvar="AUTOSCALER_LOCAL", help="The URL of a demo started with --keep.", show_default="AWS")]
+Region = Annotated[str | None, typer.Option(help="The AWS region.", show_default="as AWS is configured")]
+Profile = Annotated[str | None, typer.Option(help="The AWS profile.", show_default="as AWS is configured")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
-PoolArgument = Annotated[str, typer.Argument(help="The pool.")]
-PoolOption = Annotated[str | None, typer.Option("--pool", help="Only this pool.")]
-ControllerOption = Annotated[str | None, typer.Option("--controller", help="Only this controller.")]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Ask again every 5 seconds, until Ctrl-C.")]
+PoolArgument = Annotated[str, typer.Argument(help="The pool.", autocompletion=completion.pools)]
+PoolOption = Annotated[str | None, typer.Option("--pool", help="Only this pool.", autocompletion=completion.pools)]
+ControllerOption = Annotated[str | None, typer.Option("--controller", help="Only this controller.", autocompletion=completion.controllers)]
+FleetOption = Annotated[bool, typer.Option("--fleet", help="The whole fleet.")]
 LabelOption = Annotated[str | None, typer.Option("--label", help="Only jobs that ask for this label.")]
 Minutes = Annotated[float, typer.Option(min=0.1, max=10_080, help="Expires automatically after this time.")]
 Why = Annotated[str, typer.Option("--reason", help="Shown to whoever finds it later.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
-Executors = Annotated[int | None, typer.Option(min=0)]
 Answer = dict[str, Any]
 
 
@@ -39,6 +47,8 @@ class Request:
 
     stack: Stack = "jenkins-autoscaler"
     local: Local = None
+    region: Region = None
+    profile: Profile = None
     as_json: AsJson = False
     reason: Why = "no reason was given"
     dry_run: DryRun = False
@@ -46,13 +56,33 @@ class Request:
     @property
     def deployed(self) -> Deployed:
         """The deployment that is asked."""
-        return Deployed(stack=self.stack, local=self.local)
+        return Deployed(stack=self.stack, local=self.local, region=self.region, profile=self.profile)
+
+    def ask(self, print_it: Callable[[Any], None], *, watch: bool, **question: Any) -> None:
+        """Ask operate and show its answer, once or again and again."""
+        if not watch:
+            self.show(self.deployed.call("operate", question), print_it)
+            return
+        console = Console()
+        while True:
+            try:
+                answer = self.deployed.call("operate", question)
+            except TransientError as error:
+                say(str(error), style="red", stderr=True)
+            else:
+                if console.is_terminal:
+                    console.clear()
+                self.show(answer, print_it)
+            time.sleep(_AGAIN_SECONDS)
 
     def order(self, action: str, **options: Any) -> None:
         """Send an order to operate, and show what became of it; options that were not given are left out."""
         # A retry of the same call must be the same request.
         about = {"action": action, "by": getuser(), "reason": self.reason, "dry_run": self.dry_run, "request_id": _new_id()}
-        self.show(self.deployed.call("operate", about | _given(**options)), _print_plan)
+        answer = self.deployed.call("operate", about | _given(**options))
+        self.show(answer, answers.print_order)
+        if answers.refused(answer):
+            raise typer.Exit(1)
 
     def show(self, answer: Any, print_it: Callable[[Any], None]) -> None:
         """Print an answer."""
@@ -68,7 +98,13 @@ def _command(*common: str) -> Callable[[Callable[..., None]], Callable[..., None
 
         @wraps(command)
         def run(**options: Any) -> None:
-            command(Request(**{one.name: options.pop(one.name) for one in shared}), **options)
+            try:
+                command(Request(**{one.name: options.pop(one.name) for one in shared}), **options)
+            except KeyboardInterrupt:
+                print("\rinterrupted", file=sys.stderr)
+                raise typer.Exit(_INTERRUPTED) from None
+            except KeyError as error:  # of an answer
+                raise ConfigError(f"the deployed functions do not tell {error}: are they of another version than this command?") from error
 
         taken = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*own, *shared)]
         run.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
@@ -78,37 +114,64 @@ def _command(*common: str) -> Callable[[Callable[..., None]], Callable[..., None
     return with_options
 
 
-_asking = _command("stack", "local", "as_json")
-_ordering = _command("reason", "stack", "local", "dry_run", "as_json")
+_WHERE = ("stack", "local", "region", "profile")
+_asking = _command(*_WHERE, "as_json")
+_ordering = _command("reason", *_WHERE, "dry_run", "as_json")
 
 
 def add_commands(app: typer.Typer) -> None:
     """Add them to the command line."""
-    for command in (status, plan, why, events, hold, resume, set_, launch, drain, purge, doctor, dashboard):
+    for command in (status, agents, queue, events, alarms, plan, why, hold, resume, set_, launch, drain, purge, doctor, dashboard):
         app.command(command.__name__.rstrip("_"))(command)
 
 
 @_asking
-def status(request: Request) -> None:
-    """Show queue, agents and executors by pool, limits used, holds and overrides."""
-    request.show(request.deployed.call("operate", {"action": "status"}), _print_status)
+def status(request: Request, watch: Watch = False) -> None:
+    """Show what is broken, queue, agents and executors by pool, limits used, holds and overrides."""
+    request.ask(answers.print_status, watch=watch, action="status")
+
+
+@_asking
+def agents(request: Request, watch: Watch = False) -> None:
+    """List every agent: what it does, for how long, and what is unusual about it."""
+    request.ask(answers.print_agents, watch=watch, action="agents")
+
+
+@_asking
+def queue(request: Request, watch: Watch = False) -> None:
+    """List the jobs that wait, the longest first, and what comes of each."""
+    request.ask(answers.print_queue, watch=watch, action="queue")
+
+
+@_asking
+def alarms(request: Request, all_: Annotated[bool, typer.Option("--all", help="Those that do not ring, too.")] = False) -> None:
+    """Show the alarms that ring, and the runbook of each. Needs the right cloudwatch:DescribeAlarms."""
+    found = of_stack(request.deployed) if request.local is None else of_demo(request.deployed.published())
+    shown = [alarm for alarm in found if all_ or alarm.rings]
+    if not shown and for_people() and not request.as_json:
+        say(f"none of {len(found)} alarms rings")
+        return
+    request.show({"alarms": [alarm.as_json() for alarm in shown]}, lambda _: print_alarms(shown))
 
 
 @_asking
 def plan(request: Request) -> None:
     """Show what both passes would do now and why, without doing it."""
-    request.show(request.deployed.call("operate", {"action": "plan"}), _print_plan)
+    request.ask(answers.print_plan, watch=False, action="plan")
 
 
 @_asking
 def why(
-    request: Request, subject: Annotated[str, typer.Argument(help="A job (as in its URL: folder/job), a node, an instance id or a pool.")]
+    request: Request,
+    subject: Annotated[
+        str, typer.Argument(help="A job (as in its URL: folder/job), a node, an instance id or a pool.", autocompletion=completion.subjects)
+    ],
 ) -> None:
     """Explain why a job waits, why an agent is kept, or why a pool launches nothing."""
     answer = request.deployed.call("operate", {"action": "why", "subject": subject})
     if not answer["facts"] and not request.as_json:
-        raise ConfigError(f"{subject}: is no job that waits or runs, no node and no pool of this fleet")
-    request.show(answer, lambda answer: _say_all((f"- {fact}" for fact in answer["facts"]), style=""))
+        raise ConfigError(f"{subject}: is no job that waits or runs, no node or instance and no pool of this fleet")
+    request.show(answer, answers.print_facts)
 
 
 @_asking
@@ -119,7 +182,7 @@ def events(
 ) -> None:
     """Show the last steps and orders with their reasons, oldest first."""
     asked = {"action": "events", "hours": hours} | _given(pool=pool)
-    request.show(request.deployed.call("operate", asked), _print_events)
+    request.show(request.deployed.call("operate", asked), answers.print_events)
 
 
 @_ordering
@@ -128,12 +191,13 @@ def hold(
     pool: PoolOption = None,
     controller: ControllerOption = None,
     label: LabelOption = None,
+    fleet: FleetOption = False,
     minutes: Minutes = 60.0,
     until_resumed: Annotated[bool, typer.Option("--until-resumed", help="Do not expire.")] = False,
     freeze: Annotated[bool, typer.Option("--freeze", help="Stop everything there, repairs too.")] = False,
 ) -> None:
     """Pause scaling for a pool, a controller or the whole fleet; or let the jobs of a label wait."""
-    where = _given(pool=pool, controller=controller, label=label)
+    where = _scope("hold", pool=pool, controller=controller, label=label, fleet=fleet)
     request.order("hold", minutes=minutes, until_resumed=until_resumed, freeze=freeze, **where)
 
 
@@ -143,19 +207,29 @@ def resume(
     pool: PoolOption = None,
     controller: ControllerOption = None,
     label: LabelOption = None,
-    nodes: Annotated[list[str] | None, typer.Option("--node", help="Only uncordon this node; may be repeated.")] = None,
+    nodes: Annotated[
+        list[str] | None, typer.Option("--node", help="Only uncordon this node; may be repeated.", autocompletion=completion.nodes)
+    ] = None,
+    breaker: Annotated[
+        str | None, typer.Option("--breaker", help="Launch in this pool again, though its boots failed.", autocompletion=completion.pools)
+    ] = None,
+    fleet: FleetOption = False,
 ) -> None:
-    """Lift a hold, and uncordon what a person or quarantine cordoned there."""
-    request.order("resume", pool=pool, controller=controller, label=label, nodes=nodes)
+    """Lift a hold, and uncordon what a person or quarantine cordoned there; or close a pool's breaker."""
+    where = _scope("resume", pool=pool, controller=controller, label=label, fleet=fleet, nodes=nodes, breaker=breaker)
+    request.order("resume", **where)
+    if breaker and not request.as_json and not request.dry_run:
+        pools = request.deployed.call("operate", {"action": "status"})["status"]["pools"]
+        answers.print_closed(next(pool for pool in pools if pool["pool"] == breaker))
 
 
 @_ordering
 def set_(
     request: Request,
     pool: PoolArgument,
-    min_agents: Executors = None,
-    max_agents: Executors = None,
-    warm_executors: Executors = None,
+    min_agents: Annotated[int | None, typer.Option(min=0, help="At least this many agents.")] = None,
+    max_agents: Annotated[int | None, typer.Option(min=0, help="At most this many.")] = None,
+    warm_executors: Annotated[int | None, typer.Option(min=0, help="Idle executors beyond those that are needed.")] = None,
     minutes: Minutes = 60.0,
 ) -> None:
     """Temporarily override a pool's limits; with no options, restore the fleet file's."""
@@ -168,19 +242,22 @@ def launch(
     pool: PoolArgument,
     count: Annotated[int, typer.Argument(min=1, help="How many more agents.")] = 1,
     controller: ControllerOption = None,
-    keep_minutes: Annotated[float, typer.Option(min=0, max=10_080, help="Keep them at least this long, needed or not.")] = 0.0,
+    keep_minutes: Annotated[float, typer.Option(min=0, max=10_080, help="Keep them at least this long, needed or not.")] = 60.0,
     request_id: Annotated[str | None, typer.Option(help="A request with the same id launches only once.", show_default="a new one")] = None,
 ) -> None:
-    """Launch agents, within the limits."""
+    """Launch agents, within the limits; exit code 1 where fewer could be launched."""
     event = {"pool": pool, "count": count, "keep_minutes": keep_minutes, "reason": request.reason, "dry_run": request.dry_run}
     event |= {"request_id": request_id or _new_id()} | _given(controller=controller)
-    request.show({"plan": request.deployed.call("scale_up", event)}, _print_plan)
+    answer = {"plan": request.deployed.call("scale_up", event)}
+    request.show(answer, lambda answer: answers.print_launch(answer, pool, count, keep_minutes))
+    if answers.refused(answer):
+        raise typer.Exit(1)
 
 
 @_ordering
 def drain(
     request: Request,
-    nodes: Annotated[list[str] | None, typer.Argument(help="These nodes.")] = None,
+    nodes: Annotated[list[str] | None, typer.Argument(help="These nodes.", autocompletion=completion.nodes)] = None,
     pool: PoolOption = None,
     count: Annotated[int | None, typer.Option(min=1, help="This many agents of the pool, least remaining work first.")] = None,
     controller: ControllerOption = None,
@@ -211,11 +288,11 @@ def purge(
     request.order("purge", **asked)
 
 
-@_command("stack", "local", "dry_run", "as_json")
+@_command(*_WHERE, "dry_run", "as_json")
 def doctor(request: Request) -> None:
     """Check from inside the functions that they can reach and do all they need; exit code 1 where something is wrong."""
     findings = [finding for function in ("operate", "scale_up") for finding in _examined(request, function)]
-    request.show(findings, _print_findings)
+    request.show(findings, answers.print_findings)
     if any(finding["fine"] is False for finding in findings):
         raise typer.Exit(1)
 
@@ -229,7 +306,7 @@ def _examined(request: Request, function: str) -> list[dict[str, Any]]:
     return findings
 
 
-@_command("stack", "local")
+@_command(*_WHERE)
 def dashboard(
     request: Request,
     out: Annotated[Path, typer.Option(help="With --local: the directory for dashboard.html.")] = Path("out") / "dashboard",
@@ -251,98 +328,15 @@ def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
+def _scope(action: str, *, fleet: bool, **named: Any) -> dict[str, Any]:
+    """Return what an order is about; one about the whole fleet must say so."""
+    given = _given(**named)
+    if fleet and given:
+        raise typer.BadParameter(f"is the whole fleet; give it alone, without {', '.join(given)}", param_hint="--fleet")
+    if not fleet and not given:
+        raise typer.BadParameter(f"give what to {action}: --pool, --controller or --label; or --fleet for the whole fleet")
+    return given
+
+
 def _new_id() -> str:
     return f"cli-{uuid.uuid4().hex[:12]}"
-
-
-def _say_all(lines: Iterable[str], *, style: str = "red") -> None:
-    for line in lines:
-        say(line, style=style)
-
-
-def _print_status(answer: Answer) -> None:
-    told = answer["status"]
-    headers = ("pool", "waiting", "longest", "agents", "executors busy", "$/h", "paused")
-    print_table(headers, map(_pool_row, told["pools"]), box=SIMPLE_HEAD)
-    say(
-        f"{told['agents']} of {told['max_agents']} agents; {told['launches_in_the_hour']} of {told['max_launches_per_hour']} launches in "
-        f"the last hour; ${told['usd_per_hour']:,.2f} an hour, with launches under way up to ${told['reserved_usd_per_hour']:,.2f} of "
-        f"${told['max_usd_per_hour']:,g}; ${told['usd_in_the_month']:,.2f} of ${told['max_usd_per_month']:,g} this month; "
-        f"{told['unservable']} items match no pool, {told['unclear']} wait for an unknown reason"
-    )
-    _say_all(_problems(told))
-    _print_overrides(answer)
-
-
-def _pool_row(pool: dict[str, Any]) -> tuple[str, ...]:
-    agents = ", ".join(f"{count} {phase}" for phase, count in sorted(pool["agents"].items()))
-    return (
-        _where(pool),
-        str(pool["starved"]),
-        f"{pool['longest_wait_seconds'] / 60:.0f} min" if pool["longest_wait_seconds"] else "",
-        f"{agents or '0'} of {pool['max_agents']}",
-        f"{pool['busy']} of {pool['executors']}",
-        f"{pool['usd_per_hour']:.2f}",
-        pool["paused"],
-    )
-
-
-def _problems(told: dict[str, Any]) -> Iterable[str]:
-    yield from filter(None, [told["stopped"]])
-    yield from (f"{controller}: {problem}" for controller, problem in told["problems"].items())
-    yield from (f"{controller}: shows no jobs; without Job/Read its queue looks empty" for controller in told["without_jobs"])
-    yield from (f"{name} in the state table cannot be read by this version; it counts as alive" for name in told["unread"])
-    yield from told["failing"]
-
-
-def _print_plan(answer: Answer) -> None:
-    """Print steps, what was wanted and not done, and the holds and overrides in force."""
-    told = answer.get("plan", {"steps": [], "held": []})
-    if told["steps"]:
-        print_table(("step", "where", "what", "reason", "outcome", "because"), map(_step_row, told["steps"]), box=SIMPLE_HEAD)
-    elif answer.get("action") == "plan":
-        say("nothing to do")
-    if told["held"]:
-        print_table(
-            ("not done", "where", "because"), ((entry["reason"], _where(entry), entry["detail"]) for entry in told["held"]), box=SIMPLE_HEAD
-        )
-    _print_overrides(answer)
-
-
-def _step_row(step: dict[str, Any]) -> tuple[str, ...]:
-    what = next((str(step[key]) for key in ("node", "instance_id", "job", "count") if key in step), "")
-    return step["step"], _where(step), what, step["reason"], step["outcome"], step["detail"]
-
-
-def _where(entry: dict[str, Any]) -> str:
-    return "/".join(filter(None, (entry.get("controller"), entry.get("pool"))))
-
-
-def _print_events(answer: Answer) -> None:
-    if not answer["events"]:
-        say("nothing was done")
-        return
-    print_table(("UTC", "by", "what", "where", "subject", "outcome", "because"), map(_event_row, answer["events"]), box=SIMPLE_HEAD)
-
-
-def _event_row(event: dict[str, Any]) -> tuple[str, ...]:
-    because = f"{event['reason']}: {event['detail']}" if event["reason"] else event["detail"]
-    at = f"{datetime.fromtimestamp(event['at'], UTC):%m-%d %H:%M:%S}"
-    return at, event["by"], event["what"], event["where"], event["subject"], event["outcome"], because
-
-
-def _print_findings(findings: list[dict[str, Any]]) -> None:
-    signs = {True: Text("ok", "green"), False: Text("no", "bold red"), None: Text("?")}
-    rows = ((signs[one["fine"]], one["about"], one["what"], one["detail"]) for one in findings)
-    print_table(("", "of", "what", ""), rows, box=SIMPLE_HEAD)
-
-
-def _print_overrides(answer: Answer) -> None:
-    if answer.get("action") == "resume" and not answer["holds"]:
-        say("nothing is on hold")
-    for order in answer.get("holds", []):
-        where = next((f"{scope} {order[scope]}" for scope in ("pool", "controller", "label") if scope in order), "the fleet")
-        say(f"{where} is {'frozen' if order['freeze'] else 'on hold'}, by {order['by']}: {order['reason']}")
-    for numbers in answer.get("numbers", []):
-        given = ", ".join(f"{name} {numbers[name]}" for name in ("min_agents", "max_agents", "warm_executors") if name in numbers)
-        say(f"{numbers['pool']} has {given}, by {numbers['by']}: {numbers['reason']}")

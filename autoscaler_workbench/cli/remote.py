@@ -1,36 +1,47 @@
-"""Calls the deployed functions: finds them by the stack's outputs, and turns a refusal into one line."""
+"""Calls the deployed functions: finds them by the stack's outputs, and turns every failure into one line."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 import requests
+from botocore import exceptions as boto
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
 
-from autoscaler.errors import ConfigError, TransientError
+from autoscaler.errors import AutoscalerError, ConfigError, TransientError
 from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import Published, from_json
 
 _OUTPUTS = {"scale_up": "ScaleUp", "scale_down": "ScaleDown", "operate": "Operate"}
 # A person's event waits up to 45 s for the lease; a call that is tried again would be done twice.
-_PATIENT = Config(read_timeout=90, retries={"max_attempts": 0})
+_PATIENT_SECONDS = 90.0
+_SIGN_IN_AGAIN = {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidClientTokenId", "UnrecognizedClientException"}
+_NOBODY_ANSWERS = (boto.EndpointConnectionError, boto.ConnectTimeoutError, boto.ConnectionClosedError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed:
-    """One deployment. ``local``: where the demo listens; else ``stack`` is the CloudFormation stack's name."""
+    """One deployment. ``local``: where the demo listens; else ``stack`` is the CloudFormation stack's name.
+
+    ``patience_seconds``: for how long an answer is waited for.
+    """
 
     stack: str
     local: str | None = None
+    region: str | None = None
+    profile: str | None = None
+    patience_seconds: float = _PATIENT_SECONDS
 
     def call(self, function: str, event: dict[str, Any]) -> dict[str, Any]:
         """Invoke a function and return its answer. `ConfigError` where it refuses, `TransientError` where it fails."""
-        try:
-            told = self._client().invoke(FunctionName=self._name(function), Payload=json.dumps(event).encode())
+        name = self._name(function)
+        with self._in_one_line(f"{function} could not be invoked"):
+            told = self.client("lambda").invoke(FunctionName=name, Payload=json.dumps(event).encode())
             answer: dict[str, Any] = json.loads(told["Payload"].read())
-        except (BotoCoreError, ClientError) as error:
-            raise TransientError(f"{function} could not be invoked: {error}") from error
         if "FunctionError" in told:
             message = " ".join(str(answer.get("errorMessage", answer)).split())
             raise (ConfigError if answer.get("errorType") == "ConfigError" else TransientError)(message)
@@ -38,31 +49,101 @@ class Deployed:
 
     def published(self) -> Published:
         """What a demo's CloudWatch was sent."""
+        url = self._local_url()
         try:
-            answer = requests.get(f"{str(self.local).rstrip('/')}/cloudwatch/published", timeout=60)
+            answer = requests.get(f"{url}/cloudwatch/published", timeout=60)
             answer.raise_for_status()
             return from_json(answer.content)
+        except requests.ConnectionError as error:
+            raise TransientError(self._nobody_answers) from error
         except (requests.RequestException, ValueError) as error:
             raise TransientError(f"--local ({self.local}): {error}") from error
 
     def output(self, name: str) -> str:
         """An output of the stack."""
-        try:
-            [stack] = boto3.client("cloudformation").describe_stacks(StackName=self.stack)["Stacks"]
-        except (BotoCoreError, ClientError) as error:
-            raise ConfigError(f"--stack ({self.stack}): {error}") from error
-        outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+        outputs = _outputs(replace(self, patience_seconds=_PATIENT_SECONDS))
         if name not in outputs:
             raise ConfigError(f"--stack ({self.stack}): has no output {name}; is it a stack of the autoscaler?")
-        return str(outputs[name])
+        return outputs[name]
 
-    def _client(self) -> Any:
-        if self.local is None:
-            return boto3.client("lambda", config=_PATIENT)
-        anybody = boto3.Session("demo", "demo", region_name="us-west-2")  # the demo asks for no credentials
-        return anybody.client("lambda", endpoint_url=f"{self.local.rstrip('/')}/lambda", config=_PATIENT)
+    def stack_outputs(self) -> dict[str, str]:
+        """All outputs of the stack."""
+        with self._in_one_line(f"--stack ({self.stack})"):
+            [stack] = self.client("cloudformation").describe_stacks(StackName=self.stack)["Stacks"]
+        return {output["OutputKey"]: str(output["OutputValue"]) for output in stack.get("Outputs", [])}
+
+    def ask(self, service: str, operation: str, **parameters: Any) -> list[dict[str, Any]]:
+        """Ask AWS itself, with the person's own rights; return all pages of the answer."""
+        with self._in_one_line(f"{service} could not be asked"):
+            return list(self.client(service).get_paginator(operation).paginate(**parameters))
+
+    def client(self, service: str) -> Any:
+        """Make a client of AWS, or of the demo."""
+        config = Config(connect_timeout=min(10.0, self.patience_seconds), read_timeout=self.patience_seconds, retries={"max_attempts": 0})
+        if self.local is not None:
+            anybody = boto3.Session("demo", "demo", region_name="us-west-2")  # the demo asks for no credentials
+            return anybody.client(service, endpoint_url=f"{self._local_url()}/{service}", config=config)  # type: ignore[call-overload]
+        return boto3.Session(profile_name=self.profile, region_name=self.region).client(service, config=config)  # type: ignore[call-overload]
+
+    @property
+    def _nobody_answers(self) -> str:
+        return f"--local ({self.local}): nobody answers there; does the demo still run?"
+
+    def _local_url(self) -> str:
+        """Check the demo's address before others stumble over it."""
+        local = str(self.local).rstrip("/")
+        try:
+            parts = urlsplit(local)
+            if parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0:
+                return local
+        except ValueError:  # of the port
+            pass
+        raise ConfigError(f"--local ({self.local}): is not an address such as http://127.0.0.1:8000")
+
+    @contextmanager
+    def _in_one_line(self, what: str) -> Iterator[None]:
+        """Say what failed in one line that names what a person can do."""
+        try:
+            yield
+        except (boto.BotoCoreError, boto.ClientError, ValueError) as error:
+            raise self._told(error, what) from error
+
+    def _told(self, error: Exception, what: str) -> AutoscalerError:
+        if advice := _what_is_missing(error):
+            return ConfigError(advice)
+        if self.local is not None and isinstance(error, _NOBODY_ANSWERS):
+            return TransientError(self._nobody_answers)
+        if isinstance(error, boto.EndpointConnectionError):
+            return TransientError(f"{what}: {error}; are the region and the network right?")
+        if isinstance(error, json.JSONDecodeError):
+            return TransientError(f"{what}: what answers there is no function of the autoscaler")
+        return (ConfigError if what.startswith("--stack") else TransientError)(f"{what}: {error}")
 
     def _name(self, function: str) -> str:
         if self.local is not None:
             return function
         return self.output(_OUTPUTS[function])
+
+
+@cache
+def _outputs(deployed: Deployed) -> dict[str, str]:
+    return deployed.stack_outputs()
+
+
+def _what_is_missing(error: Exception) -> str | None:
+    """Say what a person's AWS configuration lacks; None where that is not the cause."""
+    match error:
+        case boto.NoRegionError():
+            return "no AWS region: give --region, or set AWS_REGION or a region in the profile"
+        case boto.InvalidRegionError():
+            return f"--region: {error}"
+        case boto.NoCredentialsError() | boto.PartialCredentialsError() | boto.CredentialRetrievalError():
+            return f"no AWS credentials ({error}): give --profile, or set AWS_PROFILE"
+        case boto.ProfileNotFound():
+            return f"--profile: {error}; aws configure list-profiles names those that are there"
+        case boto.ClientError() if (code := error.response.get("Error", {}).get("Code")) in _SIGN_IN_AGAIN:
+            return f"AWS refuses the credentials ({code}): sign in again, or give another --profile"
+        case boto.SSOError() | boto.SSOTokenLoadError() | boto.TokenRetrievalError():
+            return f"the AWS sign-in has ended ({error}): aws sso login"
+        case _:
+            return None

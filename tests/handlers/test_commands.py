@@ -7,11 +7,16 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from autoscaler import bootstrap
+from autoscaler.domain.facts.memory import Breaker
 from autoscaler.errors import ConfigError, TransientError
+from autoscaler_workbench.cli import operate
 from autoscaler_workbench.cli.main import app
 from autoscaler_workbench.cli.remote import Deployed
 from autoscaler_workbench.cli.terminal import Table, plain
+from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import as_json, published
 from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
+from autoscaler_workbench.fakes.world.world import break_boots
 from support.deployed import deployed
 
 
@@ -31,14 +36,16 @@ def answered(here, act):
     return asking.result()
 
 
-def command(here, *arguments, given=None):
+def command(here, *arguments, given=None, columns=None):
+    """Run a command as in a pipe; with ``columns`` as in a terminal of that width."""
     runner, where = CliRunner(), ["--local", here.server.url]
-    return answered(here, lambda: runner.invoke(app, [*arguments, *where], input=given, env={"COLUMNS": "200"}))
+    terminal = {"TTY_COMPATIBLE": "1", "COLUMNS": str(columns)} if columns else {"TTY_COMPATIBLE": "0"}
+    return answered(here, lambda: runner.invoke(app, [*arguments, *where], input=given, env=terminal))
 
 
-def told(here, *arguments):
+def told(here, *arguments, code=0):
     ran = command(here, *arguments, "--json")
-    assert ran.exit_code == 0, ran.output
+    assert ran.exit_code == code, ran.output
     return json.loads(ran.stdout)
 
 
@@ -51,10 +58,10 @@ def test_hold_status_resume(here):
     submit(here, "mxnetlinux-gpu")
     here.pass_minutes(1)
     held = command(here, "hold", "--pool", "mxnetlinux-gpu", "--reason", "driver update")
-    assert "pool mxnetlinux-gpu is on hold, by" in held.stdout
+    assert held.stdout.startswith("pool mxnetlinux-gpu is on hold until 09:01 UTC, for another 1 h, by ")
     shown = command(here, "status").stdout
-    assert "main/mxnetlinux-gpu" in shown
-    assert "held: pool mxnetlinux-gpu is on hold for another 1 h" in shown
+    assert "\nmxnetlinux-gpu\t1\t" in shown
+    assert shown.endswith("\npool mxnetlinux-gpu is on hold until 09:01 UTC, for another 1 h, by " + shown.rpartition(", by ")[2])
     assert "1 of 60 agents" in shown
     assert told(here, "resume", "--pool", "mxnetlinux-gpu")["holds"] == []
 
@@ -72,7 +79,10 @@ def test_why_says_what_is_known_of_a_pool_and_refuses_what_is_not_there(here):
     shown = command(here, "why", "mxnetlinux-gpu").stdout
     assert "- mxnetlinux-gpu on main: 0 jobs waiting for it; no agents; at most 20, at least 0" in shown
     nothing = command(here, "why", "nobody")
-    assert (nothing.exit_code, str(nothing.exception)) == (1, "nobody: is no job that waits or runs, no node and no pool of this fleet")
+    assert (nothing.exit_code, str(nothing.exception)) == (
+        1,
+        "nobody: is no job that waits or runs, no node or instance and no pool of this fleet",
+    )
 
 
 def test_launch_is_done_once_for_each_request_and_within_the_limits(here):
@@ -80,7 +90,7 @@ def test_launch_is_done_once_for_each_request_and_within_the_limits(here):
     assert [told(here, *once)["plan"]["steps"][0]["launched"], len(told(here, *once)["plan"]["steps"])] == [2, 0]
     assert told(here, "launch", "mxnetlinux-gpu", "2", "--dry-run")["plan"]["dry_run"]
     assert len(here.world.alive()) == 2
-    beyond = told(here, "launch", "mxnetlinux-gpu", "999")["plan"]["held"]
+    beyond = told(here, "launch", "mxnetlinux-gpu", "999", code=1)["plan"]["held"]
     assert {held["reason"] for held in beyond} == {"max-agents", "fewer-than-asked"}
 
 
@@ -89,6 +99,164 @@ def test_set_and_drain(here):
     here.pass_minutes(8)
     [name] = [node.name for node in here.world.controllers["main"].nodes.values() if node.name.startswith("utility")][:1]
     assert [step["step"] for step in told(here, "drain", name)["plan"]["steps"]] == ["cordon"]
+
+
+def broken(here, jobs=3):
+    """Jobs wait for a pool whose agents hang, until its breaker opens."""
+    pools = {"mxnetlinux-gpu"}
+    break_boots(here.world, pools)
+    submit(here, "mxnetlinux-gpu", count=jobs)
+    while not bootstrap.runtime().ports.state.read().memory.breakers.get("mxnetlinux-gpu", Breaker(failures=0)).opened_at:
+        here.pass_minutes(1)
+    return pools
+
+
+def test_a_broken_pool_stands_first_with_what_a_person_can_do(here):
+    broken(here)
+    first, last, following, mended, *_ = command(here, "status").stdout.splitlines()
+    assert first == "mxnetlinux-gpu is broken, for 0 s by now: its last 3 boots failed"
+    assert last.startswith("  the last was i-")
+    assert last.endswith("; its console ended: dracut: FATAL: no root device found")
+    assert following.startswith("  next: 3 agents boot, i-")
+    assert mended == "  once it is mended: autoscaler resume --breaker mxnetlinux-gpu"
+    [row] = [line for line in command(here, "status").stdout.splitlines() if line.startswith("mxnetlinux-gpu\t")]
+    assert row.split("\t") == ["mxnetlinux-gpu", "3", "19 min", "1 condemned, 3 requested of 20", "0/0", "6.56", "breaker-open"]
+    assert command(here, "why", "mxnetlinux-gpu").stdout.startswith(f"- {first}\n- {last.strip()}\n")
+
+
+def test_closing_a_breaker_says_what_follows_and_one_that_is_not_open_is_no_success(here):
+    broken(here)
+    closed = command(here, "resume", "--breaker", "mxnetlinux-gpu")
+    assert (closed.exit_code, closed.stdout.splitlines()) == (
+        0,
+        [
+            "the breaker of mxnetlinux-gpu is closed: within a minute agents are launched as the queue needs them",
+            "3 agents launched before this may fail yet, and until then counts; to have others beside:",
+            "  autoscaler launch mxnetlinux-gpu 3",
+        ],
+    )
+    again = command(here, "resume", "--breaker", "mxnetlinux-gpu")
+    assert (again.exit_code, "the breaker of mxnetlinux-gpu is not open" in again.stdout) == (1, True)
+
+
+def test_exit_codes_tell_refused_from_done(here):
+    some = command(here, "launch", "mxnetlinux-gpu", "300")
+    assert (some.exit_code, some.stdout.splitlines()[0]) == (
+        1,
+        "20 of 300 agents of mxnetlinux-gpu launched; kept until 09:00 UTC (1 h), needed or not",
+    )
+    assert "max-agents\tmxnetlinux-gpu\tone more would make 21 agents in the pool" in some.stdout
+    none = command(here, "launch", "mxnetlinux-gpu", "1", "--dry-run")
+    assert (none.exit_code, none.stdout.splitlines()[0]) == (1, "0 of 1 agent of mxnetlinux-gpu would be launched")
+    assert command(here, "launch", "utility", "--request-id", "a", "--keep-minutes", "0").stdout == (
+        "1 of 1 agent of utility launched; kept only while needed\n"
+    )
+    again = command(here, "launch", "utility", "--request-id", "a")
+    assert (again.exit_code, again.stdout) == (0, "this request was carried out before; nothing was launched now\n")
+    drained = command(here, "drain", "nosuch")
+    assert (drained.exit_code, "nosuch is no agent of this fleet that takes builds now" in drained.stdout) == (1, True)
+    assert command(here, "resume", "--node", "nosuch").exit_code == 1
+    assert command(here, "why", "nosuch").exit_code == 1
+
+
+def test_an_order_about_everything_must_say_so(here):
+    for verb in ("hold", "resume"):
+        bare = command(here, verb)
+        assert (bare.exit_code, f"give what to {verb}: --pool" in bare.output) == (2, True)
+        assert command(here, verb, "--fleet", "--pool", "utility").exit_code == 2
+    held = command(here, "hold", "--fleet", "--until-resumed", "--reason", "move").stdout
+    assert held.startswith("the whole fleet is on hold until somebody resumes it, by ")
+    assert command(here, "resume", "--fleet").stdout.startswith("nothing is on hold\n")
+
+
+def test_set_says_what_is_now_true_and_until_when(here):
+    assert command(here, "set", "utility", "--min-agents", "2").stdout == (
+        "utility: at least 2 (fleet file: 1), at most 4, warm executors: 0; until 09:00 UTC, for another 1 h, then as in the fleet file\n"
+    )
+    assert command(here, "set", "utility").stdout == "utility: at least 1, at most 4, warm executors: 0; as in the fleet file\n"
+    assert command(here, "set", "utility", "--max-agents", "9", "--dry-run").stdout.startswith("dry run: nothing was changed")
+
+
+def test_names_in_a_terminal_are_whole_and_without_the_only_controller(here):
+    submit(here, "mxnetlinux-gpu")
+    here.world.controllers["main"].submit("odd", "sparc", 600.0)
+    here.pass_minutes(8)
+    submit(here, "mxnetlinux-gpu", count=2)
+    [node] = [name for name in here.world.controllers["main"].nodes if name.startswith("mxnetlinux-gpu")]
+    listed = command(here, "agents", columns=60).stdout
+    assert f"{node}  ready  job-mxnetlinux-gpu-0" in listed
+    queue = command(here, "queue", columns=60).stdout
+    assert [line.split() for line in queue.splitlines()[1:]] == [
+        ["odd", "sparc", "8", "min", "unservable"],
+        ["job-mxnetlinux-gpu-0", "mxnetlinux-gpu", "0", "s", "counts", "after", "2", "min"],
+        ["job-mxnetlinux-gpu-1", "mxnetlinux-gpu", "0", "s", "counts", "after", "2", "min"],
+    ]
+    status = command(here, "status", columns=60).stdout
+    assert "main" not in status + queue + listed
+    assert "unused: mxnetlinux-cpu, mxnetlinux-gpu-p3" in status
+
+
+def test_what_is_piped_has_a_line_of_tab_separated_values_for_each_thing(here):
+    submit(here, "mxnetlinux-gpu")
+    here.pass_minutes(8)
+    header, *agents = (line.split("\t") for line in command(here, "agents").stdout.splitlines())
+    assert {len(agent) for agent in agents} == {len(header)}
+    assert sorted(agent[header.index("pool")] for agent in agents) == ["mxnetlinux-gpu", "utility"]
+    assert command(here, "queue").stdout == "job\n"
+
+
+def test_alarms_that_ring_are_named_with_their_runbook(here):
+    here.server.published = lambda: as_json(published())
+    here.pass_minutes(20)
+    assert command(here, "alarms", columns=80).stdout.endswith(" alarms rings\n")
+    broken(here)
+    here.pass_minutes(3)
+    ringing = command(here, "alarms").stdout
+    assert "BreakersOpen\tALARM\tThe agents of a pool do not boot; one at a time is tried, ever more rarely." in ringing
+    assert "#breakers-open" in command(here, "alarms", columns=80).stdout
+    assert "LeaseHeld\tOK" in command(here, "alarms", "--all").stdout
+    assert [alarm["alarm"] for alarm in told(here, "alarms")["alarms"]] == [line.split("\t")[0] for line in ringing.splitlines()[1:]]
+
+
+def test_watching_asks_again_until_it_is_interrupted(here, monkeypatch):
+    asked = []
+
+    def sleep(seconds):
+        asked.append(seconds)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(operate.time, "sleep", sleep)
+    watched = command(here, "queue", "--watch", columns=80)
+    assert (watched.exit_code, watched.stdout.count("nothing waits"), watched.stderr) == (130, 3, "\rinterrupted\n")
+
+
+def completed(here, line):
+    words = {"_AUTOSCALER_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+    runner = CliRunner()
+    where = {"AUTOSCALER_LOCAL": here.server.url}
+    return answered(here, lambda: runner.invoke(app, [], env=words | where, prog_name="autoscaler")).stdout.split()
+
+
+def test_names_of_pools_and_nodes_are_completed(here):
+    here.pass_minutes(5)
+    [node] = [name for name in here.world.controllers["main"].nodes if name.startswith("utility")]
+    assert completed(here, "autoscaler launch mxnetwindows-c") == ["mxnetwindows-cpu"]
+    assert completed(here, "autoscaler hold --pool util") == ["utility"]
+    assert completed(here, "autoscaler drain util") == [node]
+    assert completed(here, "autoscaler why util") == ["utility", node]
+    assert completed(here, "autoscaler hold --controller ") == ["main"]
+    here.server.functions.names -= {"operate"}
+    assert completed(here, "autoscaler why util") == []
+
+
+def test_functions_of_another_version_are_named_as_the_cause(here, monkeypatch):
+    monkeypatch.setattr(Deployed, "call", lambda *_: {"status": {}})
+    ran = command(here, "status")
+    assert (ran.exit_code, str(ran.exception)) == (
+        1,
+        "the deployed functions do not tell 'pools': are they of another version than this command?",
+    )
 
 
 def test_purge_asks_first(here):

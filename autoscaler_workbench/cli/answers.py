@@ -1,0 +1,277 @@
+"""Shows the answers of the deployed functions to people: what is, what was done, what is now true and until when."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.text import Text
+
+from autoscaler.domain.wording import counted, dollars, duration
+from autoscaler_workbench.cli.tables import for_people, print_rows
+from autoscaler_workbench.cli.terminal import say
+
+Answer = dict[str, Any]
+_DONE_BEFORE = "already-done"
+
+
+def print_status(answer: Answer) -> None:
+    """Print broken pools first, then the pools, the limits, problems, and what people have ordered."""
+    told = answer["status"]
+    broken = {pool["pool"]: pool["broken"] for pool in told["pools"] if pool["broken"]}
+    for one in broken.values():
+        print_broken(one)
+    _print_pools(told["pools"], set(broken))
+    say(_limits(told))
+    _say_all(_problems(told), style="red")
+    print_overrides(answer)
+
+
+def _print_pools(pools: list[dict[str, Any]], broken: set[str]) -> None:
+    several = len({pool["controller"] for pool in pools}) > 1
+    unused = list(filter(_is_unused, pools)) if for_people() else []
+    headers = ("pool", "waiting", "longest", "agents", "busy", "$/h", "paused")
+    rows = [_pool_row(pool, with_controller=several) for pool in pools if pool not in unused]
+    print_rows(headers, rows, prose=("agents",), figures=("waiting", "longest", "busy", "$/h"))
+    if unused:
+        say(f"unused: {', '.join(_where(pool, several) for pool in unused)}", style="dim")
+    for pool in pools:
+        if pool["paused"] and pool["pool"] not in broken and not _is_held(pool):
+            say(f"{_where(pool, several)}: {pool['paused']}")
+
+
+def _is_unused(pool: dict[str, Any]) -> bool:
+    return not (pool["starved"] or pool["agents"]) and (not pool["paused"] or _is_held(pool))
+
+
+def _is_held(pool: dict[str, Any]) -> bool:
+    """Tell whether a person paused it: the holds in force are told at the end."""
+    return bool(pool["paused"].startswith("held:"))
+
+
+def print_broken(broken: dict[str, Any]) -> None:
+    """Print since when a pool is broken, why, what is tried next, and what a person can do."""
+    failed = f"its last {counted(broken['failures'], 'boot')} failed"
+    say(f"{broken['pool']} is broken, for {duration(broken['since_seconds'])} by now: {failed}", style="bold red")
+    if broken["instance_id"]:
+        say(f"  the last was {broken['instance_id']}; {broken['why'] or 'its console said nothing'}")
+    say(f"  next: {broken['next']}")
+    say(f"  once it is mended: autoscaler resume --breaker {broken['pool']}")
+
+
+def _pool_row(pool: dict[str, Any], *, with_controller: bool) -> tuple[str, ...]:
+    phases = ", ".join(f"{count} {phase}" for phase, count in sorted(pool["agents"].items()))
+    return (
+        _where(pool, with_controller),
+        str(pool["starved"]),
+        duration(pool["longest_wait_seconds"]) if pool["longest_wait_seconds"] else "",
+        f"{phases or '0'} of {pool['max_agents']}",
+        f"{pool['busy']}/{pool['executors']}",
+        dollars(pool["usd_per_hour"]).removeprefix("$"),
+        pool["paused"].partition(":")[0],
+    )
+
+
+def _limits(told: dict[str, Any]) -> str:
+    month = f"{dollars(told['usd_in_the_month'])} of {dollars(told['max_usd_per_month'])} this month"
+    reserved = f"up to {dollars(told['reserved_usd_per_hour'])} of {dollars(told['max_usd_per_hour'])} with launches under way"
+    queue = [
+        f"{counted(told['unservable'], 'job')} that no pool serves" if told["unservable"] else "",
+        f"{counted(told['unclear'], 'job')} for an unknown reason" if told["unclear"] else "",
+    ]
+    waiting = f"\nwaiting: {', '.join(filter(None, queue))} (autoscaler queue)" if any(queue) else ""
+    return (
+        f"{told['agents']} of {counted(told['max_agents'], 'agent')}; "
+        f"{told['launches_in_the_hour']} of {counted(told['max_launches_per_hour'], 'launch', 'launches')} in the last hour\n"
+        f"{dollars(told['usd_per_hour'])} an hour, {reserved}; {month}{waiting}"
+    )
+
+
+def _problems(told: dict[str, Any]) -> Iterator[str]:
+    yield from filter(None, [told["stopped"]])
+    yield from (f"{controller}: {problem}" for controller, problem in told["problems"].items())
+    yield from (f"{controller}: shows no jobs; without Job/Read its queue looks empty" for controller in told["without_jobs"])
+    yield from (f"{name} in the state table cannot be read by this version; it counts as alive" for name in told["unread"])
+    yield from told["failing"]
+
+
+def print_agents(answer: Answer) -> None:
+    """Print every agent: what it does, and for how long. What is piped has all that is known."""
+    agents = answer["agents"]
+    several = len({agent["controller"] for agent in agents}) > 1
+    if for_people():
+        print_rows(("agent", "state", "doing"), [_agent_row(agent, several) for agent in agents], prose=("doing",))
+        return
+    headers = tuple(agents[0]) if agents else ("agent",)
+    print_rows(headers, ([_flat(agent[header]) for header in headers] for agent in agents))
+
+
+def _flat(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+
+
+def _agent_row(agent: dict[str, Any], with_controller: bool) -> tuple[str, ...]:  # noqa: FBT001 - as `_where` takes it
+    idle = f"idle for {duration(agent['idle_seconds'])}" if agent["idle_seconds"] is not None else ""
+    boots = "" if agent["node"] else f"{_where(agent, with_controller)}, launched {duration(agent['age_seconds'])} ago"
+    doing = "\n".join(filter(None, [*agent["jobs"], idle, boots, agent["note"]]))
+    return agent["node"] or agent["instance_id"], agent["phase"], doing
+
+
+def print_queue(answer: Answer) -> None:
+    """Print what waits, the longest first, and what becomes of it. What is piped has all that is known."""
+    items = answer["queue"]
+    several = len({item["controller"] for item in items}) > 1
+    if for_people():
+        if not items:
+            say("nothing waits")
+            return
+        rows = [(item["job"], _asks(item, several), duration(item["waiting_seconds"]), item["brief"]) for item in items]
+        print_rows(("job", "for", "waits", "starts"), rows, prose=("starts",), figures=("waits",))
+        return
+    headers = tuple(items[0]) if items else ("job",)
+    print_rows(headers, ([_flat(item[header]) for header in headers] for item in items))
+
+
+def _asks(item: dict[str, Any], with_controller: bool) -> str:  # noqa: FBT001 - as `_where` takes it
+    return f"{item['label']} on {item['controller']}".strip() if with_controller else item["label"]
+
+
+def print_plan(answer: Answer) -> None:
+    """Print steps, what was wanted and not done, and the holds and overrides in force."""
+    told = answer.get("plan", {"steps": [], "held": []})
+    entries = [*told["steps"], *told["held"]]
+    several = len({entry["controller"] for entry in entries if entry["controller"]}) > 1
+    if told["steps"]:
+        headers = ("step", "where", "what", "reason", "outcome", "because")
+        print_rows(headers, (_step_row(step, several) for step in told["steps"]), prose=("because",))
+    elif answer.get("action") == "plan":
+        say("nothing to do")
+    if told["held"]:
+        rows = ((entry["reason"], _where(entry, several), entry["detail"]) for entry in told["held"])
+        print_rows(("not done", "where", "because"), rows, prose=("because",))
+    print_overrides(answer)
+
+
+def _step_row(step: dict[str, Any], with_controller: bool) -> tuple[str, ...]:  # noqa: FBT001 - as `_where` takes it
+    what = next((str(step[key]) for key in ("node", "instance_id", "job", "count") if key in step), "")
+    return step["step"], _where(step, with_controller), what, step["reason"], step["outcome"], step.get("result") or step["detail"]
+
+
+def _where(entry: dict[str, Any], with_controller: bool) -> str:  # noqa: FBT001 - one of two ways to name a place
+    """Name a pool; its controller only where there are several, or no pool."""
+    pool, controller = entry.get("pool") or "", entry.get("controller") or ""
+    return "/".join(filter(None, (controller, pool))) if with_controller or not pool else pool
+
+
+def print_events(answer: Answer) -> None:
+    """Print what was done, oldest first, and by whom and why."""
+    if not answer["events"] and for_people():
+        say("nothing was done")
+        return
+    several = len({event["where"].partition("/")[0] for event in answer["events"] if "/" in event["where"]}) > 1
+    headers = ("UTC", "by", "what", "where", "subject", "outcome", "because")
+    print_rows(headers, [_event_row(event, several) for event in answer["events"]], prose=("because",))
+
+
+def _event_row(event: dict[str, Any], with_controller: bool) -> tuple[str, ...]:  # noqa: FBT001 - as `_where` takes it
+    because = f"{event['reason']}: {event['detail']}" if event["reason"] else event["detail"]
+    where = event["where"] if with_controller else event["where"].rpartition("/")[2]
+    at = f"{datetime.fromtimestamp(event['at'], UTC):%m-%d %H:%M:%S}"
+    return at, event["by"], event["what"], where, event["subject"], event["outcome"], because
+
+
+def print_order(answer: Answer) -> None:
+    """Print what became of an order beyond a launch, and what is now true."""
+    if answer["dry_run"]:
+        say("dry run: nothing was changed; this would be so")
+    if "limits" in answer:
+        say(_pool_limits(answer))
+        answer = answer | {"numbers": []}
+    if answer["action"] == "resume" and not answer.get("holds") and "holds" in answer:
+        say("nothing is on hold")
+    print_plan(answer)
+
+
+def _pool_limits(answer: Answer) -> str:
+    """Say which limits of a pool apply, which of them are not the fleet file's, and until when."""
+    now, before = answer["limits"]["now"], answer["limits"]["fleet_file"]
+    words = {"min_agents": "at least", "max_agents": "at most", "warm_executors": "warm executors:"}
+    parts = [f"{words[name]} {now[name]}" + (f" (fleet file: {before[name]})" if now[name] != before[name] else "") for name in words]
+    pool = answer["limits"]["pool"]
+    ends = next((_until(numbers, answer) for numbers in answer["numbers"] if numbers["pool"] == pool), "")
+    return f"{pool}: {', '.join(parts)}; {f'{ends}, then as in the fleet file' if ends else 'as in the fleet file'}"
+
+
+def print_closed(pool: dict[str, Any]) -> None:
+    """Say what follows from closing a breaker."""
+    say(f"the breaker of {pool['pool']} is closed: within a minute agents are launched as the queue needs them")
+    if booting := pool["agents"].get("requested", 0):
+        say(f"{counted(booting, 'agent')} launched before this may fail yet, and until then counts; to have others beside:")
+        say(f"  autoscaler launch {pool['pool']} {max(1, min(booting, pool['starved']))}")
+
+
+def print_overrides(answer: Answer) -> None:
+    """Say what is on hold or overridden, by whom, why, and until when."""
+    for order in answer.get("holds", []):
+        where = next((f"{scope} {order[scope]}" for scope in ("pool", "controller", "label") if scope in order), "the whole fleet")
+        say(f"{where} is {'frozen' if order['freeze'] else 'on hold'} {_until(order, answer)}, by {order['by']}: {order['reason']}")
+    for numbers in answer.get("numbers", []):
+        given = ", ".join(f"{name} {numbers[name]}" for name in ("min_agents", "max_agents", "warm_executors") if name in numbers)
+        say(f"{numbers['pool']} has {given} {_until(numbers, answer)}, by {numbers['by']}: {numbers['reason']}")
+
+
+def _until(order: dict[str, Any], answer: Answer) -> str:
+    if order["until_at"] is None:
+        return "until somebody resumes it"
+    return f"until {moment(order['until_at'], answer['now_at'])}, for another {duration(order['until_at'] - answer['now_at'])}"
+
+
+def moment(at: float, now: float) -> str:
+    """Write a time of day, with the day where it is not today's."""
+    then, today = datetime.fromtimestamp(at, UTC), datetime.fromtimestamp(now, UTC)
+    return f"{then:%H:%M} UTC" if then.date() == today.date() else f"{then:%a %d %b %H:%M} UTC"
+
+
+def print_launch(answer: Answer, pool: str, asked: int, keep_minutes: float) -> None:
+    """Say how many agents were launched, for how long they are kept, and what kept others from being launched."""
+    plan = answer["plan"]
+    if any(held["reason"] == _DONE_BEFORE for held in plan["held"]):
+        say("this request was carried out before; nothing was launched now")
+        return
+    began = datetime.fromisoformat(plan["taken_at"]).timestamp()
+    kept = f"kept until {moment(began + keep_minutes * 60, began)} ({duration(keep_minutes * 60)}), needed or not"
+    words = "would be launched" if plan["dry_run"] else "launched"
+    got = launched(answer)
+    say(
+        f"{got} of {counted(asked, 'agent')} of {pool} {words}" + (f"; {kept if keep_minutes else 'kept only while needed'}" if got else "")
+    )
+    print_plan({"plan": {"steps": [step for step in plan["steps"] if step["outcome"] not in {"done", "planned"}], "held": plan["held"]}})
+
+
+def launched(answer: Answer) -> int:
+    """Count the agents that were launched, or in a dry run would be."""
+    plan = answer["plan"]
+    return sum(step["count"] if plan["dry_run"] else step["launched"] for step in plan["steps"] if step["step"] == "launch")
+
+
+def refused(answer: Answer) -> bool:
+    """Tell whether any part of an order was not carried out; what was carried out before counts as done."""
+    plan = answer.get("plan", {"steps": [], "held": []})
+    not_taken = any(step["outcome"] in {"failed", "skipped"} for step in plan["steps"])
+    return not_taken or any(held["reason"] != _DONE_BEFORE for held in plan["held"])
+
+
+def print_facts(answer: Answer) -> None:
+    """Print the chain of facts about one thing."""
+    _say_all(f"- {fact}" for fact in answer["facts"])
+
+
+def print_findings(findings: list[dict[str, Any]]) -> None:
+    """Print what the doctor found."""
+    signs = {True: Text("ok", "green"), False: Text("no", "bold red"), None: Text("?")}
+    rows = ((signs[one["fine"]], one["about"], one["what"], one["detail"]) for one in findings)
+    print_rows(("fine", "of", "what", "detail"), rows, prose=("what", "detail"))
+
+
+def _say_all(lines: Iterable[str], *, style: str = "") -> None:
+    for line in lines:
+        say(line, style=style)

@@ -1,0 +1,40 @@
+"""Completes names of pools, nodes and controllers, as the deployed fleet has them; silent where it cannot be asked."""
+
+from collections.abc import Iterable
+
+import typer
+
+from autoscaler.errors import AutoscalerError
+from autoscaler_workbench.cli.remote import Deployed
+
+_WITHIN_SECONDS = 3.0
+
+
+def pools(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete a pool."""
+    return _names(ctx, incomplete, ("pools",))
+
+
+def nodes(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete a node."""
+    return _names(ctx, incomplete, ("nodes",))
+
+
+def controllers(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete a controller."""
+    return _names(ctx, incomplete, ("controllers",))
+
+
+def subjects(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete what `why` may be asked about."""
+    return _names(ctx, incomplete, ("pools", "nodes"))
+
+
+def _names(ctx: typer.Context, incomplete: str, kinds: Iterable[str]) -> list[str]:
+    where = {name: ctx.params[name] for name in ("stack", "local", "region", "profile") if ctx.params.get(name)}
+    deployed = Deployed(**({"stack": "jenkins-autoscaler"} | where), patience_seconds=_WITHIN_SECONDS)
+    try:
+        known = deployed.call("operate", {"action": "names"})["names"]
+    except (AutoscalerError, KeyError):
+        return []
+    return [name for kind in kinds for name in known[kind] if name.startswith(incomplete)]
