@@ -50,8 +50,9 @@ def test_a_command_that_reaches_nobody_says_so_in_one_line(without_aws, argument
 @pytest.fixture
 def refusing():
     """An endpoint of AWS that refuses everybody."""
+
     class Refusal(BaseHTTPRequestHandler):
-        def do_POST(self):  # noqa: N802 - as http.server calls it
+        def do_POST(self):
             body = b"<ErrorResponse><Error><Code>ExpiredToken</Code><Message>expired</Message></Error></ErrorResponse>"
             self.send_response(403)
             self.send_header("Content-Length", str(len(body)))
@@ -69,7 +70,12 @@ def refusing():
 
 
 def test_an_expired_token_says_what_to_do(without_aws, refusing):
-    for name, value in {"ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b", "SESSION_TOKEN": "c", "ENDPOINT_URL_CLOUDFORMATION": refusing}.items():
+    for name, value in {
+        "ACCESS_KEY_ID": "a",
+        "SECRET_ACCESS_KEY": "b",
+        "SESSION_TOKEN": "c",
+        "ENDPOINT_URL_CLOUDFORMATION": refusing,
+    }.items():
         without_aws.setenv(f"AWS_{name}", value)
     done = autoscaler("status", "--region", "us-west-2")
     assert (done.returncode, done.stderr) == (1, "AWS refuses the credentials (ExpiredToken): sign in again, or give another --profile\n")
