@@ -99,3 +99,7 @@ def is_module(name: str) -> bool:
     """A package, a module, or what stands in a module."""
     path = (CORE.parent if name.startswith("autoscaler") else ROOT) / Path(*name.split("."))
     return path.is_dir() or path.with_suffix(".py").is_file() or path.parent.with_suffix(".py").is_file()
+
+
+def test_the_readme_is_read_in_a_minute_or_two():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 600
