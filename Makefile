@@ -10,7 +10,7 @@ FLEET ?= fleet.yaml
 export SAM_CLI_TELEMETRY := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast slow soak same mutate compare live check format build bench pictures reference user-data prices lock clean
+.PHONY: help setup demo test test-fast slow soak same mutate compare live check format build wheel bench pictures reference user-data prices lock clean
 
 help:   ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,11 +54,15 @@ format: $(VENV)/.ready  ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-build: $(VENV)/.ready $(SAM_VENV)/.ready  ## What sam deploy deploys, with your fleet file: make build FLEET=my.yaml
+build: $(VENV)/.demo $(SAM_VENV)/.ready  ## What sam deploy deploys, with your fleet file: make build FLEET=my.yaml
 	@test -f "$(FLEET)" || { echo "FLEET ($(FLEET)): there is no such file; docs/deploy.md says how to write one" >&2; exit 2; }
 	$(BIN)/python -m autoscaler_workbench.maintenance.fleet_name "$(FLEET)"
 	$(SAM) validate --lint
 	PATH="$(abspath $(BIN)):$$PATH" AUTOSCALER_PYTHON="$(abspath $(BIN)/python)" AUTOSCALER_FLEET="$(abspath $(FLEET))" $(SAM) build
+
+wheel: $(VENV)/.demo  ## Both packages, into dist: pip install dist/*.whl
+	@$(BIN)/uv build --quiet --wheel --out-dir $(or $(OUT),dist) layers/core
+	@$(BIN)/uv build --quiet --wheel --out-dir $(or $(OUT),dist) .
 
 bench: $(VENV)/.ready  ## Figures of speed and cost, some ten minutes; OUT=docs/benchmarks.md writes them down
 	@$(BIN)/python -m benchmarks $(if $(OUT),--out $(OUT)) $(ONLY)
