@@ -79,6 +79,7 @@ class Show:
             stack.enter_context(environment(server, self.settings, self.fleet_file))
             stack.enter_context(_logs_to(self.log_file))
             stack.enter_context(mock_aws(config={"core": {"mock_credentials": True, "passthrough": {"services": ["ec2"]}}}))
+            stack.callback(lambda: self.on_end(published()))
             create_table()
             create_secrets(self.settings)
             bootstrap.reset()
@@ -92,9 +93,7 @@ class Show:
             if self.kept is None:
                 yield from self.run.drive(handlers)
             else:
-                with suppress(KeyboardInterrupt):
-                    yield from self._keep(server, handlers, self.kept)
-            self.on_end(published())
+                yield from self._keep(server, handlers, self.kept)
 
     def _keep(self, server: ApiServer, handlers: "Handlers", kept: Kept) -> Iterator[Progress]:
         functions = server.functions = LambdaApi(frozenset({*handlers.names, MEND}))

@@ -3,7 +3,7 @@
 import importlib.util
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -105,7 +105,7 @@ def demo(
         else:
             _play(asked, directory, as_json=as_json)
     except KeyboardInterrupt:
-        say("\rthe demo was stopped before its end", stderr=True)
+        print("\rthe demo was stopped before its end", file=sys.stderr)
         raise typer.Exit(_INTERRUPTED) from None
 
 
@@ -150,14 +150,19 @@ def _keep(asked: Demo, port: int, directory: Path | None, *, as_json: bool) -> N
         kept=kept,
         on_end=asked.published.extend,
     )
-    part = "the real Lambda handlers over HTTP; a simulated minute takes a second"
     below = partial(_commands, port, asked)
     if not Console().is_terminal:
         say("\n".join(below()), stderr=True)
-    last = follow(played.play(), lambda at: Screen(run=run, progress=at, hours=asked.hours, part=part, below=below()), quiet=as_json)
+    screen = partial(_kept_screen, run, asked, below)
+    last = follow(played.play(), screen, quiet=as_json, until_interrupted=True)
     result = run.result(last)
     show(result, lambda: tell(run, result, last), as_json=as_json)
     _draw(asked, run, result, directory, as_json=as_json)
+
+
+def _kept_screen(run: Run, asked: Demo, below: Callable[[], tuple[str, ...]], progress: Progress) -> Screen:
+    part = "the real Lambda handlers over HTTP; a simulated minute takes a second"
+    return Screen(run=run, progress=progress, hours=asked.hours, part=part, below=below())
 
 
 def _commands(port: int, asked: Demo) -> tuple[str, ...]:

@@ -1,8 +1,10 @@
 """Follows a run on the terminal, then tells what came of it in words and pictures."""
 
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from signal import SIGINT, signal
+from threading import current_thread, main_thread
 from time import monotonic
 from typing import Any
 
@@ -18,17 +20,57 @@ from autoscaler_workbench.simulate.run import Run
 _FRAME_SECONDS = 0.1
 
 
-def follow(progressing: Iterator[Progress], screen: Callable[[Progress], Screen], *, quiet: bool = False) -> Progress:
-    """Play a run to its end, and show it on the way where somebody looks; return its last progress."""
+def follow(
+    progressing: Iterator[Progress], screen: Callable[[Progress], Screen], *, quiet: bool = False, until_interrupted: bool = False
+) -> Progress:
+    """Play a run to its end, and show it on the way where somebody looks; return its last progress.
+
+    ``until_interrupted``: an interrupt is its end, and not an error.
+    """
     last, console, shown_at = Progress(), Console(), 0.0
     # Drawn in this thread: in another one the world would change while it is drawn.
     shown = not quiet and console.is_terminal
-    with Live(console=console, auto_refresh=False, transient=True) if shown else nullcontext() as view:
+    live = Live(console=console, auto_refresh=False, transient=True) if shown else nullcontext()
+    with closing_of(progressing), interrupts() as pressed, live as view:
         for last in progressing:
             if view is not None and monotonic() >= shown_at + _FRAME_SECONDS:
                 view.update(screen(last), refresh=True)
                 shown_at = monotonic()
+            if pressed:
+                break
+    if pressed and not until_interrupted:
+        raise KeyboardInterrupt
     return last
+
+
+@contextmanager
+def interrupts() -> Iterator[list[int]]:
+    """Note an interrupt instead of breaking off at once, so that nothing is left half drawn; a second one breaks off."""
+    pressed: list[int] = []
+
+    def note(number: int, _frame: object) -> None:
+        if pressed:
+            raise KeyboardInterrupt
+        pressed.append(number)
+
+    if current_thread() is not main_thread():
+        yield pressed
+        return
+    before = signal(SIGINT, note)
+    try:
+        yield pressed
+    finally:
+        signal(SIGINT, before)
+
+
+@contextmanager
+def closing_of(progressing: Iterator[Progress]) -> Iterator[None]:
+    """Close a run at the end, wherever it is then."""
+    try:
+        yield
+    finally:
+        if isinstance(progressing, Generator):
+            progressing.close()
 
 
 def report_directory(out: Path | None, name: str, *, as_json: bool) -> Path | None:
