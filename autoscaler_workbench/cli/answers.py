@@ -82,7 +82,7 @@ def _limits(told: dict[str, Any]) -> str:
     return (
         f"{told['agents']} of {counted(told['max_agents'], 'agent')}; "
         f"{told['launches_in_the_hour']} of {counted(told['max_launches_per_hour'], 'launch', 'launches')} in the last hour\n"
-        f"{dollars(told['usd_per_hour'])} an hour, {reserved}; {month}{waiting}"
+        f"{dollars(told['usd_per_hour'])} an hour, {reserved}\n{month}{waiting}"
     )
 
 
