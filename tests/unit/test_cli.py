@@ -5,13 +5,18 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from autoscaler.config import load_settings
+from autoscaler_workbench.cli.demo import Show
 from autoscaler_workbench.simulate.recording import StepTaken
+from autoscaler_workbench.simulate.run import in_memory, prepare
 from autoscaler_workbench.simulate.shared import Shared, difference
+from autoscaler_workbench.simulate.traces import load_trace
 from packaging_root import ROOT
 from support.cli import autoscaler
 
@@ -153,3 +158,22 @@ def test_hours_that_two_ways_played_are_the_same_step_by_step_or_the_first_other
     )
     assert difference(one, replace(one, steps=(taken,))) == "2 steps, not 1"
     assert difference(one, replace(one, measures={"jobs": 2})) == "jobs 1, not 2"
+
+
+def test_the_day_in_memory_publishes_what_the_handlers_publish(small, tmp_path):
+    fleet, trace = small[3], load_trace(small[1], hours=0.2)
+    settings, by_handlers, in_process = load_settings(fleet), [], []
+    run = prepare(trace, settings.domain(), hours=0.2, seed=3)
+    show = Show(run=run, settings=settings, fleet_file=fleet, log_file=tmp_path / "log", on_end=by_handlers.extend)
+    passes = list(show.play())[-1].passes
+    assert list(in_memory(prepare(trace, settings.domain(), hours=0.2, seed=3), published=in_process))[-1].passes == passes
+    assert summed(in_process) == summed(by_handlers)
+
+
+def summed(published):
+    """Sum what was published, by name and dimensions."""
+    sums = Counter()
+    for _, datum in published:
+        # How long a look takes is a matter of this machine.
+        sums[datum.name, datum.dimensions] += 1 if datum.name == "ControllerResponseSeconds" else round(sum(datum.values), 3)
+    return sums
