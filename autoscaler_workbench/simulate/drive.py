@@ -227,9 +227,3 @@ class InProcess(InMemory):
     def publish_metrics(self) -> None:
         """Learn as when publishing; nobody reads the metrics of such a run."""
         measure.observe_and_learn(self.ports, self.fleet, self.ports.state.read(), self.invocation())
-
-
-class InProcessMeasured(InProcess):
-    """The same with metrics, for those who draw them."""
-
-    publish_metrics = InMemory.publish_metrics

@@ -10,7 +10,8 @@ from autoscaler.domain.report.datum import Datum
 from autoscaler_workbench.fakes.world.faults import Faults, failing
 from autoscaler_workbench.fakes.world.physics import CALM, Physics
 from autoscaler_workbench.fakes.world.world import World, break_boots, build_world
-from autoscaler_workbench.simulate.drive import MINUTE, Functions, InProcess, InProcessMeasured, Progress, drive
+from autoscaler_workbench.simulate.drive import MINUTE, Functions, InProcess, Progress, drive
+from autoscaler_workbench.simulate.measured import InProcessMeasured
 from autoscaler_workbench.simulate.measures import measure
 from autoscaler_workbench.simulate.recording import Recording
 from autoscaler_workbench.simulate.replay import Replay

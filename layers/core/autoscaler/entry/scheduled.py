@@ -94,7 +94,7 @@ def _scale_once(function: str, wired: Runtime, invocation: Invocation, trigger: 
     log_reports(function, reports)
     note(wired.ports, events_of(function, reports))
     if not trigger.dry_run:
-        send_metrics(wired.ports, _scaling_data(wired.fleet.name, function, reports))
+        send_metrics(wired.ports, scaling_data(wired.fleet.name, function, reports))
     return reports
 
 
@@ -141,7 +141,8 @@ def _looks(wired: Runtime, context: Context, trigger: Trigger) -> Iterator[Invoc
         wired.ports.sleep(next_at - clock())
 
 
-def _scaling_data(fleet: str, function: str, reports: list[Report]) -> list[Datum]:
+def scaling_data(fleet: str, function: str, reports: list[Report]) -> list[Datum]:
+    """Describe what a pass did, and that it was completed."""
     return [*scaling(fleet, _counts(reports)), heartbeat(fleet, function)]
 
 

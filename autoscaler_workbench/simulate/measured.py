@@ -1,0 +1,27 @@
+"""The functions in process with all the metrics that they publish in Lambda, for those who draw them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from autoscaler.control.invocation import Invocation
+from autoscaler.control.report import Report
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.report.metrics import heartbeat
+from autoscaler.entry.scheduled import scaling_data
+from autoscaler.ports import Ports
+from autoscaler_workbench.simulate.drive import InMemory, InProcess
+
+
+class InProcessMeasured(InProcess):
+    """In process, with metrics."""
+
+    def publish_metrics(self) -> None:
+        """Learn and publish, and say so."""
+        InMemory.publish_metrics(self)
+        self.metrics.publish([heartbeat(self.fleet.name, "publish_metrics")], self.ports.clock())
+
+    def _note(self, function: str, run: Callable[[Ports, Fleet, Invocation], list[Report]]) -> dict[str, Any]:
+        before = len(self.reports)
+        plan = super()._note(function, run)
+        self.metrics.publish(scaling_data(self.fleet.name, function, self.reports[before:]), self.ports.clock())
+        return plan
