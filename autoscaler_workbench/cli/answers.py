@@ -106,6 +106,8 @@ def print_agents(answer: Answer) -> None:
 
 
 def _flat(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.2f}".removesuffix(".00")
     return " ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
 
 
@@ -201,12 +203,15 @@ def _pool_limits(answer: Answer) -> str:
     return f"{pool}: {', '.join(parts)}; {f'{ends}, then as in the fleet file' if ends else 'as in the fleet file'}"
 
 
-def print_closed(pool: dict[str, Any]) -> None:
-    """Say what follows from closing a breaker."""
-    say(f"the breaker of {pool['pool']} is closed: within a minute agents are launched as the queue needs them")
-    if booting := pool["agents"].get("requested", 0):
-        say(f"{counted(booting, 'agent')} launched before this may fail yet, and until then counts; to have others beside:")
-        say(f"  autoscaler launch {pool['pool']} {max(1, min(booting, pool['starved']))}")
+def print_closed(before: dict[str, Any]) -> None:
+    """Say what follows from closing the breaker of a pool that was so ``before``."""
+    pool, booting = before["pool"], before["agents"].get("requested", 0)
+    say(f"the breaker of {pool} is closed: within a minute agents are launched as the queue needs them")
+    if booting:
+        say(f"{counted(booting, 'agent')} launched before this may fail yet, and until then counts")
+    beside = min(booting, before["starved"], before["max_agents"] - sum(before["agents"].values()))
+    if beside > 0:
+        say(f"to have others beside: autoscaler launch {pool} {beside}")
 
 
 def print_overrides(answer: Answer) -> None:

@@ -217,10 +217,12 @@ def resume(
 ) -> None:
     """Lift a hold, and uncordon what a person or quarantine cordoned there; or close a pool's breaker."""
     where = _scope("resume", pool=pool, controller=controller, label=label, fleet=fleet, nodes=nodes, breaker=breaker)
+    told = breaker is not None and not request.as_json and not request.dry_run
+    before = request.deployed.call("operate", {"action": "status"})["status"]["pools"] if told else []
     request.order("resume", **where)
-    if breaker and not request.as_json and not request.dry_run:
-        pools = request.deployed.call("operate", {"action": "status"})["status"]["pools"]
-        answers.print_closed(next(pool for pool in pools if pool["pool"] == breaker))
+    for one in before:
+        if one["pool"] == breaker:
+            answers.print_closed(one)
 
 
 @_ordering

@@ -131,8 +131,8 @@ def test_closing_a_breaker_says_what_follows_and_one_that_is_not_open_is_no_succ
         0,
         [
             "the breaker of mxnetlinux-gpu is closed: within a minute agents are launched as the queue needs them",
-            "3 agents launched before this may fail yet, and until then counts; to have others beside:",
-            "  autoscaler launch mxnetlinux-gpu 3",
+            "3 agents launched before this may fail yet, and until then counts",
+            "to have others beside: autoscaler launch mxnetlinux-gpu 3",
         ],
     )
     again = command(here, "resume", "--breaker", "mxnetlinux-gpu")

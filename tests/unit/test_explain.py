@@ -178,6 +178,7 @@ def test_a_broken_pool_says_what_is_tried():
 
 def test_a_job_of_a_broken_pool_says_so():
     facts = asked("build", items=[an_item(1, job="build", label="cpu")], memory=broken())
+    assert facts[1] == "it starts once an agent of cpu boots"
     assert "cpu is broken, for 23 min by now: its last 4 boots failed" in facts
     assert [fact for fact in facts if fact.startswith("not done: breaker-open")] == []
 

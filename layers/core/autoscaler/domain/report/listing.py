@@ -1,11 +1,11 @@
 """Lists for people: every agent, and every item of the queue with what it waits for."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from autoscaler.domain.facts.snapshot import QueueItem
 from autoscaler.domain.launch.queue import expected_starts
-from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import is_tripped
 from autoscaler.domain.situation.demand import Want
 from autoscaler.domain.situation.situation import Situation
@@ -78,10 +78,10 @@ def _agent(situation: Situation, agent: Agent) -> AgentEntry:
 def _note(situation: Situation, agent: Agent) -> str:
     """Say in a few words what somebody did to it, or what it lacks."""
     record, node = agent.record, agent.node
-    if record.trouble and agent.phase in {"requested", "overdue", "connecting"}:
+    if record.trouble and agent.phase in {Phase.REQUESTED, Phase.OVERDUE, Phase.CONNECTING}:
         return record.trouble
     if agent.mark:
-        return str(agent.mark.kind)
+        return "" if agent.phase is Phase.RETIRING else str(agent.mark.kind)
     if node and node.offline and node.reason:
         return node.reason
     return f"kept for another {duration(record.keep_until - situation.now)}" if situation.now < record.keep_until else ""
@@ -130,15 +130,19 @@ def _of_want(situation: Situation, controller: str, want: Want, starts: dict[int
     if not want.mature:
         seconds = duration(min(pool.queue_maturity_seconds for pool in want.pools))
         return "young", f"counts after {seconds}", f"it counts once it has waited {seconds} (queue_maturity_seconds)"
-    if want.item.id not in starts:
+    server, free_seconds = starts.get(want.item.id, ("", None))
+    if free_seconds != 0.0 and (broken := _broken(situation, [server] if server else [pool.name for pool in want.pools])):
+        return "pool-broken", "pool is broken", f"it starts once an agent of {broken} boots"
+    if free_seconds is None:
         return "no-executor", "no executor", "no executor that is there or on its way will ever take it"
-    server, free_seconds = starts[want.item.id]
-    if free_seconds and is_tripped(situation.memory.breakers.get(server)):
-        return "pool-broken", "pool is broken", f"it starts once an agent of {server} boots"
     boots = min(situation.pools[controller, pool.name].boot_seconds for pool in want.pools)
     when = f"in {duration(free_seconds)}" if free_seconds else "at once"
     where = "another node" if server.startswith("\n") else server
     return "placed", when, f"it would start {when} on an executor of {where}; a new agent takes {duration(boots)} to boot"
+
+
+def _broken(situation: Situation, pools: Iterable[str]) -> str | None:
+    return next((pool for pool in pools if is_tripped(situation.memory.breakers.get(pool))), None)
 
 
 def _of_other(item: QueueItem) -> tuple[str, str, str]:
