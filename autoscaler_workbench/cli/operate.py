@@ -20,6 +20,7 @@ from autoscaler_workbench.cli.alarms import of_demo, of_stack, print_alarms
 from autoscaler_workbench.cli.remote import Deployed
 from autoscaler_workbench.cli.tables import for_people
 from autoscaler_workbench.cli.terminal import plain, ready_to_draw, say, show
+from autoscaler_workbench.cli.ui import DEMO_EVERY_SECONDS, EVERY_SECONDS, DeployedSource, serve
 
 _INTERRUPTED = 130
 _AGAIN_SECONDS = 5.0
@@ -121,7 +122,7 @@ _ordering = _command("reason", *_WHERE, "dry_run", "as_json")
 
 def add_commands(app: typer.Typer) -> None:
     """Add them to the command line."""
-    for command in (status, agents, queue, events, alarms, plan, why, hold, resume, set_, launch, drain, purge, doctor, dashboard):
+    for command in (status, agents, queue, events, alarms, plan, why, hold, resume, set_, launch, drain, purge, doctor, dashboard, ui):
         app.command(command.__name__.rstrip("_"))(command)
 
 
@@ -324,6 +325,21 @@ def dashboard(
     from autoscaler_workbench.report.dashboard.page import write_dashboard  # noqa: PLC0415 - drawing is an extra
 
     say(str(write_dashboard(dict(published[0][1].dimensions)["Fleet"], published, out)))
+
+
+@_command("stack", "local", "region", "profile")
+def ui(
+    request: Request,
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="Where it listens, on this machine only.")] = 8765,
+) -> None:
+    """Serve a live page of the fleet on this machine: queue, agents, what was done, alarms, why, and orders."""
+    deployed = request.deployed
+
+    def alarms_now() -> list[dict[str, Any]]:
+        found = of_stack(deployed) if request.local is None else of_demo(deployed.published())
+        return [alarm.as_json() for alarm in found]
+
+    serve(DeployedSource(deployed, alarms_now), port, every_seconds=EVERY_SECONDS if request.local is None else DEMO_EVERY_SECONDS)
 
 
 def _given(**options: Any) -> dict[str, Any]:

@@ -54,6 +54,12 @@ def browser(tmp_path_factory) -> Iterator[webdriver.Chrome]:
     chrome.quit()
 
 
+@pytest.fixture
+def opened(browser):
+    """The browser itself, for a page that is no file."""
+    return Opened(browser)
+
+
 @pytest.fixture(scope="session")
 def report(tmp_path_factory) -> Path:
     """The report of two hours: a burst on one pool, a trickle on another, and a job's name that is HTML."""

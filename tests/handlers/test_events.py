@@ -44,6 +44,7 @@ def test_every_sample_event_is_tested_here():
         "agents",
         "queue",
         "names",
+        "overview",
         "set",
         "drain",
         "purge",

@@ -8,7 +8,7 @@ from autoscaler.errors import ConfigError, TransientError
 from autoscaler_workbench.fakes.world.world import break_boots
 from support.deployed import NOON, deployed, event
 
-QUESTIONS = ("plan", "status", "agents", "queue", "names", "why", "doctor")
+QUESTIONS = ("plan", "status", "agents", "queue", "names", "overview", "why", "doctor")
 SAMPLES = ("hold", "budget", "hold_label", "freeze", "resume", "resume_breaker", "set", "drain", "purge", *QUESTIONS)
 
 

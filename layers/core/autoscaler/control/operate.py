@@ -89,6 +89,12 @@ def queue(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[QueueEntr
     return list_queue(_situation(ports, fleet, invocation))
 
 
+def overview(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[Status, tuple[AgentEntry, ...], tuple[QueueEntry, ...]]:
+    """Return the state of the fleet, every agent and what waits, all of one look."""
+    situation = _situation(ports, fleet, invocation)
+    return status_of(situation), list_agents(situation), list_queue(situation)
+
+
 def _situation(ports: Ports, fleet: Fleet, invocation: Invocation) -> Situation:
     return assess(observe(ports, fleet, ports.state.read(), invocation), fleet)
 

@@ -19,6 +19,9 @@ from autoscaler.entry.idempotency import once
 from autoscaler.entry.operations import Doctor, Events, Operation, Order, Why, read_operation
 from autoscaler.telemetry import log, log_reports
 
+# An answer of Lambda holds 6 MB.
+_EVENTS_OF_OVERVIEW = 100
+
 
 def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
     """Carry out an order or answer a question; an order with a request id is carried out once."""
@@ -91,6 +94,7 @@ def _history(wired: Runtime, question: Events) -> list[Event]:
 def _look(wired: Runtime, invocation: Invocation, action: str) -> dict[str, Any]:
     """Answer what is, or what would be done; where it depends on them, with the holds and overrides in force."""
     ports, fleet = wired.ports, wired.fleet
+    told: dict[str, Any]
     match action:
         case "agents":
             return {"agents": [asdict(entry) for entry in operate.agents(ports, fleet, invocation)]}
@@ -98,8 +102,17 @@ def _look(wired: Runtime, invocation: Invocation, action: str) -> dict[str, Any]
             return {"queue": [asdict(entry) for entry in operate.queue(ports, fleet, invocation)]}
         case "names":
             return {"names": operate.names(ports, fleet)}
+        case "overview":
+            status, agents, queue = operate.overview(ports, fleet, invocation)
+            lately = _history(wired, Events(action="events"))
+            told = {
+                "status": asdict(status),
+                "agents": [asdict(entry) for entry in agents],
+                "queue": [asdict(entry) for entry in queue],
+                "events": [asdict(event) for event in lately[-_EVENTS_OF_OVERVIEW:]],
+            }
         case "plan":
-            told: dict[str, Any] = {"plan": merged_json(operate.plan(ports, fleet, invocation))}
+            told = {"plan": merged_json(operate.plan(ports, fleet, invocation))}
         case _:
             told = {"status": asdict(operate.status(ports, fleet, invocation))}
     return operate.as_json(ports.state.read().overrides.at(ports.clock())) | told

@@ -125,7 +125,7 @@ class _Purge(Operation):
 
 
 class _Look(Operation):
-    action: Literal["plan", "status", "agents", "queue", "names"]
+    action: Literal["plan", "status", "agents", "queue", "names", "overview"]
 
 
 class Doctor(Operation):

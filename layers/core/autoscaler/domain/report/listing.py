@@ -114,6 +114,8 @@ def _queue_of(situation: Situation, controller: str) -> Iterator[QueueEntry]:
 def _entry(controller: str, item: QueueItem, told: tuple[str, str, str], pools: tuple[str, ...] = ()) -> QueueEntry:
     """Make an entry. ``told``: its state, and what becomes of it in a few words and in a sentence."""
     state, brief, detail = told
+    if item.unclear and item.wait.unclear not in detail:
+        detail = f"{detail}; Jenkins says: {item.wait.unclear}"
     return QueueEntry(
         controller=controller,
         job=item.job,

@@ -1,0 +1,85 @@
+"""The command that serves the live page on this machine, for a deployment or a demo."""
+
+import secrets
+from collections.abc import Callable
+from getpass import getuser
+from typing import Any
+
+from autoscaler.errors import ConfigError
+from autoscaler_workbench.cli.remote import Deployed
+from autoscaler_workbench.cli.terminal import say
+
+# A look asks Jenkins and EC2 once. A demo's minute is a second or two; a deployment changes once a minute.
+EVERY_SECONDS, DEMO_EVERY_SECONDS = 15.0, 2.0
+
+
+class DeployedSource:
+    """What the page shows of a deployment or a demo: all of it through the functions that the other commands ask."""
+
+    def __init__(self, deployed: Deployed, alarms: Callable[[], list[dict[str, Any]]]) -> None:
+        """Keep whom to ask."""
+        self._deployed = deployed
+        self._alarms = alarms
+
+    def overview(self) -> dict[str, Any]:
+        """Ask for all that one look shows."""
+        return self._deployed.call("operate", {"action": "overview"})
+
+    def alarms(self) -> list[dict[str, Any]]:
+        """List the alarms."""
+        return self._alarms()
+
+    def why(self, subject: str) -> list[str]:
+        """Explain one thing."""
+        facts: list[str] = self._deployed.call("operate", {"action": "why", "subject": subject})["facts"]
+        return facts
+
+    def order(self, verb: str, facts: dict[str, Any]) -> str:
+        """Carry out an order."""
+        about = {"reason": facts.get("reason", "by the page"), "request_id": f"ui-{secrets.token_hex(6)}"}
+        if verb == "launch":
+            return self._launch(facts, about)
+        event = {"action": verb, "by": getuser(), **about} | _scope(verb, facts)
+        answer = self._deployed.call("operate", event)
+        steps, held = (answer.get("plan", {}).get(part, []) for part in ("steps", "held"))
+        done = sum(step["outcome"] == "done" for step in steps)
+        told = f"{verb}: {done} of {len(steps)} steps done" if steps else f"{verb}: done"
+        return "; ".join([told, *(f"not done: {one['detail']}" for one in held[:1])])
+
+    def _launch(self, facts: dict[str, Any], about: dict[str, Any]) -> str:
+        if "pool" not in facts:
+            raise ConfigError("launch: name a pool")
+        wanted = _number("count", facts.get("count", "1"))
+        event = {"pool": facts["pool"], "count": wanted, "keep_minutes": _number("minutes", facts.get("minutes", "60"))}
+        answer = self._deployed.call("scale_up", event | about)
+        launched = sum(step.get("launched", 0) for step in answer["steps"])
+        return "; ".join([f"launched {launched} of {wanted}", *(f"not done: {one['detail']}" for one in answer["held"][:1])])
+
+
+def serve(source: DeployedSource, port: int, *, every_seconds: float) -> None:
+    """Serve the page until Ctrl-C. The address carries a new token each time; nobody else on this machine knows it."""
+    try:
+        import uvicorn  # noqa: PLC0415 - the page is an extra
+
+        from autoscaler_workbench.ui.app import Page  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigError(f"the page needs more packages: pip install 'jenkins-autoscaler-workbench[ui]' ({error})") from error
+    token = secrets.token_urlsafe(16)
+    say(f"http://127.0.0.1:{port}/?token={token}\nopen this address; Ctrl-C ends the page")
+    config = uvicorn.Config(Page(source, token, every_seconds).app(), host="127.0.0.1", port=port, log_level="error")
+    uvicorn.Server(config).run()
+
+
+def _scope(verb: str, facts: dict[str, Any]) -> dict[str, Any]:
+    scope: dict[str, Any] = {"pool": facts["pool"]} if "pool" in facts else {}
+    if verb == "hold":
+        return scope | {"minutes": _number("minutes", facts.get("minutes", "60"))}
+    if verb == "drain":
+        return {"nodes": [facts["node"]]} if "node" in facts else scope | {"count": _number("count", facts.get("count", "1"))}
+    return scope
+
+
+def _number(name: str, text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 10_080:
+        raise ConfigError(f"{name} ({text}): must be a whole number from 1 to 10,080")
+    return int(text)

@@ -1,0 +1,141 @@
+"""What the page says of an answer: tiles, bars and lines, ready to be written as HTML."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from autoscaler.domain.wording import dollars, duration
+
+HOT, BOOTING, DRAINING, IDLE, TROUBLE = "busy", "booting", "draining", "idle", "trouble"
+_STATES = {
+    "requested": BOOTING,
+    "connecting": BOOTING,
+    "retiring": DRAINING,
+    "draining": DRAINING,
+    "condemned": DRAINING,
+    "overdue": TROUBLE,
+    "lost": TROUBLE,
+    "nodeless": TROUBLE,
+    "set-aside": TROUBLE,
+    "unseen": TROUBLE,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """One agent. ``state``: of which colour; ``text``: what hovers over it."""
+
+    name: str
+    state: str
+    load: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolRow:
+    """One pool, with its queue and its agents."""
+
+    name: str
+    waiting: int
+    longest: str
+    paused: str
+    tiles: tuple[Tile, ...]
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meter:
+    """How much of a limit is used. ``percent``: at most 100; ``level``: ok, high or full."""
+
+    label: str
+    text: str
+    percent: float
+    level: str
+
+
+def pool_rows(told: dict[str, Any]) -> list[PoolRow]:
+    """Describe the pools that have anything: jobs, agents, or a reason why they launch nothing."""
+    pools = told["status"]["pools"]
+    controllers = {pool["controller"] for pool in pools}
+    return [
+        PoolRow(
+            name=pool["pool"] if len(controllers) == 1 else f"{pool['controller']}/{pool['pool']}",
+            waiting=pool["starved"],
+            longest=duration(pool["longest_wait_seconds"]) if pool["longest_wait_seconds"] else "",
+            paused=pool["paused"],
+            tiles=tuple(
+                _tile(agent) for agent in told["agents"] if (agent["controller"], agent["pool"]) == (pool["controller"], pool["pool"])
+            ),
+            most=pool["max_agents"],
+        )
+        for pool in pools
+        if pool["starved"] or pool["agents"] or pool["paused"]
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRow:
+    """Items of one job that wait for the same: how many, and for how long the first of them has waited."""
+
+    job: str
+    label: str
+    count: int
+    longest: str
+    detail: str
+
+
+def queue_rows(queue: Iterable[dict[str, Any]]) -> list[QueueRow]:
+    """Put items of one job together that wait for the same; they come longest first, and so do the rows."""
+    alike: dict[tuple[str, str, str], list[float]] = {}
+    for item in queue:
+        alike.setdefault((item["job"], item["label"], item["detail"]), []).append(item["waiting_seconds"])
+    return [
+        QueueRow(job=job, label=label, count=len(waits), longest=duration(max(waits)), detail=detail)
+        for (job, label, detail), waits in alike.items()
+    ]
+
+
+def meters(status: dict[str, Any]) -> list[Meter]:
+    """Show how much of each limit of the fleet is used."""
+    return [
+        _meter("agents", status["agents"], status["max_agents"], str),
+        _meter("dollars an hour", status["reserved_usd_per_hour"], status["max_usd_per_hour"], dollars),
+        _meter("dollars this month", status["usd_in_the_month"], status["max_usd_per_month"], dollars),
+        _meter("launches in the hour", status["launches_in_the_hour"], status["max_launches_per_hour"], str),
+    ]
+
+
+def problems(status: dict[str, Any]) -> list[str]:
+    """List what a person should know first."""
+    found = [status["stopped"], *(f"{controller}: {problem}" for controller, problem in status["problems"].items()), *status["failing"]]
+    found += [f"{controller} shows no jobs: without Job/Read its queue looks empty" for controller in status["without_jobs"]]
+    return [one for one in found if one]
+
+
+def clock(at: float | None) -> str:
+    """Say when, in UTC, 24 hours."""
+    return "" if at is None else f"{datetime.fromtimestamp(at, UTC):%m-%d %H:%M}"
+
+
+def newest(events: Iterable[dict[str, Any]], most: int) -> list[dict[str, Any]]:
+    """Return the last events, newest first."""
+    return sorted(events, key=lambda event: -float(event["at"]))[:most]
+
+
+def _tile(agent: dict[str, Any]) -> Tile:
+    state = _STATES.get(agent["phase"]) or (HOT if agent["busy"] else IDLE)
+    builds = ", ".join(agent["jobs"]) or ("idle" if state == IDLE else agent["phase"])
+    parts = (agent["instance_id"], agent["instance_type"], builds, f"launched {duration(agent['age_seconds'])} ago", agent["note"])
+    return Tile(
+        name=agent["node"] or agent["instance_id"],
+        state=state,
+        load=f"{agent['busy']}/{agent['executors']}",
+        text="\n".join(part for part in parts if part),
+    )
+
+
+def _meter(label: str, used: float, most: float, written: Callable[[float], str]) -> Meter:
+    percent = min(100.0, 100.0 * used / most) if most else 100.0
+    level = "full" if percent >= 100.0 else "high" if percent >= 80.0 else "ok"
+    return Meter(label=label, text=f"{written(used)} of {written(most)}", percent=percent, level=level)

@@ -1,0 +1,77 @@
+"""The page's source on the real handlers: one look shows everything, and its orders are those of the other commands."""
+
+from dataclasses import dataclass
+
+import pytest
+from starlette.testclient import TestClient
+
+from autoscaler.errors import ConfigError
+from autoscaler_workbench.cli.ui import DeployedSource
+from autoscaler_workbench.ui.app import Page
+from support.deployed import Deployed, deployed, event
+
+GPU = "mxnetlinux-gpu"
+
+
+@dataclass(frozen=True)
+class Called:
+    """Calls the handlers as the command line calls the deployed functions."""
+
+    here: Deployed
+
+    def call(self, function, event):
+        return self.here.call(function, event)
+
+
+@pytest.fixture
+def here():
+    with deployed() as stood:
+        stood.call("scale_up", event("tick"))
+        for number in range(2):
+            stood.world.controllers["main"].submit(f"unix-gpu/PR-{number}", GPU, 3600.0)
+        stood.pass_minutes(12)
+        yield stood
+
+
+@pytest.fixture
+def source(here):
+    return DeployedSource(Called(here), list)
+
+
+def test_one_look_shows_status_agents_queue_and_what_was_done(source):
+    told = source.overview()
+    assert {agent["pool"] for agent in told["agents"]} >= {GPU}
+    assert told["status"]["agents"] == len(told["agents"])
+    assert "launch" in {one["what"] for one in told["events"]}
+    assert told["queue"] == []
+
+
+def test_the_page_of_a_real_answer_is_whole(source):
+    browser = TestClient(Page(source, "t", 1.0).app(), base_url="http://127.0.0.1:8765")
+    page = browser.get("/?token=t").text
+    assert GPU in page
+    assert "busy" in page
+
+
+def test_orders_are_carried_out_and_said_in_a_line(here, source):
+    assert source.order("hold", {"pool": GPU, "minutes": "30", "reason": "a look"}) == "hold: done"
+    assert [hold["pool"] for hold in source.overview()["holds"]] == [GPU]
+    assert source.order("resume", {"pool": GPU}).startswith("resume: ")
+    assert source.order("launch", {"pool": GPU, "count": "1"}) == "launched 1 of 1"
+    node = next(agent["node"] for agent in source.overview()["agents"] if agent["node"] and agent["busy"])
+    assert source.order("drain", {"node": node}).startswith("drain: 1 of 1")
+
+
+@pytest.mark.parametrize(
+    ("verb", "facts", "line"),
+    [
+        ("launch", {}, "name a pool"),
+        ("launch", {"pool": GPU, "count": "many"}, r"count \(many\)"),
+        ("hold", {"pool": "nosuch"}, r"pool \(nosuch\)"),
+        ("hold", {"minutes": "0"}, r"minutes \(0\)"),
+    ],
+)
+def test_a_wrong_order_is_refused_in_a_line_and_changes_nothing(source, verb, facts, line):
+    with pytest.raises(ConfigError, match=line):
+        source.order(verb, facts)
+    assert source.overview()["holds"] == []

@@ -1,0 +1,91 @@
+"""A source for the page that answers as a small fleet does, and keeps what it was ordered."""
+
+from typing import Any
+
+from autoscaler.errors import ConfigError, TransientError
+
+
+def an_agent(node: str, phase: str = "ready", busy: int = 1, **facts: Any) -> dict[str, Any]:
+    given = {"controller": "main", "pool": "gpu", "node": node, "instance_id": f"i-{node}", "instance_type": "g4dn.xlarge", "phase": phase}
+    given |= {"busy": busy, "executors": 1, "jobs": ("unix-gpu/PR-12",) if busy else (), "age_seconds": 700.0, "idle_seconds": None}
+    return given | {"usd_per_hour": 0.5, "note": ""} | facts
+
+
+def a_pool_status(name: str, **facts: Any) -> dict[str, Any]:
+    given = {"controller": "main", "pool": name, "starved": 0, "longest_wait_seconds": 0.0, "agents": {}, "executors": 0, "busy": 0}
+    return given | {"max_agents": 10, "usd_per_hour": 0.0, "paused": ""} | facts
+
+
+STATUS = {
+    "pools": [a_pool_status("gpu", starved=2, longest_wait_seconds=754.0, agents={"ready": 2}), a_pool_status("quiet")],
+    "problems": {},
+    "failing": [],
+    "without_jobs": [],
+    "unread": [],
+    "stopped": "",
+    "agents": 4,
+    "max_agents": 100,
+    "launches_in_the_hour": 9,
+    "max_launches_per_hour": 10,
+    "usd_per_hour": 2.0,
+    "reserved_usd_per_hour": 2.5,
+    "max_usd_per_hour": 10.0,
+    "usd_in_the_month": 900.0,
+    "max_usd_per_month": 900.0,
+}
+
+
+class PageSource:
+    """Answers from what it was given; ``fails``: what it raises instead of an overview."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, Any] = {
+            "status": STATUS,
+            "agents": [
+                an_agent("gpu-1"),
+                an_agent("gpu-2", busy=0),
+                an_agent("gpu-3", phase="connecting", busy=0),
+                an_agent("gpu-4", phase="retiring", busy=0, note="retire"),
+            ],
+            "queue": [
+                {
+                    "job": "<b>unix</b>/PR-13",
+                    "label": "gpu",
+                    "waiting_seconds": 754.0,
+                    "detail": "it would start in 4 min on an executor of gpu",
+                }
+            ],
+            "events": [
+                {
+                    "at": 1_800_000_000.0,
+                    "by": "scale_up",
+                    "what": "launch",
+                    "where": "main/gpu",
+                    "subject": "1 of 1",
+                    "reason": "starved-queue",
+                }
+                | {"detail": "2 items would wait 0.3 h together", "outcome": "done"}
+            ],
+            "holds": [],
+            "numbers": [],
+        }
+        self.orders: list[tuple[str, dict[str, Any]]] = []
+        self.fails: str = ""
+
+    def overview(self) -> dict[str, Any]:
+        if self.fails:
+            raise TransientError(self.fails)
+        return self.told
+
+    def alarms(self) -> list[dict[str, Any]]:
+        quiet = {"alarm": "JobWaits", "state": "OK", "since_at": None, "says": "Jobs wait too long.", "runbook": ""}
+        return [quiet, quiet | {"alarm": "BreakersOpen", "state": "ALARM", "since_at": 1_800_000_000.0}]
+
+    def why(self, subject: str) -> list[str]:
+        return [f"{subject} waits for an executor"] if subject != "nosuch" else []
+
+    def order(self, verb: str, facts: dict[str, Any]) -> str:
+        if facts.get("pool") == "nosuch":
+            raise ConfigError("pool (nosuch): is not one of the pools (gpu, quiet)")
+        self.orders.append((verb, facts))
+        return f"{verb}: done"

@@ -1,0 +1,119 @@
+"""The page of a fleet: who may look, what it says, what it orders, and that names of jobs are no HTML."""
+
+import pytest
+from starlette.testclient import TestClient
+
+from autoscaler_workbench.ui import view
+from autoscaler_workbench.ui.app import Page
+from support.page_source import STATUS, PageSource, an_agent
+
+TOKEN = "0123456789abcdef"
+HERE = "http://127.0.0.1:8765"
+
+
+@pytest.fixture
+def source():
+    return PageSource()
+
+
+@pytest.fixture
+def stranger(source):
+    return TestClient(Page(source, TOKEN, 0.01).app(), base_url=HERE)
+
+
+@pytest.fixture
+def browser(stranger):
+    assert stranger.get(f"/?token={TOKEN}").status_code == 200
+    return stranger
+
+
+@pytest.mark.parametrize("path", ["/", "/live", "/why?subject=gpu", "/?token=wrong"])
+def test_without_the_printed_address_nothing_is_shown(stranger, path):
+    assert stranger.get(path).status_code == 403
+
+
+def test_the_token_leaves_the_address_and_no_script_can_read_the_cookie(stranger):
+    answer = stranger.get(f"/?token={TOKEN}", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    assert "httponly" in answer.headers["set-cookie"].lower()
+    assert "samesite=strict" in answer.headers["set-cookie"].lower()
+
+
+def test_another_hosts_name_is_refused_since_a_page_elsewhere_may_have_made_it_ours(browser):
+    assert browser.get("/", headers={"Host": "evil.example.org"}).status_code == 400
+
+
+def test_the_page_says_what_waits_what_runs_and_what_was_done(browser):
+    page = browser.get("/").text
+    for text in ("2 waiting", "longest 13 min", "gpu-3", "booting", "$2.50 of $10.00", "starved-queue", "BreakersOpen"):
+        assert text in page
+
+
+def test_a_pool_with_nothing_in_it_is_not_shown(browser):
+    assert "quiet</a>" not in browser.get("/").text
+
+
+def test_names_of_jobs_are_no_html(browser):
+    page = browser.get("/").text
+    assert "<b>unix</b>" not in page
+    assert "&lt;b&gt;unix&lt;/b&gt;/PR-13" in page
+
+
+def test_why_is_asked_and_answered_in_words(browser):
+    assert "gpu-1 waits for an executor" in browser.get("/why", params={"subject": "gpu-1"}).text
+    assert "no job that waits or runs" in browser.get("/why", params={"subject": "nosuch"}).text
+
+
+def test_a_source_that_fails_leaves_one_line_and_the_page(browser, source):
+    source.fails = "operate could not be invoked:\n ExpiredToken"
+    page = browser.get("/")
+    assert page.status_code == 200
+    assert "operate could not be invoked: ExpiredToken" in page.text
+
+
+def test_an_order_needs_the_token_beside_the_cookie(browser, source):
+    assert browser.post("/order", data={"verb": "hold", "pool": "gpu"}).status_code == 403
+    assert source.orders == []
+    answer = browser.post("/order", data={"verb": "hold", "pool": "gpu", "count": "", "token": TOKEN})
+    assert "hold: done" in answer.text
+    assert source.orders == [("hold", {"pool": "gpu"})]
+
+
+def test_an_order_needs_the_cookie_beside_the_token(stranger, source):
+    assert stranger.post("/order", data={"verb": "hold", "token": TOKEN}).status_code == 403
+    assert source.orders == []
+
+
+def test_a_verb_that_is_none_is_refused_and_a_wrong_order_is_one_line(browser, source):
+    assert browser.post("/order", data={"verb": "purge", "token": TOKEN}).status_code == 400
+    answer = browser.post("/order", data={"verb": "launch", "pool": "nosuch", "token": TOKEN})
+    assert "pool (nosuch): is not one of the pools" in answer.text
+    assert 'class="problem"' in answer.text
+    assert source.orders == []
+
+
+@pytest.mark.parametrize(
+    ("phase", "busy", "state"),
+    [("ready", 1, "busy"), ("ready", 0, "idle"), ("connecting", 0, "booting"), ("draining", 1, "draining"), ("lost", 1, "trouble")],
+)
+def test_a_tile_has_the_colour_of_its_state(phase, busy, state):
+    told = {"status": STATUS, "agents": [an_agent("gpu-1", phase=phase, busy=busy)]}
+    assert [tile.state for tile in view.pool_rows(told)[0].tiles] == [state]
+
+
+def test_a_limit_is_shown_full_high_or_ok():
+    assert [(meter.label, meter.level) for meter in view.meters(STATUS)] == [
+        ("agents", "ok"),
+        ("dollars an hour", "ok"),
+        ("dollars this month", "full"),
+        ("launches in the hour", "high"),
+    ]
+
+
+def test_items_of_one_job_that_wait_for_the_same_are_one_row():
+    one = {"job": "a", "label": "gpu", "waiting_seconds": 60.0, "detail": "no executor"}
+    rows = view.queue_rows([one | {"waiting_seconds": 900.0}, one, one | {"detail": "starts at once"}])
+    assert [(row.job, row.count, row.longest, row.detail) for row in rows] == [
+        ("a", 2, "15 min", "no executor"),
+        ("a", 1, "60 s", "starts at once"),
+    ]
