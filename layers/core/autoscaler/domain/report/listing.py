@@ -99,7 +99,9 @@ def _queue_of(situation: Situation, controller: str) -> Iterator[QueueEntry]:
     starts = expected_starts(situation, controller)
     for want in demand.wants:
         told.add(want.item.id)
-        yield _entry(controller, want.item, _of_want(situation, controller, want, starts), tuple(pool.name for pool in want.pools))
+        state, brief, detail = _of_want(situation, controller, want, starts)
+        words = f"; Jenkins says that it waits for: {want.item.wait.unclear}" if want.item.unclear else ""
+        yield _entry(controller, want.item, (state, brief, detail + words), tuple(pool.name for pool in want.pools))
     for unmet in demand.unmet:
         told.add(unmet.item.id)
         yield _entry(controller, unmet.item, (str(unmet.reason), str(unmet.reason), f"{unmet.reason}: {unmet.detail}"))
