@@ -56,7 +56,10 @@ def browser(tmp_path_factory) -> Iterator[webdriver.Chrome]:
 
 @pytest.fixture
 def opened(browser):
-    """The browser itself, for a page that is no file."""
+    """The browser with a network, which pages in files are drawn without."""
+    browser.execute_cdp_cmd(
+        "Network.emulateNetworkConditions", {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    )
     return Opened(browser)
 
 
