@@ -71,7 +71,9 @@ def serve(source: DeployedSource, port: int, *, every_seconds: float) -> None:
 
 
 def _scope(verb: str, facts: dict[str, Any]) -> dict[str, Any]:
-    scope: dict[str, Any] = {"pool": facts["pool"]} if "pool" in facts else {}
+    if "pool" not in facts and not (verb == "drain" and "node" in facts):
+        raise ConfigError(f"{verb}: name a pool; for the whole fleet there are autoscaler hold --fleet and resume --fleet")
+    scope: dict[str, Any] = {"pool": facts.get("pool")}
     if verb == "hold":
         return scope | {"minutes": _number("minutes", facts.get("minutes", "60"))}
     if verb == "drain":

@@ -13,7 +13,7 @@ from autoscaler_workbench.fakes.state import InMemoryNotifier
 from autoscaler_workbench.fakes.world.faults import Fault
 from support.worlds import AWS
 
-MESSAGE = Message(subject="[f] agents of cpu do not boot", text="3 boots in a row failed.\n")
+MESSAGE = Message(about="breaker/cpu", subject="[f] agents of cpu do not boot", text="3 boots in a row failed.\n")
 
 
 @pytest.fixture

@@ -66,9 +66,10 @@ def test_orders_are_carried_out_and_said_in_a_line(here, source):
     ("verb", "facts", "line"),
     [
         ("launch", {}, "name a pool"),
+        ("hold", {}, "name a pool"),
         ("launch", {"pool": GPU, "count": "many"}, r"count \(many\)"),
         ("hold", {"pool": "nosuch"}, r"pool \(nosuch\)"),
-        ("hold", {"minutes": "0"}, r"minutes \(0\)"),
+        ("hold", {"pool": GPU, "minutes": "0"}, r"minutes \(0\)"),
     ],
 )
 def test_a_wrong_order_is_refused_in_a_line_and_changes_nothing(source, verb, facts, line):

@@ -1,5 +1,10 @@
 """What people are told: once when it begins, once when it is over, and again only where sending failed."""
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from autoscaler.domain.report.told import Message
+from autoscaler.errors import TransientError
 from autoscaler_workbench.fakes.world.faults import Fault
 from support.builders import a_pool
 from support.timeline import Day
@@ -23,6 +28,14 @@ def break_the_image(day):
         day.world.ec2.on_running = comes_up
 
     return mend
+
+
+@dataclass(frozen=True)
+class Refusing:
+    """A notifier that sends by this function."""
+
+    send: Callable[[Message], None]
+    runbooks: str = "docs"
 
 
 def told(day):
@@ -90,3 +103,22 @@ def test_the_month_that_is_spent_is_told_of():
     day.minutes(120)
     assert told(day) == ["[f] the month's limit is reached"]
     assert "operations.md#usd-per-month" in day.fleet.notifier.sent[0].text
+
+
+def test_one_that_cannot_be_sent_keeps_no_other_from_being_told_once():
+    """A topic that refuses one message for ever must not send the others each minute."""
+    day = Day(in_memory(a_pool("cpu", boot_timeout_seconds=300.0), a_pool("gpu", boot_timeout_seconds=300.0)))
+    break_the_image(day)
+    send = day.fleet.notifier.send
+
+    def refuse_gpu(message):
+        if "gpu" in message.subject:
+            raise TransientError("InvalidParameter")
+        send(message)
+
+    day.fleet.ports = replace(day.fleet.ports, notifier=Refusing(refuse_gpu))
+    day.minutes(2).queue(3)
+    day.queue(3, "gpu")
+    day.minutes(60)
+    assert told(day) == ["[f] agents of cpu do not boot"]
+    assert set(day.fleet.state.told.troubles) == {"breaker/cpu"}

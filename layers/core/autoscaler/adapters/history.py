@@ -46,8 +46,9 @@ class DynamoHistory:
     def _add(self, day: str, events: list[Event]) -> None:
         for last in (False,) * (_TRIES - 1) + (True,):
             known, version = self._read(day)
+            # A write that was not answered may have taken effect, and be sent again by the SDK: its events are there then.
             try:
-                self._write(day, [*known, *events][-EVENTS_A_DAY:], version)
+                self._write(day, [*known, *(event for event in events if event not in known)][-EVENTS_A_DAY:], version)
             except ConflictError:
                 if last:
                     raise

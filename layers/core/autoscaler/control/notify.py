@@ -1,10 +1,12 @@
 """Tells people what begins and what is over, each once: sent first, remembered then, so that a message may come twice and is never lost."""
 
-from autoscaler.domain.report.messages import is_worth_saving, write_messages
-from autoscaler.domain.report.told import Told
+from dataclasses import replace
+
+from autoscaler.domain.report.messages import is_worth_saving, untold, write_messages
+from autoscaler.domain.report.told import Message, Told
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.errors import AutoscalerError
-from autoscaler.ports import Ports
+from autoscaler.ports import Notifier, Ports
 
 
 def notify(ports: Ports, told: Told, situation: Situation) -> int:
@@ -12,12 +14,22 @@ def notify(ports: Ports, told: Told, situation: Situation) -> int:
     if ports.notifier is None:
         return 0
     after, messages = write_messages(told, situation, ports.notifier.runbooks)
-    try:
-        for message in messages:
-            ports.notifier.send(message)
-            ports.log("notified", subject=message.subject)
-        if messages or is_worth_saving(told, after):
+    failed = {message.about for message in messages if not _sent(ports, ports.notifier, message)}
+    # What could not be sent stays untold, and keeps nothing else from being remembered as told.
+    after = replace(after, troubles=untold(told, after, failed))
+    if len(messages) > len(failed) or is_worth_saving(told, after):
+        try:
             ports.state.save_told(after)
+        except AutoscalerError as error:
+            ports.log("message_failed", error=f"{type(error).__name__}: {error}")
+    return len(messages) - len(failed)
+
+
+def _sent(ports: Ports, notifier: Notifier, message: Message) -> bool:
+    try:
+        notifier.send(message)
     except AutoscalerError as error:
-        ports.log("message_failed", error=f"{type(error).__name__}: {error}")
-    return len(messages)
+        ports.log("message_failed", subject=message.subject, error=f"{type(error).__name__}: {error}")
+        return False
+    ports.log("notified", subject=message.subject)
+    return True

@@ -4,7 +4,7 @@ A CloudWatch alarm's text is fixed; a message names the pool, the cause and what
 so that each is told once. A limit that is left for some minutes and reached again is the same trouble.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -34,14 +34,20 @@ class _Seen:
 def write_messages(told: Told, situation: Situation, runbooks: str) -> tuple[Told, list[Message]]:
     """Return what is to be told now, and what has been told then. ``runbooks``: where the documentation is to be read."""
     seen, now = dict(_seen(situation)), situation.now
-    began = [_began(situation, one, runbooks) for name, one in seen.items() if name not in told.troubles]
+    began = [_began(situation, name, one, runbooks) for name, one in seen.items() if name not in told.troubles]
     over = {n: t for n, t in told.troubles.items() if n not in seen and now - t.seen_at >= _over_after(n)}
-    ended = [_ended(situation, trouble) for trouble in over.values()]
+    ended = [_ended(situation, name, trouble) for name, trouble in over.items()]
     troubles = {name: trouble for name, trouble in told.troubles.items() if name not in over}
     for name, one in seen.items():
         since_at = troubles[name].since_at if name in troubles else now
         troubles[name] = Trouble(title=one.title, since_at=since_at, seen_at=now)
     return replace(told, troubles=troubles), [*began, *ended]
+
+
+def untold(before: Told, after: Told, failed: Collection[str]) -> dict[str, Trouble]:
+    """Return what has been told though these messages could not be sent: of their troubles, what was told before."""
+    sent = {name: trouble for name, trouble in after.troubles.items() if name not in failed}
+    return sent | {name: trouble for name, trouble in before.troubles.items() if name in failed}
 
 
 def is_worth_saving(before: Told, after: Told) -> bool:
@@ -121,15 +127,15 @@ def _limits(situation: Situation) -> Iterator[tuple[str, _Seen]]:
             yield f"limit/{name}", _Seen(f"the limit {key} is reached", text, f"operations.md#{heading}", "autoscaler plan")
 
 
-def _began(situation: Situation, seen: _Seen, runbooks: str) -> Message:
+def _began(situation: Situation, name: str, seen: _Seen, runbooks: str) -> Message:
     text = f"{seen.text}\n\nSee more:   {seen.try_it}\nWhat to do: {runbooks.rstrip('/')}/{seen.runbook}\n"
-    return Message(subject=_subject(situation, seen.title), text=text)
+    return Message(about=name, subject=_subject(situation, seen.title), text=text)
 
 
-def _ended(situation: Situation, trouble: Trouble) -> Message:
+def _ended(situation: Situation, name: str, trouble: Trouble) -> Message:
     minutes = (situation.now - trouble.since_at) / 60
     text = f"It began at {_clock(trouble.since_at)} and is over after {minutes:.0f} minutes.\n"
-    return Message(subject=_subject(situation, f"over: {trouble.title}"), text=text)
+    return Message(about=name, subject=_subject(situation, f"over: {trouble.title}"), text=text)
 
 
 def _subject(situation: Situation, title: str) -> str:

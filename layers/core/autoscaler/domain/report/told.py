@@ -23,7 +23,8 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message: a subject of ASCII, and lines of text."""
+    """One message: a subject of ASCII, and lines of text. ``about``: the name of its trouble."""
 
+    about: str
     subject: str
     text: str
