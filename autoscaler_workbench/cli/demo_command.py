@@ -15,12 +15,13 @@ import typer
 from rich.console import Console
 
 from autoscaler.config import FleetSettings, load_settings
+from autoscaler.domain.wording import counted, duration
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli.follow import draw, follow, report_directory, tell
 from autoscaler_workbench.cli.options import AsJson, FleetFile, Hours, Out, Seed, TraceFile, the_trace
 from autoscaler_workbench.cli.remote import Deployed
 from autoscaler_workbench.cli.screen import Screen
-from autoscaler_workbench.cli.terminal import counted, duration, say, show
+from autoscaler_workbench.cli.terminal import say, show
 from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import Published
 from autoscaler_workbench.simulate.drive import Progress
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET

@@ -9,7 +9,8 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from autoscaler_workbench.cli.terminal import counted, duration, plain
+from autoscaler.domain.wording import counted, duration
+from autoscaler_workbench.cli.terminal import plain
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.simulate.drive import MINUTE
 from autoscaler_workbench.simulate.result import wait_of

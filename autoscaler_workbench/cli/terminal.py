@@ -18,19 +18,6 @@ def plain(text: object) -> str:
     return "".join(letter if letter.isprintable() else " " if letter.isspace() else "?" for letter in str(text))
 
 
-def duration(seconds: float) -> str:
-    """Write a duration as people say it: "40 s", "28 min", "12 h 28 min"."""
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
-
-
-def counted(number: int, noun: str) -> str:
-    """Write a count with its noun: "1 job", "1,280 jobs"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 class Table(RichTable):
     """A table that prints texts literally; only a `Text` of our own has a style."""
 

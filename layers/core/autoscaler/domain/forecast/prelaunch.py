@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 # So long before its boot must begin an agent is launched for what is to come, however often one looks: boots are uneven, and one that
-# comes late costs a wait (recorded weeks at looks of 5 s: some 4 per cent).
+# comes late costs a wait. What that is worth: docs/experiments.md.
 LEAD_SECONDS = 60.0
 
 
