@@ -1,6 +1,7 @@
 """The command that serves the live page on this machine, for a deployment or a demo."""
 
 import secrets
+import socket
 from collections.abc import Callable
 from getpass import getuser
 from typing import Any
@@ -64,10 +65,15 @@ def serve(source: DeployedSource, port: int, *, every_seconds: float) -> None:
         from autoscaler_workbench.ui.app import Page  # noqa: PLC0415
     except ImportError as error:
         raise ConfigError(f"the page needs more packages: pip install 'jenkins-autoscaler-workbench[ui]' ({error})") from error
+    try:
+        listening = socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        raise ConfigError(f"--port ({port}): cannot be listened on ({error.strerror})") from error
     token = secrets.token_urlsafe(16)
     say(f"http://127.0.0.1:{port}/?token={token}\nopen this address; Ctrl-C ends the page")
-    config = uvicorn.Config(Page(source, token, every_seconds).app(), host="127.0.0.1", port=port, log_level="error")
-    uvicorn.Server(config).run()
+    config = uvicorn.Config(Page(source, token, every_seconds).app(), log_level="critical", timeout_graceful_shutdown=1)
+    with listening:
+        uvicorn.Server(config).run(sockets=[listening])
 
 
 def _scope(verb: str, facts: dict[str, Any]) -> dict[str, Any]:

@@ -149,9 +149,12 @@ class InMemory:
     def publish_metrics(self) -> None:
         """Run one tick."""
         ports = self.ports_of("publish_metrics")
-        measured = measure.collect(ports, self.fleet, self.invocation())
-        notify(ports, measured.told, measured.situation)
-        ports.metrics.publish(measured.data, ports.clock())
+        invocation = self.invocation()
+        measured = measure.collect(ports, self.fleet, invocation)
+        try:
+            ports.metrics.publish(measured.data, ports.clock())
+        finally:
+            notify(ports, measured.told, measured.situation, invocation.ends_at)
 
     def scale_up(self) -> dict[str, Any]:
         """Run one tick."""

@@ -1,12 +1,13 @@
 """The page's source on the real handlers: one look shows everything, and its orders are those of the other commands."""
 
+import socket
 from dataclasses import dataclass
 
 import pytest
 from starlette.testclient import TestClient
 
 from autoscaler.errors import ConfigError
-from autoscaler_workbench.cli.ui import DeployedSource
+from autoscaler_workbench.cli.ui import DeployedSource, serve
 from autoscaler_workbench.ui.app import Page
 from support.deployed import Deployed, deployed, event
 
@@ -76,3 +77,11 @@ def test_a_wrong_order_is_refused_in_a_line_and_changes_nothing(source, verb, fa
     with pytest.raises(ConfigError, match=line):
         source.order(verb, facts)
     assert source.overview()["holds"] == []
+
+
+def test_a_port_that_is_taken_is_said_in_a_line_before_any_address_is_printed(source, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=rf"--port \({port}\): cannot be listened on"):
+            serve(source, port, every_seconds=1.0)
+    assert capsys.readouterr().out == ""

@@ -1,8 +1,12 @@
 """What people are told: once when it begins, once when it is over, and again only where sending failed."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from autoscaler.control.notify import notify
+from autoscaler.control.observe import observe_without_instances
+from autoscaler.domain.learn import assess
 from autoscaler.domain.report.told import Message
 from autoscaler.errors import TransientError
 from autoscaler_workbench.fakes.world.faults import Fault
@@ -122,3 +126,31 @@ def test_one_that_cannot_be_sent_keeps_no_other_from_being_told_once():
     day.minutes(60)
     assert told(day) == ["[f] agents of cpu do not boot"]
     assert set(day.fleet.state.told.troubles) == {"breaker/cpu"}
+
+
+def test_what_there_is_no_time_for_is_told_at_the_next_look():
+    day = a_day()
+    break_the_image(day)
+    day.minutes(2).queue(3)
+    day.minutes(16)
+    ports, state = day.fleet.ports, day.fleet.state
+    situation = assess(observe_without_instances(ports, state.read(), day.fleet.invocation()), day.fleet.fleet)
+    before, sent = replace(state.told, troubles={}), len(told(day))
+    state.told = before
+    now = day.world.timeline.now
+    assert notify(ports, before, situation, now + 20.0) == 0
+    assert (len(told(day)), state.told.troubles) == (sent, {})
+    assert notify(ports, before, situation, now + 55.0) == 1
+
+
+def test_metrics_that_cannot_be_sent_keep_nobody_from_being_told():
+    day = a_day()
+    break_the_image(day)
+    day.minutes(2).queue(3)
+    for _ in range(30):
+        day.fleet.faults.plan(Fault("metrics PutMetricData"))
+        with suppress(TransientError):
+            day.minutes(1)
+        day.fleet.scale_up()
+        day.fleet.scale_down()
+    assert told(day) == ["[f] agents of cpu do not boot"]

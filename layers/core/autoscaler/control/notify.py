@@ -8,13 +8,16 @@ from autoscaler.domain.situation.situation import Situation
 from autoscaler.errors import AutoscalerError
 from autoscaler.ports import Notifier, Ports
 
+# A message that nobody answers takes so long: two attempts of 13 s. With less time left it is sent at the next look.
+SEND_SECONDS = 27.0
 
-def notify(ports: Ports, told: Told, situation: Situation) -> int:
-    """Send what is to be told; return how many messages that were. What fails is sent at the next look."""
+
+def notify(ports: Ports, told: Told, situation: Situation, ends_at: float) -> int:
+    """Send what is to be told; return how many messages that were. What fails, or comes too late, is sent at the next look."""
     if ports.notifier is None:
         return 0
     after, messages = write_messages(told, situation, ports.notifier.runbooks)
-    failed = {message.about for message in messages if not _sent(ports, ports.notifier, message)}
+    failed = {message.about for message in messages if not _sent(ports, ports.notifier, message, ends_at)}
     # What could not be sent stays untold, and keeps nothing else from being remembered as told.
     after = replace(after, troubles=untold(told, after, failed))
     if len(messages) > len(failed) or is_worth_saving(told, after):
@@ -25,7 +28,9 @@ def notify(ports: Ports, told: Told, situation: Situation) -> int:
     return len(messages) - len(failed)
 
 
-def _sent(ports: Ports, notifier: Notifier, message: Message) -> bool:
+def _sent(ports: Ports, notifier: Notifier, message: Message, ends_at: float) -> bool:
+    if ends_at - ports.clock() < SEND_SECONDS:
+        return False
     try:
         notifier.send(message)
     except AutoscalerError as error:

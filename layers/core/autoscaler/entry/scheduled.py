@@ -71,9 +71,11 @@ def _measure(wired: Runtime, invocation: Invocation) -> int:
     measured = measure.collect(wired.ports, wired.fleet, invocation)
     if invocation.dry_run:
         return len(measured.data)
-    # People first: of CloudWatch's failure the alarm for missing metrics tells them, of this one nobody would.
-    notify(wired.ports, measured.told, measured.situation)
-    sent = wired.ports.metrics.publish([*measured.data, heartbeat(wired.fleet.name, "publish_metrics")], wired.ports.clock())
+    try:
+        sent = wired.ports.metrics.publish([*measured.data, heartbeat(wired.fleet.name, "publish_metrics")], wired.ports.clock())
+    finally:
+        # Last, since a topic that does not answer takes its time; and whether or not the metrics could be sent.
+        notify(wired.ports, measured.told, measured.situation, invocation.ends_at)
     log("measured", function="publish_metrics", metrics=sent)
     return sent
 
