@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import load_settings
+from autoscaler_workbench.cli import main as cli
 from autoscaler_workbench.cli.demo import Show
 from autoscaler_workbench.simulate.recording import StepTaken
 from autoscaler_workbench.simulate.run import in_memory, prepare
@@ -177,3 +178,14 @@ def summed(published):
         # How long a look takes is a matter of this machine.
         sums[datum.name, datum.dimensions] += 1 if datum.name == "ControllerResponseSeconds" else round(sum(datum.values), 3)
     return sums
+
+
+def test_an_interrupt_anywhere_in_a_command_leaves_one_line(monkeypatch, capsys):
+    def interrupted(_file):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "load_fleet", interrupted)
+    monkeypatch.setattr(sys, "argv", ["autoscaler", "match", "linux"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert (ended.value.code, capsys.readouterr().err) == (130, "\rinterrupted\n")
