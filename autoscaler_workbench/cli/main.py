@@ -285,9 +285,14 @@ def _simulate(run: Run, progressing: Iterator[Tick], about: dict[str, Any], out:
 
 
 def main() -> None:
-    """Run the command line; our own errors are one line and exit code 1."""
+    """Run the command line; our own errors are one line and exit code 1, an interrupt is one line and 130."""
     try:
         app(standalone_mode=True)
+    except SystemExit as ended:
+        # typer makes an interrupt exit code 130, without a word; a command that has said its own line raises that itself.
+        if isinstance(ended.__context__, typer.Exit) and isinstance(ended.__context__.__cause__, KeyboardInterrupt):
+            print("\rinterrupted", file=sys.stderr)
+        raise
     except AutoscalerError as error:
         for line in error.lines if isinstance(error, FleetFileError) else [str(error)]:
             print(plain(" ".join(line.split())), file=sys.stderr)

@@ -22,7 +22,6 @@ from autoscaler_workbench.cli.tables import for_people
 from autoscaler_workbench.cli.terminal import plain, ready_to_draw, say, show
 from autoscaler_workbench.cli.ui import DEMO_EVERY_SECONDS, EVERY_SECONDS, DeployedSource, serve
 
-_INTERRUPTED = 130
 _AGAIN_SECONDS = 5.0
 
 Stack = Annotated[str, typer.Option(envvar="AUTOSCALER_STACK", help="The CloudFormation stack.")]
@@ -101,9 +100,6 @@ def _command(*common: str) -> Callable[[Callable[..., None]], Callable[..., None
         def run(**options: Any) -> None:
             try:
                 command(Request(**{one.name: options.pop(one.name) for one in shared}), **options)
-            except KeyboardInterrupt:
-                print("\rinterrupted", file=sys.stderr)
-                raise typer.Exit(_INTERRUPTED) from None
             except KeyError as error:  # of an answer
                 raise ConfigError(f"the deployed functions do not tell {error}: are they of another version than this command?") from error
 
