@@ -1,5 +1,6 @@
 """Follows a run on the terminal, then tells what came of it in words and pictures."""
 
+import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -31,7 +32,7 @@ def follow(
     # Drawn in this thread: in another one the world would change while it is drawn.
     shown = not quiet and console.is_terminal
     live = Live(console=console, auto_refresh=False, transient=True) if shown else nullcontext()
-    with closing_of(progressing), interrupts() as pressed, live as view:
+    with closing_of(progressing), interrupts() as pressed, no_echo_of_control_keys(), live as view:
         for last in progressing:
             if view is not None and monotonic() >= shown_at + _FRAME_SECONDS:
                 view.update(screen(last), refresh=True)
@@ -61,6 +62,23 @@ def interrupts() -> Iterator[list[int]]:
         yield pressed
     finally:
         signal(SIGINT, before)
+
+
+@contextmanager
+def no_echo_of_control_keys() -> Iterator[None]:
+    """Keep the terminal from writing ^C into what is drawn: what is erased then would be a line too little."""
+    if not sys.stdin.isatty() or sys.platform == "win32":
+        yield
+        return
+    import termios  # noqa: PLC0415 - Windows has none
+
+    before = termios.tcgetattr(sys.stdin)
+    quiet = [*before[:3], before[3] & ~termios.ECHOCTL, *before[4:]]
+    termios.tcsetattr(sys.stdin, termios.TCSANOW, quiet)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
 
 
 @contextmanager
