@@ -17,6 +17,7 @@ from autoscaler_workbench.cli.terminal import Table, plain
 from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import as_json, published
 from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
 from autoscaler_workbench.fakes.world.world import break_boots
+from support.cli import autoscaler
 from support.deployed import deployed
 
 
@@ -227,8 +228,9 @@ def test_watching_asks_again_until_it_is_interrupted(here, monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(operate.time, "sleep", sleep)
-    watched = command(here, "queue", "--watch", columns=80)
-    assert (watched.exit_code, watched.stdout.count("nothing waits"), watched.stderr) == (130, 3, "\rinterrupted\n")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    watched = answered(here, lambda: autoscaler("queue", "--watch", "--local", here.server.url))
+    assert (watched.returncode, watched.stdout.count("nothing waits"), watched.stderr) == (130, 3, "\rinterrupted\n")
 
 
 def completed(here, line):
