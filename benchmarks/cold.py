@@ -48,7 +48,7 @@ def measure() -> Iterator[Figures]:
         for number in range(_RUNS + 1):
             for name, (handler, dependencies) in handlers.items():
                 paths = os.pathsep.join(str(part) for part in (handler, dependencies, runtime))
-                run = _run(event_of(handler.name), environment | {"PYTHONPATH": paths, "FLEET_CONFIG": str(fleet / "fleet.yaml")})
+                run = _run(event_of(handler.name), environment | {"PYTHONPATH": paths, "FLEET_CONFIG": str(fleet)})
                 if number:  # the first only warms the disk, and launches the example's one utility agent
                     runs[name].append(run)
     base = runs[_BASE]
@@ -94,18 +94,23 @@ def _run(event: str, environment: dict[str, str]) -> _Run:
 
 
 def _deploy(directory: Path) -> tuple[Path, Path, Path]:
-    """Lay out what `sam build` lays out, for this interpreter: the layer, the runtime's own boto3, the fleet layer."""
-    layer, runtime, fleet = (directory / name for name in ("layer", "runtime", "fleet"))
+    """Lay out what `sam build` lays out, for this interpreter: the layer, the runtime's own boto3, the fleet file."""
+    layer, runtime = (directory / name for name in ("layer", "runtime"))
     core = ROOT / "layers" / "core"
     uv = [str(Path(sys.executable).parent / "uv"), "pip", "install", "--quiet", "--python", sys.executable]
     subprocess.run([*uv, "--target", str(layer), "-r", str(core / "requirements.txt")], check=True)
     subprocess.run([*uv, "--target", str(runtime), "boto3"], check=True)
     shutil.copytree(core / "autoscaler", layer / "autoscaler", ignore=shutil.ignore_patterns("__pycache__"))
-    fleet.mkdir()
-    subprocess.run([sys.executable, "-m", "autoscaler.config", str(EXAMPLE_FLEET), str(fleet)], check=True)
     for tree in (layer, runtime):
         compileall.compile_dir(tree, quiet=2)
-    return layer, runtime, fleet
+    return layer, runtime, fleet_file(directory / "fleet")
+
+
+def fleet_file(directory: Path) -> Path:
+    """Write the example's fleet file as the fleet layer carries it, with its checked JSON beside it."""
+    directory.mkdir()
+    subprocess.run([sys.executable, "-m", "autoscaler.config", str(EXAMPLE_FLEET), str(directory)], check=True)
+    return directory / EXAMPLE_FLEET.name
 
 
 def _without_bytecode(layer: Path, target: Path) -> Path:

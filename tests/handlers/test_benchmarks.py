@@ -1,6 +1,7 @@
 """The benchmark of a pass still runs: it speaks for the adapters, whose calls change. Its figures are no test's business."""
 
-from benchmarks import burst, size
+from autoscaler.config import load_settings
+from benchmarks import burst, cold, size
 
 
 def test_a_small_fleet_can_be_measured():
@@ -14,3 +15,9 @@ def test_every_agent_of_a_burst_is_answered_however_few_executions_there_are():
     few, many = burst._burst(12, 1, 30.0), burst._burst(12, 47, 30.0)
     assert len(few.answered) == len(many.answered) == 12
     assert few.refused > many.refused == 0
+
+
+def test_a_cold_handler_finds_its_fleet_file(tmp_path):
+    written = cold.fleet_file(tmp_path / "fleet")
+    assert load_settings(written).fleet
+    assert written.with_suffix(".json").exists()
