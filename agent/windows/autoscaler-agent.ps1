@@ -5,7 +5,7 @@
 #
 # Needs Windows PowerShell 5.1 and the Java of your controller's agents (21 for Jenkins 2.545 and newer).
 # Unproved: checked for syntax and read against the Linux script, whose tests run it; not yet run on Windows.
-# Settings, from C:\autoscaler\agent.json: RegisterUrl, Region, BootTimeoutSeconds, Java, WorkDirectory.
+# Settings, from C:\autoscaler\agent.json: RegisterUrl, RegisterService, Region, BootTimeoutSeconds, Java, WorkDirectory.
 Set-StrictMode -Version 2
 $ErrorActionPreference = 'Stop'
 $ProgressPreference = 'SilentlyContinue'
@@ -53,13 +53,13 @@ function Get-SignedHeaders($credentials, [Uri]$uri) {
     $now = [DateTime]::UtcNow
     $stamp = $now.ToString('yyyyMMddTHHmmssZ')
     $date = $now.ToString('yyyyMMdd')
-    $scope = "$date/$($settings.Region)/lambda/aws4_request"
+    $scope = "$date/$($settings.Region)/$($settings.RegisterService)/aws4_request"
     $names = 'host;x-amz-date;x-amz-security-token'
     $canonical = @('POST', $uri.AbsolutePath, '', "host:$($uri.Authority)", "x-amz-date:$stamp",
         "x-amz-security-token:$($credentials.Token)", '', $names, (Get-Sha256 '')) -join "`n"
     $toSign = @('AWS4-HMAC-SHA256', $stamp, $scope, (Get-Sha256 $canonical)) -join "`n"
     $key = [Text.Encoding]::UTF8.GetBytes("AWS4$($credentials.SecretAccessKey)")
-    foreach ($part in @($date, $settings.Region, 'lambda', 'aws4_request')) { $key = Get-Hmac $key $part }
+    foreach ($part in @($date, $settings.Region, $settings.RegisterService, 'aws4_request')) { $key = Get-Hmac $key $part }
     $signature = Get-Hex (Get-Hmac $key $toSign)
     @{
         'X-Amz-Date'           = $stamp

@@ -1,9 +1,10 @@
 # Installs the agent as a task that starts with the machine, so that a reboot brings it back.
-# The user data says $registerUrl, $region, $bootTimeoutSeconds, $javaVersion.
+# The user data says $registerUrl, $registerService, $region, $bootTimeoutSeconds, $javaVersion.
 # Unproved: checked for syntax, not yet run on Windows.
 function Save-Settings($java) {
     @{
         RegisterUrl = $registerUrl
+        RegisterService = $registerService
         Region = $region
         BootTimeoutSeconds = $bootTimeoutSeconds
         Java = $java

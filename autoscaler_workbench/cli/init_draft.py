@@ -102,7 +102,7 @@ def _of_group(labels: tuple[str, ...], group: list[Machine], system: str, names:
 
 def _doubts(group: list[Machine], *, has_labels: bool, system: str) -> Iterator[tuple[str, str]]:
     """Yield the keys of a pool made from agents that a person must check, and why."""
-    image = "; arm64, so the launch template's image must be, too" if _ARM.search(system) else ""
+    image = "; arm64: deploy with Arm64Agents=yes, which makes its launch template" if _ARM.search(system) else ""
     yield "instance_types", f"a guess from the labels; Jenkins does not know the machine{image}"
     executors = {machine.executors for machine in group}
     if len(executors) > 1:
@@ -201,7 +201,7 @@ def _set_type(draft: Draft, told: str) -> None:
         draft.usd_per_hour = 1.0
         draft.todo["usd_per_hour"] = f"no {draft.platform} price is carried for {kind}"
     if architecture(kind) == "arm64":
-        draft.todo["instance_types"] = "arm64: the launch template's image must be, too"
+        draft.todo["instance_types"] = "arm64: deploy with Arm64Agents=yes, which makes its launch template"
 
 
 def _usable(labels: Iterable[str]) -> list[str]:

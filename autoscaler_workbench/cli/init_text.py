@@ -13,6 +13,7 @@ import yaml
 from autoscaler.config import check
 from autoscaler.config.advice import always_there
 from autoscaler.config.prices import HOURS_A_MONTH, cheapest
+from autoscaler.config.rules import architecture
 from autoscaler.config.schema import POINTER
 from autoscaler.config.yaml_file import parse
 from autoscaler.domain.facts.fleet import Fleet
@@ -83,12 +84,17 @@ def _pool(fleet: str, draft: Draft) -> Iterator[str]:
     yield ""
 
 
+def _kind(draft: Draft) -> str:
+    """Return which of the stack's launch templates the pool takes."""
+    return "arm64" if architecture(draft.instance_types[0]) == "arm64" else draft.platform
+
+
 def _keys(fleet: str, draft: Draft) -> dict[str, Any]:
     """Return the keys to write: those that must be, and those that differ from their defaults."""
     keys = {
         "labels": draft.labels,
         "executors": draft.executors,
-        "launch_template": f"autoscaler-{draft.platform}-{fleet}",
+        "launch_template": f"autoscaler-{_kind(draft)}-{fleet}",
         "instance_types": draft.instance_types,
         "usd_per_hour": draft.usd_per_hour,
         "subnets": draft.subnets or None,

@@ -9,5 +9,5 @@ from autoscaler.telemetry import logger
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: Any, _context: Context) -> dict[str, Any]:
-    """Return the answer of a function URL."""
+    """Return the answer of a function URL, or of the HTTP API in its place."""
     return function_url.register(event)

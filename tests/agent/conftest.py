@@ -36,6 +36,7 @@ class Surroundings:
     answers: list[tuple[int, dict]] = field(default_factory=list)
     jar_status: int = 200
     imds: bool = True
+    service: str = "lambda"  # what a request must be signed for
     asked: list[str] = field(default_factory=list)  # what was wrong with each signed request; "" where nothing was
     url: str = ""
 
@@ -140,7 +141,7 @@ def handler_of(around: Surroundings) -> type[BaseHTTPRequestHandler]:  # noqa: C
 
         def do_POST(self):
             body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-            around.asked.append(wrong_with(self, body))
+            around.asked.append(wrong_with(self, body, around.service))
             status, answer = around.answers.pop(0) if len(around.answers) > 1 else around.answers[0]
             ours = {} if "Message" in answer else {"X-Autoscaler": "registration"}
             self.send(403 if around.asked[-1] else status, json.dumps(answer).encode(), ours)
@@ -159,13 +160,13 @@ def handler_of(around: Surroundings) -> type[BaseHTTPRequestHandler]:  # noqa: C
     return Handler
 
 
-def wrong_with(request: BaseHTTPRequestHandler, body: bytes) -> str:
+def wrong_with(request: BaseHTTPRequestHandler, body: bytes, service: str) -> str:
     """Verify a request's signature as AWS does; say what is wrong with it."""
     scheme, _, rest = request.headers.get("Authorization", "").partition(" ")
     parts = dict(part.strip().partition("=")[::2] for part in rest.split(","))
     date = request.headers.get("X-Amz-Date", "")
-    if scheme != "AWS4-HMAC-SHA256" or parts.get("Credential") != f"{KEYS.access_key}/{date[:8]}/{REGION}/lambda/aws4_request":
-        return f"not signed by this role for lambda in {REGION}: {request.headers.get('Authorization')}"
+    if scheme != "AWS4-HMAC-SHA256" or parts.get("Credential") != f"{KEYS.access_key}/{date[:8]}/{REGION}/{service}/aws4_request":
+        return f"not signed by this role for {service} in {REGION}: {request.headers.get('Authorization')}"
     signed = parts["SignedHeaders"].split(";")
     if missing := {"host", "x-amz-date", "x-amz-security-token"} - set(signed):
         return f"not signed: {sorted(missing)}"
@@ -175,6 +176,6 @@ def wrong_with(request: BaseHTTPRequestHandler, body: bytes) -> str:
     for name in signed:
         again.headers[name] = request.headers[name]
     again.context["timestamp"] = date
-    auth = SigV4Auth(KEYS, "lambda", REGION)
+    auth = SigV4Auth(KEYS, service, REGION)
     expected = auth.signature(auth.string_to_sign(again, auth.canonical_request(again)), again)
     return "" if parts["Signature"] == expected else "the signature does not match"

@@ -31,6 +31,18 @@ def test_it_asks_signed_by_its_role_and_connects_as_it_is_told(around):
     assert f"connecting to {around.url}/jenkins/ as cpu-1" in said
 
 
+def test_to_an_http_api_it_signs_for_api_gateway(around):
+    around.service, around.answers = "execute-api", [around.registered(), GONE]
+    around.run(REGISTER_SERVICE="execute-api")
+    assert around.asked == ["", ""]
+
+
+def test_what_is_signed_for_another_service_is_noticed(around):
+    around.service, around.answers = "execute-api", [GONE]
+    around.run(seconds=3)
+    assert "not signed by this role for execute-api" in around.asked[0]
+
+
 def test_no_secret_is_said_or_passed_where_others_can_see_it(around):
     around.answers = [around.registered(), GONE]
     said = around.run()

@@ -55,6 +55,7 @@ def test_every_sample_event_is_tested_here():
         "budget",
         "doctor",
         "register_agent",
+        "register_agent_http_api",
         "spot_interruption",
         "rebalance",
         "instance_terminated",

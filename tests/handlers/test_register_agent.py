@@ -64,9 +64,25 @@ def test_an_instance_learns_who_it_is(here, instance):
     assert (instance.tags["Name"], instance.tags["autoscaler:node"]) == (name, name)
 
 
-def test_the_sample_event_is_understood_and_its_instance_unknown(here):
-    answer = here.call("register_agent", event("register_agent"))
+@pytest.mark.parametrize("sample", ["register_agent", "register_agent_http_api"])
+def test_the_sample_event_is_understood_and_its_instance_unknown(here, sample):
+    answer = here.call("register_agent", event(sample))
     assert (answer["statusCode"], answer["headers"]["Retry-After"]) == (425, "15")
+
+
+def test_an_http_api_tells_of_the_caller_as_a_function_url_does_and_gets_the_same_answer(here, instance):
+    asked = json.loads(json.dumps(event("register_agent_http_api")).replace("i-0123456789abcdef0", instance.id))
+    answer = here.call("register_agent", asked)
+    assert answer["statusCode"] == 200
+    assert answer == here.call("register_agent", function_url_event(instance.id))
+
+
+@pytest.mark.parametrize("authorizer", [{"jwt": {"claims": {}}}, {"lambda": {}}, {"iam": {"cognitoIdentity": {"amr": ["x"]}}}], ids=str)
+def test_an_http_api_that_did_not_check_a_role_gets_nothing(here, instance, authorizer):
+    asked = event("register_agent_http_api")
+    asked["requestContext"]["authorizer"] = authorizer
+    assert here.call("register_agent", asked)["statusCode"] == 403
+    assert nodes(here) == []
 
 
 def test_asking_again_gets_the_same_answer_and_no_second_node(here, instance):

@@ -15,12 +15,12 @@ from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client
 from autoscaler_workbench.fakes.world.ec2.account import image_of
 from autoscaler_workbench.maintenance.user_data import packed, with_user_data
 from packaging_root import ROOT
-from support.builders import a_fleet, a_pool
+from support.builders import a_fleet, a_pool, an_offering
 from support.template import TEMPLATE, resolved
 from support.translated import IMAGE, stack
 from support.worlds import stand
 
-TEMPLATES = {"linux": "LinuxAgents", "windows": "WindowsAgents"}
+TEMPLATES = {"linux": "LinuxAgents", "windows": "WindowsAgents", "arm64": "ArmAgents"}
 
 
 def data(platform):
@@ -31,16 +31,16 @@ def user_data(platform):
     return resolved(data(platform)["UserData"]["Fn::Base64"])
 
 
-both = pytest.mark.parametrize("platform", TEMPLATES)
+every = pytest.mark.parametrize("platform", TEMPLATES)
 
 
-@both
+@every
 def test_a_build_cannot_become_its_instance(platform):
     assert data(platform)["MetadataOptions"] == {"HttpEndpoint": "enabled", "HttpTokens": "required", "HttpPutResponseHopLimit": 1}
     assert data(platform)["IamInstanceProfile"] == {"Arn": {"GetAtt": "AgentInstanceProfile.Arn"}}
 
 
-@both
+@every
 def test_powering_off_ends_it_and_nothing_of_it_stays(platform):
     assert data(platform)["InstanceInitiatedShutdownBehavior"] == "terminate"
     [volume], [interface] = data(platform)["BlockDeviceMappings"], data(platform)["NetworkInterfaces"]
@@ -49,7 +49,7 @@ def test_powering_off_ends_it_and_nothing_of_it_stays(platform):
     assert interface["DeleteOnTermination"] is True
 
 
-@both
+@every
 def test_what_ec2_fleet_cannot_tag_is_tagged_here(platform):
     ours = [{"Key": "autoscaler:fleet", "Value": {"Ref": "FleetName"}}]
     assert {spec["ResourceType"]: spec["Tags"] for spec in data(platform)["TagSpecifications"]} == {
@@ -58,7 +58,7 @@ def test_what_ec2_fleet_cannot_tag_is_tagged_here(platform):
     }
 
 
-@both
+@every
 def test_user_data_fits_and_holds_no_secret(platform):
     text = user_data(platform)
     assert len(text.encode()) < USER_DATA_BYTES
@@ -167,11 +167,47 @@ def test_both_scripts_know_our_answers_by_the_header_that_they_carry(script):
     assert value in text
 
 
-@both
+def test_the_arm64_template_is_the_linux_one_with_another_image_and_off_unless_asked_for():
+    assert "ArmAgents" not in stack()
+    there = stack(Arm64Agents="yes")
+    linux, arm = (there[name]["Properties"] for name in ("LinuxAgents", "ArmAgents"))
+    assert (linux["LaunchTemplateName"], arm["LaunchTemplateName"]) == ("autoscaler-linux-mxnet-ci", "autoscaler-arm64-mxnet-ci")
+    assert (
+        arm["LaunchTemplateData"] == linux["LaunchTemplateData"]
+    )  # both images are the same one here: what the parameters are looked up to
+    other = "ami-00000000000000001"
+    [changed] = {name for name, value in stack(Arm64Agents="yes", Arm64ImageParameter=other).items() if value != there[name]}
+    assert changed == "ArmAgents"
+    default = TEMPLATE["Parameters"]["Arm64ImageParameter"]["Default"]
+    assert default == TEMPLATE["Parameters"]["LinuxImageParameter"]["Default"].replace("x86_64", "arm64")
+
+
+@pytest.mark.parametrize("platform", ["linux", "windows"])
+def test_over_an_http_api_an_instance_signs_for_api_gateway(platform):
+    made = {way: stack(RegistrationEndpoint=way) for way in ("function-url", "http-api")}
+    texts = {way: of[TEMPLATES[platform]]["Properties"]["LaunchTemplateData"]["UserData"]["Fn::Base64"] for way, of in made.items()}
+    url = "https://a1b2c3d4e5.execute-api.us-west-2.amazonaws.com/register"
+    over_url, over_api = (text.splitlines()[1:3] for text in texts.values())
+    if platform == "linux":
+        assert over_api == [f"REGISTER_URL='{url}'", "REGISTER_SERVICE=execute-api"]
+        assert over_url[1] == "REGISTER_SERVICE=lambda"
+    else:
+        assert over_api == [f"$registerUrl = '{url}'", "$registerService = 'execute-api'"]
+        assert over_url[1] == "$registerService = 'lambda'"
+    assert texts["http-api"].splitlines()[3:] == texts["function-url"].splitlines()[3:]
+
+
+@every
 def test_what_validate_finds_unsafe_in_others_is_not_in_ours(platform):
-    made = stack()[TEMPLATES[platform]]["Properties"]["LaunchTemplateData"]
+    made = stack(Arm64Agents="yes")[TEMPLATES[platform]]["Properties"]["LaunchTemplateData"]
+    architecture, platform = ("arm64", "linux") if platform == "arm64" else ("x86_64", platform)
+    instance_type = {"arm64": "m7g.large", "x86_64": "m7i.large"}[architecture]
     given = made | {"UserData": base64.b64encode(made["UserData"]["Fn::Base64"].encode()).decode()}
-    with stand("memory", replace(a_fleet(a_pool("cpu", platform=platform)), name="mxnet-ci")) as here:
+    with stand(
+        "memory", replace(a_fleet(a_pool("cpu", platform=platform, offerings=(an_offering(instance_type),))), name="mxnet-ci")
+    ) as here:
         here.world.ec2.template_data["cpu"] = given
-        here.world.ec2.account.images[IMAGE] = image_of(platform, ImageId=IMAGE)  # as Amazon's own: their root devices are the defaults
+        here.world.ec2.account.images[IMAGE] = image_of(
+            platform, ImageId=IMAGE, Architecture=architecture
+        )  # as Amazon's own: their root devices are the defaults
         assert check_templates(here.fleet, LocalEc2Client(here.ec2_face)) == {"cpu": []}

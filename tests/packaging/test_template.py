@@ -111,13 +111,16 @@ def test_each_function_may_do_only_its_own_part():
 
 
 def test_instances_may_ask_who_they_are_and_nothing_else():
-    assert FUNCTIONS["RegisterAgentFunction"]["FunctionUrlConfig"] == {"AuthType": "AWS_IAM"}
+    assert RESOURCES["RegisterAgentFunctionUrl"]["Properties"]["AuthType"] == "AWS_IAM"
+    assert RESOURCES["RegistrationRoute"]["Properties"]["AuthorizationType"] == "AWS_IAM"
     assert RESOURCES["AgentRole"]["Properties"]["AssumeRolePolicyDocument"]["Statement"] == [
         {"Effect": "Allow", "Principal": {"Service": {"Sub": "ec2.${AWS::URLSuffix}"}}, "Action": "sts:AssumeRole"}
     ]
-    granted = RESOURCES["AgentPolicy"]["Properties"]["PolicyDocument"]["Statement"]
-    assert [s["Action"] for s in granted] == ["lambda:InvokeFunctionUrl", "lambda:InvokeFunction"]
-    assert all(s["Resource"] == {"GetAtt": "RegisterAgentFunction.Arn"} and s["Condition"] for s in granted)
+    _, over_api, over_url = RESOURCES["AgentPolicy"]["Properties"]["PolicyDocument"]["Statement"]["Fn::If"]
+    assert [s["Action"] for s in over_api] == ["execute-api:Invoke"]
+    assert [s["Action"] for s in over_url] == ["lambda:InvokeFunctionUrl", "lambda:InvokeFunction"]
+    assert all(s["Resource"] == {"GetAtt": "RegisterAgentFunction.Arn"} for s in over_url)
+    assert all("ec2:SourceInstanceARN" in s["Condition"]["ArnLike"] for s in [*over_api, *over_url])
     may = {action for s in statements("RegisterAgentFunction") for action in actions(s)}
     assert may.isdisjoint({"ec2:TerminateInstances", "ec2:CreateFleet", "ec2:RunInstances", "iam:PassRole"})
 

@@ -54,6 +54,7 @@ def launch_templates(**parameters):
         ("LinuxVolumeGiB", "200", {"LinuxAgents"}),
         ("WindowsRootDevice", "/dev/xvda", {"WindowsAgents"}),
         ("WindowsVolumeGiB", "300", {"WindowsAgents"}),
+        ("RegistrationEndpoint", "http-api", {"LinuxAgents", "WindowsAgents"}),
     ],
 )
 def test_an_update_of_a_parameter_changes_the_template_in_place_and_pools_launch_its_newest_version(parameter, value, changed):
@@ -105,6 +106,34 @@ def test_each_partition_has_a_console_and_arns_of_its_own(partition, console):
     assert [arn for other in foreign for arn in re.findall(rf"arn:{other}:[^\"]*", written)] == []
 
 
+ASKED_OVER = ("AWS::Lambda::Url", "AWS::ApiGatewayV2::", "AWS::Lambda::Permission")
+
+
+@pytest.mark.parametrize(
+    ("way", "made"),
+    [
+        ("function-url", {"RegisterAgentFunctionUrl"}),
+        (
+            "http-api",
+            {"RegistrationApi", "RegistrationIntegration", "RegistrationRoute", "RegistrationStage", "RegistrationApiMayInvoke"},
+        ),
+    ],
+)
+def test_there_is_one_way_in_and_it_checks_the_signature(way, made):
+    here = {name: r["Properties"] for name, r in stack(RegistrationEndpoint=way).items() if r["Type"].startswith(ASKED_OVER)}
+    ways_in = {name for name in here if name.startswith(("RegisterAgent", "Registration"))}
+    assert ways_in == made
+    if way == "function-url":
+        assert here["RegisterAgentFunctionUrl"]["AuthType"] == "AWS_IAM"
+        assert outputs()["RegisterAgentUrl"].endswith(".lambda-url.us-west-2.on.aws/")
+        return
+    [route] = [facts for name, facts in here.items() if name.endswith("Route")]
+    assert (route["RouteKey"], route["AuthorizationType"]) == ("POST /register", "AWS_IAM")
+    permission, arn = here["RegistrationApiMayInvoke"], "arn:aws:execute-api:us-west-2:123456789012:a1b2c3d4e5/$default/POST/register"
+    assert (permission["Principal"], permission["SourceArn"]) == ("apigateway.amazonaws.com", arn)
+    assert outputs(RegistrationEndpoint=way)["RegisterAgentUrl"] == "https://a1b2c3d4e5.execute-api.us-west-2.amazonaws.com/register"
+
+
 SOURCE = read_template(ROOT / "template.yaml")
 OTHER_VALUES = {
     "String": "x",
@@ -114,6 +143,7 @@ OTHER_VALUES = {
 }
 
 ONLY_WITH = {
+    "Arm64ImageParameter": {"Arm64Agents": "yes"},
     "VpcSecurityGroupIds": {"VpcSubnetIds": "subnet-1"},
     "ControllerCpuAlarmPercent": {"ControllerInstanceId": "i-1"},
     "ControllerNetworkAlarmBytes": {"ControllerInstanceId": "i-1"},

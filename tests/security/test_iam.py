@@ -278,6 +278,27 @@ def test_an_agent_may_ask_who_it_is_over_the_url_and_do_nothing_else(decide):
     assert set(decide(agent, not_mine).values()) == {"ImplicitlyDenied"}
 
 
+def test_an_agent_may_ask_who_it_is_over_the_http_api_and_do_nothing_else(decide):
+    agent = [stack(RegistrationEndpoint="http-api")["AgentPolicy"]["Properties"]["PolicyDocument"]]
+    api = f"arn:aws:execute-api:{REGION}:{ACCOUNT}:{GIVEN['RegistrationApi']}"
+    instance = {"ec2:SourceInstanceARN": f"{EC2}:instance/i-0123456789abcdef0"}
+    elsewhere = {"ec2:SourceInstanceARN": f"arn:aws:ec2:{REGION}:999999999999:instance/i-0123456789abcdef0"}
+    mine = [asked("execute-api:Invoke", f"{api}/$default/POST/register", **instance)]
+    register = GIVEN["RegisterAgentFunction.Arn"]
+    not_mine = [
+        *(asked("execute-api:Invoke", f"{api}/$default/POST/register", **where) for where in ({}, elsewhere)),
+        asked("execute-api:Invoke", f"{api}/$default/GET/register", **instance),
+        asked("execute-api:Invoke", f"{api}/$default/POST/other", **instance),
+        asked("execute-api:Invoke", f"{api.replace(GIVEN['RegistrationApi'], 'other')}/$default/POST/register", **instance),
+        # The API invokes the function; an agent does not.
+        asked("lambda:InvokeFunction", register, **{"lambda:InvokedViaFunctionUrl": "true"}, **instance),
+        asked("lambda:InvokeFunctionUrl", register, **{"lambda:FunctionUrlAuthType": "AWS_IAM"}, **instance),
+        *FOREIGN,
+    ]
+    assert set(decide(agent, mine).values()) == {"Allowed"}
+    assert set(decide(agent, not_mine).values()) == {"ImplicitlyDenied"}
+
+
 def listed(value: str | list[str]) -> list[str]:
     return [value] if isinstance(value, str) else value
 

@@ -19,13 +19,17 @@ GIVEN = {
     "AgentBootTimeoutSeconds": "900",
     "JavaVersion": "21",
     "BlockInstanceMetadata": "yes",
+    "AWS::URLSuffix": "amazonaws.com",
+    "RegistrationApi": "a1b2c3d4e5",
     "RegisterAgentFunctionUrl.FunctionUrl": "https://abcdefghijklmnopqrstuvwxyz012345.lambda-url.us-west-2.on.aws/",
 }
 
 
 TEMPLATE = read_template(ROOT / "template.yaml")
+# Of the conditions, the one that chooses the way in, at its default.
+_WAY_IN = {"Conditions": {"AsksOverHttpApi": TEMPLATE["Conditions"]["AsksOverHttpApi"]}, "RegistrationEndpoint": "function-url"}
 
 
 def resolved(value: Any) -> Any:
     """A value with what it refers to put in, as far as `GIVEN` knows it; what it does not know stays."""
-    return put_in(value, GIVEN)
+    return put_in(value, GIVEN | _WAY_IN)

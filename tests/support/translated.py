@@ -82,5 +82,7 @@ def _known(partition: str) -> dict[str, str]:
         "AgentRole.RoleId": "AROAEXAMPLEAGENTROLE1",
         "AgentInstanceProfile.Arn": f"arn:{partition}:iam::{ACCOUNT}:instance-profile/ci-AgentInstanceProfile-1ABCDEFGHIJ2",
         "RegisterAgentFunctionUrl.FunctionUrl": _URL,
+        "RegistrationApi": "a1b2c3d4e5",
+        "RegistrationIntegration": "f6g7h8",
         **{f"{name}.Arn": f"{arn}:{name}" for name in functions},
     }

@@ -44,6 +44,7 @@ def test_the_defaults_are_those_of_the_design(tmp_path):
     [
         ("autoscaler-linux-f", "", "$Latest"),
         ("autoscaler-windows-f", "", "$Latest"),
+        ("autoscaler-arm64-f", "", "$Latest"),
         ("autoscaler-linux-other", "", "$Default"),
         ("autoscaler-linux-f", "    launch_template_version: $Default\n", "$Default"),
         ("mine", "    launch_template_version: '3'\n", "3"),

@@ -109,10 +109,11 @@ def test_agents_with_the_same_labels_become_a_pool(tmp_path):
     assert (linux.labels, linux.executors, linux.max_agents, linux.exclusive) == ({"linux", "ubuntu"}, 4, 3, True)
     assert (linux.launch_template, linux.remote_dir) == ("autoscaler-linux-my-ci", "/home/jenkins")
     assert arm.offerings[0].instance_type.startswith("c7g.")
+    assert (arm.launch_template, arm.launch_template_version) == ("autoscaler-arm64-my-ci", "$Latest")
     text = out.read_text(encoding="utf-8")
     assert "# 3 agents in Jenkins: one, three, two\n" in text
     assert "# TODO: agents have from 2 to 4\n" in text
-    assert "arm64, so the launch template's image must be, too" in " ".join(text.replace("#", "").split())
+    assert "arm64: deploy with Arm64Agents=yes, which makes its launch template" in " ".join(text.replace("#", "").split())
 
 
 def test_the_platform_is_what_the_agents_say_and_macs_are_left_out(tmp_path):

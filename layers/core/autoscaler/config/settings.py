@@ -184,8 +184,8 @@ class PoolSettings(Tuning):
     )
     executors: int = Field(ge=1, le=1000, description="Builds that one agent runs at a time.")
     launch_template: Annotated[str, StringConstraints(min_length=1)] = Field(
-        description="EC2 launch template, by name or id (lt-...): image, security groups, role, user data. The stack makes two: "
-        "autoscaler-linux-FLEET and autoscaler-windows-FLEET."
+        description="EC2 launch template, by name or id (lt-...): image, security groups, role, user data. The stack makes "
+        "autoscaler-linux-FLEET and autoscaler-windows-FLEET, and autoscaler-arm64-FLEET with Arm64Agents=yes."
     )
     launch_template_version: Annotated[str, StringConstraints(pattern=VERSION)] | None = Field(
         None,
@@ -286,7 +286,7 @@ class FleetSettings(_Settings):
 
     def _version_of(self, template: str) -> str:
         """Return the version to launch: the latest of the stack's own templates, whose default a deployment never moves."""
-        return "$Latest" if template in {f"autoscaler-{platform}-{self.fleet}" for platform in Platform} else "$Default"
+        return "$Latest" if template in {f"autoscaler-{kind}-{self.fleet}" for kind in (*Platform, "arm64")} else "$Default"
 
 
 def environment_name(controller: str) -> str:

@@ -1,4 +1,4 @@
-"""Answers requests to the function URL, whose signature AWS has verified."""
+"""Answers requests to the function URL, or to the HTTP API in its place, whose signature AWS has verified."""
 
 import json
 from typing import Annotated, Any
