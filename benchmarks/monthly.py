@@ -8,6 +8,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from autoscaler.adapters.history import EVENTS_A_DAY
 from autoscaler.config import FleetSettings, check
 from autoscaler_workbench.fakes.world.world import World, build_world
 from autoscaler_workbench.report.dashboard.cloudformation import read_template
@@ -26,6 +27,7 @@ _READ_USD, _WRITE_USD = 0.125e-6, 0.625e-6
 _GB, _LINE_BYTES = 0.5, 450  # of a line with what Lambda's logger adds to it
 _CALLS_SECONDS, _SLOWER = 1.5, 4.0  # a look's calls; half a GB is a quarter of a core
 _READS_A_MINUTE, _SAVES_A_MINUTE = 4, {"memory": 1, "learned": 1}
+_MINUTES_A_DAY = 1440
 
 
 @dataclass(slots=True)
@@ -34,7 +36,8 @@ class Hour:
 
     metrics: int
     lines: float
-    steps: float
+    events: float
+    history_bytes: float  # packed, of each event
     state_bytes: dict[str, int] = field(default_factory=dict)
     look_seconds: float = 0.0
 
@@ -54,7 +57,7 @@ def measure() -> Iterator[Figures]:
     yield Figures(
         "What was counted",
         "A metric is a name with its dimensions; state is the packed size in DynamoDB.",
-        ("agents", "metrics", "log lines a minute", "state, KB", "of it learned, KB", "three passes, s"),
+        ("agents", "metrics", "log lines a minute", "state, KB", "of it learned, KB", "events of the history a minute", "three passes, s"),
         tuple(
             (
                 str(agents),
@@ -62,6 +65,7 @@ def measure() -> Iterator[Figures]:
                 f"{hour.lines:.0f}",
                 f"{sum(hour.state_bytes.values()) / 1000:.0f}",
                 f"{hour.state_bytes['learned'] / 1000:.0f}",
+                f"{hour.events:.1f}",
                 f"{hour.look_seconds:.2f}",
             )
             for agents, _, hour in rows
@@ -74,15 +78,22 @@ def _row(agents: int, pools: int, hour: Hour) -> tuple[str, ...]:
     kept = sum(hour.state_bytes.values())
     reads = _READS_A_MINUTE * kept / 4096 * _READ_USD
     writes = sum(times * hour.state_bytes[name] / 1024 for name, times in _SAVES_A_MINUTE.items()) * _WRITE_USD
+    noted = _history_usd(hour)
     parts = (
         hour.metrics * _METRIC_USD,
         _alarms_usd(),
         3 * _MINUTES_A_MONTH * _PUT_USD,
         hour.lines * _LINE_BYTES / 1e9 * _LOG_GB_USD * _MINUTES_A_MONTH,
         (billed * _GB * _GB_SECOND_USD + 3 * _REQUEST_USD) * _MINUTES_A_MONTH,
-        (reads + writes) * _MINUTES_A_MONTH,
+        (reads + writes + noted) * _MINUTES_A_MONTH,
     )
     return str(agents), str(pools), *(f"${usd:.2f}" for usd in (*parts, sum(parts)))
+
+
+def _history_usd(hour: Hour) -> float:
+    """Dollars a minute: a pass that did something reads and writes the item of its day, which grows until midnight."""
+    kept = min(EVENTS_A_DAY, hour.events * _MINUTES_A_DAY) / 2 * hour.history_bytes
+    return min(1.0, hour.events) * (kept / 4096 * _READ_USD + kept / 1024 * _WRITE_USD)
 
 
 def _alarms_usd() -> float:
@@ -108,16 +119,19 @@ def _count(agents: int, pools: int) -> Hour:
             functions.metrics.published.clear()
             functions.logged.clear()
             functions.reports.clear()
+            functions.history.events.clear()
             began = perf_counter()
         _submit(world, minute, agents, pools)
         world.move_to(world.timeline.now + 60.0)
         tick_once(functions, progress)
     spent = perf_counter() - began
+    events = functions.history.events
     said = [len(report.plan.steps) + len(report.plan.held) + 1 for report in functions.reports]
     return Hour(
         metrics=len({(datum.name, datum.dimensions) for _, datum in functions.metrics.published}) + _SCALING_METRICS,
         lines=(len(functions.logged) + sum(said)) / _MINUTES + 1,
-        steps=sum(said) / _MINUTES,
+        events=len(events) / _MINUTES,
+        history_bytes=len(zlib.compress(json.dumps([asdict(event) for event in events]).encode())) / max(1, len(events)),
         state_bytes=_packed(functions),
         look_seconds=spent / _MINUTES,
     )

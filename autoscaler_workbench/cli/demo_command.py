@@ -118,7 +118,8 @@ def mend(
 ) -> None:
     """Repair a pool that --broken broke in a demo that is kept: agents launched from now on come up."""
     answer = Deployed(stack="", local=local).call("mend", {"pool": pool})
-    show(answer, lambda: say(f"{pool} is mended; its breaker closes when one agent has come up, which is tried next"), as_json=as_json)
+    next_one = f"one agent is tried when its breaker is due; at once: autoscaler resume --breaker {pool}"
+    show(answer, lambda: say(f"{pool} is mended; {next_one}"), as_json=as_json)
 
 
 def _play(asked: Demo, directory: Path | None, *, as_json: bool) -> None:
