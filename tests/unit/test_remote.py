@@ -1,6 +1,7 @@
 """Commands that reach no function: whatever the address, the region or the credentials are, one clear line is told."""
 
 import os
+import re
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
@@ -45,6 +46,12 @@ def test_a_command_that_reaches_nobody_says_so_in_one_line(without_aws, argument
     done = autoscaler(*arguments)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert done.stderr.startswith(said)
+
+
+def test_the_variable_that_is_named_where_there_is_no_region_is_one_that_is_read(without_aws):
+    [variable] = re.findall(r"AWS_\w+", autoscaler("status").stderr)
+    without_aws.setenv(variable, "us-west-2")
+    assert "no AWS region" not in autoscaler("status").stderr
 
 
 @pytest.fixture
