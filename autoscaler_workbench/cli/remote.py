@@ -134,7 +134,7 @@ def _what_is_missing(error: Exception) -> str | None:
     """Say what a person's AWS configuration lacks; None where that is not the cause."""
     match error:
         case boto.NoRegionError():
-            return "no AWS region: give --region, or set AWS_REGION or a region in the profile"
+            return "no AWS region: give --region, or set AWS_DEFAULT_REGION or a region in the profile"
         case boto.InvalidRegionError():
             return f"--region: {error}"
         case boto.NoCredentialsError() | boto.PartialCredentialsError() | boto.CredentialRetrievalError():
