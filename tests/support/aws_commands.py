@@ -93,6 +93,8 @@ def _parameters(shape: Shape | None, words: Sequence[str], command: tuple[str, s
         elif option in negated and option not in EVERYWHERE:
             name, member = members[option.removeprefix("no-")]
             parameters[name] = _flag(member, on=False)
+    if command == ("ec2", "run-instances"):  # the AWS CLI asks for one where nothing else is said
+        parameters = {"MinCount": 1, "MaxCount": 1} | parameters
     if shape:
         try:
             validate_parameters(parameters, shape)

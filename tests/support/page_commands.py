@@ -10,7 +10,7 @@ from packaging_root import ROOT
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
 # A block without a language is one of commands.
-DATA = {"json", "yaml", "powershell", "text"}
+DATA = {"json", "yaml", "powershell", "sh", "text"}
 _FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`([^`]+)`")
 _ASSIGNED = re.compile(r"[A-Z_]+=")

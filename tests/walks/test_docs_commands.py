@@ -15,17 +15,15 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
-import boto3
 import pytest
 import tree_sitter_powershell
 import typer
 import yaml
-from botocore.exceptions import BotoCoreError, ClientError
-from moto import mock_aws
 from tree_sitter import Language, Parser
 from typer.testing import CliRunner
 
 from autoscaler.config import check
+from autoscaler.config.rules import architecture
 from autoscaler_workbench.cli.demo import MEND, TOKEN
 from autoscaler_workbench.cli.main import app
 from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import as_json, published
@@ -34,39 +32,18 @@ from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
 from autoscaler_workbench.simulate.traces import MXNET
 from benchmarks.__main__ import SECTIONS
 from packaging_root import ROOT
-from support.aws_commands import NoSuchCommandError, read_call
 from support.cli import autoscaler
 from support.deployed import deployed
-from support.page_commands import DATA, PAGES, blocks_of, commands_of, spoken_of, taken_apart
+from support.page_commands import DATA, PAGES, blocks_of, commands_of
+from support.page_rules import NOT_RUN, PLACEHOLDERS, of_program, reason_not_to_run, starts
 from support.template import TEMPLATE
 
 UsageError = typer.BadParameter.__base__  # which typer does not export
 PROGRAMS = {"autoscaler", "make", "aws", "sam", "export", "$EDITOR", "run()", "run"}
-# Why a command is only checked, never run. The first words decide.
-NOT_RUN = {
-    "autoscaler ui": "serves a page until it is interrupted; tests/browser opens it",
-    "autoscaler validate fleet.yaml --live": "reads an AWS account; its checks: tests/unit/test_template_findings.py",
-    "make setup": "installs from the network; every test runs in what it installed",
-    "make demo": "tests/walks/test_new_user.py runs it in a fresh clone",
-    "make build": "tests/walks/test_new_user.py and tests/packaging run it",
-    "make check": "is run before each commit",
-    "make test": "runs this",
-    "make test-fast": "runs a part of the same",
-    "make slow": "takes half an hour",
-    "make same": "takes minutes",
-    "make soak": "takes minutes",
-    "make mutate": "takes hours",
-    "make bench": "takes minutes",
-    "make compare": "takes hours; autoscaler compare is run for a short while",
-    "make live": "needs a real Jenkins",
-    "sam": "deploys into an AWS account; its parameters are checked against template.yaml",
-    "$EDITOR": "is a person's work; the parameters that it shows are checked against template.yaml",
-    "aws cloudformation": "needs a stack; tests/packaging/test_network.py looks at what the template makes",
-}
 # Long plays are made short: the last value of an option counts.
 SHORT = ["--hours", "1", "--seeds", "1", "--jobs", "1"]
 SHORTENED = {
-    "compare": [*SHORT, "--skip", "0", "--lead-in", "0"],
+    "compare": [*SHORT, "--no-sweep", "--skip", "0", "--lead-in", "0"],
     "tune": SHORT,
     "simulate": ["--hours", "0.2", "--json"],
     "demo": ["--hours", "0.1", "--json"],
@@ -89,23 +66,9 @@ NODE, BROKEN = "linux-gpu-0ab1", "mxnetlinux-gpu"
 ANSWERS = {"purge": "y\n", "init": "y\n" + "\n" * 30}
 FREESTYLE = "<project><assignedNode>{}</assignedNode><builders><hudson.tasks.Shell><command>sleep 60</command></hudson.tasks.Shell>"
 FREESTYLE += "</builders></project>"
-PLACEHOLDERS = {"N": "1", "...": "x", "EXPRESSION": "a"}
-
-
-def starts(command, with_what):
-    return f"{command.program} {' '.join(command.words)} ".startswith(f"{with_what} ")
-
-
-def reason_not_to_run(command):
-    return next((reason for start, reason in NOT_RUN.items() if starts(command, start)), None)
 
 
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-
-
-def of_program(page, *programs, spoken=False):
-    found = [*commands_of(page), *(spoken_of(page) if spoken else [])]
-    return [command for command in found if command.program in programs]
 
 
 @pages
@@ -131,10 +94,22 @@ def test_blocks_that_are_no_commands_are_well_formed(page):
             json.loads(block.text)
         if block.language == "powershell":
             assert not Parser(Language(tree_sitter_powershell.language())).parse(block.text.encode()).root_node.has_error, block.text
+        if block.language == "sh":
+            done = subprocess.run(["shellcheck", "-"], input=block.text, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stdout
         if block.language == "yaml":
             read = yaml.safe_load(block.text)
             if "fleet" in read:
                 check(read, f"{block.page}:{block.line}")
+
+
+def test_every_price_of_the_walks_is_one_that_a_command_prints_or_the_page_of_costs_has():
+    walks = [page for page in PAGES if page.stem.startswith("deploy")]
+    printed = {figure for page in walks for command in commands_of(page) for figure in re.findall(r'"(\d[\d.]*)"', command.says)}
+    measured = set(re.findall(r"\$(\d[\d.,]*\d)", (ROOT / "docs" / "cost.md").read_text(encoding="utf-8")))
+    said = {figure for page in walks for figure in re.findall(r"\$(\d[\d.,]*\d)", page.read_text(encoding="utf-8"))}
+    assert {"0.202", "32.85"} <= said
+    assert said - printed - measured == {"33"}  # 32.85, rounded
 
 
 # What programs know: names of commands, options, targets, parameters.
@@ -184,28 +159,6 @@ def test_every_make_command_names_a_target_and_variables_that_the_makefile_has(p
         )
         if command.words[:1] == ("bench",) and "ONLY" in given:
             assert given["ONLY"] in SECTIONS, str(command)
-
-
-@pages
-def test_every_aws_command_is_one_that_the_service_has_with_these_options(page):
-    for command in of_program(page, "aws", "run()", spoken=True):
-        words = [PLACEHOLDERS.get(word, word) for word in command.words]
-        if command.program == "run()":
-            words = [word.rstrip(";") for word in words if word not in {"{", "aws", "}"}]
-        alone = command in spoken_of(page) and len(words) == 2  # a sentence may name it without its options
-        try:
-            read_call(words)
-        except NoSuchCommandError as error:
-            if not (alone and "Missing required parameter" in str(error)):
-                pytest.fail(f"{command}: {error}")
-
-
-@pytest.mark.parametrize(
-    "text", ["aws ec2 describe-instancs", "aws ssm put-parameter --nam /x", "aws ec2 terminate-instances", "aws ssm put-parameter --name"]
-)
-def test_a_wrong_aws_command_would_be_noticed(text):
-    with pytest.raises(NoSuchCommandError):
-        read_call(taken_apart("", 1, text).words)
 
 
 @cache
@@ -301,9 +254,18 @@ def lay_out(folder, page):
         (folder / name).write_bytes(gzip.compress(some.encode()))
     (folder / "my").mkdir()
     shutil.copy(EXAMPLE_FLEET, folder / "my-fleet.yaml")
-    own = [block.text for block in blocks_of(page) if block.language == "yaml" and "\npools:" in block.text]
-    if own:
-        (folder / "fleet.yaml").write_text(own[0], encoding="utf-8")
+    if own := own_fleet(page):
+        (folder / "fleet.yaml").write_text(own, encoding="utf-8")
+
+
+def own_fleet(page):
+    return next((block.text for block in blocks_of(page) if block.language == "yaml" and "\npools:" in block.text), "")
+
+
+def fleet_of(page, commands):
+    """The fleet that is deployed where the page is read: its own, or the example's, with the pool that it talks of."""
+    text = own_fleet(page) or EXAMPLE_FLEET.read_text(encoding="utf-8")
+    return text.replace(BROKEN, "linux-gpu") if any("linux-gpu" in command.words for command in commands) else text
 
 
 RUN_HERE = [page for page in PAGES if any(reason_not_to_run(command) is None for command in of_program(page, "autoscaler", "run"))]
@@ -315,8 +277,7 @@ def test_the_commands_of_a_page_run_in_their_order_and_end_as_it_says(page, tmp_
     lay_out(tmp_path, page)
     monkeypatch.chdir(tmp_path)
     fleet_file = tmp_path / "deployed.yaml"
-    talks_of_linux_gpu = any("linux-gpu" in command.words for command in commands)
-    fleet_file.write_text(EXAMPLE_FLEET.read_text().replace(BROKEN, "linux-gpu") if talks_of_linux_gpu else EXAMPLE_FLEET.read_text())
+    fleet_file.write_text(fleet_of(page, commands), encoding="utf-8")
     failed = []
     with deployed(fleet_file) as here:
         reader = Reader(here)
@@ -324,7 +285,7 @@ def test_the_commands_of_a_page_run_in_their_order_and_end_as_it_says(page, tmp_
         for command in commands:
             code, said = handler_called(reader, command) if command.program == "run" else reader.types(command)
             expected, words = next((end for start, end in ENDS.items() if " ".join(command.words).startswith(start)), (0, ""))
-            if code != expected or words not in said:
+            if code != expected or any(word not in said for word in (words, *re.findall(r'"([^"]+)"', command.says))):
                 failed.append(f"{command}\n  exit code {code}: {said[-600:]}")
     assert failed == [], "\n".join(failed)
     record_property("counted", (f"commands of {page.name} that were run", len(commands)))
@@ -338,7 +299,10 @@ def handler_called(reader, command):
 
 
 def busy(here):
-    """Jobs run, one waits for what no pool has, and ten minutes have passed."""
+    """Jobs run, one waits for what no pool has, and ten minutes have passed; images are for what the pools launch."""
+    if any(architecture(offering.instance_type) == "arm64" for pool in here.fleet.pools.values() for offering in pool.offerings):
+        for image in here.world.ec2.account.images.values():
+            image["Architecture"] = "arm64"
     jenkins, label = here.world.controllers["main"], "linux-gpu" if "linux-gpu" in here.fleet.pools else BROKEN
     jobs = here.server.jenkins["main"].jobs
     jobs.create("", "unit", FREESTYLE.format(label).encode())
@@ -351,32 +315,3 @@ def busy(here):
 def test_make_help_lists_the_targets():
     done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
     assert "make demo" in done.stdout
-
-
-# Of the AWS CLI: what makes something, on a local AWS.
-
-
-def on_local_aws(page):
-    return [command for command in of_program(page, "aws") if reason_not_to_run(command) is None]
-
-
-AWS_HERE = [page for page in PAGES if on_local_aws(page)]
-
-
-@pytest.mark.parametrize("page", AWS_HERE, ids=lambda page: page.stem)
-def test_the_aws_commands_of_a_page_run_in_their_order(page, monkeypatch):
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "nobody")
-    with mock_aws():
-        session = boto3.Session(region_name="us-west-2")
-        ec2 = session.client("ec2")
-        image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
-        [instance] = ec2.run_instances(ImageId=image, MinCount=1, MaxCount=1, InstanceType="m5.large")["Instances"]
-        here = {"i-0123456789abcdef0": instance["InstanceId"], "ami-0123456789abcdef0": image}
-        for command in on_local_aws(page):
-            call = read_call([here.get(word, word) for word in command.words])
-            assert call is not None, f"{command}: needs a rule"
-            try:
-                getattr(session.client(call.service), call.operation)(**call.parameters)
-            except (BotoCoreError, ClientError) as error:
-                pytest.fail(f"{command}: {error}")

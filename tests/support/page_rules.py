@@ -1,0 +1,45 @@
+"""Which commands of the pages are only checked, never run, and why."""
+
+from pathlib import Path
+
+from support.page_commands import Command, commands_of, spoken_of
+
+# Why a command is only checked, never run. The first words decide.
+NOT_RUN = {
+    "autoscaler ui": "serves a page until it is interrupted; tests/browser opens it",
+    "autoscaler validate fleet.yaml --live": "reads an AWS account; its checks: tests/unit/test_template_findings.py",
+    "make setup": "installs from the network; every test runs in what it installed",
+    "make demo": "tests/walks/test_new_user.py runs it in a fresh clone",
+    "make build": "tests/walks/test_new_user.py and tests/packaging run it",
+    "make check": "is run before each commit",
+    "make test": "runs this",
+    "make test-fast": "runs a part of the same",
+    "make slow": "takes half an hour",
+    "make same": "takes minutes",
+    "make soak": "takes minutes",
+    "make mutate": "takes hours",
+    "make bench": "takes minutes",
+    "make compare": "takes hours; autoscaler compare is run for a short while",
+    "make live": "needs a real Jenkins",
+    "sam": "deploys into an AWS account; its parameters are checked against template.yaml",
+    "$EDITOR": "is a person's work; the parameters that it shows are checked against template.yaml",
+    "aws configure": "keeps settings on a person's machine",
+    "aws cloudformation": "needs a stack; tests/packaging/test_network.py looks at what the template makes",
+}
+PLACEHOLDERS = {"N": "1", "...": "x", "EXPRESSION": "a"}
+
+
+def starts(command: Command, with_what: str) -> bool:
+    """Whether a command begins with these words."""
+    return f"{command.program} {' '.join(command.words)} ".startswith(f"{with_what} ")
+
+
+def reason_not_to_run(command: Command) -> str | None:
+    """Why it is not run; None where it is."""
+    return next((reason for start, reason in NOT_RUN.items() if starts(command, start)), None)
+
+
+def of_program(page: Path, *programs: str, spoken: bool = False) -> list[Command]:
+    """A page's commands of some programs; those in sentences too where they are asked for."""
+    found = [*commands_of(page), *(spoken_of(page) if spoken else [])]
+    return [command for command in found if command.program in programs]
