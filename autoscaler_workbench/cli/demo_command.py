@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from shutil import which
 from time import monotonic
 from typing import Annotated, Any
 
@@ -17,7 +16,7 @@ from rich.console import Console
 from autoscaler.config import FleetSettings, load_settings
 from autoscaler.domain.wording import counted, duration
 from autoscaler.errors import ConfigError
-from autoscaler_workbench.cli.follow import draw, follow, report_directory, tell
+from autoscaler_workbench.cli.follow import command, draw, follow, report_directory, tell
 from autoscaler_workbench.cli.options import AsJson, FleetFile, Hours, Out, Seed, TraceFile, the_trace
 from autoscaler_workbench.cli.remote import Deployed
 from autoscaler_workbench.cli.screen import Screen
@@ -169,14 +168,13 @@ def _kept_screen(run: Run, asked: Demo, below: Callable[[], tuple[str, ...]], pr
 
 def _commands(port: int, asked: Demo) -> tuple[str, ...]:
     """What a person may type beside a demo that is kept."""
-    command = "autoscaler" if which("autoscaler") else sys.argv[0]
     pool = next(iter(asked.broken or asked.settings.pools))
     lines = (
         f"export AUTOSCALER_LOCAL=http://127.0.0.1:{port}    # in another terminal, then:",
-        f"{command} status    # or: plan, doctor, dashboard, hold, resume",
-        f"{command} why {pool}    # or a job, or a node; or: launch {pool} 3",
+        f"{command()} status    # or: plan, doctor, dashboard, hold, resume",
+        f"{command()} why {pool}    # or a job, or a node; or: launch {pool} 3",
     )
-    mends = (f"{command} demo mend {name}    # its agents do not come up" for name in sorted(asked.broken))
+    mends = (f"{command()} demo mend {name}    # its agents do not come up" for name in sorted(asked.broken))
     return ("", *lines, *mends, "Ctrl-C ends it, and tells what came of it")
 
 
@@ -200,7 +198,7 @@ def _proof(handlers: Shared | None, other: str) -> str:
 
 
 def _draw(asked: Demo, run: Run, result: dict[str, Any], directory: Path | None, *, as_json: bool) -> None:
-    lines = draw(run, result, directory)
+    lines = draw(run, result, directory, asked.published)
     if directory is not None:
         from autoscaler_workbench.report.dashboard.page import write_dashboard  # noqa: PLC0415 - drawing is an extra
 

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from shutil import which
 from signal import SIGINT, signal
 from threading import current_thread, main_thread
 from time import monotonic
@@ -12,9 +13,12 @@ from typing import Any
 from rich.console import Console
 from rich.live import Live
 
+from autoscaler_workbench.cli.alarms import of_published
 from autoscaler_workbench.cli.screen import Screen
 from autoscaler_workbench.cli.story import story
 from autoscaler_workbench.cli.terminal import can_draw, ready_to_draw, say
+from autoscaler_workbench.report.dashboard.alarms import Published
+from autoscaler_workbench.simulate.day import DayAlarm, day_of, write_day
 from autoscaler_workbench.simulate.drive import Progress
 from autoscaler_workbench.simulate.run import Run
 
@@ -100,14 +104,27 @@ def report_directory(out: Path | None, name: str, *, as_json: bool) -> Path | No
     return directory
 
 
-def draw(run: Run, result: dict[str, Any], directory: Path | None) -> list[str]:
-    """Draw a run; return the lines that say where it is."""
+def draw(run: Run, result: dict[str, Any], directory: Path | None, published: Published) -> list[str]:
+    """Draw a run, and keep it for the live page; return the lines that say where it is. ``published``: its metrics, if it has any."""
     if directory is None:
         return []
     from autoscaler_workbench.report.run.page import write_report  # noqa: PLC0415 - drawing is an extra, and takes a second to import
 
     with Console(stderr=True).status("drawing its pictures"):
-        return [f"report: {write_report(run, result, directory)}"]
+        page = write_report(run, result, directory)
+        day = write_day(day_of(run, _alarms(published)), directory)
+    return [f"report: {page}", f"minute by minute: {command()} ui --day {day.parent}"]
+
+
+def command() -> str:
+    """The name under which a person calls the command line."""
+    return "autoscaler" if which("autoscaler") else sys.argv[0]
+
+
+def _alarms(published: Published) -> list[DayAlarm] | None:
+    if not published:
+        return None
+    return [DayAlarm(alarm=one.alarm, says=one.says, runbook=one.runbook, rang=one.rang) for one in of_published(published)]
 
 
 def tell(run: Run, result: dict[str, Any], last: Progress, proof: str = "") -> None:

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
 from importlib import metadata
@@ -21,6 +20,7 @@ from autoscaler.config import FleetFileError, load_fleet, load_settings
 from autoscaler.config.advice import warnings_in
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.labels import LabelSyntaxError, parse
+from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.situation.demand import explain_match
 from autoscaler.errors import AutoscalerError, ConfigError
 from autoscaler_workbench.cli import demo_command, init, operate
@@ -37,7 +37,6 @@ from autoscaler_workbench.experiment.tune import TuningTask
 from autoscaler_workbench.experiment.tune import tune as run_tuning
 from autoscaler_workbench.fakes.world.physics import Physics
 from autoscaler_workbench.simulate.drive import MINUTE
-from autoscaler_workbench.simulate.drive import Progress as Tick
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
 from autoscaler_workbench.simulate.run import Run, in_memory, prepare
 from autoscaler_workbench.simulate.traces import MXNET
@@ -48,6 +47,8 @@ app = typer.Typer(
 FleetOrGuess = Annotated[Path | None, typer.Option("--fleet", help="The fleet file.", show_default="guessed from the trace's labels")]
 Every = Annotated[float, typer.Option(min=5, max=3600, help="Seconds between two looks.")]
 Jobs = Annotated[int, typer.Option(min=-1, help="Processes; -1: one for each core.")]
+# Longer runs are kept without their alarms: a day has a hundred thousand metrics.
+_MEASURED_HOURS = 48.0
 PhysicsOptions = Annotated[
     list[str] | None, typer.Option("--physics", metavar="KEY=VALUE", help=f"Change the simulated world: {', '.join(PHYSICS)}.")
 ]
@@ -162,7 +163,7 @@ def simulate(
     changed = load_with(fleet, assignments or [])
     run = prepare(the_trace(trace, hours), changed.domain(), hours=hours, seed=seed, physics=world)
     about = {"policy": policy, "setting": " ".join(assignments or [])}
-    _simulate(run, in_memory(run, every=every), about, out, as_json=as_json)
+    _simulate(run, every, about, out, as_json=as_json)
 
 
 @app.command()
@@ -274,13 +275,16 @@ def _simulate_rival(experiment: Experiment, *, as_json: bool) -> None:
     show(result, partial(print_table, headers, rows, title=title, figures=True, box=SIMPLE_HEAD, padding=0), as_json=as_json)
 
 
-def _simulate(run: Run, progressing: Iterator[Tick], about: dict[str, Any], out: Path | None, *, as_json: bool) -> None:
+def _simulate(run: Run, every: float, about: dict[str, Any], out: Path | None, *, as_json: bool) -> None:
     """Show a run while it goes, then what came of it."""
     directory = report_directory(out, "simulate", as_json=as_json)
+    measured = directory is not None and run.hours <= _MEASURED_HOURS
+    published: list[tuple[float, Datum]] = []
+    progressing = in_memory(run, every=every, published=published if measured else None)
     last = follow(progressing, lambda at: Screen(run=run, progress=at, hours=run.hours, part=run.trace.name), quiet=as_json)
     result = about | run.result(last)
     show(result, lambda: tell(run, result, last), as_json=as_json)
-    if lines := draw(run, result, directory):
+    if lines := draw(run, result, directory, published):
         say("\n".join(lines), stderr=as_json)
 
 

@@ -16,11 +16,14 @@ from rich.console import Console
 
 from autoscaler.errors import ConfigError, TransientError
 from autoscaler_workbench.cli import answers, completion
-from autoscaler_workbench.cli.alarms import of_demo, of_stack, print_alarms
+from autoscaler_workbench.cli.alarms import of_published, of_stack, print_alarms
+from autoscaler_workbench.cli.past import StackPast, past_of
+from autoscaler_workbench.cli.recorded import RecordedDay
 from autoscaler_workbench.cli.remote import Deployed
 from autoscaler_workbench.cli.tables import for_people
 from autoscaler_workbench.cli.terminal import plain, ready_to_draw, say, show
-from autoscaler_workbench.cli.ui import DEMO_EVERY_SECONDS, EVERY_SECONDS, DeployedSource, serve
+from autoscaler_workbench.cli.ui import DEMO_EVERY_SECONDS, EVERY_SECONDS, DeployedSource, serve, serve_day
+from autoscaler_workbench.simulate.day import read_day
 
 _AGAIN_SECONDS = 5.0
 
@@ -143,7 +146,7 @@ def queue(request: Request, watch: Watch = False) -> None:
 @_asking
 def alarms(request: Request, all_: Annotated[bool, typer.Option("--all", help="Those that do not ring, too.")] = False) -> None:
     """Show the alarms that ring, and the runbook of each. Needs the right cloudwatch:DescribeAlarms."""
-    found = of_stack(request.deployed) if request.local is None else of_demo(request.deployed.published())
+    found = of_stack(request.deployed) if request.local is None else of_published(request.deployed.published())
     shown = [alarm for alarm in found if all_ or alarm.rings]
     if not shown and for_people() and not request.as_json:
         say(f"none of {len(found)} alarms rings")
@@ -323,19 +326,20 @@ def dashboard(
     say(str(write_dashboard(dict(published[0][1].dimensions)["Fleet"], published, out)))
 
 
-@_command("stack", "local", "region", "profile")
+@_command(*_WHERE)
 def ui(
     request: Request,
+    day: Annotated[Path | None, typer.Option(help="Instead a recorded day: the --out of simulate or demo.", show_default="live")] = None,
     port: Annotated[int, typer.Option(min=1, max=65_535, help="Where it listens, on this machine only.")] = 8765,
 ) -> None:
-    """Serve a live page of the fleet on this machine: queue, agents, what was done, alarms, why, and orders."""
-    deployed = request.deployed
-
-    def alarms_now() -> list[dict[str, Any]]:
-        found = of_stack(deployed) if request.local is None else of_demo(deployed.published())
-        return [alarm.as_json() for alarm in found]
-
-    serve(DeployedSource(deployed, alarms_now), port, every_seconds=EVERY_SECONDS if request.local is None else DEMO_EVERY_SECONDS)
+    """Serve a page of the fleet on this machine: queue, agents, dollars, what was done, alarms, why, and orders."""
+    if day is not None:
+        serve_day(RecordedDay(read_day(day)), port)
+    elif request.local is None:
+        serve(DeployedSource(request.deployed, StackPast(request.deployed, time.time)), port, every_seconds=EVERY_SECONDS)
+    else:
+        deployed = request.deployed
+        serve(DeployedSource(deployed, lambda: past_of(deployed.published())), port, every_seconds=DEMO_EVERY_SECONDS)
 
 
 def _given(**options: Any) -> dict[str, Any]:

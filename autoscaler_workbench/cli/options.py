@@ -13,7 +13,10 @@ TraceFile = Annotated[Path | None, typer.Option(help="A workload trace (CSV, may
 Hours = Annotated[float, typer.Option(min=0.02, max=24 * 62, help="How many hours of the trace.")]
 Seed = Annotated[int, typer.Option(help="Random seed (boot times and so on).")]
 Out = Annotated[
-    Path | None, typer.Option(help="Directory for the report: report.html, .png and .svg.", show_default="out/...; with --json: none")
+    Path | None,
+    typer.Option(
+        help="Directory for the report (.html, .png, .svg) and the recorded day (see ui --day).", show_default="out/...; with --json: none"
+    ),
 ]
 
 

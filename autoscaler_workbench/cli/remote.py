@@ -68,9 +68,17 @@ class Deployed:
 
     def stack_outputs(self) -> dict[str, str]:
         """All outputs of the stack."""
+        return {output["OutputKey"]: str(output["OutputValue"]) for output in self._stack().get("Outputs", [])}
+
+    def stack_parameters(self) -> dict[str, str]:
+        """All parameters of the stack, those that were left at their defaults too."""
+        return {one["ParameterKey"]: str(one["ParameterValue"]) for one in self._stack().get("Parameters", [])}
+
+    def _stack(self) -> dict[str, Any]:
         with self._in_one_line(f"--stack ({self.stack})"):
             [stack] = self.client("cloudformation").describe_stacks(StackName=self.stack)["Stacks"]
-        return {output["OutputKey"]: str(output["OutputValue"]) for output in stack.get("Outputs", [])}
+        told: dict[str, Any] = stack
+        return told
 
     def ask(self, service: str, operation: str, **parameters: Any) -> list[dict[str, Any]]:
         """Ask AWS itself, with the person's own rights; return all pages of the answer."""

@@ -1,14 +1,19 @@
-"""The command that serves the live page on this machine, for a deployment or a demo."""
+"""Serves the page on this machine: live of a deployment or a demo, or of a recorded day."""
 
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from getpass import getuser
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli.remote import Deployed
 from autoscaler_workbench.cli.terminal import say
+from autoscaler_workbench.ui.source import Past, Recorded
+
+if TYPE_CHECKING:
+    from autoscaler_workbench.ui.site import Site
 
 # A look asks Jenkins and EC2 once. A demo's minute is a second or two; a deployment changes once a minute.
 EVERY_SECONDS, DEMO_EVERY_SECONDS = 15.0, 2.0
@@ -17,18 +22,18 @@ EVERY_SECONDS, DEMO_EVERY_SECONDS = 15.0, 2.0
 class DeployedSource:
     """What the page shows of a deployment or a demo: all of it through the functions that the other commands ask."""
 
-    def __init__(self, deployed: Deployed, alarms: Callable[[], list[dict[str, Any]]]) -> None:
+    def __init__(self, deployed: Deployed, past: Callable[[], Past]) -> None:
         """Keep whom to ask."""
         self._deployed = deployed
-        self._alarms = alarms
+        self._past = past
 
     def overview(self) -> dict[str, Any]:
         """Ask for all that one look shows."""
         return self._deployed.call("operate", {"action": "overview"})
 
-    def alarms(self) -> list[dict[str, Any]]:
-        """List the alarms."""
-        return self._alarms()
+    def past(self) -> Past:
+        """Tell what was before."""
+        return self._past()
 
     def why(self, subject: str) -> list[str]:
         """Explain one thing."""
@@ -58,20 +63,38 @@ class DeployedSource:
 
 
 def serve(source: DeployedSource, port: int, *, every_seconds: float) -> None:
-    """Serve the page until Ctrl-C. The address carries a new token each time; nobody else on this machine knows it."""
-    try:
-        import uvicorn  # noqa: PLC0415 - the page is an extra
+    """Serve the live page until Ctrl-C."""
+    with _extra():
+        from autoscaler_workbench.ui.app import Page  # noqa: PLC0415 - the page is an extra
+    _listen(lambda token: Page(source, token, every_seconds), port)
 
-        from autoscaler_workbench.ui.app import Page  # noqa: PLC0415
+
+def serve_day(day: Recorded, port: int) -> None:
+    """Serve the page of a recorded day until Ctrl-C."""
+    with _extra():
+        from autoscaler_workbench.ui.day import DayPage  # noqa: PLC0415 - the page is an extra
+    _listen(lambda token: DayPage(day, token), port)
+
+
+@contextmanager
+def _extra() -> Iterator[None]:
+    try:
+        yield
     except ImportError as error:
         raise ConfigError(f"the page needs more packages: pip install 'jenkins-autoscaler-workbench[ui]' ({error})") from error
+
+
+def _listen(site: Callable[[str], "Site"], port: int) -> None:
+    """Serve a page. The address carries a new token each time; nobody else on this machine knows it."""
+    with _extra():
+        import uvicorn  # noqa: PLC0415 - the page is an extra
     try:
         listening = socket.create_server(("127.0.0.1", port))
     except OSError as error:
         raise ConfigError(f"--port ({port}): cannot be listened on ({error.strerror})") from error
     token = secrets.token_urlsafe(16)
     say(f"http://127.0.0.1:{port}/?token={token}\nopen this address; Ctrl-C ends the page")
-    config = uvicorn.Config(Page(source, token, every_seconds).app(), log_level="critical", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(site(token).app(), log_level="critical", timeout_graceful_shutdown=1)
     with listening:
         uvicorn.Server(config).run(sockets=[listening])
 

@@ -1,4 +1,4 @@
-"""Records a run: a sample a tick, each step taken, and each span in which something was wanted and not done."""
+"""Records a run: a sample a tick, what each agent did, each step taken, and each span in which something was wanted and not done."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from autoscaler_workbench.fakes.world.ec2.region import Instance
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from autoscaler_workbench.fakes.world.world import World
 from autoscaler_workbench.simulate.drive import Progress
@@ -59,10 +60,11 @@ class HeldSpan:
 
 @dataclass(slots=True)
 class Recording:
-    """One run."""
+    """One run. ``states``: by instance, each state and since when."""
 
     world: World
     samples: list[Sample] = field(default_factory=list)
+    states: dict[str, list[tuple[float, AgentState]]] = field(default_factory=dict)
     taken: list[StepTaken] = field(default_factory=list)
     held: list[HeldSpan] = field(default_factory=list)
     _open: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -70,12 +72,20 @@ class Recording:
     def note(self, progress: Progress) -> None:
         """Record this tick."""
         now = self.world.timeline.now
-        agents = {pool: dict(states) for pool, states in agents_by_state(self.world).items() if states}
+        seen = agent_states(self.world)
+        agents = {pool: dict(states) for pool, states in _by_pool(self.world, seen).items() if states}
         self.samples.append(Sample(at=now, waiting=dict(waiting_by_pool(self.world)), agents=agents))
+        self._note_states(seen, now)
         for plan in progress.plans:
             self.taken += _steps(plan, now)
             for held in plan.get("held", []):
                 self._note_held(held, now)
+
+    def _note_states(self, seen: list[tuple[Instance, AgentState]], now: float) -> None:
+        for instance, state in seen:
+            past = self.states.setdefault(instance.id, [])
+            if not past or past[-1][1] is not state:
+                past.append((now, state))
 
     def _note_held(self, held: dict[str, Any], now: float) -> None:
         key = held["pool"], held["reason"]
@@ -103,9 +113,18 @@ def waiting_by_pool(world: World) -> Counter[str]:
 
 def agents_by_state(world: World) -> dict[str, Counter[AgentState]]:
     """Agents by pool and state; every pool is there."""
+    return _by_pool(world, agent_states(world))
+
+
+def agent_states(world: World) -> list[tuple[Instance, AgentState]]:
+    """Every agent that is there, and what it is doing."""
+    return [(instance, _state(world.node_of(instance))) for instance in world.alive()]
+
+
+def _by_pool(world: World, seen: list[tuple[Instance, AgentState]]) -> dict[str, Counter[AgentState]]:
     counts: dict[str, Counter[AgentState]] = {name: Counter() for name in world.fleet.pools}
-    for instance in world.alive():
-        counts[instance.tags["autoscaler:pool"]][_state(world.node_of(instance))] += 1
+    for instance, state in seen:
+        counts[instance.tags["autoscaler:pool"]][state] += 1
     return counts
 
 

@@ -24,9 +24,11 @@ _STATES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """One agent. ``state``: of which colour; ``text``: what hovers over it."""
+    """One agent. ``short``: its name without its pool's; ``state``: of which colour; ``jobs``: what it builds; ``text``: all of it."""
 
     name: str
+    short: str
+    jobs: str
     state: str
     load: str
     text: str
@@ -126,9 +128,19 @@ def newest(events: Iterable[dict[str, Any]], most: int) -> list[dict[str, Any]]:
 def _tile(agent: dict[str, Any]) -> Tile:
     state = _STATES.get(agent["phase"]) or (HOT if agent["busy"] else IDLE)
     builds = ", ".join(agent["jobs"]) or ("idle" if state == IDLE else agent["phase"])
-    parts = (agent["instance_id"], agent["instance_type"], builds, f"launched {duration(agent['age_seconds'])} ago", agent["note"])
+    parts = (
+        agent["node"],
+        agent["instance_id"],
+        agent["instance_type"],
+        builds,
+        f"launched {duration(agent['age_seconds'])} ago",
+        agent["note"],
+    )
+    name = agent["node"] or agent["instance_id"]
     return Tile(
-        name=agent["node"] or agent["instance_id"],
+        name=name,
+        short=name.removeprefix(f"{agent['pool']}-"),
+        jobs=", ".join(job.rpartition("/")[2] for job in agent["jobs"]),
         state=state,
         load=f"{agent['busy']}/{agent['executors']}",
         text="\n".join(part for part in parts if part),

@@ -60,7 +60,8 @@ def opened(browser):
     browser.execute_cdp_cmd(
         "Network.emulateNetworkConditions", {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
     )
-    return Opened(browser)
+    yield Opened(browser)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 @pytest.fixture(scope="session")

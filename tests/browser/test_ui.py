@@ -2,14 +2,17 @@
 
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 import uvicorn
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from autoscaler_workbench.ui.app import Page
-from support.page_source import STATUS, PageSource
+from autoscaler_workbench.ui.day import DayPage
+from support.page_source import NOW, STATUS, PageSource, RecordedMoments
 
 TOKEN = "0123456789abcdef"
 
@@ -19,10 +22,10 @@ def source():
     return PageSource()
 
 
-@pytest.fixture
-def page(source, opened):
-    """The page of the source, on a port of its own, opened."""
-    server = uvicorn.Server(uvicorn.Config(Page(source, TOKEN, 0.2).app(), host="127.0.0.1", port=0, log_level="error"))
+@contextmanager
+def served(site, opened):
+    """A page on a port of its own, opened."""
+    server = uvicorn.Server(uvicorn.Config(site.app(), host="127.0.0.1", port=0, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
@@ -33,6 +36,23 @@ def page(source, opened):
     opened.driver.get("about:blank")
     server.should_exit = True
     thread.join(timeout=10)
+
+
+@pytest.fixture
+def page(source, opened):
+    with served(Page(source, TOKEN, 0.2), opened) as page:
+        yield page
+
+
+@pytest.fixture
+def day():
+    return RecordedMoments()
+
+
+@pytest.fixture
+def day_page(day, opened):
+    with served(DayPage(day, TOKEN), opened) as page:
+        yield page
 
 
 def seen(page, text):
@@ -47,7 +67,7 @@ def test_what_changes_is_shown_without_a_reload(page, source):
 
 
 def test_a_click_on_an_agent_asks_why(page):
-    page.driver.find_element(By.CSS_SELECTOR, ".tile.booting").click()
+    page.run("document.querySelector('.tile.booting').click()")  # in one breath: the next look replaces it
     seen(page, "gpu-3 waits for an executor")
 
 
@@ -67,3 +87,56 @@ def test_an_order_is_carried_out_once_it_is_confirmed(page, source):
 def test_nothing_is_wider_than_the_window(page, width):
     page.resize(width)
     assert page.run("document.documentElement.scrollWidth") == width
+
+
+def until(page, true):
+    WebDriverWait(page.driver, 10).until(lambda _: true())
+
+
+def test_the_moment_of_a_day_is_chosen_by_a_slider_by_buttons_and_by_play(day_page, day):
+    assert day_page.run("document.getElementById('shown').textContent") == "2027-01-15 07:00"
+    day_page.run("document.getElementById('on').click()")
+    until(day_page, lambda: day.looked_at[-1] == NOW - 3300)
+    day_page.driver.find_element(By.ID, "at").send_keys(Keys.ARROW_LEFT)
+    until(day_page, lambda: day.looked_at[-1] == NOW - 3360)
+    assert day_page.run("document.getElementById('shown').textContent") == "2027-01-15 07:04"
+    day_page.driver.find_element(By.ID, "play").click()
+    until(day_page, lambda: day.looked_at[-1] >= NOW - 2800)
+    day_page.driver.find_element(By.ID, "play").click()
+    assert day_page.run("document.getElementById('play').textContent") == "play"
+    assert day_page.console() == []
+
+
+def test_a_click_asks_why_at_the_moment_that_is_shown(day_page, day):
+    day_page.run("document.getElementById('back').click()")
+    until(day_page, lambda: day.looked_at[-1] == NOW - 3900)
+    day_page.run("document.querySelector('.tile.booting').click()")
+    seen(day_page, "gpu-3 waits for an executor")
+    assert day.looked_at[-1] == NOW - 3900
+
+
+@pytest.mark.parametrize("width", [360, 390, 1200])
+def test_no_moment_of_a_day_is_wider_than_the_window(day_page, width):
+    day_page.resize(width)
+    assert day_page.run("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_words_can_be_read_in_the_light_and_in_the_dark(page, scheme):
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    assert page.run(PALEST) >= 4.5  # WCAG 2.1, 1.4.3
+
+
+# The least contrast of any text with the background that is painted behind it.
+PALEST = """(() => {
+  const parts = text => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(c => c / 255).map(c => c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4)
+    .reduce((sum, c, place) => sum + c * [.2126, .7152, .0722][place], 0);
+  const behind = one => { for (; one; one = one.parentElement) { const c = parts(getComputedStyle(one).backgroundColor);
+    if (c.length < 4 || c[3] > 0) return c; } return [255, 255, 255]; };
+  const contrast = one => { const [a, b] = [light(parts(getComputedStyle(one).color)), light(behind(one))].sort((x, y) => y - x);
+    return (a + .05) / (b + .05); };
+  const withText = [...document.querySelectorAll('main *')].filter(one =>
+    [...one.childNodes].some(node => node.nodeType === 3 && node.textContent.trim()) && one.getClientRects().length);
+  return Math.min(...withText.map(contrast));
+})()"""

@@ -7,7 +7,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from autoscaler.errors import ConfigError
+from autoscaler_workbench.cli.past import past_of
 from autoscaler_workbench.cli.ui import DeployedSource, serve
+from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import published
 from autoscaler_workbench.ui.app import Page
 from support.deployed import Deployed, deployed, event
 
@@ -36,7 +38,7 @@ def here():
 
 @pytest.fixture
 def source(here):
-    return DeployedSource(Called(here), list)
+    return DeployedSource(Called(here), lambda: past_of(published()))
 
 
 def test_one_look_shows_status_agents_queue_and_what_was_done(source):
@@ -52,6 +54,15 @@ def test_the_page_of_a_real_answer_is_whole(source):
     page = browser.get("/?token=t").text
     assert GPU in page
     assert "busy" in page
+    assert "at most $" in page
+    assert "None rang" in page
+
+
+def test_dollars_and_alarms_are_those_that_the_handlers_published(source):
+    past = source.past()
+    assert max(usd for _, usd in past.spend) > 0
+    assert {alarm["alarm"] for alarm in past.alarms} >= {"BreakersOpen", "JobWaits"}
+    assert past.ends_at - past.begins_at >= 600
 
 
 def test_orders_are_carried_out_and_said_in_a_line(here, source):

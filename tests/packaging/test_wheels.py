@@ -63,7 +63,13 @@ def test_with_its_extra_the_demo_runs_the_real_handlers_and_draws_pictures(insta
     install(installed, f"jenkins-autoscaler-workbench[demo] @ {wheels[0][1].as_uri()}")
     told = json.loads(said(installed, "demo", "--hours", "0.5", "--json", "--out", tmp_path / "out", cwd=tmp_path))
     assert told["handlers"]["same"] is True
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"dashboard.html", "report.html", "report.png", "report.svg"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "dashboard.html",
+        "day.json.gz",
+        "report.html",
+        "report.png",
+        "report.svg",
+    }
 
 
 def install(folder, *what):

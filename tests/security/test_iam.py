@@ -307,6 +307,7 @@ def test_an_operator_may_use_the_command_line_and_nothing_else(decide):
     policy = stack()["OperatorPolicy"]["Properties"]["PolicyDocument"]
     used = [asked("lambda:InvokeFunction", GIVEN[f"{name}Function.Arn"]) for name in ("Operate", "ScaleUp")]
     used += [asked("cloudformation:DescribeStacks", GIVEN["AWS::StackId"]), asked("cloudwatch:DescribeAlarms", "*")]
+    used += [asked(f"cloudwatch:{action}", "*") for action in ("DescribeAlarmHistory", "GetMetricData")]
     others = [asked("lambda:InvokeFunction", GIVEN[f"{name}Function.Arn"]) for name in ("RegisterAgent", "ScaleDown")]
     others += [
         asked("ec2:TerminateInstances", f"{EC2}:instance/i-1", **OURS),

@@ -3,6 +3,9 @@
 from typing import Any
 
 from autoscaler.errors import ConfigError, TransientError
+from autoscaler_workbench.ui.source import Past
+
+NOW = 1_800_000_000.0
 
 
 def an_agent(node: str, phase: str = "ready", busy: int = 1, **facts: Any) -> dict[str, Any]:
@@ -71,15 +74,24 @@ class PageSource:
         }
         self.orders: list[tuple[str, dict[str, Any]]] = []
         self.fails: str = ""
+        self.unknown: str = ""
 
     def overview(self) -> dict[str, Any]:
         if self.fails:
             raise TransientError(self.fails)
         return self.told
 
-    def alarms(self) -> list[dict[str, Any]]:
-        quiet = {"alarm": "JobWaits", "state": "OK", "since_at": None, "says": "Jobs wait too long.", "runbook": ""}
-        return [quiet, quiet | {"alarm": "BreakersOpen", "state": "ALARM", "since_at": 1_800_000_000.0}]
+    def past(self) -> Past:
+        quiet = {"alarm": "JobWaits", "state": "OK", "since_at": None, "says": "Jobs wait too long.", "runbook": "docs/x.md#y", "rang": ()}
+        rings = {
+            "alarm": "BreakersOpen",
+            "state": "ALARM",
+            "since_at": NOW - 600.0,
+            "rang": ((NOW - 7200.0, NOW - 3600.0), (NOW - 600.0, None)),
+        }
+        spend = tuple((NOW - 6 * 3600.0 + minute * 60.0, float(minute % 9)) for minute in range(360) if not 100 < minute < 160)
+        alarms = [quiet, quiet | rings]
+        return Past(begins_at=NOW - 6 * 3600.0, ends_at=NOW, spend=spend, every_seconds=60.0, alarms=alarms, unknown=self.unknown)
 
     def why(self, subject: str) -> list[str]:
         return [f"{subject} waits for an executor"] if subject != "nosuch" else []
@@ -89,3 +101,16 @@ class PageSource:
             raise ConfigError("pool (nosuch): is not one of the pools (gpu, quiet)")
         self.orders.append((verb, facts))
         return f"{verb}: done"
+
+
+class RecordedMoments:
+    """Two hours, every moment of which is the small fleet; ``looked_at``: those that were asked for."""
+
+    title, begins_at, ends_at, busiest_at = "a day", NOW - 7200.0, NOW, NOW - 3600.0
+
+    def __init__(self) -> None:
+        self.looked_at: list[float] = []
+
+    def at(self, when: float) -> PageSource:
+        self.looked_at.append(when)
+        return PageSource()

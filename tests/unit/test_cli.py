@@ -147,7 +147,7 @@ def test_looking_more_often_waits_less(small):
 
 def test_a_run_leaves_its_report_where_it_was_told(small, tmp_path):
     measured("simulate", "--json", *small, "--out", tmp_path / "here")
-    assert {path.name for path in (tmp_path / "here").iterdir()} == {"report.html", "report.png", "report.svg"}
+    assert {path.name for path in (tmp_path / "here").iterdir()} == {"day.json.gz", "report.html", "report.png", "report.svg"}
 
 
 def test_hours_that_two_ways_played_are_the_same_step_by_step_or_the_first_other_step_is_named():

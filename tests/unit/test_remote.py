@@ -35,6 +35,7 @@ NOT_AN_ADDRESS = "is not an address such as http://127.0.0.1:8000"
         (["status", "--local", "http://127.0.0.1:9"], "--local (http://127.0.0.1:9): nobody answers there; does the demo still run?"),
         (["alarms", "--local", "http://127.0.0.1:9"], "--local (http://127.0.0.1:9): nobody answers there; does the demo still run?"),
         (["status"], "no AWS region: give --region, or set AWS_DEFAULT_REGION or a region in the profile"),
+        (["ui", "--day", "nowhere"], "--day (nowhere): cannot be read (No such file or directory); simulate and demo write it into --out"),
         (["alarms"], "no AWS region: give --region"),
         (["status", "--region", "us west"], "--region: Provided region_name 'us west'"),
         (["hold", "--fleet", "--region", "us-west-2"], "no AWS credentials (Unable to locate credentials): give --profile"),

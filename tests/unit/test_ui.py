@@ -5,7 +5,8 @@ from starlette.testclient import TestClient
 
 from autoscaler_workbench.ui import view
 from autoscaler_workbench.ui.app import Page
-from support.page_source import STATUS, PageSource, an_agent
+from autoscaler_workbench.ui.day import DayPage
+from support.page_source import NOW, STATUS, PageSource, RecordedMoments, an_agent
 
 TOKEN = "0123456789abcdef"
 HERE = "http://127.0.0.1:8765"
@@ -90,6 +91,54 @@ def test_a_verb_that_is_none_is_refused_and_a_wrong_order_is_one_line(browser, s
     assert "pool (nosuch): is not one of the pools" in answer.text
     assert 'class="problem"' in answer.text
     assert source.orders == []
+
+
+def test_dollars_and_alarms_over_time_are_drawn_and_a_runbook_that_is_no_address_is_text(browser, source):
+    page = browser.get("/").text
+    assert "at most $8.00, at 01-15 " in page
+    assert page.count('<path class="line"') == 2  # nobody measured for an hour
+    assert "rang 2 times, for 1 h 10 min; it rings" in page
+    assert "What to do: docs/x.md#y" in page
+    source.unknown = "dollars an hour are not known: AccessDenied"
+    assert '<p class="problem">dollars an hour are not known: AccessDenied</p>' in browser.get("/").text
+
+
+@pytest.fixture
+def day():
+    return RecordedMoments()
+
+
+@pytest.fixture
+def day_browser(day):
+    browser = TestClient(DayPage(day, TOKEN).app(), base_url=HERE)
+    assert browser.get(f"/?token={TOKEN}").status_code == 200
+    return browser
+
+
+def test_a_recorded_day_opens_at_its_busiest_moment_and_takes_no_orders(day_browser, day):
+    page = day_browser.get("/").text
+    assert f'value="{int(NOW) - 3600}"' in page
+    assert day.looked_at[-1] == NOW - 3600
+    assert "Orders" not in page
+    assert day_browser.post("/order", data={"verb": "hold", "token": TOKEN}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("asked", "looked"), [(int(NOW) - 60, NOW - 60), (0, NOW - 7200), (10**11, NOW), ("", NOW), ("1e9", NOW), ("9" * 500, NOW)]
+)
+def test_any_moment_of_the_day_is_shown_and_none_beside_it(day_browser, day, asked, looked):
+    assert "4 agents" in day_browser.get("/at", params={"at": asked}).text
+    assert day.looked_at[-1] == looked
+
+
+def test_why_is_asked_of_the_moment_that_is_shown(day_browser, day):
+    assert "gpu-1 waits" in day_browser.get("/why", params={"subject": "gpu-1", "at": int(NOW) - 120}).text
+    assert day.looked_at[-1] == NOW - 120
+
+
+def test_a_recorded_day_is_for_those_with_its_address_too(day):
+    stranger = TestClient(DayPage(day, TOKEN).app(), base_url=HERE)
+    assert [stranger.get(path).status_code for path in ("/", "/at?at=1", "/why?subject=x")] == [403, 403, 403]
 
 
 @pytest.mark.parametrize(

@@ -47,15 +47,15 @@ def test_the_first_command_tells_its_story_and_nothing_else(tmp_path, record_pro
         lines = terminal.all_lines()
     assert lines[:2] == ["installing what the demo needs into .venv ...", QUESTIONS[0]]
     assert [line for line in lines if line in QUESTIONS] == QUESTIONS
-    assert [line.split(":")[0] for line in lines[-3:]] == ["report", "dashboard and alarms", "the functions' log"]
+    assert [line.split(":")[0] for line in lines[-4:]] == ["report", "minute by minute", "dashboard and alarms", "the functions' log"]
     assert len(lines) < 22
     text = " ".join(" ".join(lines).split())
     assert "All 1,280 jobs finished." in text
     assert "0 builds killed, nothing was left over, 0 errors" in text
     assert "real handlers over HTTP took the same" in text
     pictures = {path.name: path.stat().st_size for path in (clone / "out" / "demo").iterdir()}
-    assert set(pictures) == {"report.html", "report.png", "report.svg", "dashboard.html"}
-    assert min(pictures.values()) > 50_000
+    assert set(pictures) == {"day.json.gz", "report.html", "report.png", "report.svg", "dashboard.html"}
+    assert min(pictures.values()) > 20_000
     assert status_of(clone) == []
 
 

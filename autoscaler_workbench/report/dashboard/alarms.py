@@ -11,6 +11,7 @@ from autoscaler.domain.report.datum import Datum
 from autoscaler_workbench.report.dashboard.cloudformation import defaults_of, made_by, read_template
 
 Published = Sequence[tuple[float, Datum]]
+Period = tuple[float, float | None]  # from when until when; None: it still rings
 _OVER = {
     "GreaterThanThreshold": lambda value, threshold: value > threshold,
     "GreaterThanOrEqualToThreshold": lambda value, threshold: value >= threshold,
@@ -70,9 +71,32 @@ def read_alarms(file: Path, fleet: str, **parameters: str) -> tuple[list[Alarm],
 
 def states(alarms: Iterable[Alarm], composites: Iterable[Composite], published: Published, begin: float, now: float) -> dict[str, str]:
     """The state of each alarm now, after it was evaluated each minute from the beginning: OK or ALARM."""
-    found = {alarm.name: _last_state(alarm, published, begin, now) for alarm in alarms}
-    ringing = {name for name, state in found.items() if state == "ALARM"}
-    return found | {composite.name: "ALARM" if ringing & set(composite.of) else "OK" for composite in composites}
+    return {name: state_of(rang) for name, rang in periods(alarms, composites, published, begin, now).items()}
+
+
+def periods(
+    alarms: Iterable[Alarm], composites: Iterable[Composite], published: Published, begin: float, now: float
+) -> dict[str, list[Period]]:
+    """The periods in which each alarm rang, evaluated each minute from the beginning."""
+    found = {alarm.name: _rang(alarm, published, begin, now) for alarm in alarms}
+    return found | {one.name: merged(period for part in one.of for period in found.get(part, [])) for one in composites}
+
+
+def state_of(rang: Sequence[Period]) -> str:
+    """The state of an alarm that rang so: OK or ALARM."""
+    return "ALARM" if rang and rang[-1][1] is None else "OK"
+
+
+def merged(rang: Iterable[Period]) -> list[Period]:
+    """Join periods that touch each other."""
+    joined: list[Period] = []
+    for begin, end in sorted(rang, key=lambda period: period[0]):
+        if joined and (joined[-1][1] is None or begin <= joined[-1][1]):
+            before = joined[-1][1]
+            joined[-1] = joined[-1][0], None if before is None or end is None else max(before, end)
+        else:
+            joined.append((begin, end))
+    return joined
 
 
 def _alarm(name: str, facts: Mapping[str, Any]) -> Alarm:
@@ -89,21 +113,28 @@ def _alarm(name: str, facts: Mapping[str, Any]) -> Alarm:
     )
 
 
-def _last_state(alarm: Alarm, published: Published, begin: float, now: float) -> str:
-    mine = [(at, datum) for at, datum in published if datum.name == alarm.metric and frozenset(datum.dimensions) == alarm.dimensions]
+def _rang(alarm: Alarm, published: Published, begin: float, now: float) -> list[Period]:
     buckets: dict[int, list[float]] = {}
-    for at, datum in mine:
-        buckets.setdefault(int(at // alarm.period_seconds), []).extend(datum.values)
-    state = "OK"
+    for at, datum in published:
+        if datum.name == alarm.metric and frozenset(datum.dimensions) == alarm.dimensions:
+            buckets.setdefault(int(at // alarm.period_seconds), []).extend(datum.values)
+    state, rang = "OK", list[Period]()
     for minute in range(int((now - begin) // 60) + 1):
-        state = _state(alarm, buckets, begin + minute * 60.0, state)
-    return state
+        at, before = begin + minute * 60.0, state
+        state = _state(alarm, buckets, begin, at, before)
+        if state == before:
+            continue
+        if state == "ALARM":
+            rang.append((at, None))
+        else:
+            rang[-1] = rang[-1][0], at
+    return rang
 
 
-def _state(alarm: Alarm, buckets: Mapping[int, list[float]], at: float, before: str) -> str:
-    newest = int(at // alarm.period_seconds)
+def _state(alarm: Alarm, buckets: Mapping[int, list[float]], begin: float, at: float, before: str) -> str:
+    newest, first = int(at // alarm.period_seconds), int(begin // alarm.period_seconds)  # before the first, nothing was there to be missed
     breaching = sound = 0
-    for values in (buckets.get(number) for number in range(newest - alarm.periods + 1, newest + 1)):
+    for values in (buckets.get(number) for number in range(max(first, newest - alarm.periods + 1), newest + 1)):
         if values is not None:
             over = _OVER[alarm.comparison](statistic_of(alarm.statistic, values), alarm.threshold)
         elif alarm.missing in {"breaching", "notBreaching"}:

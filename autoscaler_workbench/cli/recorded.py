@@ -1,0 +1,259 @@
+"""A recorded day as the page's source: what was true at any of its moments, from what the run's file says."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+from autoscaler.domain.wording import counted, dollars, duration
+from autoscaler_workbench.cli.alarms import AlarmState
+from autoscaler_workbench.report.dashboard.alarms import state_of
+from autoscaler_workbench.simulate.day import Day, DayAgent, DayAlarm, DayBuild, DayHeld, DayPool, DayStep
+from autoscaler_workbench.simulate.recording import AgentState
+from autoscaler_workbench.simulate.result import StepCurve
+from autoscaler_workbench.ui.picture import moment
+from autoscaler_workbench.ui.source import Past
+
+_POINTS = 720
+_HOUR = 3600.0
+# As the other answers name them; whether one that is ready is busy or idle, its builds tell.
+_PHASES = {AgentState.BOOTING: "connecting", AgentState.DRAINING: "draining"}
+_STEPS_TOLD = 5
+
+
+class RecordedDay:
+    """A day of which every moment can be looked at."""
+
+    def __init__(self, day: Day) -> None:
+        """Keep the day."""
+        self.day = day
+
+    @property
+    def title(self) -> str:
+        """Say what was recorded."""
+        return f"{self.day.fleet}, {self.day.trace}: {moment(self.begins_at)} to {moment(self.ends_at)} UTC"
+
+    @property
+    def begins_at(self) -> float:
+        """Its first moment."""
+        return self.day.began_at
+
+    @property
+    def ends_at(self) -> float:
+        """Its last moment."""
+        return self.day.ended_at
+
+    @property
+    def busiest_at(self) -> float:
+        """When most was spent."""
+        return max(self._spend, key=lambda point: point[1])[0]
+
+    def at(self, when: float) -> "Moment":
+        """Look at a moment."""
+        return Moment(self.day, when, self._spend, self._every_seconds)
+
+    @cached_property
+    def _every_seconds(self) -> float:
+        return max(60.0, (self.ends_at - self.begins_at) / _POINTS)
+
+    @cached_property
+    def _spend(self) -> tuple[tuple[float, float], ...]:
+        """The most that was spent an hour, in each part of the day that a picture can show."""
+        curve = StepCurve.of((agent.launched_at, agent.ended_at, agent.usd_per_hour) for agent in self.day.agents)
+        every = self._every_seconds
+        begins = [self.begins_at + number * every for number in range(int((self.ends_at - self.begins_at) / every) + 1)]
+        return tuple((at, max(0.0, round(curve.most(at, at + every), 4))) for at in begins)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What was true at one moment, as `operate` would have answered."""
+
+    day: Day
+    now: float
+    spend: tuple[tuple[float, float], ...]
+    every_seconds: float
+
+    def overview(self) -> dict[str, Any]:
+        """Answer as one look would."""
+        agents = list(self._agents())
+        waiting = sorted(self._waiting(), key=lambda build: build.buildable_at)
+        return {
+            "status": self._status(agents, waiting),
+            "agents": agents,
+            "queue": [self._queued(build) for build in waiting],
+            "events": [*self._taken(), *self._held()],
+            "holds": [],
+            "numbers": [],
+        }
+
+    def past(self) -> Past:
+        """Tell of the whole day, the rest of it too; of the alarms, what they were now."""
+        known = self.day.alarms
+        return Past(
+            begins_at=self.day.began_at,
+            ends_at=self.day.ended_at,
+            spend=self.spend,
+            every_seconds=self.every_seconds,
+            alarms=[self._alarm(alarm) for alarm in known or ()],
+            unknown="" if known is not None else "alarms: the metrics of this run were not measured",
+        )
+
+    def why(self, subject: str) -> list[str]:
+        """Say what was recorded of a job, a node, an instance or a pool."""
+        mine = [agent for agent in self.day.agents if subject in _names(agent) and agent.launched_at <= self.now]
+        facts = [fact for agent in mine for fact in self._of_agent(agent)] + list(self._of_job(subject)) + list(self._of_pool(subject))
+        names = {subject}.union(*(_names(agent) for agent in mine))
+        steps = [step for step in self._steps() if step.node in names or step.pool == subject]
+        return facts + [f"{moment(step.at)} {_what(step)}: {step.reason}: {step.detail}" for step in steps[-_STEPS_TOLD:]]
+
+    def _status(self, agents: list[dict[str, Any]], waiting: list[DayBuild]) -> dict[str, Any]:
+        limits = self.day.limits
+        usd_per_hour = sum(agent["usd_per_hour"] for agent in agents)
+        launched = sum(self.now - _HOUR < agent.launched_at <= self.now for agent in self.day.agents)
+        return {
+            "pools": [self._pool(controller, pool.pool, pool.max_agents, agents, waiting) for controller, pool in self._pools()],
+            "problems": {},
+            "failing": [],
+            "without_jobs": [],
+            "unread": [],
+            "stopped": "",
+            "agents": len(agents),
+            "launches_in_the_hour": launched,
+            "usd_per_hour": usd_per_hour,
+            "reserved_usd_per_hour": usd_per_hour,
+            "usd_in_the_month": sum(self._usd(agent) for agent in self.day.agents),
+            **limits.model_dump(),
+        }
+
+    def _pools(self) -> Iterable[tuple[str, DayPool]]:
+        return product(
+            sorted({agent.controller for agent in self.day.agents} | {build.controller for build in self.day.builds}), self.day.pools
+        )
+
+    def _pool(self, controller: str, pool: str, max_agents: int, agents: list[dict[str, Any]], waiting: list[DayBuild]) -> dict[str, Any]:
+        mine = [agent for agent in agents if (agent["controller"], agent["pool"]) == (controller, pool)]
+        waits = [self.now - build.buildable_at for build in waiting if (build.controller, build.pool) == (controller, pool)]
+        return {
+            "controller": controller,
+            "pool": pool,
+            "starved": len(waits),
+            "longest_wait_seconds": max(waits, default=0.0),
+            "agents": {agent["phase"]: 1 for agent in mine},
+            "max_agents": max_agents,
+            "paused": "",
+        }
+
+    def _agents(self) -> Iterator[dict[str, Any]]:
+        running: dict[tuple[str, str], list[str]] = {}
+        for build in self.day.builds:
+            if build.started_at is not None and build.started_at <= self.now and not _is_over(build.ended_at, self.now):
+                running.setdefault((build.controller, build.node), []).append(build.job)
+        alive = (agent for agent in self.day.agents if agent.launched_at <= self.now and not _is_over(agent.ended_at, self.now))
+        for agent in sorted(alive, key=lambda agent: (agent.controller, agent.pool, agent.launched_at, agent.instance_id)):
+            yield self._agent(agent, running.get((agent.controller, agent.node), []) if agent.node else [])
+
+    def _agent(self, agent: DayAgent, jobs: list[str]) -> dict[str, Any]:
+        state = next((state for at, state in reversed(agent.states) if at <= self.now), AgentState.BOOTING)
+        connects = state is AgentState.BOOTING and not jobs
+        named = ("controller", "pool", "node", "instance_id", "instance_type", "executors", "usd_per_hour")
+        return {name: getattr(agent, name) for name in named} | {
+            "phase": _PHASES[state] if connects or state is AgentState.DRAINING else "ready",
+            "busy": len(jobs),
+            "jobs": tuple(sorted(set(jobs))),
+            "age_seconds": self.now - agent.launched_at,
+            "note": "",
+        }
+
+    def _waiting(self) -> Iterator[DayBuild]:
+        for build in self.day.builds:
+            started = build.started_at if build.started_at is not None else build.ended_at
+            if build.buildable_at <= self.now and not _is_over(started, self.now):
+                yield build
+
+    def _queued(self, build: DayBuild) -> dict[str, Any]:
+        waited = self.now - build.buildable_at
+        return {"job": build.job, "label": build.label, "waiting_seconds": waited, "detail": _became(build, with_node=False)}
+
+    def _steps(self) -> list[DayStep]:
+        return [step for step in self.day.steps if step.at <= self.now]
+
+    def _taken(self) -> Iterator[dict[str, Any]]:
+        for step in self._steps():
+            subject = counted(step.count, "agent") if step.step == "launch" else step.node
+            yield {name: getattr(step, name) for name in ("at", "reason", "detail", "outcome")} | {
+                "what": step.step,
+                "subject": subject,
+                "where": step.pool,
+            }
+
+    def _held(self) -> Iterator[dict[str, Any]]:
+        for held in self.day.held:
+            if held.first_at <= self.now:
+                facts = {"what": "not done", "subject": self._for_how_long(held), "where": held.pool, "outcome": "held"}
+                yield facts | {"at": held.first_at, "reason": held.reason, "detail": held.detail}
+
+    def _for_how_long(self, held: DayHeld) -> str:
+        seconds = min(held.last_at, self.now) - held.first_at
+        return f"for {duration(seconds)}{' so far' if held.last_at > self.now else ''}" if seconds >= 1 else ""
+
+    def _alarm(self, alarm: DayAlarm) -> dict[str, Any]:
+        until_now = [(begin, None if not _is_over(end, self.now) else end) for begin, end in alarm.rang if begin <= self.now]
+        since = (until_now[-1][0] if until_now[-1][1] is None else until_now[-1][1]) if until_now else None
+        state = AlarmState(
+            alarm=alarm.alarm, says=alarm.says, runbook=alarm.runbook, rang=alarm.rang, state=state_of(until_now), since_at=since
+        )
+        return asdict(state)
+
+    def _usd(self, agent: DayAgent) -> float:
+        until = min(self.now, agent.ended_at if agent.ended_at is not None else self.now)
+        return max(0.0, until - agent.launched_at) / _HOUR * agent.usd_per_hour
+
+    def _of_agent(self, agent: DayAgent) -> Iterator[str]:
+        cost = f"{dollars(agent.usd_per_hour)} an hour"
+        yield f"{agent.node or agent.instance_id} of {agent.pool}: {agent.instance_id}, {agent.instance_type}, {cost}"
+        ended = f", ended at {moment(agent.ended_at)}" if agent.ended_at is not None else ""
+        yield f"launched at {moment(agent.launched_at)}{ended}"
+        mine = [build for build in self.day.builds if build.node == agent.node and build.started_at is not None] if agent.node else []
+        done = sum(build.started_at is not None and build.started_at <= self.now for build in mine)
+        later = f", and {len(mine) - done} after that" if len(mine) > done else ""
+        yield f"{counted(done, 'build')} began on it until {moment(self.now)}{later}"
+
+    def _of_job(self, job: str) -> Iterator[str]:
+        known = [build for build in self.day.builds if build.job == job and build.buildable_at <= self.now]
+        for build in known[-_STEPS_TOLD:]:
+            label = f" for {build.label}" if build.label else ""
+            yield f"queued{label} at {moment(build.buildable_at)}; {_became(build, with_node=True)}"
+
+    def _of_pool(self, pool: str) -> Iterator[str]:
+        if pool not in {one.pool for one in self.day.pools}:
+            return
+        agents = [agent for agent in self._agents() if agent["pool"] == pool]
+        waiting = sum(build.pool == pool for build in self._waiting())
+        yield f"{counted(waiting, 'job')} waited for {pool}, which had {counted(len(agents), 'agent')}"
+        for held in self.day.held:
+            if held.pool == pool and held.first_at <= self.now <= held.last_at:
+                yield f"not done: {held.reason}: {held.detail}"
+
+
+def _became(build: DayBuild, *, with_node: bool) -> str:
+    if build.started_at is None:
+        return "no executor took it that day" if build.pool else "no pool serves it"
+    where = f" on {build.node}" if with_node and build.node else ""
+    ended = f", ended at {moment(build.ended_at)}" if with_node and build.ended_at is not None else ""
+    waited = duration(build.started_at - build.buildable_at)
+    return f"it began at {moment(build.started_at)}{where}{ended}, after {waited}"
+
+
+def _what(step: DayStep) -> str:
+    words = f"{step.step} {counted(step.count, 'agent')}" if step.step == "launch" else step.step
+    return words if step.outcome == "done" else f"{words} ({step.outcome})"
+
+
+def _names(agent: DayAgent) -> set[str]:
+    return {name for name in (agent.node, agent.instance_id) if name}
+
+
+def _is_over(end: float | None, now: float) -> bool:
+    return end is not None and end <= now
