@@ -58,6 +58,28 @@ def test_a_jobs_name_is_text_and_never_markup(page):
     assert page.run("document.querySelectorAll('body b').length") == page.run("document.querySelectorAll('.card b, p.quiet b').length")
 
 
+def test_times_are_of_24_hours_and_numbers_are_plain(page):
+    for name in CHARTS:
+        labels = page.run(f"[...document.querySelectorAll('#{name} .role-axis-label text')].map(one => one.textContent)")
+        times = [label for label in labels if ":" in label or label[:2].isdigit()]
+        assert times, name
+        assert not [label for label in labels if re.search(r"[ap]m$|\de[+-]", label, re.IGNORECASE)], name
+
+
+def test_a_pool_without_jobs_and_agents_is_in_no_legend_and_no_table(page):
+    assert "unused" not in page.run("[...document.querySelectorAll('.legend, table')].map(one => one.textContent).join()")
+    assert "Without jobs and agents: unused." in page.run("document.body.textContent")
+
+
+def test_words_of_charts_can_be_read_in_the_dark(page):
+    colours = (
+        "getComputedStyle(document.querySelector('#queue .role-axis-label text')).fill, getComputedStyle(document.body).backgroundColor"
+    )
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
+    assert page.run(f"[{colours}]") == ["rgb(154, 164, 178)", "rgb(20, 23, 27)"]
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
 def test_a_narrow_screen_needs_no_sideways_scrolling(page):
     wide = page.run("document.querySelector('#queue svg').getBoundingClientRect().width")
     page.resize(360, 740)

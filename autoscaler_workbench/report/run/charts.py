@@ -5,6 +5,7 @@ from typing import Any
 
 import altair as alt
 
+from autoscaler_workbench.report.html import time_axis
 from autoscaler_workbench.report.run.rows import FLEET, OTHERS, Row, agent_rows, held_rows, queue_rows, step_rows, usd_rows, wait_rows
 from autoscaler_workbench.simulate.recording import AgentState
 from autoscaler_workbench.simulate.run import Run
@@ -14,7 +15,6 @@ STATE_COLOURS = {AgentState.BUSY: "#3a923a", AgentState.IDLE: "#f2b134", AgentSt
 _PALETTE = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#edc948", "#b07aa1", "#ff9da7", "#9c755f", "#bab0ac")
 _LANES = ("launch", "uncordon", "cordon", "terminate", "delete-node", "adopt", "create-beacon", "held")
 _LIMIT = "#b3123b"
-_DAYS_FROM_SECONDS = 3 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +117,7 @@ def _under_limit(chart: alt.Chart, rows: dict[str, list[Row]], limit: float, tex
 def _time(run: Run) -> alt.X:
     """One axis for all charts of a run, so that what stands above each other happened together."""
     first, last = run.recording.samples[0].at, run.recording.samples[-1].at
-    scale = alt.Scale(type="utc", domain=[int(first * 1000), int(last * 1000)], nice=False)
-    days = last - first > _DAYS_FROM_SECONDS
-    ticks = alt.TimeIntervalStep(interval="day", step=1) if days else alt.Undefined
-    shape = "%b %d" if days else "%H:%M"
-    axis = alt.Axis(format=shape, tickCount=ticks, labelOverlap="greedy", labelSeparation=8, grid=False)
-    return alt.X("at:T", title=None, scale=scale, axis=axis)
+    return time_axis(domain=[int(first * 1000), int(last * 1000)])
 
 
 def _colour(field: str, colours: dict[str, str]) -> alt.Color:

@@ -11,7 +11,7 @@ import vl_convert
 from autoscaler_workbench.report.html import CONFIG, VEGA_LITE, render
 from autoscaler_workbench.report.run import charts
 from autoscaler_workbench.report.run.charts import Drawing
-from autoscaler_workbench.report.run.rows import Row, coloured, held_rows, moment, pool_rows, step_rows
+from autoscaler_workbench.report.run.rows import Row, coloured, held_rows, is_used, moment, pool_rows, step_rows
 from autoscaler_workbench.simulate.run import Run
 
 _PIXELS_WIDE, _POOLS_A_ROW = 1000, 2
@@ -100,6 +100,7 @@ def png_of(picture: dict[str, Any], *, scale: float) -> bytes:
 
 
 def _html(run: Run, result: dict[str, Any], colours: dict[str, str], figures: list[Figure], agents: list[Figure]) -> str:
+    pools = pool_rows(run)
     return render(
         "run/page.html",
         {figure.name: _stretched(figure) for figure in (*figures, *agents)},
@@ -112,12 +113,13 @@ def _html(run: Run, result: dict[str, Any], colours: dict[str, str], figures: li
         agents=agents,
         pool_colours=charts.palette(colours),
         state_colours=charts.STATE_COLOURS,
-        pools=pool_rows(run),
+        pools=[pool for pool in pools if is_used(pool)],
+        unused=[pool["name"] for pool in pools if not is_used(pool)],
         steps=sorted([*step_rows(run, colours), *held_rows(run, colours)], key=lambda row: (row["at"], row["step"])),
     )
 
 
 def _stretched(figure: Figure) -> dict[str, Any]:
     """As wide as the page allows; the legend is the page's, where it can wrap."""
-    config = CONFIG | {"legend": {"disable": True}, "autosize": {"type": "fit", "contains": "padding"}}
+    config = CONFIG | {"background": "transparent", "legend": {"disable": True}, "autosize": {"type": "fit", "contains": "padding"}}
     return figure.drawing.spec(width="container", height=figure.height) | {"config": config}

@@ -34,12 +34,18 @@ def thinned(samples: list[Sample]) -> list[Sample]:
 
 
 def coloured(run: Run) -> dict[str, str]:
-    """The name under which each pool has a colour: its own, or `OTHERS` for the cheapest of many."""
-    usd = {row["name"]: row["usd"] for row in pool_rows(run)}
+    """The name under which each pool has a colour: its own, or `OTHERS` for the cheapest of many. Unused pools have none."""
+    rows = pool_rows(run)
+    usd = {row["name"]: row["usd"] for row in list(filter(is_used, rows)) or rows}
     ordered = sorted(usd, key=lambda name: (-usd[name], name))
     if len(ordered) <= MOST_COLOURS:
         return {name: name for name in usd}
     return {name: (name if name in ordered[: MOST_COLOURS - 1] else OTHERS) for name in usd}
+
+
+def is_used(row: Row) -> bool:
+    """Tell whether a pool had jobs or agents."""
+    return bool(row["jobs"] or row["launches"])
 
 
 def queue_rows(run: Run, colours: dict[str, str]) -> list[Row]:
