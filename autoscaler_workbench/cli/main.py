@@ -33,7 +33,7 @@ from autoscaler_workbench.experiment.compare import Workload, carried_workloads,
 from autoscaler_workbench.experiment.compare import compare as run_comparison
 from autoscaler_workbench.experiment.experiment import OURS, POLICIES, Experiment, play
 from autoscaler_workbench.experiment.history import ReadLimits, connect, read_history
-from autoscaler_workbench.experiment.tune import TuningTask
+from autoscaler_workbench.experiment.tune import Proposal, TuningTask, in_words
 from autoscaler_workbench.experiment.tune import tune as run_tuning
 from autoscaler_workbench.fakes.world.physics import Physics
 from autoscaler_workbench.simulate.drive import MINUTE
@@ -192,8 +192,10 @@ def compare(
         task = progress.add_task("runs", total=len(todo))
         for done, _ in run_comparison(todo, out, jobs=jobs):
             progress.update(task, completed=done)
-    answer = {"runs": len(todo), "results": str(out / "results.csv"), "report": str(_write_comparison(out))}
-    show(answer, lambda: say("{runs} runs: {results}\nreport: {report}".format(**answer)), as_json=as_json)
+    report, impressions = _write_comparison(out)
+    answer = {"runs": len(todo), "results": str(out / "results.csv"), "report": str(report), "impressions": impressions}
+    told = "\n".join([*impressions, f"{len(todo)} runs: {out / 'results.csv'}", f"report: {report}"])
+    show(answer, lambda: say(told), as_json=as_json)
 
 
 @app.command()
@@ -247,18 +249,25 @@ def tune(
     task = TuningTask(trace=loaded, fleet=settings, hours=hours, seeds=seeds, settings={"looks_every_seconds": every}, p95_seconds=p95)
     proposal = run_tuning(task, out, jobs=jobs)
     (out / "fleet.yaml").write_text(yaml.safe_dump(proposal.fleet, sort_keys=False), encoding="utf-8")
-    report = _write_comparison(out)
-    show(asdict(proposal), lambda: print_proposal(proposal, out / "fleet.yaml", report), as_json=as_json)
+    report, words = _write_proposal(proposal, task, out), in_words(proposal, task)
+    answer = {name: value for name, value in asdict(proposal).items() if name != "tried"} | {"words": words}
+    show(answer, lambda: print_proposal(proposal, words, out / "fleet.yaml", report), as_json=as_json)
 
 
 def _physics(given: list[str] | None) -> Physics:
     return physics_of(read_assignments(given or [], "--physics"))
 
 
-def _write_comparison(out: Path) -> Path:
-    from autoscaler_workbench.report.comparison import write_comparison  # noqa: PLC0415 - drawing is an extra
+def _write_comparison(out: Path) -> tuple[Path, list[str]]:
+    from autoscaler_workbench.report.comparison.page import write_comparison  # noqa: PLC0415 - drawing is an extra
 
     return write_comparison(out)
+
+
+def _write_proposal(proposal: Proposal, task: TuningTask, out: Path) -> Path:
+    from autoscaler_workbench.report.proposal import write_proposal  # noqa: PLC0415 - drawing is an extra
+
+    return write_proposal(proposal, task, out)
 
 
 def _simulate_rival(experiment: Experiment, *, as_json: bool) -> None:

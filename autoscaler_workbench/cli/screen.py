@@ -1,6 +1,6 @@
 """What a run and a proposal look like on a terminal: the moment, the queue and the agents by pool, and what was decided last."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import ceil
@@ -121,13 +121,10 @@ def _whole_line(bar: ProgressBar) -> Grid:
     return line
 
 
-def print_proposal(proposal: Proposal, fleet: Path, report: Path) -> None:
+def print_proposal(proposal: Proposal, words: Sequence[str], fleet: Path, report: Path) -> None:
     """Print what to change, what that saves, and what shorter waits would cost."""
-    before, after = proposal.before, proposal.after
-    title = f"total ${before['total_usd']:,.0f} -> ${after['total_usd']:,.0f}, bill ${before['usd']:,.0f} -> ${after['usd']:,.0f}"
-    changes = [(change.pool, change.key, change.now, change.proposed, f"${change.saves_usd:,.2f}") for change in proposal.changes]
-    nothing = [("", "no setting that was tried costs less", "", "", "")]
-    print_table(("pool", "setting", "now", "proposed", "saves there"), changes or nothing, title=title)
+    after = proposal.after
+    say("\n".join([words[0], *(f"- {line}" for line in words[1:]), ""]))
     rows = []
     for row in proposal.frontier:
         setting = row["setting"].rpartition("wait_usd_per_hour ")[2] if row is not after else "as it is"

@@ -16,6 +16,7 @@ from joblib import Parallel, delayed
 
 from autoscaler.config import FleetSettings, check
 from autoscaler.config.prices import carried_prices
+from autoscaler.domain.wording import counted, dollars, duration
 from autoscaler_workbench.experiment.compare import Row, append_row
 from autoscaler_workbench.experiment.experiment import OURS, Experiment, play
 from autoscaler_workbench.simulate.traces import Trace
@@ -58,24 +59,61 @@ class Change:
 
 @dataclass(slots=True)
 class Proposal:
-    """The fleet as proposed, why, and what it costs: ``before`` and ``after`` are means over the seeds."""
+    """The fleet as proposed, why, and what it costs: ``before`` and ``after`` are means over the seeds, as are all that were ``tried``."""
 
     fleet: Raw
     before: Row
     after: Row
     changes: list[Change] = field(default_factory=list)
     frontier: list[Row] = field(default_factory=list)
+    tried: list[Row] = field(default_factory=list)
 
 
 def tune(place: TuningTask, out: Path, *, jobs: int) -> Proposal:
     """Propose settings; every run is written to ``out``, as in a comparison."""
     present: Raw = place.fleet.model_dump(mode="json", exclude_unset=True)
     before = _play_all(place, {"": present}, out, jobs)[""]
-    proposal = Proposal(fleet=present, before=before, after=before)
+    proposal = Proposal(fleet=present, before=before, after=before, tried=[before])
     for alternatives in _ALTERNATIVES:
         _improve(place, proposal, alternatives, out, jobs)
     _weigh_waiting(place, proposal, out, jobs)
     return proposal
+
+
+def in_words(proposal: Proposal, task: TuningTask) -> list[str]:
+    """Say what is proposed and what it saves: first the whole, then a line a change, the most saving first."""
+    before, after = proposal.before, proposal.after
+    hours = counted(round(task.hours), "hour")
+    if not proposal.changes:
+        return [f"Nothing that was tried costs less over these {hours}: the fleet file can stay as it is.", *_late(proposal, task)]
+    saved = before["total_usd"] - after["total_usd"]
+    share = f", {100 * abs(saved) / before['total_usd']:.1f} % {'less' if saved >= 0 else 'more'}" if before["total_usd"] else ""
+    whole = (
+        f"With {counted(len(proposal.changes), 'change')} these {hours} cost {dollars(after['total_usd'])} instead of "
+        f"{dollars(before['total_usd'])}, waiting included{share}: the bill {dollars(after['usd'])} instead of {dollars(before['usd'])}, "
+        f"95 of 100 jobs wait at most {duration(after['wait_p95_s'])} instead of {duration(before['wait_p95_s'])}."
+    )
+    changes = sorted(proposal.changes, key=lambda change: -change.saves_usd)
+    return [whole, *_late(proposal, task), *(_change_in_words(change) for change in changes)]
+
+
+def _late(proposal: Proposal, task: TuningTask) -> list[str]:
+    if task.p95_seconds is None or proposal.after["wait_p95_s"] <= task.p95_seconds:
+        return []
+    return [f"No setting that was tried lets 95 of 100 jobs begin within {duration(task.p95_seconds)}; this one comes nearest."]
+
+
+def _change_in_words(change: Change) -> str:
+    saves = f"{'saves' if change.saves_usd >= 0 else 'costs'} {dollars(abs(change.saves_usd))} there"
+    if change.key == "size":
+        executors, _, machine = change.proposed.partition(" on ")
+        return f"{change.pool}: {counted(int(executors), 'executor')} on {machine} instead of {change.now}; {saves}."
+    words = {
+        "warm_executors": f"keep {counted(int(change.value), 'executor')} free",
+        "min_agents": f"keep at least {counted(int(change.value), 'agent')}",
+        _WAIT: f"count an hour of waiting as {dollars(change.value)}",
+    }
+    return f"{change.pool}: {words[change.key]} ({change.key}: {change.value:g}, now {change.now}); {saves}."
 
 
 def _weigh_waiting(place: TuningTask, proposal: Proposal, out: Path, jobs: int) -> None:
@@ -83,6 +121,7 @@ def _weigh_waiting(place: TuningTask, proposal: Proposal, out: Path, jobs: int) 
     pools = place.fleet.domain().pools
     fleets = {f"proposed, wait_usd_per_hour x{factor:g}": _worth_waiting(proposal.fleet, factor, pools) for factor in _WAITING_WORTH}
     played = _play_all(place, fleets, out, jobs)
+    proposal.tried += played.values()
     proposal.frontier = sorted([proposal.after, *played.values()], key=lambda row: float(row["usd"]))
     best = _best(proposal.frontier, place.p95_seconds)
     gain = proposal.after["total_usd"] - best["total_usd"]
@@ -109,6 +148,7 @@ def _improve(place: TuningTask, proposal: Proposal, alternatives: Sequence[str],
     """Try these settings on top of the proposal; take all that pay, or the best alone, or none."""
     tried = {f"{_so_far(proposal)}{key}={value:g}": (key, value) for key in alternatives for value in _TRIED[key]}
     played = _play_all(place, {name: _everywhere(proposal.fleet, *of) for name, of in tried.items()}, out, jobs)
+    proposal.tried += played.values()
     chosen = sorted(_choose(proposal, {tried[name]: row for name, row in played.items()}), key=lambda change: -change.saves_usd)
     for changes in (chosen, chosen[:1]) if len(chosen) > 1 else (chosen,) if chosen else ():
         fleet = deepcopy(proposal.fleet)
@@ -116,6 +156,7 @@ def _improve(place: TuningTask, proposal: Proposal, alternatives: Sequence[str],
             fleet["pools"][change.pool] = _changed(fleet["pools"][change.pool], change.key, change.value)
         name = f"{_so_far(proposal)}{' or '.join(alternatives)} in {len(changes)} pools"
         after = _play_all(place, {name: fleet}, out, jobs)[name]
+        proposal.tried.append(after)
         if after["total_usd"] < proposal.after["total_usd"]:
             proposal.fleet, proposal.after = fleet, after
             proposal.changes += changes

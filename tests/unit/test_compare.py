@@ -15,7 +15,8 @@ from autoscaler_workbench.cli.main import app
 from autoscaler_workbench.experiment.ablation import PARTS, AblatedState
 from autoscaler_workbench.experiment.compare import COLUMNS, Workload, compare, entries, play_entry, read_rows
 from autoscaler_workbench.experiment.experiment import POLICIES, Experiment, play
-from autoscaler_workbench.report.comparison import ablations, highest_drawn, verdict
+from autoscaler_workbench.report.comparison.means import ablations, highest_drawn, highlighted, verdict
+from autoscaler_workbench.report.comparison.words import impression
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
 from autoscaler_workbench.simulate.traces import MXNET, MXNET_DAY, judged_part, load_trace
 
@@ -240,3 +241,45 @@ def test_limits_by_the_hour_hold_nobody_back_in_a_comparison(tmp_path):
     fleet = fleet_for(trace)
     strict = fleet.model_copy(update={"limits": fleet.limits.model_copy(update={"max_launches_per_hour": 1})})
     assert play(Experiment(trace=trace, fleet=strict, hours=1.0))["launches"] == 3
+
+
+def a_verdict(ours, best, spread=0.0, seeds=1):
+    """Ours and the best rival: each a bill and a total."""
+    rows = [
+        {"policy": p, "usd": u, "total_usd": t, "spread": spread, "seeds": seeds} for p, (u, t) in (("autoscaler", ours), ("gitlab", best))
+    ]
+    return {"trace": "t", "ours": rows[0], "best": rows[1]}
+
+
+def test_where_ours_is_cheaper_one_sentence_says_by_how_much():
+    said = impression(a_verdict((10.0, 60.0), (20.0, 100.0)), 30.0, 0.0)
+    assert said == "t: ours costs $60.00, the best rival (gitlab) $100.00: ours is 40 % cheaper."
+
+
+@pytest.mark.parametrize(
+    ("verdict_of", "lead_in", "says", "silent"),
+    [
+        (a_verdict((20.0, 102.0), (10.0, 100.0)), 0.0, ["2.0 % dearer", "One seed cannot tell", "it knew nothing"], ["seed to seed"]),
+        (a_verdict((20.0, 140.0), (10.0, 100.0)), 24.0, ["40 % dearer", "it knew what 24 hours had taught it"], ["One seed"]),
+        (a_verdict((20.0, 102.0), (10.0, 100.0), 3.0, 5), 168.0, ["differ from seed to seed (± $3.00)"], ["--lead-in", "One seed"]),
+        (a_verdict((20.0, 110.0), (10.0, 100.0), 3.0, 5), 168.0, ["Its bill is $10.00 more, its jobs' waiting the same."], ["chance"]),
+        (a_verdict((5.0, 110.0), (10.0, 100.0)), None, ["Its bill is $5.00 less, its jobs' waiting $15.00 more."], ["--lead-in"]),
+    ],
+)
+def test_where_ours_is_dearer_the_first_impression_explains_itself(verdict_of, lead_in, says, silent):
+    said = impression(verdict_of, 30.0, lead_in)
+    assert [word for word in says if word not in said] == []
+    assert [word for word in silent if word in said] == []
+    assert "docs/comparison.md, “Where others are better”" in said
+
+
+def test_at_most_five_policies_stand_out_by_themselves_and_the_cheapest_rivals_are_among_them():
+    totals = {"autoscaler": 50.0, "clairvoyant": 10.0, "a": 90.0, "b": 60.0, "c": 70.0, "d": 80.0}
+    rows = [
+        {"trace": trace, "policy": name, "setting": "", "total_usd": usd * by}
+        for name, usd in totals.items()
+        for trace, by in (("t", 1), ("u", 9))
+    ]
+    knobs = [{"trace": "t", "policy": "a", "setting": "knob=1", "total_usd": 1.0}]
+    assert highlighted([*rows, *knobs]) == ["autoscaler", "b", "c", "d", "clairvoyant"]
+    assert highlighted(rows[:2]) == ["autoscaler"]

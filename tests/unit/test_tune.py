@@ -10,7 +10,7 @@ from autoscaler.config import check, load_settings
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli.main import app
 from autoscaler_workbench.experiment.compare import read_rows
-from autoscaler_workbench.experiment.tune import TuningTask, _best, tune
+from autoscaler_workbench.experiment.tune import Change, Proposal, TuningTask, _best, in_words, tune
 from autoscaler_workbench.simulate.fleets import fleet_for
 from autoscaler_workbench.simulate.traces import load_trace
 
@@ -62,6 +62,45 @@ def test_a_build_that_has_a_machine_to_itself_keeps_it(bursts, tmp_path):
     assert proposal.changes == []
 
 
+def a_task(bursts, **facts):
+    trace = load_trace(bursts, hours=5.0)
+    return TuningTask(trace=trace, fleet=fleet_for(trace), hours=5.0, seeds=1, settings={}, **facts)
+
+
+def a_change(key, value, now, proposed, saves_usd=1.5):
+    return Change(pool="cpu", key=key, value=value, now=now, proposed=proposed, saves_usd=saves_usd)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (a_change("warm_executors", 1.0, "0", "1"), "cpu: keep 1 executor free (warm_executors: 1, now 0); saves $1.50 there."),
+        (a_change("min_agents", 2.0, "0", "2"), "cpu: keep at least 2 agents (min_agents: 2, now 0); saves $1.50 there."),
+        (
+            a_change("size", 0.5, "4 on c6i.4xlarge", "2 on c6i.2xlarge"),
+            "cpu: 2 executors on c6i.2xlarge instead of 4 on c6i.4xlarge; saves $1.50 there.",
+        ),
+        (
+            a_change("wait_usd_per_hour", 60.0, "20", "60", -2.0),
+            "cpu: count an hour of waiting as $60.00 (wait_usd_per_hour: 60, now 20); costs $2.00 there.",
+        ),
+    ],
+)
+def test_a_change_is_said_in_words_with_the_key_to_set(bursts, change, words):
+    before, after = ({"usd": usd, "total_usd": usd, "wait_p95_s": 60.0} for usd in (10.0, 9.0))
+    proposal = Proposal(fleet={}, before=before, after=after, changes=[change])
+    assert in_words(proposal, a_task(bursts))[1:] == [words]
+
+
+def test_where_nothing_pays_the_words_say_so_and_a_wait_that_cannot_be_had_is_said_too(bursts):
+    row = {"usd": 10.0, "total_usd": 10.0, "wait_p95_s": 240.0}
+    proposal = Proposal(fleet={}, before=row, after=row)
+    assert in_words(proposal, a_task(bursts)) == ["Nothing that was tried costs less over these 5 hours: the fleet file can stay as it is."]
+    assert in_words(proposal, a_task(bursts, p95_seconds=60.0))[1:] == [
+        "No setting that was tried lets 95 of 100 jobs begin within 60 s; this one comes nearest."
+    ]
+
+
 def test_the_command_writes_a_fleet_file_that_is_valid(bursts, tmp_path):
     out = tmp_path / "out"
     ran = CliRunner().invoke(
@@ -73,7 +112,9 @@ def test_the_command_writes_a_fleet_file_that_is_valid(bursts, tmp_path):
     assert told["fleet"] == yaml.safe_load((out / "fleet.yaml").read_text(encoding="utf-8"))
     load_settings(out / "fleet.yaml").domain()
     assert "" in {row["setting"] for row in read_rows(out / "results.csv")}
-    assert (out / "report.html").exists()
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert told["words"][0] in page
+    assert all(row["setting"] in page for row in read_rows(out / "results.csv"))
 
 
 def test_results_of_another_run_are_not_mixed_in(bursts, tmp_path):
