@@ -7,7 +7,7 @@ from statistics import median
 from autoscaler.config import check
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler_workbench.fakes.identity import ask_pass
-from autoscaler_workbench.fakes.world.ec2.region import Instance
+from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.world import Agents, Ask, IdentityAnswer, build_world
 from autoscaler_workbench.simulate.drive import InMemory
 from benchmarks.figures import Figures, seconds

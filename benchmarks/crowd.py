@@ -5,7 +5,7 @@ from random import Random
 from autoscaler.config import FleetSettings, check
 from autoscaler.domain.facts.fleet import Fleet, NodeSpec, agent_spec
 from autoscaler.domain.facts.snapshot import Record, RecordState
-from autoscaler_workbench.fakes.world.ec2.region import Instance
+from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Kind
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from autoscaler_workbench.fakes.world.world import NODE_TAG, World, build_world

@@ -16,6 +16,8 @@ def timeline(world: World, builds: Iterable[Build], begin: float) -> list[Point]
     started = [build for build in builds if build.started_at is not None]
     waiting = StepCurve.of((b.buildable_at, b.started_at if b.started_at is not None else b.ended_at, 1) for b in builds)
     running = StepCurve.of((build.started_at or 0.0, build.ended_at, 1) for build in started)
-    paid = StepCurve.of((i.launched_at, i.ended_at, pool_of(world, i).executors) for i in world.ec2.instances.values())
+    paid = StepCurve.of(
+        (spell.began_at, spell.ended_at, pool_of(world, i).executors) for i in world.ec2.instances.values() for spell in i.spells
+    )
     instants = [begin + (end - begin) * step / _POINTS for step in range(_POINTS + 1)]
     return [(round(at, 1), waiting.at(at), running.at(at), paid.at(at)) for at in instants]

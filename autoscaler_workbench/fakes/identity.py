@@ -9,7 +9,8 @@ from autoscaler.control.registration import register
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.report.registration import Caller, Refused, Trust
 from autoscaler.ports import Ports
-from autoscaler_workbench.fakes.world.ec2.region import ACCOUNT, AGENT_ROLE, AGENT_ROLE_ID, Instance, profile_arn
+from autoscaler_workbench.fakes.world.ec2.instance import Instance
+from autoscaler_workbench.fakes.world.ec2.region import ACCOUNT, AGENT_ROLE, AGENT_ROLE_ID, profile_arn
 from autoscaler_workbench.fakes.world.world import Ask, IdentityAnswer
 
 TRUST = Trust(account=ACCOUNT, profile_of_role={AGENT_ROLE_ID: profile_arn(AGENT_ROLE)})

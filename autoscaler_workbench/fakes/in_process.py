@@ -22,8 +22,8 @@ from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalS
 from autoscaler_workbench.fakes.http_fakes.jenkins.answers import BUILDABLE, WAITING, builtin_json, item_kind, node_json, why_of
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import result_of
+from autoscaler_workbench.fakes.world.ec2.instance import Instance as Ec2Instance
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
-from autoscaler_workbench.fakes.world.ec2.region import Instance as Ec2Instance
 from autoscaler_workbench.fakes.world.faults import ConnectionLostError, Faults, StatusError
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Kind
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node as JenkinsNode
@@ -155,7 +155,7 @@ class InProcessCompute(Ec2Compute):
         return tuple([self._instance(i) for i in shown if i.state in _LISTED and i.tags.get("autoscaler:fleet") == self._name])
 
     def _instance(self, instance: Ec2Instance) -> Instance:
-        signs = (instance.state, *instance.tags.values())
+        signs = (instance.state, instance.state_reason, instance.started_at, *instance.tags.values())
         known = self._seen.get(instance.id)
         if known is None or known[0] != signs:
             known = self._seen[instance.id] = signs, instance_of(instance_json(instance))

@@ -23,7 +23,7 @@ from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.identity import ask_pass
 from autoscaler_workbench.fakes.in_process import InProcessCompute, InProcessController
 from autoscaler_workbench.fakes.state import InMemoryHistory, InMemoryMetrics, InMemoryNotifier, InMemoryState
-from autoscaler_workbench.fakes.world.ec2.region import Instance
+from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.faults import Faults
 from autoscaler_workbench.fakes.world.world import Agents, World
 from autoscaler_workbench.simulate.replay import Replay

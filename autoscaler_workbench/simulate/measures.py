@@ -6,7 +6,7 @@ from math import ceil
 from typing import Any, Self
 
 from autoscaler.domain.facts.fleet import Pool
-from autoscaler_workbench.fakes.world.ec2.region import Instance
+from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended
 from autoscaler_workbench.fakes.world.world import World
 from autoscaler_workbench.simulate.result import (
@@ -14,9 +14,9 @@ from autoscaler_workbench.simulate.result import (
     dollars_of,
     leaked_instances,
     leaked_nodes,
+    on_seconds_of,
     pool_of,
     run_seconds,
-    seconds_of,
     wait_of,
 )
 
@@ -56,7 +56,7 @@ class Measures:
     ) -> Self:
         """Measure. ``waited``: of the builds whose waiting counts. ``since``: what was paid for before does not count."""
         waits = sorted(seconds for seconds, _ in waited)
-        lived = [(seconds_of(world, instance, since), pool_of(world, instance).executors) for instance in instances]
+        lived = [(on_seconds_of(world, instance, since), pool_of(world, instance).executors) for instance in instances]
         usd = sum(dollars_of(world, instance, since) for instance in instances)
         paid = sum(seconds * executors for seconds, executors in lived)
         return cls(

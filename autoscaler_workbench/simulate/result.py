@@ -8,7 +8,7 @@ from typing import Self
 
 from autoscaler.domain.facts.fleet import Market, Pool
 from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
-from autoscaler_workbench.fakes.world.ec2.region import Instance
+from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.fakes.world.world import World
 
@@ -86,9 +86,14 @@ def dollars(world: World) -> float:
 
 
 def dollars_of(world: World, instance: Instance, since: float = 0.0) -> float:
-    """The cost of an instance from an instant on: by the second, at least a minute."""
-    seconds = seconds_of(world, instance, since)
-    return rate_of(world, instance) * (seconds if instance.launched_at < since else max(seconds, MINIMUM_BILLED_SECONDS)) / 3600
+    """The cost of an instance from an instant on: while it is on by the second, at least a minute each time; stopped, its disk."""
+    rate, now = rate_of(world, instance), world.timeline.now
+    usd = 0.0
+    for spell in instance.spells:
+        seconds = spell.seconds(now, since)
+        usd += rate * (seconds if spell.began_at < since else max(seconds, MINIMUM_BILLED_SECONDS)) / 3600
+    stopped = seconds_of(world, instance, since) - on_seconds_of(world, instance, since)
+    return usd + pool_of(world, instance).offerings[0].volume_usd_per_hour * stopped / 3600
 
 
 def rate_of(world: World, instance: Instance) -> float:
@@ -107,8 +112,13 @@ def _rate_now(world: World, instance: Instance) -> float:
     return world.ec2.spot_usd_per_hour.get(key, rate_of(world, instance))
 
 
+def on_seconds_of(world: World, instance: Instance, since: float = 0.0) -> float:
+    """How long an instance has been a machine, stops left out."""
+    return sum(spell.seconds(world.timeline.now, since) for spell in instance.spells)
+
+
 def seconds_of(world: World, instance: Instance, since: float = 0.0) -> float:
-    """How long an instance has run, from its launch or from an instant after it."""
+    """How long an instance has been there, from its launch or from an instant after it."""
     return (instance.ended_at if instance.ended_at is not None else world.timeline.now) - max(instance.launched_at, since)
 
 
@@ -126,7 +136,7 @@ def wait_of(build: Build, now: float | None = None) -> float:
 def _leaks(world: World, instance: Instance) -> bool:
     pool = world.fleet.pools.get(instance.tags.get("autoscaler:pool", ""))
     node = world.node_of(instance)
-    in_time = pool is not None and world.timeline.now < instance.launched_at + pool.boot_timeout_seconds
+    in_time = pool is not None and instance.is_on() and world.timeline.now < instance.started_at + pool.boot_timeout_seconds
     return not in_time and (node is None or not node.connected)
 
 

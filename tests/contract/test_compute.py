@@ -273,12 +273,6 @@ def test_an_instance_that_is_there_may_be_missing_from_the_list_or_from_every_an
     assert here.compute.identity(instance_id) is not None
 
 
-def test_stopped_instances_are_listed(here):
-    send(here)
-    here.world.ec2.stop(next(iter(here.world.ec2.instances.values())))
-    assert [i.state for i in here.compute.instances()] == [InstanceState.STOPPED]
-
-
 def test_terminating_twice_and_the_unknown_is_harmless(here):
     [(instance_id, _, _)] = send(here).instances
     for gone in (instance_id, instance_id, "i-0123456789abcdef0"):

@@ -9,7 +9,7 @@ from autoscaler.domain.facts.fleet import Market, agent_spec
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome
 from autoscaler.errors import AutoscalerError
-from autoscaler_workbench.fakes.world.ec2.region import Instance
+from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.faults import Faults
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended, Kind
 from autoscaler_workbench.simulate.drive import InMemory
@@ -196,7 +196,7 @@ def an_idle_agent_loses_its_connection(hour: Hour) -> None:
 
 def someone_stops_an_idle_agent(hour: Hour) -> None:
     if instance := hour.idle("cpu"):
-        hour.world.ec2.stop(instance)
+        hour.world.ec2.stop(instance.id)
 
 
 def a_node_without_record_whose_instance_has_ended_is_there(hour: Hour) -> None:

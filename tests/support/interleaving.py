@@ -17,7 +17,7 @@ from autoscaler.control import passes
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.orders import DrainNodes, LaunchSome
 from autoscaler.errors import AutoscalerError
-from autoscaler_workbench.fakes.world.ec2.region import Instance
+from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from support.builders import a_mark, a_pool
 from support.busy import FIRM, Hour

@@ -2,17 +2,18 @@
 
 import pytest
 
-from autoscaler_workbench.fakes.world.ec2.region import Instance
+from autoscaler_workbench.fakes.world.ec2.instance import Instance, Spell
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node, secret_of
 from autoscaler_workbench.fakes.world.world import NODE_TAG, Agents, IdentityAnswer, build_world
-from support.builders import NOW, a_fleet, a_pool
+from autoscaler_workbench.simulate.result import dollars_of
+from support.builders import NOW, a_fleet, a_pool, an_offering
 
 
 def an_instance_of(name, node):
     tags = {"autoscaler:pool": "cpu", "autoscaler:controller": "main", NODE_TAG: node}
     return Instance(
         id=name,
-        instance_type="c5.large",
+        instance_type="c5.18xlarge",
         subnet="",
         market="on-demand",
         template="cpu",
@@ -35,3 +36,14 @@ def test_a_machine_that_never_connected_takes_no_build_with_it(who_ends, killed)
     world.timeline.sleep(30.0)
     agents.ended(an_instance_of(who_ends, "slot-1"))
     assert (build.started_at is not None, build.killed_by) == (True, killed)
+
+
+def test_a_stopped_machine_costs_its_disk_and_each_time_that_it_is_on_a_minute_at_least():
+    offering = an_offering(usd_per_hour=36.0, volume_usd_per_hour=0.36)
+    fleet = a_fleet(a_pool("cpu", offerings=(offering,)))
+    world = build_world(fleet, start_at=NOW, seed=1)
+    instance = an_instance_of("i-1", "cpu-1")
+    instance.spells = [Spell(NOW, NOW + 600.0), Spell(NOW + 4200.0, NOW + 4210.0)]
+    instance.state, instance.ended_at = "terminated", NOW + 7810.0
+    assert dollars_of(world, instance) == pytest.approx(36.0 * (600 + 60) / 3600 + 0.36 * 2)
+    assert dollars_of(world, instance, since=NOW + 4200.0) == pytest.approx(36.0 * 60 / 3600 + 0.36)

@@ -7,7 +7,7 @@ from math import ceil
 
 from autoscaler.domain.facts.fleet import Fleet, Market, Pool
 from autoscaler_workbench.experiment.policy.perfect_forecast import PerfectForecast
-from autoscaler_workbench.fakes.world.ec2.region import Instance
+from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from autoscaler_workbench.fakes.world.world import NODE_TAG, World, ended_by

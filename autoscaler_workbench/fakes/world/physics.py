@@ -32,6 +32,17 @@ class Physics:
     # From the end of the boot to a connected agent. Recorded on Jenkins 2.504.3: agents are back within 6 to 7 s.
     connect_from_seconds: _Seconds = 3.0
     connect_to_seconds: _Seconds = 9.0
+    # How long an instance takes to stop. Assumed: the operating system's own shutdown; no series is public.
+    stop_from_seconds: _Seconds = 10.0
+    stop_to_seconds: _Seconds = 60.0
+    # How long one that is started again is pending. Assumed a little less than a new one, whose disk and network are made first.
+    start_pending_from_seconds: _Seconds = 3.0
+    start_pending_to_seconds: _Seconds = 15.0
+    # The share of a boot that a start takes, drawn anew each time: on Linux 13 s from stopped against 70 s (Karpenter, issue 3798), 10 to
+    # 30 s against 2 to 5 min (github-aws-runners, pull request 5204). With a baked image it may gain nothing: 70 s either way
+    # (terraform-provider-namecheap, issue 327), which is 0.9 to 1.1 here.
+    start_from: _Factor = 0.15
+    start_to: _Factor = 0.5
     # From a controller's restart until a pipeline asks for its node again. Recorded on Jenkins 2.504.3 with few jobs: a second. Builds that
     # are loaded in the background (workflow-api-plugin, pull request 368) may take minutes.
     resume_from_seconds: _Seconds = 1.0
@@ -53,6 +64,9 @@ class Physics:
         for low, high in (
             ("pending_from_seconds", "pending_to_seconds"),
             ("boot_from", "boot_to"),
+            ("stop_from_seconds", "stop_to_seconds"),
+            ("start_pending_from_seconds", "start_pending_to_seconds"),
+            ("start_from", "start_to"),
             ("connect_from_seconds", "connect_to_seconds"),
             ("resume_from_seconds", "resume_to_seconds"),
         ):
@@ -66,6 +80,18 @@ class Physics:
     def boot_seconds(self, usual_seconds: float, chance: Random) -> float:
         """Draw how long a boot takes."""
         return usual_seconds * chance.uniform(self.boot_from, self.boot_to)
+
+    def stop_seconds(self, chance: Random) -> float:
+        """Draw how long an instance takes to stop."""
+        return chance.uniform(self.stop_from_seconds, self.stop_to_seconds)
+
+    def start_pending_seconds(self, chance: Random) -> float:
+        """Draw how long an instance that is started again is pending."""
+        return chance.uniform(self.start_pending_from_seconds, self.start_pending_to_seconds)
+
+    def start_share(self, chance: Random) -> float:
+        """Draw the share of a boot that a start takes."""
+        return chance.uniform(self.start_from, self.start_to)
 
     def connects_in_seconds(self, chance: Random) -> float:
         """Draw how long a booted agent takes to connect."""

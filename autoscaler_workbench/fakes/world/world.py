@@ -7,7 +7,8 @@ from random import Random
 
 from autoscaler.domain.facts.fleet import Fleet, Market, Platform, Pool
 from autoscaler_workbench.fakes.world.ec2.account import safe_template
-from autoscaler_workbench.fakes.world.ec2.region import WINDOWS, Ec2, Instance
+from autoscaler_workbench.fakes.world.ec2.instance import Instance
+from autoscaler_workbench.fakes.world.ec2.region import WINDOWS, Ec2
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.fakes.world.jenkins.controller import Controller
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node, secret_of
@@ -92,7 +93,8 @@ def break_boots(world: World, pools: Collection[str]) -> None:
 
 def ended_by(instance: Instance) -> str:
     """The reason why builds on an instance died with it."""
-    return f"{instance.id} was {'interrupted' if instance.interrupted else 'terminated'}"
+    how = "interrupted" if instance.interrupted else "stopped" if instance.state == "stopping" else "terminated"
+    return f"{instance.id} was {how}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,10 +125,10 @@ class Agents:
 
     def booted(self, instance: Instance) -> None:
         """Register until there is an answer, or the boot deadline has passed."""
-        if not instance.alive():
+        if not instance.is_on():
             return
         pool = self._world.fleet.pools[instance.tags["autoscaler:pool"]]
-        late = self._world.timeline.now > instance.launched_at + pool.boot_timeout_seconds
+        late = self._world.timeline.now > instance.started_at + pool.boot_timeout_seconds
         if late and instance.id not in self._registered:
             self._world.ec2.end(instance)  # it powers itself off, which terminates it
         else:
@@ -140,11 +142,12 @@ class Agents:
             del self._asked[instance.id]
             self._registered.add(instance.id)
             seconds = self._world.physics.connects_in_seconds(self._world.chance)
-            self._world.timeline.after(seconds, lambda: self._connect(instance, told))
+            life = instance.life
+            self._world.timeline.after(seconds, lambda: self._connect(instance, told, life))
         elif told.status == _GONE or (told.status == _FORBIDDEN and instance.id not in self._registered):
             self._world.ec2.end(instance)
         else:
-            self._world.timeline.after(_pause_seconds(self._asked[instance.id]), lambda: self.booted(instance))
+            self._ask_again(instance, _pause_seconds(self._asked[instance.id]))
 
     def restarts(self, instance: Instance) -> None:
         """End the agent's process, as a crash does: its connection is lost, and the instance asks anew who it is.
@@ -152,9 +155,14 @@ class Agents:
         A freestyle build dies with it; what a pipeline's durable step runs goes on and is found again.
         """
         node = self._world.node_of(instance)
-        if instance.alive() and node is not None and node.connected and self._is_connected(instance, node.name):
+        if instance.is_on() and node is not None and node.connected and self._is_connected(instance, node.name):
             self._world.controllers[instance.tags["autoscaler:controller"]].disconnect(node.name)
-            self._world.timeline.after(_PAUSE_SECONDS, lambda: self.booted(instance))
+            self._ask_again(instance, _PAUSE_SECONDS)
+
+    def _ask_again(self, instance: Instance, seconds: float) -> None:
+        """Ask after a pause, unless the machine was stopped meanwhile: it asks anew when it is started."""
+        life = instance.life
+        self._world.timeline.after(seconds, lambda: self.booted(instance) if instance.life == life else None)
 
     def ended(self, instance: Instance) -> None:
         """Disconnect the agent of an instance that ended, unless another instance holds the connection."""
@@ -166,14 +174,14 @@ class Agents:
     def _is_connected(self, instance: Instance, node: str) -> bool:
         return self._connected.get((instance.tags.get("autoscaler:controller", ""), node)) == instance.id
 
-    def _connect(self, instance: Instance, told: IdentityAnswer) -> None:
+    def _connect(self, instance: Instance, told: IdentityAnswer, life: int) -> None:
         controller = self._world.controllers[told.controller]
-        if not instance.alive() or told.secret != secret_of(told.node):
+        if not instance.is_on() or instance.life != life or told.secret != secret_of(told.node):
             return
         controller.connect(told.node)
         self._connected[controller.name, told.node] = instance.id
         if controller.up != "up":
-            self._world.timeline.after(_CONNECTS_AGAIN_SECONDS, lambda: self._connect(instance, told))
+            self._world.timeline.after(_CONNECTS_AGAIN_SECONDS, lambda: self._connect(instance, told, life))
 
 
 def _pause_seconds(asked: int) -> float:

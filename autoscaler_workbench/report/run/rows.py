@@ -8,7 +8,7 @@ from math import ceil
 from typing import Any
 
 from autoscaler.domain.facts.fleet import Pool
-from autoscaler_workbench.fakes.world.ec2.region import Instance
+from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.simulate.measures import Measures
 from autoscaler_workbench.simulate.recording import HeldSpan, Sample, StepTaken
@@ -57,8 +57,9 @@ def usd_rows(run: Run, colours: dict[str, str]) -> list[Row]:
     """Dollars an hour of what ran, by instant and pool."""
     spans: dict[str, list[tuple[float, float | None, float]]] = {name: [] for name in _order(colours)}
     for instance in run.world.ec2.instances.values():
-        spans[colours[pool_of(run.world, instance).name]].append((instance.launched_at, instance.ended_at, rate_of(run.world, instance)))
-    curves = {name: StepCurve.of(of_pool) for name, of_pool in spans.items()}
+        of_pool, rate = spans[colours[pool_of(run.world, instance).name]], rate_of(run.world, instance)
+        of_pool += [(spell.began_at, spell.ended_at, rate) for spell in instance.spells]
+    curves = {name: StepCurve.of(its_own) for name, its_own in spans.items()}
 
     def usd_at(sample: Sample) -> dict[str, float]:
         return {name: round(usd, 3) for name, curve in curves.items() if (usd := curve.at(sample.at)) > _NOTHING_USD}

@@ -135,6 +135,18 @@ class Compute(Protocol):
     def terminate(self, instance_id: str) -> None:
         """Terminate one instance; a no-op if it is already gone. `StuckError` where EC2 refuses."""
 
+    def stop(self, instance_id: str) -> None:
+        """Stop a running instance, whose disk stays; a no-op if it stops or has stopped already.
+
+        `StuckError` where EC2 will never stop it; `TransientError` where it cannot now, as while it is pending.
+        """
+
+    def start(self, instance_id: str) -> None:
+        """Start a stopped instance; a no-op if it starts or runs already.
+
+        `LaunchRefusedError` where there is no machine for it, or it may not run; `TransientError` while it still stops; `UnansweredError`.
+        """
+
     def console_output(self, instance_id: str) -> str:
         """Return the end of an instance's console; "" where EC2 has nothing (yet)."""
 

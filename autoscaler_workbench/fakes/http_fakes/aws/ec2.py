@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from autoscaler_workbench.fakes.http_fakes.aws.ec2_query import answer_xml, error_xml, request_of
 from autoscaler_workbench.fakes.world.ec2.account import vcpus_of
-from autoscaler_workbench.fakes.world.ec2.region import ZONE, Ec2, Ec2Error, Instance, name_of_template
+from autoscaler_workbench.fakes.world.ec2.instance import Instance
+from autoscaler_workbench.fakes.world.ec2.region import ZONE, Ec2, Ec2Error, name_of_template
 from autoscaler_workbench.fakes.world.faults import Faults
 
 _Found = TypeVar("_Found")
@@ -49,6 +50,16 @@ class Ec2Api:
         for instance_id in request["InstanceIds"]:
             self.ec2.terminate(instance_id)
         return {"TerminatingInstances": []}
+
+    def _stop_instances(self, request: dict[str, Any]) -> dict[str, Any]:
+        for instance_id in request["InstanceIds"]:
+            self.ec2.stop(instance_id)
+        return {"StoppingInstances": []}
+
+    def _start_instances(self, request: dict[str, Any]) -> dict[str, Any]:
+        for instance_id in request["InstanceIds"]:
+            self.ec2.start(instance_id)
+        return {"StartingInstances": []}
 
     def _get_console_output(self, request: dict[str, Any]) -> dict[str, Any]:
         return {"InstanceId": request["InstanceId"], "Output": self.ec2.console_of(request["InstanceId"])}
@@ -162,9 +173,11 @@ def instance_json(instance: Instance) -> dict[str, Any]:
         "State": {"Code": instance.state_code, "Name": instance.state},
         "Placement": {"AvailabilityZone": instance.zone},
         "PlatformDetails": instance.platform,
-        "LaunchTime": datetime.fromtimestamp(instance.launched_at, UTC),
+        "LaunchTime": datetime.fromtimestamp(instance.started_at, UTC),
         "Tags": [{"Key": key, "Value": value} for key, value in instance.tags.items()],
     }
+    if instance.state_reason:
+        shown["StateReason"] = {"Code": instance.state_reason, "Message": instance.state_reason}
     if instance.profile:
         shown["IamInstanceProfile"] = {"Arn": instance.profile, "Id": "AIPAEXAMPLE"}
     if instance.market == "spot":

@@ -6,7 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from autoscaler_workbench.fakes.world.ec2.region import Instance
+    from autoscaler_workbench.fakes.world.ec2.instance import Instance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

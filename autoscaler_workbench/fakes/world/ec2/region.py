@@ -9,11 +9,12 @@ from typing import Any
 
 from autoscaler_workbench.fakes.world.ec2.account import QUOTAS, Account
 from autoscaler_workbench.fakes.world.ec2.error_codes import refused
+from autoscaler_workbench.fakes.world.ec2.instance import Instance, Spell
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
+from autoscaler_workbench.fakes.world.ec2.stopping import BY_API, begin_start, begin_stop, why_not_started, why_not_stopped
 from autoscaler_workbench.fakes.world.physics import CALM, Physics
 from autoscaler_workbench.fakes.world.timeline import Timeline
 
-_CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
 _SHUTTING_DOWN_SECONDS = 20.0
 _NOTICE_SECONDS = 120.0  # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
 _EVENT_SECONDS = 1.0
@@ -44,38 +45,6 @@ class Ec2Error(Exception):
         super().__init__(message)
         self.code = code
         self.status = status
-
-
-@dataclass(eq=False, slots=True, kw_only=True)
-class Instance:
-    """One instance, from its launch to its end."""
-
-    id: str
-    instance_type: str
-    subnet: str
-    market: str
-    template: str
-    tags: dict[str, str]
-    launched_at: float
-    visible_at: float
-    state: str = "pending"
-    ended_at: float | None = None
-    booted_at: float | None = None
-    protected: bool = False
-    interrupted: bool = False  # EC2 took it back
-    profile: str = ""
-    console: str = ""
-    zone: str = ""
-    platform: str = ""
-
-    @property
-    def state_code(self) -> int:
-        """EC2's number for its state."""
-        return _CODES[self.state]
-
-    def alive(self) -> bool:
-        """It may still cost money."""
-        return self.state not in {"shutting-down", "terminated"}
 
 
 @dataclass(slots=True)
@@ -215,12 +184,16 @@ class Ec2:
         """End an instance, for whatever reason."""
         if not instance.alive():
             return
+        was_on = instance.is_on()
         instance.state, instance.ended_at = "shutting-down", self.timeline.now
+        if was_on:
+            instance.spells[-1].ended_at = self.timeline.now
         self._ended_ids.append(instance.id)
         self.changes += 1
         self.timeline.after(_EVENT_SECONDS, lambda: self.announce(instance, "state"))
         self.timeline.after(_SHUTTING_DOWN_SECONDS, lambda: self._ended(instance))
-        self.on_end(instance)
+        if was_on:
+            self.on_end(instance)
 
     def interrupt(self, instance: Instance) -> None:
         """Take a spot instance back: two minutes' notice, then it ends."""
@@ -228,11 +201,23 @@ class Ec2:
         self.announce(instance, "interruption")
         self.timeline.after(_NOTICE_SECONDS, lambda: self.end(instance))
 
-    def stop(self, instance: Instance) -> None:
-        """Let an instance be stopped by somebody."""
-        instance.state = "stopped"
-        self.changes += 1
-        self.on_end(instance)
+    def stop(self, instance_id: str) -> None:
+        """Begin to stop an instance."""
+        instance = self._known(instance_id)
+        if refusal := why_not_stopped(instance):
+            raise Ec2Error(*refusal)
+        begin_stop(self, instance, BY_API)
+
+    def start(self, instance_id: str) -> None:
+        """Begin to start a stopped instance."""
+        instance = self._known(instance_id)
+        if refusal := why_not_started(self, instance):
+            raise Ec2Error(*refusal)
+        begin_start(self, instance)
+
+    def has_room_for(self, instance: Instance) -> bool:
+        """Tell whether there is a machine for a stopped instance: its type, in its subnet; it goes nowhere else."""
+        return self._to_be_had(f"{instance.instance_type}/{instance.subnet}/{instance.market}", 1) > 0
 
     def _ended(self, instance: Instance) -> None:
         instance.state = "terminated"
@@ -290,10 +275,11 @@ class Ec2:
             "platform": self.platforms.get(template, LINUX),
         }
         name = f"i-{self.chance.getrandbits(68):017x}"
-        instance = Instance(id=name, tags=dict(tags), launched_at=now, visible_at=now + self.lag_seconds, **asked, **own)
+        times: dict[str, Any] = {"launched_at": now, "visible_at": now + self.lag_seconds, "spells": [Spell(now)]}
+        instance = Instance(id=name, tags=dict(tags), **times, **asked, **own)
         self.instances[instance.id] = self.remembered[instance.id] = instance
         self.changes += 1
-        self.timeline.after(self.physics.pending_seconds(self.chance), lambda: self._run(instance))
+        self.timeline.after(self.physics.pending_seconds(self.chance), lambda: self.run(instance, 0))
         self._doom(instance)
         return instance
 
@@ -313,15 +299,17 @@ class Ec2:
         if instance.alive():
             self.interrupt(instance)
 
-    def _run(self, instance: Instance) -> None:
-        if instance.state != "pending":
+    def run(self, instance: Instance, life: int) -> None:
+        """Let a pending instance run, and boot, or a part of it where it was stopped before."""
+        if instance.state != "pending" or instance.life != life:
             return
         instance.state = "running"
         self.changes += 1
-        self.timeline.after(self.boot_seconds(instance.template), lambda: self._booted(instance))
+        part = self.physics.start_share(self.chance) if life else 1.0
+        self.timeline.after(part * self.boot_seconds(instance.template), lambda: self._booted(instance, life))
 
-    def _booted(self, instance: Instance) -> None:
-        if instance.state == "running":
+    def _booted(self, instance: Instance, life: int) -> None:
+        if instance.state == "running" and instance.life == life:
             instance.booted_at = self.timeline.now
             self.on_running(instance)
 

@@ -35,6 +35,8 @@ _LISTED = ["pending", "running", "stopping", "stopped", "shutting-down"]
 _INSTANCES_A_PAGE = 1000  # the most EC2 gives; without it all come in one answer, whose parsing takes 40 KB of memory an instance
 _IDS_A_CALL = 200  # values a filter takes
 _SERVER_ERROR = 500
+# Protected against it, a one-time spot request, or a disk that does not outlive the machine: it will not be otherwise next time.
+_NEVER_STOPS = frozenset({"OperationNotPermitted", "UnsupportedOperation"})
 _IN_A_VPC = " (Amazon VPC)"  # old accounts see prices of both kinds of network; instances do not say theirs
 
 
@@ -197,6 +199,27 @@ class Ec2Compute:
         except BotoCoreError as error:
             raise UnansweredError(f"TerminateInstances was not answered ({type(error).__name__})") from error
 
+    def stop(self, instance_id: str) -> None:
+        """Stop one; asked again while it stops, EC2 changes nothing."""
+        try:
+            self._client().stop_instances(InstanceIds=[instance_id])
+        except ClientError as error:
+            refusal = StuckError if code_of(error) in _NEVER_STOPS else TransientError
+            raise refusal(f"StopInstances: {code_of(error)}") from error
+        except BotoCoreError as error:
+            raise UnansweredError(f"StopInstances was not answered ({type(error).__name__})") from error
+
+    def start(self, instance_id: str) -> None:
+        """Start one; asked again while it starts or runs, EC2 changes nothing."""
+        try:
+            self._client().start_instances(InstanceIds=[instance_id])
+        except ClientError as error:
+            if code_of(error) in {"IncorrectInstanceState", "InvalidInstanceID.NotFound"}:
+                raise TransientError(f"StartInstances: {code_of(error)}") from error
+            raise _launch_error(error, "StartInstances") from error
+        except BotoCoreError as error:
+            raise UnansweredError(f"StartInstances was not answered ({type(error).__name__})") from error
+
     def console_output(self, instance_id: str) -> str:
         """Ask for the console; boto3 decodes it."""
         with translated("GetConsoleOutput"):
@@ -270,6 +293,7 @@ def instance_of(raw: Any) -> Instance:
         node=tags.get(NODE_TAG, ""),
         zone=raw.get("Placement", {}).get("AvailabilityZone", ""),
         platform=raw.get("PlatformDetails", ""),
+        state_reason=raw.get("StateReason", {}).get("Code", ""),
     )
 
 

@@ -175,11 +175,12 @@ class Instance:
     launch: str  # id of the intent
     instance_type: str
     market: str
-    launched_at: float
+    launched_at: float  # or started again: EC2 tells only the later one
     template_version: str = ""  # of its launch template; "" where EC2 does not say
     node: str = ""  # as it was named at registration
     zone: str = ""  # availability zone
     platform: str = ""  # as bills name it
+    state_reason: str = ""  # EC2's code for why it is in this state; "" where it does not say
 
     @property
     def priced_as(self) -> str:
