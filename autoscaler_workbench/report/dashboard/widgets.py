@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ _PROPERTY = re.compile(r"\$\{PROP\('Dim\.(\w+)'\)\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One line: epoch seconds and values."""
+    """One line: epoch seconds and values. None: from here on nothing was published, until the next value."""
 
     label: str
-    points: tuple[tuple[float, float], ...]
+    points: tuple[tuple[float, float | None], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,10 +97,18 @@ def _found(options: Mapping[str, str], index: Mapping[str, Any], span: tuple[flo
         yield Series(label=label, points=_resampled(mine, asked["stat"], span))
 
 
-def _resampled(mine: Sequence[tuple[float, tuple[float, ...]]], stat: str, span: tuple[float, float]) -> tuple[tuple[float, float], ...]:
-    """As many points as a graph can show, each a statistic over its share of the time, of a minute at least."""
-    step = max(60.0, (span[1] - span[0]) / _POINTS)
+def _resampled(
+    mine: Sequence[tuple[float, tuple[float, ...]]], stat: str, span: tuple[float, float]
+) -> tuple[tuple[float, float | None], ...]:
+    """As many points as a graph can show, each a statistic over whole minutes; a line that would bridge what is missing is broken."""
+    # Of parts of a minute, a sum would go up and down with the number of minutes in each.
+    step = 60.0 * max(1, ceil((span[1] - span[0]) / _POINTS / 60))
     buckets: dict[int, list[float]] = {}
     for at, values in mine:
         buckets.setdefault(int((at - span[0]) // step), []).extend(values)
-    return tuple((span[0] + number * step, round(statistic_of(stat, values), 4)) for number, values in sorted(buckets.items()))
+    points: list[tuple[float, float | None]] = []
+    for number, together in sorted(buckets.items()):
+        points.append((span[0] + number * step, round(statistic_of(stat, together), 4)))
+        if number + 1 not in buckets:
+            points.append((span[0] + (number + 1) * step, None))
+    return tuple(points)
