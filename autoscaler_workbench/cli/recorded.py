@@ -60,7 +60,7 @@ class RecordedDay:
     @cached_property
     def _spend(self) -> tuple[tuple[float, float], ...]:
         """The most that was spent an hour, in each part of the day that a picture can show."""
-        curve = StepCurve.of((agent.launched_at, agent.ended_at, agent.usd_per_hour) for agent in self.day.agents)
+        curve = StepCurve.of((begin, end, agent.usd_per_hour) for agent in self.day.agents for begin, end in agent.spells)
         every = self._every_seconds
         begins = [self.begins_at + number * every for number in range(int((self.ends_at - self.begins_at) / every) + 1)]
         return tuple((at, max(0.0, round(curve.most(at, at + every), 4))) for at in begins)
@@ -155,16 +155,20 @@ class Moment:
             yield self._agent(agent, running.get((agent.controller, agent.node), []) if agent.node else [])
 
     def _agent(self, agent: DayAgent, jobs: list[str]) -> dict[str, Any]:
-        state = next((state for at, state in reversed(agent.states) if at <= self.now), AgentState.BOOTING)
-        connects = state is AgentState.BOOTING and not jobs
-        named = ("controller", "pool", "node", "instance_id", "instance_type", "executors", "usd_per_hour")
+        is_on = any(begin <= self.now and not _is_over(end, self.now) for begin, end in agent.spells)
+        named = ("controller", "pool", "node", "instance_id", "instance_type", "executors")
         return {name: getattr(agent, name) for name in named} | {
-            "phase": _PHASES[state] if connects or state is AgentState.DRAINING else "ready",
+            "phase": self._phase(agent, busy=bool(jobs)) if is_on else "stopped",
             "busy": len(jobs),
             "jobs": tuple(sorted(set(jobs))),
             "age_seconds": self.now - agent.launched_at,
+            "usd_per_hour": agent.usd_per_hour if is_on else 0.0,
             "note": "",
         }
+
+    def _phase(self, agent: DayAgent, *, busy: bool) -> str:
+        state = next((state for at, state in reversed(agent.states) if at <= self.now), AgentState.BOOTING)
+        return "ready" if busy and state is AgentState.BOOTING else _PHASES.get(state, "ready")
 
     def _waiting(self) -> Iterator[DayBuild]:
         for build in self.day.builds:
@@ -207,8 +211,8 @@ class Moment:
         return asdict(state)
 
     def _usd(self, agent: DayAgent) -> float:
-        until = min(self.now, agent.ended_at if agent.ended_at is not None else self.now)
-        return max(0.0, until - agent.launched_at) / _HOUR * agent.usd_per_hour
+        seconds = sum(min(self.now, self.now if end is None else end) - begin for begin, end in agent.spells if begin <= self.now)
+        return seconds / _HOUR * agent.usd_per_hour
 
     def _of_agent(self, agent: DayAgent) -> Iterator[str]:
         cost = f"{dollars(agent.usd_per_hour)} an hour"

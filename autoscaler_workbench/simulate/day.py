@@ -41,7 +41,7 @@ class DayPool(_Fact):
 
 
 class DayAgent(_Fact):
-    """One agent, with each of its states from when on."""
+    """One agent, with each of its states from when on. ``spells``: when it was a machine that costs money, stops left out."""
 
     instance_id: str
     instance_type: str
@@ -52,6 +52,7 @@ class DayAgent(_Fact):
     usd_per_hour: float
     launched_at: float
     ended_at: float | None
+    spells: tuple[Span, ...]
     states: tuple[tuple[float, AgentState], ...]
 
 
@@ -169,6 +170,7 @@ def _agent(run: Run, instance: Instance) -> DayAgent:
         usd_per_hour=rate_of(run.world, instance),
         launched_at=instance.launched_at,
         ended_at=instance.ended_at,
+        spells=tuple((spell.began_at, spell.ended_at) for spell in instance.spells),
         states=tuple(run.recording.states.get(instance.id, ())),
     )
 

@@ -7,13 +7,14 @@ from typing import Any
 
 from autoscaler.domain.wording import dollars, duration
 
-HOT, BOOTING, DRAINING, IDLE, TROUBLE = "busy", "booting", "draining", "idle", "trouble"
+HOT, BOOTING, DRAINING, IDLE, STOPPED, TROUBLE = "busy", "booting", "draining", "idle", "stopped", "trouble"
 _STATES = {
     "requested": BOOTING,
     "connecting": BOOTING,
     "retiring": DRAINING,
     "draining": DRAINING,
     "condemned": DRAINING,
+    "stopped": STOPPED,
     "overdue": TROUBLE,
     "lost": TROUBLE,
     "nodeless": TROUBLE,

@@ -110,6 +110,17 @@ def test_dollars_are_those_of_the_agents_and_zero_is_told_as_well(recorded):
     assert spent == pytest.approx(sum((a.ended_at - a.launched_at) * a.usd_per_hour for a in recorded.day.agents) / 3600)
 
 
+def test_an_agent_that_is_stopped_costs_nothing_and_says_so(day):
+    agent = day.agents[0]
+    begin, end = agent.launched_at, agent.ended_at
+    stops = agent.model_copy(update={"spells": ((begin, begin + 60.0), (begin + 360.0, end))})
+    recorded = RecordedDay(day.model_copy(update={"agents": (stops,), "builds": ()}))
+    told = {seconds: recorded.at(begin + seconds).overview() for seconds in (30.0, 180.0, 400.0)}
+    assert [one["agents"][0]["phase"] == "stopped" for one in told.values()] == [False, True, False]
+    assert [one["status"]["usd_per_hour"] > 0 for one in told.values()] == [True, False, True]
+    assert told[180.0]["status"]["usd_in_the_month"] == pytest.approx(agent.usd_per_hour / 60)
+
+
 @pytest.mark.parametrize(
     ("when", "state", "since"),
     [(600.0, "OK", None), (1300.0, "ALARM", 1200.0), (1600.0, "OK", 1500.0), (3300.0, "ALARM", 3000.0)],
