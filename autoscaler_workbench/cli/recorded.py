@@ -6,6 +6,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
+from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.wording import counted, dollars, duration
 from autoscaler_workbench.cli.alarms import AlarmState
 from autoscaler_workbench.report.dashboard.alarms import state_of
@@ -20,6 +21,7 @@ _HOUR = 3600.0
 # As the other answers name them; whether one that is ready is busy or idle, its builds tell.
 _PHASES = {AgentState.BOOTING: "connecting", AgentState.DRAINING: "draining"}
 _STEPS_TOLD = 5
+_PAUSES = {str(reason) for reason in (Reason.BREAKER_OPEN, Reason.POOL_PAUSED, Reason.HELD)}
 
 
 class RecordedDay:
@@ -142,8 +144,13 @@ class Moment:
             "longest_wait_seconds": max(waits, default=0.0),
             "agents": {agent["phase"]: 1 for agent in mine},
             "max_agents": max_agents,
-            "paused": "",
+            "paused": self._paused(pool),
         }
+
+    def _paused(self, pool: str) -> str:
+        """Say why nothing was launched there; what was held for other reasons is told with the steps."""
+        holds = (held for held in self.day.held if held.pool == pool and held.first_at <= self.now <= held.last_at)
+        return next((f"{held.reason}: {held.detail}" for held in holds if held.reason in _PAUSES), "")
 
     def _agents(self) -> Iterator[dict[str, Any]]:
         running: dict[tuple[str, str], list[str]] = {}

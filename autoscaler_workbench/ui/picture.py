@@ -11,7 +11,7 @@ from autoscaler_workbench.ui.source import Past
 # The picture's own units; the page stretches them to what room there is.
 WIDE, HIGH = 1000.0, 100.0
 _LIMIT_DRAWN_UP_TO = 4.0  # a limit that is further above what was spent would press all else flat
-_HOURS_BETWEEN_TICKS = (1, 2, 3, 6, 12, 24, 48, 168, 336)
+_HOURS_BETWEEN_TICKS = (0.25, 0.5, 1, 2, 3, 6, 12, 24, 48, 168, 336)
 _MOST_TICKS = 7
 _EDGE = 6.0  # nearer to an end than this, per cent, a time stands beside its place: half of it would be cut off
 _LEAST_PERCENT = 0.4  # so wide is a period of a minute in a day

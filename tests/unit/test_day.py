@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli.recorded import RecordedDay
-from autoscaler_workbench.simulate.day import DAY_FILE, DayAlarm, day_of, read_day, write_day
+from autoscaler_workbench.simulate.day import DAY_FILE, DayAlarm, DayHeld, day_of, read_day, write_day
 from autoscaler_workbench.simulate.run import in_memory, prepare
 from autoscaler_workbench.simulate.traces import load_trace
 from support.builders import a_fleet, a_pool
@@ -108,6 +108,15 @@ def test_dollars_are_those_of_the_agents_and_zero_is_told_as_well(recorded):
     assert most == pytest.approx(now)
     spent = recorded.at(recorded.ends_at).overview()["status"]["usd_in_the_month"]
     assert spent == pytest.approx(sum((a.ended_at - a.launched_at) * a.usd_per_hour for a in recorded.day.agents) / 3600)
+
+
+def test_a_pool_that_is_paused_says_why_for_as_long_as_it_is(day):
+    why = {"first_at": 1200.0, "last_at": 1500.0, "pool": "cpu", "detail": "3 boots failed"}
+    held = tuple(DayHeld(reason=reason, **why) for reason in ("max-agents", "breaker-open"))
+    recorded = RecordedDay(day.model_copy(update={"held": held}))
+    paused = [recorded.at(when).overview()["status"]["pools"][0]["paused"] for when in (1100.0, 1300.0, 1600.0)]
+    assert paused == ["", "breaker-open: 3 boots failed", ""]
+    assert "not done: max-agents: 3 boots failed" in recorded.at(1300.0).why("cpu")
 
 
 def test_an_agent_that_is_stopped_costs_nothing_and_says_so(day):

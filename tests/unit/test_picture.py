@@ -56,6 +56,7 @@ def test_a_minute_is_wide_enough_to_see_and_what_rang_before_is_not_told():
 def test_hours_are_of_a_clock_of_24_and_a_long_time_has_days():
     assert [tick.text for tick in ticks_of(a_past())] == ["00:00", "06:00", "12:00", "18:00", "00:00"]
     assert "05 Jan" in [tick.text for tick in ticks_of(a_past(end=10 * DAY))]
+    assert [tick.text for tick in ticks_of(a_past(begin=3000.0, end=7000.0))] == ["01:00", "01:15", "01:30", "01:45"]
     assert [tick.back for tick in ticks_of(a_past())] == [0, 50, 50, 50, 100]
 
 

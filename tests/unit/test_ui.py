@@ -99,6 +99,7 @@ def test_dollars_and_alarms_over_time_are_drawn_and_a_runbook_that_is_no_address
     assert page.count('<path class="line"') == 2  # nobody measured for an hour
     assert "rang 2 times, for 1 h 10 min; it rings" in page
     assert "What to do: docs/x.md#y" in page
+    assert '<a href="#alarms">1 alarm rings</a>: BreakersOpen' in page
     source.unknown = "dollars an hour are not known: AccessDenied"
     assert '<p class="problem">dollars an hour are not known: AccessDenied</p>' in browser.get("/").text
 
