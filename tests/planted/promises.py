@@ -315,8 +315,8 @@ WAITING_HAS_A_CEILING = (
         "no_job_waits_longer_than_the_operator_allows_while_another_agent_may_be_had",
         "a job may wait for a busy executor for ever",
         file="launch/placement.py",
-        was="elif start > pool.boot_seconds and want.item.waiting_seconds + start > pool.spec.max_wait_seconds:",
-        becomes="elif False:",
+        was="while slot and slot.free_seconds > pool.boot_seconds and want.item.waiting_seconds + slot.free_seconds > most:",
+        becomes="while False:",
     ),
 )
 

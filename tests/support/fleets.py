@@ -83,7 +83,7 @@ STORIES = {
     "condemned and online": Story(record=RecordState.CONDEMNED, builds=(0, 1)),
     "condemned without a node": Story(record=RecordState.CONDEMNED, node=False, instance=(*LIVING, *_ENDED)),
     "condemned and ended": Story(record=RecordState.CONDEMNED, offline=True, instance=_ENDED, seen=Condition.ENDED),
-    "without a record": Story(often=2, record=None, node=False, seen=Condition.STRAY),
+    "without a record": Story(often=4, record=None, node=False, seen=Condition.STRAY),
     "a node without a record": Story(often=2, record=None, offline=True, instance=(InstanceState.TERMINATED,), seen=Condition.ORPHAN),
 }
 _BY_FREQUENCY = [story for story in STORIES.values() for _ in range(story.often)]

@@ -142,6 +142,27 @@ def test_nobody_waits_beyond_max_wait_while_limits_allow():
     assert launches(decide.scale_up(snapshot, fleet)) == [("cpu", 1, Reason.MAX_WAIT)]
 
 
+def test_who_waits_too_long_gets_an_agent_beyond_those_that_others_ahead_of_it_take():
+    fleet = a_fleet(a_pool("cpu", wait_usd_per_hour=0.1, max_wait_seconds=600.0))
+    waited = tuple(an_item(number, label="cpu", waiting_seconds=seconds) for number, seconds in enumerate((3000.0, 60.0, 3000.0)))
+    assert planned_then_again(a_snapshot(a_view(items=waited), learned=learned_minutes("cpu", 1)), fleet) == (3, 0)
+
+
+def test_an_item_that_a_new_warm_executor_would_take_is_counted_against_it():
+    record, node = an_agent(builds=(a_build(),))
+    fleet = a_fleet(a_pool("cpu", warm_executors=2, wait_usd_per_hour=1.0, boot_seconds=150.0, max_wait_seconds=1e5))
+    snapshot = a_snapshot(a_view(node, items=items(1)), records=(record,), learned=learned_minutes("cpu", 3))
+    assert planned_then_again(snapshot, fleet) == (3, 0)
+
+
+def planned_then_again(snapshot, fleet):
+    """How many agents are launched, and how many more once these are on their way."""
+    first = decide.scale_up(snapshot, fleet)
+    asked = tuple(an_intent(f"l-{n}", pool=pool, count=count, created_at=NOW) for n, (pool, count, _) in enumerate(launches(first)))
+    again = decide.scale_up(replace(snapshot, intents=asked), fleet)
+    return sum(count for _, count, _ in launches(first)), sum(count for _, count, _ in launches(again))
+
+
 def test_an_executor_whose_own_run_waits_in_the_queue_is_not_counted_on():
     record, node = an_agent(builds=(a_build(run="job/p/1"),))
     inner = an_item(1, label=None, why=Wait(for_executor=True, label="cpu"), run="job/p/1")

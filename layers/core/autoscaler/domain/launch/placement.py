@@ -115,12 +115,22 @@ class QueuePlacement:
             if not self.purchase.buy(pool, Reason.NOBODY_CAN_SERVE, f"{want.item.job or 'a job'} waits, and no executor can ever take it"):
                 return
             slot = self.supply.soonest(self._servers_of(want))
-        elif start > pool.boot_seconds and want.item.waiting_seconds + start > pool.spec.max_wait_seconds:
-            self.purchase.buy(pool, Reason.MAX_WAIT, f"{want.item.job} would wait longer than {pool.spec.max_wait_seconds:g} s")
-            slot = self.supply.soonest(self._servers_of(want))
+        else:
+            slot = self._soon_enough(want, pool, slot)
         if slot is not None:
             self._book(want, slot, pool)
             self._settle_account(pool)
+
+    def _soon_enough(self, want: Want, pool: PoolView, slot: ExecutorSlot | None) -> ExecutorSlot | None:
+        """Buy agents until nobody ahead of an item takes the one that it needs so as not to wait longer than is allowed."""
+        most = pool.spec.max_wait_seconds
+        detail = f"{want.item.job} would wait longer than {most:g} s"
+        while slot and slot.free_seconds > pool.boot_seconds and want.item.waiting_seconds + slot.free_seconds > most:
+            if not self.purchase.buy(pool, Reason.MAX_WAIT, detail):
+                break
+            self.choose_again(pool)
+            slot = self.supply.soonest(self._servers_of(want))
+        return slot
 
     def _book(self, want: Want, slot: ExecutorSlot, pool: PoolView) -> None:
         excess = slot.free_seconds - pool.boot_seconds
@@ -131,16 +141,20 @@ class QueuePlacement:
         self.supply.occupy(slot, work)
 
     def _settle_account(self, pool: PoolView) -> None:
-        """Buy an agent for each time that the account is full, and let those items choose again."""
+        """Buy an agent for each time that the account is full."""
         while (account := self._accounts[pool.name]).is_full(pool):
             if not self.purchase.buy(pool, Reason.STARVED_QUEUE, account.text(pool, "for")):
                 return
-            self._accounts[pool.name] = _Account()
-            for _, slot, seconds in account.booked:
-                self.supply.occupy(slot, -seconds)
-            for want, _, _ in account.booked:
-                if moved_to := self.supply.soonest(self._servers_of(want)):
-                    self._book(want, moved_to, pool)
+            self.choose_again(pool)
+
+    def choose_again(self, pool: PoolView) -> None:
+        """Let the items that wait longer than a boot choose again: there are more executors now, and Jenkins gives them the first."""
+        account, self._accounts[pool.name] = self._accounts[pool.name], _Account()
+        for _, slot, seconds in account.booked:
+            self.supply.occupy(slot, -seconds)
+        for want, _, _ in account.booked:
+            if moved_to := self.supply.soonest(self._servers_of(want)):
+                self._book(want, moved_to, pool)
 
     def _best_pool(self, want: Want) -> PoolView:
         def score(pool: PoolView) -> tuple[float, int, str]:

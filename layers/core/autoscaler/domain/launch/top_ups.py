@@ -54,6 +54,7 @@ def _for_floor(placement: QueuePlacement, pool: PoolView) -> None:
     while (spare := placement.supply.spare(pool.name, pool.boot_seconds)) < warm:
         if not purchase.buy(pool, Reason.WARM_EXECUTORS, f"{spare} of {warm} executors are free or on their way"):
             return
+        placement.choose_again(pool)
 
 
 def keep_up(placement: QueuePlacement) -> None:
