@@ -27,6 +27,13 @@ STALE = (
         found_by=_FOUND_BY,
     ),
     Bug(
+        name="a plan is made again though something else is seen at that time",
+        file="domain/decide.py",
+        was='memo.value("scale_up", (snapshot, fleet), ',
+        becomes='memo.value("scale_up", (snapshot.taken_at, fleet), ',
+        found_by=("tests/properties/test_memo.py",),
+    ),
+    Bug(
         name="forecasts are kept though other jobs came",
         file="domain/situation/situation.py",
         was="facts = now, pools, learned.arrivals, learned.followers, learned.runs, learned.stages",

@@ -6,6 +6,8 @@ from random import Random
 from hypothesis import given, settings
 
 from autoscaler.domain import decide
+from autoscaler.domain.facts.memory import CoolOff
+from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.domain.memo import Memo
 from support.fleets import SEEDS, learned, looks, queue_item
@@ -53,6 +55,22 @@ def change_memory(chance, snapshot, plan):
     return replace(snapshot, memory=chance.choice([plan.memory, *lost]))
 
 
+def change_boots(chance, snapshot, _plan):
+    boots = {record.pool: tuple(chance.choice([60.0, 200.0, 900.0]) for _ in range(chance.choice([3, 12]))) for record in snapshot.records}
+    return replace(snapshot, memory=replace(snapshot.memory, boots=boots))
+
+
+def change_what_is_refused(chance, snapshot, plan):
+    offerings = [f"{step.pool}/{offering.key}" for step in plan.steps if isinstance(step, Launch) for offering in step.offerings]
+    until_at = snapshot.taken_at + chance.choice([30.0, 400.0])
+    cool_offs = {key: CoolOff(until_at=until_at, last_resort_at=until_at - 20.0, times=1, why="refused") for key in offerings}
+    return replace(snapshot, memory=replace(snapshot.memory, cool_offs=cool_offs))
+
+
+def change_how_often_is_looked(chance, snapshot, _plan):
+    return replace(snapshot, look_every_seconds=chance.choice([5.0, 60.0]))
+
+
 def change_what_is_learned(chance, snapshot, _plan):
     views = snapshot.controllers.items()
     return replace(snapshot, learned={name: learned(chance, [node.name for node in view.nodes]) for name, view in views})
@@ -78,6 +96,9 @@ CHANGES = (
     change_record,
     change_instances,
     change_memory,
+    change_boots,
+    change_what_is_refused,
+    change_how_often_is_looked,
     change_what_is_learned,
     change_queue,
     change_view,
@@ -103,9 +124,12 @@ def test_every_plan_is_the_same_with_and_without_a_memo_of_what_was_before(look,
     for number in range(8):
         fresh = plans(snapshot, fleet, Memo())
         assert plans(snapshot, fleet, memo) == fresh
-        changed = chance.choice(CHANGES)(chance, snapshot, fresh[1])
+        assert plans(snapshot, fleet, memo) == fresh
+        changed = chance.choice(CHANGES)(chance, snapshot, fresh[chance.random() < 0.5])
         at = snapshot.taken_at + chance.choice(LATER_SECONDS)
-        snapshot = replace(changed, taken_at=at, pass_id=f"p{number}", request_id=chance.choice(["now", f"i{number}"]))
+        snapshot = replace(
+            changed, taken_at=at, pass_id=chance.choice([snapshot.pass_id, f"p{number}"]), request_id=chance.choice(["now", f"i{number}"])
+        )
         fleet = change_fleet(chance, fleet)
 
 

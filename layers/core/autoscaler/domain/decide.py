@@ -21,7 +21,7 @@ from autoscaler.domain.facts.plan import Held, Plan, Step
 from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.launch.queue import controllers_in_turn, launch_for_queue
 from autoscaler.domain.learn import assess, conclude, watch
-from autoscaler.domain.memo import Memo
+from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.bring_back import bring_back_outdated, bring_back_pinned, drain_again, let_resume
 from autoscaler.domain.repair.heal import keep_beacon, relabels, repairs
 from autoscaler.domain.repair.orphans import left_the_fleet_file
@@ -68,7 +68,12 @@ REPAIRING: tuple[FleetRule, ...] = (
 
 def scale_up(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Plan:
     """Decide what to bring back and what to launch. What it sees of the world, `scale_down` sees too, and remembers."""
-    situation = assess(snapshot, fleet, memo)
+    memo = Memo() if memo is None else memo
+    # Under the lease the world is often what it was just before: then so is the plan.
+    return memo.value("scale_up", (snapshot, fleet), snapshot.taken_at, lambda: (_scale_up(assess(snapshot, fleet, memo)), FOR_EVER))
+
+
+def _scale_up(situation: Situation) -> Plan:
     decided: list[Step | Held] = []
     for controller in controllers_in_turn(situation):
         for rule in UP:
