@@ -34,6 +34,20 @@ STALE = (
         found_by=("tests/properties/test_memo.py",),
     ),
     Bug(
+        name="an agent costs what it did though boots, offerings and looks are others",
+        file="domain/situation/situation.py",
+        was='("costs", facts, look.now, lambda _, of: (agent_costs(*of), FOR_EVER))',
+        becomes='("costs", dict.fromkeys(facts), look.now, lambda name, _: (agent_costs(*facts[name]), FOR_EVER))',
+        found_by=("tests/properties/test_memo.py",),
+    ),
+    Bug(
+        name="an agent costs what it did though its pool is another in the fleet file",
+        file="domain/situation/situation.py",
+        was='("costs", facts, look.now, lambda _, of: (agent_costs(*of), FOR_EVER))',
+        becomes='("costs", {k: f[1:] for k, f in facts.items()}, look.now, lambda k, of: (agent_costs(pools[k], *of), FOR_EVER))',
+        found_by=("tests/properties/test_memo.py",),
+    ),
+    Bug(
         name="forecasts are kept though other jobs came",
         file="domain/situation/situation.py",
         was="facts = now, pools, learned.arrivals, learned.followers, learned.runs, learned.stages",

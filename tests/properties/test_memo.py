@@ -9,6 +9,7 @@ from autoscaler.domain import decide
 from autoscaler.domain.facts.memory import CoolOff
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.snapshot import RecordState
+from autoscaler.domain.learn import assess
 from autoscaler.domain.memo import Memo
 from support.fleets import SEEDS, learned, looks, queue_item
 
@@ -106,15 +107,25 @@ CHANGES = (
 
 
 def change_fleet(chance, fleet):
-    if chance.random() < 0.9:
+    if chance.random() < 0.8:
         return fleet
     name = chance.choice(sorted(fleet.pools))
-    pool = replace(fleet.pools[name], boot_timeout_seconds=chance.choice([60.0, 900.0]), max_agents=chance.randint(1, 9))
+    pool = replace(
+        fleet.pools[name],
+        boot_timeout_seconds=chance.choice([60.0, 900.0]),
+        max_agents=chance.randint(1, 9),
+        boot_seconds=chance.choice([60.0, 300.0]),
+        wait_usd_per_hour=chance.choice([0.5, 20.0]),
+    )
     return replace(fleet, pools={**fleet.pools, name: pool})
 
 
 def plans(snapshot, fleet, memo):
     return decide.scale_up(snapshot, fleet, memo), decide.scale_down(snapshot, fleet, memo)
+
+
+def costs(snapshot, fleet, memo):
+    return {key: (pool.costs, pool.offerings) for key, pool in assess(snapshot, fleet, memo).pools.items()}
 
 
 @settings(max_examples=150, deadline=None)
@@ -125,6 +136,7 @@ def test_every_plan_is_the_same_with_and_without_a_memo_of_what_was_before(look,
         fresh = plans(snapshot, fleet, Memo())
         assert plans(snapshot, fleet, memo) == fresh
         assert plans(snapshot, fleet, memo) == fresh
+        assert costs(snapshot, fleet, memo) == costs(snapshot, fleet, Memo())
         changed = chance.choice(CHANGES)(chance, snapshot, fresh[chance.random() < 0.5])
         at = snapshot.taken_at + chance.choice(LATER_SECONDS)
         snapshot = replace(

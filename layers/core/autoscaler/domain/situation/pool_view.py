@@ -1,9 +1,9 @@
 """View a pool on one controller: its agents, and the price and boot of one more."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from statistics import fmean
+from statistics import fmean, median
 
 from autoscaler.domain.facts.fleet import Market, Offering, Pool
 from autoscaler.domain.facts.memory import Growth, IdleReturns, Memory, Window
@@ -31,9 +31,12 @@ class PoolView:
     memory: Memory
     overrides: Overrides
     now: float
-    look_every_seconds: float
-    median_boot_seconds: float  # of the boots seen; 0 where none was
+    offerings: tuple[Offering, ...]  # that may be asked for, in order of preference
+    costs: AgentCosts  # of one more agent, and what it spares
     template_version: str = ""  # that would be launched now; "" where EC2 does not say
+    _prospects: dict[int, Prospects] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )  # by starved items, once asked for
 
     @property
     def name(self) -> str:
@@ -81,24 +84,16 @@ class PoolView:
 
     def prospects(self, starved: int) -> Prospects:
         """What forecasts may know of it."""
-        return Prospects(costs=self.costs, in_use=self.in_use(starved), window=self.window, growths=self.growths)
+        # Each pass of a look asks for the same again.
+        if starved not in self._prospects:
+            in_use = self.in_use(starved)
+            self._prospects[starved] = Prospects(costs=self.costs, in_use=in_use, window=self.window, growths=self.growths)
+        return self._prospects[starved]
 
-    @cached_property
-    def costs(self) -> AgentCosts:
-        """What one more agent costs and spares."""
-        return AgentCosts(
-            executors=self.executors,
-            boot_seconds=self.boot_seconds,
-            vain_seconds=self.vain_seconds,
-            usd_per_hour=self.usd_per_hour,
-            wait_usd_per_hour=self.spec.wait_usd_per_hour,
-            look_seconds=self.look_every_seconds,
-        )
-
-    @cached_property
+    @property
     def boot_seconds(self) -> float:
         """How long a boot takes, by those seen lately."""
-        return self.median_boot_seconds if self.boots else self.spec.boot_seconds
+        return self.costs.boot_seconds
 
     @cached_property
     def short_seconds(self) -> float:
@@ -108,17 +103,7 @@ class PoolView:
     @property
     def boots(self) -> tuple[float, ...]:
         """How long its agents took to boot lately, in seconds; none before enough were seen."""
-        boots = self.memory.boots.get(self.name, ())
-        return boots if len(boots) >= BOOTS_TO_TRUST else ()
-
-    @cached_property
-    def offerings(self) -> tuple[Offering, ...]:
-        """What may be asked for, in order of preference: not cooled off; where all is, as a last resort what was refused a while ago."""
-        if not self.memory.cool_offs:
-            return self.spec.offerings
-        cool_offs = {offering: self.memory.cool_offs.get(f"{self.name}/{offering.key}") for offering in self.spec.offerings}
-        free = tuple(offering for offering, cool_off in cool_offs.items() if cool_off is None or self.now >= cool_off.until_at)
-        return free or tuple(offering for offering, cool_off in cool_offs.items() if cool_off and self.now >= cool_off.last_resort_at)
+        return trusted_boots(self.memory, self.name)
 
     @property
     def cooled_detail(self) -> str:
@@ -130,7 +115,7 @@ class PoolView:
     @property
     def usd_per_hour(self) -> float:
         """The price of the first offering that may be asked for."""
-        return (self.offerings or self.spec.offerings)[0].usd_per_hour
+        return self.costs.usd_per_hour
 
     @property
     def idle_returns(self) -> Mapping[str, IdleReturns]:
@@ -192,12 +177,6 @@ class PoolView:
         empty = 1.0 - min(items, self.executors) / self.executors
         return self.usd_per_hour * (self.boot_seconds + work_seconds * empty) / 3600.0
 
-    @property
-    def vain_seconds(self) -> float:
-        """How long an agent is paid for that nobody takes: its boot, and until it is given up."""
-        boot = fmean(self.boots) if self.boots else self.boot_seconds
-        return boot + self.look_every_seconds + self.spec.drain_settle_seconds
-
     def hedges(self, agents: int, items: int) -> int:
         """How many agents more than these are worth launching for items that wait for one of them: the slowest need not be waited for.
 
@@ -211,7 +190,7 @@ class PoolView:
             agents=agents,
             executors=self.executors,
             usd_a_second=self.spec.wait_usd_per_hour / 3600.0,
-            agent_usd=self.usd_per_hour * self.vain_seconds / 3600.0,
+            agent_usd=self.usd_per_hour * self.costs.vain_seconds / 3600.0,
         )
 
     def score(self, duration_seconds: float, start_seconds: float, items: int) -> tuple[float, int, str]:
@@ -232,7 +211,7 @@ class PoolView:
     @property
     def _wait_seconds(self) -> float:
         """How long a job waits for an agent that is not there: half a look until it is seen, until a machine is to be had, and the boot."""
-        return self.look_every_seconds / 2 + self.spec.queue_maturity_seconds + self.short_seconds + self.boot_seconds
+        return self.costs.look_seconds / 2 + self.spec.queue_maturity_seconds + self.short_seconds + self.boot_seconds
 
     def _cooled(self, key: str) -> bool:
         cool_off = self.memory.cool_offs.get(key)
@@ -251,3 +230,31 @@ class PoolView:
             detail = f"{told_boots(breaker)}; one is tried again in {breaker.until_at - self.now:.0f} s"
             return Reason.BREAKER_OPEN, detail
         return None, ""
+
+
+def offered(pool: Pool, memory: Memory, now: float) -> tuple[Offering, ...]:
+    """List what may be asked for: not cooled off; where all is, as a last resort what was refused a while ago."""
+    if not memory.cool_offs:
+        return pool.offerings
+    cool_offs = {offering: memory.cool_offs.get(f"{pool.name}/{offering.key}") for offering in pool.offerings}
+    free = tuple(offering for offering, cool_off in cool_offs.items() if cool_off is None or now >= cool_off.until_at)
+    return free or tuple(offering for offering, cool_off in cool_offs.items() if cool_off and now >= cool_off.last_resort_at)
+
+
+def trusted_boots(memory: Memory, pool: str) -> tuple[float, ...]:
+    """How long agents of a pool took to boot lately, in seconds; none before enough were seen."""
+    boots = memory.boots.get(pool, ())
+    return boots if len(boots) >= BOOTS_TO_TRUST else ()
+
+
+def agent_costs(pool: Pool, offerings: tuple[Offering, ...], boots: tuple[float, ...], look_seconds: float) -> AgentCosts:
+    """Say what one more agent costs and spares, by the first offering that may be asked for and by the boots seen lately."""
+    return AgentCosts(
+        executors=pool.executors,
+        boot_seconds=median(boots) if boots else pool.boot_seconds,
+        # Paid for one that nobody takes: its boot, and until it is given up.
+        vain_seconds=(fmean(boots) if boots else pool.boot_seconds) + look_seconds + pool.drain_settle_seconds,
+        usd_per_hour=(offerings or pool.offerings)[0].usd_per_hour,
+        wait_usd_per_hour=pool.wait_usd_per_hour,
+        look_seconds=look_seconds,
+    )

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from statistics import median
 
 from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
 from autoscaler.domain.facts.memory import Memory, Missing
@@ -16,7 +15,7 @@ from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.agents import Agent, disagreement, forgotten, forgotten_for_a_day, join_agents
 from autoscaler.domain.situation.controller_restarts import in_grace, is_recovering, waits_to_resume
 from autoscaler.domain.situation.demand import Demand, pins_of_begun, read_demand, starved_by_pool
-from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.situation.pool_view import PoolView, agent_costs, offered, trusted_boots
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +180,9 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
     agents: dict[tuple[str, str], list[Agent]] = {}
     for agent in look.agents:
         agents.setdefault(agent.key, []).append(agent)
-    medians = look.memo.values("boots", memory.boots, look.now, lambda _, boots: (median(boots), FOR_EVER))
+    every, pools = look.snapshot.look_every_seconds, look.fleet.pools
+    facts = {name: (pool, offered(pool, memory, look.now), trusted_boots(memory, name), every) for name, pool in pools.items()}
+    costs = look.memo.values("costs", facts, look.now, lambda _, of: (agent_costs(*of), FOR_EVER))
     return {
         (controller, pool.name): PoolView(
             controller=controller,
@@ -190,8 +191,8 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
             memory=memory,
             overrides=look.overrides,
             now=look.now,
-            look_every_seconds=look.snapshot.look_every_seconds,
-            median_boot_seconds=medians.get(pool.name, 0.0),
+            offerings=facts[pool.name][1],
+            costs=costs[pool.name],
             template_version=look.snapshot.template_versions.get(pool.name, ""),
         )
         for controller in look.snapshot.controllers
