@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -37,6 +38,7 @@ def main() -> None:
     """Run the sections."""
     arguments = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     arguments.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; default: all")
+    arguments.add_argument("--trace", type=Path, action="append", default=[], metavar="FILE", help="the simulation plays it, too")
     arguments.add_argument("--out", type=Path, help="write everything to this file as Markdown, too")
     asked = arguments.parse_args()
     unknown = [name for name in asked.sections if name not in SECTIONS]
@@ -45,9 +47,10 @@ def main() -> None:
     console = Console(width=None if sys.stdout.isatty() else _FILE_COLUMNS)
     console.print(f"measured on {machine()}")
     written = [_HEAD.format(machine=machine())]
-    for name in asked.sections or SECTIONS:
+    sections = SECTIONS | {"simulation": partial(simulation.measure, asked.trace)}
+    for name in asked.sections or sections:
         with console.status(f"measuring: {name}"):
-            figures = list(SECTIONS[name]())
+            figures = list(sections[name]())
         for figure in figures:
             figure.show(console)
             written.append(figure.markdown())

@@ -53,6 +53,7 @@ def test_what_was_written_is_read_again_from_the_file_and_from_its_directory(day
         (gzip.compress(b"[1]"), "is not a day that this version reads: its content"),
         (gzip.compress(b'{"format": "autoscaler-day-9"}'), "is not a day that this version reads: format"),
     ],
+    ids=["missing", "text", "cut off", "a list", "another format"],  # a compressed text tells when it was made
 )
 def test_a_file_that_is_no_day_is_one_line(content, says, tmp_path):
     file = tmp_path / DAY_FILE
