@@ -195,7 +195,7 @@ def an_idle_agent_loses_its_connection(hour: Hour) -> None:
 
 
 def someone_stops_an_idle_agent(hour: Hour) -> None:
-    if instance := hour.idle("cpu"):
+    if instance := hour.idle("gpu"):  # spot instances of ours cannot be stopped
         hour.world.ec2.stop(instance.id)
 
 
