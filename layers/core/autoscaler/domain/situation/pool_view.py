@@ -90,7 +90,7 @@ class PoolView:
             self._prospects[starved] = Prospects(costs=self.costs, in_use=in_use, window=self.window, growths=self.growths)
         return self._prospects[starved]
 
-    @property
+    @cached_property
     def boot_seconds(self) -> float:
         """How long a boot takes, by those seen lately."""
         return self.costs.boot_seconds
