@@ -10,8 +10,8 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.wording import counted, dollars, duration
 from autoscaler_workbench.cli.alarms import AlarmState
 from autoscaler_workbench.report.dashboard.alarms import state_of
-from autoscaler_workbench.simulate.day import Day, DayAgent, DayAlarm, DayBuild, DayHeld, DayPool, DayStep
-from autoscaler_workbench.simulate.recording import AgentState
+from autoscaler_workbench.simulate.day import Day, DayAgent, DayAlarm, DayBuild, DayPool
+from autoscaler_workbench.simulate.recording import AgentState, HeldSpan, StepTaken
 from autoscaler_workbench.simulate.result import StepCurve
 from autoscaler_workbench.ui.picture import moment
 from autoscaler_workbench.ui.source import Past
@@ -187,7 +187,7 @@ class Moment:
         waited = self.now - build.buildable_at
         return {"job": build.job, "label": build.label, "waiting_seconds": waited, "detail": _became(build, with_node=False)}
 
-    def _steps(self) -> list[DayStep]:
+    def _steps(self) -> list[StepTaken]:
         return [step for step in self.day.steps if step.at <= self.now]
 
     def _taken(self) -> Iterator[dict[str, Any]]:
@@ -205,7 +205,7 @@ class Moment:
                 facts = {"what": "not done", "subject": self._for_how_long(held), "where": held.pool, "outcome": "held"}
                 yield facts | {"at": held.first_at, "reason": held.reason, "detail": held.detail}
 
-    def _for_how_long(self, held: DayHeld) -> str:
+    def _for_how_long(self, held: HeldSpan) -> str:
         seconds = min(held.last_at, self.now) - held.first_at
         return f"for {duration(seconds)}{' so far' if held.last_at > self.now else ''}" if seconds >= 1 else ""
 
@@ -257,7 +257,7 @@ def _became(build: DayBuild, *, with_node: bool) -> str:
     return f"it began at {moment(build.started_at)}{where}{ended}, after {waited}"
 
 
-def _what(step: DayStep) -> str:
+def _what(step: StepTaken) -> str:
     words = f"{step.step} {counted(step.count, 'agent')}" if step.step == "launch" else step.step
     return words if step.outcome == "done" else f"{words} ({step.outcome})"
 

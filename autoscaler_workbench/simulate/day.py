@@ -2,7 +2,7 @@
 
 import gzip
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -69,29 +69,6 @@ class DayBuild(_Fact):
     ended_at: float | None
 
 
-class DayStep(_Fact):
-    """One step that was taken, or tried."""
-
-    at: float
-    step: str
-    pool: str
-    count: int
-    node: str
-    reason: str
-    detail: str
-    outcome: str
-
-
-class DayHeld(_Fact):
-    """Something that was wanted and not done, from its first tick to its last."""
-
-    first_at: float
-    last_at: float
-    pool: str
-    reason: str
-    detail: str
-
-
 class DayAlarm(_Fact):
     """One alarm, and when it rang."""
 
@@ -113,8 +90,8 @@ class Day(_Fact):
     pools: tuple[DayPool, ...]
     agents: tuple[DayAgent, ...]
     builds: tuple[DayBuild, ...]
-    steps: tuple[DayStep, ...]
-    held: tuple[DayHeld, ...]
+    steps: tuple[StepTaken, ...]
+    held: tuple[HeldSpan, ...]
     alarms: tuple[DayAlarm, ...] | None
 
 
@@ -130,8 +107,8 @@ def day_of(run: Run, alarms: Iterable[DayAlarm] | None) -> Day:
         pools=tuple(DayPool(pool=pool.name, max_agents=pool.max_agents) for pool in fleet.pools.values()),
         agents=tuple(_agent(run, instance) for instance in run.world.ec2.instances.values()),
         builds=tuple(_build(run, build) for build in run.replay.builds if build.buildable_at <= recording.samples[-1].at),
-        steps=tuple(_step(taken) for taken in recording.taken if taken.step != "forget"),
-        held=tuple(_held(held) for held in recording.held),
+        steps=tuple(taken for taken in recording.taken if taken.step != "forget"),
+        held=tuple(recording.held),
         alarms=None if alarms is None else tuple(alarms),
     )
 
@@ -187,15 +164,3 @@ def _build(run: Run, build: Build) -> DayBuild:
         started_at=build.started_at,
         ended_at=build.ended_at,
     )
-
-
-def _step(taken: StepTaken) -> DayStep:
-    return DayStep(**_named(taken, DayStep.model_fields))
-
-
-def _held(held: HeldSpan) -> DayHeld:
-    return DayHeld(**_named(held, DayHeld.model_fields))
-
-
-def _named(thing: object, names: Mapping[str, object]) -> dict[str, object]:
-    return {name: getattr(thing, name) for name in names}

@@ -6,7 +6,8 @@ import pytest
 
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli.recorded import RecordedDay
-from autoscaler_workbench.simulate.day import DAY_FILE, DayAlarm, DayHeld, day_of, read_day, write_day
+from autoscaler_workbench.simulate.day import DAY_FILE, DayAlarm, day_of, read_day, write_day
+from autoscaler_workbench.simulate.recording import HeldSpan
 from autoscaler_workbench.simulate.run import in_memory, prepare
 from autoscaler_workbench.simulate.traces import load_trace
 from support.builders import a_fleet, a_pool
@@ -113,7 +114,7 @@ def test_dollars_are_those_of_the_agents_and_zero_is_told_as_well(recorded):
 
 def test_a_pool_that_is_paused_says_why_for_as_long_as_it_is(day):
     why = {"first_at": 1200.0, "last_at": 1500.0, "pool": "cpu", "detail": "3 boots failed"}
-    held = tuple(DayHeld(reason=reason, **why) for reason in ("max-agents", "breaker-open"))
+    held = tuple(HeldSpan(reason=reason, **why) for reason in ("max-agents", "breaker-open"))
     recorded = RecordedDay(day.model_copy(update={"held": held}))
     paused = [recorded.at(when).overview()["status"]["pools"][0]["paused"] for when in (1100.0, 1300.0, 1600.0)]
     assert paused == ["", "breaker-open: 3 boots failed", ""]

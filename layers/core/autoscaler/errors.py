@@ -43,7 +43,7 @@ class LaunchRefusedError(TransientError):
 
 
 class StuckError(TransientError):
-    """EC2 does not let us terminate this instance: asking again at once would change nothing, a person must act."""
+    """EC2 does not let us terminate, or stop, this instance: asking again at once would change nothing, a person must act."""
 
 
 class MismatchError(TransientError):

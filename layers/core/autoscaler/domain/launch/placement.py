@@ -122,7 +122,7 @@ class QueuePlacement:
             self._settle_account(pool)
 
     def _soon_enough(self, want: Want, pool: PoolView, slot: ExecutorSlot | None) -> ExecutorSlot | None:
-        """Buy agents until nobody ahead of an item takes the one that it needs so as not to wait longer than is allowed."""
+        """Buy agents until an item waits no longer than is allowed; those ahead of it take theirs first."""
         most = pool.spec.max_wait_seconds
         detail = f"{want.item.job} would wait longer than {most:g} s"
         while slot and slot.free_seconds > pool.boot_seconds and want.item.waiting_seconds + slot.free_seconds > most:
