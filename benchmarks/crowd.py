@@ -4,7 +4,7 @@ from random import Random
 
 from autoscaler.config import FleetSettings, check
 from autoscaler.domain.facts.fleet import Fleet, NodeSpec, agent_spec
-from autoscaler.domain.facts.snapshot import Record, RecordState
+from autoscaler.domain.facts.snapshot import Binding, Record, RecordState
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Kind
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
@@ -66,9 +66,8 @@ def _add_agent(world: World, number: int, chance: Random) -> Record:
     return Record(
         instance_id=instance.id,
         state=RecordState.REGISTERED,
-        controller="main",
         pool=pool.name,
-        node=node.name,
+        bindings=(Binding(controller="main", node=node.name),),
         launch=instance.tags["autoscaler:launch"],
         instance_type=instance.instance_type,
         usd_per_hour=pool.offerings[0].usd_per_hour,

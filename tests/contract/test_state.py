@@ -24,7 +24,7 @@ from autoscaler.domain.facts.memory import (
     TrackRecord,
 )
 from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, Scope, resume
-from autoscaler.domain.facts.snapshot import IntentState, RecordState
+from autoscaler.domain.facts.snapshot import Binding, IntentState, RecordState
 from autoscaler.domain.report.told import Told, Trouble
 from autoscaler.errors import ConflictError
 from autoscaler.ports import StoredState
@@ -293,15 +293,17 @@ def test_a_node_is_one_instances_until_that_one_is_gone(state):
     one, two = a_record("i-1"), a_record("i-2")
     state.add_record(one)
     state.add_record(two)
-    registered = replace(one, node="slot-1", state=RecordState.REGISTERED)
+    registered = replace(one.bound(node="slot-1"), state=RecordState.REGISTERED)
     state.change_record(registered, expected=RecordState.REQUESTED)
-    late = replace(two, node="slot-1", state=RecordState.REGISTERED)
+    late = replace(two.bound(node="slot-1"), state=RecordState.REGISTERED)
     with pytest.raises(ConflictError):
         state.change_record(late, expected=RecordState.REQUESTED)
     with pytest.raises(ConflictError):
         state.add_record(a_record("i-3", node="slot-1"))
     assert {(r.instance_id, r.node) for r in state.read().records} == {("i-1", "slot-1"), ("i-2", None)}
-    state.change_record(replace(late, controller="other"), expected=RecordState.REQUESTED)  # a node of that name elsewhere is another one
+    state.change_record(
+        replace(late, bindings=(Binding(controller="other", node="slot-1"),)), expected=RecordState.REQUESTED
+    )  # a node of that name elsewhere is another one
     state.change_record(replace(registered, state=RecordState.CONDEMNED), expected=RecordState.REGISTERED)
     state.change_record(replace(registered, state=RecordState.GONE), expected=RecordState.CONDEMNED)
     state.add_record(a_record("i-3", node="slot-1"))

@@ -3,7 +3,6 @@
 import io
 import json
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
 
@@ -183,7 +182,7 @@ def test_in_a_new_life_it_is(here, instance):
     here.world.controllers["main"].delete_node(told["node"])
     state = bootstrap.runtime().ports.state
     [record] = state.read().records
-    state.change_record(replace(record, life=record.life + 1), expected=record.state)
+    state.change_record(record.bound(node=record.node, life=record.life + 1), expected=record.state)
     assert ask(here, instance.id)[:2] == (200, told)
     assert nodes(here) == [told["node"]]
 

@@ -41,7 +41,7 @@ MONEY = (
     Bug(
         name="what retires comes back beyond the month's limit",
         file="domain/launch/placement.py",
-        was="    if situation.stopped:\n        return {}\n",
+        was="    if situation.month_is_spent:\n        return {}\n",
         becomes="",
         found_by=("tests/unit/test_month_limit.py::test_nothing_is_launched_not_even_for_the_minimum_and_what_retires_stays_so",),
     ),

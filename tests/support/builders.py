@@ -7,6 +7,7 @@ from autoscaler.domain.facts.fleet import Fleet, Limits, Market, Offering, Platf
 from autoscaler.domain.facts.marks import Mark, MarkClass
 from autoscaler.domain.facts.memory import Burst, ControllerSession, Learned, Memory, Observation, Window
 from autoscaler.domain.facts.snapshot import (
+    Binding,
     Build,
     ControllerView,
     Instance,
@@ -126,11 +127,13 @@ def a_view(*nodes: Node, items: tuple[QueueItem, ...] = (), **facts: Any) -> Con
     return ControllerView(**(given | facts))
 
 
-def a_record(instance_id: str = "i-1", *, pool: str = "cpu", node: str | None = None, **facts: Any) -> Record:
+def a_record(
+    instance_id: str = "i-1", *, pool: str = "cpu", controller: str = "main", node: str | None = None, life: int = 0, **facts: Any
+) -> Record:
     """A registered record with a node, a requested one without."""
+    bindings = (Binding(controller=controller, node=node, life=life),)
     given: dict[str, Any] = {
         "state": RecordState.REGISTERED if node else RecordState.REQUESTED,
-        "controller": "main",
         "launch": "l-1",
         "instance_type": "c5.18xlarge",
         "usd_per_hour": 3.0,
@@ -139,7 +142,7 @@ def a_record(instance_id: str = "i-1", *, pool: str = "cpu", node: str | None = 
         "keep_until": 0.0,
         "changed_at": LONG_AGO,
     }
-    return Record(instance_id=instance_id, pool=pool, node=node, **(given | facts))
+    return Record(instance_id=instance_id, pool=pool, bindings=bindings, **(given | facts))
 
 
 def an_instance(instance_id: str = "i-1", *, pool: str = "cpu", **facts: Any) -> Instance:

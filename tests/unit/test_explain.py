@@ -137,7 +137,7 @@ def test_an_agent_says_how_it_booted():
     assert f"{said} connected" in asked("cpu-1", (booted, node))
     assert f"{said} not connected yet" in asked("cpu-1", (booted, replace(node, offline=True, cause=OfflineCause.OTHER)))
     young = replace(
-        record, node=None, state=RecordState.REQUESTED, launched_at=NOW - 100, registered_at=None, trouble="Jenkins answered 403"
+        record.bound(node=None), state=RecordState.REQUESTED, launched_at=NOW - 100, registered_at=None, trouble="Jenkins answered 403"
     )
     facts = asked("i-1", (young, node), memory=a_memory(windows=an_empty_window(), boots={"cpu": (100.0, 140.0) * 6}))
     assert facts[1:5] == [
@@ -168,7 +168,7 @@ def test_a_broken_pool_says_so_first_and_once():
 def test_a_broken_pool_says_what_is_tried():
     assert "next: one agent is tried as soon as jobs wait for it" in asked("cpu", memory=broken(until_at=NOW - 1))
     record, node = an_agent()
-    tried = replace(record, node=None, state=RecordState.REQUESTED, launched_at=NOW - 100, registered_at=None)
+    tried = replace(record.bound(node=None), state=RecordState.REQUESTED, launched_at=NOW - 100, registered_at=None)
     facts = asked("cpu", (tried, node), memory=broken(until_at=NOW - 1, why="Jenkins answered 403"))
     assert facts[1:3] == [
         "the last was i-8; Jenkins answered 403",

@@ -9,7 +9,7 @@ from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import ControllerSession, CoolOff
 from autoscaler.domain.facts.plan import Cordon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import RecordState, Wait
+from autoscaler.domain.facts.snapshot import Binding, RecordState, Wait
 from support.builders import (
     LONG_AGO,
     NOW,
@@ -34,7 +34,9 @@ FLEET = a_fleet(a_pool("cpu", controllers=("main", "other"), min_agents=10, max_
 
 def old_agents(controller, numbers):
     pairs = [an_agent(number) for number in numbers]
-    return [replace(record, controller=controller) for record, _ in pairs], [node for _, node in pairs]
+    return [replace(record, bindings=(Binding(controller=controller, node=record.node),)) for record, _ in pairs], [
+        node for _, node in pairs
+    ]
 
 
 def cordoned(**facts):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.snapshot import InstanceState, RecordState
+from autoscaler.domain.facts.snapshot import Binding, InstanceState, RecordState
 from autoscaler.domain.report.registration import Caller, Granted, Identity, Refused, Status, Trust, authenticate, judge
 from support.builders import NOW, a_fleet, a_pool, a_record
 
@@ -51,7 +51,7 @@ def test_pending_counts_as_running():
 
 
 def test_the_same_instance_gets_the_same_answer_again():
-    registered = replace(RECORD, state=RecordState.REGISTERED, node="cpu-0123456789abcdef0")
+    registered = replace(RECORD.bound(node="cpu-0123456789abcdef0"), state=RecordState.REGISTERED)
     assert told(record=registered).spec == told().spec
 
 
@@ -79,7 +79,7 @@ def test_what_we_gave_up_is_told_to_shut_down():
 
 def test_what_left_the_fleet_file_is_told_to_shut_down():
     assert told(record=replace(RECORD, pool="gone")).status is Status.GONE
-    assert told(record=replace(RECORD, controller="gone")).status is Status.GONE
+    assert told(record=replace(RECORD, bindings=(Binding(controller="gone"),))).status is Status.GONE
 
 
 def test_what_is_not_known_yet_is_told_to_ask_again():

@@ -13,7 +13,7 @@ from autoscaler.domain.facts.fleet import Fleet, Offering, Pool
 from autoscaler.domain.facts.metering import is_spent
 from autoscaler.domain.facts.orders import MANUAL_PREFIX
 from autoscaler.domain.facts.plan import Launch
-from autoscaler.domain.facts.snapshot import Instance, Intent, IntentState, Record, RecordState
+from autoscaler.domain.facts.snapshot import Binding, Instance, Intent, IntentState, Record, RecordState
 from autoscaler.domain.launch.backoff import Refusal
 from autoscaler.domain.learn import REQUESTS_REMEMBERED_SECONDS
 from autoscaler.domain.repair.two_looks import SECOND_LOOK_SECONDS
@@ -121,13 +121,12 @@ def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None, labels
             instance_id=instance.id,
             state=RecordState.REGISTERED if node else RecordState.REQUESTED,
             pool=pool.name,
-            controller=instance.controller,
+            bindings=(Binding(controller=instance.controller, node=node),),
             launch=instance.launch,
             instance_type=instance.instance_type,
             usd_per_hour=_billed(pool, instance.instance_type, instance.market),
             most_usd_per_hour=_reserved(pool, instance.instance_type, instance.market),
             launched_at=instance.launched_at,
-            node=node,
             registered_at=instance.launched_at if node else None,
             keep_until=0.0,
             changed_at=ports.clock(),
@@ -180,13 +179,12 @@ def _record(ports: Ports, pool: Pool, intent: Intent, instance_id: str, instance
         instance_id=instance_id,
         state=RecordState.REQUESTED,
         pool=intent.pool,
-        controller=intent.controller,
+        bindings=(Binding(controller=intent.controller),),
         launch=intent.id,
         instance_type=instance_type,
         usd_per_hour=_billed(pool, instance_type, market),
         most_usd_per_hour=_reserved(pool, instance_type, market),
         launched_at=intent.created_at,
-        node=None,
         registered_at=None,
         keep_until=intent.keep_until,
         changed_at=ports.clock(),

@@ -172,6 +172,6 @@ def _win(ports: Ports, granted: Granted, node: str) -> Granted:
     if record.state is not RecordState.REQUESTED:
         return granted
     now = ports.clock()
-    registered = replace(record, state=RecordState.REGISTERED, node=node, registered_at=now, changed_at=now)
+    registered = replace(record.bound(node=node), state=RecordState.REGISTERED, registered_at=now, changed_at=now)
     ports.state.change_record(registered, expected=RecordState.REQUESTED)
     return replace(granted, record=registered)

@@ -1,7 +1,7 @@
 """What one pass saw of Jenkins, EC2 and our own state; immutable."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Self
@@ -198,28 +198,55 @@ class RecordState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """Whom an instance serves, and as which node. ``life``: how often the instance began anew there."""
+
+    controller: str
+    node: str | None = None
+    life: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What we know of one instance of ours."""
+    """What we know of one instance of ours. ``bindings``: one, as long as an agent serves one controller."""
 
     instance_id: str
     state: RecordState
     pool: str
-    controller: str
+    bindings: tuple[Binding, ...]
     launch: str
     instance_type: str
     usd_per_hour: float
     launched_at: float
-    node: str | None
     registered_at: float | None
     keep_until: float
     changed_at: float
-    life: int = 0  # how often the instance began anew; only scale_up and scale_down raise it
     node_life: int | None = None  # the life in which its node was made; None: it has not been made yet
     labels: tuple[str, ...] = ()  # that its node was made with; none for a slot, whose labels are its operator's
     exclusive: bool = True  # the mode that its node was made with
     cordon: str = ""  # our mark, where its labels were taken for it
     trouble: str = ""  # why its node could not be made, or its secret not be read, when it last asked
     most_usd_per_hour: float | None = None  # it may cost; None: written before that was kept, or as is expected
+
+    @property
+    def controller(self) -> str:
+        """Whom it serves."""
+        return self.bindings[0].controller
+
+    @property
+    def node(self) -> str | None:
+        """Its node there; None before it was registered."""
+        return self.bindings[0].node
+
+    @property
+    def life(self) -> int:
+        """How often the instance began anew."""
+        return self.bindings[0].life
+
+    def bound(self, *, node: str | None, life: int | None = None) -> Self:
+        """Bind it to another node, or to none, in this life or another one."""
+        (binding,) = self.bindings
+        return replace(self, bindings=(replace(binding, node=node, life=binding.life if life is None else life),))
 
     @property
     def reserved_usd_per_hour(self) -> float:

@@ -177,7 +177,7 @@ class QueuePlacement:
 
 def _retiring(situation: Situation, controller: str) -> dict[str, list[Agent]]:
     """Retiring agents that demand may bring back, by pool; not those that come back whatever it is."""
-    if situation.stopped:
+    if situation.month_is_spent:
         return {}
     kept = {agent.record.instance_id for agent in pinned(situation, controller)}
     return {

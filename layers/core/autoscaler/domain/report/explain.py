@@ -42,7 +42,7 @@ def explain(snapshot: Snapshot, fleet: Fleet, subject: str) -> list[str]:
 
 
 def _of_controllers(situation: Situation) -> Iterator[str]:
-    if situation.stopped:
+    if situation.month_is_spent:
         yield what_holds(situation)
     for view in situation.views():
         if not view.complete:

@@ -76,7 +76,7 @@ def status_of(situation: Situation) -> Status:
         max_usd_per_hour=limits.max_usd_per_hour,
         usd_in_the_month=round(situation.memory.month.usd, 2),
         max_usd_per_month=limits.max_usd_per_month,
-        stopped=what_holds(situation) if situation.stopped else "",
+        stopped=what_holds(situation) if situation.month_is_spent else "",
     )
 
 

@@ -18,7 +18,7 @@ def stop_for_month_limit(situation: Situation, controller: str, decided: Decided
     Holds, `min_agents` and what a person wants kept do not count: the limit is a ceiling.
     """
     taken = leaving(decided, controller)
-    for agent in situation.agents if situation.stopped else ():
+    for agent in situation.agents if situation.month_is_spent else ():
         if agent.record.controller != controller or agent.record.node in taken or agent.instance_ended:
             continue
         if agent.phase is Phase.REQUESTED:

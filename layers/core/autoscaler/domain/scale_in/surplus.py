@@ -18,7 +18,7 @@ from autoscaler.domain.situation.supply import agent_remaining_seconds
 
 def surplus(situation: Situation, controller: str, _decided: Decided) -> Iterator[Cordon | Held]:
     """Choose which ready agents of a pool to cordon: idle longest first, then least work left."""
-    for pool in situation.pools_of(controller).values() if not situation.stopped else ():
+    for pool in situation.pools_of(controller).values() if not situation.month_is_spent else ():
         yield from _surplus_of(situation, pool)
 
 
@@ -48,7 +48,7 @@ def _held(pool: PoolView, reason: Reason, detail: str) -> Held:
 def idle_beyond_need(situation: Situation) -> list[Agent]:
     """Choose the idle agents that are kept only for returning demand: not needed now, nor soon."""
     believed = [view.name for view in situation.views() if not situation.no_giving_up(view.name)]
-    pools = [pool for name in believed for pool in situation.pools_of(name).values() if not situation.stopped and not pool.on_hold]
+    pools = [pool for name in believed for pool in situation.pools_of(name).values() if not situation.month_is_spent and not pool.on_hold]
     return [agent for pool in pools for agent in _idle_beyond_need(situation, pool)]
 
 

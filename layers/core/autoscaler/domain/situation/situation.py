@@ -68,7 +68,7 @@ class Situation(Look):
         return is_recovering(self.memory.sessions.get(controller), self.now)
 
     @property
-    def stopped(self) -> bool:
+    def month_is_spent(self) -> bool:
         """Tell whether nothing new may start anywhere, since the month's money is spent."""
         return _stops(self.fleet, self.memory, self.now)
 
