@@ -86,8 +86,10 @@ class InMemoryState:
         self.records[record.instance_id] = record
 
     @_call
-    def change_record(self, record: Record, *, expected: RecordState) -> None:
-        """Replace a record in the expected state."""
+    def change_record(self, record: Record, *, expected: RecordState, holder: str = "") -> None:
+        """Replace a record in the expected state, while the lease is still the holder's where one is named."""
+        if holder and (self.holder is None or self.holder[0] != holder):
+            raise ConflictError("the lease is somebody else's")
         known = self.records.get(record.instance_id)
         if known is None or known.state is not expected:
             raise ConflictError("the record was changed meanwhile")

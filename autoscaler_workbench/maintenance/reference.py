@@ -21,6 +21,8 @@ _GROUPS = {
     Reason.HELD: "Why something is not done",
 }
 _WIDTH = 140
+_SEVERAL = {"array": "list of texts", "object": "keys and values"}
+_OFF = "`off`"
 
 
 def written(root: Path) -> dict[Path, str]:
@@ -43,6 +45,7 @@ def key_reference(schema: dict[str, Any]) -> str:
         "`controllers.NAME`": parts["ControllerSettings"],
         "`pools.NAME`": parts["PoolSettings"] | {"properties": own},
         "`defaults`, and `pools.NAME`": parts["Tuning"],
+        "`warm_pool`": parts["WarmPoolSettings"],
     }
     return "\n".join(f"## {title}\n\n{section['description']}\n\n" + "".join(_keys(section, parts)) for title, section in sections.items())
 
@@ -66,10 +69,10 @@ def _keys(section: dict[str, Any], parts: dict[str, Any]) -> Iterator[str]:
 def _kind(about: dict[str, Any]) -> str:
     if "enum" in about:
         return " or ".join([", ".join(f"`{one}`" for one in about["enum"][:-1]), f"`{about['enum'][-1]}`"])
-    if about["type"] == "array":
-        return "list of texts"
-    if about["type"] == "object":
-        return "keys and values"
+    if "anyOf" in about:
+        return " or ".join("keys and values" if "$ref" in one else _OFF for one in about["anyOf"])
+    if about["type"] in _SEVERAL:
+        return _SEVERAL[about["type"]]
     least, above, most, below = (about.get(key) for key in ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"))
     bounds = [
         f"from {least:,}" if least is not None else f"above {above:,}" if above is not None else "",
@@ -90,6 +93,8 @@ def _default(about: dict[str, Any], *, required: bool) -> str:
     default = about.get("default")
     if default in (None, [], {}):
         return ""
+    if default is False and "anyOf" in about:
+        return f"default {_OFF}"
     return f"default `{json.dumps(default) if isinstance(default, bool) else f'{default:g}' if isinstance(default, float) else default}`"
 
 

@@ -22,7 +22,7 @@ def here(request):
         yield stood
 
 
-def launched(here, offering=OFFERING):
+def launched(here, offering=OFFERING, intent="l-1"):
     """One instance that is pending."""
     launch = Launch(
         controller="main",
@@ -35,7 +35,7 @@ def launched(here, offering=OFFERING):
         reason=Reason.MANUAL,
         detail="",
     )
-    [(instance_id, _, _)] = here.compute.launch(here.compute.compose(launch, "l-1")).instances
+    [(instance_id, _, _)] = here.compute.launch(here.compute.compose(launch, intent)).instances
     return instance_id
 
 
@@ -50,6 +50,11 @@ def stopped(here):
     here.compute.stop(instance_id)
     passes(here, 90)
     return instance_id
+
+
+def why_not_started(here, instance_id):
+    error = here.compute.start([instance_id])[instance_id]
+    return type(error), str(error)
 
 
 def passes(here, seconds):
@@ -73,7 +78,7 @@ def test_a_stopped_instance_is_stopping_first_and_stays_listed_with_its_reason(h
 def test_an_instance_that_is_started_is_pending_runs_under_its_old_id_and_tells_when_it_was_started(here):
     instance_id = stopped(here)
     before, tags = listed(here), dict(here.world.ec2.instances[instance_id].tags)
-    here.compute.start(instance_id)
+    assert here.compute.start([instance_id]) == {}
     assert (listed(here).state, listed(here).launched_at) == (InstanceState.PENDING, here.world.timeline.now)
     assert listed(here).launched_at > before.launched_at
     passes(here, 30)
@@ -94,10 +99,10 @@ def test_stopping_again_changes_nothing(here, seconds):
 @pytest.mark.parametrize("seconds", [0, 30])
 def test_starting_again_changes_nothing(here, seconds):
     instance_id = stopped(here)
-    here.compute.start(instance_id)
+    assert here.compute.start([instance_id]) == {}
     passes(here, seconds)
     before = listed(here)
-    here.compute.start(instance_id)
+    assert here.compute.start([instance_id]) == {}
     assert listed(here) == before
 
 
@@ -107,9 +112,7 @@ def test_what_is_pending_cannot_be_stopped_yet_and_what_still_stops_cannot_be_st
         here.compute.stop(instance_id)
     passes(here, 30)
     here.compute.stop(instance_id)
-    with pytest.raises(TransientError, match="IncorrectInstanceState") as error:
-        here.compute.start(instance_id)
-    assert not isinstance(error.value, LaunchRefusedError)
+    assert why_not_started(here, instance_id) == (TransientError, "StartInstances: IncorrectInstanceState")
 
 
 def test_what_is_terminated_or_unknown_is_neither_stopped_nor_started(here):
@@ -118,8 +121,7 @@ def test_what_is_terminated_or_unknown_is_neither_stopped_nor_started(here):
     for gone in (instance_id, UNKNOWN):
         with pytest.raises(TransientError):
             here.compute.stop(gone)
-        with pytest.raises(TransientError):
-            here.compute.start(gone)
+        assert why_not_started(here, gone)[0] is TransientError
     assert here.compute.fate(instance_id) is InstanceState.SHUTTING_DOWN
 
 
@@ -145,26 +147,41 @@ def test_a_one_time_spot_instance_and_a_protected_one_never_stop(here):
 def test_a_start_without_capacity_in_its_zone_is_refused_by_that_name_and_leaves_it_stopped(here):
     instance_id = stopped(here)
     here.world.ec2.capacity[OFFERING.key] = 0
-    with pytest.raises(LaunchRefusedError) as error:
-        here.compute.start(instance_id)
-    assert error.value.code == "InsufficientInstanceCapacity"
+    error = here.compute.start([instance_id])[instance_id]
+    assert isinstance(error, LaunchRefusedError)
+    assert error.code == "InsufficientInstanceCapacity"
     assert listed(here).state is InstanceState.STOPPED
 
 
 def test_a_start_that_fails_ends_stopped_again_and_says_why(here):
     instance_id = stopped(here)
     here.world.ec2.instances[instance_id].fails_to_start = "Client.InternalError"
-    here.compute.start(instance_id)
+    assert here.compute.start([instance_id]) == {}
     assert listed(here).state is InstanceState.PENDING
     passes(here, 30)
     assert (listed(here).state, listed(here).state_reason) == (InstanceState.STOPPED, "Client.InternalError")
 
 
-@pytest.mark.parametrize("call", ["stop", "start"])
-def test_a_call_that_was_not_answered_may_have_taken_effect(here, call):
-    instance_id = running(here) if call == "stop" else stopped(here)
-    before = listed(here).state
-    here.faults.plan(Fault(f"ec2 {call.capitalize()}Instances", status=0, times=9, after=True))
+def test_of_several_those_are_started_that_can_be(here):
+    one = stopped(here)
+    other = launched(here, intent="l-2")
+    passes(here, 30)
+    here.compute.stop(other)
+    assert set(here.compute.start([one, other, UNKNOWN])) == {other, UNKNOWN}
+    passes(here, 30)
+    assert here.compute.fate(one) is InstanceState.RUNNING
+
+
+def test_a_stop_that_was_not_answered_may_have_taken_effect(here):
+    instance_id = running(here)
+    here.faults.plan(Fault("ec2 StopInstances", status=0, times=9, after=True))
     with pytest.raises(UnansweredError):
-        getattr(here.compute, call)(instance_id)
-    assert listed(here).state is not before
+        here.compute.stop(instance_id)
+    assert listed(here).state is InstanceState.STOPPING
+
+
+def test_a_start_that_was_not_answered_may_have_taken_effect_and_is_not_sent_for_each_alone(here):
+    instance_id = stopped(here)
+    here.faults.plan(Fault("ec2 StartInstances", status=0, times=9, after=True))
+    assert why_not_started(here, instance_id)[0] is UnansweredError
+    assert listed(here).state is InstanceState.PENDING

@@ -103,8 +103,8 @@ COSTLY = (
     Bug(
         name="for fear of slow boots every slot is taken",
         file="domain/launch/purchase.py",
-        was="3 * (self._planned(pool) + 1) <= self.static_nodes",
-        becomes="self._planned(pool) + 1 <= self.static_nodes",
+        was="3 * (self.planned(pool) + 1) <= self.static_nodes",
+        becomes="self.planned(pool) + 1 <= self.static_nodes",
         found_by=("tests/unit/test_hedging.py::test_two_thirds_of_the_slots_that_are_free_are_left_too",),
     ),
     Bug(
@@ -117,8 +117,8 @@ COSTLY = (
     Bug(
         name="agents that are nearly there are hedged",
         file="domain/launch/top_ups.py",
-        was="_EARLY * (boot := placement.pools[server].boot_seconds) < seconds <= boot",
-        becomes="0.0 < seconds <= placement.pools[server].boot_seconds",
+        was="if _EARLY * ready < seconds <= ready:",
+        becomes="if 0.0 < seconds <= ready:",
         found_by=("tests/unit/test_hedging.py::test_agents_that_are_nearly_there_are_not_hedged",),
     ),
     Bug(

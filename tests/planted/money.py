@@ -76,8 +76,8 @@ MONEY = (
     Bug(
         name="a launch that is noted and recorded counts twice",
         file="domain/facts/metering.py",
-        was="launches = {**memory.gone, **unread, **{record.instance_id: record.launched_at for record in snapshot.records}}",
-        becomes="launches = {**memory.gone, **unread, **{f'{record.instance_id} ': record.launched_at for record in snapshot.records}}",
+        was="return {record.instance_id: record.launched_at} | {",
+        becomes="return {f'{record.instance_id} ': record.launched_at} | {",
         found_by=("tests/unit/test_budget.py::test_a_launch_that_is_noted_and_not_forgotten_yet_counts_once",),
     ),
     Bug(
@@ -97,8 +97,8 @@ MONEY = (
     Bug(
         name="what runs on spot is reserved at what it is expected to cost",
         file="domain/launch/budget.py",
-        was="self._rate = sum(record.reserved_usd_per_hour for record in records)",
-        becomes="self._rate = sum(record.usd_per_hour for record in records)",
+        was="if snapshot.is_off(record) else record.reserved_usd_per_hour for",
+        becomes="if snapshot.is_off(record) else record.usd_per_hour for",
         found_by=(
             "tests/unit/test_budget.py::test_what_runs_is_reserved_at_the_most_it_may_cost_and_a_record_of_an_older_version_at_its_price",
         ),

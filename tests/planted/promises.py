@@ -37,8 +37,8 @@ NO_BUILD_IS_KILLED = (
         _UNREAD,
         "a stopped instance whose node could not be read is taken for one without a node",
         file="repair/heal.py",
-        was="case Condition.STOPPED if agent.phase is Phase.UNSEEN:",
-        becomes="case Condition.STOPPED if False:",
+        was="    if agent.phase is Phase.UNSEEN:\n        yield hold_unread(agent)\n    elif",
+        becomes="    if",
     ),
     breaks(
         "a_node_that_a_person_or_another_fleet_marked_is_never_touched",
@@ -195,7 +195,7 @@ NOTHING_LEAKS = (
         _LEAKS,
         "a node without an instance stays",
         file="repair/heal.py",
-        was="(_is_old(situation, fact) or _is_unused(situation, agent))",
+        was="(_is_old(situation, fact) or is_unused(situation, agent))",
         becomes="_is_old(situation, fact) and agent.idle",
     ),
     breaks(
@@ -291,8 +291,8 @@ MONEY_HAS_A_CEILING = (
         _USD,
         "what is expected to be paid is reserved, not the most that may be",
         file="launch/budget.py",
-        was="        usd = agents * max(offering.reserved_usd_per_hour for offering in offerings)\n",
-        becomes="        usd = agents * min(offering.usd_per_hour for offering in offerings)\n",
+        was="return max((offering.reserved_usd_per_hour for offering in offerings), default=0.0)",
+        becomes="return min((offering.usd_per_hour for offering in offerings), default=0.0)",
     ),
 )
 
@@ -315,8 +315,8 @@ WAITING_HAS_A_CEILING = (
         "no_job_waits_longer_than_the_operator_allows_while_another_agent_may_be_had",
         "a job may wait for a busy executor for ever",
         file="launch/placement.py",
-        was="while slot and slot.free_seconds > pool.boot_seconds and want.item.waiting_seconds + slot.free_seconds > most:",
-        becomes="while False:",
+        was="while slot and slot.free_seconds > self.purchase.ready_seconds(pool) and want.item.waiting_seconds",
+        becomes="while False and want.item.waiting_seconds",
     ),
 )
 
@@ -346,9 +346,9 @@ EVERY_DECISION_EXPLAINS_ITSELF = (
         "every_agent_that_we_took_out_of_use_is_acted_upon_or_it_is_said_why_not",
         "an agent that waits for a second look does so without a word",
         file="scale_in/reclaim.py",
-        was='            yield _drained(situation, agent, agent.record.node or "")\n',
+        was='            yield _drained(situation, agent, agent.record.node or "", room)\n',
         becomes=(
-            '            told = _drained(situation, agent, agent.record.node or "")\n'
+            '            told = _drained(situation, agent, agent.record.node or "", room)\n'
             "            if told.reason is not Reason.SECOND_LOOK:\n"
             "                yield told\n"
         ),

@@ -34,6 +34,8 @@ FULL_MEMORY = Memory(
     capacity_delays={"cpu": CapacityDelay(asks=1.5, seconds=60.0, squares=3600.0, asked_at=9.0, since_at=8.0), "gpu": CapacityDelay()},
     booted=frozenset({"i-1"}),
     boots={"cpu": (1.0, 2.0)},
+    starts={"cpu": (0.5,)},
+    unstoppable=frozenset({"i-9"}),
     month=Month(name="2027-01", usd=1.25, metered_at=3.0),
     gone={"i-1": 1.0},
     requests={"r": 1.0},

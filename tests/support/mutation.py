@@ -28,7 +28,7 @@ LEFT_OUT = (
     "scenarios/test_days.py",
 )
 LAID_OUT = ("tests", "autoscaler_workbench", "functions", "events", "agent")
-FIRST = "autoscaler.domain.launch.canary"
+FIRST = "autoscaler.domain.situation.canary"
 MUTANT = re.compile(r"^\s*(?P<name>(?P<module>autoscaler[\w.]*?)\.x[_ǁ]\S*__mutmut_(?P<number>\d+)): (?P<state>.+)$", re.MULTILINE)
 _WORDS = re.compile(r'f?"[^"]*"')
 FOUND = ("killed", "caught by type check", "timeout")

@@ -26,6 +26,7 @@ from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.quotas import Quota
 from autoscaler.domain.report.registration import Identity
 from autoscaler.domain.report.told import Message, Told
+from autoscaler.errors import TransientError
 
 
 class Controller(Protocol):
@@ -141,8 +142,8 @@ class Compute(Protocol):
         `StuckError` where EC2 will never stop it; `TransientError` where it cannot now, as while it is pending.
         """
 
-    def start(self, instance_id: str) -> None:
-        """Start a stopped instance; a no-op if it starts or runs already.
+    def start(self, ids: Collection[str]) -> Mapping[str, TransientError]:
+        """Start stopped instances, a no-op for those that start or run already; return what went wrong with each that was not started.
 
         `LaunchRefusedError` where there is no machine for it, or it may not run; `TransientError` while it still stops; `UnansweredError`.
         """
@@ -204,8 +205,11 @@ class StateStore(Protocol):
     def add_record(self, record: Record) -> None:
         """Write a new record; `ConflictError` if there is one for this instance, or another instance has its node."""
 
-    def change_record(self, record: Record, *, expected: RecordState) -> None:
-        """Replace a record whose state is still ``expected``, unless another instance has its node; one that is gone is removed."""
+    def change_record(self, record: Record, *, expected: RecordState, holder: str = "") -> None:
+        """Replace a record whose state is still ``expected``, unless another instance has its node; one that is gone is removed.
+
+        With ``holder``: only while the lease is still theirs.
+        """
 
     def add_intent(self, intent: Intent, *, holder: str) -> None:
         """Write a new intent; `ConflictError` if there is one with this id, or the lease is not ``holder``'s any more."""

@@ -52,13 +52,11 @@ class Ec2Api:
         return {"TerminatingInstances": []}
 
     def _stop_instances(self, request: dict[str, Any]) -> dict[str, Any]:
-        for instance_id in request["InstanceIds"]:
-            self.ec2.stop(instance_id)
+        self.ec2.stop(*request["InstanceIds"])
         return {"StoppingInstances": []}
 
     def _start_instances(self, request: dict[str, Any]) -> dict[str, Any]:
-        for instance_id in request["InstanceIds"]:
-            self.ec2.start(instance_id)
+        self.ec2.start(*request["InstanceIds"])
         return {"StartingInstances": []}
 
     def _get_console_output(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -176,6 +174,8 @@ def instance_json(instance: Instance) -> dict[str, Any]:
         "LaunchTime": datetime.fromtimestamp(instance.started_at, UTC),
         "Tags": [{"Key": key, "Value": value} for key, value in instance.tags.items()],
     }
+    if instance.subnet:
+        shown["SubnetId"] = instance.subnet
     if instance.state_reason:
         shown["StateReason"] = {"Code": instance.state_reason, "Message": instance.state_reason}
     if instance.profile:

@@ -1,8 +1,8 @@
 """The simulated EC2: client tokens, partial fulfilment, order of offerings, lag, pending instances."""
 
 import json
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -25,6 +25,10 @@ _WOULD_HAVE = "DryRunOperation", "Request would have succeeded, but DryRun flag 
 LAUNCH_TAG = "autoscaler:launch"
 # The one account and the one agent role of this world.
 ACCOUNT, AGENT_ROLE, AGENT_ROLE_ID = "123456789012", "autoscaler-agent", "AROAEXAMPLEAGENTROLE1"
+
+
+def _offering_of(instance: Instance) -> str:
+    return f"{instance.instance_type}/{instance.subnet}/{instance.market}"
 
 
 def profile_arn(role: str) -> str:
@@ -201,23 +205,30 @@ class Ec2:
         self.announce(instance, "interruption")
         self.timeline.after(_NOTICE_SECONDS, lambda: self.end(instance))
 
-    def stop(self, instance_id: str) -> None:
-        """Begin to stop an instance."""
-        instance = self._known(instance_id)
-        if refusal := why_not_stopped(instance):
-            raise Ec2Error(*refusal)
-        begin_stop(self, instance, BY_API)
+    def stop(self, *ids: str) -> None:
+        """Begin to stop instances: all, or none if one of them cannot be stopped."""
+        instances = [self._known(instance_id) for instance_id in ids]
+        for instance in instances:
+            if refusal := why_not_stopped(instance):
+                raise Ec2Error(*refusal)
+        for instance in instances:
+            begin_stop(self, instance, BY_API)
 
-    def start(self, instance_id: str) -> None:
-        """Begin to start a stopped instance."""
-        instance = self._known(instance_id)
-        if refusal := why_not_started(self, instance):
-            raise Ec2Error(*refusal)
-        begin_start(self, instance)
+    def start(self, *ids: str) -> None:
+        """Begin to start stopped instances: all, or none if one of them cannot be started."""
+        instances = [self._known(instance_id) for instance_id in ids]
+        for instance in instances:
+            if refusal := why_not_started(self, instance, beside=instances):
+                raise Ec2Error(*refusal)
+        for instance in instances:
+            if instance.state == "stopped" and _offering_of(instance) in self.capacity:
+                self.capacity[_offering_of(instance)] -= 1
+            begin_start(self, instance)
 
-    def has_room_for(self, instance: Instance) -> bool:
-        """Tell whether there is a machine for a stopped instance: its type, in its subnet; it goes nowhere else."""
-        return self._to_be_had(f"{instance.instance_type}/{instance.subnet}/{instance.market}", 1) > 0
+    def has_room_for(self, instances: Collection[Instance]) -> bool:
+        """Tell whether there are machines for stopped instances: of their type, in their subnet; they go nowhere else."""
+        wanted = Counter(_offering_of(instance) for instance in instances)
+        return all(self._to_be_had(offering, number) >= number for offering, number in wanted.items())
 
     def _ended(self, instance: Instance) -> None:
         instance.state = "terminated"

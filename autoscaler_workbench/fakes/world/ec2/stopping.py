@@ -3,6 +3,7 @@
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Stop_Start.html, and ec2-instance-lifecycle.html for the states and their order.
 """
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from autoscaler_workbench.fakes.world.ec2.instance import Instance, Spell
@@ -36,11 +37,11 @@ def begin_stop(ec2: "Ec2", instance: Instance, why: str) -> None:
     ec2.timeline.after(ec2.physics.stop_seconds(ec2.chance), lambda: _stopped(ec2, instance, life))
 
 
-def why_not_started(ec2: "Ec2", instance: Instance) -> tuple[str, str] | None:
-    """Say with which code and message EC2 refuses to start an instance; None where it does not."""
+def why_not_started(ec2: "Ec2", instance: Instance, beside: Iterable[Instance] = ()) -> tuple[str, str] | None:
+    """Say with which code and message EC2 refuses to start an instance; None where it does not. ``beside``: others of the same request."""
     if instance.state not in {"stopped", "pending", "running"}:
         return "IncorrectInstanceState", f"The instance '{instance.id}' is not in a state from which it can be started."
-    if instance.state == "stopped" and not ec2.has_room_for(instance):
+    if instance.state == "stopped" and not ec2.has_room_for([one for one in {instance, *beside} if one.state == "stopped"]):
         return "InsufficientInstanceCapacity", "Insufficient capacity."
     return None
 

@@ -107,19 +107,19 @@ class DynamoState:
         """Write a record for an instance that has none, and claim its node in the same transaction."""
         self._write(self._put(f"record#{record.instance_id}", _stated(record.state, _Entry(record=record)), _IS_NEW), *self._taken(record))
 
-    def change_record(self, record: Record, *, expected: RecordState) -> None:
+    def change_record(self, record: Record, *, expected: RecordState, holder: str = "") -> None:
         """Replace a record in the expected state, and its claim of a node. One that is gone leaves no item, so that reads stay small."""
         item, condition = f"record#{record.instance_id}", _in_state(expected)
+        held = [self._check("lease", _held_by(holder))] if holder else []
         if record.state is RecordState.GONE:
-            self._write(self._delete(item, condition), *self._left(record))
+            self._write(self._delete(item, condition), *self._left(record), *held)
         else:
-            self._write(self._put(item, _stated(record.state, _Entry(record=record)), condition), *self._taken(record))
+            self._write(self._put(item, _stated(record.state, _Entry(record=record)), condition), *self._taken(record), *held)
 
     def add_intent(self, intent: Intent, *, holder: str) -> None:
         """Write an intent under a new id, while the lease is still the holder's."""
-        held = _Condition("#owner = :owner", {":owner": {"S": holder}}, {"#owner": "owner"})
         written = self._put(f"intent#{intent.id}", _stated(intent.state, _Entry(intent=intent)), _IS_NEW)
-        self._write(written, self._check("lease", held))
+        self._write(written, self._check("lease", _held_by(holder)))
 
     def change_intent(self, intent: Intent, *, expected: IntentState) -> None:
         """Replace an intent in the expected state."""
@@ -161,7 +161,7 @@ class DynamoState:
     def release(self, owner: str) -> None:
         """Delete the lease if it is still ours."""
         try:
-            self._write(self._delete("lease", _Condition("#owner = :owner", {":owner": {"S": owner}}, {"#owner": "owner"})))
+            self._write(self._delete("lease", _held_by(owner)))
         except ConflictError:
             return
 
@@ -276,6 +276,10 @@ def _all(entries: Iterable[_Entry], kind: str) -> tuple[Any, ...]:
 
 def _in_state(state: str) -> _Condition:
     return _Condition("#state = :expected", {":expected": {"S": str(state)}}, {"#state": "state"})
+
+
+def _held_by(owner: str) -> _Condition:
+    return _Condition("#owner = :owner", {":owner": {"S": owner}}, {"#owner": "owner"})
 
 
 def _node_item(record: Record) -> str:

@@ -209,16 +209,27 @@ class Ec2Compute:
         except BotoCoreError as error:
             raise UnansweredError(f"StopInstances was not answered ({type(error).__name__})") from error
 
-    def start(self, instance_id: str) -> None:
-        """Start one; asked again while it starts or runs, EC2 changes nothing."""
+    def start(self, ids: Collection[str]) -> Mapping[str, TransientError]:
+        """Start all with one call. EC2 refuses all for one of them; then each is asked for alone."""
+        problem = self._start(ids)
+        if problem is None:
+            return {}
+        if len(ids) == 1 or isinstance(problem, UnansweredError):
+            return dict.fromkeys(ids, problem)
+        alone = {instance_id: self._start([instance_id]) for instance_id in ids}
+        return {instance_id: why for instance_id, why in alone.items() if why is not None}
+
+    def _start(self, ids: Collection[str]) -> TransientError | None:
+        """Ask once; asked again while they start or run, EC2 changes nothing."""
         try:
-            self._client().start_instances(InstanceIds=[instance_id])
+            self._client().start_instances(InstanceIds=[*ids])
         except ClientError as error:
             if code_of(error) in {"IncorrectInstanceState", "InvalidInstanceID.NotFound"}:
-                raise TransientError(f"StartInstances: {code_of(error)}") from error
-            raise _launch_error(error, "StartInstances") from error
+                return TransientError(f"StartInstances: {code_of(error)}")
+            return _launch_error(error, "StartInstances")
         except BotoCoreError as error:
-            raise UnansweredError(f"StartInstances was not answered ({type(error).__name__})") from error
+            return UnansweredError(f"StartInstances was not answered ({type(error).__name__})")
+        return None
 
     def console_output(self, instance_id: str) -> str:
         """Ask for the console; boto3 decodes it."""
@@ -294,6 +305,8 @@ def instance_of(raw: Any) -> Instance:
         zone=raw.get("Placement", {}).get("AvailabilityZone", ""),
         platform=raw.get("PlatformDetails", ""),
         state_reason=raw.get("StateReason", {}).get("Code", ""),
+        subnet=raw.get("SubnetId", ""),
+        keeps_disk=raw.get("RootDeviceType", "ebs") == "ebs",
     )
 
 

@@ -112,7 +112,7 @@ def _without(raw: Any, problems: list[Problem]) -> Any:
                 rest["controllers"][name] = {"url": "http://jenkins.invalid/"}
             case ("limits", *key):
                 _lift(rest, str(key[0]) if key else "")
-            case ("defaults", key):
+            case ("defaults", key, *_):
                 rest["defaults"].pop(key, None)
             case ("fleet",):
                 rest["fleet"] = "unnamed"

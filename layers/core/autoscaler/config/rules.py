@@ -74,7 +74,21 @@ def _with_fleet(settings: FleetSettings, name: str, pool: PoolSettings) -> Itera
             yield "controllers", f"controllers ({controller}) {rule}"
     if pool.max_agents > settings.limits.max_agents:
         yield "max_agents", f"max_agents ({pool.max_agents}) exceeds limits.max_agents ({settings.limits.max_agents})"
+    yield from _stopped(settings, name, pool)
     timeout, boot = (settings.tuned(key, name) for key in ("boot_timeout_seconds", "boot_seconds"))
     if timeout <= boot:
         key = "boot_timeout_seconds" if pool.boot_timeout_seconds is not None else "boot_seconds"
         yield key, f"boot_timeout_seconds ({timeout:g}) must exceed boot_seconds ({boot:g})"
+
+
+def _stopped(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the stopped agents of a pool. Where ``defaults`` ask for them and they cannot be, there are none."""
+    warm = settings.tuned("warm_pool", name)
+    if warm and settings.may_stop(pool):
+        most = pool.max_agents if warm.max_agents is None else warm.max_agents
+        if warm.min_agents > most:
+            yield "warm_pool", f"warm_pool.min_agents ({warm.min_agents}) exceeds the most stopped agents ({most})"
+    elif pool.warm_pool and pool.market == "spot":
+        yield "warm_pool", "warm_pool: agents of market spot cannot be stopped, EC2 stops no one-time spot instance"
+    elif pool.warm_pool:
+        yield "warm_pool", "warm_pool: agents on static nodes (nodes: slots) are not stopped, each would keep its slot from others"

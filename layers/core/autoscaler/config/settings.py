@@ -7,7 +7,7 @@ from pydantic import AnyHttpUrl, BaseModel, ConfigDict, Field, StringConstraints
 
 from autoscaler.config.prices import offerings, unaffordable_minima
 from autoscaler.config.problems import FleetFileError, Problem
-from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS, AtMonthLimit, Fleet, Limits, Platform, Pool, Quarantine
+from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS, AtMonthLimit, Fleet, Limits, Platform, Pool, Quarantine, WarmPool
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 LABEL = r"^[^\s\"]+$"
@@ -90,6 +90,20 @@ class ControllerSettings(_Settings):
     )
 
 
+class WarmPoolSettings(_Settings):
+    """Agents that are stopped instead of terminated, and started again when they are needed."""
+
+    min_agents: Count = Field(
+        0, description="Stopped agents that are always there. Where there are fewer, agents are launched in quiet times to be stopped."
+    )
+    max_agents: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
+        None, description="Most stopped agents at once; they do not count in the pool's max_agents. Without it: as many as those."
+    )
+    max_age_hours: Annotated[float, Field(gt=0, le=87_600)] = Field(
+        168.0, description="An agent that has been stopped for longer than this is terminated."
+    )
+
+
 class Tuning(_Settings):
     """Keys that may stand in defaults, for all pools, and in a pool, for that one."""
 
@@ -154,6 +168,11 @@ class Tuning(_Settings):
         description="What becomes of an agent on which builds of different jobs fail or hang. replace: it is drained and replaced. keep: "
         "it is cordoned and stays for you to inspect. off: it stays in use.",
     )
+    warm_pool: WarmPoolSettings | Literal[False] | None = Field(
+        None,
+        description="Agents that nobody needs are stopped where that is cheaper than to keep or to launch them: a stopped agent costs its "
+        "disk only, and is back sooner than a new one. {} keeps as many as pay; off: agents are always terminated. On-demand agents only.",
+    )
 
 
 TUNING_DEFAULTS: dict[str, Any] = {
@@ -168,6 +187,7 @@ TUNING_DEFAULTS: dict[str, Any] = {
     "spot_discount": 0.65,
     "volume_usd_per_gib_month": 0.08,
     "quarantine": Quarantine.REPLACE,
+    "warm_pool": False,
 }  # None for the others says something of its own
 _PRICES = ("spot_discount", "spot_max_usd_per_hour", "volume_gib", "volume_usd_per_gib_month")
 
@@ -266,7 +286,7 @@ class FleetSettings(_Settings):
 
     def _pool(self, name: str, pool: PoolSettings) -> Pool:
         tuned = {key: self.tuned(key, name) for key in Tuning.model_fields}
-        prices = {key: tuned.pop(key) for key in _PRICES}
+        prices, warm = {key: tuned.pop(key) for key in _PRICES}, tuned.pop("warm_pool")
         return Pool(
             name=name,
             labels=frozenset(pool.labels or [name]),
@@ -281,8 +301,18 @@ class FleetSettings(_Settings):
             warm_executors=pool.warm_executors,
             exclusive=pool.exclusive,
             remote_dir=pool.remote_dir or REMOTE_DIRS[pool.platform],
+            warm_pool=self._warm_pool(pool, warm) if warm and self.may_stop(pool) else None,
             **tuned,
         )
+
+    def may_stop(self, pool: PoolSettings) -> bool:
+        """Tell whether agents of a pool can be stopped: not those that are spot, nor those whose nodes are static."""
+        return pool.market != "spot" and not any(self.controllers[name].nodes == "slots" for name in pool.controllers or self.controllers)
+
+    @staticmethod
+    def _warm_pool(pool: PoolSettings, warm: WarmPoolSettings) -> WarmPool:
+        most = pool.max_agents if warm.max_agents is None else warm.max_agents
+        return WarmPool(min_agents=warm.min_agents, max_agents=most, max_age_seconds=warm.max_age_hours * 3600.0)
 
     def _version_of(self, template: str) -> str:
         """Return the version to launch: the latest of the stack's own templates, whose default a deployment never moves."""

@@ -1,5 +1,6 @@
 """Applies a plan step by step. A failed step stops no other, and the next pass makes it good."""
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
@@ -7,6 +8,7 @@ from typing import assert_never
 from autoscaler.control import launches, nodes
 from autoscaler.control.cordons import Cordons
 from autoscaler.control.report import Outcome, Report, Result
+from autoscaler.control.stopping import Stopping
 from autoscaler.domain.facts.fleet import Fleet, agent_spec
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.plan import (
@@ -16,16 +18,19 @@ from autoscaler.domain.facts.plan import (
     Cordon,
     CreateBeacon,
     DeleteNode,
+    FinishStop,
     Forget,
     FreeSlot,
     Launch,
     Plan,
     Relabel,
+    Start,
     Step,
+    Stop,
     Terminate,
     Uncordon,
 )
-from autoscaler.domain.facts.snapshot import Record, RecordState, Snapshot
+from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot
 from autoscaler.domain.launch.backoff import Refusal
 from autoscaler.domain.learn import Outcomes, note_results
 from autoscaler.domain.situation.breakers import key_of
@@ -37,7 +42,9 @@ STEP_RESERVE_SECONDS = 10.0
 # A step in Jenkins is up to three small calls; one that takes longer than this leaves its controller to the next pass.
 SLOW_STEP_SECONDS = 8.0
 
-_TERMINABLE = {RecordState.REQUESTED, RecordState.REGISTERED}
+_GIVEN_UP = (RecordState.CONDEMNED, RecordState.GONE)
+# What an earlier pass wrote it may have acted on: it is not taken back.
+_NOT_ACTED_ON = (RecordState.REQUESTED, RecordState.REGISTERED)
 
 
 def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, ends_at: float, holder: str = "") -> Report:
@@ -93,10 +100,12 @@ class _Actuator:
         self._records = {record.instance_id: record for record in snapshot.records}
         self.unresponsive: set[str] = set()
         self.remembered = False
+        self._instead: list[Launch] = []  # of what could not be started
         self.refused: list[tuple[str, tuple[Refusal, ...]]] = []
         self.had: set[str] = set()  # pools of which an agent was launched
         self.tried: dict[str, str | None] = {}  # steps in Jenkins, and why they failed
         self.stuck: set[str] = set()
+        self.unstoppable: set[str] = set()
         self.terminated: set[str] = set()
         self.consoles: dict[str, str] = {}  # of boots that failed
 
@@ -107,18 +116,22 @@ class _Actuator:
             launched=self.had,
             tried=self.tried,
             stuck=self.stuck,
+            unstoppable=self.unstoppable,
             terminated=self.terminated,
             consoles=self.consoles,
         )
 
     def take_all(self, steps: Iterable[Step], ends_at: float) -> list[Result]:
         """Take the steps for which there is time."""
-        late = "no time is left in this invocation"
-        clock = self._ports.clock
-        return [
-            self.take(step) if ends_at - clock() >= STEP_RESERVE_SECONDS else Result(step=step, outcome=Outcome.SKIPPED, detail=late)
-            for step in steps
-        ]
+        late, results = "no time is left in this invocation", list[Result]()
+        waiting = deque(steps)
+        while waiting:
+            step = waiting.popleft()
+            in_time = ends_at - self._ports.clock() >= STEP_RESERVE_SECONDS
+            results.append(self.take(step) if in_time else Result(step=step, outcome=Outcome.SKIPPED, detail=late))
+            waiting.extendleft(self._instead)
+            self._instead.clear()
+        return results
 
     def take(self, step: Step) -> Result:
         if step.controller in self.unresponsive:
@@ -130,8 +143,8 @@ class _Actuator:
             if isinstance(error, UnansweredError | NoAnswerError):
                 self.unresponsive.add(step.controller)
             result = Result(step=step, outcome=Outcome.FAILED, detail=f"{type(error).__name__}: {error}")
-        # What takes so long takes it from the other controllers. A launch waits for EC2, and not for Jenkins.
-        if not isinstance(step, Launch) and self._ports.clock() - began > SLOW_STEP_SECONDS:
+        # What takes so long takes it from the other controllers. A launch or a start waits for EC2, and not for Jenkins.
+        if not isinstance(step, Launch | Start) and self._ports.clock() - began > SLOW_STEP_SECONDS:
             self.unresponsive.add(step.controller)
         if key := key_of(step):
             self.tried[key] = result.detail if result.outcome is Outcome.FAILED else None
@@ -147,10 +160,10 @@ class _Actuator:
                 return self._launch(step)
             case Terminate():
                 return self._terminate(step)
-            case DeleteNode():
-                return self._delete(step)
-            case FreeSlot():
-                return self._free(step)
+            case Stop() | FinishStop() | Start():
+                return self._stop_or_start(step)
+            case DeleteNode() | FreeSlot():
+                return self._delete(step) if isinstance(step, DeleteNode) else self._free(step)
             case Adopt():
                 return self._adopt(step)
             case Forget():
@@ -170,9 +183,9 @@ class _Actuator:
     def _record_of(self, controller: str, node: str) -> Record | None:
         return next((record for record in self._records.values() if (record.controller, record.node) == (controller, node)), None)
 
-    def _write(self, record: Record) -> None:
-        """Replace a record whose state is unchanged."""
-        self._ports.state.change_record(record, expected=record.state)
+    def _write(self, record: Record, expected: RecordState | None = None, holder: str = "") -> None:
+        """Replace a record whose state is still that, or unchanged."""
+        self._ports.state.change_record(record, expected=expected or record.state, holder=holder)
         self._records[record.instance_id] = record
 
     def _launch(self, step: Launch) -> Result:
@@ -188,7 +201,9 @@ class _Actuator:
         The read comes last: whoever brings the node online before it is seen, and what was given up is then drained again.
         """
         record = self._records[step.instance_id]
-        if record.state in _TERMINABLE:
+        if record.state is RecordState.STOPPED and (fate := self._ports.compute.fate(step.instance_id)) is not InstanceState.STOPPED:
+            return Result(step=step, outcome=Outcome.SKIPPED, detail=f"its instance is {fate}")
+        if record.state not in _GIVEN_UP:
             self._change(record, RecordState.CONDEMNED)
         keep = self._last_read(step, record)
         if keep:
@@ -204,7 +219,55 @@ class _Actuator:
             self._controllers[step.controller].delete_node(step.node)
         return Result(step=step, outcome=Outcome.DONE)
 
-    def _last_read(self, step: Terminate, before: Record) -> str | None:
+    def _stop_or_start(self, step: Stop | FinishStop | Start) -> Result:
+        match step:
+            case Stop():
+                return self._stop(step)
+            case FinishStop():
+                return self._finish_stop(step)
+            case Start():
+                return self._start(step)
+
+    def _stop(self, step: Stop) -> Result:
+        """Note that it stops, read the node once more, stop the instance. Its node is deleted once EC2 says that it has stopped."""
+        record = self._records[step.instance_id]
+        if record.state is RecordState.REGISTERED:
+            self._change(record, RecordState.STOPPING)
+        if keep := self._last_read(step, record):
+            return Result(step=step, outcome=Outcome.SKIPPED, detail=keep)
+        try:
+            self._ports.compute.stop(step.instance_id)
+        except StuckError:
+            # It never will be; the next look terminates it instead.
+            self.unstoppable.add(step.instance_id)
+            self._take_back(record)
+            raise
+        return Result(step=step, outcome=Outcome.DONE)
+
+    def _finish_stop(self, step: FinishStop) -> Result:
+        stopping, record = self._stopping(), self._records[step.instance_id]
+        result = stopping.finish(step, record)
+        if step.failed and result.outcome is Outcome.DONE:
+            self.refused.append((step.pool, (stopping.refusal(record, step.failed),)))
+        return result
+
+    def _start(self, step: Start) -> Result:
+        started = self._stopping().start(step, self._records)
+        self.refused += [(step.pool, started.refused)] if started.refused else []
+        self._instead += [started.instead] if started.instead else []
+        return started.result
+
+    def _stopping(self) -> Stopping:
+        return Stopping(
+            ports=self._ports,
+            fleet=self._fleet,
+            snapshot=self._snapshot,
+            controllers=self._controllers,
+            write=self._write,
+            holder=self._holder,
+        )
+
+    def _last_read(self, step: Terminate | Stop, before: Record) -> str | None:
         """Say why the instance must be kept after all. Nothing was sent yet, so its record is restored, and it may reconnect."""
         if step.node is None:
             return None
@@ -218,8 +281,8 @@ class _Actuator:
         return keep
 
     def _take_back(self, before: Record) -> None:
-        """Restore a record that this step condemned. One that an earlier pass condemned stays: its termination may have been sent."""
-        if before.state in _TERMINABLE:
+        """Restore a record that this step changed. One that an earlier pass changed stays: what it wrote may have been sent."""
+        if before.state in _NOT_ACTED_ON:
             self._change(self._records[before.instance_id], before.state)
 
     def _delete(self, step: DeleteNode) -> Result:
@@ -231,7 +294,7 @@ class _Actuator:
         if keep:
             return Result(step=step, outcome=Outcome.SKIPPED, detail=keep)
         record = self._records.get(step.instance_id)
-        if record is not None and record.state in _TERMINABLE:
+        if record is not None and record.state not in _GIVEN_UP:
             self._change(record, RecordState.CONDEMNED)
         self._controllers[step.controller].delete_node(step.node)
         return Result(step=step, outcome=Outcome.DONE)
@@ -243,7 +306,7 @@ class _Actuator:
             fate = self._ports.compute.fate(step.instance_id)
             if fate is not step.fate:
                 return Result(step=step, outcome=Outcome.SKIPPED, detail=f"its instance is {fate}")
-        if record is not None and record.state in _TERMINABLE:
+        if record is not None and record.state not in _GIVEN_UP:
             self._change(record, RecordState.CONDEMNED)
         return nodes.free(self._controllers[step.controller], step)
 

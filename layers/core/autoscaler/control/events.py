@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from autoscaler.control.report import STEP_NAMES, Outcome, Report, Result
-from autoscaler.domain.facts.plan import Launch
+from autoscaler.domain.facts.plan import Launch, Start
 from autoscaler.domain.report.event import Event
 from autoscaler.errors import AutoscalerError
 from autoscaler.ports import Ports
@@ -33,7 +33,7 @@ def _event(by: str, report: Report, result: Result) -> Event:
         by=by,
         what=STEP_NAMES[type(step)],
         where="/".join(filter(None, (step.controller, getattr(step, "pool", "")))),
-        subject=f"{result.count} of {step.count}" if isinstance(step, Launch) else subject,
+        subject=f"{result.count} of {step.count}" if isinstance(step, Launch | Start) else subject,
         reason=str(step.reason),
         detail="; ".join(filter(None, (step.detail, result.detail))),
         outcome=str(result.outcome),

@@ -4,12 +4,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from autoscaler.domain.facts.fleet import Fleet, NodeSpec
+from autoscaler.domain.facts.metering import begin_again
 from autoscaler.domain.facts.snapshot import Node, Record, RecordState
 from autoscaler.domain.repair.static_nodes import free_slots
 from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR, Caller, Granted, Refused, Status, Trust, authenticate, judge
 from autoscaler.errors import AutoscalerError, ConflictError, TransientError
 from autoscaler.ports import Controller, Ports, StoredState
 
+# Launched, or started: it is to become an agent.
+_ASKED_FOR = (RecordState.REQUESTED, RecordState.STARTING)
 # Each costs a write; an instance that found none asks again.
 _SLOTS_TRIED = 5
 
@@ -61,6 +64,8 @@ def _register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Regis
 def _grant_node(ports: Ports, fleet: Fleet, granted: Granted, records: Iterable[Record]) -> Registered | Refused:
     """Give an instance its node: a free slot, or one of its own name, made once in each of its lives."""
     controller = next(controller for controller in ports.controllers if controller.name == granted.record.controller)
+    if granted.record.state is RecordState.STOPPED:
+        granted = replace(granted, record=_started_by_hand(ports, granted.record))
     if controller.name in fleet.slot_controllers:
         slot = _take_slot(ports, fleet, controller, granted, records)
         return slot if isinstance(slot, Refused) else _connect(ports, controller, slot, has_node=True)
@@ -70,6 +75,13 @@ def _grant_node(ports: Ports, fleet: Fleet, granted: Granted, records: Iterable[
         # One answer is no reason to power off: scale_down looks twice, and terminates it.
         return Refused(status=Status.UNAVAILABLE, reason=f"its node {claimed.spec.name} was deleted")
     return _connect(ports, controller, claimed, has_node=has_node)
+
+
+def _started_by_hand(ports: Ports, record: Record) -> Record:
+    """Note that a stopped agent runs, as EC2 says, though nobody here started it."""
+    begun = begin_again(record, ports.clock())
+    ports.state.change_record(begun, expected=RecordState.STOPPED)
+    return begun
 
 
 def _connect(ports: Ports, controller: Controller, granted: Granted, *, has_node: bool) -> Registered:
@@ -109,7 +121,7 @@ def _at_work(ports: Ports, stored: StoredState, record: Record) -> Refused | Non
 
 def _claim_name(ports: Ports, granted: Granted) -> Granted:
     """Claim a node name of its own, and note the labels it is created with: taken labels are given back from this note."""
-    if granted.record.state is not RecordState.REQUESTED:
+    if granted.record.state not in _ASKED_FOR:
         return granted
     record = replace(granted.record, labels=granted.spec.labels, exclusive=granted.spec.exclusive)
     return _win(ports, replace(granted, record=record), granted.spec.name)
@@ -167,11 +179,11 @@ def _as_it_is(granted: Granted, slot: Node) -> Granted:
 
 
 def _win(ports: Ports, granted: Granted, node: str) -> Granted:
-    """Change ``requested -> registered`` before there is a node. Whoever condemned the record meanwhile has won the race."""
+    """Change it to ``registered`` before there is a node. Whoever condemned the record meanwhile has won the race."""
     record = granted.record
-    if record.state is not RecordState.REQUESTED:
+    if record.state not in _ASKED_FOR:
         return granted
     now = ports.clock()
     registered = replace(record.bound(node=node), state=RecordState.REGISTERED, registered_at=now, changed_at=now)
-    ports.state.change_record(registered, expected=RecordState.REQUESTED)
+    ports.state.change_record(registered, expected=record.state)
     return replace(granted, record=registered)

@@ -12,13 +12,16 @@ from autoscaler.domain.facts.plan import (
     Cordon,
     CreateBeacon,
     DeleteNode,
+    FinishStop,
     Forget,
     FreeSlot,
     Held,
     Launch,
     Plan,
     Relabel,
+    Start,
     Step,
+    Stop,
     Terminate,
     Uncordon,
 )
@@ -31,6 +34,9 @@ STEP_NAMES: dict[type[Step], str] = {
     Cordon: "cordon",
     Relabel: "relabel",
     Terminate: "terminate",
+    Stop: "stop",
+    FinishStop: "finish-stop",
+    Start: "start",
     DeleteNode: "delete-node",
     FreeSlot: "free-slot",
     Adopt: "adopt",
@@ -50,7 +56,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One step and its outcome; ``count`` is the number of agents that a launch got."""
+    """One step and its outcome; ``count`` is the number of agents that a launch or a start got."""
 
     step: Step
     outcome: Outcome
@@ -74,7 +80,7 @@ class Report:
 
 
 def done(results: Iterable[Result], kind: type[Step]) -> int:
-    """Count what was done of one kind; launches count agents."""
+    """Count what was done of one kind; launches and starts count agents."""
     return sum(r.count for r in results if isinstance(r.step, kind) and r.outcome is Outcome.DONE)
 
 
@@ -103,6 +109,9 @@ def _step_json(result: Result) -> dict[str, Any]:
         if getattr(step, name, None) is not None:
             facts[name] = getattr(step, name)
     facts |= {"reason": str(step.reason), "detail": step.detail, "outcome": str(result.outcome)}
+    if isinstance(step, Start):
+        facts["instance_ids"] = list(step.instance_ids)
+        facts["started"] = result.count if result.outcome is Outcome.DONE else 0
     if isinstance(step, Launch):
         facts["market"] = str(step.market)
         facts["launched"] = result.count if result.outcome is Outcome.DONE else 0

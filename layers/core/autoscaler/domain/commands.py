@@ -4,7 +4,7 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.orders import MANUAL_PREFIX, CloseBreaker, DrainNodes, DrainSome, LaunchSome, Purge, Resume
 from autoscaler.domain.facts.overrides import Scope, asks_for
-from autoscaler.domain.facts.plan import CancelItem, Held, Plan, Step
+from autoscaler.domain.facts.plan import CancelItem, Held, Plan, Start, Step
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.launch.budget import Budget
@@ -26,7 +26,7 @@ def launch_some(snapshot: Snapshot, fleet: Fleet, order: LaunchSome) -> Plan:
     pool = situation.fleet.pools[order.pool]
     controller = order.controller or pool.controllers[0]
     intent_id = f"{MANUAL_PREFIX}{order.request_id}" if order.request_id else None
-    if intent_id in {intent.id for intent in snapshot.intents}:
+    if intent_id and _was_done(situation, order.request_id, intent_id):
         held = Held(pool=pool.name, controller=controller, reason=Reason.ALREADY_DONE, detail=f"request {order.request_id}")
         return plan_of(situation, [held])
     purchase, view = QueuePlacement(situation, controller, Budget(situation)).purchase, situation.pools[controller, pool.name]
@@ -36,7 +36,15 @@ def launch_some(snapshot: Snapshot, fleet: Fleet, order: LaunchSome) -> Plan:
     if planned < order.count:
         detail = f"{planned} of {order.count} asked for"
         decided.append(Held(pool=pool.name, controller=controller, reason=Reason.FEWER_THAN_ASKED, detail=detail))
-    return plan_of(situation, without_frozen(situation, decided))
+    decided = without_frozen(situation, decided)
+    starts = any(isinstance(step, Start) for step in decided)
+    return plan_of(situation, decided, remember_request(situation, order.request_id) if starts else None)
+
+
+def _was_done(situation: Situation, request_id: str | None, intent_id: str) -> bool:
+    """Tell whether a request has launched or started agents before."""
+    asked = {intent.id for intent in situation.snapshot.intents} | {record.started_for for record in situation.snapshot.records}
+    return intent_id in asked or request_id in situation.memory.requests
 
 
 def drain_for_a_person(snapshot: Snapshot, fleet: Fleet, order: DrainSome | DrainNodes) -> Plan:

@@ -9,7 +9,8 @@ it pays that nobody waits for the slowest boot; never beyond a limit.
 1. *cordon* what was not needed at any time inside the break-even window, and what stands idle in the way of jobs that wait;
    builds on it go on, demand brings it back;
 2. *look again*: it carries our mark, is idle, was idle in an earlier look, and no queue item waits for that very node;
-3. *terminate* then, after `control` has read that one node once more.
+3. *terminate* then, after `control` has read that one node once more; or *stop*, where it is worth its disk: then its node goes,
+   and an agent that is needed again is started before one is launched.
 Once the month's money is spent, all agents are cordoned and go this way, until the month ends or its limit is raised.
 Where a controller was not read completely, restarted lately or is about to shut down, none of the three happens.
 """
@@ -30,6 +31,7 @@ from autoscaler.domain.scale_in.month_limit import stop_for_month_limit
 from autoscaler.domain.scale_in.reclaim import drained, unfinished
 from autoscaler.domain.scale_in.replace import outdated, quarantine
 from autoscaler.domain.scale_in.surplus import surplus
+from autoscaler.domain.scale_in.warm_pool import not_worth_keeping
 from autoscaler.domain.situation.breakers import failed_boots, hold_failing
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, plan_of, without_frozen
@@ -55,6 +57,7 @@ CORDONING: tuple[ControllerRule, ...] = (
     quarantine,  # builds fail on it, or never end
     outdated,  # another template version would be launched, or it is too old
     stop_for_month_limit,  # the month's money is spent
+    not_worth_keeping,  # stopped agents that are outdated, too old, or not needed for too long
 )
 REPAIRING: tuple[FleetRule, ...] = (
     make_room,  # idle agents that stand in the way of jobs which limits keep waiting

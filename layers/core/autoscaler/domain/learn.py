@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
-from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.memory import Breaker, Growth, IdleReturns, Learned, Memory, Missing, Sighting, Stuck, Window
-from autoscaler.domain.facts.metering import HOUR_SECONDS, meter, next_spot_prices, paid_usd_per_hour
+from autoscaler.domain.facts.metering import HOUR_SECONDS, launches_of, meter, next_spot_prices, paid_usd_per_hour
 from autoscaler.domain.facts.plan import BootFailure, Forget
-from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, BuildResult, Snapshot
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, BuildResult, Record, Snapshot
 from autoscaler.domain.forecast.capacity import note_had, note_refused
 from autoscaler.domain.forecast.durations import note_duration
 from autoscaler.domain.forecast.forecast import NOTHING, note_growth
@@ -74,7 +74,9 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         sessions=next_sessions(memory.sessions, views, snapshot.ended_runs, now, look.fleet.resume_timeout),
         idle_since=_since(memory.idle_since, filter(attrgetter("idle"), agents), now),
         boots=_boots(memory, registered),
-        booted=frozenset(agent.record.instance_id for agent in registered),
+        starts=_starts(memory, registered),
+        booted=frozenset(agent.record.life_id for agent in registered),
+        unstoppable=memory.unstoppable & {agent.record.instance_id for agent in agents},
         connected=note_connected(memory.connected, agents),
         breakers=still_open(memory, agents, snapshot.template_versions),
         proven={**memory.proven, **_proven(look)},
@@ -109,9 +111,24 @@ def _proven(look: Look) -> dict[str, str]:
 def _boots(memory: Memory, registered: Iterable[Agent]) -> dict[str, tuple[float, ...]]:
     """Note once how long each agent took from its launch to its registration."""
     boots = dict(memory.boots)
-    for record in (agent.record for agent in registered if agent.record.instance_id not in memory.booted):
-        boots[record.pool] = (*boots.get(record.pool, ()), (record.registered_at or 0.0) - record.launched_at)[-_BOOTS_KEPT:]
+    for record in _unnoted(memory, registered):
+        if not record.life:
+            boots[record.pool] = (*boots.get(record.pool, ()), (record.registered_at or 0.0) - record.launched_at)[-_BOOTS_KEPT:]
     return boots
+
+
+def _starts(memory: Memory, registered: Iterable[Agent]) -> dict[str, tuple[float, ...]]:
+    """Note once how long each stopped agent took from its start to its registration."""
+    starts = dict(memory.starts)
+    for record in _unnoted(memory, registered):
+        if record.life:
+            starts[record.pool] = (*starts.get(record.pool, ()), (record.registered_at or 0.0) - record.began_at)[-_BOOTS_KEPT:]
+    return starts
+
+
+def _unnoted(memory: Memory, registered: Iterable[Agent]) -> list[Record]:
+    """Those of which it is not noted yet how long they took."""
+    return [agent.record for agent in registered if agent.record.life_id not in memory.booted]
 
 
 def watch(situation: Situation) -> Situation:
@@ -148,7 +165,7 @@ def _watch_pool(situation: Situation, pool: PoolView) -> _Watched:
         # A gap between passes starts it again: nobody knows what was needed meanwhile. What was before is not forgotten.
         opened_at=before.opened_at if before and now - before.seen_at <= LOOK_GAP_SECONDS else now,
         seen_at=now,
-        peaks=next_peaks(before, needed.agents(executors), now, max(pool.spec.idle_seconds or 0.0, pool.spec.max_idle_seconds)),
+        peaks=next_peaks(before, needed.agents(executors), now, _watched_seconds(pool.spec)),
         guessed=guessed_in_time(before, needed, boot, now),
         burst=follow_burst(before, needed, now, executors=executors, boot_seconds=boot),
     )
@@ -156,7 +173,15 @@ def _watch_pool(situation: Situation, pool: PoolView) -> _Watched:
     if burst is None or not is_burst_over(burst, now, boot):
         return _Watched(window=window, idle_returns=pool.idle_returns, growths=pool.growths)
     missed = agents_missed(burst, executors=executors, boot_seconds=boot)
-    return _Watched(window=window, idle_returns=note_returns(pool.idle_returns, missed), growths=note_growth(pool.growths, burst))
+    return _Watched(
+        window=window, idle_returns=note_returns(pool.idle_returns, missed, pool.keep.edges), growths=note_growth(pool.growths, burst)
+    )
+
+
+def _watched_seconds(pool: Pool) -> float:
+    """How long back what was needed still says something: for as long as an agent of the pool may be kept."""
+    stopped_seconds = pool.warm_pool.max_age_seconds if pool.warm_pool else 0.0
+    return max(pool.idle_seconds or 0.0, pool.max_idle_seconds, stopped_seconds)
 
 
 def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFailure]) -> Memory:
@@ -175,7 +200,10 @@ def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFail
 def _note_gone(situation: Situation, decided: Decided) -> dict[str, float]:
     """Note when agents were launched whose records are closed now, as long as they count in the hour's launch rate."""
     forgotten = {step.instance_id for step in decided if isinstance(step, Forget)}
-    gone = {record.instance_id: record.launched_at for record in situation.snapshot.records if record.instance_id in forgotten}
+    gone: dict[str, float] = {}
+    for record in situation.snapshot.records:
+        if record.instance_id in forgotten:
+            gone |= launches_of(record)
     return {instance_id: at for instance_id, at in {**situation.memory.gone, **gone}.items() if situation.now - at < HOUR_SECONDS}
 
 
@@ -202,6 +230,7 @@ class Outcomes:
     launched: Collection[str] = ()  # pools of which an agent was launched
     tried: Mapping[str, str | None] = field(default_factory=dict)  # steps in Jenkins, and why they failed; None: they did not
     stuck: Collection[str] = ()  # instances that EC2 did not let us terminate
+    unstoppable: Collection[str] = ()  # those that it did not let us stop
     terminated: Collection[str] = ()  # instances
     consoles: Mapping[str, str] = field(default_factory=dict)  # of boots that failed, as far as they could be read, by instance id
 
@@ -221,6 +250,7 @@ def note_results(memory: Memory, fleet: Fleet, outcomes: Outcomes, now: float) -
         cool_offs=cool_offs,
         capacity_delays={**memory.capacity_delays, **delays},
         stuck={**known, **newly},
+        unstoppable=memory.unstoppable | frozenset(outcomes.unstoppable),
         breakers=note_consoles(memory.breakers, outcomes.consoles),
         failing=note_tried(memory.failing, outcomes.tried, now),
     )

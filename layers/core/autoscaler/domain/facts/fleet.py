@@ -65,6 +65,15 @@ class Quarantine(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WarmPool:
+    """How many stopped agents a pool keeps at least and at most, and for how long."""
+
+    min_agents: int
+    max_agents: int
+    max_age_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
     """One kind of agent. Spans are seconds; ``idle_seconds`` overrides the computed break-even window."""
 
@@ -93,6 +102,7 @@ class Pool:
     max_agent_hours: float | None = None  # an older agent is replaced; None: never for its age
     drain_timeout_seconds: float | None = None  # a longer drain is an alarm, never a kill; None: no alarm
     quarantine: Quarantine = Quarantine.REPLACE
+    warm_pool: WarmPool | None = None  # None: agents are terminated, and never stopped
 
 
 class AtMonthLimit(StrEnum):

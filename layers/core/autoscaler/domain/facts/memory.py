@@ -160,8 +160,8 @@ class Memory:
     idle_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
     cool_offs: Mapping[str, CoolOff] = field(default_factory=dict)  # by pool/offering, pool, or "account"
     capacity_delays: Mapping[str, CapacityDelay] = field(default_factory=dict)  # by pool
-    booted: frozenset[str] = frozenset()  # instances whose boot was noted
-    connected: frozenset[str] = frozenset()  # instances that were seen connected
+    booted: frozenset[str] = frozenset()  # lives of instances whose boot or start was noted
+    connected: frozenset[str] = frozenset()  # lives of instances that were seen connected
     breakers: Mapping[str, Breaker] = field(default_factory=dict)  # by pool
     draining_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
     stuck: Mapping[str, Stuck] = field(default_factory=dict)  # by instance id
@@ -173,6 +173,8 @@ class Memory:
     taken: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # when agents were taken within the hour, by class/pool
     kept: frozenset[str] = frozenset()  # suspect instances that their operator wants to look at
     boots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds, by pool
+    starts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # of stopped agents, likewise
+    unstoppable: frozenset[str] = frozenset()  # instances that EC2 does not let us stop
     month: Month = field(default_factory=Month)
     spot_prices: SpotPrices = field(default_factory=SpotPrices)
     gone: Mapping[str, float] = field(default_factory=dict)  # when agents without a record were launched, by instance id, for an hour

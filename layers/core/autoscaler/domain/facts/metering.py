@@ -1,16 +1,19 @@
 """Usage of the limits: living agents, launches of the hour, dollars of the month."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from autoscaler.domain.facts.fleet import Fleet, Limits, Market
 from autoscaler.domain.facts.memory import Memory, Month, SpotPrices
-from autoscaler.domain.facts.snapshot import Instance, Intent, Snapshot
+from autoscaler.domain.facts.snapshot import Instance, InstanceState, Intent, Record, RecordState, Snapshot
 
 # EC2 bills a Linux instance by the second, for a minute at least.
 MINIMUM_BILLED_SECONDS = 60.0
 # Spot prices change gradually, a few times a day.
 SPOT_PRICES_SECONDS = 600.0
 HOUR_SECONDS = 3600.0
+# EC2 bills no machine from the moment in which it is to stop: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Stop_Start.html
+_OFF = (InstanceState.STOPPING, InstanceState.STOPPED)
 
 
 def unrecorded(snapshot: Snapshot) -> tuple[Instance, ...]:
@@ -32,12 +35,25 @@ def missing_of(intent: Intent) -> int:
 
 
 def launched_lately(snapshot: Snapshot, memory: Memory) -> int:
-    """Count the launches of the last hour: agents with a record, agents that had one, and open launches."""
+    """Count the launches and starts of the last hour: of agents with a record, of those that had one, and open launches."""
     since = snapshot.taken_at - HOUR_SECONDS
     # Noted first, forgotten then: an agent may be known from both.
     unread = {instance.id: instance.launched_at for instance in snapshot.instances if instance.id in snapshot.unread_records}
-    launches = {**memory.gone, **unread, **{record.instance_id: record.launched_at for record in snapshot.records}}
+    launches = {**memory.gone, **unread}
+    for record in snapshot.records:
+        launches |= launches_of(record)
     return sum(launched_at > since for launched_at in launches.values()) + sum(missing_of(intent) for intent in snapshot.intents)
+
+
+def launches_of(record: Record) -> dict[str, float]:
+    """When an agent was launched, and started again, by a name of each of these."""
+    return {record.instance_id: record.launched_at} | {f"{record.instance_id}@{at:.0f}": at for at in record.starts}
+
+
+def begin_again(record: Record, now: float) -> Record:
+    """Note that a stopped agent starts: its next life, and a start that counts for an hour like a launch."""
+    starts = (*(at for at in record.starts if now - at < HOUR_SECONDS), now)
+    return replace(record.bound(node=record.node, life=record.life + 1), state=RecordState.STARTING, starts=starts, changed_at=now)
 
 
 def month_name(at: float) -> str:
@@ -56,6 +72,9 @@ def paid_usd_per_hour(snapshot: Snapshot, fleet: Fleet, prices: SpotPrices) -> f
     spot = {i.id: prices.usd_per_hour.get(i.priced_as) for i in snapshot.instances if i.market == Market.SPOT}
     total = 0.0
     for record in snapshot.living:
+        if snapshot.states.get(record.instance_id) in _OFF:
+            total += record.volume_usd_per_hour
+            continue
         price, pool = spot.get(record.instance_id), fleet.pools.get(record.pool)
         volume = pool.offerings[0].volume_usd_per_hour if pool else 0.0
         total += record.reserved_usd_per_hour if price is None else price + volume

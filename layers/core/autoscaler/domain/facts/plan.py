@@ -90,6 +90,51 @@ class Terminate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Stop an agent whose node still carries that mark and is idle. Its disk stays; it can be started again."""
+
+    controller: str
+    pool: str
+    instance_id: str
+    node: str
+    mark: Mark
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishStop:
+    """Note that an instance has stopped, and delete the node that it had. ``failed``: EC2's code, where it was to start."""
+
+    controller: str
+    pool: str
+    instance_id: str
+    node: str | None
+    failed: str = ""
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Start stopped agents of one pool. ``otherwise``: a launch of as many, for those that EC2 refuses to start."""
+
+    controller: str
+    pool: str
+    instance_ids: tuple[str, ...]
+    keep_until: float
+    request: str = ""  # a person's, so that the same request starts once
+    otherwise: Launch | None
+    reason: Reason
+    detail: str
+
+    @property
+    def count(self) -> int:
+        """How many agents it is about."""
+        return len(self.instance_ids)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteNode:
     """Delete a node of ours whose instance has terminated, or is forgotten by EC2 (``fate`` NOT_FOUND).
 
@@ -154,7 +199,22 @@ class CancelItem:
     detail: str
 
 
-Step: TypeAlias = CreateBeacon | Launch | Uncordon | Cordon | Relabel | Terminate | DeleteNode | FreeSlot | Adopt | Forget | CancelItem
+Step: TypeAlias = (
+    CreateBeacon
+    | Launch
+    | Uncordon
+    | Cordon
+    | Relabel
+    | Terminate
+    | Stop
+    | FinishStop
+    | Start
+    | DeleteNode
+    | FreeSlot
+    | Adopt
+    | Forget
+    | CancelItem
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,16 @@ class Reason(StrEnum):
     )
     LABELS_TO_GIVE_BACK = "labels-to-give-back", "A job may still start on the node, or the agent is used again: it gets its labels back."
     DRAINED = "drained", "The agent carries our mark and was seen idle before and after it; it is terminated."
+    KEPT_STOPPED = "kept-stopped", "The agent is not needed now. Stopped, it costs its disk only, and is back sooner than a new one."
+    HAS_STOPPED = "has-stopped", "EC2 says that the instance has stopped; its node is deleted, and it can be started again."
+    START_FAILED = "start-failed", "The instance was to start, and EC2 shows it stopped again; another one is started or launched."
+    START_AGAIN = "start-again", "A start was written down, and EC2 does not show it yet; it is asked for again."
+    STARTED_BY_HAND = "started-by-hand", "A person started this stopped agent; it is used like any other."
+    FILLS_WARM_POOL = "fills-warm-pool", "The pool has fewer stopped agents than warm_pool.min_agents; one is launched, to be stopped."
+    NOT_WORTH_KEEPING = "not-worth-keeping", "The stopped agent was not needed for longer than its disk is worth paying for."
+    WARM_POOL_FULL = "warm-pool-full", "More agents are stopped than warm_pool.max_agents allows."
+    WARM_POOL_AGE = "warm-pool-age", "The agent has been stopped for longer than warm_pool.max_age_hours."
+    WARM_POOL_OFF = "warm-pool-off", "The pool keeps no stopped agents any more (warm_pool)."
     BEACON = "beacon-missing", "The node that makes Jenkins name the labels of waiting jobs is missing; it is made again."
     INTERRUPTED = "spot-interruption", "EC2 announced that it takes this spot instance back; its node takes no new builds."
     REBALANCE = "rebalance-recommendation", "EC2 announced that this spot instance is at risk; its node takes no new builds."
@@ -53,7 +63,10 @@ class Reason(StrEnum):
     DISCONNECTED = "disconnected", "The node has been disconnected for so long that it is not expected back."
     INSTANCE_GONE = "instance-gone", "The instance ended; its node is deleted and its record closed."
     NODE_GONE = "node-gone", "The node was deleted in Jenkins; its instance is terminated."
-    INSTANCE_STOPPED = "instance-stopped", "The instance was stopped; agents never come back from that, so it is terminated."
+    INSTANCE_STOPPED = (
+        "instance-stopped",
+        "The instance was stopped, and not by us; it is terminated where its pool keeps no stopped agents.",
+    )
     UNKNOWN_INSTANCE = "unknown-instance", "The instance carries the fleet's tags and has no record; it gets one."
     CONDEMNED = "condemned", "Termination of the agent was decided before; what is left of it is removed."
     SLOT_LEFT_OFFLINE = "slot-left-offline", "A static node was left with our mark and without an agent; the mark is removed."

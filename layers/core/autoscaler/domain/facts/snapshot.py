@@ -162,6 +162,7 @@ class InstanceState(StrEnum):
 
 
 _ENDED = (InstanceState.SHUTTING_DOWN, InstanceState.TERMINATED)  # no set: members are hashed slowly, and compared by identity
+_ON = (InstanceState.PENDING, InstanceState.RUNNING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +182,8 @@ class Instance:
     zone: str = ""  # availability zone
     platform: str = ""  # as bills name it
     state_reason: str = ""  # EC2's code for why it is in this state; "" where it does not say
+    subnet: str = ""
+    keeps_disk: bool = True  # when it is stopped: its root is a volume
 
     @property
     def priced_as(self) -> str:
@@ -189,10 +192,16 @@ class Instance:
 
 
 class RecordState(StrEnum):
-    """``requested -> registered -> condemned -> gone``; each change is a conditional write on the old state."""
+    """``requested -> registered -> condemned -> gone``, and ``registered -> stopping -> stopped -> starting -> registered``.
+
+    Each change is a conditional write on the old state.
+    """
 
     REQUESTED = "requested"
     REGISTERED = "registered"
+    STOPPING = "stopping"  # it is to be stopped; it takes no builds any more
+    STOPPED = "stopped"  # its disk alone is kept; it has no node
+    STARTING = "starting"  # it is to be started; it asks who it is, as after a launch
     CONDEMNED = "condemned"
     GONE = "gone"
 
@@ -227,6 +236,19 @@ class Record:
     cordon: str = ""  # our mark, where its labels were taken for it
     trouble: str = ""  # why its node could not be made, or its secret not be read, when it last asked
     most_usd_per_hour: float | None = None  # it may cost; None: written before that was kept, or as is expected
+    volume_usd_per_hour: float = 0.0  # of that its root volume, which costs even while it is stopped
+    started_for: str = ""  # the person's request that it was last started for
+    starts: tuple[float, ...] = ()  # when it was started again: within an hour of the last one
+
+    @property
+    def began_at(self) -> float:
+        """When its present life began: its launch, or its last start."""
+        return self.starts[-1] if self.starts else self.launched_at
+
+    @property
+    def life_id(self) -> str:
+        """Names this life of the instance, where it may have had others."""
+        return f"{self.instance_id}#{self.life}" if self.life else self.instance_id
 
     @property
     def controller(self) -> str:
@@ -320,6 +342,10 @@ class Snapshot:
     def states(self) -> Mapping[str, InstanceState]:
         """EC2's state of each instance that it was asked about, by id."""
         return {**self.fates, **{instance.id: instance.state for instance in self.instances}}
+
+    def is_off(self, record: Record) -> bool:
+        """Tell whether an agent is stopped: no machine, and its disk alone costs money."""
+        return record.state is RecordState.STOPPED and self.states.get(record.instance_id) not in _ON
 
     @cached_property
     def living(self) -> tuple[Record, ...]:

@@ -33,9 +33,13 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prospects:
-    """The past and present of a pool, as forecasts see it. ``in_use``: executors for builds, items and warm ones."""
+    """The past and present of a pool, as forecasts see it. ``in_use``: executors for builds, items and warm ones.
+
+    ``costs``: of one more agent, a boot or a start; ``boot_seconds``: how long a burst is followed, whatever the agents for it take.
+    """
 
     costs: AgentCosts
+    boot_seconds: float
     in_use: int
     window: Window | None
     growths: tuple[Growth, ...]
@@ -68,8 +72,8 @@ def forecast_pools(learned: Learned, pools: Mapping[str, Prospects], now: float)
 
 def _of_burst(pool: Prospects, staged: int, now: float) -> int:
     costs, needed = pool.costs, Needed(present=pool.in_use, forecast=staged)
-    burst = follow_burst(pool.window, needed, now, executors=costs.executors, boot_seconds=costs.boot_seconds)
-    return to_come(burst, pool.growths, costs, now)
+    burst = follow_burst(pool.window, needed, now, executors=costs.executors, boot_seconds=pool.boot_seconds)
+    return to_come(burst, pool.growths, costs, now, pool.boot_seconds)
 
 
 def _jobs(learned: Learned, pools: Mapping[str, AgentCosts], now: float) -> Iterator[tuple[str, list[ArrivalForecast], str]]:
@@ -104,9 +108,9 @@ def note_growth(known: tuple[Growth, ...], burst: Burst) -> tuple[Growth, ...]:
     return (*known, Growth(steps=tuple((round(at - began_at, 1), beyond) for at, beyond, _ in burst.rises)))[-_BURSTS_KEPT:]
 
 
-def to_come(burst: Burst | None, growths: Iterable[Growth], costs: AgentCosts, now: float) -> int:
+def to_come(burst: Burst | None, growths: Iterable[Growth], costs: AgentCosts, now: float, boot_seconds: float) -> int:
     """Count the executors worth having now beyond a burst's present need; 0 where there is no burst."""
-    if burst is None or is_burst_over(burst, now, costs.boot_seconds):
+    if burst is None or is_burst_over(burst, now, boot_seconds):
         return 0
     executors, (rose_at, needed, _) = costs.executors, burst.rises[-1]
     futures = [ahead for growth in growths if (ahead := _ahead(growth, needed, now - rose_at)) is not None]

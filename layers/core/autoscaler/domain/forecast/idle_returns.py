@@ -1,8 +1,9 @@
 """How soon demand for the n-th agent of a pool comes back, and so how long that agent is worth keeping.
 
 A kept agent costs its price until demand for it returns; a terminated one costs a boot, and the waiting for it. An agent is kept for
-the time that would have been cheapest over the returns seen. Before any was seen, demand is expected to return at any time, and half
-the time never.
+the time that would have been cheapest over the returns seen. Where a pool may stop agents there are two times, until it is stopped and
+until it is terminated: a stopped one costs its disk, then a start, and the waiting for that. Before any return was seen, demand is
+expected back at any time, and half the time never.
 Low and high numbers of agents are learned apart, since the first agent is missed sooner than the thirtieth. Where little is known of
 a number, near numbers count more than far ones.
 
@@ -12,7 +13,7 @@ not depend on how often the schedule looks.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -109,23 +110,41 @@ def _seconds_since(peaks: tuple[tuple[float, int], ...], number: int, at: float)
 
 # Returns within the first of these many seconds, within the second, ..., and later than the last.
 EDGES = (0.0, 60.0, 120.0, 240.0, 480.0, 900.0, 1800.0, 2700.0, 3600.0, 5400.0, 7200.0, 14_400.0, 28_800.0)
+# Of pools that keep stopped agents, for days.
+STOPPED_EDGES = (*EDGES, 43_200.0, 57_600.0, 86_400.0, 172_800.0, 259_200.0, 604_800.0)
 # Each burst that returns makes those before it count a little less: the last hundred or so decide.
 _FADES = 0.99
 # Before anything was seen, a return is believed to be as likely within one doubling of the time as within the next; half never come.
 _ANYWHERE_COUNTS, _BORROWED_COUNTS = 3.0, 5.0
 _NEXT_LEVEL_SHARE = 0.25
 _SOONEST_SECONDS, _NEVER_SHARE = 15.0, 0.5
-_NONE = IdleReturns(times=(0.0,) * (len(EDGES) + 1), jobs=(0.0,) * (len(EDGES) + 1))
 
 
-def _anywhere() -> IdleReturns:
-    spans = [log(high / low) for low, high in pairwise((_SOONEST_SECONDS, *EDGES[1:]))]
+@lru_cache
+def _none(edges: tuple[float, ...]) -> IdleReturns:
+    nothing = (0.0,) * (len(edges) + 1)
+    return IdleReturns(times=nothing, jobs=nothing)
+
+
+@lru_cache
+def _anywhere(edges: tuple[float, ...]) -> IdleReturns:
+    spans = [log(high / low) for low, high in pairwise((_SOONEST_SECONDS, *edges[1:]))]
     soon = _ANYWHERE_COUNTS * (1.0 - _NEVER_SHARE) / sum(spans)
     times = (0.0, *(soon * span for span in spans), _ANYWHERE_COUNTS * _NEVER_SHARE)
     return IdleReturns(times=times, jobs=times)
 
 
-_ANYWHERE = _anywhere()
+def _fitted(returns: IdleReturns, edges: tuple[float, ...]) -> IdleReturns:
+    """Fit what was learned to these edges, where the pool began to keep stopped agents since, or keeps none any more."""
+    if len(returns.times) == len(edges) + 1:
+        return returns
+    return IdleReturns(times=_fit(returns.times, len(edges)), jobs=_fit(returns.jobs, len(edges)))
+
+
+def _fit(sums: tuple[float, ...], edges: int) -> tuple[float, ...]:
+    """What came later than all edges known then counts as later than all edges now."""
+    within = min(edges, len(sums) - 1)
+    return (*sums[:within], *(0.0,) * (edges - within), sum(sums[within:]))
 
 
 def level_of(number: int) -> str:
@@ -133,12 +152,12 @@ def level_of(number: int) -> str:
     return str(number.bit_length())
 
 
-def note_returns(known: Mapping[str, IdleReturns], missed: Iterable[Missed]) -> Mapping[str, IdleReturns]:
+def note_returns(known: Mapping[str, IdleReturns], missed: Iterable[Missed], edges: tuple[float, ...] = EDGES) -> Mapping[str, IdleReturns]:
     """Note the idle time of each agent that was needed again, and the waits that keeping it would have spared."""
-    noted = dict(known)
+    noted = {level: _fitted(returns, edges) for level, returns in known.items()}
     for agent in missed:
         level, share = level_of(agent.number), 1.0 / _agents_like(agent.number)
-        place, before = bisect_left(EDGES, agent.seconds), noted.get(level, _NONE)
+        place, before = bisect_left(edges, agent.seconds), noted.get(level, _none(edges))
         noted[level] = IdleReturns(times=_added(before.times, place, 1.0, share), jobs=_added(before.jobs, place, agent.waits, share))
     return noted
 
@@ -164,38 +183,69 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeepingStopped:
+    """The cost of keeping an agent stopped for a second, and of starting it: until it is there, and the waiting of each job."""
+
+    usd_per_second: float
+    start_usd: float
+    wait_usd: float
+    at_most_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """How long agents of a pool are kept without demand: the cheapest time over past returns, unless an operator set it."""
+    """How long agents of a pool are kept without demand: the cheapest time over past returns, unless an operator set it.
+
+    ``stopped``: what it costs to keep them stopped after that; None: they are terminated.
+    """
 
     idle_returns: Mapping[str, IdleReturns]
     costs: Costs
     fixed_seconds: float | None
     at_most_seconds: float
+    stopped: KeepingStopped | None = None
+
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """The idle times that are told apart."""
+        return EDGES if self.stopped is None else STOPPED_EDGES
 
     def seconds(self, number: int) -> float:
-        """How long the n-th agent is kept."""
+        """How long the n-th agent is kept running."""
         return self._cheapest(number).seconds if self.fixed_seconds is None else self.fixed_seconds
+
+    def seconds_in_all(self, number: int) -> float:
+        """How long the n-th agent is kept, first running and then stopped."""
+        return max(self.seconds(number), self._cheapest(number).seconds_in_all)
 
     def spared_usd(self, number: int) -> float:
         """Dollars that keeping the n-th agent spares each time it idles; nothing where an operator set the time."""
         return self._cheapest(number).spared_usd if self.fixed_seconds is None else 0.0
 
     def _cheapest(self, number: int) -> "_Cheapest":
-        return _cheapest(_believed(tuple(self.idle_returns.items()), level_of(number)), self.costs, self.at_most_seconds)
+        believed = _believed(tuple(self.idle_returns.items()), level_of(number), self.edges)
+        return _cheapest(believed, self.costs, self.at_most_seconds) if self.stopped is None else self._cheapest_stopped(believed)
+
+    def _cheapest_stopped(self, believed: IdleReturns) -> "_Cheapest":
+        if self.stopped is None:
+            raise ValueError("agents of this pool are not stopped")
+        return _cheapest_stopped(believed, self.costs, self.stopped, self.at_most_seconds, self.fixed_seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class _Cheapest:
     seconds: float
     spared_usd: float
+    seconds_in_all: float = 0.0
 
 
 @lru_cache(maxsize=1000)
-def _believed(seen: tuple[tuple[str, IdleReturns], ...], level: str) -> IdleReturns:
+def _believed(seen: tuple[tuple[str, IdleReturns], ...], level: str, edges: tuple[float, ...]) -> IdleReturns:
     """Combine a level's own returns with a few of its neighbours and a few of the prior."""
-    near = [_part(returns, _NEXT_LEVEL_SHARE ** abs(int(level) - int(other))) for other, returns in seen]
-    around = _together([_ANYWHERE, *near])
-    return _together([_part(around, _BORROWED_COUNTS / sum(around.times)), dict(seen).get(level, _NONE)])
+    fitted = {other: _fitted(returns, edges) for other, returns in seen}
+    near = [_part(returns, _NEXT_LEVEL_SHARE ** abs(int(level) - int(other))) for other, returns in fitted.items()]
+    around = _together([_anywhere(edges), *near])
+    return _together([_part(around, _BORROWED_COUNTS / sum(around.times)), fitted.get(level, _none(edges))])
 
 
 def _part(returns: IdleReturns, share: float) -> IdleReturns:
@@ -224,7 +274,42 @@ def _cheapest(returns: IdleReturns, costs: Costs, at_most_seconds: float) -> _Ch
     return _Cheapest(seconds, (at_once_usd - usd) / sum(returns.times))
 
 
-def needed_lately(window: Window, keep: Keeping, now: float) -> int:
+@lru_cache(maxsize=1000)
+def _cheapest_stopped(
+    returns: IdleReturns, costs: Costs, stopped: KeepingStopped, at_most_seconds: float, fixed_seconds: float | None
+) -> _Cheapest:
+    """Try each pair of edges: an agent is stopped after the first, and terminated after the second."""
+    edges = STOPPED_EDGES
+    runs = [place for place, edge in enumerate(edges) if not place or edge <= at_most_seconds]
+    if fixed_seconds is not None:
+        runs = [min(bisect_left(edges, fixed_seconds), len(edges) - 1)]
+    pairs = [
+        (first, last) for first in runs for last in range(first, len(edges)) if last == first or edges[last] <= stopped.at_most_seconds
+    ]
+    usd, seconds, in_all = min((_usd_of(returns, costs, stopped, *pair), edges[pair[0]], edges[pair[1]]) for pair in pairs)
+    at_once_usd = _usd_of(returns, costs, stopped, 0, 0)
+    return _Cheapest(seconds, (at_once_usd - usd) / sum(returns.times), in_all)
+
+
+def _usd_of(returns: IdleReturns, costs: Costs, stopped: KeepingStopped, first: int, last: int) -> float:
+    """What all returns cost where an agent runs until one edge, and is stopped until another."""
+    edges, usd = STOPPED_EDGES, 0.0
+    stops_at, ends_at = edges[first], edges[last]
+    for place, (times, jobs) in enumerate(zip(returns.times, returns.jobs, strict=True)):
+        if place > last:
+            disk_usd = (ends_at - stops_at) * stopped.usd_per_second
+            usd += times * (stops_at * costs.usd_per_second + disk_usd + costs.boot_usd) + jobs * costs.wait_usd
+            continue
+        after = (edges[place - 1] + edges[place]) / 2 if place else 0.0
+        if place <= first:
+            usd += times * after * costs.usd_per_second
+        else:
+            disk_usd = (after - stops_at) * stopped.usd_per_second
+            usd += times * (stops_at * costs.usd_per_second + disk_usd + stopped.start_usd) + jobs * stopped.wait_usd
+    return usd
+
+
+def needed_lately(window: Window, kept_seconds: Callable[[int], float], now: float) -> int:
     """Count the agents still worth keeping: the n-th was needed no longer ago than it is kept."""
     most, below = 0, 0
     kept_for: dict[int, float] = {}  # seconds, by the bits of the number: its level
@@ -232,7 +317,7 @@ def needed_lately(window: Window, keep: Keeping, now: float) -> int:
         number = needed
         while number > max(below, most):  # from above, a level at a time: all of a level are kept for as long
             if (bits := number.bit_length()) not in kept_for:
-                kept_for[bits] = keep.seconds(number)
+                kept_for[bits] = kept_seconds(number)
             if now - at <= kept_for[bits]:
                 most = number
             number = (1 << (bits - 1)) - 1

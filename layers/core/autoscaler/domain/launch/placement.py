@@ -1,7 +1,7 @@
 """Placement: each queue item gets the executor that Jenkins would give it, or an agent is bought for it.
 
-The launch threshold: an agent is bought once the items booked to a pool would together wait so much longer than one boot that this,
-at `wait_usd_per_hour`, is worth what the agent costs.
+The launch threshold: an agent is bought once the items booked to a pool would together wait so much longer than one boot, or one
+start where an agent is stopped, that this, at `wait_usd_per_hour`, is worth what the agent costs.
 """
 
 from collections.abc import Iterable
@@ -15,6 +15,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.durations import quantiles_of
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.purchase import Purchase
+from autoscaler.domain.launch.starting import startable
 from autoscaler.domain.repair.bring_back import pinned
 from autoscaler.domain.repair.static_nodes import slots_left
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -42,15 +43,15 @@ class _Account:
     def waiting_usd(self, pool: PoolView) -> float:
         return pool.spec.wait_usd_per_hour * self.excess_seconds / HOUR_SECONDS
 
-    def agent_usd(self, pool: PoolView) -> float:
-        return pool.extra_usd(self.work_seconds / len(self.booked), len(self.booked))
+    def agent_usd(self, pool: PoolView, ready_seconds: float) -> float:
+        return pool.extra_usd(self.work_seconds / len(self.booked), len(self.booked), ready_seconds)
 
-    def is_full(self, pool: PoolView) -> bool:
-        return bool(self.booked) and self.waiting_usd(pool) >= self.agent_usd(pool)
+    def is_full(self, pool: PoolView, ready_seconds: float) -> bool:
+        return bool(self.booked) and self.waiting_usd(pool) >= self.agent_usd(pool, ready_seconds)
 
-    def text(self, pool: PoolView, relation: str) -> str:
+    def text(self, pool: PoolView, ready_seconds: float, relation: str) -> str:
         hours, items = self.excess_seconds / HOUR_SECONDS, f"{len(self.booked)} item{'s' * (len(self.booked) > 1)}"
-        usd, price = self.waiting_usd(pool), self.agent_usd(pool)
+        usd, price = self.waiting_usd(pool), self.agent_usd(pool, ready_seconds)
         return f"{items} would wait {hours:.2g} h together, ${usd:.2f}, {relation} an agent of ${price:.2f}"
 
 
@@ -64,7 +65,8 @@ class QueuePlacement:
         self.pools = situation.pools_of(controller)
         self.learned = situation.snapshot.learned[controller]
         self.supply = build_supply(situation, controller)
-        self.purchase = Purchase(controller, self.supply, budget, slots_left(situation, controller))
+        stopped = {name: startable(situation, pool) for name, pool in self.pools.items() if pool.stopped}
+        self.purchase = Purchase(controller, self.supply, budget, slots_left(situation, controller), stopped)
         self.uncordons: list[Uncordon] = []
         self.starts: dict[int, tuple[str, float]] = {}  # of each item: whose executor it takes, and in how many seconds
         self._accounts = {name: _Account() for name in self.pools}
@@ -86,7 +88,8 @@ class QueuePlacement:
             self._place(want)
         for name, account in self._accounts.items():
             if account.booked and account.waiting_usd(self.pools[name]) > 0:
-                self.purchase.hold(name, Reason.WORTH_WAITING, account.text(self.pools[name], "against"))
+                view = self.pools[name]
+                self.purchase.hold(name, Reason.WORTH_WAITING, account.text(view, self.purchase.ready_seconds(view), "against"))
 
     def bring_back(self, pools: Iterable[Pool], detail: str) -> bool:
         """Uncordon one retiring agent of these pools: it is up and costs nothing to get."""
@@ -109,7 +112,7 @@ class QueuePlacement:
             slot = self.supply.soonest(self._servers_of(want))
         pool = self._best_pool(want)
         start = slot.free_seconds if slot else inf
-        if start > pool.boot_seconds:
+        if start > self.purchase.ready_seconds(pool):
             self.purchase.note_waiting(pool, want.item.waiting_seconds)
         if slot is None:
             if not self.purchase.buy(pool, Reason.NOBODY_CAN_SERVE, f"{want.item.job or 'a job'} waits, and no executor can ever take it"):
@@ -125,7 +128,7 @@ class QueuePlacement:
         """Buy agents until an item waits no longer than is allowed; those ahead of it take theirs first."""
         most = pool.spec.max_wait_seconds
         detail = f"{want.item.job} would wait longer than {most:g} s"
-        while slot and slot.free_seconds > pool.boot_seconds and want.item.waiting_seconds + slot.free_seconds > most:
+        while slot and slot.free_seconds > self.purchase.ready_seconds(pool) and want.item.waiting_seconds + slot.free_seconds > most:
             if not self.purchase.buy(pool, Reason.MAX_WAIT, detail):
                 break
             self.choose_again(pool)
@@ -133,7 +136,7 @@ class QueuePlacement:
         return slot
 
     def _book(self, want: Want, slot: ExecutorSlot, pool: PoolView) -> None:
-        excess = slot.free_seconds - pool.boot_seconds
+        excess = slot.free_seconds - self.purchase.ready_seconds(pool)
         work = quantiles_of(self.learned, want.item.job, slot.server if slot.server in self.pools else pool.name).p50_seconds
         if excess > 0:
             self._accounts[pool.name].book(want, slot, work, excess)
@@ -142,8 +145,8 @@ class QueuePlacement:
 
     def _settle_account(self, pool: PoolView) -> None:
         """Buy an agent for each time that the account is full."""
-        while (account := self._accounts[pool.name]).is_full(pool):
-            if not self.purchase.buy(pool, Reason.STARVED_QUEUE, account.text(pool, "for")):
+        while (account := self._accounts[pool.name]).is_full(pool, ready := self.purchase.ready_seconds(pool)):
+            if not self.purchase.buy(pool, Reason.STARVED_QUEUE, account.text(pool, ready, "for")):
                 return
             self.choose_again(pool)
 
@@ -159,7 +162,7 @@ class QueuePlacement:
     def _best_pool(self, want: Want) -> PoolView:
         def score(pool: PoolView) -> tuple[float, int, str]:
             seconds = quantiles_of(self.learned, want.item.job, pool.name).p50_seconds
-            return pool.score(seconds, pool.boot_seconds, self._items_for.get(pool.name, 1))
+            return pool.score(seconds, self.purchase.ready_seconds(pool), self._items_for.get(pool.name, 1))
 
         pools = [self.pools[pool.name] for pool in want.pools]
         open_pools = [pool for pool in pools if self.purchase.may_buy(pool)]

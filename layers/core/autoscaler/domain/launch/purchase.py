@@ -1,11 +1,12 @@
-"""Purchase: the launches of one controller within its limits, offerings and free static nodes."""
+"""Purchase: the starts and launches of one controller within its limits, offerings and free static nodes."""
 
 from dataclasses import dataclass, field
 
 from autoscaler.domain.facts.fleet import Market, Offering
-from autoscaler.domain.facts.plan import Held, Launch
+from autoscaler.domain.facts.plan import Held, Launch, Start
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.launch.budget import Budget
+from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.supply import ExecutorSlot, Supply
 
@@ -23,19 +24,62 @@ class _Order:
 
 
 @dataclass(slots=True)
+class _Starts:
+    """Stopped agents of one pool that are to start."""
+
+    pool: PoolView
+    reason: Reason
+    detail: str
+    agents: list[Agent] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class Purchase:
-    """The launches planned for one controller so far. ``static_nodes``: free ones by pool; None where nodes are made on demand."""
+    """The starts and launches planned for one controller so far.
+
+    ``static_nodes``: free ones by pool; None where nodes are made on demand. ``stopped``: agents that may be started, by pool, best last.
+    """
 
     controller: str
     supply: Supply
     budget: Budget
     static_nodes: dict[str, int] | None
+    stopped: dict[str, list[Agent]] = field(default_factory=dict)
     held: dict[tuple[str, Reason], Held] = field(default_factory=dict)
     _orders: dict[str, _Order] = field(default_factory=dict)
+    _starts: dict[str, _Starts] = field(default_factory=dict)
     _waiting_seconds: dict[str, float] = field(default_factory=dict)
 
+    def ready_seconds(self, pool: PoolView) -> float:
+        """How long one more agent takes until it is there: a start, or a boot."""
+        return pool.start_seconds if self.stopped.get(pool.name) else pool.boot_seconds
+
     def buy(self, pool: PoolView, reason: Reason, detail: str) -> bool:
-        """Plan one agent, if no limit and no back-off forbids it."""
+        """Plan one agent, if no limit and no back-off forbids it: one that is stopped, if there is any, or else a new one."""
+        if pool.paused:
+            return self.hold(pool.name, pool.paused, pool.paused_detail)
+        return self._start(pool, reason, detail) or self.buy_new(pool, reason, detail)
+
+    def _start(self, pool: PoolView, reason: Reason, detail: str) -> bool:
+        """Plan to start a stopped agent."""
+        if not self._may_start(pool):
+            return False
+        agent, offered = self.stopped.get(pool.name, []).pop(), self._offered(pool)
+        self.budget.take_start(pool.spec, agent.record, offered[1] if offered else ())
+        self._starts.setdefault(pool.name, _Starts(pool, reason, detail)).agents.append(agent)
+        for _ in range(pool.executors):
+            self.supply.add(ExecutorSlot(pool.name, pool.start_seconds))
+        return True
+
+    def _may_start(self, pool: PoolView) -> bool:
+        """Tell whether a stopped agent may start, or another one be launched if EC2 refuses that."""
+        stopped, offered = self.stopped.get(pool.name), self._offered(pool)
+        if not stopped:
+            return False
+        return not self.budget.refusal_of_start(pool.spec, stopped[-1].record, offered[1] if offered else ())
+
+    def buy_new(self, pool: PoolView, reason: Reason, detail: str) -> bool:
+        """Plan to launch one agent."""
         offered = self._offered(pool)
         if pool.paused:
             return self.hold(pool.name, pool.paused, pool.paused_detail)
@@ -54,13 +98,16 @@ class Purchase:
 
     def may_buy(self, pool: PoolView) -> bool:
         """Tell whether nothing forbids one more agent of a pool."""
+        if pool.paused:
+            return False
         offered = self._offered(pool)
-        return self._has_node(pool) and not pool.paused and offered is not None and self.budget.refusal(pool.spec, offered[1]) is None
+        may_launch = self._has_node(pool) and offered is not None and self.budget.refusal(pool.spec, offered[1]) is None
+        return may_launch or self._may_start(pool)
 
     def may_hedge(self, pool: PoolView) -> bool:
         """Tell whether one more agent would leave two thirds of every limit."""
         offered = self._offered(pool)
-        is_ample = self.static_nodes is None or 3 * (self._planned(pool) + 1) <= self.static_nodes[pool.name]
+        is_ample = self.static_nodes is None or 3 * (self.planned(pool) + 1) <= self.static_nodes[pool.name]
         return is_ample and offered is not None and self.may_buy(pool) and self.budget.is_ample(pool.spec, offered[1])
 
     def leaves_others_room(self, pool: PoolView) -> bool:
@@ -78,27 +125,46 @@ class Purchase:
         return False
 
     def add_detail(self, pool: PoolView, reason: Reason, detail: str) -> None:
-        """Add to the detail of a launch that was planned for another reason."""
-        if self._orders[pool.name].reason is not reason:
-            self._orders[pool.name].detail += detail
+        """Add to the detail of what was planned for another reason."""
+        planned = self._orders.get(pool.name) or self._starts[pool.name]
+        if planned.reason is not reason:
+            planned.detail += detail
 
-    def steps(self, *, keep_until: float = 0.0, intent_id: str | None = None) -> list[Launch]:
-        """One launch per pool that agents were planned for."""
-        return [
-            Launch(
-                controller=self.controller,
-                pool=name,
-                count=order.count,
-                market=order.market,
-                offerings=order.offerings,
-                keep_until=keep_until,
-                intent_id=intent_id,
-                template_version=order.pool.template_version,
-                reason=order.reason,
-                detail=order.detail,
-            )
-            for name, order in self._orders.items()
-        ]
+    def steps(self, *, keep_until: float = 0.0, intent_id: str | None = None) -> list[Start | Launch]:
+        """One start and one launch per pool that agents were planned for."""
+        starts = [self._start_step(planned, keep_until, intent_id) for planned in self._starts.values()]
+        launches = [self._launch_step(order, order.count, keep_until, intent_id) for order in self._orders.values()]
+        return [*starts, *launches]
+
+    def _launch_step(self, order: _Order, count: int, keep_until: float, intent_id: str | None = None) -> Launch:
+        return Launch(
+            controller=self.controller,
+            pool=order.pool.name,
+            count=count,
+            market=order.market,
+            offerings=order.offerings,
+            keep_until=keep_until,
+            intent_id=intent_id,
+            template_version=order.pool.template_version,
+            reason=order.reason,
+            detail=order.detail,
+        )
+
+    def _start_step(self, planned: _Starts, keep_until: float, intent_id: str | None) -> Start:
+        """Start agents, and launch as many as EC2 refuses to start, where anything is offered."""
+        pool, offered, count = planned.pool, self._offered(planned.pool), len(planned.agents)
+        detail = f"{planned.detail}; EC2 refused to start as many of {count} stopped agents"
+        order = _Order(pool, *offered, reason=planned.reason, detail=detail) if offered else None
+        return Start(
+            controller=self.controller,
+            pool=pool.name,
+            instance_ids=tuple(agent.record.instance_id for agent in planned.agents),
+            keep_until=keep_until,
+            request=intent_id or "",
+            otherwise=self._launch_step(order, count, keep_until) if order and self._has_node(pool) else None,
+            reason=planned.reason,
+            detail=planned.detail,
+        )
 
     def _offered(self, pool: PoolView) -> tuple[Market, tuple[Offering, ...]] | None:
         """What to ask for: all agents of a pool on one market, the one that its first order of this pass was for."""
@@ -106,8 +172,9 @@ class Purchase:
             return order.market, order.offerings
         return pool.market_offerings(self._waiting_seconds.get(pool.name, 0.0))
 
-    def _planned(self, pool: PoolView) -> int:
+    def planned(self, pool: PoolView) -> int:
+        """How many agents of a pool are to be launched so far."""
         return self._orders[pool.name].count if pool.name in self._orders else 0
 
     def _has_node(self, pool: PoolView) -> bool:
-        return self.static_nodes is None or self._planned(pool) < self.static_nodes[pool.name]
+        return self.static_nodes is None or self.planned(pool) < self.static_nodes[pool.name]

@@ -5,10 +5,11 @@ from collections.abc import Iterable
 
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.durations import quantiles_of
-from autoscaler.domain.forecast.forecast import Forecast
+from autoscaler.domain.forecast.forecast import NOTHING, Forecast
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.situation.agents import Phase
 from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.situation.warm_pool import beyond_need
 
 # Where less than this share of a boot is left, an agent launched now would seldom be there first.
 _EARLY = 0.3
@@ -25,12 +26,14 @@ def for_forecasts(placement: QueuePlacement) -> None:
 
 def _for_forecast(placement: QueuePlacement, pool: PoolView, due: Forecast) -> None:
     supply, purchase, launched = placement.supply, placement.purchase, 0
+    new = placement.situation.forecasts_of_new(placement.controller).get(pool.name, NOTHING)
     detail = f"{due.executors} executor{'s' * (due.executors > 1)} for what is to come: {due.why}"
     for number in range(due.executors):
         slot = supply.soonest((pool.name,))
-        if slot is None or slot.free_seconds > pool.boot_seconds:
+        if slot is None or slot.free_seconds > purchase.ready_seconds(pool):
             if not placement.bring_back((pool.spec,), detail):
-                may_launch = launched < due.launches and (number < due.stages or purchase.leaves_others_room(pool))
+                worth = due if purchase.stopped.get(pool.name) else new
+                may_launch = launched < worth.launches and (number < due.stages or purchase.leaves_others_room(pool))
                 if not (may_launch and purchase.buy(pool, Reason.FORESEEN, detail)):
                     return
                 launched += 1
@@ -44,6 +47,7 @@ def for_floors(placement: QueuePlacement) -> None:
     for pool in placement.pools.values():
         if pool.has_floor:
             _for_floor(placement, pool)
+            _for_stopped(placement, pool)
 
 
 def _for_floor(placement: QueuePlacement, pool: PoolView) -> None:
@@ -51,10 +55,20 @@ def _for_floor(placement: QueuePlacement, pool: PoolView) -> None:
     while (there := purchase.budget.agents_to_work_with(pool.name)) < least:
         if not purchase.buy(pool, Reason.MIN_AGENTS, f"{there} of {least} agents"):
             return
-    while (spare := placement.supply.spare(pool.name, pool.boot_seconds)) < warm:
+    while (spare := placement.supply.spare(pool.name, purchase.ready_seconds(pool))) < warm:
         if not purchase.buy(pool, Reason.WARM_EXECUTORS, f"{spare} of {warm} executors are free or on their way"):
             return
         placement.choose_again(pool)
+
+
+def _for_stopped(placement: QueuePlacement, pool: PoolView) -> None:
+    """Launch agents to be stopped, in quiet times: while nothing waits for the pool."""
+    if placement.situation.starved_by_pool(placement.controller).get(pool.name, 0):
+        return
+    purchase, least = placement.purchase, pool.least_stopped
+    while (there := beyond_need(placement.situation, pool) + purchase.planned(pool)) < least and purchase.leaves_others_room(pool):
+        if not purchase.buy_new(pool, Reason.FILLS_WARM_POOL, f"{there} of {least} agents are stopped, or will be"):
+            return
 
 
 def keep_up(placement: QueuePlacement) -> None:
@@ -87,7 +101,7 @@ def hedge(placement: QueuePlacement) -> None:
     for name, items in Counter(_pools_waited_for(placement)).items():
         pool, purchase = placement.pools[name], placement.purchase
         detail = f"for {items} item{'s' * (items > 1)} not to wait for the slowest boot"
-        spare = placement.supply.spare(name, pool.boot_seconds) // pool.executors
+        spare = placement.supply.spare(name, purchase.ready_seconds(pool)) // pool.executors
         most, added = pool.hedges(-(-items // pool.executors), items) - spare, 0
         while added < most and purchase.may_hedge(pool) and purchase.buy(pool, Reason.UNEVEN_BOOTS, detail):
             added += 1
@@ -98,5 +112,7 @@ def hedge(placement: QueuePlacement) -> None:
 def _pools_waited_for(placement: QueuePlacement) -> Iterable[str]:
     """Of each item that waits for an agent which is far from ready: its pool."""
     for server, seconds in placement.starts.values():
-        if server in placement.pools and _EARLY * (boot := placement.pools[server].boot_seconds) < seconds <= boot:
-            yield server
+        if server in placement.pools:
+            ready = placement.purchase.ready_seconds(placement.pools[server])
+            if _EARLY * ready < seconds <= ready:
+                yield server

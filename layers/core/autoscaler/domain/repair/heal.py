@@ -7,15 +7,19 @@ from autoscaler.domain.facts.fleet import CORDONED_LABEL, beacon_spec
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Observation
 from autoscaler.domain.facts.node_labels import are_as_wanted
-from autoscaler.domain.facts.plan import Adopt, Cordon, CreateBeacon, DeleteNode, FreeSlot, Held, Relabel, Terminate
+from autoscaler.domain.facts.plan import Adopt, Cordon, CreateBeacon, DeleteNode, FinishStop, FreeSlot, Held, Relabel, Start, Terminate
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import InstanceState
+from autoscaler.domain.facts.snapshot import InstanceState, RecordState
 from autoscaler.domain.repair.orphans import node_named_after, take_in, unrecorded_seen
 from autoscaler.domain.repair.static_nodes import leave_slot
+from autoscaler.domain.repair.stops import finish_stop, is_unused, start_again
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS, Condition, Seen, is_fact
 from autoscaler.domain.situation.agents import SWEEP_AT_LEAST, SWEEP_SHARE, Agent, Phase
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, cordon, delete_node, hold_unread, terminate
+from autoscaler.domain.situation.steps import Decided, cordon, delete_node, hold_back, hold_unread, terminate
+from autoscaler.domain.situation.warm_pool import may_be_stopped
+
+Repair = Terminate | FinishStop | Start | DeleteNode | FreeSlot | Adopt | Cordon | Held
 
 
 def keep_beacon(situation: Situation, controller: str, _decided: Decided) -> Decided:
@@ -27,6 +31,8 @@ def keep_beacon(situation: Situation, controller: str, _decided: Decided) -> Dec
 
 
 _STOPPED = (InstanceState.STOPPING, InstanceState.STOPPED)
+_ON = (InstanceState.PENDING, InstanceState.RUNNING)
+_OURS_TO_STOP = (RecordState.STOPPING, RecordState.STOPPED, RecordState.STARTING)
 
 
 def what_is_seen(situation: Situation) -> dict[str, Seen]:
@@ -56,9 +62,9 @@ def relabels(situation: Situation, _decided: Decided) -> Iterator[Relabel]:
             )
 
 
-def repairs(situation: Situation, _decided: Decided) -> list[Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held]:
+def repairs(situation: Situation, _decided: Decided) -> list[Repair]:
     """Repair broken agents; stop at a share of each pool."""
-    kept: list[Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held] = []
+    kept: list[Repair] = []
     swept: dict[str, int] = {}
     sizes: dict[str, int] = {}
     for agent in situation.agents:
@@ -78,23 +84,25 @@ def _condition(situation: Situation, agent: Agent) -> Seen | None:
     if agent.instance_ended:
         return _ended(agent)
     if agent.instance in _STOPPED and agent.phase is not Phase.CONDEMNED:
-        return Seen(Condition.STOPPED, session)
-    if agent.phase in _OUT_OF_USE:
-        return _at_rest(agent, session)
+        return None if agent.record.state in _OURS_TO_STOP else Seen(Condition.STOPPED, session)
+    return _at_rest(agent, session) if agent.phase in _OUT_OF_USE else _in_use(situation, agent, session)
+
+
+def _in_use(situation: Situation, agent: Agent, session: str) -> Seen | None:
     match agent.phase:
+        case Phase.STOPPED if agent.instance in _ON:
+            return Seen(Condition.STARTED)
         case Phase.OVERDUE if not node_named_after(situation, agent.record.controller, agent.record.instance_id):
             return Seen(Condition.OVERDUE)
         case Phase.READY if agent.idle:
             return Seen(Condition.IDLE, session)
-        case Phase.NODELESS:
-            return Seen(Condition.NODELESS, session)
-        case Phase.LOST:
-            return Seen(Condition.LOST, session)
+        case Phase.NODELESS | Phase.LOST:
+            return Seen(Condition(agent.phase), session)
         case _:
             return None
 
 
-_OUT_OF_USE = (Phase.CONDEMNED, Phase.RETIRING, Phase.DRAINING)
+_OUT_OF_USE = (Phase.CONDEMNED, Phase.STOPPING, Phase.RETIRING, Phase.DRAINING)
 
 
 def _ended(agent: Agent) -> Seen | None:
@@ -110,9 +118,6 @@ def _at_rest(agent: Agent, session: str) -> Seen | None:
     if agent.by_labels:
         return Seen(Condition.UNLABELLED, session) if CORDONED_LABEL in agent.node.labels else None
     return Seen(Condition.DRAINED, session) if agent.node.offline else None
-
-
-Repair = Terminate | DeleteNode | FreeSlot | Adopt | Cordon | Held
 
 
 def _repairs(situation: Situation) -> Iterator[Repair]:
@@ -131,10 +136,10 @@ def _repair(situation: Situation, agent: Agent, fact: Observation) -> Iterator[R
             yield terminate(agent, Reason.BOOT_TIMEOUT, f"not registered within {agent.pool.boot_timeout_seconds:g} s")
         case Condition.NODELESS:
             yield terminate(agent, Reason.NODE_GONE, _why_nodeless(agent))
-        case Condition.STOPPED if agent.phase is Phase.UNSEEN:
-            yield hold_unread(agent)
-        case Condition.STOPPED if agent.node is None or _is_unused(situation, agent):
-            yield terminate(agent, Reason.INSTANCE_STOPPED, "it was stopped, an agent of ours never comes back from that")
+        case Condition.STARTED:
+            yield start_again(agent, Reason.STARTED_BY_HAND, f"EC2 says that {agent.record.instance_id} runs")
+        case Condition.STOPPED:
+            yield from _take_stopped(situation, agent)
         case Condition.ENDED:
             yield from _give_back_node(situation, agent, fact)
         case Condition.LOST if _is_old(situation, fact) and not situation.protected(agent):
@@ -150,7 +155,7 @@ def _give_back_node(situation: Situation, agent: Agent, fact: Observation) -> It
     """
     if agent.record.controller in situation.fleet.slot_controllers:
         yield from leave_slot(situation, agent, fact.first_at)
-    elif agent.node is not None and (_is_old(situation, fact) or _is_unused(situation, agent)):
+    elif agent.node is not None and (_is_old(situation, fact) or is_unused(situation, agent)):
         yield delete_node(agent, agent.node.name, Reason.INSTANCE_GONE)
 
 
@@ -158,8 +163,18 @@ def _is_old(situation: Situation, fact: Observation) -> bool:
     return situation.now - fact.first_at >= DISCONNECT_GRACE_SECONDS
 
 
-def _is_unused(situation: Situation, agent: Agent) -> bool:
-    return agent.idle and not situation.protected(agent)
+def _take_stopped(situation: Situation, agent: Agent) -> Iterator[Terminate | FinishStop | Held]:
+    """Keep what a person has stopped, where its pool keeps stopped agents; elsewhere it would never be an agent again."""
+    if agent.phase is Phase.UNSEEN:
+        yield hold_unread(agent)
+    elif agent.node is not None and not is_unused(situation, agent):
+        return
+    elif agent.record.state is not RecordState.REGISTERED or not may_be_stopped(situation, agent):
+        yield terminate(agent, Reason.INSTANCE_STOPPED, "it was stopped by somebody, and its pool keeps no stopped agents")
+    elif agent.instance is not InstanceState.STOPPED:
+        yield hold_back(agent, Reason.SECOND_LOOK, f"{agent.record.instance_id} is being stopped by somebody")
+    else:
+        yield finish_stop(agent, Reason.HAS_STOPPED, f"somebody has stopped {agent.record.instance_id}")
 
 
 def _why_nodeless(agent: Agent) -> str:
@@ -169,7 +184,7 @@ def _why_nodeless(agent: Agent) -> str:
 
 
 def _why_lost(situation: Situation, agent: Agent, fact: Observation) -> tuple[Reason, str]:
-    if agent.record.instance_id not in situation.memory.connected:
+    if agent.record.life_id not in situation.memory.connected:
         trouble = f": {agent.record.trouble}" if agent.record.trouble else ""
         return Reason.BOOT_TIMEOUT, f"registered, and not connected within {agent.pool.boot_timeout_seconds:g} s{trouble}"
     return Reason.DISCONNECTED, f"disconnected for {(situation.now - fact.first_at) / 60:.0f} min"

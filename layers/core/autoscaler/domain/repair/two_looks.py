@@ -22,7 +22,8 @@ class Condition(StrEnum):
     OVERDUE = "overdue"  # not registered by its boot deadline
     NODELESS = "nodeless"  # registered, and its node is not there
     LOST = "lost"  # disconnected
-    STOPPED = "stopped"  # its instance was stopped
+    STOPPED = "stopped"  # its instance was stopped, and not by us
+    STARTED = "started"  # its instance runs, and was not started by us
     ENDED = "ended"  # its instance is gone, its node is not
     STRAY = "stray"  # an instance of ours without a record
     ORPHAN = "orphan"  # a node of ours without a record, whose instance is gone

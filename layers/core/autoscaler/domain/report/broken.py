@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.launch.canary import why_one_at_a_time
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import is_tripped
+from autoscaler.domain.situation.canary import why_one_at_a_time
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, duration

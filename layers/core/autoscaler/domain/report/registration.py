@@ -24,7 +24,7 @@ class Status(IntEnum):
     FORBIDDEN = 403  # it is not ours: it need not ask again
     NO_SLOT = 409  # every slot of its pool is taken: it should ask again
     GONE = 410  # it was ours: it should shut down
-    TOO_EARLY = 425  # AWS or our own state does not know it yet: it should ask again
+    TOO_EARLY = 425  # AWS or our own state does not know it yet, or it stops: it should ask again
     TOO_MANY = 429  # it asked more often than an agent does: it should ask less
     UNAVAILABLE = 503  # something does not answer now: it should ask again
 
@@ -107,6 +107,11 @@ def _not_ours(profile: str, identity: Identity, fleet: Fleet) -> Refused | None:
 
 
 def _over(identity: Identity, record: Record | None, fleet: Fleet) -> Refused | None:
+    if identity.state in {InstanceState.STOPPING, InstanceState.STOPPED}:
+        # Told to power off it would terminate itself: it is to come back.
+        return Refused(status=Status.TOO_EARLY, reason=f"the instance is {identity.state}: it asks again once it is started")
+    if record is not None and record.state is RecordState.STOPPING:
+        return Refused(status=Status.TOO_EARLY, reason="the agent is being stopped: it asks again once it is started")
     if identity.state not in {InstanceState.PENDING, InstanceState.RUNNING}:
         return Refused(status=Status.GONE, reason=f"the instance is {identity.state}")
     if record is not None and record.state in {RecordState.CONDEMNED, RecordState.GONE}:

@@ -5,31 +5,49 @@ from dataclasses import replace
 
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.node_labels import may_start_on
-from autoscaler.domain.facts.plan import Cordon, DeleteNode, Forget, FreeSlot, Held, Terminate, Uncordon
+from autoscaler.domain.facts.plan import (
+    Cordon,
+    DeleteNode,
+    FinishStop,
+    Forget,
+    FreeSlot,
+    Held,
+    Start,
+    Stop,
+    Terminate,
+    Uncordon,
+)
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.domain.repair.static_nodes import is_slot_left, leave_slot
+from autoscaler.domain.repair.stops import finish, is_off
 from autoscaler.domain.repair.two_looks import is_settled, is_unlabelled_twice
 from autoscaler.domain.scale_in.replace import is_kept
+from autoscaler.domain.scale_in.warm_pool import WarmRoom, stop
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import cannot_come_back, keeps_failing
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, delete_node, hold_back, hold_unread, terminate, uncordon
+from autoscaler.domain.situation.warm_pool import may_be_stopped
 
 # EC2 does not let us terminate it (protected): a person must act, and finds out by the alarm. Asking each minute changes nothing.
 STUCK_TRY_AGAIN_SECONDS = 3600.0
 _MARKED = (Phase.RETIRING, Phase.DRAINING)
+_TO_GO = (Phase.CONDEMNED, Phase.STOPPING)
+_STOPS_OR_STARTS = (RecordState.STOPPING, RecordState.STARTING)
 
 
-def drained(situation: Situation, decided: Decided) -> Iterator[Terminate | Cordon | Uncordon | Held]:
-    """Terminate agents that carry our mark, are idle and were idle in an earlier look, and that no build is bound to."""
+def drained(situation: Situation, decided: Decided) -> Iterator[Terminate | Stop | Cordon | Uncordon | Held]:
+    """Terminate or stop agents that carry our mark, are idle and were idle in an earlier look, and that no build is bound to."""
+    room = WarmRoom(situation)
     coming_back = {(step.controller, step.node) for step in decided if isinstance(step, Uncordon)}
     for agent in situation.agents:
         stays = agent.instance_ended or situation.no_giving_up(agent.record.controller)
         if agent.phase in _MARKED and not stays and (agent.record.controller, agent.record.node) not in coming_back:
-            yield _drained(situation, agent, agent.record.node or "")
+            yield _drained(situation, agent, agent.record.node or "", room)
 
 
-def _drained(situation: Situation, agent: Agent, node: str) -> Terminate | Cordon | Uncordon | Held:
+def _drained(situation: Situation, agent: Agent, node: str, room: WarmRoom) -> Terminate | Stop | Cordon | Uncordon | Held:
     if situation.protected(agent):
         return _bound(situation, agent)
     if is_kept(situation, agent):
@@ -41,7 +59,8 @@ def _drained(situation: Situation, agent: Agent, node: str) -> Terminate | Cordo
     if not agent.idle:
         return _still_busy(situation, agent)
     if _is_settled(situation, agent):
-        return terminate(agent, Reason.DRAINED, f"{node} is cordoned and was seen idle twice")
+        seen = f"{node} is cordoned and was seen idle twice"
+        return stop(agent, Reason.KEPT_STOPPED, seen) if room.takes(agent) else terminate(agent, Reason.DRAINED, seen)
     return hold_back(agent, Reason.SECOND_LOOK, f"{node} is idle, waits for a second look")
 
 
@@ -73,17 +92,22 @@ def is_drain_overdue(situation: Situation, agent: Agent) -> bool:
     return since is not None and limit is not None and situation.now - since > limit
 
 
-def unfinished(situation: Situation, _decided: Decided) -> Iterator[Terminate | DeleteNode | FreeSlot | Cordon | Uncordon | Forget | Held]:
-    """Go on with condemned agents: terminate again, free the node, close the record."""
+Unfinished = Terminate | Stop | FinishStop | Start | DeleteNode | FreeSlot | Cordon | Uncordon | Forget | Held
+
+
+def unfinished(situation: Situation, _decided: Decided) -> Iterator[Unfinished]:
+    """Go on with agents that are to end, to stop or to start: again what was not done, free the node, close the record."""
     for agent in situation.agents:
         if agent.instance_ended and _is_node_gone(situation, agent):
             yield _forget(agent)
-        elif agent.phase is Phase.CONDEMNED and _may_go_on(situation, agent):
+        elif agent.record.state in _STOPS_OR_STARTS and is_off(agent):
+            yield from finish(situation, agent)
+        elif agent.phase in _TO_GO and _may_go_on(situation, agent):
             yield from _give_back_node(situation, agent) if agent.machine_gone else _go_on(situation, agent)
 
 
 def _may_go_on(situation: Situation, agent: Agent) -> bool:
-    """Tell whether what is seen of a condemned agent can be believed: its controller, and what EC2 says."""
+    """Tell whether what is seen of an agent that is to go can be believed: its controller, and what EC2 says."""
     if agent.instance is None or (agent.instance_ended and not agent.machine_gone):
         return False
     return _is_node_gone(situation, agent) or not situation.no_giving_up(agent.record.controller)
@@ -133,8 +157,8 @@ def _is_node_gone(situation: Situation, agent: Agent) -> bool:
     return agent.node is None or (record.controller in situation.fleet.slot_controllers and is_slot_left(agent))
 
 
-def _go_on(situation: Situation, agent: Agent) -> Iterator[Terminate | Cordon | Uncordon | Held]:
-    """Drain again a condemned agent that still runs: a person who brought it online may have given it builds.
+def _go_on(situation: Situation, agent: Agent) -> Iterator[Terminate | Stop | Cordon | Uncordon | Held]:
+    """Drain again an agent that is to go and still runs: a person who brought it online may have given it builds.
 
     What waits for the node of a machine that has ended waits in vain; only a machine that may still run is kept for it.
     """
@@ -153,9 +177,16 @@ def _go_on(situation: Situation, agent: Agent) -> Iterator[Terminate | Cordon | 
     elif not agent.idle:
         yield _still_busy(situation, agent)
     elif _is_settled(situation, agent):
-        yield _terminate_again(situation, agent)
+        yield _stop_again(situation, agent) if agent.phase is Phase.STOPPING else _terminate_again(situation, agent)
     else:
         yield hold_back(agent, Reason.SECOND_LOOK, f"{agent.node.name} is idle, waits for a second look")
+
+
+def _stop_again(situation: Situation, agent: Agent) -> Terminate | Stop | Held:
+    """Stop it again; terminate what EC2 does not stop."""
+    if may_be_stopped(situation, agent) and agent.mark is not None:
+        return stop(agent, Reason.KEPT_STOPPED, f"{agent.record.instance_id} was to stop and still runs")
+    return _terminate_again(situation, agent)
 
 
 def _terminate_again(situation: Situation, agent: Agent) -> Terminate | Held:

@@ -21,9 +21,9 @@ from autoscaler.domain.facts.plan import Cordon, Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Build
 from autoscaler.domain.forecast.durations import job_key
-from autoscaler.domain.launch.canary import is_canary, why_outdated
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.canary import is_canary, why_outdated
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, leaving
@@ -179,7 +179,7 @@ def _allowed(situation: Situation, pool: str, mine: list[Agent]) -> int:
     if not is_canary(situation, pool):
         return left_this_hour(situation, MarkClass.OUTDATED, pool, len(mine))
     # One makes room for the first agent of the new version; the others stay until that one has connected.
-    under_way = any(_makes_room(agent) or agent.record.instance_id not in situation.memory.connected for agent in mine)
+    under_way = any(_makes_room(agent) or agent.record.life_id not in situation.memory.connected for agent in mine)
     breaker = situation.memory.breakers.get(pool)
     return 0 if under_way or (breaker and breaker.failures) else left_this_hour(situation, MarkClass.OUTDATED, pool, 1)
 

@@ -8,8 +8,8 @@ from autoscaler.domain.facts.plan import Cordon, Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.forecast import NOTHING
 from autoscaler.domain.forecast.idle_returns import needed_lately
-from autoscaler.domain.launch.canary import why_outdated
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.canary import why_outdated
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon
@@ -27,7 +27,7 @@ def _surplus_of(situation: Situation, pool: PoolView) -> list[Cordon] | list[Hel
     if len(ready) <= (least := _least(situation, pool) if ready else 0):
         return []
     window = situation.memory.windows[pool.full_name]
-    most = max(needed_lately(window, pool.keep, situation.now), least)
+    most = max(needed_lately(window, pool.keep.seconds, situation.now), least)
     extra = len(ready) - most
     if extra <= 0:
         return []

@@ -36,7 +36,7 @@ _NO_PASS = "labels"
 class Phase(StrEnum):
     """The phase of an agent."""
 
-    REQUESTED = "requested"  # asked for, not registered yet
+    REQUESTED = "requested"  # launched or started, not registered yet
     OVERDUE = "overdue"  # not registered by its boot deadline
     CONNECTING = "connecting"  # has a node, and time left to connect for the first time
     READY = "ready"  # takes builds
@@ -45,6 +45,8 @@ class Phase(StrEnum):
     SET_ASIDE = "set-aside"  # offline by a person or a monitor: hands off
     LOST = "lost"  # its connection is lost
     NODELESS = "nodeless"  # it was registered, and its node is not there
+    STOPPING = "stopping"  # it is to be stopped, or stops
+    STOPPED = "stopped"  # its disk alone is kept, and it can be started
     CONDEMNED = "condemned"
     UNSEEN = "unseen"  # its controller could not be read completely
 
@@ -92,6 +94,12 @@ class Agent:
 
 
 _GONE = (InstanceState.TERMINATED, InstanceState.NOT_FOUND)
+_OUT_OF_SERVICE = {
+    RecordState.CONDEMNED: Phase.CONDEMNED,
+    RecordState.STOPPING: Phase.STOPPING,
+    RecordState.STOPPED: Phase.STOPPED,
+}
+_ASKED_FOR = (RecordState.REQUESTED, RecordState.STARTING)
 
 
 class _Facts(NamedTuple):
@@ -124,7 +132,7 @@ def join_agents(
         if state is InstanceState.NOT_FOUND:
             state = _if_forgotten(node, is_forgotten=instance_id in forgotten, for_a_day=instance_id in forgotten_for_a_day)
         is_seen = view is not None and view.complete and record.node not in view.unread
-        facts[instance_id] = _Facts(record, pool, node, state, is_seen, instance_id in connected)
+        facts[instance_id] = _Facts(record, pool, node, state, is_seen, record.life_id in connected)
     # Passes that ask EC2 and those that do not take turns: each remembers its own.
     name = "agents", bool(snapshot.instances)
     joined = memo.values(name, facts, snapshot.taken_at, lambda _, of: _join(of, fleet.name, snapshot.taken_at))
@@ -133,7 +141,7 @@ def join_agents(
 
 def _join(of: _Facts, fleet: str, now: float) -> tuple[Agent, float]:
     """Join one agent; it stays so until its boot deadline, if that is to come."""
-    deadline = of.record.launched_at + of.pool.boot_timeout_seconds
+    deadline = of.record.began_at + of.pool.boot_timeout_seconds
     boots = now < deadline and not of.was_connected  # one that was connected has booted
     mark = _mark_of(of.record, of.node, fleet)
     phase = _phase(of.record, of.node, mark, is_seen=of.is_seen, boots=boots)
@@ -160,9 +168,9 @@ def _if_forgotten(node: Node | None, *, is_forgotten: bool, for_a_day: bool) -> 
 
 
 def _phase(record: Record, node: Node | None, mark: Mark | None, *, is_seen: bool, boots: bool) -> Phase:
-    if record.state is RecordState.CONDEMNED:
-        return Phase.CONDEMNED
-    if record.state is RecordState.REQUESTED:
+    if record.state in _OUT_OF_SERVICE:
+        return _OUT_OF_SERVICE[record.state]
+    if record.state in _ASKED_FOR:
         return Phase.REQUESTED if boots else Phase.OVERDUE
     if not is_seen:
         return Phase.UNSEEN

@@ -43,8 +43,8 @@ FAILING_FORGOTTEN_SECONDS = 900.0
 
 def note_connected(known: frozenset[str], agents: Collection[Agent]) -> frozenset[str]:
     """Note which agents were seen connected, as long as they are there."""
-    ready = {agent.record.instance_id for agent in agents if agent.phase is Phase.READY}
-    return (known | ready) & {agent.record.instance_id for agent in agents}
+    ready = {agent.record.life_id for agent in agents if agent.phase is Phase.READY}
+    return (known | ready) & {agent.record.life_id for agent in agents}
 
 
 def still_open(memory: Memory, agents: Iterable[Agent], current: Mapping[str, str]) -> dict[str, Breaker]:
@@ -53,7 +53,7 @@ def still_open(memory: Memory, agents: Iterable[Agent], current: Mapping[str, st
     ``current``: the launch template version of each pool. Boots of an old one say nothing of the new one.
     """
     ready = [agent for agent in agents if agent.phase is Phase.READY]
-    healed = {agent.pool.name for agent in ready if agent.record.instance_id not in memory.connected}
+    healed = {agent.pool.name for agent in ready if agent.record.life_id not in memory.connected}
     return {
         pool: replace(breaker, failures=0, until_at=0.0, version=current[pool], opened_at=0.0)
         if _is_of_another(breaker, current.get(pool, ""))
@@ -135,7 +135,8 @@ def _is_of_another(breaker: Breaker, current: str) -> bool:
 
 
 def _never_was_one(record: Record) -> bool:
-    return record.state is RecordState.REQUESTED or (record.state is RecordState.REGISTERED and bool(record.trouble))
+    asked_for = record.state in {RecordState.REQUESTED, RecordState.STARTING}
+    return asked_for or (record.state is RecordState.REGISTERED and bool(record.trouble))
 
 
 def told_boots(breaker: Breaker) -> str:
@@ -153,7 +154,7 @@ def _failed(
         match step:
             case Terminate(reason=Reason.BOOT_TIMEOUT):
                 yield by_id[step.instance_id]
-            case Terminate(reason=Reason.NODE_GONE) if step.instance_id not in connected:
+            case Terminate(reason=Reason.NODE_GONE) if by_id[step.instance_id].life_id not in connected:
                 # Its node was never made, or was gone before it connected: the next one would fare as it did.
                 yield by_id[step.instance_id]
             case Cordon(reason=Reason.BOOT_TIMEOUT):

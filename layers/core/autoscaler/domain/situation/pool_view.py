@@ -1,24 +1,27 @@
 """View a pool on one controller: its agents, and the price and boot of one more."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import fmean, median
 
 from autoscaler.domain.facts.fleet import Market, Offering, Pool
 from autoscaler.domain.facts.memory import Growth, IdleReturns, Memory, Window
+from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
 from autoscaler.domain.facts.overrides import Overrides
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.capacity import expected_seconds
 from autoscaler.domain.forecast.forecast import Prospects
 from autoscaler.domain.forecast.hedging import worth_adding
-from autoscaler.domain.forecast.idle_returns import Costs, Keeping
+from autoscaler.domain.forecast.idle_returns import Costs, Keeping, KeepingStopped
 from autoscaler.domain.forecast.prelaunch import AgentCosts
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import told_boots
 
 # p50 of the boots seen is used once there are this many.
 BOOTS_TO_TRUST = 10
+# Until that many starts were seen, one is believed to take this share of a boot.
+STARTS_TAKE_SHARE = 0.6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +71,11 @@ class PoolView:
         """Its agents that take builds."""
         return [agent for agent in self.agents if agent.phase is Phase.READY]
 
+    @cached_property
+    def stopped(self) -> list[Agent]:
+        """Its agents whose disks alone are kept."""
+        return [agent for agent in self.agents if agent.phase is Phase.STOPPED and not agent.instance_ended]
+
     @property
     def ready_executors(self) -> int:
         """Executors of the agents that take builds, as Jenkins has them."""
@@ -87,13 +95,29 @@ class PoolView:
         # Each pass of a look asks for the same again.
         if starved not in self._prospects:
             in_use = self.in_use(starved)
-            self._prospects[starved] = Prospects(costs=self.costs, in_use=in_use, window=self.window, growths=self.growths)
+            self._prospects[starved] = Prospects(
+                costs=self.ready_costs, boot_seconds=self.boot_seconds, in_use=in_use, window=self.window, growths=self.growths
+            )
         return self._prospects[starved]
 
     @cached_property
     def boot_seconds(self) -> float:
         """How long a boot takes, by those seen lately."""
         return self.costs.boot_seconds
+
+    @cached_property
+    def start_seconds(self) -> float:
+        """How long a stopped agent takes to start, by those seen lately."""
+        starts = self.memory.starts.get(self.name, ())
+        return median(starts) if len(starts) >= BOOTS_TO_TRUST else STARTS_TAKE_SHARE * self.boot_seconds
+
+    @cached_property
+    def ready_costs(self) -> AgentCosts:
+        """What one more agent costs and spares: one that starts, where any is stopped."""
+        if not self.stopped:
+            return self.costs
+        vain_seconds = max(self.start_seconds, MINIMUM_BILLED_SECONDS) + self.costs.look_seconds + self.spec.drain_settle_seconds
+        return replace(self.costs, boot_seconds=self.start_seconds, vain_seconds=vain_seconds)
 
     @cached_property
     def short_seconds(self) -> float:
@@ -150,32 +174,51 @@ class PoolView:
     @property
     def has_floor(self) -> bool:
         """Whether its first controller, this one, sees to agents that are there without demand."""
-        return self.controller == self.spec.controllers[0] and bool(self.spec.min_agents or self.spec.warm_executors)
+        return self.controller == self.spec.controllers[0] and bool(self.spec.min_agents or self.spec.warm_executors or self.least_stopped)
+
+    @property
+    def least_stopped(self) -> int:
+        """How many stopped agents its operator wants at least."""
+        return self.spec.warm_pool.min_agents if self.spec.warm_pool and self.controller == self.spec.controllers[0] else 0
 
     @property
     def keep(self) -> Keeping:
         """How long agents are kept without demand."""
-        wait_usd = self.spec.wait_usd_per_hour * self._wait_seconds / 3600.0
+        wait_usd = self.spec.wait_usd_per_hour * self._waits_for(self.boot_seconds) / 3600.0
         per_second = self.usd_per_hour / 3600.0
         return Keeping(
             idle_returns=self.idle_returns,
             costs=Costs(usd_per_second=per_second, boot_usd=per_second * self.boot_seconds, wait_usd=wait_usd),
             fixed_seconds=self.spec.idle_seconds,
             at_most_seconds=self.spec.max_idle_seconds,
+            stopped=self._keep_stopped,
         )
 
-    def agent_usd(self, work_seconds: float, items: int) -> float:
-        """What one more agent costs: boot, and its share of the work packed on the executors it fills."""
-        filled = max(1, min(items, self.executors))
-        return self.usd_per_hour * (self.boot_seconds + work_seconds / filled) / 3600.0
+    @property
+    def _keep_stopped(self) -> KeepingStopped | None:
+        """What a stopped agent costs, until it is needed again and then; None where the pool stops none."""
+        warm = self.spec.warm_pool
+        if warm is None:
+            return None
+        return KeepingStopped(
+            usd_per_second=self.spec.offerings[0].volume_usd_per_hour / 3600.0,
+            start_usd=self.usd_per_hour * max(self.start_seconds, MINIMUM_BILLED_SECONDS) / 3600.0,
+            wait_usd=self.spec.wait_usd_per_hour * self._waits_for(self.start_seconds) / 3600.0,
+            at_most_seconds=warm.max_age_seconds,
+        )
 
-    def extra_usd(self, work_seconds: float, items: int) -> float:
-        """What another agent costs more than work that waits for agents there are: its boot, and executors that it leaves empty.
+    def agent_usd(self, work_seconds: float, items: int, ready_seconds: float) -> float:
+        """What one more agent costs: its boot or start, and its share of the work packed on the executors it fills."""
+        filled = max(1, min(items, self.executors))
+        return self.usd_per_hour * (ready_seconds + work_seconds / filled) / 3600.0
+
+    def extra_usd(self, work_seconds: float, items: int, ready_seconds: float) -> float:
+        """What another agent costs more than work that waits for agents there are: its boot or start, and executors that it leaves empty.
 
         Not what it idles afterwards: it is kept idle only where that pays for itself.
         """
         empty = 1.0 - min(items, self.executors) / self.executors
-        return self.usd_per_hour * (self.boot_seconds + work_seconds * empty) / 3600.0
+        return self.usd_per_hour * (ready_seconds + work_seconds * empty) / 3600.0
 
     def hedges(self, agents: int, items: int) -> int:
         """How many agents more than these are worth launching for items that wait for one of them: the slowest need not be waited for.
@@ -193,10 +236,10 @@ class PoolView:
             agent_usd=self.usd_per_hour * self.costs.vain_seconds / 3600.0,
         )
 
-    def score(self, duration_seconds: float, start_seconds: float, items: int) -> tuple[float, int, str]:
+    def score(self, duration_seconds: float, ready_seconds: float, items: int) -> tuple[float, int, str]:
         """Order pools for an item: dollars of waiting and of running there; ties go to fewer labels, then to the name."""
-        wait_usd = self.spec.wait_usd_per_hour * start_seconds / 3600.0
-        return wait_usd + self.agent_usd(duration_seconds, items), len(self.spec.labels), self.name
+        wait_usd = self.spec.wait_usd_per_hour * ready_seconds / 3600.0
+        return wait_usd + self.agent_usd(duration_seconds, items, ready_seconds), len(self.spec.labels), self.name
 
     def market_offerings(self, oldest_seconds: float) -> tuple[Market, tuple[Offering, ...]] | None:
         """Choose one market to ask on: spot while patience lasts, else on-demand; None when everything is cooled off."""
@@ -208,10 +251,9 @@ class PoolView:
             return Market.ON_DEMAND, firm
         return None
 
-    @property
-    def _wait_seconds(self) -> float:
+    def _waits_for(self, ready_seconds: float) -> float:
         """How long a job waits for an agent that is not there: half a look until it is seen, until a machine is to be had, and the boot."""
-        return self.costs.look_seconds / 2 + self.spec.queue_maturity_seconds + self.short_seconds + self.boot_seconds
+        return self.costs.look_seconds / 2 + self.spec.queue_maturity_seconds + self.short_seconds + ready_seconds
 
     def _cooled(self, key: str) -> bool:
         cool_off = self.memory.cool_offs.get(key)

@@ -9,7 +9,7 @@ from autoscaler.domain.facts.memory import Memory, Missing
 from autoscaler.domain.facts.metering import is_spent, missing_of
 from autoscaler.domain.facts.overrides import Overrides, in_force
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import ControllerView, Node, Snapshot
+from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node, Snapshot
 from autoscaler.domain.forecast.forecast import Forecast, forecast_pools
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.agents import Agent, disagreement, forgotten, forgotten_for_a_day, join_agents
@@ -40,6 +40,11 @@ class Look:
     def views(self) -> Iterable[ControllerView]:
         """The controllers that were looked at."""
         return self.snapshot.controllers.values()
+
+    @cached_property
+    def instances(self) -> Mapping[str, Instance]:
+        """What EC2 lists, by id."""
+        return {instance.id: instance for instance in self.snapshot.instances}
 
     def template_version(self, agent: Agent) -> str:
         """The version of the launch template that an agent came from; "" where EC2 does not say."""
@@ -103,15 +108,25 @@ class Situation(Look):
         return self._pools_by_controller.get(controller, {})
 
     def forecasts(self, controller: str) -> dict[str, Forecast]:
-        """Executors by pool that are worth having now for what is to come."""
-        if controller in self._forecasts:
-            return self._forecasts[controller]
+        """Executors by pool that are worth having now for what is to come; where agents are stopped, at the price of a start."""
+        if controller not in self._forecasts:
+            self._forecasts[controller] = self._forecast(controller)
+        return self._forecasts[controller]
+
+    def forecasts_of_new(self, controller: str) -> dict[str, Forecast]:
+        """The same at the price of a boot, whatever is stopped."""
+        if not any(pool.stopped for pool in self.pools_of(controller).values()):
+            return self.forecasts(controller)
+        return self._forecast(controller, new=True)
+
+    def _forecast(self, controller: str, *, new: bool = False) -> dict[str, Forecast]:
         starved, learned, now = self.starved_by_pool(controller), self.snapshot.learned[controller], self.now
         pools = {name: pool.prospects(starved.get(name, 0)) for name, pool in self.pools_of(controller).items()}
+        if new:
+            pools = {name: replace(prospects, costs=self.pools[controller, name].costs) for name, prospects in pools.items()}
         facts = now, pools, learned.arrivals, learned.followers, learned.runs, learned.stages
-        found = self.memo.value(("forecasts", controller), facts, now, lambda: (forecast_pools(learned, pools, now), FOR_EVER))
-        self._forecasts[controller] = found
-        return found
+        name = "forecasts of new" if new else "forecasts", controller
+        return self.memo.value(name, facts, now, lambda: (forecast_pools(learned, pools, now), FOR_EVER))
 
     def starved_by_pool(self, controller: str) -> dict[str, int]:
         """Count the starved items of one controller, each in the account of one pool."""

@@ -143,11 +143,18 @@ def _agent_slots(situation: Situation, agent: Agent, pool: PoolView) -> Iterator
         case Phase.READY:
             yield from ready_slots(situation, agent)
         case Phase.REQUESTED | Phase.CONNECTING if not agent.instance_ended:
-            yield from (_boots_in(agent.record.launched_at, pool) for _ in range(pool.executors))
+            yield from (_is_there_in(agent, pool) for _ in range(pool.executors))
         case Phase.LOST if situation.recovering(pool.controller):
             yield from (_RECONNECT_SECONDS for _ in range(pool.executors))
         case _:
             return
+
+
+def _is_there_in(agent: Agent, pool: PoolView) -> float:
+    """How long one that was launched or started takes until it is there."""
+    if not agent.record.starts:
+        return _boots_in(agent.record.launched_at, pool)
+    return max(agent.record.began_at + pool.start_seconds - pool.now, _ANY_MOMENT_SECONDS)
 
 
 def _boots_in(launched_at: float, pool: PoolView) -> float:

@@ -1,0 +1,81 @@
+"""Stops and starts that are under way, and those that a person made: what EC2 says of them, and what our record says."""
+
+from collections.abc import Iterator
+
+from autoscaler.domain.facts.plan import FinishStop, Held, Start
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import Instance, InstanceState, RecordState
+from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS
+from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.steps import hold_back, hold_unread
+
+# EC2 tells when an instance was launched or started, by its own clock and to the second.
+CLOCKS_DIFFER_SECONDS = 30.0
+# Of one that a person or our call stopped; any other code says why it did not start.
+_STOPPED_ON_PURPOSE = ("", "Client.UserInitiatedShutdown", "Client.InstanceInitiatedShutdown")
+_OFF = (InstanceState.STOPPING, InstanceState.STOPPED)
+
+
+def is_off(agent: Agent) -> bool:
+    """Tell whether EC2 says that an agent stops, or has stopped."""
+    return agent.instance in _OFF
+
+
+def finish(situation: Situation, agent: Agent) -> Iterator[FinishStop | Start | Held]:
+    """Go on with one that EC2 says is off, once it has stopped."""
+    instance = situation.instances.get(agent.record.instance_id)
+    if instance is None or instance.state is not InstanceState.STOPPED:
+        return
+    if agent.record.state is RecordState.STARTING:
+        yield _go_on_starting(situation, agent, instance)
+    elif situation.no_giving_up(agent.record.controller):
+        yield hold_unread(agent)
+    elif agent.node is None or is_unused(situation, agent) or situation.now - agent.record.changed_at >= DISCONNECT_GRACE_SECONDS:
+        yield finish_stop(agent, Reason.HAS_STOPPED, f"EC2 says that {instance.id} has stopped; it can be started again")
+    else:
+        yield hold_back(agent, Reason.STILL_BUSY, f"{instance.id} has stopped, and something waits for its node {agent.record.node}")
+
+
+def is_unused(situation: Situation, agent: Agent) -> bool:
+    """Tell whether nothing runs on a node, and no build is bound to it."""
+    return agent.idle and not situation.protected(agent)
+
+
+def finish_stop(agent: Agent, reason: Reason, detail: str, failed: str = "") -> FinishStop:
+    """Note that an agent has stopped. ``failed``: why it did not start."""
+    return FinishStop(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        instance_id=agent.record.instance_id,
+        node=agent.record.node if agent.node is not None else None,
+        failed=failed,
+        reason=reason,
+        detail=detail,
+    )
+
+
+def start_again(agent: Agent, reason: Reason, detail: str) -> Start:
+    """Start one agent that nothing is launched instead of: it was asked for before, or runs already."""
+    return Start(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        instance_ids=(agent.record.instance_id,),
+        keep_until=agent.record.keep_until,
+        request=agent.record.started_for,
+        otherwise=None,
+        reason=reason,
+        detail=detail,
+    )
+
+
+def _go_on_starting(situation: Situation, agent: Agent, instance: Instance) -> FinishStop | Start:
+    """Ask again for a start that EC2 does not show; give up one that has failed, or that EC2 never shows."""
+    record = agent.record
+    if instance.launched_at >= record.began_at - CLOCKS_DIFFER_SECONDS:
+        failed = "" if instance.state_reason in _STOPPED_ON_PURPOSE else instance.state_reason
+        detail = f"{instance.id} was to start, and has stopped again: {instance.state_reason or 'EC2 does not say why'}"
+        return finish_stop(agent, Reason.START_FAILED, detail, failed)
+    if situation.now - record.began_at >= agent.pool.boot_timeout_seconds:
+        return finish_stop(agent, Reason.START_FAILED, f"{instance.id} was to start, and EC2 shows it stopped still")
+    return start_again(agent, Reason.START_AGAIN, f"{instance.id} was to start, and EC2 does not show that yet")

@@ -1,0 +1,103 @@
+"""Stopped agents: which drained ones are stopped instead of terminated, and which stopped ones are kept no longer.
+
+A stopped agent runs nothing and has no node: terminating it can cost no build. What is outdated is never kept stopped, nor what is
+drained for any other reason than that nothing needs it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from autoscaler.domain.facts.plan import Held, Stop, Terminate
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import InstanceState
+from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.canary import is_canary, why_outdated
+from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.steps import Decided, hold_back, terminate
+from autoscaler.domain.situation.warm_pool import count_stopped, may_be_stopped, stopped_wanted
+from autoscaler.domain.wording import counted, duration
+
+
+@dataclass(slots=True)
+class WarmRoom:
+    """How many more agents may be stopped, as a pass decides one after another."""
+
+    situation: Situation
+    _stopping: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def takes(self, agent: Agent) -> bool:
+        """Tell whether a drained agent is worth keeping stopped; it then counts as stopped."""
+        if not may_be_stopped(self.situation, agent) or self._left(agent) <= 0:
+            return False
+        self._stopping[agent.key] += 1
+        return True
+
+    def _left(self, agent: Agent) -> int:
+        pool, warm = self.situation.pools[agent.key], agent.pool.warm_pool
+        elsewhere = sum(self._there(one) for key, one in self.situation.pools.items() if key[1] == pool.name and key != agent.key)
+        most = (warm.max_agents if warm else 0) - elsewhere
+        return min(stopped_wanted(self.situation, pool), most) - self._there(pool)
+
+    def _there(self, pool: PoolView) -> int:
+        return count_stopped(pool) + self._stopping[pool.key]
+
+
+def stop(agent: Agent, reason: Reason, detail: str) -> Stop:
+    """Stop an agent that carries our mark."""
+    if agent.mark is None or agent.record.node is None:
+        raise ValueError(f"{agent.record.instance_id} carries no mark of ours")
+    return Stop(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        instance_id=agent.record.instance_id,
+        node=agent.record.node,
+        mark=agent.mark,
+        reason=reason,
+        detail=detail,
+    )
+
+
+def not_worth_keeping(situation: Situation, controller: str, _decided: Decided) -> Iterator[Terminate | Held]:
+    """Terminate stopped agents that are too old, outdated, or not worth their disks any more: those stopped first."""
+    for pool in situation.pools_of(controller).values():
+        there = [agent for agent in pool.stopped if situation.snapshot.states.get(agent.record.instance_id) is InstanceState.STOPPED]
+        if there and not pool.on_hold:
+            yield from _not_worth_keeping(situation, pool, sorted(there, key=lambda agent: agent.record.changed_at))
+
+
+def _not_worth_keeping(situation: Situation, pool: PoolView, stopped: list[Agent]) -> Iterator[Terminate | Held]:
+    left: list[Agent] = []
+    for agent in stopped:
+        if why := _why_not(situation, pool, agent):
+            yield terminate(agent, *why)
+        else:
+            left.append(agent)
+    extra = count_stopped(pool) - len(stopped) + len(left) - stopped_wanted(situation, pool)
+    if extra <= 0:
+        return
+    window, kept_seconds = situation.memory.windows.get(pool.full_name), pool.keep.seconds_in_all(1)
+    watched_seconds = situation.now - window.opened_at if window else 0.0
+    if watched_seconds < kept_seconds:
+        seen = f"seen for {duration(watched_seconds)} of {duration(kept_seconds)}"
+        yield hold_back(left[0], Reason.WINDOW_OPEN, f"{counted(extra, 'stopped agent')} too many, {seen}")
+        return
+    for agent in left[:extra]:
+        hours = duration(situation.now - agent.record.changed_at)
+        yield terminate(
+            agent, Reason.NOT_WORTH_KEEPING, f"stopped for {hours}, and not needed again within the time that its disk pays for"
+        )
+
+
+def _why_not(situation: Situation, pool: PoolView, agent: Agent) -> tuple[Reason, str] | None:
+    """Say why a stopped agent is kept no longer, however soon it may be needed; None where it may stay."""
+    warm, stopped_seconds = pool.spec.warm_pool, situation.now - agent.record.changed_at
+    if warm is None:
+        return Reason.WARM_POOL_OFF, "the fleet file lets this pool keep no stopped agents"
+    if situation.month_is_spent:
+        return Reason.USD_PER_MONTH, "the month's money is spent, and its disk costs some, too"
+    if stopped_seconds > warm.max_age_seconds:
+        return Reason.WARM_POOL_AGE, f"stopped for {duration(stopped_seconds)}, at most {duration(warm.max_age_seconds)} are wanted"
+    # While a new template version is tried out, the old ones are what can be relied on.
+    return None if is_canary(situation, pool.name) else why_outdated(situation, agent)

@@ -1,0 +1,49 @@
+"""The warm pool: which agents may be stopped, how many stopped ones are worth having, and how many there are."""
+
+from autoscaler.domain.facts.fleet import Market
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.forecast.idle_returns import needed_lately
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.canary import why_outdated
+from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.situation.situation import Situation
+
+_IN_SERVICE = (Phase.READY, Phase.REQUESTED, Phase.CONNECTING)
+_NOT_RUNNING = (Phase.STOPPED, Phase.STOPPING)
+
+
+def may_be_stopped(situation: Situation, agent: Agent) -> bool:
+    """Tell whether an agent can be stopped, and its operator lets us."""
+    record, instance = agent.record, situation.instances.get(agent.record.instance_id)
+    is_able = instance is not None and instance.keeps_disk and instance.market == Market.ON_DEMAND
+    if not is_able or agent.pool.warm_pool is None or record.instance_id in situation.memory.unstoppable:
+        return False
+    is_surplus = agent.mark is None or agent.mark.kind is MarkClass.RETIRE
+    # A static node is its operator's, for one of their few agents: a stopped one would keep it from the others.
+    is_ours = record.controller not in situation.fleet.slot_controllers
+    return is_surplus and is_ours and not situation.month_is_spent and not why_outdated(situation, agent)
+
+
+def count_stopped(pool: PoolView) -> int:
+    """Count its agents that are stopped, or are about to be."""
+    return sum(agent.phase in _NOT_RUNNING and not agent.instance_ended for agent in pool.agents)
+
+
+def stopped_wanted(situation: Situation, pool: PoolView) -> int:
+    """Count the stopped agents that are worth having beside those that run, within what its operator allows on all controllers."""
+    warm, window = pool.spec.warm_pool, situation.memory.windows.get(pool.full_name)
+    if warm is None:
+        return 0
+    needed = needed_lately(window, pool.keep.seconds_in_all, situation.now) if window else 0
+    return min(max(needed - _in_service(pool), pool.least_stopped), warm.max_agents)
+
+
+def beyond_need(situation: Situation, pool: PoolView) -> int:
+    """Count the agents that are stopped, and those that will be since nothing needs them any more."""
+    window = situation.memory.windows.get(pool.full_name)
+    needed = needed_lately(window, pool.keep.seconds, situation.now) if window else 0
+    return count_stopped(pool) + max(0, _in_service(pool) - needed)
+
+
+def _in_service(pool: PoolView) -> int:
+    return sum(agent.phase in _IN_SERVICE and not agent.instance_ended for agent in pool.agents)
