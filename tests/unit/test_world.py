@@ -3,6 +3,7 @@
 import pytest
 
 from autoscaler_workbench.fakes.world.ec2.instance import Instance, Spell
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node, secret_of
 from autoscaler_workbench.fakes.world.world import NODE_TAG, Agents, IdentityAnswer, build_world
 from autoscaler_workbench.simulate.result import dollars_of
@@ -47,3 +48,24 @@ def test_a_stopped_machine_costs_its_disk_and_each_time_that_it_is_on_a_minute_a
     instance.state, instance.ended_at = "terminated", NOW + 7810.0
     assert dollars_of(world, instance) == pytest.approx(36.0 * (600 + 60) / 3600 + 0.36 * 2)
     assert dollars_of(world, instance, since=NOW + 4200.0) == pytest.approx(36.0 * 60 / 3600 + 0.36)
+
+
+@pytest.mark.xfail(strict=True, reason="the simulated Jenkins lets it finish")
+@pytest.mark.parametrize("seconds", [100.0, 2000.0])
+def test_a_pipeline_is_not_finished_on_a_machine_that_was_stopped_under_it_and_started_again(seconds):
+    world = build_world(a_fleet(a_pool("cpu")), start_at=NOW, seed=1)
+    controller = world.controllers["main"]
+    controller.add_node(Node(name="slot-1", labels=("cpu",), executors=1, exclusive=True, description="", remote_dir="/"))
+    agents = Agents(world, lambda _instance: IdentityAnswer(status=200, node="slot-1", controller="main", secret=secret_of("slot-1")))
+    instance = world.ec2.instances["i-1"] = an_instance_of("i-1", "slot-1")
+    instance.spells.append(Spell(NOW))
+    agents.register(instance)
+    world.timeline.sleep(60.0)
+    build = controller.submit("job", "cpu", seconds, kind=Kind.PIPELINE)
+    world.timeline.sleep(30.0)
+    world.ec2.stop("i-1")
+    world.timeline.sleep(200.0)
+    world.ec2.start("i-1")
+    world.timeline.sleep(5000.0)
+    assert controller.nodes["slot-1"].connected
+    assert (build.ended, build.killed_by) == (Ended.KILLED, "i-1 was stopped")
