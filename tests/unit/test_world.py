@@ -50,7 +50,6 @@ def test_a_stopped_machine_costs_its_disk_and_each_time_that_it_is_on_a_minute_a
     assert dollars_of(world, instance, since=NOW + 4200.0) == pytest.approx(36.0 * 60 / 3600 + 0.36)
 
 
-@pytest.mark.xfail(strict=True, reason="the simulated Jenkins lets it finish")
 @pytest.mark.parametrize("seconds", [100.0, 2000.0])
 def test_a_pipeline_is_not_finished_on_a_machine_that_was_stopped_under_it_and_started_again(seconds):
     world = build_world(a_fleet(a_pool("cpu")), start_at=NOW, seed=1)

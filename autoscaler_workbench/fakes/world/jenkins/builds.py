@@ -54,6 +54,11 @@ class Build:
         self.expression = _expression(self.label)
 
     @property
+    def lost_its_machine(self) -> bool:
+        """What it ran has ended with a machine that was stopped, whatever may connect there later."""
+        return "was stopped" in self.killed_by
+
+    @property
     def asks_for(self) -> str:
         """The name of its label expression; "" for any node that takes jobs without a label."""
         return self.expression.name if self.expression else ""

@@ -147,7 +147,7 @@ class Controller:
                 matching.append(node)
 
     def connect(self, name: str) -> None:
-        """Let a node's agent connect."""
+        """Let a node's agent connect; a pipeline whose machine was stopped finds nothing of its own there, and ends."""
         node = self.nodes.get(name)
         if node is None or self.up != "up":
             return
@@ -157,6 +157,8 @@ class Controller:
         self._lost.discard(name)
         if not node.temporarily_offline:
             node.cause, node.reason = None, ""
+        for build in [build for build in node.builds.values() if build.lost_its_machine]:
+            self._end(build, Ended.KILLED)
         self.schedule()
 
     def disconnect(self, name: str, *, killed_by: str = "") -> None:
@@ -301,7 +303,9 @@ class Controller:
         self.queue.remove(build)
         build.resumes_on = None
         self._place(build, node)
-        if build.started_at is not None and self.timeline.now >= build.started_at + build.seconds:
+        if build.lost_its_machine:
+            self._end(build, Ended.KILLED)
+        elif build.started_at is not None and self.timeline.now >= build.started_at + build.seconds:
             self._end(build, Ended.FINISHED)
 
     def _taker(self, build: Build) -> Node | None:
