@@ -19,6 +19,19 @@ class PerfectForecast:
         return max(self.curves[pool].counts, default=0) if pool in self.curves else 0
 
 
+def spells(times: list[float], agents: list[int], number: int) -> list[tuple[float, float]]:
+    """The spans in which at least this many agents are needed; a curve ends at none."""
+    found: list[tuple[float, float]] = []
+    began: float | None = None
+    for at, needed in zip(times, agents, strict=True):
+        if needed >= number and began is None:
+            began = at
+        elif needed < number and began is not None:
+            found.append((began, at))
+            began = None
+    return found
+
+
 def forecast_trace(trace: Trace, home_of: dict[str | None, str | None]) -> PerfectForecast:
     """Play a trace without waiting. ``home_of``: the pool of each label; None: no pool serves it."""
     spans: dict[str, list[tuple[float, float | None, float]]] = defaultdict(list)
