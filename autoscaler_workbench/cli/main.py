@@ -31,7 +31,7 @@ from autoscaler_workbench.cli.screen import Screen, print_proposal
 from autoscaler_workbench.cli.terminal import plain, print_table, ready_to_draw, say, show
 from autoscaler_workbench.experiment.compare import Workload, carried_workloads, entries
 from autoscaler_workbench.experiment.compare import compare as run_comparison
-from autoscaler_workbench.experiment.experiment import OURS, POLICIES, Experiment, play
+from autoscaler_workbench.experiment.experiment import EVERY_POLICY, OURS, POLICIES, Experiment, play
 from autoscaler_workbench.experiment.history import ReadLimits, connect, read_history
 from autoscaler_workbench.experiment.tune import Proposal, TuningTask, in_words
 from autoscaler_workbench.experiment.tune import tune as run_tuning
@@ -143,7 +143,7 @@ def match(
 def simulate(
     trace: TraceFile = None,
     fleet: FleetFile = EXAMPLE_FLEET,
-    policy: Annotated[str, typer.Option(help=f"The policy that scales: {', '.join(POLICIES)}.")] = OURS,
+    policy: Annotated[str, typer.Option(help=f"The policy that scales: {', '.join(EVERY_POLICY)}.")] = OURS,
     assignments: Annotated[
         list[str] | None, typer.Option("--set", metavar="[POOL.]KEY=VALUE", help="Change a setting of the fleet file; may be repeated.")
     ] = None,
@@ -173,7 +173,9 @@ def compare(
         list[Path] | None, typer.Option("--trace", help="Workload traces; may be repeated.", show_default="the bundled ones")
     ] = None,
     fleet: FleetOrGuess = None,
-    policies: Annotated[list[str] | None, typer.Option("--policy", help="May be repeated.", show_default="all")] = None,
+    policies: Annotated[
+        list[str] | None, typer.Option("--policy", help="May be repeated.", show_default="all, but for those that stop instances")
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="How many random seeds each run is played with.")] = 5,
     hours: Hours = 24 * 7,
     skip: Annotated[float, typer.Option(min=0, help="Hours of each trace to skip, before the lead-in.")] = 0.0,

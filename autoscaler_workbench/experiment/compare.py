@@ -18,10 +18,10 @@ from joblib import Parallel, delayed
 from autoscaler.config import FleetSettings, load_settings
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.experiment.ablation import PARTS
-from autoscaler_workbench.experiment.experiment import OURS, POLICIES, Experiment, homes, play, setting_text
+from autoscaler_workbench.experiment.experiment import EVERY_POLICY, OURS, Experiment, homes, play, setting_text
 from autoscaler_workbench.experiment.lower_bounds import lower_bounds
 from autoscaler_workbench.experiment.policy.perfect_forecast import forecast_trace
-from autoscaler_workbench.experiment.rivals import RIVALS
+from autoscaler_workbench.experiment.rivals import EVERY_RIVAL
 from autoscaler_workbench.fakes.world.physics import CALM, Physics
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
 from autoscaler_workbench.simulate.traces import MXNET, Trace, judged_part, load_trace
@@ -76,8 +76,8 @@ class Entry:
 def entries(workloads: Iterable[Workload], policies: Sequence[str], seeds: int, *, sweep: bool) -> list[Entry]:
     """Every run of a comparison; ``sweep``: each policy at all values of its knob, else at its default only."""
     for policy in policies:
-        if policy not in POLICIES:
-            raise ConfigError(f"--policy ({policy}): must be one of {', '.join(POLICIES)}")
+        if policy not in EVERY_POLICY:
+            raise ConfigError(f"--policy ({policy}): must be one of {', '.join(EVERY_POLICY)}")
     return [
         Entry(workload=workload, policy=policy, settings=settings, seed=seed)
         for workload in workloads
@@ -127,8 +127,8 @@ def _settings_of(policy: str, *, sweep: bool) -> list[dict[str, Any]]:
         turned = [dict(FIXED) | {OUR_KNOB[0]: value} for value in OUR_KNOB[1]] if sweep else []
         ablated = [dict(FIXED) | {WITHOUT: part} for part in PARTS] if sweep else []
         return [dict(FIXED), *turned, *ablated]
-    knob, values = RIVALS[policy].KNOB
-    default = getattr(RIVALS[policy].of({}, 1), knob)
+    knob, values = EVERY_RIVAL[policy].KNOB
+    default = getattr(EVERY_RIVAL[policy].of({}, 1), knob)
     return [{}, *({knob: value} for value in values if sweep and value != default)]
 
 

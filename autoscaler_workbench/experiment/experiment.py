@@ -16,7 +16,7 @@ from autoscaler_workbench.experiment.measures import measure_run
 from autoscaler_workbench.experiment.policy.perfect_forecast import PerfectForecast, forecast_trace
 from autoscaler_workbench.experiment.policy.rival import Rival
 from autoscaler_workbench.experiment.policy.rival_fleet import RivalFleet
-from autoscaler_workbench.experiment.rivals import RIVALS
+from autoscaler_workbench.experiment.rivals import EVERY_RIVAL, RIVALS
 from autoscaler_workbench.experiment.timelines import timeline
 from autoscaler_workbench.fakes.state import InMemoryState
 from autoscaler_workbench.fakes.world.faults import Faults, failing
@@ -28,7 +28,8 @@ from autoscaler_workbench.simulate.replay import Replay
 from autoscaler_workbench.simulate.traces import Trace
 
 OURS = "autoscaler"
-POLICIES = (OURS, *RIVALS)
+POLICIES = (OURS, *RIVALS)  # what is played where none is named
+EVERY_POLICY = (OURS, *EVERY_RIVAL)
 # How long after the last arrival a job may still begin or end: a policy that leaves jobs behind does not play for ever.
 _PATIENCE_SECONDS = 12 * 3600.0
 _LOOKS_EVERY_SECONDS = 60.0
@@ -139,9 +140,9 @@ def _policy(experiment: Experiment, world: World) -> OurPolicy | RivalPolicy:
         raw["defaults"] = raw.get("defaults", {}) | settings
         raw["limits"] |= _NO_RATES
         return OurPolicy(world, check(raw, "--set").domain(), every, without, experiment.seed)
-    if experiment.policy not in RIVALS:
-        raise ConfigError(f"--policy ({experiment.policy}): must be one of {', '.join(POLICIES)}")
-    rival = RIVALS[experiment.policy].of(experiment.settings, experiment.seed)
+    if experiment.policy not in EVERY_RIVAL:
+        raise ConfigError(f"--policy ({experiment.policy}): must be one of {', '.join(EVERY_POLICY)}")
+    rival = EVERY_RIVAL[experiment.policy].of(experiment.settings, experiment.seed)
     return RivalPolicy(world, rival, forecast_trace(experiment.trace, homes(experiment.trace, world.fleet)))
 
 

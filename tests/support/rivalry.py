@@ -1,7 +1,7 @@
 """A rival alone with one pool in a world: what it launches and ends, and when."""
 
 from autoscaler_workbench.experiment.policy.rival_fleet import RivalFleet
-from autoscaler_workbench.experiment.rivals import RIVALS
+from autoscaler_workbench.experiment.rivals import EVERY_RIVAL
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.fakes.world.world import build_world
 from support.builders import a_fleet, a_pool
@@ -17,7 +17,7 @@ class Alone:
         self.fleet = a_fleet(a_pool("cpu", **({"boot_seconds": 120.0, "max_agents": 100} | pool)))
         self.world = build_world(self.fleet, start_at=START, seed=1)
         self.site = RivalFleet(self.world, foreseen)
-        self.rival = RIVALS[name].of(settings or {}, 1)
+        self.rival = EVERY_RIVAL[name].of(settings or {}, 1)
         self.pool = self.site.pools["cpu"]
         self.jenkins = self.world.controllers["main"]
         self.launched, self.ended, self.seen = [], [], set()

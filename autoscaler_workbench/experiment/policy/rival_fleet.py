@@ -8,6 +8,7 @@ from math import ceil
 from autoscaler.domain.facts.fleet import Fleet, Market, Pool
 from autoscaler_workbench.experiment.policy.perfect_forecast import PerfectForecast
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
+from autoscaler_workbench.fakes.world.ec2.stopping import why_not_started, why_not_stopped
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from autoscaler_workbench.fakes.world.world import NODE_TAG, World, ended_by
@@ -20,7 +21,8 @@ class Agent:
     instance: Instance
     pool: str
     node: Node | None = None  # once it has connected
-    since: float  # its launch
+    since: float  # its launch, or its last start
+    node_stays: bool = False  # in Jenkins, offline, while it is stopped
 
     @property
     def online(self) -> bool:
@@ -39,10 +41,14 @@ class Agent:
 
 @dataclass(slots=True, kw_only=True)
 class RivalPool:
-    """One pool at this moment; ``waiting`` are the builds that could run and have no executor, in queue order."""
+    """One pool at this moment; ``waiting`` are the builds that could run and have no executor, in queue order.
+
+    ``stopped``: agents that are stopped or will be, the longest first; they are none of ``agents``.
+    """
 
     pool: Pool
     agents: dict[str, Agent] = field(default_factory=dict)
+    stopped: dict[str, Agent] = field(default_factory=dict)
     waiting: list[Build] = field(default_factory=list)
 
     @property
@@ -59,6 +65,11 @@ class RivalPool:
     def booting(self) -> list[Agent]:
         """Agents that have not connected yet."""
         return [agent for agent in self.agents.values() if agent.node is None]
+
+    @property
+    def startable(self) -> list[Agent]:
+        """Agents that have stopped."""
+        return [agent for agent in self.stopped.values() if agent.instance.state == "stopped"]
 
     @property
     def idle(self) -> list[Agent]:
@@ -81,12 +92,17 @@ class RivalPool:
 
 
 class RivalFleet:
-    """One controller with its pools: `look`, then read and act. ``forecast``: for policies that may know the future."""
+    """One controller with its pools: `look`, then read and act. ``forecast``: for policies that may know the future.
+
+    ``counted``: states in which an agent fills the limits though it is no agent now. None by default: each rival that stops agents says
+    what its product counts.
+    """
 
     def __init__(self, world: World, forecast: PerfectForecast | None = None) -> None:
         """Start without agents; a booted instance becomes a node by itself."""
         self.world = world
         self.forecast = forecast
+        self.counted: frozenset[str] = frozenset()
         self._fleet: Fleet = world.fleet
         self.pools = {name: RivalPool(pool=pool) for name, pool in world.fleet.pools.items()}
         self._controller = world.controllers[world.fleet.controllers[0]]
@@ -103,6 +119,7 @@ class RivalFleet:
         """Sort the queue by the pools that serve it."""
         for pool in self.pools.values():
             pool.waiting.clear()
+            pool.stopped = {one: agent for one, agent in pool.stopped.items() if agent.instance.alive()}
         now = self.now
         for build in self._controller.queue:
             home = self.world.home_of(build)
@@ -121,27 +138,69 @@ class RivalFleet:
     def launch(self, pool: RivalPool, number: int) -> int:
         """Launch agents up to the limits and EC2's capacity, in the pool's markets; return how many."""
         if number > 0:
-            in_all = sum(len(other.agents) for other in self.pools.values())
-            number = min(number, pool.pool.max_agents - len(pool.agents), self._fleet.limits.max_agents - in_all)
+            number = min(number, self.room(pool))
         launched = 0
         for market in dict.fromkeys(offering.market for offering in pool.pool.offerings):
-            launched += self._launch_of(pool, number - launched, market)
+            fresh = self._launch_of(pool, number - launched, market)
+            pool.agents |= fresh
+            launched += len(fresh)
         return launched
 
-    def _launch_of(self, pool: RivalPool, number: int, market: Market) -> int:
-        if number <= 0 or self._call_fails():
+    def prepare(self, pool: RivalPool, number: int) -> int:
+        """Launch on-demand agents that stop once they have booted, and never connect before; no limit holds here. Return how many."""
+        if all(offering.market is not Market.ON_DEMAND for offering in pool.pool.offerings):
             return 0
+        fresh = self._launch_of(pool, number, Market.ON_DEMAND)
+        pool.stopped |= fresh
+        return len(fresh)
+
+    def room(self, pool: RivalPool) -> int:
+        """How many more agents the limits of the pool and of the fleet allow."""
+        in_all = sum(self._filled(other) for other in self.pools.values())
+        return min(pool.pool.max_agents - self._filled(pool), self._fleet.limits.max_agents - in_all)
+
+    def _filled(self, pool: RivalPool) -> int:
+        return len(pool.agents) + sum(agent.instance.state in self.counted for agent in pool.stopped.values())
+
+    def _launch_of(self, pool: RivalPool, number: int, market: Market) -> dict[str, Agent]:
+        if number <= 0 or self._call_fails():
+            return {}
         answer = self.world.ec2.create_fleet(self._request(pool.pool, number, market))
         ids = [instance_id for group in answer["Instances"] for instance_id in group["InstanceIds"]]
-        for instance_id in ids:
-            instance = self.world.ec2.instances[instance_id]
-            pool.agents[instance_id] = Agent(instance=instance, pool=pool.pool.name, since=self.now)
-        return len(ids)
+        return {one: Agent(instance=self.world.ec2.instances[one], pool=pool.pool.name, since=self.now) for one in ids}
+
+    def stop(self, agents: Iterable[Agent], *, node_stays: bool = False) -> list[Agent]:
+        """Stop agents, whatever runs on them; return those that go on: EC2 refuses, as for spot, or the call fails."""
+        refused = []
+        for agent in list(agents):
+            if self._call_fails() or why_not_stopped(agent.instance):
+                refused.append(agent)
+                continue
+            agent.node_stays = node_stays and not (agent.node and agent.node.builds)  # a pipeline must not find its machine again
+            self.world.ec2.stop(agent.instance.id)
+        return refused
+
+    def start(self, pool: RivalPool, agents: Iterable[Agent]) -> list[Agent]:
+        """Start agents that have stopped, up to the limits; return those that start. Without capacity they stay stopped."""
+        started = []
+        for agent in list(agents):
+            if self.room(pool) <= 0:
+                break
+            if self._call_fails() or why_not_started(self.world.ec2, agent.instance):
+                continue
+            self.world.ec2.start(agent.instance.id)
+            pool.agents[agent.instance.id] = pool.stopped.pop(agent.instance.id)
+            agent.since = self.now
+            started.append(agent)
+        return started
 
     def end(self, agents: Iterable[Agent]) -> None:
-        """Terminate agents, whatever runs on them."""
+        """Terminate agents, whatever runs on them; stopped ones, too."""
         for agent in list(agents):
             self.world.ec2.end(agent.instance)
+            was_stopped = self.pools[agent.pool].stopped.pop(agent.instance.id, None)
+            if was_stopped and agent.node_stays:
+                self._controller.delete_node(self._name_of(agent.instance))
 
     def end_idle(self, seconds: float) -> None:
         """Terminate every agent on which nothing has run for longer than this."""
@@ -172,28 +231,51 @@ class RivalFleet:
         }
 
     def _booted(self, instance: Instance) -> None:
-        seconds = self.world.physics.connects_in_seconds(self.world.chance)  # as our own agents connect, once they have booted
-        self.world.timeline.after(seconds, lambda: self._connect(instance))
-
-    def _connect(self, instance: Instance) -> None:
-        pool = self._fleet.pools[instance.tags["autoscaler:pool"]]
-        if not instance.alive():
+        if instance.id in self._pool_of(instance).stopped:
+            self.world.ec2.stop(instance.id)  # it was launched to be stopped
             return
-        node = Node(
-            name=f"{pool.name}-{instance.id[2:]}",
-            labels=(*pool.labels, self._fleet.ownership_label),
-            executors=pool.executors,
-            exclusive=pool.exclusive,
-            description="",
-            remote_dir="",
-        )
-        instance.tags[NODE_TAG] = node.name
-        self.pools[pool.name].agents[instance.id].node = node
-        self._controller.add_node(node)
-        self._controller.connect(node.name)
+        life = instance.life
+        seconds = self.world.physics.connects_in_seconds(self.world.chance)  # as our own agents connect, once they have booted
+        self.world.timeline.after(seconds, lambda: self._connect(instance, life))
+
+    def _connect(self, instance: Instance, life: int) -> None:
+        if not instance.is_on() or instance.life != life:
+            return
+        pool = self._pool_of(instance)
+        name = self._name_of(instance)
+        if name not in self._controller.nodes:
+            self._controller.add_node(
+                Node(
+                    name=name,
+                    labels=(*pool.pool.labels, self._fleet.ownership_label),
+                    executors=pool.executors,
+                    exclusive=pool.pool.exclusive,
+                    description="",
+                    remote_dir="",
+                )
+            )
+            instance.tags[NODE_TAG] = name
+        pool.agents[instance.id].node = self._controller.nodes[name]
+        self._controller.connect(name)
 
     def _ended(self, instance: Instance) -> None:
-        agent = self.pools[instance.tags["autoscaler:pool"]].agents.pop(instance.id)
+        """Take an agent out that was on until now: it ends, or stops."""
+        pool = self._pool_of(instance)
+        stops = instance.state == "stopping"
+        agent = pool.agents.pop(instance.id, None)
+        if agent is None:  # it was being prepared, and never connected
+            return
         if agent.node is not None:
             self._controller.disconnect(agent.node.name, killed_by=ended_by(instance))
-            self._controller.delete_node(agent.node.name)
+            if not (stops and agent.node_stays):
+                self._controller.delete_node(agent.node.name)
+        if stops:
+            agent.node = None
+            pool.stopped[instance.id] = agent
+
+    def _pool_of(self, instance: Instance) -> RivalPool:
+        return self.pools[instance.tags["autoscaler:pool"]]
+
+    @staticmethod
+    def _name_of(instance: Instance) -> str:
+        return f"{instance.tags['autoscaler:pool']}-{instance.id[2:]}"

@@ -10,7 +10,7 @@ end: a build may be killed.
 from dataclasses import dataclass, field
 
 from autoscaler_workbench.experiment.policy.rival import Rival
-from autoscaler_workbench.experiment.policy.rival_fleet import RivalFleet, RivalPool
+from autoscaler_workbench.experiment.policy.rival_fleet import Agent, RivalFleet, RivalPool
 
 _AVAILABLE = 0.5
 
@@ -33,14 +33,20 @@ class Buildkite(Rival):
         for name, pool in fleet.pools.items():
             desired = self._desired(pool)
             if desired > len(pool.agents):
-                if fleet.now - self._last_out.get(name, -1e9) >= self.scale_out_cooldown_seconds and fleet.launch(
-                    pool, desired - len(pool.agents)
+                if fleet.now - self._last_out.get(name, -1e9) >= self.scale_out_cooldown_seconds and self._grow(
+                    fleet, pool, desired - len(pool.agents)
                 ):
                     self._last_out[name] = fleet.now
             elif self.shrinks and desired < len(pool.agents):
                 fleet.end(self.chance.sample(list(pool.agents.values()), len(pool.agents) - desired))
             if self.idle_seconds:
-                fleet.end(agent for agent in pool.idle if agent.idle_seconds(fleet.now) >= self.idle_seconds)
+                self._retire(fleet, pool, [agent for agent in pool.idle if agent.idle_seconds(fleet.now) >= self.idle_seconds])
+
+    def _grow(self, fleet: RivalFleet, pool: RivalPool, number: int) -> int:
+        return fleet.launch(pool, number)
+
+    def _retire(self, fleet: RivalFleet, pool: RivalPool, agents: list[Agent]) -> None:  # noqa: ARG002 - a warm pool may take them back
+        fleet.end(agents)
 
     def _desired(self, pool: RivalPool) -> int:
         jobs = len(pool.waiting) + pool.running

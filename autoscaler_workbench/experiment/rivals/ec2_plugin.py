@@ -21,7 +21,7 @@ class Ec2Plugin(Rival):
 
     idle_minutes: float = 30.0
     _averages: dict[str, Averages] = field(default_factory=dict)
-    _running_since: dict[str, float] = field(default_factory=dict)
+    _running_since: dict[str, float] = field(default_factory=dict)  # by instance, and how often it was started again
 
     NAME = "ec2-plugin"
     KNOB = ("idle_minutes", (1, 5, 10, 30, 60))
@@ -31,17 +31,24 @@ class Ec2Plugin(Rival):
         for name, pool in fleet.pools.items():
             self._provision(fleet, pool, self._averages.setdefault(name, Averages()))
         if self.is_due(fleet.now, _RETENTION_SECONDS):
-            fleet.end_idle(self.idle_minutes * 60)
+            self._retire(fleet)
+
+    def _ask(self, fleet: RivalFleet, pool: RivalPool, number: int) -> int:
+        """Ask EC2 for agents; return how many come."""
+        return fleet.launch(pool, number)
+
+    def _retire(self, fleet: RivalFleet) -> None:
+        fleet.end_idle(self.idle_minutes * 60)
 
     def _provision(self, fleet: RivalFleet, pool: RivalPool, averages: Averages) -> None:
         load = self._load(fleet, pool)
         averages.update(load)
         capacity, asked = load.available + load.connecting + load.planned, 0
         if capacity < load.queue:
-            asked = fleet.launch(pool, max(1, (load.queue - capacity) // pool.executors))
+            asked = self._ask(fleet, pool, max(1, (load.queue - capacity) // pool.executors))
         if capacity + asked < load.queue:
             excess = averages.excess(load, additional=asked)
-            fleet.launch(pool, max(1, excess // pool.executors) if excess else 0)
+            self._ask(fleet, pool, max(1, excess // pool.executors) if excess else 0)
 
     def _load(self, fleet: RivalFleet, pool: RivalPool) -> Load:
         planned = connecting = 0
@@ -59,4 +66,5 @@ class Ec2Plugin(Rival):
         )
 
     def _is_seen(self, fleet: RivalFleet, agent: Agent) -> bool:
-        return fleet.now - self._running_since.setdefault(agent.instance.id, fleet.now) >= self.tick_seconds
+        life = f"{agent.instance.id}/{agent.instance.life}"
+        return fleet.now - self._running_since.setdefault(life, fleet.now) >= self.tick_seconds

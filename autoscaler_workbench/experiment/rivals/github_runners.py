@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from autoscaler_workbench.experiment.policy.rival import Rival
-from autoscaler_workbench.experiment.policy.rival_fleet import RivalFleet, RivalPool
+from autoscaler_workbench.experiment.policy.rival_fleet import Agent, RivalFleet, RivalPool
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
 
 _DELAY_SECONDS = 30.0
@@ -38,10 +38,16 @@ class GithubRunners(Rival):
         while self._events and self._events[0][0] <= fleet.now:
             _, name, build = self._events.popleft()
             if build.started_at is None and build.ended is None:
-                fleet.launch(fleet.pools[name], 1)
+                self._ask(fleet, fleet.pools[name])
         if self.is_due(fleet.now, _SWEEP_SECONDS):
             for pool in fleet.pools.values():
                 self._sweep(fleet, pool)
+
+    def _ask(self, fleet: RivalFleet, pool: RivalPool) -> None:
+        fleet.launch(pool, 1)
+
+    def _retire(self, fleet: RivalFleet, pool: RivalPool, agent: Agent) -> None:  # noqa: ARG002 - who stops some asks how many there are
+        fleet.end([agent])
 
     def _sweep(self, fleet: RivalFleet, pool: RivalPool) -> None:
         quota = self.idle_count
@@ -51,4 +57,4 @@ class GithubRunners(Rival):
             if quota > 0:
                 quota -= 1
             elif agent.idle:
-                fleet.end([agent])
+                self._retire(fleet, pool, agent)

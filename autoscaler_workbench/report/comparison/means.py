@@ -8,7 +8,7 @@ from typing import Any
 from autoscaler_workbench.experiment.compare import FIXED, WITHOUT, Row
 from autoscaler_workbench.experiment.experiment import OURS, setting_text
 
-BOUNDS = ("clairvoyant",)
+BOUNDS = ("clairvoyant", "clairvoyant-warm")
 DEFAULTS = {"", setting_text(FIXED)}
 _BEST = 3
 
