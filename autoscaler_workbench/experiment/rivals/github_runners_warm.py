@@ -5,9 +5,10 @@ Source: github-aws-runners/terraform-aws-github-runner, pull request 5204 (open)
 src/scale-runners/scale-down.ts at 3cbd1348, src/aws/warm-pool.ts at 32a47e72 (the longest stopped first), src/scale-runners/
 ec2-scale-up-warm-pool.test.ts at 3cbd1348. Kept: the sweep stops three idle runners of each configuration, a pool here, and terminates
 those beyond; warm ones are terminated after a week; a job starts the longest stopped one before anything is launched. What fails to
-start is forgotten, and its disk is paid on. Stopped ones fill no limit: runners_maximum_count counts pending and running ones. A runner
-that does not stop is terminated. No schedule keeps a pool, as by default. Assumed, since that code is not in what was read: a runner
-beyond the three goes at once, as the ADR has it. Spot runners are terminated: persistent requests, which can stop, are not modelled.
+start, one that still stops included, is forgotten, and its disk is paid on. Stopped ones fill no limit: runners_maximum_count is compared
+with pending and running ones (src/aws/ec2-runners.ts at 221d6ab8). A runner that does not stop is terminated. No schedule keeps a pool,
+as by default. Assumed, since that code is not in what was read: a runner beyond the three goes at once, as the ADR has it. Spot runners
+are terminated: persistent requests, which can stop, are not modelled.
 """
 
 from dataclasses import dataclass, field
