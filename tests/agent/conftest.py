@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import threading
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,6 +19,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from packaging_root import ROOT
+from support.debian import fresh_debian
 
 SCRIPT = ROOT / "agent" / "linux" / "autoscaler-agent"
 KEYS = Credentials("ASIAEXAMPLE", "secret/with+signs=", "session-token/with+signs==")
@@ -37,12 +38,18 @@ class Surroundings:
     jar_status: int = 200
     imds: bool = True
     service: str = "lambda"  # what a request must be signed for
+    handler: Callable[[], tuple[int, dict]] | None = None  # asked for each answer instead, where it is there
     asked: list[str] = field(default_factory=list)  # what was wrong with each signed request; "" where nothing was
     url: str = ""
 
     def registered(self, node: str = "cpu-1") -> tuple[int, dict]:
         connection = {"controller": "main", "url": f"{self.url}/jenkins/", "name": node, "secret": SECRET, "web_socket": True}
         return 200, {"node": node, "connections": [connection], "executors": 1, "labels": ["cpu"], "remote_dir": "/home/jenkins"}
+
+    def next_answer(self) -> tuple[int, dict]:
+        if self.handler is not None:
+            return self.handler()
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
     def run(self, *, seconds: float = 10, **settings: str) -> str:
         """Run the script until it powers off, or for so long; return what it said."""
@@ -83,6 +90,12 @@ class Surroundings:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
+@pytest.fixture(scope="module")
+def debian(tmp_path_factory) -> Iterator[Path]:
+    """A fresh Debian for one module's tests."""
+    yield from fresh_debian(tmp_path_factory.mktemp("debian") / "root")
+
+
 JAVA = """#!/bin/sh
 for argument; do case $argument in @*) secret=${argument#@} ;; esac; done
 printf '{"arguments": "%s", "secret": "%s", "mode": "%s", "environment": "%s"}\\n' \
@@ -114,10 +127,12 @@ def served(surroundings: Surroundings) -> Iterator[Surroundings]:
     surroundings.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
-    yield surroundings
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    try:
+        yield surroundings
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def handler_of(around: Surroundings) -> type[BaseHTTPRequestHandler]:  # noqa: C901 - a class, whose methods are counted together
@@ -142,7 +157,7 @@ def handler_of(around: Surroundings) -> type[BaseHTTPRequestHandler]:  # noqa: C
         def do_POST(self):
             body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
             around.asked.append(wrong_with(self, body, around.service))
-            status, answer = around.answers.pop(0) if len(around.answers) > 1 else around.answers[0]
+            status, answer = around.next_answer()
             ours = {} if "Message" in answer else {"X-Autoscaler": "registration"}
             self.send(403 if around.asked[-1] else status, json.dumps(answer).encode(), ours)
 

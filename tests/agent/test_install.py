@@ -1,52 +1,7 @@
 """The user data of Linux agents in a real Debian: packages are really installed, and the service is really enabled."""
 
-import os
-import shutil
-import subprocess
-from pathlib import Path
-
-import pytest
-
+from support.debian import inside, run
 from support.template import TEMPLATE, resolved
-
-RELEASE = "trixie"
-MIRROR = "http://deb.debian.org/debian"
-# What Debian's cloud images have of what the script needs.
-IN_A_CLOUD_IMAGE = "systemd,curl,ca-certificates,procps"
-KEPT = Path("/var/cache/jenkins-autoscaler-tests")
-
-
-@pytest.fixture(scope="module")
-def debian(tmp_path_factory):
-    """A fresh Debian, from the archive itself once a machine: some 40 s, then 3."""
-    assert os.geteuid() == 0, "only root may make a Debian: run the tests as root"
-    assert shutil.which("debootstrap"), "needs Debian's package debootstrap"
-    archive = KEPT / f"{RELEASE}.tar"
-    root = tmp_path_factory.mktemp("debian") / "root"
-    if not archive.exists():
-        KEPT.mkdir(parents=True, exist_ok=True)
-        run("debootstrap", "--variant=minbase", f"--include={IN_A_CLOUD_IMAGE}", RELEASE, str(root), MIRROR)
-        part = archive.with_suffix(f".{os.getpid()}")
-        run("tar", "-C", str(root), "-cf", str(part), ".")
-        part.rename(archive)
-    else:
-        root.mkdir()
-        run("tar", "-C", str(root), "-xf", str(archive))
-    shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
-    yield root
-    shutil.rmtree(root)
-
-
-def run(*command, check=True, timeout=300):
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout)
-    assert not check or done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-    return done
-
-
-def inside(root, command, **facts):
-    """Run a command in it, with processes and mounts of its own, as a machine has."""
-    mount = f'mount -t proc proc "{root}/proc" && exec chroot "{root}" /bin/sh -c "$1"'
-    return run("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", mount, "sh", command, **facts)
 
 
 def test_a_debian_gets_the_java_the_user_and_the_service_and_powers_off_when_nobody_answers(debian):

@@ -23,6 +23,7 @@ KEEP_PROPERTY = "io-jenkins-plugins-casc-core-CascKeepNode"
 CRUMB = "0faafd05f3cf51c429d61c10d061a61d649649d1b14a01e64e3d26630eccefdc"
 _STARTING = "<!DOCTYPE html><html><head><title>Starting Jenkins</title></head><body>Jenkins is getting ready to work</body></html>"
 _LONG_PAGE = "<html><title>Jenkins</title>" + " " * 70_000 + "</html>"
+_READ_BY_EVERYBODY = {"jnlpJars", "stand-in"}  # agents have no account
 _CONNECT = "hudson.model.Computer.Connect"
 _EXTENDED_READ = "hudson.model.Computer.ExtendedRead"
 _SYSTEM_READ = "hudson.model.Hudson.SystemRead"
@@ -80,7 +81,7 @@ class JenkinsApi:
         return self._post(parts, request)
 
     def _refused(self, request: Request) -> Response | None:
-        if not self.accounts and not self.passwords:
+        if request.path.strip("/").split("/")[0] in _READ_BY_EVERYBODY or not (self.accounts or self.passwords):
             return None
         if request.user is None:
             return self._html(403, "<html><head><meta http-equiv='refresh' content='1;url=/login'/></head></html>")
