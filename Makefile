@@ -10,7 +10,7 @@ FLEET ?= fleet.yaml
 export SAM_CLI_TELEMETRY := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast slow soak same mutate compare live check format build wheel bench pictures reference user-data prices lock clean
+.PHONY: help setup demo test test-fast slow soak same mutate compare live check format build wheel bench pictures reference user-data components prices lock clean
 
 help:   ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ reference: $(VENV)/.ready  ## Write the fleet file's schema, and the pages of al
 
 user-data: $(VENV)/.ready  ## Pack agent/ into the launch templates of template.yaml
 	$(BIN)/python -m autoscaler_workbench.maintenance.user_data
+
+components: $(VENV)/.ready  ## Pack image/ into image.yaml
+	$(BIN)/python -m autoscaler_workbench.maintenance.image_components
 
 prices: $(VENV)/.ready  ## Make the carried price table from a wider one: make prices SOURCE=prices.json
 	$(BIN)/python -m autoscaler_workbench.maintenance.prices "$(SOURCE)"

@@ -23,7 +23,7 @@ from support.worlds import AWS
 SMOKE = Path(__file__).parent / "smoke.py"
 
 
-@pytest.mark.parametrize("template", ["template.yaml", "network.yaml"])
+@pytest.mark.parametrize("template", ["template.yaml", "network.yaml", "image.yaml"])
 def test_each_template_is_valid(sam, template):
     validate = [sam, "validate", "--lint", "--region", "us-west-2", "--template", template]
     done = subprocess.run(validate, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)

@@ -1,17 +1,14 @@
 """Each function's role, by a policy evaluator: it may do what it really calls, nothing else, and nothing to what is not ours."""
 
-import json
-import subprocess
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import pytest
 
-from packaging_root import ROOT
+from support.iam import Asked, asked, decided
 from support.translated import ACCOUNT, given, stack
 
-HERE = ROOT / "tests" / "security" / "iam"
 REGION, FLEET = "us-west-2", "mxnet-ci"
 EC2 = f"arn:aws:ec2:{REGION}:{ACCOUNT}"
 GIVEN = given()
@@ -36,11 +33,6 @@ OURS, THEIRS = {"aws:ResourceTag/autoscaler:fleet": FLEET}, {"aws:ResourceTag/au
 OF_THE_SHARED_STATEMENT = {"dynamodb:ConditionCheckItem", "dynamodb:DeleteItem"}
 # The example fleet leaves subnets to its launch templates, and buys no spot.
 ONLY_WITH_SUBNETS_OR_SPOT = {"ec2:DescribeSubnets", "ec2:DescribeRouteTables", "ec2:DescribeSpotPriceHistory", "iam:GetRole"}
-Asked = tuple[str, str, str]  # action, resource, context as JSON: hashable
-
-
-def asked(action: str, resource: str, **context: Any) -> Asked:
-    return action, resource, json.dumps(context, sort_keys=True)
 
 
 def requests_of(operation: str, params: dict[str, Any]) -> Iterator[Asked]:  # noqa: C901, PLR0912 - a table, a case an operation
@@ -110,16 +102,8 @@ def needed(life, function: str) -> set[Asked]:
 
 @pytest.fixture(scope="session")
 def decide():
-    """Ask the evaluator many things at once; deny by default."""
-    assert (HERE / "node_modules" / ".ready").exists(), "run `make test`, which installs the evaluator (needs nodejs and npm)"
-
-    def of(function: str | list[Any], requests: list[Asked]) -> dict[Asked, str]:
-        policies = policies_of(function) if isinstance(function, str) else function
-        document = [{"policies": policies, "action": a, "resource": r, "context": json.loads(c)} for a, r, c in requests]
-        done = subprocess.run(["node", "decide.mjs"], cwd=HERE, input=json.dumps(document), capture_output=True, text=True, check=True)
-        return dict(zip(requests, json.loads(done.stdout), strict=True))
-
-    return of
+    """Ask the evaluator about a function by its name, or about policies."""
+    return lambda function, requests: decided(policies_of(function) if isinstance(function, str) else function, requests)
 
 
 every_function = pytest.mark.parametrize("function", FUNCTIONS)
