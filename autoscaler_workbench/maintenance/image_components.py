@@ -9,14 +9,16 @@ from autoscaler.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "image.yaml"
-COMPONENTS = ("base", "gpu", "warm-up", "windows")
+COMPONENTS = ("base", "gpu", "caches", "warm-up", "windows")
+_INCLUDE = re.compile(r"^( *)@include (\S+)\n", re.MULTILINE)
 # https://docs.aws.amazon.com/imagebuilder/latest/APIReference/API_CreateComponent.html
 LONGEST_TEXT = 16_000
 
 
 def text_of(name: str) -> str:
-    """Read one component as CloudFormation is given it."""
-    text = (ROOT / "image" / f"{name}.yaml").read_text(encoding="utf-8")
+    """Read one component as CloudFormation is given it: files that it includes in their places."""
+    written = (ROOT / "image" / f"{name}.yaml").read_text(encoding="utf-8")
+    text = _INCLUDE.sub(lambda found: _indented((ROOT / found[2]).read_text(encoding="utf-8"), found[1]), written)
     if len(text) > LONGEST_TEXT:
         raise ConfigError(f"image/{name}.yaml: has {len(text)} characters; Image Builder takes {LONGEST_TEXT}")
     return text
@@ -40,9 +42,13 @@ def with_components(template: str) -> str:
     return template
 
 
+def _indented(text: str, margin: str) -> str:
+    return indent(text, margin, lambda line: bool(line.strip()))
+
+
 def _block(margin: str, name: str) -> str:
     text = text_of(name)
-    data = indent(text, f"{margin}  ", lambda line: bool(line.strip()))
+    data = _indented(text, f"{margin}  ")
     return f"{margin}# begin image/{name}\n{margin}Version: {version_of(text)}\n{margin}Data: |\n{data}{margin}# end image/{name}\n"
 
 

