@@ -31,7 +31,7 @@ from autoscaler_workbench.cli.screen import Screen, print_proposal
 from autoscaler_workbench.cli.terminal import plain, print_table, ready_to_draw, say, show
 from autoscaler_workbench.experiment.compare import Workload, carried_workloads, entries
 from autoscaler_workbench.experiment.compare import compare as run_comparison
-from autoscaler_workbench.experiment.experiment import EVERY_POLICY, OURS, POLICIES, Experiment, play
+from autoscaler_workbench.experiment.experiment import EVERY_POLICY, OURS, Experiment, play
 from autoscaler_workbench.experiment.history import ReadLimits, connect, read_history
 from autoscaler_workbench.experiment.tune import Proposal, TuningTask, in_words
 from autoscaler_workbench.experiment.tune import tune as run_tuning
@@ -49,6 +49,10 @@ Every = Annotated[float, typer.Option(min=5, max=3600, help="Seconds between two
 Jobs = Annotated[int, typer.Option(min=-1, help="Processes; -1: one for each core.")]
 # Longer runs are kept without their alarms: a day has a hundred thousand metrics.
 _MEASURED_HOURS = 48.0
+Policies = Annotated[
+    list[str] | None,
+    typer.Option("--policy", help="May be repeated.", show_default="all; those that stop instances where the fleet file has a warm_pool"),
+]
 PhysicsOptions = Annotated[
     list[str] | None, typer.Option("--physics", metavar="KEY=VALUE", help=f"Change the simulated world: {', '.join(PHYSICS)}.")
 ]
@@ -173,9 +177,7 @@ def compare(
         list[Path] | None, typer.Option("--trace", help="Workload traces; may be repeated.", show_default="the bundled ones")
     ] = None,
     fleet: FleetOrGuess = None,
-    policies: Annotated[
-        list[str] | None, typer.Option("--policy", help="May be repeated.", show_default="all, but for those that stop instances")
-    ] = None,
+    policies: Policies = None,
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="How many random seeds each run is played with.")] = 5,
     hours: Hours = 24 * 7,
     skip: Annotated[float, typer.Option(min=0, help="Hours of each trace to skip, before the lead-in.")] = 0.0,
@@ -188,7 +190,7 @@ def compare(
     """Play traces by every policy in the same simulated world, and compare cost and waiting."""
     like = Workload(file=MXNET, fleet=fleet, hours=hours, skip_hours=skip, lead_in_hours=lead_in, physics=_physics(physics))
     workloads = [replace(like, file=file) for file in traces or []] or carried_workloads(like)
-    todo = entries(workloads, policies or POLICIES, seeds, sweep=sweep)
+    todo = entries(workloads, policies or (), seeds, sweep=sweep)
     ready_to_draw(out)
     with Progress(*Progress.get_default_columns(), MofNCompleteColumn(), transient=True, disable=as_json) as progress:
         task = progress.add_task("runs", total=len(todo))

@@ -18,7 +18,7 @@ from joblib import Parallel, delayed
 from autoscaler.config import FleetSettings, load_settings
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.experiment.ablation import PARTS
-from autoscaler_workbench.experiment.experiment import EVERY_POLICY, OURS, Experiment, homes, play, setting_text
+from autoscaler_workbench.experiment.experiment import EVERY_POLICY, OURS, POLICIES, Experiment, homes, play, setting_text
 from autoscaler_workbench.experiment.lower_bounds import lower_bounds
 from autoscaler_workbench.experiment.policy.perfect_forecast import forecast_trace
 from autoscaler_workbench.experiment.rivals import EVERY_RIVAL
@@ -74,7 +74,7 @@ class Entry:
 
 
 def entries(workloads: Iterable[Workload], policies: Sequence[str], seeds: int, *, sweep: bool) -> list[Entry]:
-    """Every run of a comparison; ``sweep``: each policy at all values of its knob, else at its default only."""
+    """Every run of a comparison; no ``policies``: those of its fleet; ``sweep``: each at all values of its knob, else at its default."""
     for policy in policies:
         if policy not in EVERY_POLICY:
             raise ConfigError(f"--policy ({policy}): must be one of {', '.join(EVERY_POLICY)}")
@@ -82,9 +82,15 @@ def entries(workloads: Iterable[Workload], policies: Sequence[str], seeds: int, 
         Entry(workload=workload, policy=policy, settings=settings, seed=seed)
         for workload in workloads
         for seed in range(1, seeds + 1)
-        for policy in policies
+        for policy in policies or _policies_of(workload)
         for settings in _settings_of(policy, sweep=sweep)
     ]
+
+
+def _policies_of(workload: Workload) -> Sequence[str]:
+    """All policies, those that stop instances only where the fleet may."""
+    pools = load_settings(workload.fleet).domain().pools.values() if workload.fleet else ()
+    return EVERY_POLICY if any(pool.warm_pool for pool in pools) else POLICIES
 
 
 def compare(todo: Sequence[Entry], out: Path, *, jobs: int) -> Iterator[tuple[int, int]]:

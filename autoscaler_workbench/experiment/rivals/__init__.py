@@ -41,7 +41,7 @@ RIVALS: dict[str, type[Rival]] = {
         Clairvoyant,
     )
 }
-# Those that stop instances and start them again, played where they are named: they say little where a disk costs nothing.
+# Those that stop instances and start them again, played where they are named, or where the fleet may do so, too.
 WARM_RIVALS: dict[str, type[Rival]] = {
     rival.NAME: rival for rival in (Ec2PluginStops, GithubRunnersWarm, BuildkiteStackWarm, ClairvoyantWarm)
 }
