@@ -23,7 +23,7 @@ _NOTHING = ""
 
 def measure() -> Iterator[Figures]:
     """Play every load with everything, and without each part."""
-    loads = [*_recorded(), *made_up.loads()]
+    loads = [*recorded(), *made_up.loads()]
     asked = [(load, part) for load in loads for part in (_NOTHING, *PARTS)]
     played = Parallel(n_jobs=-1)(delayed(_total_usd)(*what) for what in asked)
     totals: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
@@ -40,7 +40,8 @@ def measure() -> Iterator[Figures]:
     )
 
 
-def _recorded() -> Iterator[Load]:
+def recorded() -> Iterator[Load]:
+    """The weeks that were recorded, after the first one with a week of lead-in."""
     yield Load(name="mxnet_stages", trace=load_trace(MXNET, hours=_MXNET_HOURS), fleet=load_with(EXAMPLE_FLEET, []), hours=_MXNET_HOURS)
     for name, weeks in (("linkerd_gha", 4), ("mxnet_jenkins", 3)):
         for week in range(weeks):

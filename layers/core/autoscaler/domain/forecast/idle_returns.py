@@ -117,6 +117,7 @@ _FADES = 0.99
 # Before anything was seen, a return is believed to be as likely within one doubling of the time as within the next; half never come.
 _ANYWHERE_COUNTS, _BORROWED_COUNTS = 3.0, 5.0
 _NEXT_LEVEL_SHARE = 0.25
+_DAY_SECONDS = 86_400.0
 _SOONEST_SECONDS, _NEVER_SHARE = 15.0, 0.5
 
 
@@ -130,8 +131,12 @@ def _none(edges: tuple[float, ...]) -> IdleReturns:
 def _anywhere(edges: tuple[float, ...]) -> IdleReturns:
     spans = [log(high / low) for low, high in pairwise((_SOONEST_SECONDS, *edges[1:]))]
     soon = _ANYWHERE_COUNTS * (1.0 - _NEVER_SHARE) / sum(spans)
-    times = (0.0, *(soon * span for span in spans), _ANYWHERE_COUNTS * _NEVER_SHARE)
-    return IdleReturns(times=times, jobs=times)
+    never = _ANYWHERE_COUNTS * _NEVER_SHARE
+    times = [0.0, *(soon * span for span in spans), never]
+    if edges[-1] > _DAY_SECONDS:  # people and schedules live by the day: half of what is not needed again soon is the next day
+        times[edges.index(_DAY_SECONDS)] += never / 2
+        times[-1] -= never / 2
+    return IdleReturns(times=tuple(times), jobs=tuple(times))
 
 
 def _fitted(returns: IdleReturns, edges: tuple[float, ...]) -> IdleReturns:
@@ -184,9 +189,13 @@ class Costs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepingStopped:
-    """The cost of keeping an agent stopped for a second, and of starting it: until it is there, and the waiting of each job."""
+    """The cost of keeping an agent stopped for a second, and of starting it: until it is there, and the waiting of each job.
+
+    ``stops_seconds``: how long one takes to stop. Who needs it meanwhile launches another one.
+    """
 
     usd_per_second: float
+    stops_seconds: float
     start_usd: float
     wait_usd: float
     at_most_seconds: float
@@ -303,9 +312,12 @@ def _usd_of(returns: IdleReturns, costs: Costs, stopped: KeepingStopped, first: 
         after = (edges[place - 1] + edges[place]) / 2 if place else 0.0
         if place <= first:
             usd += times * after * costs.usd_per_second
-        else:
-            disk_usd = (after - stops_at) * stopped.usd_per_second
-            usd += times * (stops_at * costs.usd_per_second + disk_usd + stopped.start_usd) + jobs * stopped.wait_usd
+            continue
+        # Of the returns within these edges, those in vain: it stops just then.
+        vain = min(1.0, max(0.0, stops_at + stopped.stops_seconds - edges[place - 1]) / (edges[place] - edges[place - 1]))
+        ready_usd = vain * costs.boot_usd + (1.0 - vain) * stopped.start_usd
+        usd += times * (stops_at * costs.usd_per_second + (after - stops_at) * stopped.usd_per_second + ready_usd)
+        usd += jobs * (vain * costs.wait_usd + (1.0 - vain) * stopped.wait_usd)
     return usd
 
 

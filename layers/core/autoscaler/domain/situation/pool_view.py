@@ -20,6 +20,8 @@ from autoscaler.domain.situation.breakers import told_boots
 
 # p50 of the boots seen is used once there are this many.
 BOOTS_TO_TRUST = 10
+# From the call until EC2 says that an instance has stopped, about: the operating system shuts down.
+STOP_SECONDS = 40.0
 # Until that many starts were seen, one is believed to take this share of a boot.
 STARTS_TAKE_SHARE = 0.6
 
@@ -108,8 +110,8 @@ class PoolView:
     @cached_property
     def start_seconds(self) -> float:
         """How long a stopped agent takes to start, by those seen lately."""
-        starts = self.memory.starts.get(self.name, ())
-        return median(starts) if len(starts) >= BOOTS_TO_TRUST else STARTS_TAKE_SHARE * self.boot_seconds
+        starts = trusted_starts(self.memory, self.name)
+        return median(starts) if starts else STARTS_TAKE_SHARE * self.boot_seconds
 
     @cached_property
     def ready_costs(self) -> AgentCosts:
@@ -202,6 +204,7 @@ class PoolView:
             return None
         return KeepingStopped(
             usd_per_second=self.spec.offerings[0].volume_usd_per_hour / 3600.0,
+            stops_seconds=STOP_SECONDS + self.costs.look_seconds,
             start_usd=self.usd_per_hour * max(self.start_seconds, MINIMUM_BILLED_SECONDS) / 3600.0,
             wait_usd=self.spec.wait_usd_per_hour * self._waits_for(self.start_seconds) / 3600.0,
             at_most_seconds=warm.max_age_seconds,
@@ -225,15 +228,16 @@ class PoolView:
 
         None where machines were short in the last hour: whoever asks for more than is needed then may get less than is needed next.
         """
-        if not self.boots or any(f"{self.name}/{offering.key}" in self.memory.cool_offs for offering in self.spec.offerings):
+        times = trusted_starts(self.memory, self.name) if self.stopped else self.boots
+        if not times or any(f"{self.name}/{offering.key}" in self.memory.cool_offs for offering in self.spec.offerings):
             return 0
         return worth_adding(
-            self.boots,
+            times,
             items=items,
             agents=agents,
             executors=self.executors,
             usd_a_second=self.spec.wait_usd_per_hour / 3600.0,
-            agent_usd=self.usd_per_hour * self.costs.vain_seconds / 3600.0,
+            agent_usd=self.usd_per_hour * self.ready_costs.vain_seconds / 3600.0,
         )
 
     def score(self, duration_seconds: float, ready_seconds: float, items: int) -> tuple[float, int, str]:
@@ -287,6 +291,12 @@ def trusted_boots(memory: Memory, pool: str) -> tuple[float, ...]:
     """How long agents of a pool took to boot lately, in seconds; none before enough were seen."""
     boots = memory.boots.get(pool, ())
     return boots if len(boots) >= BOOTS_TO_TRUST else ()
+
+
+def trusted_starts(memory: Memory, pool: str) -> tuple[float, ...]:
+    """How long stopped agents of a pool took to start lately, likewise."""
+    starts = memory.starts.get(pool, ())
+    return starts if len(starts) >= BOOTS_TO_TRUST else ()
 
 
 def agent_costs(pool: Pool, offerings: tuple[Offering, ...], boots: tuple[float, ...], look_seconds: float) -> AgentCosts:
