@@ -95,6 +95,10 @@ def _parameters(shape: Shape | None, words: Sequence[str], command: tuple[str, s
             parameters[name] = _flag(member, on=False)
     if command == ("ec2", "run-instances"):  # the AWS CLI asks for one where nothing else is said
         parameters = {"MinCount": 1, "MaxCount": 1} | parameters
+    # And makes the token by itself that lets a call be sent twice.
+    parameters |= {
+        name: "a" * 36 for name, member in members.values() if member.metadata.get("idempotencyToken") and name not in parameters
+    }
     if shape:
         try:
             validate_parameters(parameters, shape)

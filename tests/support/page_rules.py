@@ -21,9 +21,10 @@ NOT_RUN = {
     "make bench": "takes minutes",
     "make compare": "takes hours; autoscaler compare is run for a short while",
     "make live": "needs a real Jenkins",
-    "sam": "deploys into an AWS account; its parameters are checked against template.yaml",
+    "sam": "deploys into an AWS account; its parameters are checked against template.yaml and image.yaml",
     "$EDITOR": "is a person's work; the parameters that it shows are checked against template.yaml",
     "aws configure": "keeps settings on a person's machine",
+    "aws imagebuilder": "needs Image Builder, which no stand-in has; tests/packaging/test_image.py looks at what the template makes",
     "aws cloudformation": "needs a stack; tests/packaging/test_network.py looks at what the template makes",
 }
 PLACEHOLDERS = {"N": "1", "...": "x", "EXPRESSION": "a"}

@@ -34,6 +34,7 @@ from benchmarks.__main__ import SECTIONS
 from packaging_root import ROOT
 from support.cli import autoscaler
 from support.deployed import deployed
+from support.images import TEMPLATE as IMAGES
 from support.page_commands import DATA, PAGES, blocks_of, commands_of
 from support.page_rules import NOT_RUN, PLACEHOLDERS, of_program, reason_not_to_run, starts
 from support.template import TEMPLATE
@@ -167,7 +168,7 @@ def sam_options(command):
     assert sam, "run the tests with `make test`: it installs the SAM command line beside them"
     environment = os.environ | {"SAM_CLI_TELEMETRY": "0"}
     done = subprocess.run([sam, command, "--help"], capture_output=True, text=True, check=True, timeout=60, env=environment)
-    return set(re.findall(r"--[a-z-]+", done.stdout))
+    return set(re.findall(r"--[a-z0-9-]+", done.stdout))
 
 
 @pages
@@ -188,8 +189,8 @@ def test_every_parameter_of_the_stack_that_a_page_sets_may_be_set_so(page):
     for name, value in found:
         if name in network:
             continue
-        assert name in TEMPLATE["Parameters"], f"{page.name}: template.yaml has no parameter {name}"
-        rules = TEMPLATE["Parameters"][name]
+        rules = TEMPLATE["Parameters"].get(name) or IMAGES["Parameters"].get(name)
+        assert rules, f"{page.name}: neither template.yaml nor image.yaml has a parameter {name}"
         allowed = [str(one) for one in rules.get("AllowedValues", [])]
         assert not allowed or all(one in allowed for one in value.split("|")), f"{page.name}: {name}={value}"
 
