@@ -148,6 +148,11 @@ def test_caches_that_cannot_be_set_up_keep_no_agent_from_its_work(cloud):
     assert "not set up" in (cloud.directory / "said").read_text(encoding="utf-8")
 
 
+def test_on_an_image_without_the_program_that_fetches_keys_the_agent_is_installed_and_the_console_says_so(cloud):
+    configured(cloud, systemctl="exit 5", CACHE_ROLE=ROLE, IMAGE_CACHE=f"{REGISTRY}/ci")
+    assert "was the image made with image/caches.yaml?" in (cloud.directory / "said").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("name", ["autoscaler-caches", "docker-credential-autoscaler"])
 def test_the_scripts_pass_shellcheck(name):
     done = subprocess.run(["shellcheck", SCRIPTS / name], capture_output=True, text=True, check=False)

@@ -19,6 +19,7 @@ from support.debian import inside, into, run
 from support.deployed import deployed, event
 from support.image_builder import ComponentError, read_component
 from support.template import TEMPLATE, resolved
+from support.translated import stack
 
 # Connects as agent.jar does, but for the WebSocket, which the simulated Jenkins lacks; and stays.
 STAND_IN = """
@@ -131,6 +132,19 @@ def test_an_agent_of_the_image_registers_and_connects_without_installing_anythin
     assert around.asked == [""]
     assert node.startswith("utility-")
     assert "jenkins connects" in words
+
+
+def test_an_image_with_caches_is_told_where_they_are_before_its_agent_starts(image):
+    """No systemd runs in there: its units are checked, and not started."""
+    made = stack(ImageCachePrefix="ci", BuildCacheDays="7")["LinuxAgents"]["Properties"]["LaunchTemplateData"]
+    (image / "user-data").write_text(made["UserData"]["Fn::Base64"], encoding="utf-8")
+    (image / "user-data").chmod(0o755)
+    inside(image, "/user-data", check=False)
+    inside(image, "systemd-analyze verify autoscaler-caches.service autoscaler-agent.service")
+    environment = (image / "etc/systemd/system/autoscaler-agent.service.d/caches.conf").read_text(encoding="utf-8")
+    assert "BUILD_CACHE=ci-buildcache-1abcdefghij2" in environment
+    assert (image / "etc/autoscaler-caches.conf").read_text(encoding="utf-8").startswith("CACHE_ROLE=arn:aws:iam::")
+    inside(image, "rm -r /etc/autoscaler-caches.* /etc/systemd/system/autoscaler-agent.service.d /etc/containers")
 
 
 def connected(here, agent, seconds=60):

@@ -3,7 +3,7 @@
 import pytest
 
 from support.iam import asked, decided
-from support.images import ALL, REGION, images
+from support.images import ALL, KNOWN, REGION, images
 from support.translated import ACCOUNT
 
 SSM = f"arn:aws:ssm:{REGION}"
@@ -12,6 +12,18 @@ KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/0a1b2c3d"
 READS_PARAMETERS = {
     "Version": "2012-10-17",
     "Statement": [{"Effect": "Allow", "Action": ["ssm:GetParameter", "ssm:GetParameters"], "Resource": "*"}],
+}
+# And of https://docs.aws.amazon.com/aws-managed-policy/latest/reference/EC2ImageBuilderExecutionPolicy.html, the part that passes roles.
+PASSES_ROLES = {
+    "Version": "2012-10-17",
+    "Statement": [
+        {
+            "Effect": "Allow",
+            "Action": "iam:PassRole",
+            "Resource": "arn:aws:iam::*:role/*",
+            "Condition": {"StringEquals": {"iam:PassedToService": ["ec2.amazonaws.com", "ec2.amazonaws.com.cn", "vmie.amazonaws.com"]}},
+        }
+    ],
 }
 ROLES = {
     "BuildRole": ["AmazonSSMManagedInstanceCore", "EC2InstanceProfileForImageBuilder"],
@@ -35,14 +47,9 @@ def test_there_is_no_other_role():
 
 
 @pytest.mark.parametrize("role", ["ImageBuilderRole", "CleanUpRole"])
-def test_only_image_builder_for_this_account_may_be_these_roles(role):
+def test_only_image_builder_may_be_these_roles(role):
     [statement] = images(**ALL)[role]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
-    assert statement == {
-        "Effect": "Allow",
-        "Principal": {"Service": "imagebuilder.amazonaws.com"},
-        "Action": "sts:AssumeRole",
-        "Condition": {"StringEquals": {"aws:SourceAccount": ACCOUNT}},
-    }
+    assert statement == {"Effect": "Allow", "Principal": {"Service": "imagebuilder.amazonaws.com"}, "Action": "sts:AssumeRole"}
 
 
 def test_image_builder_names_this_fleet_s_images_and_writes_no_other_parameter():
@@ -67,17 +74,6 @@ def test_a_base_image_of_your_own_is_found_by_its_parameter():
     assert set(decided(policies_of("ImageBuilderRole"), mine).values()) == {"ImplicitlyDenied"}
 
 
-def test_the_volumes_key_is_used_by_way_of_ec2_only():
-    keyed = policies_of("ImageBuilderRole", VolumeKmsKeyArn=KEY)
-    via = {"kms:ViaService": f"ec2.{REGION}.amazonaws.com"}
-    ours = [asked(f"kms:{action}", KEY, **via) for action in ("Decrypt", "ReEncryptFrom", "GenerateDataKeyWithoutPlaintext")]
-    ours += [asked("kms:CreateGrant", KEY, **via, **{"kms:GrantIsForAWSResource": "true"})]
-    wrong = [asked("kms:Decrypt", KEY), asked("kms:CreateGrant", KEY, **via, **{"kms:GrantIsForAWSResource": "false"})]
-    wrong += [asked("kms:Decrypt", KEY.replace("0a1b", "ffff"), **via)]
-    assert set(decided(keyed, ours).values()) == {"Allowed"}
-    assert set(decided(keyed, wrong).values()) == {"ImplicitlyDenied"}
-
-
 def test_an_instance_that_builds_reads_no_parameter_of_yours_though_aws_policy_lets_it():
     """What a component of somebody else's runs there, runs as root."""
     both = [READS_PARAMETERS, *policies_of("BuildRole")]
@@ -86,6 +82,14 @@ def test_an_instance_that_builds_reads_no_parameter_of_yours_though_aws_policy_l
     assert set(decided(both, theirs).values()) == {"ExplicitlyDenied"}
     assert set(decided(both, aws).values()) == {"Allowed"}
     assert set(decided([READS_PARAMETERS], theirs).values()) == {"Allowed"}, "the policy of AWS would not let it anyway"
+
+
+def test_an_instance_that_builds_gets_the_role_for_it_and_no_other_though_aws_policy_lets_image_builder():
+    both = [PASSES_ROLES, *policies_of("ImageBuilderRole")]
+    ours = [asked("iam:PassRole", KNOWN["BuildRole.Arn"], **{"iam:PassedToService": "ec2.amazonaws.com"})]
+    admin = [asked("iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/admin", **{"iam:PassedToService": "ec2.amazonaws.com"})]
+    assert set(decided(both, ours).values()) == {"Allowed"}
+    assert set(decided(both, admin).values()) == {"ExplicitlyDenied"}
 
 
 def test_a_policy_more_for_builds_is_attached_only_where_it_is_given():

@@ -144,12 +144,12 @@ def clouded(directory: Path) -> Iterator[Cloud]:
     thread.join()
 
 
-def configured(cloud, *, python3=True, **settings):
+def configured(cloud, *, python3=True, systemctl="", **settings):
     """Run the part of the user data that says where caches are; returns the root it wrote into."""
     root = cloud.directory / "root"
     commands = cloud.directory / "commands"
     commands.mkdir(exist_ok=True)
-    (commands / "systemctl").write_text(f'#!/bin/sh\necho "$*" >>{cloud.directory}/systemctl.log\n', encoding="utf-8")
+    (commands / "systemctl").write_text(f'#!/bin/sh\necho "$*" >>{cloud.directory}/systemctl.log\n{systemctl}\n', encoding="utf-8")
     (commands / "python3").write_text('#!/bin/sh\nexec /usr/bin/python3 "$@"\n' if python3 else "#!/bin/sh\nexit 1\n", encoding="utf-8")
     for command in commands.iterdir():
         command.chmod(0o755)

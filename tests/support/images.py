@@ -14,6 +14,7 @@ KNOWN = {
     "AWS::Region": REGION,
     "AWS::AccountId": ACCOUNT,
     "AWS::URLSuffix": "amazonaws.com",
+    "BuildRole.Arn": f"arn:aws:iam::{ACCOUNT}:role/ci-images-BuildRole-1ABC",
 }
 KINDS = {"Linux": "LinuxImage", "Gpu": "GpuImage", "Arm": "Arm64Image", "Windows": "WindowsImage"}
 ALL = dict.fromkeys(KINDS.values(), "yes")
