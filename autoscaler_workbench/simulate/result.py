@@ -54,16 +54,18 @@ def is_at_rest(world: World, builds: Iterable[Build]) -> bool:
 
 
 def beyond_floor(world: World) -> list[Instance]:
-    """Instances beyond the minimum of their pool."""
+    """Instances beyond the minimum of their pool, and stopped ones beyond those that it may keep."""
     extra: list[Instance] = []
     for pool in world.fleet.pools.values():
         floor = max(pool.min_agents, ceil(pool.warm_executors / pool.executors))
-        extra += [i for i in world.alive() if i.tags.get("autoscaler:pool") == pool.name][floor:]
+        mine = [i for i in world.alive() if i.tags.get("autoscaler:pool") == pool.name]
+        extra += [i for i in mine if i.is_on()][floor:]
+        extra += [i for i in mine if not i.is_on()][pool.warm_pool.max_agents if pool.warm_pool else 0 :]
     return extra
 
 
 def leaked_instances(world: World) -> list[Instance]:
-    """Instances that nobody will ever use: past their boot deadline without a connected node."""
+    """Instances that nobody will ever use: past their boot deadline without a connected node, or stopped where that is not wanted."""
     return [instance for instance in world.alive() if _leaks(world, instance)]
 
 
@@ -93,7 +95,12 @@ def dollars_of(world: World, instance: Instance, since: float = 0.0) -> float:
         seconds = spell.seconds(now, since)
         usd += rate * (seconds if spell.began_at < since else max(seconds, MINIMUM_BILLED_SECONDS)) / 3600
     stopped = seconds_of(world, instance, since) - on_seconds_of(world, instance, since)
-    return usd + pool_of(world, instance).offerings[0].volume_usd_per_hour * stopped / 3600
+    return usd + disk_rate_of(world, instance) * stopped / 3600
+
+
+def disk_rate_of(world: World, instance: Instance) -> float:
+    """The price of an instance's disk per hour."""
+    return pool_of(world, instance).offerings[0].volume_usd_per_hour
 
 
 def rate_of(world: World, instance: Instance) -> float:
@@ -103,8 +110,8 @@ def rate_of(world: World, instance: Instance) -> float:
 
 
 def dollars_an_hour(world: World) -> float:
-    """The cost per hour of all living instances at current spot prices."""
-    return sum(_rate_now(world, instance) for instance in world.alive())
+    """The cost per hour of all living instances at current spot prices; of those that are stopped, of their disks."""
+    return sum(_rate_now(world, one) if one.is_on() else disk_rate_of(world, one) for one in world.alive())
 
 
 def _rate_now(world: World, instance: Instance) -> float:
@@ -136,6 +143,8 @@ def wait_of(build: Build, now: float | None = None) -> float:
 def _leaks(world: World, instance: Instance) -> bool:
     pool = world.fleet.pools.get(instance.tags.get("autoscaler:pool", ""))
     node = world.node_of(instance)
+    if pool is not None and pool.warm_pool is not None and not instance.is_on():
+        return world.timeline.now - instance.off_at > pool.warm_pool.max_age_seconds
     in_time = pool is not None and instance.is_on() and world.timeline.now < instance.started_at + pool.boot_timeout_seconds
     return not in_time and (node is None or not node.connected)
 

@@ -2,11 +2,12 @@
 
 import pytest
 
+from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler_workbench.fakes.world.ec2.instance import Instance, Spell
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node, secret_of
 from autoscaler_workbench.fakes.world.world import NODE_TAG, Agents, IdentityAnswer, build_world
-from autoscaler_workbench.simulate.result import dollars_of
+from autoscaler_workbench.simulate.result import beyond_floor, dollars_an_hour, dollars_of, leaked_instances
 from support.builders import NOW, a_fleet, a_pool, an_offering
 
 
@@ -48,6 +49,28 @@ def test_a_stopped_machine_costs_its_disk_and_each_time_that_it_is_on_a_minute_a
     instance.state, instance.ended_at = "terminated", NOW + 7810.0
     assert dollars_of(world, instance) == pytest.approx(36.0 * (600 + 60) / 3600 + 0.36 * 2)
     assert dollars_of(world, instance, since=NOW + 4200.0) == pytest.approx(36.0 * 60 / 3600 + 0.36)
+
+
+@pytest.mark.parametrize(
+    ("warm", "leaked", "beyond"),
+    [
+        (None, ["i-0", "i-1", "i-2"], ["i-0", "i-1", "i-2"]),
+        (WarmPool(min_agents=0, max_agents=3, max_age_seconds=4000.0), [], []),
+        (WarmPool(min_agents=0, max_agents=2, max_age_seconds=4000.0), [], ["i-2"]),
+        (WarmPool(min_agents=0, max_agents=3, max_age_seconds=3000.0), ["i-0", "i-1", "i-2"], []),
+    ],
+    ids=["no stopped ones are wanted", "as many as may be", "one too many", "too old"],
+)
+def test_a_stopped_machine_is_left_over_where_its_pool_does_not_keep_it(warm, leaked, beyond):
+    offering = an_offering(usd_per_hour=36.0, volume_usd_per_hour=0.36)
+    world = build_world(a_fleet(a_pool("cpu", offerings=(offering,), warm_pool=warm)), start_at=NOW, seed=1)
+    for number in range(3):
+        instance = world.ec2.instances[f"i-{number}"] = world.ec2.remembered[f"i-{number}"] = an_instance_of(f"i-{number}", "")
+        instance.state, instance.spells = "stopped", [Spell(NOW, NOW + 600.0)]
+    world.timeline.sleep(4200.0)
+    assert [instance.id for instance in leaked_instances(world)] == leaked
+    assert [instance.id for instance in beyond_floor(world)] == beyond
+    assert dollars_an_hour(world) == pytest.approx(3 * 0.36)
 
 
 @pytest.mark.parametrize("seconds", [100.0, 2000.0])
