@@ -126,6 +126,7 @@ def adopt(ports: Ports, pool: Pool, instance: Instance, node: str | None, labels
             instance_type=instance.instance_type,
             usd_per_hour=_billed(pool, instance.instance_type, instance.market),
             most_usd_per_hour=_reserved(pool, instance.instance_type, instance.market),
+            volume_usd_per_hour=_volume(pool, instance.instance_type, instance.market),
             launched_at=instance.launched_at,
             registered_at=instance.launched_at if node else None,
             keep_until=0.0,
@@ -184,6 +185,7 @@ def _record(ports: Ports, pool: Pool, intent: Intent, instance_id: str, instance
         instance_type=instance_type,
         usd_per_hour=_billed(pool, instance_type, market),
         most_usd_per_hour=_reserved(pool, instance_type, market),
+        volume_usd_per_hour=_volume(pool, instance_type, market),
         launched_at=intent.created_at,
         registered_at=None,
         keep_until=intent.keep_until,
@@ -206,6 +208,11 @@ def _billed(pool: Pool, instance_type: str, market: str) -> float:
 def _reserved(pool: Pool, instance_type: str, market: str) -> float:
     """Return the most it may cost, likewise."""
     return max(offering.reserved_usd_per_hour for offering in _like(pool, instance_type, market))
+
+
+def _volume(pool: Pool, instance_type: str, market: str) -> float:
+    """Return what its root volume costs of that, likewise."""
+    return max(offering.volume_usd_per_hour for offering in _like(pool, instance_type, market))
 
 
 def _like(pool: Pool, instance_type: str, market: str) -> tuple[Offering, ...]:

@@ -56,12 +56,13 @@ class Stopping:
 
     def start(self, step: Start, records: Mapping[str, Record]) -> Started:
         """Note the starts under the lease, ask EC2 for all at once, and take back what it refused."""
+        stopped_at = {instance_id: records[instance_id].changed_at for instance_id in step.instance_ids}
         noted = [self._noted(step, records[instance_id]) for instance_id in step.instance_ids]
         asked = {record.instance_id: record for record in noted if record}
         problems = self.ports.compute.start(asked) if asked else {}
         refused = {i: why for i, why in problems.items() if isinstance(why, LaunchRefusedError)}
         for instance_id in refused:
-            self._change(asked[instance_id], RecordState.STOPPED)
+            self._take_back(asked[instance_id], stopped_at[instance_id])
         return Started(
             result=_result(step, len(asked), problems),
             refused=tuple(self.refusal(asked[instance_id], why.code) for instance_id, why in refused.items()),
@@ -86,6 +87,10 @@ class Stopping:
         except ConflictError:
             return None
         return begun
+
+    def _take_back(self, record: Record, stopped_at: float) -> None:
+        """Note that it stays stopped, since when it was before, and that nothing was started: EC2 may refuse it again each minute."""
+        self.write(replace(record, state=RecordState.STOPPED, changed_at=stopped_at, starts=record.starts[:-1]), record.state, "")
 
     def _change(self, record: Record, state: RecordState) -> Record:
         changed = replace(record, state=state, changed_at=self.ports.clock())

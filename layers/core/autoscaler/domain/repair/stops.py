@@ -2,18 +2,20 @@
 
 from collections.abc import Iterator
 
-from autoscaler.domain.facts.plan import FinishStop, Held, Start
+from autoscaler.domain.facts.plan import FinishStop, Held, Start, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Instance, InstanceState, RecordState
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import hold_back, hold_unread
+from autoscaler.domain.situation.steps import hold_back, hold_unread, terminate
 
 # EC2 tells when an instance was launched or started, by its own clock and to the second.
 CLOCKS_DIFFER_SECONDS = 30.0
-# Of one that a person or our call stopped; any other code says why it did not start.
-_STOPPED_ON_PURPOSE = ("", "Client.UserInitiatedShutdown", "Client.InstanceInitiatedShutdown")
+# Of one that a person stopped again, or of which EC2 says nothing.
+_STOPPED_ON_PURPOSE = ("", "Client.UserInitiatedShutdown")
+# Of one that EC2 had no machine for; any other code is about the instance itself, and would be the same the next time.
+_NO_CAPACITY = "InsufficientInstanceCapacity"
 _OFF = (InstanceState.STOPPING, InstanceState.STOPPED)
 
 
@@ -22,7 +24,7 @@ def is_off(agent: Agent) -> bool:
     return agent.instance in _OFF
 
 
-def finish(situation: Situation, agent: Agent) -> Iterator[FinishStop | Start | Held]:
+def finish(situation: Situation, agent: Agent) -> Iterator[FinishStop | Terminate | Start | Held]:
     """Go on with one that EC2 says is off, once it has stopped."""
     instance = situation.instances.get(agent.record.instance_id)
     if instance is None or instance.state is not InstanceState.STOPPED:
@@ -69,13 +71,16 @@ def start_again(agent: Agent, reason: Reason, detail: str) -> Start:
     )
 
 
-def _go_on_starting(situation: Situation, agent: Agent, instance: Instance) -> FinishStop | Start:
-    """Ask again for a start that EC2 does not show; give up one that has failed, or that EC2 never shows."""
-    record = agent.record
+def _go_on_starting(situation: Situation, agent: Agent, instance: Instance) -> FinishStop | Terminate | Start:
+    """Ask again for a start that EC2 does not show; give up one that has failed, and the instance that would not start the next time."""
+    record, why = agent.record, instance.state_reason
     if instance.launched_at >= record.began_at - CLOCKS_DIFFER_SECONDS:
-        failed = "" if instance.state_reason in _STOPPED_ON_PURPOSE else instance.state_reason
-        detail = f"{instance.id} was to start, and has stopped again: {instance.state_reason or 'EC2 does not say why'}"
-        return finish_stop(agent, Reason.START_FAILED, detail, failed)
+        detail = f"{instance.id} was to start, and has stopped again: {why or 'EC2 does not say why'}"
+        if why in _STOPPED_ON_PURPOSE:
+            return finish_stop(agent, Reason.START_FAILED, detail)
+        if why.endswith(f".{_NO_CAPACITY}"):
+            return finish_stop(agent, Reason.START_FAILED, detail, _NO_CAPACITY)
+        return terminate(agent, Reason.START_FAILED, detail)
     if situation.now - record.began_at >= agent.pool.boot_timeout_seconds:
-        return finish_stop(agent, Reason.START_FAILED, f"{instance.id} was to start, and EC2 shows it stopped still")
+        return terminate(agent, Reason.START_FAILED, f"{instance.id} was to start, and EC2 shows it stopped still")
     return start_again(agent, Reason.START_AGAIN, f"{instance.id} was to start, and EC2 does not show that yet")
