@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.fleet import WarmPool
+from autoscaler.domain.facts.fleet import Market, WarmPool
 from autoscaler.domain.facts.plan import FinishStop, Launch, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import RecordState
@@ -276,6 +276,22 @@ def test_machines_are_booted_in_quiet_times_to_be_stopped():
     assert (states(day), day.nodes(), len(day.done(Launch)), day.failed) == (["stopped", "stopped"], [], 1, 0)
     day.minutes(120)
     assert (states(day), len(day.done(Launch)), len(day.done(Start)), day.done(Terminate)) == (["stopped", "stopped"], 1, 0, [])
+
+
+def test_machines_that_are_booted_to_be_stopped_are_no_spot_instances():
+    spot = an_offering(market=Market.SPOT, usd_per_hour=1.0, volume_usd_per_hour=0.01)
+    day = Day(in_memory(a_warm_pool(replace(WARM, min_agents=1), offerings=(spot, OFFERING))))
+    day.minutes(60)
+    assert (states(day), [instance.market for instance in instances(day)], len(day.done(Launch))) == (["stopped"], ["on-demand"], 1)
+
+
+def test_where_ec2_stops_none_of_them_no_more_are_booted_to_be_stopped():
+    day = a_day(replace(WARM, min_agents=1))
+    for _ in range(180):
+        day.minutes(1)
+        for instance in instances(day):
+            instance.stop_protected = True
+    assert (instances(day), len(day.done(Launch)), len(day.done(Terminate))) == ([], 1, 1)
 
 
 def test_one_that_was_started_is_made_good_while_it_works_and_no_more_than_wanted_are_stopped_in_the_end():
