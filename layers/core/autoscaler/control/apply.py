@@ -105,7 +105,7 @@ class _Actuator:
         self.had: set[str] = set()  # pools of which an agent was launched
         self.tried: dict[str, str | None] = {}  # steps in Jenkins, and why they failed
         self.stuck: set[str] = set()
-        self.unstoppable: set[str] = set()
+        self.unstoppable: dict[str, str] = {}  # pools, by instance id
         self.terminated: set[str] = set()
         self.consoles: dict[str, str] = {}  # of boots that failed
 
@@ -239,7 +239,7 @@ class _Actuator:
             self._ports.compute.stop(step.instance_id)
         except StuckError:
             # It never will be; the next look terminates it instead.
-            self.unstoppable.add(step.instance_id)
+            self.unstoppable[step.instance_id] = step.pool
             self._take_back(record)
             raise
         return Result(step=step, outcome=Outcome.DONE)

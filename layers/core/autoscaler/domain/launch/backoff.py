@@ -8,6 +8,7 @@ from enum import StrEnum
 from autoscaler.domain.facts.fleet import Offering, Pool
 from autoscaler.domain.facts.memory import CoolOff
 from autoscaler.domain.forecast.capacity import COOL_OFF_SECONDS
+from autoscaler.domain.situation.pool_view import to_stop
 
 LAST_RESORT_SECONDS = 60.0
 _REMEMBERED_SECONDS = 3600.0  # beyond the end of a cool-off
@@ -157,6 +158,12 @@ def note_refusals(known: Mapping[str, CoolOff], pool: Pool, refusals: Iterable[R
             if key not in cooled or cooled[key][0].last_resort_seconds < meaning.last_resort_seconds:
                 cooled[key] = meaning, f"EC2 answered {refusal.code}"
     return {**known, **{key: _cool(known.get(key), meaning, now, why) for key, (meaning, why) in cooled.items()}}
+
+
+def note_unstoppable(known: Mapping[str, CoolOff], pools: Iterable[str], now: float) -> Mapping[str, CoolOff]:
+    """Remember for a day of which pools EC2 did not let us stop an agent: what is booted to be stopped may fare no better."""
+    until_at, why = now + UNSUPPORTED_COOL_OFF_SECONDS, "EC2 does not let us stop an agent of it"
+    return {**known, **{to_stop(pool): CoolOff(until_at=until_at, last_resort_at=until_at, times=1, why=why) for pool in pools}}
 
 
 def still_cooling(known: Mapping[str, CoolOff], now: float) -> dict[str, CoolOff]:

@@ -1,6 +1,7 @@
 """Purchase: the starts and launches of one controller within its limits, offerings and free static nodes."""
 
 from dataclasses import dataclass, field
+from math import inf
 
 from autoscaler.domain.facts.fleet import Market, Offering
 from autoscaler.domain.facts.plan import Held, Launch, Start
@@ -95,6 +96,12 @@ class Purchase:
         for _ in range(pool.executors):
             self.supply.add(ExecutorSlot(pool.name, pool.boot_seconds))
         return True
+
+    def buy_to_stop(self, pool: PoolView, reason: Reason, detail: str) -> bool:
+        """Plan to launch one agent that can be stopped: EC2 stops no spot instance of ours, so that patience for spot is over here."""
+        self.note_waiting(pool, inf)
+        offered = self._offered(pool)
+        return (offered is None or offered[0] is Market.ON_DEMAND) and self.buy_new(pool, reason, detail)
 
     def may_buy(self, pool: PoolView) -> bool:
         """Tell whether nothing forbids one more agent of a pool."""

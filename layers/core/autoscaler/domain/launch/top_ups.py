@@ -62,12 +62,12 @@ def _for_floor(placement: QueuePlacement, pool: PoolView) -> None:
 
 
 def _for_stopped(placement: QueuePlacement, pool: PoolView) -> None:
-    """Launch agents to be stopped, in quiet times: while nothing waits for the pool."""
-    if placement.situation.starved_by_pool(placement.controller).get(pool.name, 0):
+    """Launch agents to be stopped, in quiet times: while nothing waits for the pool, and where EC2 stops its agents."""
+    if placement.situation.starved_by_pool(placement.controller).get(pool.name, 0) or not pool.may_fill:
         return
     purchase, least = placement.purchase, pool.least_stopped
     while (there := beyond_need(placement.situation, pool) + purchase.planned(pool)) < least and purchase.leaves_others_room(pool):
-        if not purchase.buy_new(pool, Reason.FILLS_WARM_POOL, f"{there} of {least} agents are stopped, or will be"):
+        if not purchase.buy_to_stop(pool, Reason.FILLS_WARM_POOL, f"{there} of {least} agents are stopped, or will be"):
             return
 
 

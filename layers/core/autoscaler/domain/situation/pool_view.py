@@ -179,6 +179,11 @@ class PoolView:
         return self.controller == self.spec.controllers[0] and bool(self.spec.min_agents or self.spec.warm_executors or self.least_stopped)
 
     @property
+    def may_fill(self) -> bool:
+        """Tell whether agents may be launched to be stopped: not where EC2 did not let us stop one lately."""
+        return not self._cooled(to_stop(self.name))
+
+    @property
     def least_stopped(self) -> int:
         """How many stopped agents its operator wants at least."""
         return self.spec.warm_pool.min_agents if self.spec.warm_pool and self.controller == self.spec.controllers[0] else 0
@@ -276,6 +281,11 @@ class PoolView:
             detail = f"{told_boots(breaker)}; one is tried again in {breaker.until_at - self.now:.0f} s"
             return Reason.BREAKER_OPEN, detail
         return None, ""
+
+
+def to_stop(pool: str) -> str:
+    """The name under which it is remembered that EC2 does not let us stop a pool's agents."""
+    return f"{pool}/to-stop"
 
 
 def offered(pool: Pool, memory: Memory, now: float) -> tuple[Offering, ...]:
