@@ -4,6 +4,13 @@ from planted.bug import Bug
 
 COSTLY = (
     Bug(
+        name="what nobody has noted yet is no build of an agent that may have one only",
+        file="domain/situation/supply.py",
+        was="    unnoted = sum(build.key not in learned.running for build in agent.node.builds)\n",
+        becomes="    unnoted = 0\n",
+        found_by=("tests/unit/test_max_builds.py::test_the_look_that_first_sees_its_only_build_cordons_an_agent",),
+    ),
+    Bug(
         name="a code that nobody knows pauses a pool whose launch was met",
         file="domain/launch/backoff.py",
         was="    elif named is not None:\n",

@@ -84,10 +84,12 @@ def _with_fleet(settings: FleetSettings, name: str, pool: PoolSettings) -> Itera
 def _stopped(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the stopped agents of a pool. Where ``defaults`` ask for them and they cannot be, there are none."""
     warm = settings.tuned("warm_pool", name)
-    if warm and settings.may_stop(pool):
+    if warm and settings.may_stop(pool) and settings.tuned("reuse", name) != "never":
         most = pool.max_agents if warm.max_agents is None else warm.max_agents
         if warm.min_agents > most:
             yield "warm_pool", f"warm_pool.min_agents ({warm.min_agents}) exceeds the most stopped agents ({most})"
+    elif pool.warm_pool and settings.tuned("reuse", name) == "never":
+        yield "warm_pool", "warm_pool: agents that have one build each (reuse: never) are not stopped, the next build would find its disk"
     elif pool.warm_pool and pool.market == "spot":
         yield "warm_pool", "warm_pool: agents of market spot cannot be stopped, EC2 stops no one-time spot instance"
     elif pool.warm_pool:

@@ -168,6 +168,14 @@ class Tuning(_Settings):
         description="What becomes of an agent on which builds of different jobs fail or hang. replace: it is drained and replaced. keep: "
         "it is cordoned and stays for you to inspect. off: it stays in use.",
     )
+    max_builds: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
+        None, description="An agent that has had so many builds takes no more and is replaced. Without it: any number."
+    )
+    reuse: Literal["always", "never"] | None = Field(
+        None,
+        description="never: each agent is replaced after one build, for builds that must not share a disk; it is never stopped. The look "
+        "that first sees the build cordons the agent: what is shorter than a look may be followed by another one.",
+    )
     warm_pool: WarmPoolSettings | Literal[False] | None = Field(
         None,
         description="Agents that nobody needs are stopped where that is cheaper than to keep or to launch them: a stopped agent costs its "
@@ -187,6 +195,7 @@ TUNING_DEFAULTS: dict[str, Any] = {
     "spot_discount": 0.65,
     "volume_usd_per_gib_month": 0.08,
     "quarantine": Quarantine.REPLACE,
+    "reuse": "always",
     "warm_pool": False,
 }  # None for the others says something of its own
 _PRICES = ("spot_discount", "spot_max_usd_per_hour", "volume_gib", "volume_usd_per_gib_month")
@@ -287,6 +296,8 @@ class FleetSettings(_Settings):
     def _pool(self, name: str, pool: PoolSettings) -> Pool:
         tuned = {key: self.tuned(key, name) for key in Tuning.model_fields}
         prices, warm = {key: tuned.pop(key) for key in _PRICES}, tuned.pop("warm_pool")
+        if never := tuned.pop("reuse") == "never":
+            tuned["max_builds"] = 1
         return Pool(
             name=name,
             labels=frozenset(pool.labels or [name]),
@@ -301,7 +312,7 @@ class FleetSettings(_Settings):
             warm_executors=pool.warm_executors,
             exclusive=pool.exclusive,
             remote_dir=pool.remote_dir or REMOTE_DIRS[pool.platform],
-            warm_pool=self._warm_pool(pool, warm) if warm and self.may_stop(pool) else None,
+            warm_pool=self._warm_pool(pool, warm) if warm and self.may_stop(pool) and not never else None,
             **tuned,
         )
 

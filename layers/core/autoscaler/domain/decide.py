@@ -27,6 +27,7 @@ from autoscaler.domain.repair.bring_back import bring_back_outdated, bring_back_
 from autoscaler.domain.repair.heal import keep_beacon, relabels, repairs
 from autoscaler.domain.repair.orphans import left_the_fleet_file
 from autoscaler.domain.scale_in.make_room import make_room
+from autoscaler.domain.scale_in.max_builds import used_up
 from autoscaler.domain.scale_in.month_limit import stop_for_month_limit
 from autoscaler.domain.scale_in.reclaim import drained, unfinished
 from autoscaler.domain.scale_in.replace import outdated, quarantine
@@ -56,6 +57,7 @@ CORDONING: tuple[ControllerRule, ...] = (
     drain_again,  # came back only for a pipeline that has resumed
     quarantine,  # builds fail on it, or never end
     outdated,  # another template version would be launched, or it is too old
+    used_up,  # had as many builds as are wanted on one agent
     stop_for_month_limit,  # the month's money is spent
     not_worth_keeping,  # stopped agents that are outdated, too old, or not needed for too long
 )

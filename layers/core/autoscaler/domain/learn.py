@@ -281,6 +281,7 @@ def learn_from_builds(situation: Situation, controller: str, results: Mapping[st
     gone = gone_since(before, view)
     streaks, succeeded_at = note_streaks(before, gone, results, view, now)
     learned = Learned(
+        builds=_builds_had(situation, controller, fresh.values()),
         streaks=streaks,
         succeeded_at=succeeded_at,
         runs=runs,
@@ -296,6 +297,18 @@ def learn_from_builds(situation: Situation, controller: str, results: Mapping[st
     )
     waits = _job_waits(begun, min(now - before.seen_at, MINUTE_SECONDS) / 2) if before.seen_at else {}
     return Lesson(learned=learned, job_waits=waits, tallies=tally(gone, results))
+
+
+def _builds_had(situation: Situation, controller: str, fresh: Iterable[Sighting]) -> dict[str, int]:
+    """Count the builds that began on each node of a pool that allows only so many, for as long as its agent is there, in all its lives."""
+    counted = {name for name, pool in situation.fleet.pools.items() if pool.max_builds is not None}
+    records = (record for record in situation.snapshot.records if record.controller == controller and record.pool in counted)
+    known = situation.snapshot.learned[controller].builds
+    had = {record.node: known.get(record.node, 0) for record in records if record.node}
+    for sighting in fresh:
+        if sighting.node in had:
+            had[sighting.node] += 1
+    return {node: count for node, count in had.items() if count}
 
 
 def _durations(before: Learned, running: Collection[str], now: float) -> dict[str, tuple[float, ...]]:

@@ -102,6 +102,7 @@ class Pool:
     max_agent_hours: float | None = None  # an older agent is replaced; None: never for its age
     drain_timeout_seconds: float | None = None  # a longer drain is an alarm, never a kill; None: no alarm
     quarantine: Quarantine = Quarantine.REPLACE
+    max_builds: int | None = None  # on one agent, which is replaced then; None: any number
     warm_pool: WarmPool | None = None  # None: agents are terminated, and never stopped
 
 

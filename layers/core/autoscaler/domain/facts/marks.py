@@ -7,7 +7,8 @@ from enum import StrEnum
 class MarkClass(StrEnum):
     """What a mark is for, and so who undoes it.
 
-    Demand undoes `RETIRE`, and `OUTDATED` where no other agent can be launched; `MONTH_LIMIT` is lifted with the limit, `OPERATOR` and
+    Nobody undoes `USED_UP`: no further build may begin there. Demand
+    undoes `RETIRE`, and `OUTDATED` where no other agent can be launched; `MONTH_LIMIT` is lifted with the limit, `OPERATOR` and
     `QUARANTINE` by a person.
     """
 
@@ -18,6 +19,7 @@ class MarkClass(StrEnum):
     QUARANTINE = "quarantine"
     OUTDATED = "outdated"
     MONTH_LIMIT = "month-limit"
+    USED_UP = "used-up"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

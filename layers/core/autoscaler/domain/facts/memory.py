@@ -272,6 +272,7 @@ class Learned:
     followers: Mapping[str, Follower] = field(default_factory=dict)  # by the job that follows
     streaks: Mapping[str, Streak] = field(default_factory=dict)  # by node
     succeeded_at: Mapping[str, float] = field(default_factory=dict)  # when a build last succeeded, by pool
+    builds: Mapping[str, int] = field(default_factory=dict)  # that began on a node, of pools that allow only so many
     seen_at: float = 0.0
     version: int = 0
 

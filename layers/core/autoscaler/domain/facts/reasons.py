@@ -56,6 +56,7 @@ class Reason(StrEnum):
     REBALANCE = "rebalance-recommendation", "EC2 announced that this spot instance is at risk; its node takes no new builds."
     OUTDATED = "outdated", "The agent was launched from an older version of its launch template."
     MAX_AGENT_HOURS = "max-agent-hours", "The agent is older than max_agent_hours."
+    MAX_BUILDS = "max-builds", "The agent has had max_builds builds, or one where reuse is never; it takes no more, and is replaced."
     FAILURE_STREAK = "failure-streak", "Builds of different jobs failed on this agent one after the other, as they do not elsewhere."
     FAR_OVERDUE = "far-overdue", "A build has run many times longer on this agent than its job ever did."
     # Repairs.

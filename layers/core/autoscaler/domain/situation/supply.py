@@ -109,6 +109,15 @@ def agent_remaining_seconds(situation: Situation, agent: Agent) -> tuple[float, 
     return tuple(_remaining_seconds(situation, controller, build, agent.pool.name) for build in (agent.node.builds if agent.node else ()))
 
 
+def builds_left(situation: Situation, agent: Agent) -> int | None:
+    """Return how many more builds may begin on an agent; None: any number."""
+    if agent.pool.max_builds is None or agent.node is None:
+        return None
+    learned = situation.snapshot.learned[agent.record.controller]
+    unnoted = sum(build.key not in learned.running for build in agent.node.builds)
+    return max(0, agent.pool.max_builds - learned.builds.get(agent.node.name, 0) - unnoted)
+
+
 def ready_slots(situation: Situation, agent: Agent) -> Iterator[float]:
     """Return when each executor of a connected agent is free: now, or at the expected end of its build."""
     yield from agent_remaining_seconds(situation, agent)
@@ -141,7 +150,8 @@ def _pool_slots(situation: Situation, pool: PoolView) -> Iterator[ExecutorSlot]:
 def _agent_slots(situation: Situation, agent: Agent, pool: PoolView) -> Iterator[float]:
     match agent.phase:
         case Phase.READY:
-            yield from ready_slots(situation, agent)
+            left = builds_left(situation, agent)
+            yield from ready_slots(situation, agent) if left is None else sorted(ready_slots(situation, agent))[:left]
         case Phase.REQUESTED | Phase.CONNECTING if not agent.instance_ended:
             yield from (_is_there_in(agent, pool) for _ in range(pool.executors))
         case Phase.LOST if situation.recovering(pool.controller):
