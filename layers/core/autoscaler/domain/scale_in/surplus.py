@@ -7,7 +7,7 @@ from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.forecast import NOTHING
-from autoscaler.domain.forecast.idle_returns import needed_lately
+from autoscaler.domain.forecast.keeping import needed_lately
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import why_outdated
 from autoscaler.domain.situation.pool_view import PoolView

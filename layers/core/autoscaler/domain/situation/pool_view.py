@@ -13,7 +13,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.capacity import expected_seconds
 from autoscaler.domain.forecast.forecast import Prospects
 from autoscaler.domain.forecast.hedging import worth_adding
-from autoscaler.domain.forecast.idle_returns import Costs, Keeping, KeepingStopped
+from autoscaler.domain.forecast.keeping import Costs, Keeping, KeepingStopped
 from autoscaler.domain.forecast.prelaunch import AgentCosts
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import told_boots

@@ -2,7 +2,7 @@
 
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.forecast.idle_returns import needed_lately
+from autoscaler.domain.forecast.keeping import needed_lately
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import why_outdated
 from autoscaler.domain.situation.pool_view import PoolView
