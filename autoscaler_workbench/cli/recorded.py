@@ -20,6 +20,8 @@ _POINTS = 720
 _HOUR = 3600.0
 # As the other answers name them; whether one that is ready is busy or idle, its builds tell.
 _PHASES = {AgentState.BOOTING: "connecting", AgentState.DRAINING: "draining"}
+_STOPPED = "stopped"
+_OF_SEVERAL = ("launch", "start")
 _STEPS_TOLD = 5
 _PAUSES = {str(reason) for reason in (Reason.BREAKER_OPEN, Reason.POOL_PAUSED, Reason.HELD)}
 
@@ -121,7 +123,7 @@ class Moment:
             "without_jobs": [],
             "unread": [],
             "stopped": "",
-            "agents": len(agents),
+            "agents": sum(agent["phase"] != _STOPPED for agent in agents),
             "launches_in_the_hour": launched,
             "usd_per_hour": usd_per_hour,
             "reserved_usd_per_hour": usd_per_hour,
@@ -165,7 +167,7 @@ class Moment:
         is_on = any(begin <= self.now and not _is_over(end, self.now) for begin, end in agent.spells)
         named = ("controller", "pool", "node", "instance_id", "instance_type", "executors")
         return {name: getattr(agent, name) for name in named} | {
-            "phase": self._phase(agent, busy=bool(jobs)) if is_on else "stopped",
+            "phase": self._phase(agent, busy=bool(jobs)) if is_on else _STOPPED,
             "busy": len(jobs),
             "jobs": tuple(sorted(set(jobs))),
             "age_seconds": self.now - agent.launched_at,
@@ -192,7 +194,7 @@ class Moment:
 
     def _taken(self) -> Iterator[dict[str, Any]]:
         for step in self._steps():
-            subject = counted(step.count, "agent") if step.step == "launch" else step.node
+            subject = counted(step.count, "agent") if step.step in _OF_SEVERAL else step.node
             yield {name: getattr(step, name) for name in ("at", "reason", "detail", "outcome")} | {
                 "what": step.step,
                 "subject": subject,
@@ -241,8 +243,10 @@ class Moment:
         if pool not in {one.pool for one in self.day.pools}:
             return
         agents = [agent for agent in self._agents() if agent["pool"] == pool]
+        off = sum(agent["phase"] == _STOPPED for agent in agents)
         waiting = sum(build.pool == pool for build in self._waiting())
-        yield f"{counted(waiting, 'job')} waited for {pool}, which had {counted(len(agents), 'agent')}"
+        stopped = f" and {off} stopped" if off else ""
+        yield f"{counted(waiting, 'job')} waited for {pool}, which had {counted(len(agents) - off, 'agent')}{stopped}"
         for held in self.day.held:
             if held.pool == pool and held.first_at <= self.now <= held.last_at:
                 yield f"not done: {held.reason}: {held.detail}"
@@ -258,7 +262,7 @@ def _became(build: DayBuild, *, with_node: bool) -> str:
 
 
 def _what(step: StepTaken) -> str:
-    words = f"{step.step} {counted(step.count, 'agent')}" if step.step == "launch" else step.step
+    words = f"{step.step} {counted(step.count, 'agent')}" if step.step in _OF_SEVERAL else step.step
     return words if step.outcome == "done" else f"{words} ({step.outcome})"
 
 

@@ -1,5 +1,6 @@
 """What a run and a proposal look like on a terminal: the moment, the queue and the agents by pool, and what was decided last."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,14 +17,20 @@ from autoscaler_workbench.cli.terminal import Table, plain, print_table, say
 from autoscaler_workbench.experiment.tune import Proposal
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.simulate.drive import Progress
-from autoscaler_workbench.simulate.recording import AgentState, StepTaken, agents_by_state, waiting_by_pool
+from autoscaler_workbench.simulate.recording import AgentState, StepTaken, agents_by_state, states_of, waiting_by_pool
 from autoscaler_workbench.simulate.result import dollars
 from autoscaler_workbench.simulate.run import Run
 
-_COLOURS = {AgentState.BOOTING: "blue", AgentState.BUSY: "green", AgentState.IDLE: "yellow", AgentState.DRAINING: "red"}
-_SIGNS = {AgentState.BUSY: "█", AgentState.IDLE: "█", AgentState.DRAINING: "░", AgentState.BOOTING: "·"}
+_COLOURS = {
+    AgentState.BOOTING: "blue",
+    AgentState.BUSY: "green",
+    AgentState.IDLE: "yellow",
+    AgentState.DRAINING: "red",
+    AgentState.STOPPED: "dim",
+}
+_SIGNS = {AgentState.BUSY: "█", AgentState.IDLE: "█", AgentState.DRAINING: "░", AgentState.BOOTING: "·", AgentState.STOPPED: "_"}
 # Names of pools, six columns of figures and the gaps between them leave this much of 80 columns; a wider screen has more.
-_FIGURES_WIDE, _LEAST_BAR = 48, 6
+_FIGURES_WIDE, _STOPPED_WIDE, _LEAST_BAR = 48, 9, 6
 _MOST_DECISIONS, _FIXED_LINES = 8, 8
 _BOOKKEEPING = "forget"
 
@@ -83,22 +90,23 @@ class Screen:
         return [pool for pool in pools if waiting[pool.name] or agents[pool.name]] or pools[:1]
 
     def _table(self, pools: list[Pool], width: int) -> Table:
-        table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="dim")
+        states = states_of(self.run.world.fleet)
+        room = width - _FIGURES_WIDE - _STOPPED_WIDE * (AgentState.STOPPED in states) - max(len(pool.name) for pool in pools)
+        has_bars = room >= _LEAST_BAR
+        table = Table(box=None, pad_edge=False, padding=(0, 1, 0, has_bars), header_style="dim")
         table.add_column("pool", style="cyan", no_wrap=True)
         table.add_column("queue", justify="right", no_wrap=True)
-        for state in AgentState:
+        for state in states:
             table.add_column(Text(state, style=_COLOURS[state]), justify="right", no_wrap=True)
         table.add_column("limit", justify="right", no_wrap=True)
-        table.add_column("", no_wrap=True)
+        if has_bars:
+            table.add_column("", no_wrap=True)
         waiting, agents = waiting_by_pool(self.run.world), agents_by_state(self.run.world)
-        room = max(_LEAST_BAR, width - _FIGURES_WIDE - max(len(pool.name) for pool in pools))
-        agents_a_sign = max(1, ceil(max(pool.max_agents for pool in pools) / room))
+        agents_a_sign = max(1, ceil(max(pool.max_agents for pool in pools) / max(room, 1)))
         for pool in pools:
             counts = agents[pool.name]
-            bar = Text.assemble(*((sign * ceil(counts[state] / agents_a_sign), _COLOURS[state]) for state, sign in _SIGNS.items()))
-            bar.truncate(room)
-            cells = [str(waiting[pool.name] or ""), *(str(counts[state] or "") for state in AgentState), str(pool.max_agents)]
-            table.add_row(pool.name, *cells, bar)
+            cells = [str(waiting[pool.name] or ""), *(str(counts[state] or "") for state in states), str(pool.max_agents)]
+            table.add_row(pool.name, *cells, *([_bar(counts, agents_a_sign, room)] if has_bars else []))
         return table
 
     def _decisions(self, most: int) -> list[Text]:
@@ -107,8 +115,14 @@ class Screen:
         return [_decision(step) for step, _ in zip(taken, range(most), strict=False)]
 
 
+def _bar(counts: Counter[AgentState], agents_a_sign: int, room: int) -> Text:
+    bar = Text.assemble(*((sign * ceil(counts[state] / agents_a_sign), _COLOURS[state]) for state, sign in _SIGNS.items()))
+    bar.truncate(room)
+    return bar
+
+
 def _decision(taken: StepTaken) -> Text:
-    what = f"{taken.step} {taken.count}" if taken.step == "launch" else taken.step
+    what = f"{taken.step} {taken.count}" if taken.step in {"launch", "start"} else taken.step
     where = taken.node or taken.pool
     text = f"{datetime.fromtimestamp(taken.at, UTC):%H:%M}  {plain(f'{what} {where}').strip()}: {plain(taken.detail)}"
     return Text(text, "dim", no_wrap=True, overflow="ellipsis")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from autoscaler.domain.facts.fleet import Fleet
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from autoscaler_workbench.fakes.world.world import World
@@ -22,6 +23,7 @@ class AgentState(StrEnum):
     BUSY = "busy"
     IDLE = "idle"
     DRAINING = "draining"
+    STOPPED = "stopped"  # its disk alone is there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTaken:
-    """One step that was taken, or tried. ``count``: agents of a launch."""
+    """One step that was taken, or tried. ``count``: agents of a launch or a start."""
 
     at: float
     step: str
@@ -101,7 +103,7 @@ def _steps(plan: dict[str, Any], now: float) -> Iterator[StepTaken]:
     for step in plan.get("steps", []):
         about = {name: step[name] for name in ("step", "reason", "detail", "outcome")}
         node = step.get("node") or step.get("instance_id") or ""
-        yield StepTaken(at=now, pool=step.get("pool", ""), count=step.get("launched", 1), node=node, **about)
+        yield StepTaken(at=now, pool=step.get("pool", ""), count=step.get("launched", step.get("started", 1)), node=node, **about)
 
 
 def waiting_by_pool(world: World) -> Counter[str]:
@@ -118,7 +120,7 @@ def agents_by_state(world: World) -> dict[str, Counter[AgentState]]:
 
 def agent_states(world: World) -> list[tuple[Instance, AgentState]]:
     """Every agent that is there, and what it is doing."""
-    return [(instance, _state(world.node_of(instance))) for instance in world.alive()]
+    return [(instance, _state(instance, world.node_of(instance))) for instance in world.alive()]
 
 
 def _by_pool(world: World, seen: list[tuple[Instance, AgentState]]) -> dict[str, Counter[AgentState]]:
@@ -128,7 +130,15 @@ def _by_pool(world: World, seen: list[tuple[Instance, AgentState]]) -> dict[str,
     return counts
 
 
-def _state(node: Node | None) -> AgentState:
+def states_of(fleet: Fleet) -> list[AgentState]:
+    """The states that agents of a fleet may have: none is stopped where no pool keeps any."""
+    stops = any(pool.warm_pool for pool in fleet.pools.values())
+    return [state for state in AgentState if stops or state is not AgentState.STOPPED]
+
+
+def _state(instance: Instance, node: Node | None) -> AgentState:
+    if not instance.is_on():
+        return AgentState.STOPPED if instance.state == "stopped" else AgentState.DRAINING
     if node is None or (not node.connected and not node.temporarily_offline):
         return AgentState.BOOTING
     if node.temporarily_offline:

@@ -129,6 +129,8 @@ def test_an_agent_that_is_stopped_costs_nothing_and_says_so(day):
     told = {seconds: recorded.at(begin + seconds).overview() for seconds in (30.0, 180.0, 400.0)}
     assert [one["agents"][0]["phase"] == "stopped" for one in told.values()] == [False, True, False]
     assert [one["status"]["usd_per_hour"] > 0 for one in told.values()] == [True, False, True]
+    assert [one["status"]["agents"] for one in told.values()] == [1, 0, 1]
+    assert recorded.at(begin + 180.0).why(agent.pool)[0].endswith("which had 0 agents and 1 stopped")
     assert told[180.0]["status"]["usd_in_the_month"] == pytest.approx(agent.usd_per_hour / 60)
 
 

@@ -1,12 +1,14 @@
 """What a person sees of a run, in a terminal of 80 by 24 and of 120 by 40 characters."""
 
 import io
+from dataclasses import replace
 
 import pyte
 import pytest
 from rich.console import Console
 from rich.live import Live
 
+from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler_workbench.cli.screen import Screen
 from autoscaler_workbench.cli.story import story
 from autoscaler_workbench.simulate.drive import Progress
@@ -71,6 +73,22 @@ def test_each_heading_and_the_bar_have_a_line_of_their_own(terminal, moment):
     assert empty == ""
     assert headings.split() == ["pool", "queue", "booting", "busy", "idle", "draining", "limit"]
     assert [line.split()[0] for line in pools[:2]] == ["mxnetlinux-cpu", "mxnetlinux-gpu"]
+
+
+def test_stopped_agents_have_a_column_where_pools_keep_them(terminal, example_fleet):
+    warm = {
+        name: replace(pool, warm_pool=WarmPool(min_agents=1, max_agents=5, max_age_seconds=1e6))
+        for name, pool in example_fleet.pools.items()
+    }
+    moment = a_run(replace(example_fleet, pools=warm), until=2.0)
+    with Live(console=terminal.console, auto_refresh=False, transient=True) as view:
+        view.update(a_screen(moment), refresh=True)
+        lines = terminal.lines()
+    headings = next(line for line in lines if line.startswith("pool"))
+    assert headings.split() == ["pool", "queue", "booting", "busy", "idle", "draining", "stopped", "limit"]
+    stopped = [line[: headings.index("stopped") + 7].rsplit(None, 1)[-1] for line in lines if line.startswith("mxnetlinux-")]
+    assert all(count.isdigit() and int(count) >= 1 for count in stopped)
+    assert stopped
 
 
 def test_figures_stand_below_their_headings(terminal, moment):

@@ -7,13 +7,19 @@ import altair as alt
 
 from autoscaler_workbench.report.html import time_axis
 from autoscaler_workbench.report.run.rows import FLEET, OTHERS, Row, agent_rows, held_rows, queue_rows, step_rows, usd_rows, wait_rows
-from autoscaler_workbench.simulate.recording import AgentState
+from autoscaler_workbench.simulate.recording import AgentState, states_of
 from autoscaler_workbench.simulate.run import Run
 
-STATE_COLOURS = {AgentState.BUSY: "#3a923a", AgentState.IDLE: "#f2b134", AgentState.DRAINING: "#c9463d", AgentState.BOOTING: "#8fb8de"}
+_STATE_COLOURS = {
+    AgentState.BUSY: "#3a923a",
+    AgentState.IDLE: "#f2b134",
+    AgentState.DRAINING: "#c9463d",
+    AgentState.BOOTING: "#8fb8de",
+    AgentState.STOPPED: "#c8c4be",
+}
 # Tableau's ten, told apart by most colour-blind people too; the last is for what shares a colour.
 _PALETTE = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#edc948", "#b07aa1", "#ff9da7", "#9c755f", "#bab0ac")
-_LANES = ("launch", "uncordon", "cordon", "terminate", "delete-node", "adopt", "create-beacon", "held")
+_LANES = ("launch", "start", "uncordon", "cordon", "stop", "finish-stop", "terminate", "delete-node", "adopt", "create-beacon", "held")
 _LIMIT = "#b3123b"
 
 
@@ -45,8 +51,14 @@ def usd_chart(run: Run, colours: dict[str, str]) -> Drawing:
 def agents_chart(run: Run, pool: str) -> Drawing:
     """Agents of one pool by state, under its limit."""
     limit, name = run.world.fleet.pools[pool].max_agents, f"agents of {pool}"
-    chart = _stack(run, name, "agents", {str(state): colour for state, colour in STATE_COLOURS.items()})
-    return _under_limit(chart, {name: agent_rows(run, pool, [str(state) for state in STATE_COLOURS])}, limit, f"limit: {limit}")
+    colours = state_colours(run)
+    chart = _stack(run, name, "agents", colours)
+    return _under_limit(chart, {name: agent_rows(run, pool, list(colours))}, limit, f"limit: {limit}")
+
+
+def state_colours(run: Run) -> dict[str, str]:
+    """The colour of each state that an agent of the run may have, from the bottom up."""
+    return {str(state): colour for state, colour in _STATE_COLOURS.items() if state in states_of(run.world.fleet)}
 
 
 def waits_chart(run: Run, colours: dict[str, str]) -> Drawing:

@@ -112,7 +112,7 @@ def _html(run: Run, result: dict[str, Any], colours: dict[str, str], figures: li
         figures=figures,
         agents=agents,
         pool_colours=charts.palette(colours),
-        state_colours=charts.STATE_COLOURS,
+        state_colours=charts.state_colours(run),
         pools=[pool for pool in pools if is_used(pool)],
         unused=[pool["name"] for pool in pools if not is_used(pool)],
         steps=sorted([*step_rows(run, colours), *held_rows(run, colours)], key=lambda row: (row["at"], row["step"])),

@@ -11,7 +11,7 @@ from autoscaler.domain.facts.fleet import Pool
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.simulate.measures import Measures
-from autoscaler_workbench.simulate.recording import HeldSpan, Sample, StepTaken
+from autoscaler_workbench.simulate.recording import AgentState, HeldSpan, Sample, StepTaken
 from autoscaler_workbench.simulate.result import StepCurve, pool_of, rate_of, wait_of
 from autoscaler_workbench.simulate.run import Run
 
@@ -114,9 +114,13 @@ def pool_rows(run: Run) -> list[Row]:
 
 def _pool_row(run: Run, pool: Pool, instances: list[Instance], waited: list[tuple[Build, Pool]]) -> Row:
     waits = [(wait_of(build, run.world.timeline.now), home) for build, home in waited]
-    most = max((sum(sample.agents.get(pool.name, {}).values()) for sample in run.recording.samples), default=0)
+    most = max((_running(sample, pool.name) for sample in run.recording.samples), default=0)
     about = {"name": pool.name, "most_agents": most, "max_agents": pool.max_agents}
     return about | asdict(Measures.of(run.world, [build for build, _ in waited], waits, instances))
+
+
+def _running(sample: Sample, pool: str) -> int:
+    return sum(count for state, count in sample.agents.get(pool, {}).items() if state is not AgentState.STOPPED)
 
 
 def moment(at: float) -> str:
