@@ -29,23 +29,44 @@ def print_status(answer: Answer) -> None:
 def _print_pools(pools: list[dict[str, Any]], broken: set[str]) -> None:
     several = len({pool["controller"] for pool in pools}) > 1
     unused = list(filter(_is_unused, pools)) if for_people() else []
-    headers = ("pool", "waiting", "longest", "agents", "busy", "$/h", "paused")
     rows = [_pool_row(pool, with_controller=several) for pool in pools if pool not in unused]
-    print_rows(headers, rows, prose=("agents",), figures=("waiting", "longest", "busy", "$/h"))
+    _print_pool_rows(rows, with_stopped=any(pool["off"] for pool in pools))
     if unused:
         say(f"unused: {', '.join(_where(pool, several) for pool in unused)}", style="dim")
     for pool in pools:
-        if pool["paused"] and pool["pool"] not in broken and not _is_held(pool):
-            say(f"{_where(pool, several)}: {pool['paused']}")
+        _say_all(f"{_where(pool, several)}: {line}" for line in _of_pool(pool, broken))
+
+
+def _of_pool(pool: dict[str, Any], broken: set[str]) -> Iterator[str]:
+    if pool["off"] and pool["off"]["count"]:
+        yield _told_stopped(pool["off"])
+    if pool["paused"] and pool["pool"] not in broken and not _is_held(pool):
+        yield pool["paused"]
+
+
+def _print_pool_rows(rows: list[tuple[str, ...]], *, with_stopped: bool) -> None:
+    """Print the table; where no pool stops agents, a column of them would take its place from the others."""
+    headers = ("pool", "waiting", "longest", "agents", "busy", "stopped", "$/h", "paused")
+    shown = [place for place, header in enumerate(headers) if with_stopped or header != "stopped"]
+    figures = ("waiting", "longest", "busy", "stopped", "$/h")
+    print_rows([headers[place] for place in shown], [[row[place] for place in shown] for row in rows], prose=("agents",), figures=figures)
 
 
 def _is_unused(pool: dict[str, Any]) -> bool:
-    return not (pool["starved"] or pool["agents"]) and (not pool["paused"] or _is_held(pool))
+    has_any = pool["starved"] or pool["agents"] or (pool["off"] and pool["off"]["count"])
+    return not has_any and (not pool["paused"] or _is_held(pool))
 
 
 def _is_held(pool: dict[str, Any]) -> bool:
     """Tell whether a person paused it: the holds in force are told at the end."""
     return bool(pool["paused"].startswith("held:"))
+
+
+def _told_stopped(off: dict[str, Any]) -> str:
+    """Say how many agents are stopped, since when, and what their disks cost."""
+    first, disks = ("the first ", "their disks cost") if off["count"] > 1 else ("", "its disk costs")
+    since = f"{first}{duration(off['longest_seconds'])} ago"
+    return f"{off['count']} of at most {counted(off['at_most'], 'agent')} stopped, {since}; {disks} {dollars(off['usd_per_hour'])} an hour"
 
 
 def print_broken(broken: dict[str, Any]) -> None:
@@ -66,6 +87,7 @@ def _pool_row(pool: dict[str, Any], *, with_controller: bool) -> tuple[str, ...]
         duration(pool["longest_wait_seconds"]) if pool["longest_wait_seconds"] else "",
         f"{phases or '0'} of {pool['max_agents']}",
         f"{pool['busy']}/{pool['executors']}",
+        str(pool["off"]["count"]) if pool["off"] else "",
         dollars(pool["usd_per_hour"]).removeprefix("$"),
         pool["paused"].partition(":")[0],
     )
@@ -155,7 +177,17 @@ def print_plan(answer: Answer) -> None:
 
 def _step_row(step: dict[str, Any], with_controller: bool) -> tuple[str, ...]:  # noqa: FBT001 - as `_where` takes it
     what = next((str(step[key]) for key in ("node", "instance_id", "job", "count") if key in step), "")
-    return step["step"], _where(step, with_controller), what, step["reason"], step["outcome"], step.get("result") or step["detail"]
+    if step["step"] == "start" and step["outcome"] == "done":
+        what = f"{step['started']} of {step['count']}"
+    because = step.get("result") or step["detail"] + _told_instead(step)
+    return step["step"], _where(step, with_controller), what, step["reason"], step["outcome"], because
+
+
+def _told_instead(step: dict[str, Any]) -> str:
+    """Say of a start that is to be what is launched in place of agents that EC2 refuses to start."""
+    if step["step"] != "start" or step["outcome"] != "planned":
+        return ""
+    return f"; what EC2 refuses to start is launched instead ({', '.join(step['instead'])})" if step["instead"] else ""
 
 
 def _where(entry: dict[str, Any], with_controller: bool) -> str:  # noqa: FBT001 - one of two ways to name a place
@@ -245,17 +277,21 @@ def print_launch(answer: Answer, pool: str, asked: int, keep_minutes: float) -> 
     began = datetime.fromisoformat(plan["taken_at"]).timestamp()
     kept = f"kept until {moment(began + keep_minutes * 60, began)} ({duration(keep_minutes * 60)}), needed or not"
     words = "would be launched" if plan["dry_run"] else "launched"
-    got = launched(answer)
-    say(
-        f"{got} of {counted(asked, 'agent')} of {pool} {words}" + (f"; {kept if keep_minutes else 'kept only while needed'}" if got else "")
-    )
+    got, again = launched(answer), _got(answer, "start")
+    from_stopped = f", {'all' if again == got else again} of them started again" if again else ""
+    then = f"; {kept if keep_minutes else 'kept only while needed'}" if got else ""
+    say(f"{got} of {counted(asked, 'agent')} of {pool} {words}{from_stopped}{then}")
     print_plan({"plan": {"steps": [step for step in plan["steps"] if step["outcome"] not in {"done", "planned"}], "held": plan["held"]}})
 
 
 def launched(answer: Answer) -> int:
-    """Count the agents that were launched, or in a dry run would be."""
-    plan = answer["plan"]
-    return sum(step["count"] if plan["dry_run"] else step["launched"] for step in plan["steps"] if step["step"] == "launch")
+    """Count the agents that were launched or started again, or in a dry run would be."""
+    return _got(answer, "launch") + _got(answer, "start")
+
+
+def _got(answer: Answer, kind: str) -> int:
+    plan, counted_as = answer["plan"], {"launch": "launched", "start": "started"}[kind]
+    return sum(step["count"] if plan["dry_run"] else step[counted_as] for step in plan["steps"] if step["step"] == kind)
 
 
 def refused(answer: Answer) -> bool:

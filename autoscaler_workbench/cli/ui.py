@@ -58,7 +58,7 @@ class DeployedSource:
         wanted = _number("count", facts.get("count", "1"))
         event = {"pool": facts["pool"], "count": wanted, "keep_minutes": _number("minutes", facts.get("minutes", "60"))}
         answer = self._deployed.call("scale_up", event | about)
-        launched = sum(step.get("launched", 0) for step in answer["steps"])
+        launched = sum(step.get("launched", step.get("started", 0)) for step in answer["steps"])
         return "; ".join([f"launched {launched} of {wanted}", *(f"not done: {one['detail']}" for one in answer["held"][:1])])
 
 

@@ -14,6 +14,7 @@ _STATES = {
     "retiring": DRAINING,
     "draining": DRAINING,
     "condemned": DRAINING,
+    "stopping": DRAINING,
     "stopped": STOPPED,
     "overdue": TROUBLE,
     "lost": TROUBLE,
@@ -37,12 +38,15 @@ class Tile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolRow:
-    """One pool, with its queue and its agents."""
+    """One pool, with its queue and its agents. ``agents``: without those ``off``, of which ``disks`` says what they cost an hour."""
 
     name: str
     waiting: int
     longest: str
     paused: str
+    agents: int
+    off: int
+    disks: str
     tiles: tuple[Tile, ...]
     most: int
 
@@ -61,20 +65,25 @@ def pool_rows(told: dict[str, Any]) -> list[PoolRow]:
     """Describe the pools that have anything: jobs, agents, or a reason why they launch nothing."""
     pools = told["status"]["pools"]
     controllers = {pool["controller"] for pool in pools}
-    return [
-        PoolRow(
-            name=pool["pool"] if len(controllers) == 1 else f"{pool['controller']}/{pool['pool']}",
-            waiting=pool["starved"],
-            longest=duration(pool["longest_wait_seconds"]) if pool["longest_wait_seconds"] else "",
-            paused=pool["paused"],
-            tiles=tuple(
-                _tile(agent) for agent in told["agents"] if (agent["controller"], agent["pool"]) == (pool["controller"], pool["pool"])
-            ),
-            most=pool["max_agents"],
-        )
-        for pool in pools
-        if pool["starved"] or pool["agents"] or pool["paused"]
-    ]
+    rows = [_pool_row(pool, told["agents"], with_controller=len(controllers) > 1) for pool in pools]
+    return [row for row in rows if row.waiting or row.tiles or row.paused]
+
+
+def _pool_row(pool: dict[str, Any], agents: Iterable[dict[str, Any]], *, with_controller: bool) -> PoolRow:
+    mine = [agent for agent in agents if (agent["controller"], agent["pool"]) == (pool["controller"], pool["pool"])]
+    off = [agent for agent in mine if agent["phase"] == STOPPED]
+    usd = sum(agent["usd_per_hour"] for agent in off)
+    return PoolRow(
+        name=f"{pool['controller']}/{pool['pool']}" if with_controller else pool["pool"],
+        waiting=pool["starved"],
+        longest=duration(pool["longest_wait_seconds"]) if pool["longest_wait_seconds"] else "",
+        paused=pool["paused"],
+        agents=len(mine) - len(off),
+        off=len(off),
+        disks=f"{'disk' if len(off) == 1 else 'disks'} {dollars(usd)} an hour" if usd else "",
+        tiles=tuple(_tile(agent) for agent in mine),
+        most=pool["max_agents"],
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from autoscaler_workbench.cli import answers
 from support.deployed import deployed, event
 
 FLEET = """
@@ -40,6 +41,84 @@ def status(here):
     return here.call("operate", event("status"))["status"]
 
 
-def test_a_stopped_agent_costs_its_disk(here, stopped):
+def asked(here, action, **facts):
+    return here.call("operate", event(action) | facts)
+
+
+def submitted(here, count, label="cpu"):
+    """Jobs that wait, and have waited for long enough to count."""
+    for number in range(count):
+        here.world.controllers["main"].submit(f"{label}-job-{number}", label, 900.0)
+    here.world.move_to(here.world.timeline.now + 5)
+
+
+def test_a_stopped_agent_costs_its_disk_and_is_no_agent(here, stopped):
     told = status(here)
-    assert told["reserved_usd_per_hour"] == pytest.approx(len(stopped) * DISK_USD_PER_HOUR, abs=1e-3)
+    usd = len(stopped) * DISK_USD_PER_HOUR
+    assert (told["usd_per_hour"], told["reserved_usd_per_hour"]) == (pytest.approx(usd, abs=1e-3), pytest.approx(usd, abs=1e-3))
+    assert told["agents"] == 0
+    cpu, gpu = told["pools"]
+    assert (cpu["agents"], cpu["usd_per_hour"], gpu["off"]["count"]) == ({}, pytest.approx(usd, abs=1e-3), 0)
+    off = cpu["off"]
+    assert (off["count"], off["at_least"], off["at_most"], off["usd_per_hour"]) == (2, 2, 6, pytest.approx(usd, abs=1e-3))
+    assert 0 < off["longest_seconds"] < 1800
+
+
+def test_status_names_the_stopped_agents_of_a_pool(here, stopped, capsys):
+    answers.print_status(asked(here, "status"))
+    out = capsys.readouterr().out
+    header, cpu, *_ = (line.split("\t") for line in out.splitlines())
+    assert dict(zip(header, cpu, strict=True)) | {"agents": "0 of 6", "stopped": "2", "$/h": "0.02"} == dict(zip(header, cpu, strict=True))
+    [line] = [line for line in out.splitlines() if line.startswith("cpu: ")]
+    assert line.startswith("cpu: 2 of at most 6 agents stopped, the first ")
+    assert line.endswith(" min ago; their disks cost $0.02 an hour")
+
+
+def test_a_fleet_without_a_warm_pool_has_no_column_for_it(capsys):
+    with deployed() as stood:
+        stood.call("scale_up", event("tick"))
+        answers.print_status(asked(stood, "status"))
+    assert "stopped" not in capsys.readouterr().out
+
+
+def test_the_list_of_agents_says_since_when_one_is_stopped_and_for_how_long_it_is_kept(here, stopped):
+    told = asked(here, "agents")["agents"]
+    assert {(one["phase"], round(one["usd_per_hour"], 3), one["idle_seconds"]) for one in told} == {("stopped", 0.011, None)}
+    assert all(one["note"].startswith("stopped ") and one["note"].endswith("kept in any case (warm_pool.min_agents 2)") for one in told)
+    assert {one["node"] for one in told} == {f"cpu-{instance.id[2:]}" for instance in stopped}, "it comes back under this name"
+
+
+def test_the_plan_says_how_many_are_started_and_what_is_launched_where_ec2_refuses(here, stopped, capsys):
+    submitted(here, 2)
+    told = asked(here, "plan")
+    [start] = told["plan"]["steps"]
+    assert (start["step"], start["count"], start["started"], start["instead"]) == ("start", 2, 0, ["c5.xlarge"])
+    assert set(start["instance_ids"]) == {instance.id for instance in stopped}
+    answers.print_plan(told)
+    [_, row] = capsys.readouterr().out.splitlines()
+    assert row.split("\t")[:3] == ["start", "cpu", "2"]
+    assert row.endswith("; what EC2 refuses to start is launched instead (c5.xlarge)")
+
+
+def test_the_history_has_stops_and_starts(here, stopped):
+    submitted(here, 2)
+    here.pass_minutes(1)
+    told = [(one["what"], one["subject"]) for one in asked(here, "events", pool="cpu")["events"]]
+    names = {f"cpu-{instance.id[2:]}" for instance in stopped}
+    assert {("stop", name) for name in names} | {("finish-stop", name) for name in names} | {("start", "2 of 2")} <= set(told)
+
+
+def test_what_ec2_refuses_to_start_is_launched_in_the_same_pass_and_both_are_told(here, stopped, capsys):
+    here.world.ec2.capacity["c5.xlarge//on-demand"] = 1
+    submitted(here, 2)
+    steps = here.call("scale_up", {})["steps"]
+    answers.print_plan({"plan": {"steps": steps, "held": []}})
+    rows = [row.split("\t") for row in capsys.readouterr().out.splitlines()[1:]]
+    assert [row[:3] for row in rows] == [["start", "cpu", "1 of 2"], ["launch", "cpu", "1"]]
+    assert "InsufficientInstanceCapacity" in rows[0][5]
+
+
+def test_a_person_who_asks_for_agents_is_told_which_of_them_were_started_again(here, stopped, capsys):
+    answer = here.call("scale_up", event("scale_up") | {"pool": "cpu", "count": 3, "keep_minutes": 60})
+    answers.print_launch({"plan": answer}, "cpu", 3, 60)
+    assert capsys.readouterr().out.startswith("3 of 3 agents of cpu launched, 2 of them started again; kept until ")

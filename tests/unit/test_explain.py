@@ -4,25 +4,33 @@ from dataclasses import replace
 
 import pytest
 
+from autoscaler.domain import decide
+from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Breaker, CapacityDelay, Window
 from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
-from autoscaler.domain.facts.snapshot import OfflineCause, RecordState, Wait
+from autoscaler.domain.facts.plan import Terminate
+from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause, RecordState, Wait
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
+from autoscaler.domain.report.stopped import kept_seconds
 from autoscaler.domain.wording import duration
 from support.builders import (
+    LONG_AGO,
     NOW,
     a_build,
     a_fleet,
     a_mark,
     a_memory,
     a_pool,
+    a_record,
     a_snapshot,
     a_view,
     an_agent,
     an_empty_window,
+    an_instance,
     an_item,
+    an_offering,
     cordoned,
 )
 
@@ -229,3 +237,136 @@ def test_a_controller_that_cannot_be_read_is_told_first():
 @pytest.mark.parametrize("subject", ["", "nobody", "cpu-9"])
 def test_of_what_is_not_there_nothing_is_said(subject):
     assert asked(subject, an_agent()) == []
+
+
+WITH_A_DISK = an_offering(volume_usd_per_hour=0.011)
+WARM = a_pool("cpu", warm_pool=WarmPool(min_agents=0, max_agents=5, max_age_seconds=7 * 86_400.0), offerings=(WITH_A_DISK,))
+AN_HOUR_AGO = NOW - 3600.0
+OFF = tuple(an_instance(f"i-{number}", state=InstanceState.STOPPED) for number in (1, 2))
+NEEDED_TWO = {"main/cpu": Window(opened_at=LONG_AGO, seen_at=NOW, peaks=((AN_HOUR_AGO, 2), (NOW - 1800.0, 1), (NOW, 0)))}
+
+
+def stopped(number=1, *, since=AN_HOUR_AGO, life=0, **facts):
+    facts = {"volume_usd_per_hour": 0.011, "registered_at": None} | facts
+    return a_record(f"i-{number}", node=f"cpu-{number}", state=RecordState.STOPPED, life=life, changed_at=since, **facts)
+
+
+def why(subject, *records, pool=WARM, nodes=(), market="on-demand", keeps_disk=True, versions=None, version="", **memory):
+    """What is said of a fleet of these records; stopped ones have no node, and EC2 says that they are stopped."""
+    states = {RecordState.STOPPED: InstanceState.STOPPED, RecordState.STARTING: InstanceState.PENDING}
+    facts = {"market": market, "keeps_disk": keeps_disk, "template_version": version}
+    instances = tuple(an_instance(r.instance_id, state=states.get(r.state, InstanceState.RUNNING), **facts) for r in records)
+    given = {"windows": NEEDED_TWO} | memory
+    snapshot = a_snapshot(a_view(*nodes), records=records, instances=instances, memory=a_memory(**given), template_versions=versions or {})
+    return explain(snapshot, a_fleet(pool), subject)
+
+
+def test_a_pool_that_stops_agents_says_for_how_long_they_run_and_are_stopped_by_a_start_that_is_believed():
+    facts = why("cpu", stopped(), starts={"cpu": (40.0,)})
+    assert "cpu on main: 0 jobs waiting for it; 1 stopped; at most 10, at least 0" in facts
+    assert "a start of cpu takes 108 s (0.6 of a boot; 1 start seen so far)" in facts
+    [prices] = [fact for fact in facts if fact.startswith("an agent costs $72")]
+    # A boot of 180 s of $3 an hour and 240 s of waiting at $20; a start of 108 s, and 168 s.
+    assert prices == "an agent costs $72.00 a day running and $0.26 stopped; a start costs $1.02 and a boot $1.48, with the waiting for it"
+    keep = situated(a_fleet(WARM), an_agent()).pools["main", "cpu"].keep
+    runs, in_all = duration(keep.seconds(1)), duration(keep.seconds_in_all(1))
+    assert runs != in_all
+    [times] = [fact for fact in facts if fact.startswith("after it was last needed")]
+    assert f"agent 1 of cpu runs for {runs}, is stopped then, and terminated after {in_all}" in times
+
+
+def test_a_start_that_was_measured_says_so_and_one_as_slow_as_a_boot_that_it_does_not_pay():
+    assert "a start of cpu takes 65 s (half of the last 12)" in why("cpu", starts={"cpu": (65.0,) * 12})
+    slow = why("cpu", starts={"cpu": (180.0,) * 12})
+    assert any(fact.endswith("and is terminated then: to keep it stopped does not pay") for fact in slow)
+
+
+def test_a_time_that_the_operator_fixed_is_named():
+    facts = why("cpu", pool=replace(WARM, idle_seconds=600.0))
+    assert any("agent 1 of cpu runs for 10 min (idle_seconds), is stopped then" in fact for fact in facts)
+
+
+def test_a_stopped_agent_says_since_when_what_it_costs_how_long_it_is_kept_and_what_starts_it():
+    facts = why("i-1", stopped(life=2), stopped(2, since=NOW - 60.0))
+    assert facts[0] == "cpu-1 (i-1) of cpu on main: stopped; c5.18xlarge, $0.01 an hour"
+    assert facts[1].startswith("launched 27 h 47 min ago, started again 2 times; stopped 1 h ago, kept for another ")
+    assert facts[2] == "it is started when an agent of cpu is needed, before another one is launched, after 1 other that stopped later"
+    assert facts[3] == "a start of cpu takes 108 s (0.6 of a boot; 0 starts seen so far)"
+
+
+def test_a_stopped_agent_is_kept_for_as_long_as_the_rule_keeps_it():
+    """What it says is true: one second before that time nothing is done, and one second after it the agent is terminated."""
+    records = stopped(), stopped(2, since=NOW - 60.0)
+    situation = assess(a_snapshot(records=records, instances=OFF, memory=a_memory(windows=NEEDED_TWO)), a_fleet(WARM))
+    left = kept_seconds(situation, next(agent for agent in situation.agents if agent.record.instance_id == "i-1"))
+    assert left > 0
+
+    def terminated(later):
+        window = replace(NEEDED_TWO["main/cpu"], seen_at=NOW + later)
+        snapshot = a_snapshot(records=records, instances=OFF, memory=a_memory(windows={"main/cpu": window}), taken_at=NOW + later)
+        return [step.instance_id for step in decide.scale_down(snapshot, a_fleet(WARM)).steps if isinstance(step, Terminate)]
+
+    assert terminated(left - 1) == []
+    assert terminated(left + 1) == ["i-1"]
+
+
+def test_what_is_wanted_stopped_in_any_case_says_so():
+    least = replace(WARM, warm_pool=WarmPool(min_agents=1, max_agents=5, max_age_seconds=7 * 86_400.0))
+    assert "stopped 1 h ago, kept in any case (warm_pool.min_agents 1)" in why("i-1", stopped(), pool=least)[1]
+    assert "1 agent stopped or about to be, 2 worth having beside those that run (at least 1: warm_pool.min_agents)" in why(
+        "cpu", stopped(), pool=least
+    )
+
+
+def test_a_stopped_agent_that_will_not_be_started_says_why():
+    facts = why("i-1", stopped(), versions={"cpu": "8"}, version="7", proven={"cpu": "8"})
+    assert "to be terminated: launched from version 7 of its launch template, now it is 8" in facts[1]
+    assert "it is not started now: launched from version 7 of its launch template, now it is 8" in facts
+
+
+def test_an_agent_that_was_started_again_tells_of_this_life_and_not_of_its_launch():
+    starting = a_record("i-1", node="cpu-1", state=RecordState.STARTING, life=1, starts=(NOW - 50.0,), registered_at=None)
+    facts = why("i-1", starting)
+    assert facts[1] == "launched 27 h 47 min ago, started again 50 s ago, and has not registered yet"
+    assert "its start may take another 14 min" in " ".join(facts)
+    record, node = an_agent()
+    again = replace(record.bound(node=record.node, life=1), starts=(NOW - 500.0,), registered_at=NOW - 440.0)
+    told = why("i-1", again, nodes=(node,), connected=frozenset({"i-1"}))
+    assert told[1] == "launched 27 h 47 min ago, started again 8 min 20 s ago, registered 60 s after that, and has connected"
+
+
+NEVER = "once it is not needed any more it is terminated, and not stopped: "
+
+
+@pytest.mark.parametrize(
+    ("facts", "because"),
+    [
+        ({"market": "spot"}, "EC2 stops no spot instance of a one-time request"),
+        ({"keeps_disk": False}, "its root is an instance store, which is lost when it stops"),
+        ({"unstoppable": frozenset({"i-1"})}, "EC2 refused to stop it (its stop protection, or its kind of instance)"),
+        ({"versions": {"cpu": "8"}, "version": "7"}, "launched from version 7 of its launch template, now it is 8"),
+    ],
+    ids=["spot", "instance store", "refused", "outdated"],
+)
+def test_an_agent_that_can_never_be_stopped_says_why(facts, because):
+    record, node = an_agent()
+    assert NEVER + because in why("i-1", record, nodes=(node,), **facts)
+    assert not any(NEVER in fact for fact in why("i-1", record, nodes=(node,)))
+    assert not any(NEVER in fact for fact in why("i-1", record, nodes=(node,), pool=a_pool("cpu"), **facts))
+
+
+def test_an_idle_agent_of_a_pool_that_stops_agents_is_set_against_a_start():
+    record, node = an_agent()
+    lately = {"main/cpu": Window(opened_at=LONG_AGO, seen_at=NOW, peaks=((NOW - 30.0, 1), (NOW, 0)))}
+    [fact] = [one for one in why("i-1", record, nodes=(node,), idle_since={"i-1": NOW - 30.0}, windows=lately) if one.startswith("kept")]
+    assert "against a start of $1.02 ($0.93 of it waiting); agent 1 of cpu is kept running for" in fact
+
+
+def test_a_waiting_job_is_told_of_the_stopped_agent_that_it_may_get():
+    snapshot = a_snapshot(
+        a_view(items=(an_item(1, job="build", label="cpu", waiting_seconds=90.0),)), records=(stopped(),), instances=OFF[:1]
+    )
+    facts = explain(snapshot, a_fleet(WARM), "build")
+    assert any(fact.endswith("a stopped agent takes 108 s to start") for fact in facts)
+    assert any(fact.startswith("now to be done: Start, nobody-can-serve") for fact in facts)
+    assert any(fact.startswith("now to be done: Start") for fact in explain(snapshot, a_fleet(WARM), "i-1"))

@@ -144,11 +144,22 @@ def test_a_recorded_day_is_for_those_with_its_address_too(day):
 
 @pytest.mark.parametrize(
     ("phase", "busy", "state"),
-    [("ready", 1, "busy"), ("ready", 0, "idle"), ("connecting", 0, "booting"), ("draining", 1, "draining"), ("lost", 1, "trouble")],
+    [
+        *(("ready", 1, "busy"), ("ready", 0, "idle"), ("connecting", 0, "booting"), ("draining", 1, "draining"), ("lost", 1, "trouble")),
+        *(("stopping", 0, "draining"), ("stopped", 0, "stopped")),
+    ],
 )
 def test_a_tile_has_the_colour_of_its_state(phase, busy, state):
     told = {"status": STATUS, "agents": [an_agent("gpu-1", phase=phase, busy=busy)]}
     assert [tile.state for tile in view.pool_rows(told)[0].tiles] == [state]
+
+
+def test_stopped_agents_are_told_beside_the_others_with_what_their_disks_cost(browser, source):
+    off = [an_agent(f"gpu-{number}", phase="stopped", busy=0, usd_per_hour=0.01, note="stopped 2 h ago") for number in (8, 9)]
+    source.told["agents"] = [*source.told["agents"], *off]
+    page = browser.get("/").text
+    assert "4 of 10 agents, 2 stopped (disks $0.02 an hour)" in page
+    assert "stopped 2 h ago" in page
 
 
 def test_a_limit_is_shown_full_high_or_ok():

@@ -112,9 +112,12 @@ def _step_json(result: Result) -> dict[str, Any]:
     if isinstance(step, Start):
         facts["instance_ids"] = list(step.instance_ids)
         facts["started"] = result.count if result.outcome is Outcome.DONE else 0
+        facts["instead"] = list(dict.fromkeys(o.instance_type for o in step.otherwise.offerings)) if step.otherwise else []
     if isinstance(step, Launch):
         facts["market"] = str(step.market)
         facts["launched"] = result.count if result.outcome is Outcome.DONE else 0
+    if isinstance(step, FinishStop) and step.failed:
+        facts["failed"] = step.failed
     if result.detail:
         facts["result"] = result.detail
     return facts

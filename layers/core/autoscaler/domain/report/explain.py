@@ -11,6 +11,7 @@ from autoscaler.domain.learn import assess
 from autoscaler.domain.report.broken import broken_pool
 from autoscaler.domain.report.keeping import why_kept
 from autoscaler.domain.report.listing import QueueEntry, list_queue
+from autoscaler.domain.report.stopped import of_stopped, stops_of, told_starts, usd_per_hour_of, why_never_stopped
 from autoscaler.domain.scale_in.month_limit import what_holds
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.pool_view import PoolView
@@ -73,6 +74,8 @@ def _of_pool_view(situation: Situation, pool: PoolView) -> Iterator[str]:
     yield f"{pool.name} on {pool.controller}: {counted(starved, 'job')} waiting for it; {agents}; at most {most}, at least {least}"
     yield f"an agent costs {dollars(pool.usd_per_hour)} an hour; an hour of waiting is worth {dollars(worth)}"
     yield _boots(pool)
+    if pool.spec.warm_pool:
+        yield from stops_of(situation, pool)
     if pool.short_seconds >= 1:
         yield f"machines were short: agents are kept as if one more took {duration(pool.short_seconds)} longer to be had"
 
@@ -96,13 +99,19 @@ def _of_node(situation: Situation, plans: Iterable[Plan], subject: str) -> Itera
 def _of_agent(situation: Situation, agent: Agent) -> Iterator[str]:
     record = agent.record
     names = f"{record.node} ({record.instance_id})" if record.node else record.instance_id
-    yield f"{names} of {record.pool} on {record.controller}: {agent.phase}; {record.instance_type}, {dollars(record.usd_per_hour)} an hour"
+    usd = dollars(usd_per_hour_of(situation, record))
+    yield f"{names} of {record.pool} on {record.controller}: {agent.phase}; {record.instance_type}, {usd} an hour"
+    if situation.snapshot.is_off(record):
+        yield from of_stopped(situation, agent)
+        return
     yield _boot(situation, agent)
     if agent.phase in _BOOTING:
         yield from _still_booting(situation, agent)
     if agent.node and agent.node.builds:
         yield f"it runs {', '.join(sorted(_run(situation, agent, build) for build in agent.node.builds))}"
     yield from _out_of_use(situation, agent)
+    if why := why_never_stopped(situation, agent):
+        yield f"once it is not needed any more it is terminated, and not stopped: {why}"
 
 
 def _out_of_use(situation: Situation, agent: Agent) -> Iterator[str]:
@@ -126,10 +135,12 @@ def _boot(situation: Situation, agent: Agent) -> str:
     """Say when it was launched, how long it took to register, and whether it ever connected."""
     record = agent.record
     launched = f"launched {duration(situation.now - record.launched_at)} ago"
+    if record.life:
+        launched += f", started again {duration(situation.now - record.began_at)} ago"
     if record.registered_at is None:
         return f"{launched}, and has not registered yet"
-    took = f"{launched}, registered {duration(record.registered_at - record.launched_at)} after that"
-    return f"{took}, and {'has connected' if record.instance_id in situation.memory.connected else 'has not connected yet'}"
+    took = f"{launched}, registered {duration(record.registered_at - record.began_at)} after that"
+    return f"{took}, and {'has connected' if record.life_id in situation.memory.connected else 'has not connected yet'}"
 
 
 def _still_booting(situation: Situation, agent: Agent) -> Iterator[str]:
@@ -137,9 +148,9 @@ def _still_booting(situation: Situation, agent: Agent) -> Iterator[str]:
     if record.trouble:
         yield f"what keeps it from becoming an agent: {record.trouble}"
     if pool is not None:
-        yield _boots(pool)
-    left = record.launched_at + agent.pool.boot_timeout_seconds - situation.now
-    yield f"its boot may take another {duration(left)} (boot_timeout_seconds)" if left > 0 else "its boot has timed out"
+        yield told_starts(pool) if record.life else _boots(pool)
+    left, what = record.began_at + agent.pool.boot_timeout_seconds - situation.now, "start" if record.life else "boot"
+    yield f"its {what} may take another {duration(left)} (boot_timeout_seconds)" if left > 0 else f"its {what} has timed out"
 
 
 def _of_gone(situation: Situation, plans: Iterable[Plan], subject: str) -> Iterator[str]:
@@ -209,4 +220,4 @@ def _names(agent: Agent) -> set[str]:
 
 
 def _about(names: Collection[str]) -> Meant:
-    return lambda step: bool({getattr(step, "node", ""), getattr(step, "instance_id", "")} & set(names))
+    return lambda step: bool({getattr(step, "node", ""), getattr(step, "instance_id", ""), *getattr(step, "instance_ids", ())} & set(names))

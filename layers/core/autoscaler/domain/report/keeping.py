@@ -40,9 +40,13 @@ def _worth(pool: PoolView, number: int) -> str:
     keep, costs = pool.keep, pool.keep.costs
     if keep.fixed_seconds is not None:
         return f"kept for {duration(keep.fixed_seconds)} after it was last needed (idle_seconds)"
-    quarter, boot = costs.usd_per_second * _QUARTER_SECONDS, costs.boot_usd + costs.wait_usd
-    price = f"worth {dollars(quarter)} a quarter of an hour against a boot of {dollars(boot)} ({dollars(costs.wait_usd)} of it waiting)"
-    return f"{price}; agent {number} of {pool.name} is kept for {duration(keep.seconds(number))} after it was last needed"
+    quarter, kept, stopped = costs.usd_per_second * _QUARTER_SECONDS, duration(keep.seconds(number)), keep.stopped
+    what, usd, wait_usd, stays = "boot", costs.boot_usd, costs.wait_usd, "is kept"
+    if stopped is not None and keep.seconds_in_all(number) > keep.seconds(number):
+        what, usd, wait_usd, stays = "start", stopped.start_usd, stopped.wait_usd, "is kept running"
+    against = f"a {what} of {dollars(usd + wait_usd)} ({dollars(wait_usd)} of it waiting)"
+    price = f"worth {dollars(quarter)} a quarter of an hour against {against}"
+    return f"{price}; agent {number} of {pool.name} {stays} for {kept} after it was last needed"
 
 
 def _number(situation: Situation, pool: PoolView, agent: Agent) -> int:

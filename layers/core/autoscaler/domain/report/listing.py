@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from autoscaler.domain.facts.snapshot import QueueItem
 from autoscaler.domain.launch.queue import expected_starts
+from autoscaler.domain.report.stopped import told_stopped, usd_per_hour_of
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import is_tripped
 from autoscaler.domain.situation.demand import Want
+from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import duration
 
@@ -70,7 +72,7 @@ def _agent(situation: Situation, agent: Agent) -> AgentEntry:
         jobs=tuple(sorted({build.job for build in agent.node.builds})) if agent.node else (),
         age_seconds=situation.now - record.launched_at,
         idle_seconds=None if since is None else situation.now - since,
-        usd_per_hour=record.usd_per_hour,
+        usd_per_hour=usd_per_hour_of(situation, record),
         note=_note(situation, agent),
     )
 
@@ -78,6 +80,8 @@ def _agent(situation: Situation, agent: Agent) -> AgentEntry:
 def _note(situation: Situation, agent: Agent) -> str:
     """Say in a few words what somebody did to it, or what it lacks."""
     record, node = agent.record, agent.node
+    if situation.snapshot.is_off(record):
+        return told_stopped(situation, agent)
     if record.trouble and agent.phase in {Phase.REQUESTED, Phase.OVERDUE, Phase.CONNECTING}:
         return record.trouble
     if agent.mark:
@@ -139,10 +143,18 @@ def _of_want(situation: Situation, controller: str, want: Want, starts: dict[int
         return "pool-broken", "pool is broken", f"it starts once an agent of {broken} boots"
     if free_seconds is None:
         return "no-executor", "no executor", "no executor that is there or on its way will ever take it"
-    boots = min(situation.pools[controller, pool.name].boot_seconds for pool in want.pools)
+    another = _another([situation.pools[controller, pool.name] for pool in want.pools])
     when = f"in {duration(free_seconds)}" if free_seconds else "at once"
     where = "another node" if server.startswith("\n") else server
-    return "placed", when, f"it would start {when} on an executor of {where}; a new agent takes {duration(boots)} to boot"
+    return "placed", when, f"it would start {when} on an executor of {where}; {another}"
+
+
+def _another(pools: Iterable[PoolView]) -> str:
+    """Say how soon another agent would be there: one that is stopped, where there is any."""
+    starts = [pool.start_seconds for pool in pools if pool.stopped]
+    if starts:
+        return f"a stopped agent takes {duration(min(starts))} to start"
+    return f"a new agent takes {duration(min(pool.boot_seconds for pool in pools))} to boot"
 
 
 def _broken(situation: Situation, pools: Iterable[str]) -> str | None:

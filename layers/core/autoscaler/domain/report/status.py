@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.report.broken import BrokenPool, broken_pool, why_paused
+from autoscaler.domain.report.stopped import StoppedAgents, stopped_agents, usd_per_hour_of
 from autoscaler.domain.scale_in.month_limit import what_holds
 from autoscaler.domain.situation.breakers import keeps_failing, told_failing
 from autoscaler.domain.situation.pool_view import PoolView
@@ -14,7 +15,10 @@ from autoscaler.domain.situation.situation import Situation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolStatus:
-    """One pool on one controller. ``agents``: by phase; ``paused``: why nothing, or one agent at a time, is launched there, or ""."""
+    """One pool on one controller. ``agents``: by phase, without those that are ``off``, of which the disks alone cost.
+
+    ``paused``: why nothing, or one agent at a time, is launched there, or "". ``off`` None: no agent is stopped there.
+    """
 
     controller: str
     pool: str
@@ -25,6 +29,7 @@ class PoolStatus:
     busy: int
     max_agents: int
     usd_per_hour: float
+    off: StoppedAgents | None
     paused: str
     broken: BrokenPool | None
 
@@ -71,7 +76,7 @@ def status_of(situation: Situation) -> Status:
         max_agents=limits.max_agents,
         launches_in_the_hour=room.launched,
         max_launches_per_hour=limits.max_launches_per_hour,
-        usd_per_hour=round(sum(record.usd_per_hour for record in situation.snapshot.living), 4),
+        usd_per_hour=round(sum(usd_per_hour_of(situation, record) for record in situation.snapshot.living), 4),
         reserved_usd_per_hour=round(room.usd_per_hour, 4),
         max_usd_per_hour=limits.max_usd_per_hour,
         usd_in_the_month=round(situation.memory.month.usd, 2),
@@ -92,11 +97,12 @@ def _pool(situation: Situation, pool: PoolView) -> PoolStatus:
         pool=pool.name,
         starved=situation.starved_by_pool(pool.controller).get(pool.name, 0),
         longest_wait_seconds=max(situation.demands[pool.controller].waits_for(pool.name), default=0.0),
-        agents=dict(Counter(str(agent.phase) for agent in pool.agents)),
+        agents=dict(Counter(str(agent.phase) for agent in pool.agents if not situation.snapshot.is_off(agent.record))),
         executors=pool.ready_executors,
         busy=sum(agent.busy_executors for agent in pool.agents),
         max_agents=pool.spec.max_agents,
-        usd_per_hour=round(sum(agent.record.usd_per_hour for agent in pool.agents if not agent.instance_ended), 4),
+        usd_per_hour=round(sum(usd_per_hour_of(situation, agent.record) for agent in pool.agents if not agent.instance_ended), 4),
+        off=stopped_agents(situation, pool),
         paused=why_paused(situation, pool),
         broken=broken_pool(situation, pool.name),
     )

@@ -70,7 +70,7 @@ def not_worth_keeping(situation: Situation, controller: str, _decided: Decided) 
 def _not_worth_keeping(situation: Situation, pool: PoolView, stopped: list[Agent]) -> Iterator[Terminate | Held]:
     left: list[Agent] = []
     for agent in stopped:
-        if why := _why_not(situation, pool, agent):
+        if why := why_kept_no_longer(situation, pool, agent):
             yield terminate(agent, *why)
         else:
             left.append(agent)
@@ -90,7 +90,7 @@ def _not_worth_keeping(situation: Situation, pool: PoolView, stopped: list[Agent
         )
 
 
-def _why_not(situation: Situation, pool: PoolView, agent: Agent) -> tuple[Reason, str] | None:
+def why_kept_no_longer(situation: Situation, pool: PoolView, agent: Agent) -> tuple[Reason, str] | None:
     """Say why a stopped agent is kept no longer, however soon it may be needed; None where it may stay."""
     warm, stopped_seconds = pool.spec.warm_pool, situation.now - agent.record.changed_at
     if warm is None:

@@ -35,15 +35,16 @@ def stopped_wanted(situation: Situation, pool: PoolView) -> int:
     if warm is None:
         return 0
     needed = needed_lately(window, pool.keep.seconds_in_all, situation.now) if window else 0
-    return min(max(needed - _in_service(pool), pool.least_stopped), warm.max_agents)
+    return min(max(needed - in_service(pool), pool.least_stopped), warm.max_agents)
 
 
 def beyond_need(situation: Situation, pool: PoolView) -> int:
     """Count the agents that are stopped, and those that will be since nothing needs them any more."""
     window = situation.memory.windows.get(pool.full_name)
     needed = needed_lately(window, pool.keep.seconds, situation.now) if window else 0
-    return count_stopped(pool) + max(0, _in_service(pool) - needed)
+    return count_stopped(pool) + max(0, in_service(pool) - needed)
 
 
-def _in_service(pool: PoolView) -> int:
+def in_service(pool: PoolView) -> int:
+    """Count its agents that take builds, or will."""
     return sum(agent.phase in _IN_SERVICE and not agent.instance_ended for agent in pool.agents)

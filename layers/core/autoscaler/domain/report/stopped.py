@@ -1,0 +1,167 @@
+"""Stopped agents for people: how many there are, what their disks cost, for how long they are kept, and why others are not stopped."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from autoscaler.domain.facts.fleet import Market
+from autoscaler.domain.facts.snapshot import InstanceState, Record
+from autoscaler.domain.launch.starting import startable
+from autoscaler.domain.scale_in.warm_pool import why_kept_no_longer
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.canary import why_outdated
+from autoscaler.domain.situation.pool_view import BOOTS_TO_TRUST, STARTS_TAKE_SHARE, PoolView
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.warm_pool import count_stopped, in_service, stopped_wanted
+from autoscaler.domain.wording import counted, dollars, duration
+
+_DAY_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoppedAgents:
+    """The stopped agents of a pool on one controller. ``longest_seconds``: how long the first of them has been stopped."""
+
+    count: int
+    longest_seconds: float
+    usd_per_hour: float
+    at_least: int
+    at_most: int
+
+
+def stopped_agents(situation: Situation, pool: PoolView) -> StoppedAgents | None:
+    """Describe the stopped agents of a pool; None where it keeps none, and has none."""
+    records, warm = [agent.record for agent in pool.stopped if situation.snapshot.is_off(agent.record)], pool.spec.warm_pool
+    if warm is None and not records:
+        return None
+    return StoppedAgents(
+        count=len(records),
+        longest_seconds=max((situation.now - record.changed_at for record in records), default=0.0),
+        usd_per_hour=round(sum(record.volume_usd_per_hour for record in records), 4),
+        at_least=warm.min_agents if warm else 0,
+        at_most=warm.max_agents if warm else 0,
+    )
+
+
+def usd_per_hour_of(situation: Situation, record: Record) -> float:
+    """What an agent costs an hour as it is now: one that is stopped costs its disk."""
+    return record.volume_usd_per_hour if situation.snapshot.is_off(record) else record.usd_per_hour
+
+
+def kept_seconds(situation: Situation, agent: Agent) -> float | None:
+    """How long a stopped agent is kept yet if nothing needs it; None where the pool keeps so many in any case."""
+    pool = situation.pools[agent.key]
+    warm, place = pool.spec.warm_pool, starts_after(pool, agent)
+    if warm is None:
+        return 0.0
+    oldest_at = agent.record.changed_at + warm.max_age_seconds
+    if place < pool.least_stopped:
+        return None
+    return max(0.0, min(oldest_at, _needed_until(pool, in_service(pool) + place + 1)) - situation.now)
+
+
+def told_stopped(situation: Situation, agent: Agent) -> str:
+    """Say since when an agent is stopped, and for how long it is kept so."""
+    return f"stopped {duration(situation.now - agent.record.changed_at)} ago, {told_kept(situation, agent)}"
+
+
+def told_kept(situation: Situation, agent: Agent) -> str:
+    """Say for how long a stopped agent is kept, if nothing needs it."""
+    if why := why_kept_no_longer(situation, situation.pools[agent.key], agent):
+        return f"to be terminated: {why[1]}"
+    left = kept_seconds(situation, agent)
+    if left is None:
+        return f"kept in any case (warm_pool.min_agents {situation.pools[agent.key].least_stopped})"
+    return f"kept for another {duration(left)}" if left else "to be terminated: not needed again within the time that its disk pays for"
+
+
+def starts_after(pool: PoolView, agent: Agent) -> int:
+    """Count the stopped agents that are started before this one, and kept for longer: those that were stopped later."""
+    return sum(_order(other) > _order(agent) for other in pool.stopped)
+
+
+def _order(agent: Agent) -> tuple[float, str]:
+    return agent.record.changed_at, agent.record.instance_id
+
+
+def _needed_until(pool: PoolView, number: int) -> float:
+    """Until when the n-th agent is worth having, stopped at last, by what was needed so far."""
+    if pool.window is None:
+        return pool.now
+    keep = pool.keep
+    watched_until = pool.window.opened_at + keep.seconds_in_all(1)
+    # Whoever needs more agents needs this one, too, and may be worth waiting for even longer.
+    numbers = [number, *(1 << bits for bits in range(number.bit_length(), pool.window.most.bit_length()))]
+    needed = ((at + keep.seconds_in_all(one), one <= most) for at, most in pool.window.peaks for one in numbers)
+    return max([watched_until, *(until for until, counts in needed if counts)])
+
+
+def why_never_stopped(situation: Situation, agent: Agent) -> str | None:
+    """Say why an agent of a pool that stops agents will be terminated instead; None where it may be stopped."""
+    record, instance = agent.record, situation.instances.get(agent.record.instance_id)
+    if agent.pool.warm_pool is None or agent.phase is Phase.STOPPED:
+        return None
+    if instance is not None and instance.market != Market.ON_DEMAND:
+        return "EC2 stops no spot instance of a one-time request"
+    if instance is not None and not instance.keeps_disk:
+        return "its root is an instance store, which is lost when it stops"
+    if record.instance_id in situation.memory.unstoppable:
+        return "EC2 refused to stop it (its stop protection, or its kind of instance)"
+    if record.controller in situation.fleet.slot_controllers:
+        return "it has a static node, which others could not use meanwhile"
+    outdated = why_outdated(situation, agent)
+    return outdated[1] if outdated else None
+
+
+def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
+    """Say how long agents of a pool are kept running, and then stopped, and by which prices."""
+    yield told_starts(pool)
+    yield from _keeping(pool)
+    wanted, there = stopped_wanted(situation, pool), count_stopped(pool)
+    least = pool.least_stopped
+    kept = f" (at least {least}: warm_pool.min_agents)" if least else ""
+    yield f"{counted(there, 'agent')} stopped or about to be, {wanted} worth having beside those that run{kept}"
+
+
+def told_starts(pool: PoolView) -> str:
+    """Say how long a stopped agent takes to start, and how that is known."""
+    seen = len(pool.memory.starts.get(pool.name, ()))
+    believed = f"{STARTS_TAKE_SHARE:g} of a boot; {counted(seen, 'start')} seen so far"
+    how = f"half of the last {seen}" if seen >= BOOTS_TO_TRUST else believed
+    return f"a start of {pool.name} takes {duration(pool.start_seconds)} ({how})"
+
+
+def _keeping(pool: PoolView) -> Iterator[str]:
+    """Say the two times of the first agent, and what decides them."""
+    keep, stopped = pool.keep, pool.keep.stopped
+    if stopped is None:
+        return
+    runs, in_all = keep.seconds(1), keep.seconds_in_all(1)
+    boot, start = keep.costs.boot_usd + keep.costs.wait_usd, stopped.start_usd + stopped.wait_usd
+    day = f"{dollars(keep.costs.usd_per_second * _DAY_SECONDS)} a day running and {dollars(stopped.usd_per_second * _DAY_SECONDS)} stopped"
+    yield f"an agent costs {day}; a start costs {dollars(start)} and a boot {dollars(boot)}, with the waiting for it"
+    told = f"after it was last needed, agent 1 of {pool.name} runs for {duration(runs)}{' (idle_seconds)' if keep.fixed_seconds else ''}"
+    if in_all <= runs:
+        yield f"{told}, and is terminated then: to keep it stopped does not pay"
+    else:
+        yield f"{told}, is stopped then, and terminated after {duration(in_all)}: the cheapest, by how soon agents were needed again"
+
+
+def of_stopped(situation: Situation, agent: Agent) -> Iterator[str]:
+    """Say of a stopped agent since when it is, for how long it is kept, and what would start it."""
+    record, pool = agent.record, situation.pools[agent.key]
+    again = f", started again {counted(record.life, 'time')}" if record.life else ""
+    yield f"launched {duration(situation.now - record.launched_at)} ago{again}; {told_stopped(situation, agent)}"
+    before = starts_after(pool, agent)
+    if agent not in startable(situation, pool):
+        yield "it is not started now: " + _why_not_started(situation, agent)
+    else:
+        others = f", after {counted(before, 'other')} that stopped later" if before else ""
+        yield f"it is started when an agent of {pool.name} is needed, before another one is launched{others}"
+    yield told_starts(pool)
+
+
+def _why_not_started(situation: Situation, agent: Agent) -> str:
+    if agent.instance is not InstanceState.STOPPED:
+        return f"EC2 says that it is {agent.instance or 'not there'}"
+    outdated = why_outdated(situation, agent)
+    return outdated[1] if outdated else situation.pools[agent.key].cooled_detail
