@@ -59,6 +59,7 @@ def test_every_sample_event_is_tested_here():
         "spot_interruption",
         "rebalance",
         "instance_terminated",
+        "instance_stopped",
     }  # in files of their own
     assert {path.stem for path in (ROOT / "events").glob("*.json")} == FUNCTION_OF.keys() | elsewhere
 

@@ -116,7 +116,7 @@ def test_an_interrupted_agents_build_may_finish_in_its_two_minutes(here, agent):
     assert build.ended is Ended.FINISHED
 
 
-@pytest.mark.parametrize("name", ["spot_interruption", "rebalance", "instance_terminated"])
+@pytest.mark.parametrize("name", ["spot_interruption", "rebalance", "instance_terminated", "instance_stopped"])
 def test_others_instances_are_left_after_one_read(here, agent, name):
     before = len(here.server.requests)
     assert here.call("instance_events", event(name)) == {"skipped": "nothing-to-do"}

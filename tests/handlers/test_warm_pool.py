@@ -122,3 +122,51 @@ def test_a_person_who_asks_for_agents_is_told_which_of_them_were_started_again(h
     answer = here.call("scale_up", event("scale_up") | {"pool": "cpu", "count": 3, "keep_minutes": 60})
     answers.print_launch({"plan": answer}, "cpu", 3, 60)
     assert capsys.readouterr().out.startswith("3 of 3 agents of cpu launched, 2 of them started again; kept until ")
+
+
+def announced(here, instance, name="instance_stopped"):
+    """What follows when EventBridge delivers a change of state of this instance."""
+    said = event(name)
+    plan = here.call("instance_events", said | {"detail": said["detail"] | {"instance-id": instance.id}})
+    return [(step["step"], step["reason"], step["outcome"]) for step in plan.get("steps", [])]
+
+
+def passed_until(here, instance, state):
+    """Let the world pass, second by second and without the schedule, until EC2 shows this state."""
+    for _ in range(600):
+        if instance.state == state:
+            return
+        here.world.move_to(here.world.timeline.now + 1)
+    raise AssertionError(f"{instance.id} is {instance.state}")
+
+
+@pytest.fixture
+def stopping(here):
+    """An instance that is being stopped, and its node."""
+    for _ in range(30):
+        here.pass_minutes(1)
+        if found := [instance for instance in here.world.alive() if instance.state == "stopping"]:
+            return found[0], here.world.node_of(found[0])
+    raise AssertionError("nothing is stopped")
+
+
+def test_a_stop_is_finished_as_soon_as_ec2_announces_it(here, stopping):
+    instance, node = stopping
+    assert node.name in here.world.controllers["main"].nodes
+    assert announced(here, instance) == [], "it is stopping still"
+    passed_until(here, instance, "stopped")
+    assert announced(here, instance) == [("finish-stop", "has-stopped", "done")]
+    assert node.name not in here.world.controllers["main"].nodes
+    assert announced(here, instance) == [], "there is nothing left to do"
+    assert {one["phase"] for one in asked(here, "agents")["agents"] if one["instance_id"] == instance.id} == {"stopped"}
+
+
+def test_a_start_that_failed_is_known_as_soon_as_ec2_announces_it(here, stopped):
+    for instance in stopped:
+        instance.fails_to_start = "Server.InsufficientInstanceCapacity"
+    submitted(here, 1)
+    here.call("scale_up", {})
+    [tried] = [instance for instance in stopped if instance.state == "pending"]
+    assert announced(here, tried) == [], "it is pending"
+    passed_until(here, tried, "stopped")
+    assert announced(here, tried) == [("finish-stop", "start-failed", "done")]

@@ -15,9 +15,10 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome
 from autoscaler.domain.facts.plan import Cordon, Plan
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import RecordState, Snapshot
+from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot
 from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent, builds_at_risk
+from autoscaler.domain.report.registration import Identity
 from autoscaler.errors import DeadlineError, LeaseHeldError, TransientError
 from autoscaler.ports import Ports, StoredState
 
@@ -72,7 +73,7 @@ def handle(ports: Ports, fleet: Fleet, invocation: Invocation, event: InstanceEv
     if identity is None or identity.fleet != fleet.name:
         return [], ()
     stored = ports.state.read()
-    if not any(record.instance_id == event.instance_id and record.state is RecordState.REGISTERED for record in stored.records):
+    if not any(record.instance_id == event.instance_id and _concerns(event, record, identity) for record in stored.records):
         return [], ()  # it has no node, or we gave it up ourselves: the schedule sees to it
     decision = partial(commands.handle, event=event)
     if event.kind is Announced.STATE:  # deleting a node needs the lease; marking one does not
@@ -81,6 +82,13 @@ def handle(ports: Ports, fleet: Fleet, invocation: Invocation, event: InstanceEv
     log_notes(ports, snapshot)
     report = apply(ports, fleet, snapshot, decision(snapshot, fleet), invocation.ends_at)
     return [report], builds_at_risk(assess(snapshot, fleet), event)
+
+
+def _concerns(event: InstanceEvent, record: Record, identity: Identity) -> bool:
+    """Tell whether an event is worth a pass: of an agent in use, or of one that was to stop or start and has stopped."""
+    if record.state in {RecordState.STOPPING, RecordState.STARTING}:
+        return event.kind is Announced.STATE and identity.state is InstanceState.STOPPED
+    return record.state is RecordState.REGISTERED
 
 
 def plan_only(ports: Ports, fleet: Fleet, invocation: Invocation, decision: Decision, stored: StoredState) -> Report:

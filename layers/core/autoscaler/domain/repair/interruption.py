@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from autoscaler.domain.facts.marks import Mark, MarkClass
-from autoscaler.domain.facts.plan import Cordon, DeleteNode, Held
+from autoscaler.domain.facts.plan import Cordon, DeleteNode, FinishStop, Held
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import RecordState
+from autoscaler.domain.repair.stops import finish
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
 
@@ -32,11 +34,12 @@ _MARKS = {
     Announced.REBALANCE: (MarkClass.REBALANCE, Reason.REBALANCE),
 }
 # Phases in which demand may count on an agent, or come to.
+_STOPS_OR_STARTS = (RecordState.STOPPING, RecordState.STARTING)
 _USABLE = {Phase.READY, Phase.CONNECTING, Phase.RETIRING}
 
 
-def handle_event(situation: Situation, event: InstanceEvent) -> Iterator[Cordon | DeleteNode | Held]:
-    """Cordon the interrupted agent at once; it is no supply any more, so demand replaces it."""
+def handle_event(situation: Situation, event: InstanceEvent) -> Iterator[Cordon | DeleteNode | FinishStop | Held]:
+    """Cordon the interrupted agent at once; it is no supply any more, so demand replaces it. Finish a stop, or a start that failed."""
     for agent in situation.agents:
         if agent.record.instance_id != event.instance_id:
             continue
@@ -44,6 +47,9 @@ def handle_event(situation: Situation, event: InstanceEvent) -> Iterator[Cordon 
             yield Held(pool=agent.pool.name, controller=agent.record.controller, reason=Reason.INCOMPLETE, detail=str(agent.record.node))
         elif agent.instance_ended:
             yield from _clean_up(situation, agent)
+        elif agent.record.state in _STOPS_OR_STARTS:
+            # What is to be started again, or to be terminated since it never will start, is scale_down's to ask for.
+            yield from (step for step in finish(situation, agent) if isinstance(step, FinishStop | Held))
         elif event.kind in _MARKS and agent.phase in _USABLE and agent.node is not None:
             yield _cordon(situation, agent, *_MARKS[event.kind])
 
