@@ -53,7 +53,7 @@ def requests_of(operation: str, params: dict[str, Any]) -> Iterator[Asked]:  # n
             yield asked(operation, f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:{params['SecretId']}-AbCdEf")
         case "sns:Publish":
             yield asked(operation, TOPIC if params["TopicArn"].endswith(":alarms") else params["TopicArn"])
-        case "ec2:TerminateInstances":
+        case "ec2:TerminateInstances" | "ec2:StopInstances" | "ec2:StartInstances":
             yield from (asked(operation, f"{EC2}:instance/{i}", **OURS) for i in params["InstanceIds"])
         case "ec2:GetConsoleOutput":
             yield asked(operation, f"{EC2}:instance/{params['InstanceId']}", **OURS)
@@ -141,6 +141,7 @@ def test_who_looks_at_instances_may_ask_what_spot_costs_and_nobody_else(decide, 
 FOREIGN = [
     asked("ec2:TerminateInstances", f"{EC2}:instance/i-1", **THEIRS),
     asked("ec2:TerminateInstances", f"{EC2}:instance/i-1"),
+    *(asked(f"ec2:{action}Instances", f"{EC2}:instance/i-1", **tags) for action in ("Stop", "Start") for tags in (THEIRS, {})),
     asked("ec2:GetConsoleOutput", f"{EC2}:instance/i-1", **THEIRS),
     asked("ec2:CreateTags", f"{EC2}:instance/i-1", **THEIRS, **{"aws:TagKeys": ["Name"]}),
     asked("ec2:CreateTags", f"{EC2}:instance/i-1", **OURS, **{"aws:TagKeys": ["Name", "autoscaler:fleet"]}),
@@ -195,6 +196,16 @@ OF_A_PARAMETER = {
         asked("kms:CreateGrant", KEY, **VIA, **{"kms:GrantIsForAWSResource": "true"}),
     ],
 }
+
+
+def test_whoever_starts_an_instance_may_use_the_key_of_its_volumes_and_nobody_else(decide):
+    """EC2 refuses to start it without: https://docs.aws.amazon.com/ebs/latest/userguide/how-ebs-encryption-works.html."""
+    requests = OF_A_PARAMETER["VolumeKmsKeyArn", KEY]
+    told = {function: set(decide(policies_of(function, VolumeKmsKeyArn=KEY), requests).values()) for function in FUNCTIONS}
+    assert [function for function, answers in told.items() if answers == {"Allowed"}] == ["scale_up", "scale_down"]
+    assert all(answers in ({"Allowed"}, {"ImplicitlyDenied"}) for answers in told.values())
+    start = [asked("ec2:StartInstances", f"{EC2}:instance/i-1", **OURS)]
+    assert [function for function in FUNCTIONS if set(decide(function, start).values()) == {"Allowed"}] == ["scale_up", "scale_down"]
 
 
 @pytest.mark.parametrize("parameter", OF_A_PARAMETER, ids=lambda parameter: parameter[0])

@@ -4,6 +4,8 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import boto3
@@ -13,7 +15,7 @@ from autoscaler.errors import AutoscalerError
 from autoscaler.telemetry import logger
 from autoscaler_workbench.fakes.identity import ask_handler, ec2_event, function_url_event
 from autoscaler_workbench.fakes.world.world import Agents
-from support.deployed import Deployed, deployed
+from support.deployed import EXAMPLE, Deployed, deployed
 
 
 @dataclass(slots=True)
@@ -31,13 +33,19 @@ class Recorded:
         self.calls.append((self.function, f"{service}:{model.name}", dict(params)))
 
 
+# The example fleet, and a pool of which one agent is kept stopped.
+_WARM = """
+  warm: {executors: 1, launch_template: warm, instance_types: [c5.xlarge], max_agents: 2, idle_seconds: 60, warm_pool: {min_agents: 1}}
+"""
+
+
 def record_a_life() -> Recorded:
-    """Launch, register, build, break a boot, interrupt, drain and hold by hand, refuse strangers, give everything up."""
+    """Launch, register, build, stop, start, break a boot, interrupt, drain and hold by hand, refuse strangers, give everything up."""
     recorded, stream = Recorded(), io.StringIO()
-    with deployed() as here, _listening(recorded), _logging_to(stream):
+    with TemporaryDirectory() as folder, deployed(_fleet_file(Path(folder))) as here, _listening(recorded), _logging_to(stream):
         _wire(here, recorded)
         jenkins = here.world.controllers["main"]
-        _minutes(here, recorded, 8)
+        _stop_and_start(here, recorded)
         jenkins.submit("job", "mxnetlinux-gpu", 600.0)
         _minutes(here, recorded, 6)
         _call(here, recorded, "scale_up", {"pool": "mxnetlinux-gpu", "count": 3, "reason": "a test", "keep_minutes": 0})
@@ -69,6 +77,33 @@ def record_a_life() -> Recorded:
         recorded.nodes |= set(jenkins.nodes)
     recorded.log = stream.getvalue()
     return recorded
+
+
+def _fleet_file(folder: Path) -> Path:
+    file = folder / "fleet.yaml"
+    file.write_text(EXAMPLE.read_text(encoding="utf-8") + _WARM, encoding="utf-8")
+    return file
+
+
+def _stop_and_start(here: Deployed, recorded: Recorded) -> None:
+    """Let an agent be stopped, started for a job, stopped again, and started by a person, so slowly that it is seen before it asks."""
+    _minutes_until_stopped(here, recorded)
+    here.world.controllers["main"].submit("job", "warm", 60.0)
+    _minutes(here, recorded, 4)
+    by_hand, begun = _minutes_until_stopped(here, recorded), here.world.ec2.on_running
+    here.world.ec2.on_running = lambda instance: None if instance.id == by_hand else begun(instance)
+    here.world.ec2.start(by_hand)
+    _minutes(here, recorded, 4)
+    here.world.ec2.on_running = begun
+    begun(here.world.ec2.instances[by_hand])
+
+
+def _minutes_until_stopped(here: Deployed, recorded: Recorded) -> str:
+    for _ in range(30):
+        _minutes(here, recorded, 1)
+        if found := [instance.id for instance in here.world.alive() if instance.state == "stopped"]:
+            return found[0]
+    raise AssertionError("no agent was stopped")
 
 
 def _wire(here: Deployed, recorded: Recorded) -> None:
