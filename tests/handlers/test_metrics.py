@@ -3,6 +3,7 @@
 import boto3
 import pytest
 
+from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import published as published_data
 from support.deployed import NOON, deployed, event
 
 
@@ -70,6 +71,12 @@ def test_what_is_none_costs_nothing(here):
     assert not told & {"QueueUnservable", "BuildsOverdue", "NodeFailureStreak", "Terminations", "BootFailures", "LeaseHeld", "HoldsActive"}
     pools = {dict(dimensions)["Pool"] for _, dimensions in published() if "Pool" in dict(dimensions)}
     assert pools == {"utility"}  # the only one that has an agent
+
+
+def test_a_boot_is_measured_once_though_nothing_else_happens(here):
+    here.pass_minutes(12)
+    sent = [value for _, datum in published_data() if datum.name == "BootSeconds" and len(datum.dimensions) > 1 for value in datum.values]
+    assert len(sent) == len(here.world.alive()) == 1
 
 
 def test_the_heartbeat_beats_only_when_a_pass_was_completed(here):

@@ -84,6 +84,17 @@ def done(results: Iterable[Result], kind: type[Step]) -> int:
     return sum(r.count for r in results if isinstance(r.step, kind) and r.outcome is Outcome.DONE)
 
 
+def starts_failed(results: Iterable[Result]) -> int:
+    """Count the starts that EC2 refused or did not answer, and those after which it showed the instance stopped again."""
+    return sum(_failed_starts(result) for result in results if result.outcome in {Outcome.DONE, Outcome.FAILED})
+
+
+def _failed_starts(result: Result) -> int:
+    if isinstance(result.step, Start):
+        return result.step.count - result.count
+    return int(isinstance(result.step, FinishStop | Terminate) and result.step.reason is Reason.START_FAILED)
+
+
 def as_json(report: Report) -> dict[str, Any]:
     """Write a pass as the JSON that functions answer and log."""
     return {

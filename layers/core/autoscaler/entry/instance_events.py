@@ -9,7 +9,7 @@ from autoscaler import bootstrap
 from autoscaler.control import passes
 from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
-from autoscaler.control.report import Outcome, Report, merged_json
+from autoscaler.control.report import Outcome, Report, merged_json, starts_failed
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent
 from autoscaler.domain.report.metrics import scaling
@@ -48,7 +48,10 @@ def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
     note(wired.ports, events_of(function, reports))
     if at_risk:
         log("builds_at_risk", instance_id=event.instance_id, announced=str(event.kind), count=len(at_risk), builds=list(at_risk))
-    if event.kind is not Announced.STATE:
+    if event.kind is Announced.STATE:
+        failed = starts_failed(result for report in reports for result in report.results)
+        send_metrics(wired.ports, scaling(wired.fleet.name, {"StartsFailed": failed}))
+    else:
         send_metrics(wired.ports, scaling(wired.fleet.name, {"BuildsAtRisk": len(at_risk)}))
         _fail_if_undone(reports)
     return merged_json(reports)

@@ -10,10 +10,10 @@ from autoscaler.control import measure, passes
 from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.notify import notify
-from autoscaler.control.report import Outcome, Report, Result, done, merged_json
+from autoscaler.control.report import Outcome, Report, Result, done, merged_json, starts_failed
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.plan import Cordon, Launch, Terminate
+from autoscaler.domain.facts.plan import Cordon, Launch, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
 from autoscaler.domain.memo import Memo
@@ -153,6 +153,9 @@ def _counts(reports: list[Report]) -> dict[str, int]:
     held = {(h.controller, h.pool, h.reason) for report in reports for h in report.plan.held}
     return {
         "Launches": done(results, Launch),
+        "Starts": done(results, Start),
+        "StartsFailed": starts_failed(results),
+        "Stops": done(results, Stop),
         "LaunchesHeld": sum(reason in _HOLDS_LAUNCHES for _, _, reason in held),
         "Terminations": done(results, Terminate),
         "BootFailures": sum(len(report.plan.boot_failures) for report in reports),

@@ -1,4 +1,4 @@
-"""Messages to people: one message when a breaker opens or a limit keeps jobs waiting, and one when that is over.
+"""Messages to people: one message when a breaker opens, starts fail or a limit keeps jobs waiting, and one when that is over.
 
 A CloudWatch alarm's text is fixed; a message names the pool, the cause and what to do. What has been told is remembered in the state,
 so that each is told once. A limit that is left for some minutes and reached again is the same trouble.
@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from autoscaler.domain.facts.fleet import AtMonthLimit
 from autoscaler.domain.facts.metering import is_spent
 from autoscaler.domain.launch.budget import Budget
+from autoscaler.domain.report.stopped import refused_starts, why_refused
 from autoscaler.domain.report.told import Message, Told, Trouble
 from autoscaler.domain.situation.agents import Phase
 from autoscaler.domain.situation.breakers import is_tripped, told_boots
@@ -18,6 +19,7 @@ from autoscaler.domain.situation.situation import Situation
 
 # A limit that a busy fleet touches again and again is told of once; an agent that connects closes a breaker for good.
 LIMIT_OVER_SECONDS = 900.0
+STARTS_REFUSED = 3  # one may fail by itself
 SUBJECT_CHARACTERS = 100  # SNS takes no more
 
 
@@ -65,6 +67,9 @@ def _seen(situation: Situation) -> Iterator[tuple[str, _Seen]]:
     for pool, breaker in situation.memory.breakers.items():
         if is_tripped(breaker):
             yield f"breaker/{pool}", _breaker(situation, pool)
+    for pool in situation.fleet.pools:
+        if len(refused_starts(situation, pool)) >= STARTS_REFUSED:
+            yield f"starts/{pool}", _starts(situation, pool)
     if is_spent(situation.memory.month, situation.fleet.limits, situation.now):
         yield "limit/usd-per-month", _month(situation)
     if _waiting(situation) > _under_way(situation):
@@ -88,6 +93,13 @@ def _breaker(situation: Situation, pool: str) -> _Seen:
     then = f"Nothing is launched there; from {_clock(breaker.until_at)} one agent is tried until one connects."
     text = f"{told_boots(breaker)}. {last}{said}.\n{then}"
     return _Seen(f"agents of {pool} do not boot", text, "operations.md#breakers-open", f"autoscaler why {pool}")
+
+
+def _starts(situation: Situation, pool: str) -> _Seen:
+    refused = refused_starts(situation, pool)
+    text = f"{len(refused)} stopped agents of {pool} did not start when last asked to: {why_refused(situation, pool)}."
+    then = f"One of them: {refused[0].instance_id}. Others are launched instead, where EC2 has machines."
+    return _Seen(f"stopped agents of {pool} do not start", f"{text}\n{then}", "operations.md#starts-failed", f"autoscaler why {pool}")
 
 
 def _month(situation: Situation) -> _Seen:

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.snapshot import Build, ControllerView
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Build, ControllerView, RecordState
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.learn import Lesson
 from autoscaler.domain.report.datum import COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one
 from autoscaler.domain.report.health_metrics import Healths, health_of_agents, health_of_controller, results_of, streak_of, worst_of
+from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.scale_in.reclaim import is_drain_overdue
 from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, times_over
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -72,7 +73,7 @@ def heartbeat(fleet: str, function: str) -> Datum:
 
 
 def scaling(fleet: str, counts: Mapping[str, int]) -> list[Datum]:
-    """Describe the steps of a pass: Launches, LaunchesHeld, Terminations, LeaseHeld."""
+    """Describe the steps of a pass, such as Launches, LaunchesHeld, Terminations, StartsFailed."""
     return [one(name, count, COUNT, (("Fleet", fleet),)) for name, count in counts.items() if count]
 
 
@@ -88,6 +89,8 @@ def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, heal
     yield one("ExecutorsTotal", pool.ready_executors, COUNT, dimensions)
     yield one("AgentsOnline", len(pool.ready), COUNT, dimensions)
     yield Datum(name="QueueWait", values=situation.demands[controller].waits_for(name), unit=SECONDS, dimensions=dimensions)
+    if pool.spec.warm_pool or pool.stopped:
+        yield from _stopping_data(situation, pool, dimensions)
     if pool.agents:  # each metric costs money by the hour it is sent in; an empty pool has told all there is to tell
         yield from _agent_data(situation, pool, dimensions)
         yield from _build_data(situation, pool, dimensions)
@@ -100,16 +103,36 @@ def _agent_data(situation: Situation, pool: PoolView, dimensions: Dimensions) ->
     yield one("ExecutorsFree", pool.ready_executors - sum(agent.busy_executors for agent in pool.ready), COUNT, dimensions)
     for metric, phases in _AGENT_METRICS.items():
         yield one(metric, sum(agent.phase in phases for agent in pool.agents), COUNT, dimensions)
-    since = situation.snapshot.learned[pool.controller].seen_at
-    records = [agent.record for agent in pool.agents if since and agent.record.registered_at]
-    boots = tuple(r.registered_at - r.launched_at for r in records if r.registered_at and r.registered_at > since)
+    boots = tuple(seconds for life, seconds in _registered_since(situation, pool) if not life)
     yield Datum(name="BootSeconds", values=boots, unit=SECONDS, dimensions=dimensions)
+
+
+def _stopping_data(situation: Situation, pool: PoolView, dimensions: Dimensions) -> Iterator[Datum]:
+    """Describe the stopped agents of a pool, and those that start. Only pools that stop agents pay for it."""
+    yield one("AgentsStopped", sum(situation.snapshot.is_off(agent.record) for agent in pool.stopped), COUNT, dimensions)
+    starting = sum(agent.record.state is RecordState.STARTING for agent in pool.agents)
+    yield one("AgentsStarting", starting, COUNT, dimensions)
+    starts = tuple(seconds for life, seconds in _registered_since(situation, pool) if life)
+    yield Datum(name="StartSeconds", values=starts, unit=SECONDS, dimensions=dimensions)
+
+
+def _registered_since(situation: Situation, pool: PoolView) -> list[tuple[int, float]]:
+    """List the agents that registered since the last look: in which life, and how long after it began."""
+    since = _last_look_at(situation, pool.controller)
+    records = [agent.record for agent in pool.agents]
+    return [(r.life, r.registered_at - r.began_at) for r in records if r.registered_at and r.registered_at > since]
+
+
+def _last_look_at(situation: Situation, controller: str) -> float:
+    """When the look before this one was taken. Looks that see nothing happen are not remembered: they come at their interval."""
+    seen_at = situation.snapshot.learned[controller].seen_at
+    return seen_at if situation.now - seen_at <= LOOK_GAP_SECONDS else situation.now - situation.snapshot.look_every_seconds
 
 
 _AGENT_METRICS = {
     "AgentsBooting": {Phase.REQUESTED, Phase.CONNECTING},
     "AgentsRequested": {Phase.REQUESTED},
-    "AgentsDraining": {Phase.RETIRING, Phase.DRAINING},
+    "AgentsDraining": {Phase.RETIRING, Phase.DRAINING, Phase.STOPPING},
     "AgentsOffline": {Phase.SET_ASIDE, Phase.LOST},
 }
 
@@ -144,7 +167,7 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     room = Budget(situation)
     dimensions = (("Fleet", fleet.name),)
     records = situation.snapshot.living
-    usd_per_hour = sum(record.usd_per_hour for record in records)
+    usd_per_hour = sum(usd_per_hour_of(situation, record) for record in records)
     yield one("UsdPerHour", usd_per_hour, NONE, dimensions)
     yield one("UsdPerHourUsedPercent", 100.0 * room.usd_per_hour / limits.max_usd_per_hour, PERCENT, dimensions)
     # A pool that a person has set to no agents at all uses nothing of its limit, unless some are left.

@@ -119,6 +119,8 @@ def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
     wanted, there = stopped_wanted(situation, pool), count_stopped(pool)
     least = pool.least_stopped
     kept = f" (at least {least}: warm_pool.min_agents)" if least else ""
+    if refused := refused_starts(situation, pool.name):
+        yield f"{counted(len(refused), 'stopped agent')} did not start when last asked to: {why_refused(situation, pool.name)}"
     yield f"{counted(there, 'agent')} stopped or about to be, {wanted} worth having beside those that run{kept}"
 
 
@@ -165,3 +167,18 @@ def _why_not_started(situation: Situation, agent: Agent) -> str:
         return f"EC2 says that it is {agent.instance or 'not there'}"
     outdated = why_outdated(situation, agent)
     return outdated[1] if outdated else situation.pools[agent.key].cooled_detail
+
+
+def refused_starts(situation: Situation, pool: str) -> list[Record]:
+    """List the stopped agents of a pool that EC2 did not start when it was last asked to, while it is remembered why."""
+    if not why_refused(situation, pool):
+        return []
+    records = [agent.record for agent in situation.agents if agent.pool.name == pool and agent.phase is Phase.STOPPED]
+    # Whoever stopped after a life in which it was an agent is remembered as connected.
+    return [record for record in records if record.life and record.life_id not in situation.memory.connected]
+
+
+def why_refused(situation: Situation, pool: str) -> str:
+    """Say what EC2 lately answered instead of starting or launching agents of a pool; "" where it refused none."""
+    cool_offs = situation.memory.cool_offs.items()
+    return ", ".join(sorted({cool_off.why for key, cool_off in cool_offs if key in {pool, "account"} or key.startswith(f"{pool}/")}))
