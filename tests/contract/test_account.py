@@ -3,6 +3,7 @@
 import pytest
 
 from autoscaler.adapters.account import AwsAccount
+from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.errors import TransientError
 from autoscaler_workbench.fakes.world.faults import Fault
 from support.builders import a_fleet, a_pool, an_offering
@@ -38,6 +39,17 @@ def test_what_is_unsafe_in_a_launch_template_is_told_by_pool(here, account):
     assert account.unsafe_templates() == {}
     del here.world.ec2.template_data["cpu"]["UserData"]
     assert account.unsafe_templates() == {"cpu": ("UserData is missing: nothing would make an agent of the instance",)}
+
+
+def test_the_key_of_volumes_is_told_of_pools_that_stop_agents(here):
+    key = "arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d"
+    root, _ = here.world.ec2.template_data["cpu"]["BlockDeviceMappings"]
+    root["Ebs"]["KmsKeyId"] = key
+    warm = a_pool("cpu", offerings=(FIRST,), warm_pool=WarmPool(min_agents=0, max_agents=5, max_age_seconds=1e6))
+    keys = [
+        AwsAccount(lambda service: aws_over_http(service, here.server, service), fleet).volume_keys() for fleet in (a_fleet(warm), FLEET)
+    ]
+    assert keys == [{"cpu": key}, {}]
 
 
 def test_sizes_are_told_of_types_that_there_are(here, account):

@@ -261,3 +261,25 @@ def test_people_are_told_what_ec2_answers_where_it_refuses_to_start_agents(four_
     del here.world.ec2.capacity["c5.xlarge//on-demand"]
     here.pass_minutes(20)
     assert [subject for subject, _ in here.told()][-1] == "[mxnet-ci] over: stopped agents of cpu do not start"
+
+
+def test_the_doctor_says_what_a_start_needs_where_volumes_have_a_key_of_their_own(here):
+    def said():
+        return {
+            one["about"]: (one["fine"], one["detail"])
+            for one in asked(here, "doctor")["findings"]
+            if "a stopped agent starts" in one["what"]
+        }
+
+    assert said() == {}
+    root, _ = here.world.ec2.template_data["t"]["BlockDeviceMappings"]
+    root["Ebs"]["KmsKeyId"] = "arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d"
+    told = said()
+    assert set(told) == {"cpu", "gpu"}
+    assert all(fine is None and "kms:CreateGrant" in detail and "VolumeKmsKeyArn" in detail for fine, detail in told.values())
+
+
+def test_the_doctor_says_where_nothing_will_be_stopped(here):
+    here.world.ec2.template_data["t"]["DisableApiStop"] = True
+    wrong = {(one["about"], one["detail"]) for one in asked(here, "doctor")["findings"] if one["fine"] is False}
+    assert ("cpu", "DisableApiStop must be off: no agent could be stopped (warm_pool)") in wrong

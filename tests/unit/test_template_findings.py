@@ -6,6 +6,7 @@ from copy import deepcopy
 import pytest
 
 from autoscaler.adapters.launch_templates import check_templates
+from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.errors import ConfigError, TransientError
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client
 from autoscaler_workbench.fakes.world.ec2.account import image_of, safe_template
@@ -20,12 +21,13 @@ IMAGES = {
     "ami-ubuntu": image_of("linux", ImageId="ami-ubuntu", RootDeviceName="/dev/sda1"),
     "ami-arm": image_of("linux", ImageId="ami-arm", Architecture="arm64"),
     "ami-new": image_of("linux", ImageId="ami-new", State="pending"),
+    "ami-store": image_of("linux", ImageId="ami-store", RootDeviceType="instance-store"),
     "ami-strange": image_of("windows", ImageId="ami-strange", RootDeviceName="/dev/xvda"),
 }
 
 
-def findings(*, subnet="", **changes):
-    with stand("memory", a_fleet(a_pool("cpu", offerings=(an_offering(subnet=subnet),)))) as here:
+def findings(*, subnet="", warm=None, **changes):
+    with stand("memory", a_fleet(a_pool("cpu", offerings=(an_offering(subnet=subnet),), warm_pool=warm))) as here:
         here.world.ec2.template_data["cpu"] = deepcopy(SAFE) | changes
         here.world.ec2.account.images |= IMAGES
         here.world.ec2.account.routes |= {"subnet-public": "igw-1", "subnet-closed": ""}
@@ -66,6 +68,24 @@ def test_a_safe_template_has_nothing_to_be_said_of():
 def test_what_is_unsafe_is_said_with_what_to_change(changes, said):
     [finding] = findings(**changes)
     assert said in finding
+
+
+WARM = WarmPool(min_agents=0, max_agents=5, max_age_seconds=1e6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"DisableApiStop": True}, "DisableApiStop must be off: no agent could be stopped"),
+        ({"ImageId": "ami-store"}, "the image ami-store has its root on an instance store: no agent can be stopped"),
+    ],
+    ids=["stop protection", "instance store"],
+)
+def test_what_keeps_agents_from_being_stopped_is_said_where_a_pool_wants_that(changes, said):
+    [finding] = findings(warm=WARM, **changes)
+    assert said in finding
+    assert findings(**changes) == []
+    assert findings(warm=WARM) == []
 
 
 PUBLIC, PRIVATE, SUBNETS_OWN = (

@@ -167,6 +167,9 @@ class Account(Protocol):
     def unsafe_templates(self) -> Mapping[str, tuple[str, ...]]:
         """Return by pool a line for each thing that is missing in its launch template, or unsafe."""
 
+    def volume_keys(self) -> Mapping[str, str]:
+        """Return by pool that stops agents the key of the account's own that encrypts their volumes; without those that have none."""
+
     def vcpus(self) -> Mapping[str, int]:
         """Return vCPUs by instance type of the fleet's pools; without those that EC2 does not know."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from autoscaler.adapters.aws import code_of, filtered, pages, translated
-from autoscaler.adapters.launch_templates import check_templates
+from autoscaler.adapters.launch_templates import check_templates, volume_keys
 from autoscaler.domain.report.quotas import Quota
 
 if TYPE_CHECKING:
@@ -36,6 +36,10 @@ class AwsAccount:
         """Ask once a pool: EC2 describes the versions of one template at a time."""
         found = check_templates(self._fleet, self._clients("ec2"))
         return {name: tuple(lines) for name, lines in found.items() if lines}
+
+    def volume_keys(self) -> Mapping[str, str]:
+        """Ask once a pool that stops agents, and nothing where none does."""
+        return volume_keys(self._fleet, self._clients("ec2"))
 
     def vcpus(self) -> Mapping[str, int]:
         """Ask with a filter: a type that EC2 does not know would fail the others."""

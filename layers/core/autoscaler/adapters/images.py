@@ -45,6 +45,8 @@ def image_findings(pool: Pool, data: Mapping[str, Any], known: Images) -> Iterat
     platform = Platform.WINDOWS if image.get("Platform") == "windows" else Platform.LINUX
     if platform != pool.platform:
         yield f"the image {image_id} is of {platform}, the pool's platform is {pool.platform}"
+    if pool.warm_pool and image.get("RootDeviceType", "ebs") != "ebs":
+        yield f"the image {image_id} has its root on an instance store: no agent can be stopped (warm_pool), all are terminated"
     yield from _root(image, data)
     for kind in dict.fromkeys(offering.instance_type for offering in pool.offerings):
         if image["Architecture"] not in known.architectures.get(kind, [image["Architecture"]]):

@@ -29,6 +29,18 @@ def check_templates(fleet: Fleet, client: Any) -> dict[str, list[str]]:
     return {name: list(_findings(fleet, fleet.pools[name], data, images, ways)) for name, data in told.items()}
 
 
+def volume_keys(fleet: Fleet, client: Any) -> dict[str, str]:
+    """Return the key of their own that the launch templates of pools with a warm pool encrypt volumes with."""
+    told = {pool.name: _data(client, pool) for pool in fleet.pools.values() if pool.warm_pool}
+    keys = {name: _key_of(data) for name, data in told.items() if data}
+    return {name: key for name, key in keys.items() if key}
+
+
+def _key_of(data: dict[str, Any]) -> str:
+    volumes = [mapping.get("Ebs", {}) for mapping in data.get("BlockDeviceMappings", [])]
+    return next((str(volume["KmsKeyId"]) for volume in volumes if volume.get("KmsKeyId")), "")
+
+
 def _data(client: Any, pool: Pool) -> dict[str, Any] | None:
     """Return the template's data; None where there is no such template or version."""
     key = "LaunchTemplateId" if pool.launch_template.startswith("lt-") else "LaunchTemplateName"
@@ -65,6 +77,8 @@ def _findings(fleet: Fleet, pool: Pool, data: dict[str, Any] | None, images: Ima
     yield from _storage(fleet, data)
     yield from _network(data)
     yield from _user_data(data)
+    if pool.warm_pool and data.get("DisableApiStop"):
+        yield "DisableApiStop must be off: no agent could be stopped (warm_pool)"
     yield from image_findings(pool, data, images)
     yield from route_findings(pool, data, ways)
 

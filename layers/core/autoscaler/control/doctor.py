@@ -21,6 +21,11 @@ _WITHOUT_CONFIGURE = "a build that is handed over in the instant of a cordon may
 _SPOT_PRICES = "ec2:DescribeSpotPriceHistory"
 _INSTANCE = "ec2:RunInstances, iam:PassRole (dry runs)"
 _LAUNCH_TEMPLATES = "ec2:DescribeLaunchTemplateVersions, DescribeImages, DescribeInstanceTypes, DescribeSubnets, DescribeRouteTables"
+_KEY_AT_A_START = "the key of its volumes, when a stopped agent starts"
+_GRANT = (
+    "scale_up and scale_down need kms:CreateGrant for it (the stack's VolumeKmsKeyArn gives it), and its policy must let them; "
+    "only a start tells"
+)
 _SPOT_COMMAND = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
 # Three scheduled functions, one that a person waits for, and agents that register a few at a time.
 _EXECUTIONS_WANTED = 50
@@ -130,6 +135,7 @@ def _account(ports: Ports, account: Account, fleet: Fleet) -> Iterator[Finding]:
     """Ask AWS about the account. A question that fails does not stop the others."""
     asked: tuple[tuple[str, Callable[[], Iterable[Finding]]], ...] = (
         (_LAUNCH_TEMPLATES, lambda: _templates(account, fleet)),
+        ("ec2:DescribeLaunchTemplateVersions", lambda: _volume_keys(account, fleet)),
         ("ec2:DescribeSubnets, ec2:DescribeInstanceTypeOfferings", lambda: _offerings(account, fleet)),
         ("ec2:DescribeInstanceTypes, servicequotas:ListServiceQuotas", lambda: _quotas(account, fleet)),
         ("iam:GetRole", lambda: _spot_role(account, fleet)),
@@ -146,6 +152,14 @@ def _account(ports: Ports, account: Account, fleet: Fleet) -> Iterator[Finding]:
 def _templates(account: Account, fleet: Fleet) -> Iterable[Finding]:
     unsafe = account.unsafe_templates()
     return [_by_pool(pool.name, "launch template, image, way out", unsafe.get(pool.name, ())) for pool in fleet.pools.values()]
+
+
+def _volume_keys(account: Account, fleet: Fleet) -> Iterator[Finding]:
+    """Say what a start needs where volumes have a key of their own: no dry run tells whether it has it."""
+    if any(pool.warm_pool for pool in fleet.pools.values()):
+        yield from (
+            Finding(about=pool, what=_KEY_AT_A_START, fine=None, detail=f"{key}: {_GRANT}") for pool, key in account.volume_keys().items()
+        )
 
 
 def _offerings(account: Account, fleet: Fleet) -> Iterable[Finding]:
