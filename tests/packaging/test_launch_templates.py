@@ -122,6 +122,15 @@ def test_linux_user_data_still_installs_the_service_where_java_cannot_be_had(tmp
     assert (tmp_path / "calls").read_text().splitlines()[-1] == "systemctl enable --now autoscaler-agent"
 
 
+def test_the_agent_starts_at_every_boot_and_not_only_at_the_first_for_a_machine_may_be_stopped_and_started_again():
+    """User data runs once in the life of an instance, on both; what it installs must not."""
+    assert "WantedBy=multi-user.target" in (ROOT / "agent/linux/autoscaler-agent.service").read_text(encoding="utf-8").splitlines()
+    windows = packed("windows")
+    assert "$trigger = New-ScheduledTaskTrigger -AtStartup" in windows
+    [registered] = [line for line in windows.splitlines() if line.startswith("Register-ScheduledTask -TaskName autoscaler-agent ")]
+    assert "-Trigger $trigger" in registered
+
+
 @pytest.mark.parametrize(
     "text", [packed("windows"), (ROOT / "agent/windows/autoscaler-agent.ps1").read_text(encoding="utf-8")], ids=["user data", "script"]
 )

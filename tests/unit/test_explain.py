@@ -324,6 +324,12 @@ def test_a_stopped_agent_that_will_not_be_started_says_why():
     assert "it is not started now: launched from version 7 of its launch template, now it is 8" in facts
 
 
+def test_a_stopped_agent_of_a_pool_that_keeps_none_any_more_is_to_go():
+    facts = why("i-1", stopped(), pool=a_pool("cpu"))
+    assert "stopped 1 h ago, to be terminated: the fleet file lets this pool keep no stopped agents" in facts[1]
+    assert any(fact.startswith("now to be done: Terminate, warm-pool-off") for fact in facts)
+
+
 def test_an_agent_that_was_started_again_tells_of_this_life_and_not_of_its_launch():
     starting = a_record("i-1", node="cpu-1", state=RecordState.STARTING, life=1, starts=(NOW - 50.0,), registered_at=None)
     facts = why("i-1", starting)
