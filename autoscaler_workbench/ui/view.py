@@ -152,7 +152,7 @@ def _tile(agent: dict[str, Any]) -> Tile:
         short=name.removeprefix(f"{agent['pool']}-"),
         jobs=", ".join(job.rpartition("/")[2] for job in agent["jobs"]),
         state=state,
-        load=f"{agent['busy']}/{agent['executors']}",
+        load="" if state == STOPPED else f"{agent['busy']}/{agent['executors']}",
         text="\n".join(part for part in parts if part),
     )
 

@@ -151,7 +151,7 @@ def test_a_recorded_day_is_for_those_with_its_address_too(day):
 )
 def test_a_tile_has_the_colour_of_its_state(phase, busy, state):
     told = {"status": STATUS, "agents": [an_agent("gpu-1", phase=phase, busy=busy)]}
-    assert [tile.state for tile in view.pool_rows(told)[0].tiles] == [state]
+    assert [(tile.state, tile.load) for tile in view.pool_rows(told)[0].tiles] == [(state, "" if state == "stopped" else f"{busy}/1")]
 
 
 def test_stopped_agents_are_told_beside_the_others_with_what_their_disks_cost(browser, source):
