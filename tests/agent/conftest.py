@@ -95,9 +95,11 @@ def debian(tmp_path_factory) -> Iterator[Path]:
 
 
 @pytest.fixture
-def cloud(tmp_path) -> Iterator[Cloud]:
+def cloud() -> Iterator[Cloud]:
     """STS, ECR and the metadata service."""
-    yield from clouded(tmp_path)
+    # Not pytest's own directory: the build user may not enter that, nor what several workers have below it.
+    with tempfile.TemporaryDirectory(prefix="autoscaler-caches-") as name:
+        yield from clouded(Path(name))
 
 
 JAVA = """#!/bin/sh
