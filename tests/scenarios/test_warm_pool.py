@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain.facts.fleet import Market, WarmPool
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, Market, WarmPool
 from autoscaler.domain.facts.plan import FinishStop, Launch, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler_workbench.fakes.world.ec2.stopping import NO_CAPACITY
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
+from autoscaler_workbench.fakes.world.jenkins.controller import DROPS_BUILDS
 from autoscaler_workbench.simulate.result import dollars_an_hour, leaked_instances, leaked_nodes
 from support.builders import a_pool, an_offering
 from support.timeline import Day
@@ -178,6 +179,20 @@ def test_a_machine_that_a_person_stops_is_terminated_where_its_pool_keeps_none()
     day.world.ec2.stop(instance.id)
     day.minutes(6)
     assert (instance.alive(), day.nodes(), steps(day, Terminate)) == (False, [], [(instance.id, Reason.INSTANCE_STOPPED)])
+
+
+def test_a_machine_whose_nodes_labels_were_taken_and_that_a_person_stops_is_not_left_over():
+    day = a_day(warm=None)
+    day.jenkins.version = DROPS_BUILDS
+    day.minutes(1).queue(1, seconds=300.0)
+    while not (node := day.jenkins.nodes.get(next(iter(day.nodes()), ""))) or CORDONED_LABEL not in node.labels:
+        day.world.move_to(day.world.timeline.now + 5.0)
+        day.fleet.scale_up()
+        day.fleet.scale_down()
+    assert node.temporarily_offline is False
+    day.world.ec2.stop(instances(day)[0].id)
+    day.minutes(20)
+    assert (instances(day), day.nodes(), day.fleet.state.records) == ([], [], {})
 
 
 def test_a_stopped_machine_that_a_person_terminates_is_forgotten():
