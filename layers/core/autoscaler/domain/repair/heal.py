@@ -1,6 +1,7 @@
 """Repair broken agents after two looks where that cannot be undone; a sweep over many stops by itself."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import ceil
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, beacon_spec
@@ -170,7 +171,8 @@ def _take_stopped(situation: Situation, agent: Agent) -> Iterator[Terminate | Fi
     elif agent.node is not None and not is_unused(situation, agent):
         return
     elif agent.record.state is not RecordState.REGISTERED or not may_be_stopped(situation, agent):
-        yield terminate(agent, Reason.INSTANCE_STOPPED, "it was stopped by somebody, and its pool keeps no stopped agents")
+        step = terminate(agent, Reason.INSTANCE_STOPPED, "it was stopped by somebody, and its pool keeps no stopped agents")
+        yield replace(step, mark=None) if agent.by_labels else step  # then its node carries no mark to go by
     elif agent.instance is not InstanceState.STOPPED:
         yield hold_back(agent, Reason.SECOND_LOOK, f"{agent.record.instance_id} is being stopped by somebody")
     else:
