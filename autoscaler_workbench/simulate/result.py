@@ -70,14 +70,14 @@ def leaked_instances(world: World) -> list[Instance]:
 
 
 def leaked_nodes(world: World) -> list[str]:
-    """Our nodes without a living instance; of pre-made nodes, those that we left offline."""
-    living = {instance.tags.get("autoscaler:node") for instance in world.alive()}
+    """Our nodes without a machine that is on; of pre-made nodes, those that we left offline."""
+    on = {instance.tags.get("autoscaler:node") for instance in world.alive() if instance.is_on()}
     return [
         node.name
         for controller in world.controllers.values()
         for node in controller.nodes.values()
         if world.fleet.ownership_label in node.labels
-        and node.name not in living
+        and node.name not in on
         and (controller.name not in world.fleet.slot_controllers or node.reason.startswith(f"autoscaler:{world.fleet.name}:"))
     ]
 
@@ -144,7 +144,7 @@ def _leaks(world: World, instance: Instance) -> bool:
     pool = world.fleet.pools.get(instance.tags.get("autoscaler:pool", ""))
     node = world.node_of(instance)
     if pool is not None and pool.warm_pool is not None and not instance.is_on():
-        return world.timeline.now - instance.off_at > pool.warm_pool.max_age_seconds
+        return False  # it is kept on purpose
     in_time = pool is not None and instance.is_on() and world.timeline.now < instance.started_at + pool.boot_timeout_seconds
     return not in_time and (node is None or not node.connected)
 

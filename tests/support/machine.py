@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from autoscaler.adapters.jenkins.session import READ_SECONDS
 from autoscaler.control import passes
@@ -19,8 +19,9 @@ from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from autoscaler_workbench.fakes.world.jenkins.controller import CURRENT_VERSION, DROPS_BUILDS
 from autoscaler_workbench.fakes.world.physics import Physics
-from autoscaler_workbench.simulate.result import beyond_floor, dollars_an_hour, leaked_instances, leaked_nodes
+from autoscaler_workbench.simulate.result import beyond_floor, dollars_an_hour, leaked_instances, leaked_nodes, rate_of
 from support.builders import a_pool, an_offering
+from support.machine_stops import WARM_POOLS, MachinesAreStopped
 from support.worlds import in_memory
 
 MINUTE = 60.0
@@ -28,7 +29,9 @@ MINUTE = 60.0
 # these is for an instance that ended while EC2 showed nothing, and that EC2 has forgotten since: it is given up two hours later.
 PATIENCE_MINUTES = 240
 ADOPTED_WITHIN_MINUTES = 30  # with calls that fail
-SPOT, FIRM = an_offering(market=Market.SPOT, usd_per_hour=1.0, most_usd_per_hour=3.0), an_offering(usd_per_hour=3.0)
+DISK = {"volume_usd_per_hour": 0.05}
+SPOT = an_offering(market=Market.SPOT, usd_per_hour=1.0, most_usd_per_hour=3.0, **DISK)
+FIRM = an_offering(usd_per_hour=3.0, **DISK)
 MAX_USD_PER_HOUR = 20.0
 POOLS = ("cpu", "gpu")
 # Names as people give them, and as plugins make them: in URLs they are percent-encoded, elsewhere not.
@@ -41,14 +44,14 @@ THEIR_WORDS = "disk swap, ask Anna"
 LABELS = st.sampled_from(["cpu", "gpu", "linux", "linux&&!gpu"])
 
 
-def pools():
-    quick = {"idle_seconds": 300.0, "boot_timeout_seconds": 600.0}
+def pools(warm):
+    quick = {"idle_seconds": 300.0, "boot_timeout_seconds": 600.0, "warm_pool": warm}
     cpu = a_pool("cpu", labels=frozenset({"cpu", "linux"}), executors=3, max_agents=5, offerings=(SPOT, FIRM), **quick)
     gpu = a_pool("gpu", labels=frozenset({"gpu", "linux"}), max_agents=4, offerings=(FIRM,), **quick)
     return cpu, gpu
 
 
-class AnythingHappens(RuleBasedStateMachine):
+class AnythingHappens(MachinesAreStopped):
     """Each rule is something that the world, people or AWS do; a minute's passes follow, with calls that fail."""
 
     minutes_lived = 0
@@ -59,13 +62,14 @@ class AnythingHappens(RuleBasedStateMachine):
         slots=st.booleans(),
         resume=st.sampled_from([1.0, 180.0, 1200.0]),
         version=st.sampled_from([CURRENT_VERSION, DROPS_BUILDS]),
+        warm=WARM_POOLS,
     )
-    def begin(self, seed, lag, slots, resume, version):
+    def begin(self, seed, lag, slots, resume, version, warm):
         self.chance = Random(seed)
         physics = Physics(resume_to_seconds=resume)
         attempts = self.chance.choice([1, 2])
         self.fleet = in_memory(
-            *pools(),
+            *pools(None if slots else warm),
             seed=seed,
             slots=SLOTS if slots else None,
             physics=physics,
@@ -81,6 +85,7 @@ class AnythingHappens(RuleBasedStateMachine):
         self.world.ec2.listing = Listing(page=self.chance.choice([2, 5, 1000]))
         self.world.ec2.forgets_tokens = self.chance.random() < 0.5
         self.share, self.whole_until, self.trickles_until = 0.0, 0.0, 0.0
+        self.by_hand = {}
         self.minutes(3)
 
     @rule(label=LABELS, seconds=st.floats(20, 2400), kind=st.sampled_from(list(Kind)), count=st.integers(1, 4))
@@ -162,7 +167,9 @@ class AnythingHappens(RuleBasedStateMachine):
         if node is not None and node.connected and not node.builds and node.name not in waited_for:
             self.jenkins.disconnect(node.name)
             if self.chance.random() < 0.5:
-                self.world.timeline.after(self.chance.uniform(5, 600), lambda: self._reconnect(node.name))
+                instance = alive[which % len(alive)]
+                life = instance.life
+                self.world.timeline.after(self.chance.uniform(5, 600), lambda: self._reconnect(node.name, instance, life))
         self.minutes(1)
 
     @precondition(lambda self: self.world.timeline.now >= self.whole_until)
@@ -293,11 +300,12 @@ class AnythingHappens(RuleBasedStateMachine):
     @invariant()
     def money_has_a_ceiling(self):
         if hasattr(self, "world"):
-            alive = self.world.alive()
+            ours = [one for one in self.world.alive() if one.is_on() and not self.started_by_hand(one)]
             for pool in self.fleet.fleet.pools.values():
-                assert sum(instance.tags["autoscaler:pool"] == pool.name for instance in alive) <= pool.max_agents
-            assert len(alive) <= self.fleet.fleet.limits.max_agents
-            assert dollars_an_hour(self.world) <= MAX_USD_PER_HOUR + 1e-9
+                assert sum(instance.tags["autoscaler:pool"] == pool.name for instance in ours) <= pool.max_agents
+            assert len(ours) <= self.fleet.fleet.limits.max_agents
+            theirs_usd = sum(rate_of(self.world, one) for one in self.world.alive() if self.started_by_hand(one))
+            assert dollars_an_hour(self.world) - theirs_usd <= MAX_USD_PER_HOUR + 1e-9
 
     @invariant()
     def no_build_is_killed(self):
@@ -361,22 +369,22 @@ class AnythingHappens(RuleBasedStateMachine):
         if name in self.jenkins.nodes and self.jenkins.nodes[name].reason == THEIR_WORDS:
             self.jenkins.toggle(name, "", "anna")
 
-    def _reconnect(self, name):
-        if any(instance.tags.get("autoscaler:node") == name for instance in self.world.alive()):
+    def _reconnect(self, name, instance, life):
+        if instance.is_on() and instance.life == life:
             self.jenkins.connect(name)
 
     def _abort_what_waits_in_vain(self):
         """The runbook asks a person to abort a pipeline that waits for a machine which is gone, where its node is not deleted for it.
 
-        A slot never is; nor, within a day, a node whose machine ended while EC2 showed nothing, and that EC2 has forgotten since.
+        A slot never is; nor, within a day, a node whose machine ended while EC2 showed nothing, and that EC2 has forgotten since; nor
+        one whose machine a person has stopped, and may start again.
         """
         for build in self.jenkins.builds:
             node = self.jenkins.nodes.get(build.node or "")
             of_a_slot = bool(self.fleet.fleet.slot_controllers)
-            forgotten = (
-                node is not None and described_instance(self.fleet.fleet, node.name, node.description) not in self.world.ec2.remembered
-            )
-            if build.ended is None and "was interrupted" in build.killed_by and (of_a_slot or forgotten):
+            machine = self.world.ec2.remembered.get(described_instance(self.fleet.fleet, node.name, node.description)) if node else None
+            is_there = machine is not None and (not machine.alive() or machine.is_on())
+            if build.ended is None and "was interrupted" in build.killed_by and (of_a_slot or not is_there):
                 self.jenkins.abort(build)
 
     def _left(self):
@@ -388,4 +396,4 @@ class AnythingHappens(RuleBasedStateMachine):
 
     def _at_rest(self):
         left = (leaked_instances(self.world), leaked_nodes(self.world), beyond_floor(self.world))
-        return left == ([], [], []) and not self.fleet.state.records and all(b.ended for b in self.jenkins.builds)
+        return left == ([], [], []) and self.only_stopped_are_recorded() and all(b.ended for b in self.jenkins.builds)

@@ -54,12 +54,6 @@ class Instance:
         """When it was last launched or started: EC2's LaunchTime."""
         return self.spells[-1].began_at if self.spells else self.launched_at
 
-    @property
-    def off_at(self) -> float:
-        """When it was last stopped; while it is on, when it was launched."""
-        ended_at = self.spells[-1].ended_at if self.spells else None
-        return self.launched_at if ended_at is None else ended_at
-
     def alive(self) -> bool:
         """It may still cost money."""
         return self.state not in {"shutting-down", "terminated"}
