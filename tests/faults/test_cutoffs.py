@@ -4,7 +4,10 @@ import pytest
 
 from support.forks import ONE_IN, in_a_process
 
-FUNCTIONS = ["publish_metrics", "scale_up", "scale_down", "register_agent", "instance_events", "scale_up by hand", "scale_down by hand"]
+FUNCTIONS = [
+    *("publish_metrics", "scale_up", "scale_down", "register_agent", "register_agent again", "instance_events"),
+    *("scale_up by hand", "scale_down by hand"),
+]
 
 
 @pytest.mark.parametrize("way", ["FAILS", "LOST", "DIES", "HANGS"])

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from autoscaler.control import passes
-from autoscaler.domain.facts.fleet import Market, agent_spec
+from autoscaler.domain.facts.fleet import Market, WarmPool, agent_spec
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome
 from autoscaler.errors import AutoscalerError
@@ -28,7 +28,9 @@ Invocation = Callable[[], object]
 def a_fleet_in_memory(faults: Faults | None = None) -> InMemory:
     quick = {"idle_seconds": 120.0, "boot_seconds": 60.0, "boot_timeout_seconds": 240.0, "queue_maturity_seconds": 0.0}
     cpu = a_pool("cpu", executors=2, offerings=(SPOT, FIRM), max_agents=7, **quick)
-    gpu = a_pool("gpu", offerings=(FIRM,), max_agents=4, **quick)
+    # So briefly that the hour ends with nothing left.
+    warm = WarmPool(min_agents=0, max_agents=3, max_age_seconds=900.0)
+    gpu = a_pool("gpu", offerings=(FIRM,), max_agents=4, warm_pool=warm, **quick)
     return in_memory(cpu, gpu, seed=5, faults=faults)
 
 
@@ -47,7 +49,9 @@ class Hour:
     def __post_init__(self) -> None:
         world = self.fleet.world
         asks, hears = world.ec2.on_running, self.fleet.instance_events
-        world.ec2.on_running = lambda instance: self.around("register_agent", partial(asks, instance))
+        world.ec2.on_running = lambda instance: self.around(
+            "register_agent again" if instance.life else "register_agent", partial(asks, instance)
+        )
         world.ec2.announce = lambda instance, what: self.around("instance_events", partial(hears, instance, what))
 
     @property
@@ -120,9 +124,13 @@ class Hour:
         mine = [i for i in self.world.alive() if i.tags["autoscaler:pool"] == pool]
         return [i for i in mine if (node := self.world.node_of(i)) and node.connected and not node.temporarily_offline]
 
+    def stopped(self, pool: str) -> Instance | None:
+        """The one of the pool's stopped machines that is started first."""
+        return _at(-1, [i for i in self.world.alive() if i.tags["autoscaler:pool"] == pool and i.state == "stopped"])
+
     def _check_limits(self) -> None:
         for pool in self.fleet.fleet.pools.values():
-            assert sum(i.tags["autoscaler:pool"] == pool.name for i in self.world.alive()) <= pool.max_agents
+            assert sum(i.tags["autoscaler:pool"] == pool.name for i in self.world.alive() if i.is_on()) <= pool.max_agents
 
 
 def launched_by(instances) -> dict[str, list[str]]:
@@ -142,7 +150,7 @@ def ran(invocation: Invocation) -> None:
 
 
 def _at(index: int, instances: list[Instance]) -> Instance | None:
-    return instances[index] if index < len(instances) else None
+    return instances[index] if instances and index < len(instances) else None
 
 
 def _open(intents: dict) -> dict:
@@ -197,6 +205,29 @@ def an_idle_agent_loses_its_connection(hour: Hour) -> None:
 def someone_stops_an_idle_agent(hour: Hour) -> None:
     if instance := hour.idle("gpu"):  # spot instances of ours cannot be stopped
         hour.world.ec2.stop(instance.id)
+
+
+def someone_starts_a_stopped_machine(hour: Hour) -> None:
+    if instance := hour.stopped("gpu"):
+        hour.world.ec2.start(instance.id)
+
+
+def ec2_has_no_machine_for_those_that_are_stopped(hour: Hour) -> None:
+    hour.world.ec2.capacity[FIRM.key] = 0
+
+
+def ec2_has_machines_again(hour: Hour) -> None:
+    hour.world.ec2.capacity.clear()
+
+
+def the_next_start_fails(hour: Hour) -> None:
+    if instance := hour.stopped("gpu"):
+        instance.fails_to_start = "Client.InternalError"
+
+
+def a_stop_is_not_allowed_any_more(hour: Hour) -> None:
+    if instance := hour.idle("gpu"):
+        instance.stop_protected = True
 
 
 def a_node_without_record_whose_instance_has_ended_is_there(hour: Hour) -> None:
@@ -260,4 +291,13 @@ SCRIPT = {
     33: (queue(1, "gpu", 300.0), launch("cpu", 1, "r-2")),
     35: (queue(3, "cpu", 300.0),),
     38: (drain("cpu", 1, "r-3"), drain("gpu", 1, "r-4")),
+    40: (queue(3, "gpu", 60.0),),
+    46: (queue(2, "gpu", 60.0),),
+    54: (ec2_has_no_machine_for_those_that_are_stopped, queue(1, "gpu", 60.0)),
+    56: (ec2_has_machines_again,),
+    60: (launch("gpu", 1, "r-6"),),
+    61: (launch("gpu", 1, "r-6"),),
+    63: (someone_starts_a_stopped_machine,),
+    66: (the_next_start_fails, queue(1, "gpu", 60.0)),
+    71: (a_stop_is_not_allowed_any_more,),
 }
