@@ -65,7 +65,7 @@ def test_times_are_of_24_hours_and_numbers_are_plain(board):
 
 def test_a_line_breaks_where_nothing_was_published_and_a_value_alone_is_a_dot(board):
     widgets = read_widgets(TEMPLATE, "f", list(published()))
-    [place] = [number for number, widget in enumerate(widgets) if widget.title == "Launched and given up"]
+    [place] = [number for number, widget in enumerate(widgets) if widget.title == "Launched, started, stopped and given up"]
     path = board.run(f"document.querySelector('#w{place} .mark-line path').getAttribute('d')")
     assert path.count("M") == 3
     assert board.run(f"document.querySelectorAll('#w{place} .mark-symbol path').length") == 1
