@@ -31,12 +31,17 @@ def finish(situation: Situation, agent: Agent) -> Iterator[FinishStop | Terminat
         return
     if agent.record.state is RecordState.STARTING:
         yield _go_on_starting(situation, agent, instance)
-    elif situation.no_giving_up(agent.record.controller):
+    elif situation.no_giving_up(agent.record.controller) or _is_unread(situation, agent):
         yield hold_unread(agent)
     elif agent.node is None or is_unused(situation, agent) or situation.now - agent.record.changed_at >= DISCONNECT_GRACE_SECONDS:
         yield finish_stop(agent, Reason.HAS_STOPPED, f"EC2 says that {instance.id} has stopped; it can be started again")
     else:
         yield hold_back(agent, Reason.STILL_BUSY, f"{instance.id} has stopped, and something waits for its node {agent.record.node}")
+
+
+def _is_unread(situation: Situation, agent: Agent) -> bool:
+    """Tell whether its node is there and was not understood: then it is not known to be gone."""
+    return agent.record.node in situation.snapshot.controllers[agent.record.controller].unread
 
 
 def is_unused(situation: Situation, agent: Agent) -> bool:
