@@ -99,6 +99,25 @@ def test_only_the_expected_state_is_changed(state):
     assert state.read().records[0].state is RecordState.CONDEMNED
 
 
+def test_a_record_is_changed_under_the_lease_by_who_holds_it(state):
+    record = a_record("i-1", state=RecordState.STOPPED)
+    state.add_record(record)
+    starting = replace(record, state=RecordState.STARTING)
+    with pytest.raises(ConflictError):
+        state.change_record(starting, expected=RecordState.STOPPED, holder="one")  # there is no lease at all
+    assert state.acquire("one", now=0.0, until=70.0)
+    with pytest.raises(ConflictError):
+        state.change_record(starting, expected=RecordState.STOPPED, holder="other")
+    assert state.read().records[0].state is RecordState.STOPPED
+    state.change_record(starting, expected=RecordState.STOPPED, holder="one")
+    assert state.read().records[0].state is RecordState.STARTING
+    with pytest.raises(ConflictError):
+        state.change_record(starting, expected=RecordState.STOPPED, holder="one")  # the lease alone does not do
+    state.release("one")
+    with pytest.raises(ConflictError):
+        state.change_record(replace(record, state=RecordState.STOPPED), expected=RecordState.STARTING, holder="one")
+
+
 def test_a_record_that_is_not_there_cannot_be_changed(state):
     with pytest.raises(ConflictError):
         state.change_record(a_record("i-1"), expected=RecordState.REQUESTED)

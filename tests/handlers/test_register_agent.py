@@ -3,11 +3,13 @@
 import io
 import json
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
 from autoscaler import bootstrap
 from autoscaler.adapters.jenkins.controller import JenkinsController
+from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.errors import ConfigError, TransientError
 from autoscaler.telemetry import logger
 from autoscaler_workbench.fakes.identity import function_url_event
@@ -207,3 +209,24 @@ def test_no_secret_is_logged(here, instance):
 def test_roles_that_are_none_are_named(here, instance, roles, said):
     with environment(AGENT_ROLES=roles), pytest.raises(ConfigError, match=said):
         ask(here, instance.id)
+
+
+def test_one_that_was_stopped_and_that_a_person_starts_becomes_the_same_node_in_its_next_life(here, instance):
+    here.world.move_to(here.world.timeline.now + 60.0)
+    before = ask(here, instance.id)
+    state, jenkins = bootstrap.runtime().ports.state, here.world.controllers["main"]
+    [record] = state.read().records
+    jenkins.delete_node(record.node)
+    state.change_record(replace(record, state=RecordState.STOPPING), expected=RecordState.REGISTERED)
+    assert ask(here, instance.id)[0] == 425
+    here.world.ec2.stop(instance.id)
+    assert ask(here, instance.id)[0] == 425
+    here.world.move_to(here.world.timeline.now + 90.0)
+    state.change_record(replace(record, state=RecordState.STOPPED, registered_at=None), expected=RecordState.STOPPING)
+    assert ask(here, instance.id)[0] == 425
+    assert nodes(here) == []
+    here.world.ec2.start(instance.id)
+    assert ask(here, instance.id) == before
+    assert nodes(here) == [record.node]
+    [again] = state.read().records
+    assert (again.state, again.life, again.node_life, len(again.starts)) == (RecordState.REGISTERED, 1, 1, 1)

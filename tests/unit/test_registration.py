@@ -77,6 +77,32 @@ def test_what_we_gave_up_is_told_to_shut_down():
     assert told(record=replace(RECORD, state=RecordState.CONDEMNED)) == Refused(status=Status.GONE, reason="the agent was given up")
 
 
+@pytest.mark.parametrize(
+    ("record", "instance", "status"),
+    [
+        (RecordState.STOPPING, InstanceState.RUNNING, Status.TOO_EARLY),
+        (RecordState.STOPPING, InstanceState.STOPPING, Status.TOO_EARLY),
+        (RecordState.STOPPED, InstanceState.STOPPING, Status.TOO_EARLY),
+        (RecordState.STOPPED, InstanceState.STOPPED, Status.TOO_EARLY),
+        (RecordState.STARTING, InstanceState.STOPPED, Status.TOO_EARLY),
+        (RecordState.STOPPED, InstanceState.TERMINATED, Status.GONE),
+        (RecordState.STARTING, InstanceState.SHUTTING_DOWN, Status.GONE),
+        (RecordState.CONDEMNED, InstanceState.RUNNING, Status.GONE),
+        (RecordState.GONE, InstanceState.RUNNING, Status.GONE),
+    ],
+)
+def test_what_stops_or_has_stopped_is_told_to_ask_again_and_only_what_was_given_up_or_has_ended_to_power_off(record, instance, status):
+    assert told(replace(IDENTITY, state=instance), replace(RECORD, state=record)).status is status
+
+
+@pytest.mark.parametrize("state", [RecordState.STOPPED, RecordState.STARTING])
+@pytest.mark.parametrize("instance", [InstanceState.PENDING, InstanceState.RUNNING])
+def test_what_was_started_whoever_started_it_gets_the_node_that_it_had(state, instance):
+    before = told().spec
+    granted = told(replace(IDENTITY, state=instance), replace(RECORD.bound(node=before.name, life=1), state=state))
+    assert (granted.spec, granted.record.life) == (before, 1)
+
+
 def test_what_left_the_fleet_file_is_told_to_shut_down():
     assert told(record=replace(RECORD, pool="gone")).status is Status.GONE
     assert told(record=replace(RECORD, bindings=(Binding(controller="gone"),))).status is Status.GONE
