@@ -111,6 +111,7 @@ def open_cans(cans: Cans) -> Ports:
     return Ports(
         controllers=(JenkinsController("main", "http://jenkins.invalid/", lambda: session, monotonic),),
         compute=Ec2Compute(lambda: ec2, cans.fleet, lambda: ec2),
+        images=silence,
         state=state,
         rate_limiter=state,
         lease=state,

@@ -227,6 +227,7 @@ def environment(server: ApiServer, settings: FleetSettings, fleet_file: Path) ->
         "AWS_ENDPOINT_URL_EC2": f"{server.url}/ec2/",
         "AWS_ENDPOINT_URL_SERVICE_QUOTAS": f"{server.url}/service-quotas/",
         "AWS_ENDPOINT_URL_IAM": f"{server.url}/iam/",
+        "AWS_ENDPOINT_URL_SSM": f"{server.url}/ssm/",
         "AWS_ENDPOINT_URL_LAMBDA": f"{server.url}/lambda-settings/",
         "AGENT_ACCOUNT": ACCOUNT,
         "AGENT_ROLES": f"{AGENT_ROLE_ID}={profile_arn(AGENT_ROLE)}",

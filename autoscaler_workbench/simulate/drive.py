@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.controller import JenkinsController
+from autoscaler.adapters.ssm import SsmImages
 from autoscaler.control import measure, passes
 from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
@@ -18,7 +19,7 @@ from autoscaler.domain.repair.interruption import Announced, InstanceEvent
 from autoscaler.errors import AutoscalerError
 from autoscaler.ports import Compute, Controller, Ports
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
-from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession
+from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession, LocalSsmClient
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.identity import ask_pass
 from autoscaler_workbench.fakes.in_process import InProcessCompute, InProcessController
@@ -129,6 +130,7 @@ class InMemory:
         self.ports = Ports(
             controllers=tuple(self._controller(api) for api in self.apis.values()),
             compute=self._compute(),
+            images=SsmImages(lambda: LocalSsmClient(Ec2Api(self.world.ec2, self.faults))),
             state=self.state,
             rate_limiter=self.state,
             lease=self.state,

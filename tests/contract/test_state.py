@@ -76,7 +76,10 @@ def test_a_new_fleet_has_an_empty_book(state):
 
 
 def test_what_is_written_is_read(state):
-    record, intent = a_record("i-1", node="cpu-1", most_usd_per_hour=4.5), an_intent("l-1", count=3)
+    record, intent = (
+        a_record("i-1", node="cpu-1", most_usd_per_hour=4.5, version="7 with ami-1"),
+        an_intent("l-1", count=3, version="7 with ami-2"),
+    )
     state.add_record(record)
     add_intent(state, intent)
     stored = state.read()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from autoscaler.adapters.ec2 import Ec2Compute
+from autoscaler.adapters.ssm import SsmImages
 from autoscaler.control import nodes, passes
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Outcome, merged_json
@@ -19,7 +20,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.repair.two_looks import SECOND_LOOK_SECONDS
 from autoscaler.ports import Ports
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
-from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client
+from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSsmClient
 from autoscaler_workbench.fakes.state import InMemoryHistory, InMemoryMetrics, InMemoryState
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from autoscaler_workbench.fakes.world.world import World, build_world
@@ -47,6 +48,7 @@ class Scene:
         self.ports = Ports(
             controllers=(self.live.controller,),
             compute=Ec2Compute(lambda: client, self.fleet, lambda: client),
+            images=SsmImages(lambda: LocalSsmClient(Ec2Api(self.world.ec2))),
             state=self.state,
             rate_limiter=self.state,
             lease=self.state,

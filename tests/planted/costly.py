@@ -226,7 +226,7 @@ COSTLY = (
     Bug(
         name="a breaker that a broken launch template opened outlives it",
         file="domain/situation/breakers.py",
-        was="    return bool(breaker.version and current and breaker.version != current)",
+        was="    return differ(breaker.version, current)",
         becomes="    return False",
         found_by=(
             "tests/scenarios/test_template_versions.py::test_a_broken_version_takes_one_agent_and_what_is_put_back_is_launched_at_once",
@@ -235,7 +235,7 @@ COSTLY = (
     Bug(
         name="a boot of the launch template that was put back counts against the one in force",
         file="domain/situation/breakers.py",
-        was="        if failure.version and current and failure.version != current:\n",
+        was="        if differ(failure.version, current):\n",
         becomes="        if False:\n",
         found_by=(
             "tests/scenarios/test_template_versions.py::test_an_agent_of_the_broken_version_that_dies_later_does_not_count_against_the_next_one",

@@ -9,6 +9,7 @@ import pytest
 
 from planted.bugs import BUGS
 from planted.costly import COSTLY
+from planted.images import IMAGES
 from planted.money import MONEY
 from planted.promises import PROMISES
 from planted.stale import STALE
@@ -29,7 +30,7 @@ def planting():
         process.stdin.close()
 
 
-@pytest.mark.parametrize("bug", [*BUGS, *MONEY, *WAITING, *COSTLY, *PROMISES, *STALE], ids=lambda bug: bug.name)
+@pytest.mark.parametrize("bug", [*BUGS, *MONEY, *WAITING, *COSTLY, *PROMISES, *STALE, *IMAGES], ids=lambda bug: bug.name)
 def test_the_suite_finds(bug, planting, record_property):
     planting.stdin.write(json.dumps([bug.file, bug.was, bug.becomes, bug.found_by]) + "\n")
     planting.stdin.flush()

@@ -9,9 +9,11 @@ from autoscaler.domain.facts.fleet import Market, WarmPool, agent_spec
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome
 from autoscaler.errors import AutoscalerError
+from autoscaler_workbench.fakes.world.ec2.account import image_of
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.faults import Faults
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended, Kind
+from autoscaler_workbench.fakes.world.world import World
 from autoscaler_workbench.simulate.drive import InMemory
 from autoscaler_workbench.simulate.result import beyond_floor, leaked_instances, leaked_nodes
 from support.builders import a_mark, a_pool, an_offering
@@ -21,6 +23,7 @@ MINUTE = 60.0
 SPOT, FIRM = an_offering(market=Market.SPOT, usd_per_hour=1.0), an_offering(usd_per_hour=3.0)
 # A pass that is cut off holds its lease on; what it left is repaired by two looks, a boot deadline, a disconnect grace.
 PATIENCE_MINUTES = 150
+IMAGE_PARAMETER = "/ci/gpu-image"
 
 Invocation = Callable[[], object]
 
@@ -30,8 +33,15 @@ def a_fleet_in_memory(faults: Faults | None = None) -> InMemory:
     cpu = a_pool("cpu", executors=2, offerings=(SPOT, FIRM), max_agents=7, **quick)
     # So briefly that the hour ends with nothing left.
     warm = WarmPool(min_agents=0, max_agents=3, max_age_seconds=900.0)
-    gpu = a_pool("gpu", offerings=(FIRM,), max_agents=4, warm_pool=warm, **quick)
-    return in_memory(cpu, gpu, seed=5, faults=faults)
+    gpu = a_pool("gpu", offerings=(FIRM,), max_agents=4, warm_pool=warm, image_parameter=IMAGE_PARAMETER, **quick)
+    fleet = in_memory(cpu, gpu, seed=5, faults=faults)
+    name_image(fleet.world, "ami-1")
+    return fleet
+
+
+def name_image(world: World, image: str) -> None:
+    world.ec2.account.images[image] = image_of("linux", ImageId=image)
+    world.ec2.account.parameters[IMAGE_PARAMETER] = image
 
 
 @dataclass(slots=True)
@@ -249,7 +259,11 @@ def a_node_without_record_whose_instance_has_ended_is_there(hour: Hour) -> None:
 
 
 def the_launch_template_gets_a_new_version(hour: Hour) -> None:
-    hour.world.ec2.template_versions |= {"cpu": 2, "gpu": 2}
+    hour.world.ec2.template_versions |= {"cpu": 2}
+
+
+def the_parameter_names_a_new_image(hour: Hour) -> None:
+    name_image(hour.world, "ami-2")
 
 
 def a_busy_agent_carries_our_retire_mark(hour: Hour) -> None:
@@ -278,7 +292,7 @@ SCRIPT = {
     7: (launch("gpu", 2, "r-1"),),
     9: (the_record_of_a_busy_agent_is_lost,),
     10: (a_busy_agent_carries_our_retire_mark, queue(4, "cpu", 300.0)),
-    12: (the_launch_template_gets_a_new_version,),
+    12: (the_launch_template_gets_a_new_version, the_parameter_names_a_new_image),
     13: (queue(2, "cpu", 400.0), a_node_without_record_whose_instance_has_ended_is_there),
     15: (queue(2, "cpu", 600.0), queue(2, "gpu", 200.0)),
     17: (spot_takes_a_busy_agent_back, the_next_boot_hangs, queue(3, "cpu", 200.0)),

@@ -20,6 +20,7 @@ from support.forks import told
 
 READS = {
     *("state read", "jenkins queue", "jenkins computer", "jenkins api", "jenkins job"),
+    "ssm GetParameters",
     *("ec2 DescribeInstances", "ec2 DescribeLaunchTemplates", "ec2 DescribeSpotPriceHistory", "ec2 GetConsoleOutput"),
 }
 HANGS_SECONDS = 50.0

@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, AtMonthLimit, Fleet, Market, agent_spec
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import ControllerSession, Learned, Memory, Missing, Month, Observation, SpotPrices, Streak, Window
+from autoscaler.domain.facts.memory import (
+    Breaker,
+    ControllerSession,
+    Learned,
+    Memory,
+    Missing,
+    Month,
+    Observation,
+    SpotPrices,
+    Streak,
+    Window,
+)
 from autoscaler.domain.facts.metering import month_name
 from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
 from autoscaler.domain.facts.snapshot import Instance, InstanceState, Intent, Node, OfflineCause, QueueItem, Record, RecordState, Wait
@@ -181,6 +192,7 @@ def agent(chance: Random, number: int, controllers: tuple[str, ...], stories: li
             launched_at=launched_at,
             state=chance.choice(story.instance),
             template_version=chance.choice(["2", "2", "2", "1"]),
+            image="ami-1",
         ),
         subject=subject,
         look=look if chance.randint(0, 7) else None,
@@ -315,4 +327,16 @@ def looks(draw) -> Look:
         overrides=orders(chance),
         template_versions=chance.choice([{}, {}, {}, {"cpu": "2"}]),
     )
-    return Look(snapshot, fleet_file(chance, controllers))
+    return with_images(chance, Look(snapshot, fleet_file(chance, controllers)))
+
+
+def with_images(chance: Random, look: Look) -> Look:
+    """Let a parameter name the image of a pool, sometimes: a new one, the one that agents have, or none that is known."""
+    if chance.randint(0, 3):
+        return look
+    cpu = replace(look.fleet.pools["cpu"], image_parameter="/ci/image")
+    known = {"template_versions": {"cpu": "2"}, "images": chance.choice([{}, {"cpu": "ami-1"}, {"cpu": "ami-2"}, {"cpu": "ami-2"}])}
+    canaries = chance.choice([{}, {}, {"cpu": Breaker(failures=1, until_at=NOW + 60.0, version="2 with ami-2")}])
+    memory = replace(look.snapshot.memory, proven=chance.choice([{}, {"cpu": "2 with ami-1"}]), canaries=canaries)
+    fleet = replace(look.fleet, pools={**look.fleet.pools, "cpu": cpu})
+    return Look(replace(look.snapshot, memory=memory, **known), fleet)

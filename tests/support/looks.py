@@ -36,8 +36,9 @@ class Look:
     def __repr__(self) -> str:
         """Tell what was drawn, a line each, without all that is as ever."""
         look, memory = self.snapshot, self.snapshot.memory
+        versions = look.template_versions, look.images, memory.proven
         pools = [f"{p.name} max {p.max_agents} min {p.min_agents} warm {p.warm_executors}" for p in self.fleet.pools.values()]
-        lines = [f"{self.fleet.limits} {'; '.join(pools)} {memory.month} {look.overrides.holds} {look.template_versions} {memory.proven}"]
+        lines = [f"{self.fleet.limits} {'; '.join(pools)} {memory.month} {look.overrides.holds} {versions}"]
         for view in self.views:
             lines.append(f"{view.name}: {view.problem} {view.session} {view.quieting_down} {view.unread} {memory.sessions[view.name]}")
             lines += [f"  {node}" for node in view.nodes if node.name != self.fleet.beacon] + [f"  {item}" for item in view.items]

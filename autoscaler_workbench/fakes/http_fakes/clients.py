@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from autoscaler.adapters.jenkins.session import Answer, error_of, refuse_redirect
 from autoscaler.errors import NoAnswerError, UnansweredError
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
+from autoscaler_workbench.fakes.http_fakes.aws.services import GET_PARAMETERS
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.http_fakes.messages import Request
 from autoscaler_workbench.fakes.world.ec2.region import Ec2Error
@@ -94,6 +95,24 @@ class LocalEc2Client:
             with suppress(ConnectionLostError, StatusError):
                 return self._api.call(action, request)
         return self._api.call(action, request)
+
+
+class LocalSsmClient:
+    """The boto3 client that `SsmImages` needs, asking the account directly."""
+
+    def __init__(self, api: Ec2Api) -> None:
+        """Speak to this region."""
+        self._api = api
+
+    def get_parameters(self, *, Names: list[str]) -> dict[str, Any]:  # noqa: N803 - boto3's name
+        """Tell what these parameters hold."""
+        try:
+            with self._api.faults.around(GET_PARAMETERS):
+                return self._api.ec2.account.get_parameters(Names)
+        except ConnectionLostError as error:
+            raise ReadTimeoutError(endpoint_url="https://ssm") from error
+        except StatusError as error:
+            raise _client_error(error.fault.code or "InternalServerError", "planned", error.fault.status, "GetParameters") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ class ApiServer:
             status, xml = self.ec2.query(form)
             return Response(status, {"Content-Type": "text/xml;charset=UTF-8"}, xml)
         if service in services.SERVICES and self.ec2 is not None:
-            return services.answer(service, self.ec2.ec2, self.ec2.faults)
+            return services.answer(service, self.ec2.ec2, self.ec2.faults, body)
         api = self.jenkins.get(controller)
         if api is None:
             return Response(404, {}, b"")

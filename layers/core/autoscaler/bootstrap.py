@@ -24,6 +24,7 @@ from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
 from autoscaler.adapters.secrets import Credentials, read_credentials
 from autoscaler.adapters.sns import SnsTopic
+from autoscaler.adapters.ssm import SsmImages
 from autoscaler.config import FleetSettings, environment_name, load_settings, url_problem
 from autoscaler.domain.report.registration import Trust
 from autoscaler.errors import ConfigError
@@ -122,6 +123,7 @@ def runtime() -> Runtime:
     ports = Ports(
         controllers=tuple(_controller(name, settings) for name in settings.controllers),
         compute=Ec2Compute(partial(_client, "ec2"), fleet, _launcher),
+        images=SsmImages(partial(_client, "ssm")),
         state=state,
         rate_limiter=state,
         lease=state,

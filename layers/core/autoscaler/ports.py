@@ -158,6 +158,13 @@ class Compute(Protocol):
         """Return the launch template version that each pool would launch from now; without those that EC2 does not know."""
 
 
+class Images(Protocol):
+    """The images that parameters name, as whoever makes images keeps them up to date."""
+
+    def current(self, parameters: Collection[str]) -> Mapping[str, str]:
+        """Return the image id that each parameter holds, without those that are unknown or hold no image's. `TransientError`."""
+
+
 class Account(Protocol):
     """The AWS account, for the doctor. Each method raises `AutoscalerError`."""
 
@@ -308,6 +315,7 @@ class Ports:
 
     controllers: tuple[Controller, ...]
     compute: Compute
+    images: Images
     state: StateStore
     rate_limiter: RateLimiter
     lease: Lease

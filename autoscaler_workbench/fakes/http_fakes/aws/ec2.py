@@ -174,6 +174,8 @@ def instance_json(instance: Instance) -> dict[str, Any]:
         "LaunchTime": datetime.fromtimestamp(instance.started_at, UTC),
         "Tags": [{"Key": key, "Value": value} for key, value in instance.tags.items()],
     }
+    if instance.image:
+        shown["ImageId"] = instance.image
     if instance.subnet:
         shown["SubnetId"] = instance.subnet
     if instance.state_reason:

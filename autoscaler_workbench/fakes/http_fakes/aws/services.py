@@ -1,4 +1,4 @@
-"""Other AWS services that the doctor asks one question each: IAM, Lambda and Service Quotas."""
+"""Other AWS services that are asked one question each: IAM, Lambda and Service Quotas by the doctor, Systems Manager at each look."""
 
 import json
 from collections.abc import Callable
@@ -10,19 +10,20 @@ from autoscaler_workbench.fakes.world.faults import Faults, StatusError
 
 _PATH = "/aws-service-role/spot.amazonaws.com/"
 _ROLE = "AWSServiceRoleForEC2Spot"
+GET_PARAMETERS = "ssm GetParameters"
 
 
-def answer(service: str, ec2: Ec2, faults: Faults) -> Response:
+def answer(service: str, ec2: Ec2, faults: Faults, body: bytes = b"") -> Response:
     """Answer the one question to a service, in its protocol."""
     call, tell, refuse = SERVICES[service]
     try:
         with faults.around(call):
-            return tell(ec2)
+            return tell(ec2, body)
     except StatusError as error:
         return refuse(error.fault.status, error.fault.code)
 
 
-def _spot_role(ec2: Ec2) -> Response:
+def _spot_role(ec2: Ec2, _body: bytes) -> Response:
     """Tell of the role that EC2 launches spot instances with."""
     if not ec2.account.spot_role:
         return _iam_error(404, "NoSuchEntity")
@@ -37,12 +38,16 @@ def _iam_error(status: int, code: str) -> Response:
     return Response(status, {"Content-Type": "text/xml"}, f"<ErrorResponse>{error}<RequestId>r</RequestId></ErrorResponse>".encode())
 
 
-def _account_settings(ec2: Ec2) -> Response:
+def _account_settings(ec2: Ec2, _body: bytes) -> Response:
     return _json(200, {"AccountLimit": {"ConcurrentExecutions": ec2.account.concurrent_executions}})
 
 
-def _quotas(ec2: Ec2) -> Response:
+def _quotas(ec2: Ec2, _body: bytes) -> Response:
     return _json(200, {"Quotas": [{"ServiceCode": "ec2", "QuotaName": name, "Value": value} for name, value in ec2.quotas.items()]})
+
+
+def _parameters(ec2: Ec2, body: bytes) -> Response:
+    return _json(200, ec2.account.get_parameters(json.loads(body)["Names"]))
 
 
 def _json(status: int, body: dict[str, Any], **headers: str) -> Response:
@@ -53,8 +58,9 @@ def _json_error(status: int, code: str) -> Response:
     return _json(status, {"__type": code}, **{"x-amzn-ErrorType": code})
 
 
-SERVICES: dict[str, tuple[str, Callable[[Ec2], Response], Callable[[int, str], Response]]] = {
+SERVICES: dict[str, tuple[str, Callable[[Ec2, bytes], Response], Callable[[int, str], Response]]] = {
     "iam": ("iam GetRole", _spot_role, _iam_error),
     "lambda-settings": ("lambda GetAccountSettings", _account_settings, _json_error),
+    "ssm": (GET_PARAMETERS, _parameters, _json_error),
     "service-quotas": ("service-quotas ListServiceQuotas", _quotas, _json_error),
 }

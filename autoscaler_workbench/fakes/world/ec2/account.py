@@ -1,4 +1,4 @@
-"""The simulated AWS account before anything is launched: quotas, sizes of instance types, launch templates."""
+"""The simulated AWS account before anything is launched: quotas, sizes of instance types, launch templates, parameters."""
 
 import base64
 import re
@@ -42,10 +42,16 @@ class Account:
     """Images, routes and roles: whatever else a launch needs."""
 
     images: dict[str, dict[str, Any]] = field(default_factory=lambda: {f"ami-{name}": image_of(name) for name in ROOT_DEVICES})
+    parameters: dict[str, str] = field(default_factory=dict)  # of Systems Manager: values by name
     routes: dict[str, str] = field(default_factory=dict)  # where a subnet's own route table leads; unlisted: the main one, to a NAT
     refused: dict[str, tuple[str, str]] = field(default_factory=dict)  # code and message of RunInstances, by instance type
     spot_role: bool = True  # AWSServiceRoleForEC2Spot is there
     concurrent_executions: int = 1000
+
+    def get_parameters(self, names: list[str]) -> dict[str, Any]:
+        """Answer GetParameters of Systems Manager: what is there, and beside it the names of what is not."""
+        found = [{"Name": name, "Type": "String", "Value": self.parameters[name]} for name in names if name in self.parameters]
+        return {"Parameters": found, "InvalidParameters": [name for name in names if name not in self.parameters]}
 
 
 def safe_template(fleet: str, platform: str = "linux") -> dict[str, Any]:

@@ -43,6 +43,7 @@ class Instance:
     console: str = ""
     zone: str = ""
     platform: str = ""
+    image: str = ""
 
     @property
     def state_code(self) -> int:

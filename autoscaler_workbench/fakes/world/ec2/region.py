@@ -272,6 +272,8 @@ class Ec2:
         key = f"{override['InstanceType']}/{override.get('SubnetId', '')}/{market}"
         if self.spot_usd_per_hour.get(key, 0.0) > float(override.get("MaxPrice", "inf")):
             return 0, "SpotMaxPriceTooLow"
+        if override.get("ImageId") and override["ImageId"] not in self.account.images:
+            return 0, "InvalidAMIID.NotFound"
         got = min(left, self._to_be_had(key, wanted))
         if key in self.capacity:
             self.capacity[key] -= got
@@ -284,6 +286,7 @@ class Ec2:
             "profile": profile_arn(AGENT_ROLE),
             "zone": self.zones.get(subnet, ZONE),
             "platform": self.platforms.get(template, LINUX),
+            "image": override.get("ImageId") or self.template_data.get(template, {}).get("ImageId", ""),
         }
         name = f"i-{self.chance.getrandbits(68):017x}"
         times: dict[str, Any] = {"launched_at": now, "visible_at": now + self.lag_seconds, "spells": [Spell(now)]}

@@ -119,7 +119,7 @@ class Ec2Compute:
             "LaunchTemplateConfigs": [
                 {
                     "LaunchTemplateSpecification": {template: pool.launch_template, "Version": version},
-                    "Overrides": [_override(offering, place) for place, offering in enumerate(launch.offerings)],
+                    "Overrides": [_override(offering, place, launch.image) for place, offering in enumerate(launch.offerings)],
                 }
             ],
             # Volumes and network interfaces are tagged by the launch template: CreateFleet takes only these two.
@@ -279,10 +279,12 @@ class Ec2Compute:
                 yield from reservation.get("Instances", [])
 
 
-def _override(offering: Offering, place: int) -> dict[str, Any]:
+def _override(offering: Offering, place: int, image: str) -> dict[str, Any]:
     override: dict[str, Any] = {"InstanceType": offering.instance_type, "Priority": float(place)}
     if offering.subnet:
         override["SubnetId"] = offering.subnet
+    if image:
+        override["ImageId"] = image
     if offering.spot_max_usd_per_hour is not None:
         override["MaxPrice"] = f"{offering.spot_max_usd_per_hour:.6f}"
     return override
@@ -301,6 +303,7 @@ def instance_of(raw: Any) -> Instance:
         market=raw.get("InstanceLifecycle", "on-demand"),
         launched_at=raw["LaunchTime"].timestamp(),
         template_version=tags.get(_TEMPLATE_VERSION_TAG, ""),
+        image=raw.get("ImageId", ""),
         node=tags.get(NODE_TAG, ""),
         zone=raw.get("Placement", {}).get("AvailabilityZone", ""),
         platform=raw.get("PlatformDetails", ""),

@@ -14,6 +14,7 @@ LABEL = r"^[^\s\"]+$"
 FLEET = r"^[a-z0-9][a-z0-9-]{0,39}$"
 INSTANCE_TYPE = r"^[a-z0-9-]+\.[a-z0-9-]+$"
 VERSION = r"^(\$Default|\$Latest|[1-9][0-9]*)$"
+PARAMETER = r"^(/[A-Za-z0-9_.-]+){1,15}$"
 
 Name = Annotated[str, StringConstraints(pattern=NAME)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=LABEL)]
@@ -220,6 +221,12 @@ class PoolSettings(Tuning):
         None,
         description="Version of the launch template. Without it: $Latest of the stack's own templates, $Default of yours.",
     )
+    image_parameter: Annotated[str, StringConstraints(pattern=PARAMETER, max_length=1011)] | None = Field(
+        None,
+        description="SSM parameter whose value is the id of the image to launch, such as /ci/linux-image. A new value reaches the next "
+        "launch: one agent tries it before others follow. The stack's parameter ImageParameterArns must name it. Without it: the launch "
+        "template's image.",
+    )
     instance_types: list[Annotated[str, StringConstraints(pattern=INSTANCE_TYPE)]] = Field(
         min_length=1,
         description="EC2 instance types in order of preference, such as [m7i.xlarge, m6i.xlarge]. All of one processor architecture, that "
@@ -306,6 +313,7 @@ class FleetSettings(_Settings):
             platform=pool.platform,
             launch_template=pool.launch_template,
             launch_template_version=pool.launch_template_version or self._version_of(pool.launch_template),
+            image_parameter=pool.image_parameter or "",
             offerings=offerings(name, pool, prices),
             max_agents=pool.max_agents,
             min_agents=pool.min_agents,

@@ -7,13 +7,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from autoscaler.config.settings import FLEET, INSTANCE_TYPE, LABEL, NAME, VERSION
+from autoscaler.config.settings import FLEET, INSTANCE_TYPE, LABEL, NAME, PARAMETER, VERSION
 
 PATTERNS = {
     FLEET: "must be lower-case letters, digits and hyphens, at most 40, and begin with a letter or a digit",
     NAME: "must be letters, digits, dots, hyphens and underscores, at most 63, and begin with a letter or a digit",
     LABEL: "must be one label: no blanks, no quotation marks",
     INSTANCE_TYPE: "must be an EC2 instance type, such as m7i.xlarge",
+    PARAMETER: "must be the full name of an SSM parameter, such as /ci/linux-image",
     VERSION: "must be $Default, $Latest or a version's number in quotes, such as '3'",
 }
 _BEGUN = 4  # letters from which on the beginning of a word tells it

@@ -31,7 +31,8 @@ from autoscaler.domain.facts.plan import (
     Uncordon,
 )
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot
-from autoscaler.domain.launch.backoff import Refusal
+from autoscaler.domain.facts.versions import version_of
+from autoscaler.domain.launch.backoff import Refusal, may_be_the_image
 from autoscaler.domain.learn import Outcomes, note_results
 from autoscaler.domain.situation.breakers import key_of
 from autoscaler.errors import AutoscalerError, NoAnswerError, StuckError, UnansweredError
@@ -102,6 +103,7 @@ class _Actuator:
         self.remembered = False
         self._instead: list[Launch] = []  # of what could not be started
         self.refused: list[tuple[str, tuple[Refusal, ...]]] = []
+        self.refused_canaries: list[tuple[str, str, str]] = []  # of new images
         self.had: set[str] = set()  # pools of which an agent was launched
         self.tried: dict[str, str | None] = {}  # steps in Jenkins, and why they failed
         self.stuck: set[str] = set()
@@ -113,6 +115,7 @@ class _Actuator:
         """Return the outcomes of the steps so far."""
         return Outcomes(
             refused=self.refused,
+            refused_canaries=self.refused_canaries,
             launched=self.had,
             tried=self.tried,
             stuck=self.stuck,
@@ -190,7 +193,12 @@ class _Actuator:
 
     def _launch(self, step: Launch) -> Result:
         result, refusals = launches.launch(self._ports, self._fleet.pools[step.pool], step, self._holder)
-        self.refused += [(step.pool, refusals)] if refusals else []
+        tried = [one for one in refusals if step.tries and result.outcome is Outcome.FAILED and may_be_the_image(one.code)]
+        if tried:  # what else is launched in the pool goes on
+            codes = ", ".join(sorted({one.code for one in tried}))
+            self.refused_canaries.append((step.pool, version_of(step.template_version, step.image), f"EC2 answered {codes}"))
+        others = tuple(one for one in refusals if one not in tried)
+        self.refused += [(step.pool, others)] if others else []
         if result.outcome is Outcome.DONE:
             self.had.add(step.pool)
         return result

@@ -14,6 +14,7 @@ from autoscaler.domain.facts.metering import is_spent
 from autoscaler.domain.facts.orders import MANUAL_PREFIX
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.snapshot import Binding, Instance, Intent, IntentState, Record, RecordState
+from autoscaler.domain.facts.versions import version_of
 from autoscaler.domain.launch.backoff import Refusal
 from autoscaler.domain.learn import REQUESTS_REMEMBERED_SECONDS
 from autoscaler.domain.repair.two_looks import SECOND_LOOK_SECONDS
@@ -68,6 +69,7 @@ def _written(ports: Ports, step: Launch) -> Intent:
         keep_until=step.keep_until,
         instances=(),
         empty_look_at=None,
+        version=version_of(step.template_version, step.image),
     )
 
 
@@ -190,6 +192,7 @@ def _record(ports: Ports, pool: Pool, intent: Intent, instance_id: str, instance
         registered_at=None,
         keep_until=intent.keep_until,
         changed_at=ports.clock(),
+        version=intent.version,
     )
 
 

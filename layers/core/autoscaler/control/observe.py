@@ -30,6 +30,7 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
         fates=fates,
         unknown_alone=unknown_alone,
         template_versions=_template_versions(ports, fleet),
+        images=_images(ports, fleet),
         spot_prices=_spot_prices(ports, fleet, stored, instances),
         ended_runs={controller.name: _ended_runs(ports, controller, stored, views[controller.name]) for controller in ports.controllers},
     )
@@ -126,6 +127,21 @@ def _template_versions(ports: Ports, fleet: Fleet) -> Mapping[str, str]:
     except TransientError as error:
         ports.log("template_versions_not_read", error=str(error))
         return {}
+
+
+def _images(ports: Ports, fleet: Fleet) -> Mapping[str, str]:
+    """Ask which images would be launched now. Where that is not told, what was seen to boot goes on to be launched."""
+    wanted = {pool.name: pool.image_parameter for pool in fleet.pools.values() if pool.image_parameter}
+    if not wanted:
+        return {}
+    try:
+        known = ports.images.current({*wanted.values()})
+    except TransientError as error:
+        ports.log("image_parameters_not_read", error=str(error))
+        return {}
+    if untold := sorted({*wanted.values()} - known.keys()):
+        ports.log("image_parameters_untold", names=untold, hint="there is no such parameter, or its value is no image's id")
+    return {name: known[parameter] for name, parameter in wanted.items() if parameter in known}
 
 
 def _spot_prices(ports: Ports, fleet: Fleet, stored: StoredState, instances: Collection[Instance]) -> Mapping[str, float] | None:

@@ -81,7 +81,7 @@ def bring_back_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Resume) -> 
 def close_breaker_for_a_person(snapshot: Snapshot, fleet: Fleet, order: CloseBreaker) -> Plan:
     """Forget the failed boots of a pool, so that the next pass launches what its queue needs."""
     situation = assess(snapshot, fleet)
-    if not is_tripped(situation.memory.breakers.get(order.pool)):
+    if not is_tripped(situation.memory.breakers.get(order.pool)) and order.pool not in situation.memory.canaries:
         return plan_of(situation, [Held(pool=order.pool, reason=Reason.NOT_FOUND, detail=f"the breaker of {order.pool} is not open")])
     return plan_of(situation, [], close_breaker(situation, order.pool))
 

@@ -39,6 +39,8 @@ from autoscaler.domain.situation.agents import Agent, Phase, next_missing
 from autoscaler.domain.situation.breakers import note_connected, note_consoles, note_failed, note_tried, still_failing, still_open
 from autoscaler.domain.situation.controller_restarts import next_sessions
 from autoscaler.domain.situation.demand import note_unhelped
+from autoscaler.domain.situation.image_canary import is_of_canary, note_failed_canaries, note_refused_canaries, retried, still_tried
+from autoscaler.domain.situation.launched import launched_versions
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Look, Situation, join, situate
 from autoscaler.domain.situation.steps import Decided
@@ -69,6 +71,7 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
     views = snapshot.controllers.values()
     spot_prices = next_spot_prices(memory.spot_prices, snapshot)
     registered = [agent for agent in agents if agent.record.registered_at is not None]
+    proven = {**memory.proven, **_proven(look)}
     return replace(
         memory,
         sessions=next_sessions(memory.sessions, views, snapshot.ended_runs, now, look.fleet.resume_timeout),
@@ -78,8 +81,9 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         booted=frozenset(agent.record.life_id for agent in registered),
         unstoppable=memory.unstoppable & {agent.record.instance_id for agent in agents},
         connected=note_connected(memory.connected, agents),
-        breakers=still_open(memory, agents, snapshot.template_versions),
-        proven={**memory.proven, **_proven(look)},
+        breakers=still_open(memory, agents, launched_versions(look.fleet, look.current, proven)),
+        proven=proven,
+        canaries=still_tried(memory.canaries, look, proven),
         month=meter(memory.month, paid_usd_per_hour(snapshot, look.fleet, spot_prices), now),
         spot_prices=spot_prices,
         cool_offs=still_cooling(memory.cool_offs, now),
@@ -102,10 +106,9 @@ def _still_stuck(memory: Memory, agents: Iterable[Agent]) -> dict[str, Stuck]:
 
 
 def _proven(look: Look) -> dict[str, str]:
-    """Find the pools of whose present launch template version an agent is connected."""
-    current = look.snapshot.template_versions
-    ready = ((agent.pool.name, look.template_version(agent)) for agent in look.agents if agent.phase is Phase.READY)
-    return {pool: version for pool, version in ready if version and version == current.get(pool)}
+    """Find the pools of whose present version an agent is connected."""
+    ready = ((agent.pool.name, look.version_of(agent)) for agent in look.agents if agent.phase is Phase.READY)
+    return {pool: version for pool, version in ready if version and version == look.current.get(pool)}
 
 
 def _boots(memory: Memory, registered: Iterable[Agent]) -> dict[str, tuple[float, ...]]:
@@ -186,10 +189,11 @@ def _watched_seconds(pool: Pool) -> float:
 
 def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFailure]) -> Memory:
     """Note what follows from what ``scale_down`` decided."""
-    memory, now = situation.memory, situation.now
+    memory, now, failed = situation.memory, situation.now, tuple(failures)
     return replace(
         memory,
-        breakers=note_failed(memory.breakers, failures, situation.snapshot.template_versions, now),
+        breakers=note_failed(memory.breakers, [one for one in failed if not is_of_canary(one, situation.to_try)], situation.launched, now),
+        canaries=note_failed_canaries(memory.canaries, failed, situation.to_try, now),
         taken=note_taken(memory.taken, decided, now),
         kept=note_kept(situation, decided),
         owed=note_owed(situation, decided),
@@ -217,9 +221,13 @@ def remember_request(situation: Situation, request_id: str | None) -> Memory:
 
 
 def close_breaker(situation: Situation, pool: str) -> Memory:
-    """Note that a person closed a pool's breaker. Its failed boots stay named, so that none of them counts once more."""
-    breakers, known = situation.memory.breakers, situation.memory.breakers[pool]
-    return replace(situation.memory, breakers={**breakers, pool: Breaker(failures=0, failed=known.failed, version=known.version)})
+    """Note that a person closed a pool's breaker, or wants its new image tried again. Failed boots stay named: none counts once more."""
+    breakers, canaries = dict(situation.memory.breakers), dict(situation.memory.canaries)
+    if known := breakers.get(pool):
+        breakers[pool] = Breaker(failures=0, failed=known.failed, version=known.version)
+    if canary := canaries.get(pool):
+        canaries[pool] = retried(canary)
+    return replace(situation.memory, breakers=breakers, canaries=canaries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +235,7 @@ class Outcomes:
     """What became of a plan's steps."""
 
     refused: Collection[tuple[str, tuple[Refusal, ...]]] = ()  # launches: pool, and what was wrong
+    refused_canaries: Collection[tuple[str, str, str]] = ()  # launches of new images: pool, version, and what EC2 said
     launched: Collection[str] = ()  # pools of which an agent was launched
     tried: Mapping[str, str | None] = field(default_factory=dict)  # steps in Jenkins, and why they failed; None: they did not
     stuck: Collection[str] = ()  # instances that EC2 did not let us terminate
@@ -253,6 +262,7 @@ def note_results(memory: Memory, fleet: Fleet, outcomes: Outcomes, now: float) -
         stuck={**known, **newly},
         unstoppable=memory.unstoppable | frozenset(outcomes.unstoppable),
         breakers=note_consoles(memory.breakers, outcomes.consoles),
+        canaries=note_refused_canaries(note_consoles(memory.canaries, outcomes.consoles), outcomes.refused_canaries, now),
         failing=note_tried(memory.failing, outcomes.tried, now),
     )
 

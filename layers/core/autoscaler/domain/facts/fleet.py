@@ -104,6 +104,7 @@ class Pool:
     quarantine: Quarantine = Quarantine.REPLACE
     max_builds: int | None = None  # on one agent, which is replaced then; None: any number
     warm_pool: WarmPool | None = None  # None: agents are terminated, and never stopped
+    image_parameter: str = ""  # which names the image to launch; "": the launch template does
 
 
 class AtMonthLimit(StrEnum):

@@ -99,7 +99,7 @@ class Breaker:
     until_at: float = 0.0
     failed: tuple[str, ...] = ()  # the latest of them, by instance id: each counts once
     why: str = ""  # what kept the last one from becoming an agent, where Jenkins said so
-    version: str = ""  # of the launch template that did not boot; "" where EC2 did not say
+    version: str = ""  # that did not boot; "" where EC2 did not say
     opened_at: float = 0.0  # 0 while it is closed
     said: str = ""  # the last line on the console of the last one, as far as it could be read
 
@@ -169,7 +169,8 @@ class Memory:
     failing: Mapping[str, Failing] = field(default_factory=dict)  # steps in Jenkins, by what they do to which node
     unhelped: Mapping[str, float] = field(default_factory=dict)  # since when an executor stood free beside an item, by controller/item
     owed: Mapping[str, str] = field(default_factory=dict)  # class of the mark that is to be set again, by instance id
-    proven: Mapping[str, str] = field(default_factory=dict)  # launch template version that was seen to boot, by pool
+    proven: Mapping[str, str] = field(default_factory=dict)  # version that was seen to boot, by pool
+    canaries: Mapping[str, Breaker] = field(default_factory=dict)  # of an image that did not boot when it was tried, by pool
     taken: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # when agents were taken within the hour, by class/pool
     kept: frozenset[str] = frozenset()  # suspect instances that their operator wants to look at
     boots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds, by pool

@@ -32,6 +32,8 @@ class Launch:
     keep_until: float
     intent_id: str | None  # given: made from a person's request id, so that the same request launches once
     template_version: str = ""  # as this pass saw it: what is launched is what was decided on; "": as the fleet file says
+    image: str = ""  # likewise; "": the launch template's
+    tries: bool = False  # the first agent of an image that never booted, beside others of the one that did
     reason: Reason
     detail: str
 

@@ -178,6 +178,7 @@ class Instance:
     market: str
     launched_at: float  # or started again: EC2 tells only the later one
     template_version: str = ""  # of its launch template; "" where EC2 does not say
+    image: str = ""
     node: str = ""  # as it was named at registration
     zone: str = ""  # availability zone
     platform: str = ""  # as bills name it
@@ -239,6 +240,7 @@ class Record:
     volume_usd_per_hour: float = 0.0  # of that its root volume, which costs even while it is stopped
     started_for: str = ""  # the person's request that it was last started for
     starts: tuple[float, ...] = ()  # when it was started again: within an hour of the last one
+    version: str = ""  # that it was launched from, where its pool names an image's parameter
 
     @property
     def began_at(self) -> float:
@@ -299,6 +301,7 @@ class Intent:
     keep_until: float
     instances: tuple[str, ...]
     empty_look_at: float | None
+    version: str = ""  # that is launched, where the pool names an image's parameter
 
     @property
     def open(self) -> bool:
@@ -321,6 +324,7 @@ class Snapshot:
     memory: Memory
     learned: Mapping[str, Learned]  # by controller
     template_versions: Mapping[str, str] = field(default_factory=dict)  # what would be launched now, by pool; where EC2 says so
+    images: Mapping[str, str] = field(default_factory=dict)  # that would be launched now, by pool; where a parameter says so
     overrides: Overrides = field(default_factory=Overrides)
     look_every_seconds: float = MINUTE_SECONDS
     unknown_alone: frozenset[str] = frozenset()  # long missing instances that EC2 did not know when it was asked for each of them alone

@@ -176,6 +176,12 @@ def lacks_capacity(code: str) -> bool:
     return code in _LACKING_CAPACITY
 
 
+def may_be_the_image(code: str) -> bool:
+    """Tell whether it may be for its image alone that EC2 refuses a launch: another image may be launched all the same."""
+    meaning = _MEANINGS.get(code, _UNKNOWN)
+    return meaning.scope in {Scope.POOL, Scope.UNKNOWN} or meaning.seconds[0] == UNSUPPORTED_COOL_OFF_SECONDS
+
+
 def _cooled_by(pool: Pool, refusal: Refusal) -> Iterator[tuple[str, _Meaning]]:
     """Name the scopes that back off for one error. A launch that was met in full pauses neither pool nor account."""
     meaning = _MEANINGS.get(refusal.code, _UNKNOWN)

@@ -10,6 +10,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record, RecordState
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.canary import why_one_at_a_time
+from autoscaler.domain.situation.image_canary import to_begin
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided
 
@@ -30,7 +31,7 @@ class Budget:
         snapshot, fleet, memory = situation.snapshot, situation.fleet, situation.memory
         self._limits = fleet.limits
         self._situation = situation
-        self._booting = _booting(situation)
+        self._booting, self._to_begin = _booting(situation), to_begin(situation)
         living = [record for record in snapshot.living if record.instance_id not in without]
         records = [record for record in living if not snapshot.is_off(record)]
         self._kept = Counter(record.pool for record in records if record.instance_id in memory.kept)
@@ -50,7 +51,7 @@ class Budget:
         pools, records = self._situation.fleet.pools, {record.instance_id: record for record in self._situation.snapshot.records}
         for step in decided:
             if isinstance(step, Launch):
-                self.take(pools[step.pool], step.offerings, step.count)
+                self.take(pools[step.pool], step.offerings, step.count, tries=step.tries)
             elif isinstance(step, Start):
                 for instance_id in step.instance_ids:
                     self.take_start(pools[step.pool], records[instance_id], step.otherwise.offerings if step.otherwise else ())
@@ -75,7 +76,11 @@ class Budget:
 
     def refusal(self, pool: Pool, offerings: Iterable[Offering]) -> tuple[Reason, str] | None:
         """Name the limit that forbids one more agent at the highest of these prices; None if there is room."""
-        return self._over_limit(pool, _highest(offerings)) or self._one_at_a_time(pool)
+        return self._over_limit(pool, _highest(offerings)) or (None if self.tries(pool) else self._one_at_a_time(pool))
+
+    def tries(self, pool: Pool) -> bool:
+        """Tell whether one more agent of a pool is to try its new image: beside the others, whatever is wrong with those."""
+        return pool.name in self._to_begin
 
     def refusal_of_start(self, pool: Pool, record: Record, otherwise: Iterable[Offering]) -> tuple[Reason, str] | None:
         """Name what forbids that a stopped agent starts, or that one of these offerings is launched instead; None if there is room."""
@@ -121,8 +126,9 @@ class Budget:
             (Reason.USD_PER_MONTH, month, limits.max_usd_per_month, "dollars in the month"),
         )
 
-    def take(self, pool: Pool, offerings: Iterable[Offering], agents: int = 1) -> None:
-        """Reserve agents of one pool, at the highest of these prices."""
+    def take(self, pool: Pool, offerings: Iterable[Offering], agents: int = 1, *, tries: bool = False) -> None:
+        """Reserve agents of one pool, at the highest of these prices. ``tries``: one that tries a new image, as no other will then."""
+        self._to_begin -= {pool.name} if tries else set()
         self._take(pool, agents * _highest(offerings), agents)
 
     def take_start(self, pool: Pool, record: Record, otherwise: Iterable[Offering]) -> None:

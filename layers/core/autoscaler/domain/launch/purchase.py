@@ -6,6 +6,7 @@ from math import inf
 from autoscaler.domain.facts.fleet import Market, Offering
 from autoscaler.domain.facts.plan import Held, Launch, Start
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.versions import parts_of, told_follows
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.pool_view import PoolView
@@ -21,6 +22,7 @@ class _Order:
     offerings: tuple[Offering, ...]
     reason: Reason
     detail: str
+    tries: bool = False  # the pool's new image
     count: int = 0
 
 
@@ -48,6 +50,7 @@ class Purchase:
     stopped: dict[str, list[Agent]] = field(default_factory=dict)
     held: dict[tuple[str, Reason], Held] = field(default_factory=dict)
     _orders: dict[str, _Order] = field(default_factory=dict)
+    _canaries: dict[str, _Order] = field(default_factory=dict)  # of one agent each
     _starts: dict[str, _Starts] = field(default_factory=dict)
     _waiting_seconds: dict[str, float] = field(default_factory=dict)
 
@@ -58,7 +61,7 @@ class Purchase:
     def buy(self, pool: PoolView, reason: Reason, detail: str) -> bool:
         """Plan one agent, if no limit and no back-off forbids it: one that is stopped, if there is any, or else a new one."""
         if pool.paused:
-            return self.hold(pool.name, pool.paused, pool.paused_detail)
+            return self.buy_new(pool, reason, detail)
         return self._start(pool, reason, detail) or self.buy_new(pool, reason, detail)
 
     def _start(self, pool: PoolView, reason: Reason, detail: str) -> bool:
@@ -81,8 +84,8 @@ class Purchase:
 
     def buy_new(self, pool: PoolView, reason: Reason, detail: str) -> bool:
         """Plan to launch one agent."""
-        offered = self._offered(pool)
-        if pool.paused:
+        offered, tries = self._offered(pool), self.budget.tries(pool.spec)
+        if pool.paused and self._pauses(pool):
             return self.hold(pool.name, pool.paused, pool.paused_detail)
         if offered is None:
             return self.hold(pool.name, Reason.NO_OFFERING, pool.cooled_detail)
@@ -91,8 +94,11 @@ class Purchase:
             return self.hold(pool.name, Reason.NO_FREE_SLOT, detail)
         if refusal := self.budget.refusal(pool.spec, offered[1]):
             return self.hold(pool.name, *refusal)
-        self.budget.take(pool.spec, offered[1])
-        self._orders.setdefault(pool.name, _Order(pool, *offered, reason=reason, detail=detail)).count += 1
+        self.budget.take(pool.spec, offered[1], tries=tries)
+        if tries:
+            detail = f"{detail}; {told_follows(pool.to_try, pool.version)}, and this agent tries it"
+        orders = self._canaries if tries else self._orders
+        orders.setdefault(pool.name, _Order(pool, *offered, reason=reason, detail=detail, tries=tries)).count += 1
         for _ in range(pool.executors):
             self.supply.add(ExecutorSlot(pool.name, pool.boot_seconds))
         return True
@@ -105,11 +111,15 @@ class Purchase:
 
     def may_buy(self, pool: PoolView) -> bool:
         """Tell whether nothing forbids one more agent of a pool."""
-        if pool.paused:
+        if self._pauses(pool):
             return False
         offered = self._offered(pool)
         may_launch = self._has_node(pool) and offered is not None and self.budget.refusal(pool.spec, offered[1]) is None
-        return may_launch or self._may_start(pool)
+        return may_launch or (not pool.paused and self._may_start(pool))
+
+    def _pauses(self, pool: PoolView) -> bool:
+        """Tell whether nothing is launched in a pool now. Boots that keep failing do not keep a new image from being tried."""
+        return pool.paused is not None and not (pool.paused is Reason.BREAKER_OPEN and self.budget.tries(pool.spec))
 
     def may_hedge(self, pool: PoolView) -> bool:
         """Tell whether one more agent would leave two thirds of every limit."""
@@ -133,7 +143,7 @@ class Purchase:
 
     def add_detail(self, pool: PoolView, reason: Reason, detail: str) -> None:
         """Add to the detail of what was planned for another reason."""
-        planned = self._orders.get(pool.name) or self._starts[pool.name]
+        planned = self._orders.get(pool.name) or self._starts.get(pool.name) or self._canaries[pool.name]
         if planned.reason is not reason:
             planned.detail += detail
 
@@ -141,9 +151,15 @@ class Purchase:
         """One start and one launch per pool that agents were planned for."""
         starts = [self._start_step(planned, keep_until, intent_id) for planned in self._starts.values()]
         launches = [self._launch_step(order, order.count, keep_until, intent_id) for order in self._orders.values()]
-        return [*starts, *launches]
+        return [*starts, *self._canary_steps(keep_until, intent_id), *launches]
+
+    def _canary_steps(self, keep_until: float, intent_id: str | None) -> list[Launch]:
+        """Launch agents that try new images. ``intent_id``: of the launch beside it, where there is one; this one is another."""
+        ids = {name: f"{intent_id}-tries" if intent_id and name in self._orders else intent_id for name in self._canaries}
+        return [self._launch_step(order, order.count, keep_until, ids[name]) for name, order in self._canaries.items()]
 
     def _launch_step(self, order: _Order, count: int, keep_until: float, intent_id: str | None = None) -> Launch:
+        template, image = parts_of(order.pool.to_try if order.tries else order.pool.version)
         return Launch(
             controller=self.controller,
             pool=order.pool.name,
@@ -152,7 +168,9 @@ class Purchase:
             offerings=order.offerings,
             keep_until=keep_until,
             intent_id=intent_id,
-            template_version=order.pool.template_version,
+            template_version=template,
+            image=image,
+            tries=order.tries,
             reason=order.reason,
             detail=order.detail,
         )
@@ -175,13 +193,13 @@ class Purchase:
 
     def _offered(self, pool: PoolView) -> tuple[Market, tuple[Offering, ...]] | None:
         """What to ask for: all agents of a pool on one market, the one that its first order of this pass was for."""
-        if order := self._orders.get(pool.name):
+        if order := self._orders.get(pool.name) or self._canaries.get(pool.name):
             return order.market, order.offerings
         return pool.market_offerings(self._waiting_seconds.get(pool.name, 0.0))
 
     def planned(self, pool: PoolView) -> int:
         """How many agents of a pool are to be launched so far."""
-        return self._orders[pool.name].count if pool.name in self._orders else 0
+        return sum(orders[pool.name].count for orders in (self._orders, self._canaries) if pool.name in orders)
 
     def _has_node(self, pool: PoolView) -> bool:
         return self.static_nodes is None or self.planned(pool) < self.static_nodes[pool.name]

@@ -180,8 +180,16 @@ def _allowed(situation: Situation, pool: str, mine: list[Agent]) -> int:
         return left_this_hour(situation, MarkClass.OUTDATED, pool, len(mine))
     # One makes room for the first agent of the new version; the others stay until that one has connected.
     under_way = any(_makes_room(agent) or agent.record.life_id not in situation.memory.connected for agent in mine)
+    return 0 if under_way or _has_failed(situation, pool) else left_this_hour(situation, MarkClass.OUTDATED, pool, 1)
+
+
+def _has_failed(situation: Situation, pool: str) -> bool:
+    """Tell whether the new version failed to boot; a new image is tried again later, and then room is made again."""
+    if pool in situation.to_try:
+        canary = situation.memory.canaries.get(pool)
+        return canary is not None and situation.now < canary.until_at
     breaker = situation.memory.breakers.get(pool)
-    return 0 if under_way or (breaker and breaker.failures) else left_this_hour(situation, MarkClass.OUTDATED, pool, 1)
+    return breaker is not None and breaker.failures > 0
 
 
 def _pace(situation: Situation, pool: PoolView) -> str:

@@ -24,6 +24,7 @@ from autoscaler.domain.facts.plan import (
 )
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Record, RecordState
+from autoscaler.domain.facts.versions import differ
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.wording import duration
 
@@ -48,9 +49,9 @@ def note_connected(known: frozenset[str], agents: Collection[Agent]) -> frozense
 
 
 def still_open(memory: Memory, agents: Iterable[Agent], current: Mapping[str, str]) -> dict[str, Breaker]:
-    """Close the breakers of pools of which an agent connected for the first time, or that launch another template version now.
+    """Close the breakers of pools of which an agent connected for the first time, or that launch another version now.
 
-    ``current``: the launch template version of each pool. Boots of an old one say nothing of the new one.
+    ``current``: the version that each pool launches. Boots of an old one say nothing of the new one.
     """
     ready = [agent for agent in agents if agent.phase is Phase.READY]
     healed = {agent.pool.name for agent in ready if agent.record.life_id not in memory.connected}
@@ -66,10 +67,10 @@ def still_open(memory: Memory, agents: Iterable[Agent], current: Mapping[str, st
 def failed_boots(
     memory: Memory, records: Iterable[Record], versions: Mapping[str, str], decided: Iterable[Step | Held]
 ) -> tuple[BootFailure, ...]:
-    """Name the boots that this pass ends or finds ended, each once; ``versions``: of the launch template, by instance."""
+    """Name the boots that this pass ends or finds ended, each once; ``versions``: by instance."""
     by_id = {record.instance_id: record for record in records}
     by_node = {(record.controller, record.node): record for record in by_id.values()}
-    counted = {instance_id for breaker in memory.breakers.values() for instance_id in breaker.failed}
+    counted = {i for breaker in (*memory.breakers.values(), *memory.canaries.values()) for i in breaker.failed}
     failed = {record.instance_id: record for record in _failed(by_id, by_node, decided, memory.connected)}
     return tuple(
         BootFailure(
@@ -89,13 +90,13 @@ def note_failed(
 ) -> dict[str, Breaker]:
     """Count boots that failed, and open the breaker at the third in a row, and at each that follows.
 
-    ``versions``: the launch template version of each pool now. A boot of another one is noted, and counts for nothing.
+    ``versions``: what each pool launches now. A boot of another version is noted, and counts for nothing.
     """
     breakers = dict(known)
     for failure in failures:
         current = versions.get(failure.pool, "")
         before = breakers.get(failure.pool, Breaker(failures=0, version=current))
-        if failure.version and current and failure.version != current:
+        if differ(failure.version, current):
             breakers[failure.pool] = replace(before, failed=(*before.failed, failure.instance_id)[-FAILED_BOOTS_KEPT:])
             continue
         count = before.failures + 1
@@ -131,7 +132,7 @@ def is_tripped(breaker: Breaker | None) -> bool:
 
 
 def _is_of_another(breaker: Breaker, current: str) -> bool:
-    return bool(breaker.version and current and breaker.version != current)
+    return differ(breaker.version, current)
 
 
 def _never_was_one(record: Record) -> bool:

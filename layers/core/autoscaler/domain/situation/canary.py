@@ -1,6 +1,7 @@
 """Canaries: pools of which only one agent may boot at a time, after failed boots or a new launch template."""
 
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.versions import told_follows, told_outdated
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import is_tripped, told_boots
 from autoscaler.domain.situation.situation import Situation
@@ -11,24 +12,30 @@ def why_one_at_a_time(situation: Situation, pool: str) -> tuple[Reason, str] | N
     breaker = situation.memory.breakers.get(pool)
     if breaker is not None and is_tripped(breaker):
         return Reason.ONE_TRIAL, f"{told_boots(breaker)}; one agent is tried until one connects"
-    if is_canary(situation, pool):
-        proven, version = situation.memory.proven[pool], situation.snapshot.template_versions[pool]
-        return Reason.CANARY, f"version {version} of its launch template follows {proven}; one agent is tried until one connects"
+    if is_canary(situation, pool) and pool not in situation.to_try:
+        follows = told_follows(situation.current[pool], situation.memory.proven[pool])
+        return Reason.CANARY, f"{follows}; one agent is tried until one connects"
     return None
 
 
 def is_canary(situation: Situation, pool: str) -> bool:
-    """Tell whether the pool's present launch template version never booted, where another one did."""
-    proven, version = situation.memory.proven.get(pool), situation.snapshot.template_versions.get(pool)
+    """Tell whether the pool's present version never booted, where another one did."""
+    proven, version = situation.memory.proven.get(pool), situation.current.get(pool)
     return proven is not None and version is not None and proven != version
 
 
 def why_outdated(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
     """Say why an agent differs from what would be launched now; None where it does not, or nobody knows."""
-    version, current = situation.template_version(agent), situation.snapshot.template_versions.get(agent.pool.name)
+    version, current = situation.version_of(agent), situation.current.get(agent.pool.name)
     if version and current and version != current:
-        return Reason.OUTDATED, f"launched from version {version} of its launch template, now it is {current}"
+        return Reason.OUTDATED, told_outdated(version, current)
     hours = (situation.now - agent.record.launched_at) / 3600.0
     if agent.pool.max_agent_hours is not None and hours > agent.pool.max_agent_hours:
         return Reason.MAX_AGENT_HOURS, f"launched {hours:.1f} h ago, at most {agent.pool.max_agent_hours:g} h are wanted"
     return None
+
+
+def is_launched_meanwhile(situation: Situation, agent: Agent) -> bool:
+    """Tell whether an agent is of the version that goes on to be launched while a new image is tried: nothing is wrong with it yet."""
+    pool = agent.pool.name
+    return pool in situation.to_try and situation.version_of(agent) == situation.launched[pool]

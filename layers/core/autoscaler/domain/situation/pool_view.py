@@ -38,7 +38,8 @@ class PoolView:
     now: float
     offerings: tuple[Offering, ...]  # that may be asked for, in order of preference
     costs: AgentCosts  # of one more agent, and what it spares
-    template_version: str = ""  # that would be launched now; "" where EC2 does not say
+    version: str = ""  # that is launched; "" where EC2 does not say
+    to_try: str = ""  # the version of a new image, which one agent tries; "" where there is none
     _prospects: dict[int, Prospects] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )  # by starved items, once asked for

@@ -15,6 +15,7 @@ from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.agents import Agent, disagreement, forgotten, forgotten_for_a_day, join_agents
 from autoscaler.domain.situation.controller_restarts import in_grace, is_recovering, waits_to_resume
 from autoscaler.domain.situation.demand import Demand, pins_of_begun, read_demand, starved_by_pool
+from autoscaler.domain.situation.launched import current_versions, launched_versions, versions_of_instances, versions_to_try
 from autoscaler.domain.situation.pool_view import PoolView, agent_costs, offered, trusted_boots
 
 
@@ -27,7 +28,8 @@ class Look:
     overrides: Overrides  # what operators have ordered and has not ended
     agents: tuple[Agent, ...]
     demands: Mapping[str, Demand]
-    versions: Mapping[str, str]  # of launch templates, by instance id
+    versions: Mapping[str, str]  # that instances were launched from, by id
+    current: Mapping[str, str]  # version that would be launched now if it were proven, by pool; where it is known
     forgotten: frozenset[str]  # instances that EC2 knew once and does not know any more
     forgotten_for_a_day: frozenset[str]  # of these, those on whose nodes nothing can run any more
     memo: Memo = field(repr=False, compare=False)
@@ -46,8 +48,8 @@ class Look:
         """What EC2 lists, by id."""
         return {instance.id: instance for instance in self.snapshot.instances}
 
-    def template_version(self, agent: Agent) -> str:
-        """The version of the launch template that an agent came from; "" where EC2 does not say."""
+    def version_of(self, agent: Agent) -> str:
+        """The version that an agent was launched from; "" where EC2 does not say."""
         return self.versions.get(agent.record.instance_id, "")
 
     def queued_runs(self, controller: str) -> frozenset[str]:
@@ -67,6 +69,16 @@ class Situation(Look):
     pools: Mapping[tuple[str, str], PoolView]
     disagreement: str | None = None  # between EC2 and Jenkins, about too many agents to be believed
     _forecasts: dict[str, dict[str, Forecast]] = field(default_factory=dict, init=False, repr=False, compare=False)  # once asked for
+
+    @cached_property
+    def launched(self) -> Mapping[str, str]:
+        """The version that each pool launches, by pool; where it is known."""
+        return launched_versions(self.fleet, self.current, self.memory.proven)
+
+    @cached_property
+    def to_try(self) -> Mapping[str, str]:
+        """The new images that are tried with one agent each, by pool; with the versions of launch templates."""
+        return versions_to_try(self.fleet, self.current, self.memory.proven)
 
     def recovering(self, controller: str) -> bool:
         """Tell whether this controller restarted so lately that missing agents are not to be replaced."""
@@ -164,7 +176,8 @@ def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing], memo:
         overrides=overrides,
         agents=join_agents(snapshot, fleet, memo, gone, for_a_day),
         demands={view.name: _demand(snapshot, fleet, overrides, view) for view in snapshot.controllers.values()},
-        versions={instance.id: instance.template_version for instance in snapshot.instances},
+        versions=versions_of_instances(snapshot, fleet),
+        current=current_versions(snapshot, fleet),
         forgotten=gone,
         forgotten_for_a_day=for_a_day,
         memo=memo,
@@ -198,6 +211,8 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
     every, pools = look.snapshot.look_every_seconds, look.fleet.pools
     facts = {name: (pool, offered(pool, memory, look.now), trusted_boots(memory, name), every) for name, pool in pools.items()}
     costs = look.memo.values("costs", facts, look.now, lambda _, of: (agent_costs(*of), FOR_EVER))
+    launched = launched_versions(look.fleet, look.current, memory.proven)
+    to_try = versions_to_try(look.fleet, look.current, memory.proven)
     return {
         (controller, pool.name): PoolView(
             controller=controller,
@@ -208,7 +223,8 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
             now=look.now,
             offerings=facts[pool.name][1],
             costs=costs[pool.name],
-            template_version=look.snapshot.template_versions.get(pool.name, ""),
+            version=launched.get(pool.name, ""),
+            to_try=to_try.get(pool.name, ""),
         )
         for controller in look.snapshot.controllers
         for pool in look.fleet.pools_of(controller)

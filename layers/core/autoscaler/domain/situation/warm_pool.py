@@ -4,7 +4,7 @@ from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.forecast.keeping import needed_lately
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.canary import why_outdated
+from autoscaler.domain.situation.canary import is_launched_meanwhile, why_outdated
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 
@@ -21,7 +21,8 @@ def may_be_stopped(situation: Situation, agent: Agent) -> bool:
     is_surplus = agent.mark is None or agent.mark.kind is MarkClass.RETIRE
     # A static node is its operator's, for one of their few agents: a stopped one would keep it from the others.
     is_ours = record.controller not in situation.fleet.slot_controllers
-    return is_surplus and is_ours and not situation.month_is_spent and not why_outdated(situation, agent)
+    is_wanted = is_launched_meanwhile(situation, agent) or not why_outdated(situation, agent)
+    return is_surplus and is_ours and not situation.month_is_spent and is_wanted
 
 
 def count_stopped(pool: PoolView) -> int:
