@@ -5,6 +5,7 @@ import pytest
 from autoscaler.adapters.account import AwsAccount
 from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.errors import TransientError
+from autoscaler_workbench.fakes.world.ec2.account import image_of
 from autoscaler_workbench.fakes.world.faults import Fault
 from support.builders import a_fleet, a_pool, an_offering
 from support.worlds import aws_over_http, stand
@@ -36,9 +37,9 @@ def test_subnets_that_there_are_not_and_types_that_cannot_be_had_are_told_by_poo
 
 
 def test_what_is_unsafe_in_a_launch_template_is_told_by_pool(here, account):
-    assert account.unsafe_templates() == {}
+    assert account.unsafe_templates({}) == {}
     del here.world.ec2.template_data["cpu"]["UserData"]
-    assert account.unsafe_templates() == {"cpu": ("UserData is missing: nothing would make an agent of the instance",)}
+    assert account.unsafe_templates({}) == {"cpu": ("UserData is missing: nothing would make an agent of the instance",)}
 
 
 def test_the_key_of_volumes_is_told_of_pools_that_stop_agents(here):
@@ -50,6 +51,13 @@ def test_the_key_of_volumes_is_told_of_pools_that_stop_agents(here):
         AwsAccount(lambda service: aws_over_http(service, here.server, service), fleet).volume_keys() for fleet in (a_fleet(warm), FLEET)
     ]
     assert keys == [{"cpu": key}, {}]
+
+
+def test_the_image_that_a_parameter_names_is_checked_instead_of_the_launch_templates(here, account):
+    here.world.ec2.account.images["ami-arm"] = image_of("linux", ImageId="ami-arm", Architecture="arm64")
+    told = account.unsafe_templates({"cpu": "ami-arm"})
+    assert told == {"cpu": tuple(f"{kind} cannot boot the image ami-arm: that is of arm64" for kind in ("c5.18xlarge", "g4dn.2xlarge"))}
+    assert account.unsafe_templates({"cpu": "ami-gone"}) == {"cpu": ("there is no image ami-gone, or this account may not use it",)}
 
 
 def test_sizes_are_told_of_types_that_there_are(here, account):
@@ -91,4 +99,4 @@ def test_quotas_are_told_by_name(here, account):
 def test_a_question_that_is_denied_says_which(here, account, call, method):
     here.faults.plan(Fault(call, times=9, status=403, code="AccessDenied"))
     with pytest.raises(TransientError, match=call.split()[1]):
-        getattr(account, method)()
+        getattr(account, method)(*([{}] if method == "unsafe_templates" else []))

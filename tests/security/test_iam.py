@@ -12,6 +12,8 @@ from support.translated import ACCOUNT, given, stack
 REGION, FLEET = "us-west-2", "mxnet-ci"
 EC2 = f"arn:aws:ec2:{REGION}:{ACCOUNT}"
 GIVEN = given()
+PARAMETERS = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter"
+DEPLOYED_WITH = {"ImageParameterArns": f"{PARAMETERS}/ci/warm-image"}  # by whoever lives what is recorded
 TABLE, AGENT_ROLE = GIVEN["StateTable.Arn"], GIVEN["AgentRole.Arn"]
 TOPIC = GIVEN["AlarmTopic"]  # which moto's is in the life that is recorded
 FUNCTIONS = ("publish_metrics", "scale_up", "scale_down", "operate", "register_agent", "instance_events")
@@ -51,6 +53,8 @@ def requests_of(operation: str, params: dict[str, Any]) -> Iterator[Asked]:  # n
             yield asked(operation, "*", **{"cloudwatch:namespace": params["Namespace"]})
         case "secretsmanager:GetSecretValue":
             yield asked(operation, f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:{params['SecretId']}-AbCdEf")
+        case "ssm:GetParameters":
+            yield from (asked(operation, f"{PARAMETERS}{name}") for name in params["Names"])
         case "sns:Publish":
             yield asked(operation, TOPIC if params["TopicArn"].endswith(":alarms") else params["TopicArn"])
         case "ec2:TerminateInstances" | "ec2:StopInstances" | "ec2:StartInstances":
@@ -90,7 +94,7 @@ def launching(tags: dict[str, str]) -> Iterator[Asked]:
 def policies_of(function: str, partition: str = "aws", **parameters: str) -> list[Any]:
     """All that a function's role may do in a deployment: what we wrote, and what SAM adds."""
     name = "".join(word.capitalize() for word in function.split("_"))
-    role = stack(partition, **parameters)[f"{name}FunctionRole"]["Properties"]
+    role = stack(partition, **(DEPLOYED_WITH | parameters))[f"{name}FunctionRole"]["Properties"]
     managed = [MANAGED[arn.rpartition("/")[2]] for arn in role["ManagedPolicyArns"]]
     added = [{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": actions, "Resource": "*"}]} for actions in managed]
     return [*(policy["PolicyDocument"] for policy in role["Policies"]), *added]
@@ -160,6 +164,8 @@ FOREIGN = [
     asked("secretsmanager:GetSecretValue", f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:database/main-AbCdEf"),
     asked("cloudwatch:PutMetricData", "*", **{"cloudwatch:namespace": "Other"}),
     asked("sns:Publish", f"arn:aws:sns:{REGION}:{ACCOUNT}:another"),
+    asked("ssm:GetParameters", f"{PARAMETERS}/ci/another"),
+    asked("ssm:GetParameters", f"{PARAMETERS}/ci/warm-image/below"),
 ]
 
 
@@ -213,6 +219,15 @@ def test_what_only_some_deployments_need_is_allowed_by_a_parameter_and_not_witho
     requests = OF_A_PARAMETER[parameter]
     assert set(decide("scale_up", requests).values()) == {"ImplicitlyDenied"}
     assert set(decide(policies_of("scale_up", **dict([parameter])), requests).values()) == {"Allowed"}
+
+
+@every_function
+def test_an_images_parameter_is_read_by_whoever_looks_at_instances_where_the_stack_names_it_and_by_nobody_else(decide, life, function):
+    looks = any(action == "ec2:DescribeLaunchTemplates" for action, _, _ in needed(life, function))
+    two = [asked("ssm:GetParameters", f"{PARAMETERS}/ci/{name}") for name in ("linux-image", "gpu-image")]
+    named = policies_of(function, ImageParameterArns=",".join(arn for _, arn, *_ in two))
+    assert set(decide(named, two).values()) == {"Allowed" if looks else "ImplicitlyDenied"}
+    assert set(decide(policies_of(function, ImageParameterArns=""), two).values()) == {"ImplicitlyDenied"}
 
 
 def test_the_doctor_may_ask_for_the_spot_role_and_for_no_other(decide):

@@ -33,9 +33,10 @@ class Recorded:
         self.calls.append((self.function, f"{service}:{model.name}", dict(params)))
 
 
-# The example fleet, and a pool of which one agent is kept stopped.
+# The example fleet, and a pool of which one agent is kept stopped, and whose image a parameter names.
 _WARM = """
-  warm: {executors: 1, launch_template: warm, instance_types: [c5.xlarge], max_agents: 2, idle_seconds: 60, warm_pool: {min_agents: 1}}
+  warm: {executors: 1, launch_template: warm, instance_types: [c5.xlarge], max_agents: 2, idle_seconds: 60, warm_pool: {min_agents: 1},
+    image_parameter: /ci/warm-image}
 """
 
 
@@ -45,6 +46,7 @@ def record_a_life() -> Recorded:
     with TemporaryDirectory() as folder, deployed(_fleet_file(Path(folder))) as here, _listening(recorded), _logging_to(stream):
         _wire(here, recorded)
         jenkins = here.world.controllers["main"]
+        here.world.ec2.account.parameters["/ci/warm-image"] = "ami-linux"
         _stop_and_start(here, recorded)
         jenkins.submit("job", "mxnetlinux-gpu", 600.0)
         _minutes(here, recorded, 6)

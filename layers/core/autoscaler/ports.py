@@ -171,8 +171,11 @@ class Account(Protocol):
     def not_offered(self) -> Mapping[str, tuple[str, ...]]:
         """Return by pool a line for each missing subnet, and for each instance type that a subnet's zone does not offer."""
 
-    def unsafe_templates(self) -> Mapping[str, tuple[str, ...]]:
-        """Return by pool a line for each thing that is missing in its launch template, or unsafe."""
+    def unsafe_templates(self, images: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
+        """Return by pool a line for each thing that is missing in its launch template, or unsafe.
+
+        ``images``: by pool, those that are launched instead of its launch template's.
+        """
 
     def volume_keys(self) -> Mapping[str, str]:
         """Return by pool that stops agents the key of the account's own that encrypts their volumes; without those that have none."""

@@ -32,9 +32,9 @@ class AwsAccount:
         found = {name: tuple(_lacking(pool.offerings, zones, offered)) for name, pool in self._fleet.pools.items()}
         return {name: lines for name, lines in found.items() if lines}
 
-    def unsafe_templates(self) -> Mapping[str, tuple[str, ...]]:
+    def unsafe_templates(self, images: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
         """Ask once a pool: EC2 describes the versions of one template at a time."""
-        found = check_templates(self._fleet, self._clients("ec2"))
+        found = check_templates(self._fleet, self._clients("ec2"), images)
         return {name: tuple(lines) for name, lines in found.items() if lines}
 
     def volume_keys(self) -> Mapping[str, str]:

@@ -16,9 +16,12 @@ from autoscaler.errors import ConfigError, TransientError
 USER_DATA_BYTES = 16 * 1024  # what EC2 takes, before base64
 
 
-def check_templates(fleet: Fleet, client: Any) -> dict[str, list[str]]:
-    """Return findings by pool, each a line that says what to change. `ConfigError` where AWS cannot be reached."""
-    told = {pool.name: _data(client, pool) for pool in fleet.pools.values()}
+def check_templates(fleet: Fleet, client: Any, launched: Mapping[str, str] | None = None) -> dict[str, list[str]]:
+    """Return findings by pool, each a line that says what to change. `ConfigError` where AWS cannot be reached.
+
+    ``launched``: the images of pools that a parameter names; without them, those of the launch templates are checked.
+    """
+    told = {pool.name: _with_image(_data(client, pool), (launched or {}).get(pool.name)) for pool in fleet.pools.values()}
     offerings = [offering for pool in fleet.pools.values() for offering in pool.offerings]
     ids = {data["ImageId"] for data in told.values() if data and data.get("ImageId", "").startswith("ami-")}
     try:
@@ -27,6 +30,10 @@ def check_templates(fleet: Fleet, client: Any) -> dict[str, list[str]]:
     except BotoCoreError as error:
         raise ConfigError(f"AWS cannot be asked: {error}") from error
     return {name: list(_findings(fleet, fleet.pools[name], data, images, ways)) for name, data in told.items()}
+
+
+def _with_image(data: dict[str, Any] | None, image: str | None) -> dict[str, Any] | None:
+    return data | {"ImageId": image} if data is not None and image else data
 
 
 def volume_keys(fleet: Fleet, client: Any) -> dict[str, str]:

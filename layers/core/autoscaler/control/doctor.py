@@ -1,6 +1,6 @@
 """Checks whether the functions can reach and do all that they need, with the calls that passes make."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from autoscaler.control.invocation import Invocation
@@ -21,6 +21,7 @@ _WITHOUT_CONFIGURE = "a build that is handed over in the instant of a cordon may
 _SPOT_PRICES = "ec2:DescribeSpotPriceHistory"
 _INSTANCE = "ec2:RunInstances, iam:PassRole (dry runs)"
 _LAUNCH_TEMPLATES = "ec2:DescribeLaunchTemplateVersions, DescribeImages, DescribeInstanceTypes, DescribeSubnets, DescribeRouteTables"
+_IMAGE, _WITHOUT_IMAGE = "ssm:GetParameters", "the image that booted last is launched, or the launch template's"
 _KEY_AT_A_START = "the key of its volumes, when a stopped agent starts"
 _GRANT = (
     "scale_up and scale_down need kms:CreateGrant for it (the stack's VolumeKmsKeyArn gives it), and its policy must let them; "
@@ -59,7 +60,7 @@ def examine(ports: Ports, account: Account, fleet: Fleet, invocation: Invocation
         found += _controller(controller, view)
         if view.complete and not invocation.dry_run:
             found += _permissions(controller, view, fleet)
-    found += _account(ports, account, fleet)
+    found += _account(ports, account, fleet, snapshot.images if snapshot else {})
     return [*found, *(_passes(snapshot) if snapshot else ())]
 
 
@@ -131,10 +132,10 @@ def _create(controller: Controller, spec: NodeSpec) -> None:
         return  # left by a doctor who was cut off; this one deletes it
 
 
-def _account(ports: Ports, account: Account, fleet: Fleet) -> Iterator[Finding]:
+def _account(ports: Ports, account: Account, fleet: Fleet, images: Mapping[str, str]) -> Iterator[Finding]:
     """Ask AWS about the account. A question that fails does not stop the others."""
     asked: tuple[tuple[str, Callable[[], Iterable[Finding]]], ...] = (
-        (_LAUNCH_TEMPLATES, lambda: _templates(account, fleet)),
+        (_LAUNCH_TEMPLATES, lambda: _templates(account, fleet, images)),
         ("ec2:DescribeLaunchTemplateVersions", lambda: _volume_keys(account, fleet)),
         ("ec2:DescribeSubnets, ec2:DescribeInstanceTypeOfferings", lambda: _offerings(account, fleet)),
         ("ec2:DescribeInstanceTypes, servicequotas:ListServiceQuotas", lambda: _quotas(account, fleet)),
@@ -142,6 +143,7 @@ def _account(ports: Ports, account: Account, fleet: Fleet) -> Iterator[Finding]:
         (_SPOT_PRICES, lambda: _spot_prices(ports, fleet)),
         ("lambda:GetAccountSettings", lambda: _executions(account)),
     )
+    yield from (_image(ports, pool) for pool in fleet.pools.values() if pool.image_parameter)
     for question, ask in asked:
         try:
             yield from ask()
@@ -149,8 +151,20 @@ def _account(ports: Ports, account: Account, fleet: Fleet) -> Iterator[Finding]:
             yield Finding(about="aws", what=question, fine=False, detail=str(error))
 
 
-def _templates(account: Account, fleet: Fleet) -> Iterable[Finding]:
-    unsafe = account.unsafe_templates()
+def _image(ports: Ports, pool: Pool) -> Finding:
+    """Ask for each parameter alone: SSM fails all for one that may not be read."""
+    parameter = pool.image_parameter
+    try:
+        image = ports.images.current([parameter]).get(parameter)
+    except AutoscalerError as error:
+        why = f"{parameter}: {error}; the stack's ImageParameterArns must hold its ARN"
+        return Finding(about=pool.name, what=_IMAGE, fine=False, detail=why)
+    untold = f"{parameter}: there is no such parameter, or its value is no image's id; {_WITHOUT_IMAGE}"
+    return Finding(about=pool.name, what=_IMAGE, fine=bool(image), detail=f"{parameter} names {image}" if image else untold)
+
+
+def _templates(account: Account, fleet: Fleet, images: Mapping[str, str]) -> Iterable[Finding]:
+    unsafe = account.unsafe_templates(images)
     return [_by_pool(pool.name, "launch template, image, way out", unsafe.get(pool.name, ())) for pool in fleet.pools.values()]
 
 

@@ -1,0 +1,55 @@
+"""What the doctor finds of images that a parameter names, tried inside the functions."""
+
+import pytest
+
+from autoscaler_workbench.fakes.world.ec2.account import image_of
+from autoscaler_workbench.fakes.world.faults import Fault
+from support.deployed import EXAMPLE, deployed, event
+
+PARAMETER = "/ci/utility-image"
+_POOL = f"""
+  named: {{executors: 1, launch_template: named, instance_types: [c5.xlarge], max_agents: 2, image_parameter: {PARAMETER}}}
+"""
+
+
+@pytest.fixture
+def fleet(tmp_path):
+    file = tmp_path / "fleet.yaml"
+    file.write_text(EXAMPLE.read_text(encoding="utf-8") + _POOL, encoding="utf-8")
+    with deployed(file) as stood:
+        stood.world.ec2.account.parameters[PARAMETER] = "ami-linux"
+        yield stood
+
+
+def told(fleet):
+    found = fleet.call("operate", event("doctor"))["findings"]
+    return {finding["what"]: (finding["fine"], finding["detail"]) for finding in found if finding["about"] == "named"}
+
+
+def test_the_image_that_a_parameter_names_is_told(fleet):
+    assert told(fleet)["ssm:GetParameters"] == (True, f"{PARAMETER} names ami-linux")
+    assert told(fleet)["launch template, image, way out"] == (True, "")
+
+
+def test_a_parameter_that_may_not_be_read_is_named_with_what_gives_the_right(fleet):
+    fleet.server.ec2.faults.plan(Fault("ssm GetParameters", times=9, status=400, code="AccessDeniedException"))
+    fine, detail = told(fleet)["ssm:GetParameters"]
+    assert (fine, detail) == (False, f"{PARAMETER}: GetParameters: AccessDeniedException; the stack's ImageParameterArns must hold its ARN")
+
+
+@pytest.mark.parametrize("value", [None, "blue"])
+def test_a_parameter_that_names_no_image_is_named_with_what_is_launched_meanwhile(fleet, value):
+    fleet.world.ec2.account.parameters = {PARAMETER: value} if value else {}
+    fine, detail = told(fleet)["ssm:GetParameters"]
+    assert fine is False
+    assert detail.startswith(f"{PARAMETER}: there is no such parameter, or its value is no image's id; the image that booted last")
+
+
+def test_an_image_of_another_architecture_or_platform_is_named(fleet):
+    account = fleet.world.ec2.account
+    account.images["ami-arm"] = image_of("windows", ImageId="ami-arm", Architecture="arm64")
+    account.parameters[PARAMETER] = "ami-arm"
+    fine, detail = told(fleet)["launch template, image, way out"]
+    assert fine is False
+    assert "the image ami-arm is of windows, the pool's platform is linux" in detail
+    assert "c5.xlarge cannot boot the image ami-arm: that is of arm64" in detail
