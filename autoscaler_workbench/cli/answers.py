@@ -42,6 +42,7 @@ def _of_pool(pool: dict[str, Any], broken: set[str]) -> Iterator[str]:
         yield _told_stopped(pool["off"])
     if pool["paused"] and pool["pool"] not in broken and not _is_held(pool):
         yield pool["paused"]
+    yield from pool.get("images", ())  # functions of 0.2.0 tell none
 
 
 def _print_pool_rows(rows: list[tuple[str, ...]], *, with_stopped: bool) -> None:
@@ -136,7 +137,7 @@ def _flat(value: Any) -> str:
 def _agent_row(agent: dict[str, Any], with_controller: bool) -> tuple[str, ...]:  # noqa: FBT001 - as `_where` takes it
     idle = f"idle for {duration(agent['idle_seconds'])}" if agent["idle_seconds"] is not None else ""
     boots = "" if agent["node"] else f"{_where(agent, with_controller)}, launched {duration(agent['age_seconds'])} ago"
-    doing = "\n".join(filter(None, [*agent["jobs"], idle, boots, agent["note"]]))
+    doing = "\n".join(filter(None, [*agent["jobs"], idle, boots, agent["note"], agent.get("image")]))
     return agent["node"] or agent["instance_id"], agent["phase"], doing
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.plan import Launch
 from autoscaler_workbench.fakes.world.ec2.account import image_of
 from autoscaler_workbench.fakes.world.faults import Fault
@@ -192,6 +193,25 @@ def test_boots_that_keep_failing_do_not_keep_a_new_image_from_being_tried():
     day.minutes(6)
     assert memory(day).proven == {"cpu": "1 with ami-2"}
     assert memory(day).breakers == {}
+
+
+def test_stopped_agents_of_the_old_image_go_once_the_new_one_has_booted_and_start_until_then():
+    day = a_day(min_agents=0, max_agents=8, idle_seconds=300.0, warm_pool=WarmPool(min_agents=2, max_agents=4, max_age_seconds=86_400.0))
+    day.queue(2, seconds=300.0)
+    day.minutes(60)
+    assert [instance.state for instance in day.world.alive()] == ["stopped"] * 2
+    break_images(day, "ami-2")
+    name_image(day, "ami-2")
+    builds = day.queue(2, seconds=300.0)
+    day.minutes(8)
+    assert all(build.ended for build in builds)
+    assert sum(instance.life for instance in day.world.alive() if instance.image == "ami-1") == 2
+    name_image(day, "ami-3")
+    day.queue(5, seconds=600.0)
+    day.minutes(4 * 60)
+    assert set(images(day)) == {"ami-3"}
+    assert {instance.state for instance in day.world.alive()} == {"stopped"}
+    assert day.failed == 0
 
 
 def test_what_is_launched_is_on_record_with_its_image():

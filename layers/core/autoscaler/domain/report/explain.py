@@ -9,6 +9,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Build, Instance, Snapshot
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.broken import broken_pool
+from autoscaler.domain.report.images import image_of, told_images
 from autoscaler.domain.report.keeping import why_kept
 from autoscaler.domain.report.listing import QueueEntry, list_queue
 from autoscaler.domain.report.stopped import of_stopped, stops_of, told_starts, usd_per_hour_of, why_never_stopped
@@ -74,6 +75,7 @@ def _of_pool_view(situation: Situation, pool: PoolView) -> Iterator[str]:
     yield f"{pool.name} on {pool.controller}: {counted(starved, 'job')} waiting for it; {agents}; at most {most}, at least {least}"
     yield f"an agent costs {dollars(pool.usd_per_hour)} an hour; an hour of waiting is worth {dollars(worth)}"
     yield _boots(pool)
+    yield from told_images(situation, pool)
     if pool.spec.warm_pool:
         yield from stops_of(situation, pool)
     if pool.short_seconds >= 1:
@@ -100,7 +102,8 @@ def _of_agent(situation: Situation, agent: Agent) -> Iterator[str]:
     record = agent.record
     names = f"{record.node} ({record.instance_id})" if record.node else record.instance_id
     usd = dollars(usd_per_hour_of(situation, record))
-    yield f"{names} of {record.pool} on {record.controller}: {agent.phase}; {record.instance_type}, {usd} an hour"
+    image = f" of {image_of(situation, agent)}" if image_of(situation, agent) else ""
+    yield f"{names} of {record.pool} on {record.controller}: {agent.phase}; {record.instance_type}{image}, {usd} an hour"
     if situation.snapshot.is_off(record):
         yield from of_stopped(situation, agent)
         return
@@ -157,7 +160,7 @@ def _of_gone(situation: Situation, plans: Iterable[Plan], subject: str) -> Itera
     """Say what is still known of an instance, or a node, that is no agent of ours any more, or not yet."""
     if (launched_at := situation.memory.gone.get(subject)) is not None:
         yield f"{subject} is gone; it was launched {duration(situation.now - launched_at)} ago"
-    for name, breaker in situation.memory.breakers.items():
+    for name, breaker in (*situation.memory.breakers.items(), *situation.memory.canaries.items()):
         if subject in breaker.failed:
             last = subject == breaker.failed[-1]
             said = (breaker.why or (f"its console ended: {breaker.said}" if breaker.said else "")) if last else ""

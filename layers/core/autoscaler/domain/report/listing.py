@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from autoscaler.domain.facts.snapshot import QueueItem
 from autoscaler.domain.launch.queue import expected_starts
+from autoscaler.domain.report.images import image_of
 from autoscaler.domain.report.stopped import told_stopped, usd_per_hour_of
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import is_tripped
@@ -31,6 +32,7 @@ class AgentEntry:
     idle_seconds: float | None
     usd_per_hour: float
     note: str
+    image: str  # where a parameter names it, else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,7 @@ def _agent(situation: Situation, agent: Agent) -> AgentEntry:
         idle_seconds=None if since is None else situation.now - since,
         usd_per_hour=usd_per_hour_of(situation, record),
         note=_note(situation, agent),
+        image=image_of(situation, agent),
     )
 
 

@@ -9,8 +9,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from autoscaler.domain.facts.fleet import AtMonthLimit
+from autoscaler.domain.facts.memory import Breaker
 from autoscaler.domain.facts.metering import is_spent
+from autoscaler.domain.facts.versions import parts_of
 from autoscaler.domain.launch.budget import Budget
+from autoscaler.domain.report.images import told_failed
 from autoscaler.domain.report.stopped import refused_starts, why_refused
 from autoscaler.domain.report.told import Message, Told, Trouble
 from autoscaler.domain.situation.agents import Phase
@@ -67,6 +70,9 @@ def _seen(situation: Situation) -> Iterator[tuple[str, _Seen]]:
     for pool, breaker in situation.memory.breakers.items():
         if is_tripped(breaker):
             yield f"breaker/{pool}", _breaker(situation, pool)
+    for pool, canary in situation.memory.canaries.items():
+        if canary.failures:
+            yield f"image/{pool}", _image(pool, canary)
     for pool in situation.fleet.pools:
         if len(refused_starts(situation, pool)) >= STARTS_REFUSED:
             yield f"starts/{pool}", _starts(situation, pool)
@@ -93,6 +99,14 @@ def _breaker(situation: Situation, pool: str) -> _Seen:
     then = f"Nothing is launched there; from {_clock(breaker.until_at)} one agent is tried until one connects."
     text = f"{told_boots(breaker)}. {last}{said}.\n{then}"
     return _Seen(f"agents of {pool} do not boot", text, "operations.md#breakers-open", f"autoscaler why {pool}")
+
+
+def _image(pool: str, canary: Breaker) -> _Seen:
+    image = parts_of(canary.version)[1]
+    last = f"\nThe last one: {canary.failed[-1]}." if canary.failed else ""
+    then = f"Agents are launched from the image that booted before; {image} is tried again from {_clock(canary.until_at)} on."
+    text = f"{image} is new in {pool}: {told_failed(canary)}.{last}\n{then}"
+    return _Seen(f"the new image of {pool} does not boot", text, "operations.md#new-images", f"autoscaler why {pool}")
 
 
 def _starts(situation: Situation, pool: str) -> _Seen:

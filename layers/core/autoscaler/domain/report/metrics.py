@@ -10,6 +10,7 @@ from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.learn import Lesson
 from autoscaler.domain.report.datum import COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one
 from autoscaler.domain.report.health_metrics import Healths, health_of_agents, health_of_controller, results_of, streak_of, worst_of
+from autoscaler.domain.report.images import boots_of_images
 from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.scale_in.reclaim import is_drain_overdue
 from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, times_over
@@ -48,7 +49,8 @@ def measure(situation: Situation, lessons: Mapping[str, Lesson], healths: Health
     for view in situation.views():
         parts += _controller_data(situation, view, healths)
     nothing = [one(name, 0, COUNT, ()) for name in _COUNTED]
-    data = [*parts, *_fleet_totals(situation.fleet, [*nothing, *parts]), *_fleet_data(situation)]
+    since = {view.name: _last_look_at(situation, view.name) for view in situation.views() if view.complete}
+    data = [*parts, *_fleet_totals(situation.fleet, [*nothing, *parts]), *_fleet_data(situation), *boots_of_images(situation, since)]
     return [datum for datum in data if _says_something(datum)]
 
 
@@ -186,7 +188,9 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     yield one("StateUnread", len(situation.snapshot.unread), COUNT, dimensions)
     yield one("StepsFailing", sum(keeps_failing(failing) for failing in situation.memory.failing.values()), COUNT, dimensions)
     yield one("AgentsStuck", len(situation.memory.stuck), COUNT, dimensions)
-    yield one("BreakersOpen", sum(is_tripped(breaker) for breaker in situation.memory.breakers.values()), COUNT, dimensions)
+    yield one(
+        "BreakersOpen", sum(map(is_tripped, (*situation.memory.breakers.values(), *situation.memory.canaries.values()))), COUNT, dimensions
+    )
     yield one("LaunchRateUsedPercent", 100.0 * room.launched / limits.max_launches_per_hour, PERCENT, dimensions)
 
 

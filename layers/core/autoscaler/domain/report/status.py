@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.report.broken import BrokenPool, broken_pool, why_paused
+from autoscaler.domain.report.images import told_images
 from autoscaler.domain.report.stopped import StoppedAgents, stopped_agents, usd_per_hour_of
 from autoscaler.domain.scale_in.month_limit import what_holds
 from autoscaler.domain.situation.breakers import keeps_failing, told_failing
@@ -32,6 +33,7 @@ class PoolStatus:
     off: StoppedAgents | None
     paused: str
     broken: BrokenPool | None
+    images: tuple[str, ...]  # which run there, which is launched, and which is tried, a sentence each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,4 +107,5 @@ def _pool(situation: Situation, pool: PoolView) -> PoolStatus:
         off=stopped_agents(situation, pool),
         paused=why_paused(situation, pool),
         broken=broken_pool(situation, pool.name),
+        images=tuple(told_images(situation, pool)),
     )

@@ -1,7 +1,8 @@
-"""What the doctor finds of images that a parameter names, tried inside the functions."""
+"""Images that a parameter names, by the real handlers: what is launched, what `status` says, and what the doctor finds."""
 
 import pytest
 
+from autoscaler_workbench.cli import answers
 from autoscaler_workbench.fakes.world.ec2.account import image_of
 from autoscaler_workbench.fakes.world.faults import Fault
 from support.deployed import EXAMPLE, deployed, event
@@ -53,3 +54,17 @@ def test_an_image_of_another_architecture_or_platform_is_named(fleet):
     assert fine is False
     assert "the image ami-arm is of windows, the pool's platform is linux" in detail
     assert "c5.xlarge cannot boot the image ami-arm: that is of arm64" in detail
+
+
+def test_what_the_parameter_names_is_launched_over_http_and_status_says_so(fleet, capsys):
+    account = fleet.world.ec2.account
+    account.images |= {name: image_of("linux", ImageId=name) for name in ("ami-1", "ami-2")}
+    for image in ("ami-1", "ami-2"):
+        account.parameters[PARAMETER] = image
+        fleet.world.controllers["main"].submit(f"job-{image}", "named", 6000.0)
+        fleet.pass_minutes(9)
+    assert sorted(i.image for i in fleet.world.alive() if i.tags["autoscaler:pool"] == "named") == ["ami-1", "ami-2"]
+    answers.print_status(fleet.call("operate", event("status")))
+    assert "named: launched from ami-2; 1 agent of ami-1, 1 agent of ami-2\n" in capsys.readouterr().out
+    agents = fleet.call("operate", event("agents"))["agents"]
+    assert sorted(agent["image"] for agent in agents if agent["pool"] == "named") == ["ami-1", "ami-2"]
