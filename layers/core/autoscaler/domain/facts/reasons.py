@@ -54,7 +54,7 @@ class Reason(StrEnum):
     BEACON = "beacon-missing", "The node that makes Jenkins name the labels of waiting jobs is missing; it is made again."
     INTERRUPTED = "spot-interruption", "EC2 announced that it takes this spot instance back; its node takes no new builds."
     REBALANCE = "rebalance-recommendation", "EC2 announced that this spot instance is at risk; its node takes no new builds."
-    OUTDATED = "outdated", "The agent was launched from an older version of its launch template."
+    OUTDATED = "outdated", "The agent was launched from an older version of its launch template, or from an older image."
     MAX_AGENT_HOURS = "max-agent-hours", "The agent is older than max_agent_hours."
     MAX_BUILDS = "max-builds", "The agent has had max_builds builds, or one where reuse is never; it takes no more, and is replaced."
     FAILURE_STREAK = "failure-streak", "Builds of different jobs failed on this agent one after the other, as they do not elsewhere."
