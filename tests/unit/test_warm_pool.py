@@ -241,6 +241,15 @@ def test_of_too_many_those_that_were_stopped_first_go():
     assert [step.instance_id for step in plan.steps if isinstance(step, Terminate)] == ["i-3", "i-2"]
 
 
+def test_where_all_that_are_too_many_are_only_about_to_stop_they_stop_first():
+    window = {"main/cpu": Window(opened_at=NOW - 600, seen_at=NOW - 60, peaks=((NOW - 60, 0),))}
+    records = one(1, RecordState.STOPPING), one(2, RecordState.STOPPING)
+    assert down(seen(*records, memory={"windows": window, "idle_returns": {}})) == [(FinishStop, Reason.HAS_STOPPED)] * 2
+    too_old = one(3, changed_at=NOW - 700_000.0)
+    plan = decide.scale_down(seen(*records, too_old, memory={"windows": window, "idle_returns": {}}), fleet())
+    assert told(plan) == [(Terminate, Reason.WARM_POOL_AGE), *[(FinishStop, Reason.HAS_STOPPED)] * 2]
+
+
 # Started before one is launched.
 
 
