@@ -140,7 +140,7 @@ def _repair(situation: Situation, agent: Agent, fact: Observation) -> Iterator[R
         case Condition.STARTED:
             yield start_again(agent, Reason.STARTED_BY_HAND, f"EC2 says that {agent.record.instance_id} runs")
         case Condition.STOPPED:
-            yield from _take_stopped(situation, agent)
+            yield from _take_stopped(situation, agent, fact)
         case Condition.ENDED:
             yield from _give_back_node(situation, agent, fact)
         case Condition.LOST if _is_old(situation, fact) and not situation.protected(agent):
@@ -164,12 +164,21 @@ def _is_old(situation: Situation, fact: Observation) -> bool:
     return situation.now - fact.first_at >= DISCONNECT_GRACE_SECONDS
 
 
-def _take_stopped(situation: Situation, agent: Agent) -> Iterator[Terminate | FinishStop | Held]:
+def _may_be_started_for(situation: Situation, agent: Agent, fact: Observation) -> bool:
+    """Tell whether something runs or waits on the node of a machine that a person stopped, and may go on once they start it.
+
+    A build that is there keeps it. What only waits may wait for any agent of its kind, where Jenkins names the one that is there.
+    """
+    waits_in_vain = agent.idle and situation.now - fact.first_at >= situation.fleet.resume_timeout(agent.record.controller)
+    return agent.node is not None and not is_unused(situation, agent) and not waits_in_vain
+
+
+def _take_stopped(situation: Situation, agent: Agent, fact: Observation) -> Iterator[Terminate | FinishStop | Held]:
     """Keep what a person has stopped, where its pool keeps stopped agents; elsewhere it would never be an agent again."""
     if agent.phase is Phase.UNSEEN:
         yield hold_unread(agent)
-    elif agent.node is not None and not is_unused(situation, agent):
-        return
+    elif _may_be_started_for(situation, agent, fact):
+        yield hold_back(agent, Reason.STILL_BUSY, f"somebody has stopped {agent.record.instance_id}, and its node is in use")
     elif agent.record.state is not RecordState.REGISTERED or not may_be_stopped(situation, agent):
         step = terminate(agent, Reason.INSTANCE_STOPPED, "it was stopped by somebody, and its pool keeps no stopped agents")
         yield replace(step, mark=None) if agent.by_labels else step  # then its node carries no mark to go by

@@ -75,7 +75,7 @@ def _not_worth_keeping(situation: Situation, pool: PoolView, stopped: list[Agent
         else:
             left.append(agent)
     extra = count_stopped(pool) - len(stopped) + len(left) - stopped_wanted(situation, pool)
-    if extra <= 0:
+    if extra <= 0 or not left:  # those that are about to stop do so first
         return
     window, kept_seconds = situation.memory.windows.get(pool.full_name), pool.keep.seconds_in_all(1)
     watched_seconds = situation.now - window.opened_at if window else 0.0
