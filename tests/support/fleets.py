@@ -9,7 +9,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from autoscaler.domain.facts.fleet import CORDONED_LABEL, AtMonthLimit, Fleet, Market, agent_spec
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, AtMonthLimit, Fleet, Market, WarmPool, agent_spec
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import (
     Breaker,
@@ -49,6 +49,7 @@ from support.looks import Look
 
 OURS, OTHER_FLEETS, A_PERSONS = a_mark().text, "autoscaler:other:retire:p", "disk swap, ask Anna"
 FOR_GOOD = tuple(a_mark(kind).text for kind in MarkClass if kind is not MarkClass.RETIRE)
+WARM = WarmPool(min_agents=0, max_agents=2, max_age_seconds=86_400.0)
 LIVING = (InstanceState.RUNNING,)
 EXECUTORS = {"cpu": 3, "gpu": 1, "utility": 4}
 POOL_LABELS = {"cpu": {"cpu", "linux"}, "gpu": {"gpu", "linux"}, "utility": {"utility"}}
@@ -68,19 +69,22 @@ class Story:
     builds: tuple[int, ...] = (0,)
     instance: tuple[InstanceState, ...] = LIVING
     seen: Condition | None = None
-    launched_ago: tuple[float, ...] = (100_000.0,)
+    launched_ago: tuple[float, ...] = (100_000.0,)  # or started, where it was to start again
     connected: bool = True
 
 
 _ENDED = (InstanceState.TERMINATED, InstanceState.TERMINATED, InstanceState.SHUTTING_DOWN)
 _REQUESTED = {"record": RecordState.REQUESTED, "node": False, "connected": False}
+_STOPPED = {"record": RecordState.STOPPED, "node": False, "connected": False}
+_STARTING = {"record": RecordState.STARTING, "node": False, "connected": False}
+_OFF = (InstanceState.STOPPED, InstanceState.STOPPED, InstanceState.STOPPING)
 STORIES = {
-    "idle": Story(often=5, seen=Condition.IDLE),
+    "idle": Story(often=8, seen=Condition.IDLE),
     "busy": Story(often=4, builds=(1, 3, 3)),
     "requested": Story(**_REQUESTED, often=2, launched_ago=(10.0, 200.0, 800.0)),
     "overdue": Story(**_REQUESTED, often=2, launched_ago=(1000.0, 5000.0), seen=Condition.OVERDUE),
     "connecting": Story(offline=True, launched_ago=(100.0, 800.0), connected=False),
-    "retiring and idle": Story(often=6, marks=(OURS,), seen=Condition.DRAINED),
+    "retiring and idle": Story(often=10, marks=(OURS,), seen=Condition.DRAINED),
     "retiring and busy": Story(often=2, marks=(OURS,), builds=(1, 2), seen=Condition.DRAINED),
     "drained for good": Story(often=3, marks=FOR_GOOD, builds=(0, 0, 1), seen=Condition.DRAINED),
     "labels taken": Story(often=3, marks=("", "", OURS, A_PERSONS), labels_taken=True, builds=(0, 0, 1), seen=Condition.UNLABELLED),
@@ -88,7 +92,17 @@ STORIES = {
     "lost": Story(often=2, offline=True, builds=(0, 1), seen=Condition.LOST),
     "ended": Story(often=3, offline=True, builds=(0, 0, 1), instance=_ENDED, seen=Condition.ENDED),
     "not shown by EC2": Story(offline=True, builds=(0, 1), instance=(InstanceState.NOT_FOUND,), seen=Condition.ENDED),
-    "stopped": Story(offline=True, builds=(0, 0, 1), instance=(InstanceState.STOPPED,), seen=Condition.STOPPED),
+    "stopped by a person": Story(offline=True, builds=(0, 0, 1), instance=(InstanceState.STOPPED,), seen=Condition.STOPPED),
+    "to be stopped": Story(often=2, record=RecordState.STOPPING, marks=(OURS,), builds=(0, 0, 1), seen=Condition.DRAINED),
+    "to be stopped and online": Story(record=RecordState.STOPPING, builds=(0, 1)),
+    "about to be stopped": Story(often=3, record=RecordState.STOPPING, offline=True, instance=_OFF),
+    "stopped": Story(**_STOPPED, often=5, instance=(InstanceState.STOPPED,)),
+    "stopped, and it runs": Story(**_STOPPED, often=2, instance=(*LIVING, InstanceState.PENDING), seen=Condition.STARTED),
+    "stopped and ended": Story(**_STOPPED, instance=_ENDED),
+    "to be started": Story(
+        **_STARTING, often=2, instance=(InstanceState.PENDING, *LIVING, InstanceState.STOPPED), launched_ago=(10.0, 800.0)
+    ),
+    "to be started for too long": Story(**_STARTING, launched_ago=(5000.0,), seen=Condition.OVERDUE),
     "nodeless": Story(often=2, node=False, seen=Condition.NODELESS),
     "condemned": Story(often=3, record=RecordState.CONDEMNED, marks=(OURS,), builds=(0, 0, 1), seen=Condition.DRAINED),
     "condemned and online": Story(record=RecordState.CONDEMNED, builds=(0, 1)),
@@ -100,8 +114,10 @@ STORIES = {
 _BY_FREQUENCY = [story for story in STORIES.values() for _ in range(story.often)]
 # Now and then all are at work, most on every executor, and jobs wait.
 _ALL_AT_WORK = [STORIES["busy"], Story(builds=(4,))]
+# Or most have been stopped, and are started for these jobs.
+_MOST_STOPPED = [STORIES["stopped"], STORIES["stopped"], *_ALL_AT_WORK]
 # Where Jenkins is no witness, a look belongs to no session of a controller.
-_WITHOUT_SESSION = {Condition.OVERDUE, Condition.ENDED, Condition.STRAY, Condition.ORPHAN}
+_WITHOUT_SESSION = {Condition.OVERDUE, Condition.STARTED, Condition.ENDED, Condition.STRAY, Condition.ORPHAN}
 LOOKS = (
     *({"seconds_ago": 400.0},) * 5,  # seen for minutes
     *({"seconds_ago": 0.0, "idle_before_at": NOW - 6.0, "request_id": "now"},) * 2,  # cordoned while idle, earlier in this invocation
@@ -166,7 +182,9 @@ def agent(chance: Random, number: int, controllers: tuple[str, ...], stories: li
         reason=mark,
         description=agent_spec(a_fleet(), a_pool(pool), instance_id).description,
     )
-    launched_at = NOW - chance.choice(story.launched_ago)
+    began_at = NOW - chance.choice(story.launched_ago)
+    starts = (began_at,) if story.record is RecordState.STARTING else ()
+    launched_at = LONG_AGO if starts else began_at
     record = a_record(
         instance_id,
         pool=pool,
@@ -174,7 +192,11 @@ def agent(chance: Random, number: int, controllers: tuple[str, ...], stories: li
         controller=controller,
         state=story.record or RecordState.REGISTERED,
         launched_at=launched_at,
+        starts=starts,
+        life=len(starts),
         usd_per_hour=USD_PER_HOUR[pool],
+        volume_usd_per_hour=USD_PER_HOUR[pool] / 30,
+        changed_at=NOW - chance.choice([100.0, 400.0, 90_000.0]),
         cordon=chance.choice([OURS, ""]) if story.labels_taken else "",
         labels=tuple(sorted(POOL_LABELS[pool])) if story.labels_taken else (),
     )
@@ -189,7 +211,8 @@ def agent(chance: Random, number: int, controllers: tuple[str, ...], stories: li
             instance_id,
             pool=pool,
             controller=controller,
-            launched_at=launched_at,
+            # Of one that was to start EC2 may show the last launch still.
+            launched_at=chance.choice([launched_at, began_at]),
             state=chance.choice(story.instance),
             template_version=chance.choice(["2", "2", "2", "1"]),
             image="ami-1",
@@ -232,6 +255,7 @@ def fleet_file(chance: Random, controllers: tuple[str, ...]) -> Fleet:
             warm_executors=chance.choice([0, 0, 0, 0, 0, 2]),
             wait_usd_per_hour=chance.choice([20.0, 0.5, 0.5]),
             idle_seconds=chance.choice([None, 60.0]),
+            warm_pool=chance.choice([None, None, WARM]),
             offerings=(*((spot,) if name == "cpu" else ()), an_offering(usd_per_hour=usd)),
         )
         for name, usd in USD_PER_HOUR.items()
@@ -299,10 +323,10 @@ def looks(draw) -> Look:
     """A snapshot of a fleet in the middle of its life, and its fleet file."""
     chance = Random(draw(SEEDS))
     controllers = chance.choice([("main",), ("main",), ("main", "other")])
-    stories = chance.choice([_BY_FREQUENCY, _BY_FREQUENCY, _BY_FREQUENCY, _ALL_AT_WORK])
+    stories = chance.choice([*[_BY_FREQUENCY] * 6, _ALL_AT_WORK, _ALL_AT_WORK, _MOST_STOPPED])
     drawn = [agent(Random(seed), number, controllers, stories) for number, seed in enumerate(draw(st.lists(SEEDS, max_size=8)))]
     some = st.lists(SEEDS, min_size=1, max_size=9)
-    queue = draw(some if stories is _ALL_AT_WORK else st.just([]) | some)
+    queue = draw(some if stories is not _BY_FREQUENCY else st.just([]) | some)
     doubts = {controller: chance.choice(DOUBTS) for controller in controllers}
     views, taught = [], {}
     for controller, doubt in doubts.items():

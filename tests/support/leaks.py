@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from autoscaler.domain.facts.plan import Adopt, DeleteNode, Forget, Terminate
+from autoscaler.domain.facts.plan import Adopt, DeleteNode, FinishStop, Forget, Start, Terminate
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState
 from autoscaler.domain.repair.two_looks import Condition
 from support.builders import NOW
 from support.looks import Look
 
+_ON = {InstanceState.PENDING, InstanceState.RUNNING}
+_STOPS = {RecordState.STOPPING, RecordState.STOPPED}
 _ENDED = {InstanceState.TERMINATED, InstanceState.SHUTTING_DOWN}
 
 
@@ -37,8 +39,10 @@ def leaks(look: Look) -> Iterator[Leak]:
 
 def _repair_of(look: Look, record: Record) -> type | None:
     state, node = look.states[record.instance_id], look.node(record.controller, record.node)
-    if record.state is RecordState.REQUESTED:
-        return Terminate if record.launched_at <= NOW - 900.0 and look.seen_twice(record.instance_id) else None
+    if record.state in {RecordState.REQUESTED, RecordState.STARTING} and state in _ON:
+        return Terminate if record.began_at <= NOW - 900.0 and look.seen_twice(record.instance_id) else None
+    if record.state in _STOPS:
+        return _repair_of_stopped(look, record, state)
     if node is not None:
         return DeleteNode if state is InstanceState.TERMINATED and _surely_ended(look, record) else None
     if state in _ENDED:
@@ -46,6 +50,19 @@ def _repair_of(look: Look, record: Record) -> type | None:
     session = look.snapshot.controllers[record.controller].session
     known = record.state is RecordState.CONDEMNED or look.seen_twice(record.instance_id, session)
     return Terminate if known and state is InstanceState.RUNNING else None
+
+
+def _repair_of_stopped(look: Look, record: Record, state: InstanceState) -> type | None:
+    """One that runs though it is to be off; one that is off as it is to be, with its node or where none is wanted; one that has ended."""
+    node, wanted = look.node(record.controller, record.node), look.fleet.pools[record.pool].warm_pool
+    if state in _ENDED:
+        return Forget if node is None else None
+    if record.state is RecordState.STOPPING and state is InstanceState.STOPPED:
+        unused = node is None or (node.idle and not node.builds and node.name not in look.bound(record.controller))
+        return FinishStop if unused or record.changed_at <= NOW - 300.0 else None
+    if record.state is RecordState.STOPPED and state in _ON:
+        return Start if look.seen_twice(record.instance_id) else None
+    return Terminate if record.state is RecordState.STOPPED and wanted is None and not look.on_hold(record.pool) else None
 
 
 def _surely_ended(look: Look, record: Record) -> bool:

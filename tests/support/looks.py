@@ -23,6 +23,7 @@ SERVED_BY = {
     "linux&&!gpu": {"cpu"},
 }
 OUR_MARK = "autoscaler:f:"
+_MAY_SERVE = {RecordState.REQUESTED, RecordState.STARTING, RecordState.REGISTERED}
 _ENDED = {InstanceState.TERMINATED, InstanceState.SHUTTING_DOWN}
 
 
@@ -44,7 +45,7 @@ class Look:
             lines += [f"  {node}" for node in view.nodes if node.name != self.fleet.beacon] + [f"  {item}" for item in view.items]
             lines += [f"  {key}: {window.peaks}" for key, window in memory.windows.items() if key.startswith(view.name)]
             lines += [f"  {look.learned[view.name].samples} {look.learned[view.name].streaks}"]
-        lines += [f"{r.instance_id} {r.state} {r.pool} {r.controller} {r.node} {NOW - r.launched_at:g} s {r.cordon}" for r in look.records]
+        lines += [f"{r.instance_id} {r.state} {r.pool} {r.controller} {r.node} {NOW - r.began_at:g} s {r.cordon}" for r in look.records]
         lines += [f"{i} {state}, seen {memory.observations.get(i)}, connected {i in memory.connected}" for i, state in self.states.items()]
         return "\n".join(["", *lines, *(f"{i.id} {i.pool} {i.controller} {i.count}" for i in look.intents)])
 
@@ -127,6 +128,9 @@ class Look:
     def frozen(self, pool: str) -> bool:
         return any(hold.freeze and hold.name == pool for hold in self.snapshot.overrides.holds)
 
+    def on_hold(self, pool: str) -> bool:
+        return any(hold.name == pool for hold in self.snapshot.overrides.holds)
+
     def unread(self, controller: str, node: str | None) -> bool:
         return node in self.snapshot.controllers[controller].unread
 
@@ -136,6 +140,11 @@ class Look:
         there = [record for record in self.snapshot.records if record.state is not RecordState.GONE]
         return [record for record in there if self.states.get(record.instance_id) not in _ENDED]
 
+    def is_off(self, record: Record) -> bool:
+        """Tell whether an agent is stopped, so that its disk alone costs money and no limit of agents counts it."""
+        on = {InstanceState.PENDING, InstanceState.RUNNING}
+        return record.state is RecordState.STOPPED and self.states.get(record.instance_id) not in on
+
     @cached_property
     def strays(self) -> list[Instance]:
         """Instances of ours that nothing written down accounts for."""
@@ -143,10 +152,10 @@ class Look:
 
     def may_serve(self, record: Record) -> bool:
         """Tell whether an agent takes builds, will soon, or can be brought back for them."""
-        if self.states.get(record.instance_id) in _ENDED or record.state not in {RecordState.REQUESTED, RecordState.REGISTERED}:
+        if self.states.get(record.instance_id) in _ENDED or record.state not in _MAY_SERVE:
             return False
         node = self.node(record.controller, record.node)
-        on_its_way = record.launched_at > NOW - 900.0 and record.instance_id not in self.snapshot.memory.connected
+        on_its_way = record.began_at > NOW - 900.0 and record.life_id not in self.snapshot.memory.connected
         if node is None:
             return on_its_way
         return not node.offline or node.reason.startswith(f"{OUR_MARK}retire") or (on_its_way and not node.temporarily_offline)

@@ -34,9 +34,9 @@ class MachinesAreStopped(RuleBasedStateMachine):
         records = self.fleet.state.records
         if set(records) != set(off) or any(record.state is not RecordState.STOPPED for record in records.values()):
             return False
-        # Where EC2 did not let us stop one, none is booted to be stopped for a day.
-        cooled = self.fleet.state.memory.cool_offs
-        pools = [pool for pool in self.fleet.fleet.pools.values() if pool.warm_pool and f"{pool.name}/to-stop" not in cooled]
+        # Where EC2 refused an offering, or did not let us stop an agent, none may be booted to be stopped for a day.
+        refused = {key.split("/")[0] for key in self.fleet.state.memory.cool_offs}
+        pools = [pool for pool in self.fleet.fleet.pools.values() if pool.warm_pool and pool.name not in refused]
         stopped = [instance.tags["autoscaler:pool"] for instance in off.values()]
         return all(stopped.count(pool.name) >= pool.warm_pool.min_agents for pool in pools)
 
@@ -44,7 +44,7 @@ class MachinesAreStopped(RuleBasedStateMachine):
         found = sorted((instance for instance in self.world.alive() if wanted(instance)), key=lambda instance: instance.id)
         return found[which % len(found)] if found else None
 
-    @rule(which=st.integers(0, 9), minutes=st.integers(0, 5))
+    @rule(which=st.integers(0, 9), minutes=st.integers(1, 5))
     def a_person_stops_a_machine(self, which, minutes):
         """What runs on it is theirs to answer for: no build that we killed."""
         instance = self._one(which, lambda one: one.state == "running" and one.market != "spot" and not one.stop_protected)
@@ -54,7 +54,7 @@ class MachinesAreStopped(RuleBasedStateMachine):
             instance.interrupted = False
         self.minutes(minutes)
 
-    @rule(which=st.integers(0, 9), minutes=st.integers(0, 5))
+    @rule(which=st.integers(0, 9), minutes=st.integers(1, 5))
     def a_person_starts_a_stopped_machine(self, which, minutes):
         instance = self._one(which, lambda one: one.state == "stopped")
         if instance:

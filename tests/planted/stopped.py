@@ -1,0 +1,97 @@
+"""The same for agents that are stopped and started again: for each sentence of a promise a change that breaks it."""
+
+from planted.promises import breaks
+
+_NOT_BELIEVED = "where_a_controller_cannot_be_believed_nothing_of_it_is_given_up"
+_UNREAD = "a_node_that_could_not_be_read_is_neither_missing_nor_idle"
+_OFF = "a_stop_is_finished_and_an_agent_started_only_when_ec2_says_that_it_has_stopped"
+_LEAKS = "what_is_surely_left_over_is_repaired_by_the_next_pass"
+_AGENTS = "no_pool_and_no_fleet_gets_more_agents_than_it_may_have"
+_USD = "no_more_dollars_an_hour_and_in_the_month_are_reserved_than_may_be_spent"
+
+STOPPED = (
+    breaks(
+        _OFF,
+        "the node of an instance goes while it stops",
+        file="repair/stops.py",
+        was="if instance is None or instance.state is not InstanceState.STOPPED:",
+        becomes="if instance is None:",
+    ),
+    breaks(
+        _OFF,
+        "a stopped agent is started whatever EC2 says of it",
+        file="launch/starting.py",
+        was="    if instance is None or instance.state is not InstanceState.STOPPED:\n        return False\n",
+        becomes="    if instance is None:\n        return False\n",
+    ),
+    breaks(
+        "what_was_stopped_and_runs_again_is_never_terminated_as_stopped",
+        "a machine that runs is terminated since its record says that it is stopped",
+        file="scale_in/warm_pool.py",
+        was=" if situation.snapshot.states.get(agent.record.instance_id) is InstanceState.STOPPED]",
+        becomes="]",
+    ),
+    breaks(
+        _UNREAD,
+        "a stop is finished though the node could not be read",
+        file="repair/stops.py",
+        was=" or _is_unread(situation, agent):",
+        becomes=":",
+    ),
+    breaks(
+        _NOT_BELIEVED,
+        "a stop is finished whatever its controller shows",
+        file="repair/stops.py",
+        was="elif situation.no_giving_up(agent.record.controller) or _is_unread",
+        becomes="elif _is_unread",
+    ),
+    breaks(
+        _LEAKS,
+        "what a person started is never an agent again",
+        file="repair/heal.py",
+        was="        case Condition.STARTED:\n",
+        becomes="        case Condition.STARTED if agent.idle:\n",
+    ),
+    breaks(
+        _LEAKS,
+        "the node of what has stopped stays until somebody waits for it no more",
+        file="repair/stops.py",
+        was="is_unused(situation, agent) or situation.now - agent.record.changed_at >= DISCONNECT_GRACE_SECONDS:",
+        becomes="is_unused(situation, agent):",
+    ),
+    breaks(
+        _LEAKS,
+        "a stopped agent stays in a pool that keeps none any more",
+        file="scale_in/warm_pool.py",
+        was="        if there and not pool.on_hold:",
+        becomes="        if there and pool.spec.warm_pool and not pool.on_hold:",
+    ),
+    breaks(
+        _AGENTS,
+        "what starts takes no room",
+        file="launch/budget.py",
+        was="        self._take(pool, _more_usd(record, otherwise), 1)\n",
+        becomes="        self._take(pool, _more_usd(record, otherwise), 0)\n",
+    ),
+    breaks(
+        _AGENTS,
+        "a stopped agent starts beyond any limit",
+        file="launch/budget.py",
+        was="return self._over_limit(pool, _more_usd(record, otherwise)) or (refusal",
+        becomes="return (refusal",
+    ),
+    breaks(
+        "no_more_agents_are_launched_within_an_hour_than_may_be",
+        "starts of the hour do not count",
+        file="facts/metering.py",
+        was=' | {f"{record.instance_id}@{at:.0f}": at for at in record.starts}',
+        becomes="",
+    ),
+    breaks(
+        _USD,
+        "what starts costs nothing more than its disk",
+        file="launch/budget.py",
+        was="return max(record.reserved_usd_per_hour - record.volume_usd_per_hour, _highest(otherwise))",
+        becomes="return 0.0",
+    ),
+)
