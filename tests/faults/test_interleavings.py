@@ -19,6 +19,14 @@ def test_two_at_once_with_at_most_two_preemptions(one, other, record_property):
     assert all(told["calls"][name] > 3 for name in (one, other) if name in {function.__name__ for function in FUNCTIONS})
 
 
+@pytest.mark.parametrize("other", [actor.__name__ for actor in (*FUNCTIONS, *MOMENTS) if actor.__name__ != "scale_down"])
+def test_two_at_once_where_the_agent_that_retires_is_stopped(other, record_property):
+    told = in_a_process("support.interleaving", "scale_down", other, ONE_IN, "warm")
+    record_property("counted", ("schedules of two", told["schedules"]))
+    assert told["broken"] == []
+    assert told["calls"]["scale_down"] > 3
+
+
 def test_more_than_two_at_once_with_any_preemptions(record_property):
     told = in_a_process("support.interleaving", "random", str(150 // int(ONE_IN)))
     record_property("counted", ("random schedules", told["schedules"]))

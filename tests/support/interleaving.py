@@ -1,7 +1,8 @@
 """Two at once: actors of one world that take turns at their outside calls, as a schedule says.
 
 Run as a process of its own, for it forks: ``python -m support.interleaving ONE OTHER ONE_IN`` tries the schedules of the two with at
-most two pre-emptions, one in so many lengths of a first turn; ``random N`` tries N schedules of three or more with any number.
+most two pre-emptions, one in so many lengths of a first turn; ``random N`` tries N schedules of three or more with any number. With
+``warm`` as a last word the agent that retires is stopped, and else terminated.
 """
 
 import gc
@@ -14,6 +15,7 @@ from random import Random
 from greenlet import getcurrent, greenlet
 
 from autoscaler.control import passes
+from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.orders import DrainNodes, LaunchSome
 from autoscaler.errors import AutoscalerError
@@ -26,6 +28,7 @@ from support.worlds import in_memory
 
 PERSON = "a_person_brings_the_retiring_node_online"
 _FINE = "fine "
+_OFF = ("ec2 TerminateInstances", "ec2 StopInstances")
 # More calls than any actor makes.
 ALL = sys.maxsize
 Actor = Callable[["Scene"], None]
@@ -86,9 +89,7 @@ class Stage:
     def lost_the_last_race(self) -> bool:
         """Tell whether somebody brought a node online between our last read of it and EC2's answer: nobody outside Jenkins can see that."""
         actors = [actor for actor, _ in self.log]
-        return any(
-            self.log[at][1] == "ec2 TerminateInstances" and PERSON in actors[last_read(self.log, at) : at] for at in range(len(self.log))
-        )
+        return any(call in _OFF and PERSON in actors[last_read(self.log, at) : at] for at, (_, call) in enumerate(self.log))
 
     def _call(self, call: str) -> None:
         """An outside call is about to be made: whose turn is over stops before it."""
@@ -128,8 +129,9 @@ def _act(actor: Actor, hour: "Scene") -> None:
 
 @dataclass(slots=True)
 class Scene(Hour):
-    """One agent retires and will be given up; one has not registered by its deadline, and asks now; one is busy."""
+    """One agent retires and will be given up; one has not registered by its deadline, and asks now; one is busy; one is stopped."""
 
+    stopped: Instance | None = None
     retiring: Instance | None = None
     late: Instance | None = None
     busy_one: Instance | None = None
@@ -139,13 +141,17 @@ class Scene(Hour):
         """Live until that instant."""
         asks = self.world.ec2.on_running
         self.run(until=3)
+        self.queue(1, "gpu", 60.0)
+        self.run(until=7)
+        [self.stopped] = self.world.alive()
         self.queue(1, "cpu", 700.0)
         self.queue(2, "cpu", 100.0)
-        self.run(until=5)
-        self.by_hand("scale_up by hand", LaunchSome(**GPU, count=1, keep_seconds=0.0, reason="a test", request_id=None))
-        [self.late] = [i for i in self.world.alive() if i.tags["autoscaler:pool"] == "gpu"]
-        self.world.ec2.on_running = lambda instance: None if instance is self.late else asks(instance)
         self.run(until=9)
+        self.by_hand("scale_up by hand", LaunchSome(**GPU, count=1, keep_seconds=0.0, reason="a test", request_id=None))
+        [self.late] = [i for i in self.world.alive() if i.tags["autoscaler:pool"] == "gpu" and i is not self.stopped]
+        self.world.ec2.stop(self.stopped.id)
+        self.world.ec2.on_running = lambda instance: None if instance is self.late else asks(instance)
+        self.run(until=13)
         self.world.move_to(self.now() + 60.0)
         self.retiring, self.busy_one = self.idle("cpu"), self.busy("cpu")
         self.jenkins.set_offline(self.retiring.tags["autoscaler:node"], a_mark(MarkClass.RETIRE, "earlier").text, "bot")
@@ -157,13 +163,15 @@ class Scene(Hour):
         return self.retiring.tags["autoscaler:node"]
 
 
+# So briefly that in the end nothing is left.
+WARM = WarmPool(min_agents=0, max_agents=2, max_age_seconds=1800.0)
 GPU = {"pool": "gpu", "controller": "main"}
 
 
-def a_scene() -> Scene:
+def a_scene(*, warm: bool = False) -> Scene:
     quick = {"idle_seconds": 400.0, "boot_seconds": 60.0, "boot_timeout_seconds": 240.0, "queue_maturity_seconds": 0.0}
-    cpu = a_pool("cpu", executors=2, offerings=(FIRM,), max_agents=4, **quick)
-    gpu = a_pool("gpu", offerings=(FIRM,), max_agents=3, **quick)
+    cpu = a_pool("cpu", executors=2, offerings=(FIRM,), max_agents=4, warm_pool=WARM if warm else None, **quick)
+    gpu = a_pool("gpu", offerings=(FIRM,), max_agents=3, warm_pool=WARM, **quick)
     return Scene(in_memory(cpu, gpu, seed=5, max_agents=6), script={}, schedule=("scale_up", "scale_down")).set_up()
 
 
@@ -216,6 +224,17 @@ def a_person_brings_the_retiring_node_online(scene: Scene) -> None:
         scene.queue(4, "cpu", 100.0)  # more than the other agent can take
 
 
+def a_person_starts_the_stopped_machine(scene: Scene) -> None:
+    if scene.stopped.state == "stopped":
+        scene.world.ec2.start(scene.stopped.id)
+
+
+def a_person_terminates_the_stopped_machine(scene: Scene) -> None:
+    """With what was begun on it meanwhile."""
+    scene.stopped.interrupted = True
+    scene.world.ec2.end(scene.stopped)
+
+
 def the_controller_restarts(scene: Scene) -> None:
     scene.jenkins.restart()
 
@@ -227,7 +246,10 @@ def _give_back(scene: Scene) -> None:
 
 
 FUNCTIONS = (scale_up, scale_down, register_agent, spot_interruption, launch_by_hand, drain_by_hand)
-MOMENTS = (a_job_arrives, a_person_takes_the_retiring_node, a_person_brings_the_retiring_node_online, the_controller_restarts)
+MOMENTS = (
+    *(a_job_arrives, a_person_takes_the_retiring_node, a_person_brings_the_retiring_node_online, the_controller_restarts),
+    *(a_person_starts_the_stopped_machine, a_person_terminates_the_stopped_machine),
+)
 ACTORS: dict[str, Actor] = {actor.__name__: actor for actor in (*FUNCTIONS, *MOMENTS)}
 
 
@@ -283,9 +305,9 @@ def calls_of(scene: Scene, name: str) -> int:
     return int(in_a_child(act))
 
 
-def main(one: str, other: str, one_in: str = "1") -> None:
+def main(one: str, other: str, one_in: str = "1", warm: str = "") -> None:
     gc.freeze()  # what all children share is not gone through in each
-    scene = a_scene()
+    scene = a_scene(warm=bool(warm))
     if one == "random":
         calls: dict[str, int] = {}
         all_tried = [tried(scene, *a_random_schedule(Random(seed))) for seed in range(int(other))]
