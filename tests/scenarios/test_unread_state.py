@@ -1,5 +1,7 @@
 """Time-lines in which something of our own state cannot be read: nothing stops, nothing is done to it, and a person is told."""
 
+from dataclasses import replace
+
 import pytest
 
 from autoscaler.control import operate
@@ -54,6 +56,17 @@ def test_one_that_ec2_does_not_list_counts_too(day):
     day.minutes(2)
     day.fleet.state.unreadable |= {"record#i-0123456789abcdef0", "record#i-0123456789abcdef1", "intent#l-1"}
     assert operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).agents == 3
+
+
+@pytest.mark.parametrize("limits", [{}, {"max_usd_per_hour": 6.0}], ids=["of its pool", "of dollars"])
+def test_one_that_ec2_does_not_list_takes_room_in_every_limit_since_nobody_knows_its_pool(limits):
+    day = Day(in_memory(a_pool("cpu", idle_seconds=120.0, max_agents=10 if limits else 2), **limits))
+    instance = one_agent(day, seconds=3600.0)
+    day.fleet.state.unreadable.add(f"record#{instance.id}")
+    day.world.ec2.listing = replace(day.world.ec2.listing, empty_until=day.world.timeline.now + 1200.0)
+    day.queue(5, seconds=600.0)
+    day.minutes(15)
+    assert day.agents() == 2  # the limit, with it
 
 
 def test_its_node_is_kept_when_its_machine_ends(day):
