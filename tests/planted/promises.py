@@ -242,7 +242,7 @@ MONEY_HAS_A_CEILING = (
         _AGENTS,
         "the pool's limit is none",
         file="launch/budget.py",
-        was="self._in_pool[pool.name] + agents, pool.max_agents,",
+        was="self._in_pool[pool.name] + self._of_any_pool + agents, pool.max_agents,",
         becomes="0, pool.max_agents,",
     ),
     breaks(

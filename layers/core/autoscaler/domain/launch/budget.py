@@ -36,9 +36,11 @@ class Budget:
         records = [record for record in living if not snapshot.is_off(record)]
         self._kept = Counter(record.pool for record in records if record.instance_id in memory.kept)
         self._in_pool = Counter(record.pool for record in records)
-        self.agents = len(records) + unread_elsewhere(snapshot)
+        self._of_any_pool = unread_elsewhere(snapshot)  # nobody knows which: each pool leaves them room
+        self.agents = len(records) + self._of_any_pool
         self.launched = launched_lately(snapshot, memory)
         self._rate = sum(record.volume_usd_per_hour if snapshot.is_off(record) else record.reserved_usd_per_hour for record in living)
+        self._rate += self._of_any_pool * max(map(_highest_usd_per_hour, fleet.pools.values()), default=0.0)
         for intent in snapshot.intents:
             self._count(intent.pool, missing_of(intent), intent.usd_per_hour)
         for instance in unrecorded(snapshot):  # its own price is not written down
@@ -119,7 +121,7 @@ class Budget:
         limits, usd = self._limits, agents * usd_per_hour
         month = self._month + usd * MONTH_RESERVE_SECONDS / HOUR_SECONDS
         return (
-            (Reason.MAX_AGENTS, self._in_pool[pool.name] + agents, pool.max_agents, "agents in the pool"),
+            (Reason.MAX_AGENTS, self._in_pool[pool.name] + self._of_any_pool + agents, pool.max_agents, "agents in the pool"),
             (Reason.FLEET_MAX_AGENTS, self.agents + agents, limits.max_agents, "agents in the fleet"),
             (Reason.LAUNCH_RATE, self.launched + agents, limits.max_launches_per_hour, "launches within the hour"),
             (Reason.USD_PER_HOUR, self._rate + usd, limits.max_usd_per_hour, "dollars per hour"),
