@@ -11,8 +11,8 @@ from autoscaler.domain import decide
 from autoscaler.domain.commands import launch_some
 from autoscaler.domain.facts.fleet import Market, WarmPool
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import CoolOff, IdleReturns, Window
-from autoscaler.domain.facts.metering import launched_lately, paid_usd_per_hour
+from autoscaler.domain.facts.memory import CoolOff, IdleReturns, Month, Window
+from autoscaler.domain.facts.metering import launched_lately, month_name, paid_usd_per_hour
 from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import FinishStop, Launch, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
@@ -343,6 +343,12 @@ def test_to_be_stopped_an_on_demand_agent_is_launched():
 def test_while_jobs_wait_none_is_launched_to_be_stopped():
     plan = up(seen(items=[an_item(label="cpu")]), fleet(replace(WARM, min_agents=3)))
     assert [(step.reason, step.count) for step in plan.steps if isinstance(step, Launch)] == [(Reason.NOBODY_CAN_SERVE, 1)]
+
+
+def test_once_the_months_money_is_spent_what_was_to_start_ends_and_is_not_asked_for_again():
+    begun = one(state=RecordState.STARTING, starts=(NOW - 10.0,), life=1)
+    month = Month(name=month_name(NOW), usd=110.0, metered_at=NOW - 60.0)
+    assert [what[0] for what in down(seen(begun, memory={"month": month}), fleet(limits={"max_usd_per_month": 100.0}))] == [Terminate]
 
 
 # A person's order.
