@@ -24,7 +24,8 @@ STOPPED = {InstanceState.STOPPING, InstanceState.STOPPED}  # nothing runs there,
 
 # In how many of a hundred draws each happens at the least: properties over fleets in which nothing happens say nothing.
 LEAST = {
-    0.5: "Held pinned, Held busy-before-restart, Stop kept-stopped, FinishStop has-stopped, Start nobody-can-serve, Start started-by-hand",
+    0.2: "Stop kept-stopped, Start nobody-can-serve",
+    0.5: "Held pinned, Held busy-before-restart, FinishStop has-stopped, Start started-by-hand",
     1: "Adopt, Forget, Terminate condemned, Uncordon pinned, Uncordon demand-is-back, Held incomplete-snapshot, Held frozen",
     2: "Launch max-wait, Uncordon busy-before-restart, DeleteNode, Held demand-is-back, Held max-launches-per-hour",
     3: "Cordon surplus, Terminate drained, Launch nobody-can-serve, Held second-look, Held still-busy, Held restart-grace, Held held",
@@ -43,8 +44,8 @@ def test_in_what_is_drawn_everything_happens_often_enough_to_be_judged():
         said = [(type(one).__name__, one.reason) for plan in look.plans for one in (*plan.steps, *plan.held)]
         counts.update({kind for kind, _ in said} | {f"{kind} {reason}" for kind, reason in said})
 
-    drawn = settings(max_examples=300, phases=[Phase.generate], database=None, suppress_health_check=list(HealthCheck))
-    for number in range(4):  # draws of one seed are much alike
+    drawn = settings(max_examples=50, phases=[Phase.generate], database=None, suppress_health_check=list(HealthCheck))
+    for number in range(60):  # draws of one seed are much alike
         drawn(seed(number)(given(looks())(count)))()
     wanted = {what: least for least, kinds in LEAST.items() for what in kinds.split(", ")}
     assert {what: counts[what] for what, least in wanted.items() if counts[what] < least / 100 * draws} == {}
@@ -56,6 +57,11 @@ def given_up(look):
         if isinstance(step, Terminate | Stop) and (node := look.node_of(step)) is not None:
             note(step)
             yield step, node
+
+
+def machines(step):
+    """The instances that a step is about."""
+    return getattr(step, "instance_ids", (getattr(step, "instance_id", ""),))
 
 
 def dearest(launch):
@@ -154,7 +160,7 @@ def test_nothing_is_done_to_an_agent_whose_record_cannot_be_read(look):
     )
     nodes = {(record.controller, record.node) for record in unread}
     for step in (*decide.scale_down(snapshot, look.fleet).steps, *decide.scale_up(snapshot, look.fleet).steps):
-        assert getattr(step, "instance_id", "") not in ids
+        assert ids.isdisjoint(machines(step))
         assert (step.controller, getattr(step, "node", "")) not in nodes
 
 
@@ -201,7 +207,7 @@ def test_what_is_surely_left_over_is_repaired_by_the_next_pass(look):
     swept = {(held.controller, held.pool) for held in look.down.held if held.reason is Reason.SWEEP_LIMIT}
     for controller, pool, instance_id, repair in leaks(look):
         if not look.frozen(pool) and (controller, pool) not in swept:
-            done = [step for step in look.down.steps if getattr(step, "instance_id", "") == instance_id]
+            done = [step for step in look.down.steps if instance_id in machines(step)]
             assert [step for step in done if isinstance(step, repair)], (instance_id, repair, done)
 
 
