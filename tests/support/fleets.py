@@ -84,7 +84,7 @@ STORIES = {
     "requested": Story(**_REQUESTED, often=2, launched_ago=(10.0, 200.0, 800.0)),
     "overdue": Story(**_REQUESTED, often=2, launched_ago=(1000.0, 5000.0), seen=Condition.OVERDUE),
     "connecting": Story(offline=True, launched_ago=(100.0, 800.0), connected=False),
-    "retiring and idle": Story(often=14, marks=(OURS,), seen=Condition.DRAINED),
+    "retiring and idle": Story(often=10, marks=(OURS,), seen=Condition.DRAINED),
     "retiring and busy": Story(often=2, marks=(OURS,), builds=(1, 2), seen=Condition.DRAINED),
     "drained for good": Story(often=3, marks=FOR_GOOD, builds=(0, 0, 1), seen=Condition.DRAINED),
     "labels taken": Story(often=3, marks=("", "", OURS, A_PERSONS), labels_taken=True, builds=(0, 0, 1), seen=Condition.UNLABELLED),
@@ -97,7 +97,7 @@ STORIES = {
     "to be stopped and online": Story(record=RecordState.STOPPING, builds=(0, 1)),
     "about to be stopped": Story(often=3, record=RecordState.STOPPING, offline=True, instance=_OFF),
     "stopped": Story(**_STOPPED, often=5, instance=(InstanceState.STOPPED,)),
-    "stopped, and it runs": Story(**_STOPPED, often=5, instance=(*LIVING, InstanceState.PENDING), seen=Condition.STARTED),
+    "stopped, and it runs": Story(**_STOPPED, often=2, instance=(*LIVING, InstanceState.PENDING), seen=Condition.STARTED),
     "stopped and ended": Story(**_STOPPED, instance=_ENDED),
     "to be started": Story(
         **_STARTING, often=2, instance=(InstanceState.PENDING, *LIVING, InstanceState.STOPPED), launched_ago=(10.0, 800.0)
