@@ -325,14 +325,14 @@ def test_where_ec2_stops_none_of_them_no_more_are_booted_to_be_stopped():
     assert (instances(day), len(day.done(Launch)), len(day.done(Terminate))) == ([], 1, 1)
 
 
-def test_one_that_was_started_is_made_good_while_it_works_and_no_more_than_wanted_are_stopped_in_the_end():
+def test_one_that_was_started_is_stopped_again_once_its_job_is_done_and_none_was_launched_in_its_place():
     day = a_day(replace(WARM, min_agents=2))
     day.minutes(20)
     [build] = day.queue(1, seconds=1800.0)
     day.minutes(20)
-    assert sorted(states(day)) == ["running", "stopped", "stopped"]
+    assert sorted(states(day)) == ["running", "stopped"]
     day.minutes(60)
-    assert (build.ended, states(day)) == (Ended.FINISHED, ["stopped", "stopped"])
+    assert (build.ended, states(day), len(day.done(Launch)), day.done(Terminate)) == (Ended.FINISHED, ["stopped", "stopped"], 1, [])
 
 
 def test_outdated_machines_are_not_kept_stopped():

@@ -32,6 +32,7 @@ from support.builders import (
     a_record,
     a_snapshot,
     a_view,
+    an_empty_window,
     an_instance,
     an_item,
     an_offering,
@@ -343,6 +344,21 @@ def test_to_be_stopped_an_on_demand_agent_is_launched():
 def test_while_jobs_wait_none_is_launched_to_be_stopped():
     plan = up(seen(items=[an_item(label="cpu")]), fleet(replace(WARM, min_agents=3)))
     assert [(step.reason, step.count) for step in plan.steps if isinstance(step, Launch)] == [(Reason.NOBODY_CAN_SERVE, 1)]
+
+
+@pytest.mark.parametrize(("least", "launched"), [(1, []), (2, [(Reason.FILLS_WARM_POOL, 1)])])
+def test_an_agent_that_runs_will_be_stopped_and_so_none_is_launched_in_its_place(least, launched):
+    """Its jobs are what it was started for: another one would be launched, stopped and terminated with each burst."""
+    node = a_node("cpu-9", "cpu", builds=(a_build("long", elapsed_seconds=1.0, estimate_seconds=90_000.0),))
+    busy = one(9, RecordState.REGISTERED, starts=(NOW - 600.0,), life=1)
+    plan = up(seen(busy, nodes=(node,), memory={"windows": an_empty_window(most=1)}), fleet(replace(WARM, min_agents=least)))
+    assert [(step.reason, step.count) for step in plan.steps if isinstance(step, Launch)] == launched
+
+
+def test_agents_that_always_run_are_none_that_will_be_stopped():
+    snapshot = seen(one(9, RecordState.REGISTERED), nodes=(a_node("cpu-9", "cpu"),))
+    plan = up(snapshot, fleet(replace(WARM, min_agents=1), min_agents=1))
+    assert [(step.reason, step.count) for step in plan.steps if isinstance(step, Launch)] == [(Reason.FILLS_WARM_POOL, 1)]
 
 
 def test_once_the_months_money_is_spent_what_was_to_start_ends_and_is_not_asked_for_again():

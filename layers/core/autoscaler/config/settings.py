@@ -95,7 +95,9 @@ class WarmPoolSettings(_Settings):
     """Agents that are stopped instead of terminated, and started again when they are needed."""
 
     min_agents: Count = Field(
-        0, description="Stopped agents that are always there. Where there are fewer, agents are launched in quiet times to be stopped."
+        0,
+        description="Stopped agents that are there while nothing is built. Where there are fewer, agents are launched in quiet times to be "
+        "stopped; those that run, beyond the pool's min_agents, count: they will be stopped.",
     )
     max_agents: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
         None, description="Most stopped agents at once; they do not count in the pool's max_agents. Without it: as many as those."

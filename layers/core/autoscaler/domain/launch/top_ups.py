@@ -9,7 +9,7 @@ from autoscaler.domain.forecast.forecast import NOTHING, Forecast
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.situation.agents import Phase
 from autoscaler.domain.situation.pool_view import PoolView
-from autoscaler.domain.situation.warm_pool import beyond_need
+from autoscaler.domain.situation.warm_pool import stopped_in_time
 
 # Where less than this share of a boot is left, an agent launched now would seldom be there first.
 _EARLY = 0.3
@@ -62,11 +62,14 @@ def _for_floor(placement: QueuePlacement, pool: PoolView) -> None:
 
 
 def _for_stopped(placement: QueuePlacement, pool: PoolView) -> None:
-    """Launch agents to be stopped, in quiet times: while nothing waits for the pool, and where EC2 stops its agents."""
+    """Launch agents to be stopped, in quiet times: while nothing waits for the pool, and where EC2 stops its agents.
+
+    What runs is stopped later: to launch in its place would make one agent too many with each burst.
+    """
     if placement.situation.starved_by_pool(placement.controller).get(pool.name, 0) or not pool.may_fill:
         return
     purchase, least = placement.purchase, pool.least_stopped
-    while (there := beyond_need(placement.situation, pool) + purchase.planned(pool)) < least and purchase.leaves_others_room(pool):
+    while (there := stopped_in_time(pool) + purchase.planned(pool)) < least and purchase.leaves_others_room(pool):
         if not purchase.buy_to_stop(pool, Reason.FILLS_WARM_POOL, f"{there} of {least} agents are stopped, or will be"):
             return
 

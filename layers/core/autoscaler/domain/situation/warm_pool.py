@@ -39,11 +39,9 @@ def stopped_wanted(situation: Situation, pool: PoolView) -> int:
     return min(max(needed - in_service(pool), pool.least_stopped), warm.max_agents)
 
 
-def beyond_need(situation: Situation, pool: PoolView) -> int:
-    """Count the agents that are stopped, and those that will be since nothing needs them any more."""
-    window = situation.memory.windows.get(pool.full_name)
-    needed = needed_lately(window, pool.keep.seconds, situation.now) if window else 0
-    return count_stopped(pool) + max(0, in_service(pool) - needed)
+def stopped_in_time(pool: PoolView) -> int:
+    """Count the agents that are stopped, and those that will be once nothing needs them: all that run, but for those that always do."""
+    return count_stopped(pool) + max(0, in_service(pool) - pool.spec.min_agents)
 
 
 def in_service(pool: PoolView) -> int:
