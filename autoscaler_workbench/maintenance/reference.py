@@ -43,6 +43,7 @@ def key_reference(schema: dict[str, Any]) -> str:
         "At the top": schema,
         "`limits`": parts["LimitSettings"],
         "`controllers.NAME`": parts["ControllerSettings"],
+        "`kinds.NAME`": parts["KindSettings"],
         "`pools.NAME`": parts["PoolSettings"] | {"properties": own},
         "`defaults`, and `pools.NAME`": parts["Tuning"],
         "`warm_pool`": parts["WarmPoolSettings"],

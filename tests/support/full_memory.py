@@ -36,6 +36,7 @@ FULL_MEMORY = Memory(
     boots={"cpu": (1.0, 2.0)},
     starts={"cpu": (0.5,)},
     unstoppable=frozenset({"i-9"}),
+    never_lent={"gpu": 1e9},
     month=Month(name="2027-01", usd=1.25, metered_at=3.0),
     gone={"i-1": 1.0},
     requests={"r": 1.0},

@@ -91,7 +91,11 @@ def test_a_windows_pool_has_windows_prices_and_folders(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
-        ("fleet: f\n", "fleet: f\nspeed: fast\n", "3:1: speed: unknown key, known here: fleet, limits, controllers, defaults, pools"),
+        (
+            "fleet: f\n",
+            "fleet: f\nspeed: fast\n",
+            "3:1: speed: unknown key, known here: fleet, limits, controllers, kinds, defaults, pools",
+        ),
         ("fleet: f\n", "", "1:1: fleet: missing"),
         ("fleet: f\n", "fleet: F_1\n", "2:8: fleet ('F_1'): must be lower-case letters, digits and hyphens, at most 40"),
         ("executors: 4", "executors: 0", "8:16: pools.cpu.executors (0): must be 1 or more"),

@@ -8,17 +8,24 @@ from pydantic import ValidationError
 
 from autoscaler.config.problems import FleetFileError, Place, Problem
 from autoscaler.config.rules import contradictions
-from autoscaler.config.settings import ControllerSettings, FleetSettings, LimitSettings, PoolSettings, Tuning
+from autoscaler.config.settings import ControllerSettings, FleetSettings, KindSettings, LimitSettings, PoolSettings, Tuning
 from autoscaler.config.words import meant, sentence
 
-_MODELS: dict[str, type[LimitSettings | ControllerSettings | Tuning]] = {
+_MODELS: dict[str, type[LimitSettings | ControllerSettings | KindSettings | Tuning]] = {
     "limits": LimitSettings,
     "controllers": ControllerSettings,
+    "kinds": KindSettings,
     "defaults": Tuning,
     "pools": PoolSettings,
 }
-_PLACES = {"limits": "limits", "controllers": "an entry of controllers", "defaults": "defaults or a pool", "pools": "a pool"}
-_FEW = 6  # keys that a line may list
+_PLACES = {
+    "limits": "limits",
+    "controllers": "an entry of controllers",
+    "kinds": "an entry of kinds",
+    "defaults": "defaults or a pool",
+    "pools": "a pool",
+}
+_FEW = 8  # keys that a line may list
 _MISSING = ": missing"
 _ENOUGH = 100_000  # stands in for a limit that is wrong: no other key exceeds it
 _LIMITS = ("max_agents", "max_launches_per_hour", "max_usd_per_hour", "max_usd_per_month")

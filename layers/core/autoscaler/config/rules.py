@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from autoscaler.config.kind_rules import between_kinds, kind_of_pool
 from autoscaler.config.problems import Problem
 from autoscaler.config.settings import FleetSettings, PoolSettings, environment_name, url_problem
 from autoscaler.domain.facts.fleet import Platform
@@ -15,6 +16,7 @@ _SUBNET = re.compile(r"^subnet-[0-9a-z]+$")
 def contradictions(settings: FleetSettings) -> Iterator[Problem]:
     """Yield what cannot be, in the order of the file."""
     yield from _between_controllers(settings)
+    yield from between_kinds(settings)
     for name, pool in settings.pools.items():
         for key, text in (*_of_pool(pool), *_with_fleet(settings, name, pool)):
             yield Problem(place=("pools", name, key), text=f"pools.{name}.{text}")
@@ -75,6 +77,7 @@ def _with_fleet(settings: FleetSettings, name: str, pool: PoolSettings) -> Itera
     if pool.max_agents > settings.limits.max_agents:
         yield "max_agents", f"max_agents ({pool.max_agents}) exceeds limits.max_agents ({settings.limits.max_agents})"
     yield from _stopped(settings, name, pool)
+    yield from kind_of_pool(settings, pool)
     timeout, boot = (settings.tuned(key, name) for key in ("boot_timeout_seconds", "boot_seconds"))
     if timeout <= boot:
         key = "boot_timeout_seconds" if pool.boot_timeout_seconds is not None else "boot_seconds"

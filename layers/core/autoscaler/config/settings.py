@@ -5,18 +5,21 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AnyHttpUrl, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from autoscaler.config.kinds import general_kinds, labels_of, lent_labels, with_lending
 from autoscaler.config.prices import offerings, unaffordable_minima
 from autoscaler.config.problems import FleetFileError, Problem
-from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS, AtMonthLimit, Fleet, Limits, Platform, Pool, Quarantine, WarmPool
+from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS, AtMonthLimit, Fleet, Lending, Limits, Platform, Pool, Quarantine, WarmPool
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 LABEL = r"^[^\s\"]+$"
 FLEET = r"^[a-z0-9][a-z0-9-]{0,39}$"
 INSTANCE_TYPE = r"^[a-z0-9-]+\.[a-z0-9-]+$"
 VERSION = r"^(\$Default|\$Latest|[1-9][0-9]*)$"
+KIND = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}(\+[A-Za-z0-9][A-Za-z0-9._-]{0,62}){0,8}$"
 PARAMETER = r"^(/[A-Za-z0-9_.-]+){1,15}$"
 
 Name = Annotated[str, StringConstraints(pattern=NAME)]
+KindName = Annotated[str, StringConstraints(pattern=KIND)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=LABEL)]
 Seconds = Annotated[float, Field(ge=0, le=31_536_000, allow_inf_nan=False)]
 Usd = Annotated[float, Field(gt=0, le=10_000_000, allow_inf_nan=False)]
@@ -88,6 +91,15 @@ class ControllerSettings(_Settings):
         le=604_800,
         allow_inf_nan=False,
         description="After a restart of Jenkins, an agent is kept this long for a pipeline that ran on it and has not resumed yet.",
+    )
+
+
+class KindSettings(_Settings):
+    """One kind of machine. amd64+gfx1030 is a speciality of amd64, and a+b+c one of a, a+b and a+c, where these are kinds."""
+
+    of: list[KindName] = Field([], description="Kinds that it is a speciality of, beside those that its name tells: gpu-p3 is one of gpu.")
+    labels: Annotated[list[Label], Field(min_length=1)] | None = Field(
+        None, description="Labels of its agents; jobs that need the kind ask for them. Without it: its name, and each part of it after a +."
     )
 
 
@@ -209,7 +221,20 @@ class PoolSettings(Tuning):
 
     labels: Annotated[list[Label], Field(min_length=1)] | None = Field(
         None,
-        description="Labels of the pool's agents in Jenkins; jobs ask for them. Without it: the pool's name.",
+        description="Labels of the pool's agents in Jenkins, beside those of its kind; jobs ask for them. Without it and without a kind: "
+        "the pool's name.",
+    )
+    kind: KindName | None = Field(
+        None,
+        description="Kind of the pool's machines, one of kinds. Where it is a speciality of others, its agents carry their labels only "
+        "while they are lent.",
+    )
+    lend: Lending | None = Field(
+        None,
+        strict=False,
+        description="When an idle agent is lent to jobs that ask for a kind of which its own is a speciality. idle: while nobody who needs "
+        "the speciality waits or is foreseen. always: while nobody who needs it waits. Without it: never where an executor costs more than "
+        "one of the general kind's pools, else idle.",
     )
     controllers: Annotated[list[str], Field(min_length=1)] | None = Field(
         None, description="Names of the controllers that the pool serves. Without it: all."
@@ -271,6 +296,7 @@ class FleetSettings(_Settings):
     )
     limits: LimitSettings
     controllers: Annotated[dict[Name, ControllerSettings], Field(min_length=1)] = Field(description="The Jenkins controllers, by a name.")
+    kinds: dict[KindName, KindSettings] = Field({}, description="The kinds of machines, where one is a speciality of another.")
     defaults: Tuning = Field(Tuning(), description="Settings for all pools that do not set them themselves.")
     pools: Annotated[dict[Name, PoolSettings], Field(min_length=1)] = Field(
         description="The kinds of agents, by a name; names of nodes begin with it."
@@ -285,6 +311,7 @@ class FleetSettings(_Settings):
                 pools[name] = self._pool(name, pool)
             except FleetFileError as error:
                 problems += error.problems
+        pools = with_lending(pools, {name: pool.lend for name, pool in self.pools.items()}, self._general_kinds())
         fleet = Fleet(
             name=self.fleet,
             limits=Limits(**self.limits.model_dump()),
@@ -309,7 +336,9 @@ class FleetSettings(_Settings):
             tuned["max_builds"] = 1
         return Pool(
             name=name,
-            labels=frozenset(pool.labels or [name]),
+            labels=self.own_labels(name),
+            kind=pool.kind or "",
+            lent_labels=lent_labels(pool.kind, self.own_labels(name), self.kinds),
             controllers=tuple(pool.controllers or self.controllers),
             executors=pool.executors,
             platform=pool.platform,
@@ -325,6 +354,16 @@ class FleetSettings(_Settings):
             warm_pool=self._warm_pool(pool, warm) if warm and self.may_stop(pool) and not never else None,
             **tuned,
         )
+
+    def own_labels(self, pool: str) -> frozenset[str]:
+        """Return the labels that a pool's agents always carry."""
+        written, kind = self.pools[pool].labels, self.pools[pool].kind
+        if kind is None or kind not in self.kinds:
+            return frozenset(written or [pool])
+        return frozenset(written or ()) | labels_of(kind, self.kinds)
+
+    def _general_kinds(self) -> dict[str, set[str]]:
+        return {name: general_kinds(pool.kind, self.kinds) for name, pool in self.pools.items() if pool.kind in self.kinds}
 
     def may_stop(self, pool: PoolSettings) -> bool:
         """Tell whether agents of a pool can be stopped: not those that are spot, nor those whose nodes are static."""

@@ -7,11 +7,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from autoscaler.config.settings import FLEET, INSTANCE_TYPE, LABEL, NAME, PARAMETER, VERSION
+from autoscaler.config.settings import FLEET, INSTANCE_TYPE, KIND, LABEL, NAME, PARAMETER, VERSION
 
 PATTERNS = {
     FLEET: "must be lower-case letters, digits and hyphens, at most 40, and begin with a letter or a digit",
     NAME: "must be letters, digits, dots, hyphens and underscores, at most 63, and begin with a letter or a digit",
+    KIND: "must be parts of letters, digits, dots, hyphens and underscores with a + between them, such as amd64+gfx1030",
     LABEL: "must be one label: no blanks, no quotation marks",
     INSTANCE_TYPE: "must be an EC2 instance type, such as m7i.xlarge",
     PARAMETER: "must be the full name of an SSM parameter, such as /ci/linux-image",

@@ -22,11 +22,13 @@ from autoscaler.domain.facts.plan import (
     Forget,
     FreeSlot,
     Launch,
+    Lend,
     Plan,
     Relabel,
     Start,
     Step,
     Stop,
+    TakeBack,
     Terminate,
     Uncordon,
 )
@@ -157,7 +159,7 @@ class _Actuator:
         match step:
             case CreateBeacon() | CancelItem():
                 return nodes.act(self._controllers[step.controller], step)
-            case Cordon() | Uncordon() | Relabel():
+            case Cordon() | Uncordon() | Relabel() | Lend() | TakeBack():
                 return self._cordons(step.controller).act(step, self._record_of(step.controller, step.node))
             case Launch():
                 return self._launch(step)
@@ -180,6 +182,7 @@ class _Actuator:
             view=self._snapshot.controllers[controller],
             fleet=self._fleet,
             write=self._write,
+            clock=self._ports.clock,
             log=self._ports.log,
         )
 

@@ -1,4 +1,4 @@
-"""Cordons nodes and brings them back: by the offline mark, or first by the labels where the mark may cost a build.
+"""Cordons nodes and brings them back, by the offline mark, or first by the labels where the mark may cost a build; lends them by labels.
 
 The record is written first. Whatever fails or is cut off after it, the labels that it wants are set by a later pass.
 """
@@ -10,7 +10,7 @@ from autoscaler.control import nodes
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet
 from autoscaler.domain.facts.node_labels import are_as_wanted, drops_handed_builds, labels_of_ours, labels_wanted
-from autoscaler.domain.facts.plan import Cordon, Relabel, Uncordon
+from autoscaler.domain.facts.plan import Cordon, Lend, Relabel, TakeBack, Uncordon
 from autoscaler.domain.facts.snapshot import ControllerView, Node, Record
 from autoscaler.errors import ConfigError, ConflictError
 from autoscaler.ports import Controller
@@ -24,9 +24,10 @@ class Cordons:
     view: ControllerView
     fleet: Fleet
     write: Callable[[Record], None]
+    clock: Callable[[], float]
     log: Callable[..., None]
 
-    def act(self, step: Cordon | Uncordon | Relabel, record: Record | None) -> Result:
+    def act(self, step: Cordon | Uncordon | Relabel | Lend | TakeBack, record: Record | None) -> Result:
         """Take one of these steps."""
         match step:
             case Cordon():
@@ -35,6 +36,10 @@ class Cordons:
                 return self.uncordon(step, record)
             case Relabel():
                 return self.relabel(step, record)
+            case Lend():
+                return self.lend(step, record)
+            case TakeBack():
+                return self.take_back(step, record)
 
     def cordon(self, step: Cordon, record: Record | None) -> Result:
         """Mark a node offline. On a Jenkins that may drop a build then, take its labels first, and mark it in a later pass."""
@@ -76,10 +81,32 @@ class Cordons:
         self._set(record, before)
         return Result(step=step, outcome=Outcome.DONE)
 
+    def lend(self, step: Lend, record: Record | None) -> Result:
+        """Note until when an agent is lent, and give its node the labels of the general kind, if it is still idle and online."""
+        before = self.controller.node(step.node)
+        if record is None or before is None or before.offline or record.cordon or not before.idle or before.builds:
+            return Result(step=step, outcome=Outcome.SKIPPED, detail="its node is not there any more, not online, or busy")
+        lent = replace(record, lent_until=step.until_at, borrowers=())
+        self.write(lent)
+        self._set(lent, before)
+        return Result(step=step, outcome=Outcome.DONE)
+
+    def take_back(self, step: TakeBack, record: Record | None) -> Result:
+        """Note that a loan is over, and take the labels of the general kind from the node. Its builds go on."""
+        before = self.controller.node(step.node)
+        if record is None or before is None:
+            return Result(step=step, outcome=Outcome.SKIPPED, detail="the node is not there any more")
+        own = replace(record, lent_until=min(record.lent_until, self.clock()), borrowers=tuple(build.key for build in before.builds))
+        self.write(own)
+        if before.temporarily_offline:
+            return Result(step=step, outcome=Outcome.DONE, detail="it is marked offline; its labels change once it is back")
+        self._set(own, before)
+        return Result(step=step, outcome=Outcome.DONE, detail="idle" if before.idle else f"{len(before.builds)} builds go on")
+
     def _set(self, record: Record, before: Node) -> None:
         """Set the labels that a record wants, and read the node again: somebody else may have configured it in the same instant."""
-        labels, exclusive = labels_wanted(record, self.fleet)
-        self.controller.set_labels(before.name, labels, instead_of=labels_of_ours(record), exclusive=exclusive)
+        labels, exclusive = labels_wanted(record, self.fleet, self.clock())
+        self.controller.set_labels(before.name, labels, instead_of=labels_of_ours(record, self.fleet), exclusive=exclusive)
         after = self.controller.node(before.name)
-        if after is not None and not (labels <= after.labels and are_as_wanted(record, after)):
+        if after is not None and not (labels <= after.labels and are_as_wanted(record, after, self.fleet, self.clock())):
             raise ConflictError(f"the labels of {before.name} are not those that were set: somebody configured it at the same moment")

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.plan import Held, Plan, Step
 from autoscaler.domain.facts.snapshot import Snapshot
+from autoscaler.domain.launch.lending import take_back
 from autoscaler.domain.launch.queue import controllers_in_turn, launch_for_queue
 from autoscaler.domain.learn import assess, conclude, watch
 from autoscaler.domain.memo import FOR_EVER, Memo
@@ -44,6 +45,7 @@ ControllerRule = Callable[[Situation, str, Decided], Decided]
 UP: tuple[ControllerRule, ...] = (
     keep_beacon,  # the node that makes the queue name labels
     bring_back_pinned,  # what a build is bound to and was cordoned for now
+    take_back,  # what was lent to jobs of a more general kind
     launch_for_queue,  # jobs that wait, forecasts, minimum, warm executors, what is kept, hedges: in the order of its LAUNCHES
     bring_back_outdated,  # what an item names, where none of these launches replaces it
 )

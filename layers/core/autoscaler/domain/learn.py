@@ -29,6 +29,7 @@ from autoscaler.domain.forecast.idle_returns import (
 from autoscaler.domain.forecast.job_patterns import Arrival, note_arrivals
 from autoscaler.domain.forecast.stages import Present, learn_stages, presents
 from autoscaler.domain.launch.backoff import Refusal, lacks_capacity, note_refusals, note_unstoppable, still_cooling
+from autoscaler.domain.launch.lending import note_never_lent
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.bring_back import note_owed
 from autoscaler.domain.repair.heal import what_is_seen
@@ -90,6 +91,7 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         draining_since=_since(memory.draining_since, filter(attrgetter("mark"), agents), now),
         unhelped=note_unhelped(memory.unhelped, look.demands, now),
         failing=still_failing(memory.failing, views, now),
+        never_lent=note_never_lent(memory.never_lent, look),
         stuck=_still_stuck(memory, agents),
         missing=missing,
     )

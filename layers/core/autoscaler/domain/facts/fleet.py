@@ -73,6 +73,14 @@ class WarmPool:
     max_age_seconds: float
 
 
+class Lending(StrEnum):
+    """When agents of a rarer kind are lent to jobs of a general one: never; idle ones; or those foreseen to be needed, too."""
+
+    NEVER = "never"
+    IDLE = "idle"
+    ALWAYS = "always"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
     """One kind of agent. Spans are seconds; ``idle_seconds`` overrides the computed break-even window."""
@@ -105,6 +113,9 @@ class Pool:
     max_builds: int | None = None  # on one agent, which is replaced then; None: any number
     warm_pool: WarmPool | None = None  # None: agents are terminated, and never stopped
     image_parameter: str = ""  # which names the image to launch; "": the launch template does
+    kind: str = ""  # one of the fleet file's kinds; "": none
+    lent_labels: frozenset[str] = frozenset()  # of the general kinds: its agents carry them only while they are lent
+    lend: Lending = Lending.NEVER
 
 
 class AtMonthLimit(StrEnum):

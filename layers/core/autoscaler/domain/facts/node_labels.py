@@ -3,7 +3,10 @@
 A Jenkins before 2.517 (LTS 2.528.1) drops a build that it hands to a node in the very instant in which the node is marked
 offline; a pipeline lost so hangs for ever. There a node is cordoned in two steps: its labels go, and its mode becomes
 exclusive, so that nothing new is handed to it; once it was idle in two looks it is marked offline as everywhere else.
-What the labels should be follows from the record alone, so that a step that was cut off is made good by the next pass.
+An agent of a rarer kind carries the labels of the general kind only while it is lent: Jenkins places builds, and not we.
+
+What the labels should be follows from the record and the time alone, so that a step that was cut off is made good by the next pass,
+and a loan ends by itself.
 """
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet
@@ -19,21 +22,33 @@ def drops_handed_builds(view: ControllerView | None) -> bool:
     return view is None or view.version < _KEEPS_HANDED_BUILDS
 
 
-def labels_wanted(record: Record, fleet: Fleet) -> tuple[frozenset[str], bool]:
+def labels_wanted(record: Record, fleet: Fleet, now: float) -> tuple[frozenset[str], bool]:
     """Name the labels that we set on an agent's node, and say whether its mode is exclusive."""
     if record.cordon:
         return frozenset((fleet.ownership_label, CORDONED_LABEL)), True
-    return frozenset(record.labels), record.exclusive
+    lendable = lent_labels(record, fleet)
+    return frozenset(record.labels) | lendable if record.is_lent(now) else frozenset(record.labels) - lendable, record.exclusive
 
 
-def labels_of_ours(record: Record) -> frozenset[str]:
+def lent_labels(record: Record, fleet: Fleet) -> frozenset[str]:
+    """Name the labels of more general kinds, which an agent carries only while it is lent."""
+    pool = fleet.pools.get(record.pool)
+    return pool.lent_labels if pool else frozenset()
+
+
+def labels_of_ours(record: Record, fleet: Fleet) -> frozenset[str]:
     """Name the labels of a node that our functions wrote; others belong to a person or a plugin."""
-    return frozenset((CORDONED_LABEL, *record.labels))
+    return frozenset((CORDONED_LABEL, *record.labels)) | lent_labels(record, fleet)
 
 
-def are_as_wanted(record: Record, node: Node) -> bool:
-    """Tell whether a node's labels are as its record says. Labels that a person removed do not count."""
-    return (CORDONED_LABEL in node.labels) == bool(record.cordon)
+def are_as_wanted(record: Record, node: Node, fleet: Fleet, now: float) -> bool:
+    """Tell whether a node's labels are as its record says. Labels that a person removed do not count, unless it is lent by them."""
+    if (CORDONED_LABEL in node.labels) != bool(record.cordon):
+        return False
+    lendable = lent_labels(record, fleet)
+    if record.cordon or not lendable:
+        return True
+    return lendable <= node.labels if record.is_lent(now) else not lendable & node.labels
 
 
 def may_start_on(item: QueueItem, node: Node) -> bool:

@@ -79,6 +79,31 @@ class Relabel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lend:
+    """Lend an idle agent of a rarer kind to jobs of a general one: its node carries their labels until then."""
+
+    controller: str
+    pool: str
+    node: str
+    instance_id: str
+    until_at: float
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeBack:
+    """End a loan. What runs on the agent goes on; no other job of the general kind begins there."""
+
+    controller: str
+    pool: str
+    node: str
+    instance_id: str
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Terminate:
     """Terminate an agent. With ``mark``: only while its node still carries that mark and is idle; without: it has no node."""
 
@@ -207,6 +232,8 @@ Step: TypeAlias = (
     | Uncordon
     | Cordon
     | Relabel
+    | Lend
+    | TakeBack
     | Terminate
     | Stop
     | FinishStop

@@ -40,6 +40,9 @@ class Reason(StrEnum):
         "The labels of the node are removed first, so that no build starts on it in the instant of the mark (older Jenkins).",
     )
     LABELS_TO_GIVE_BACK = "labels-to-give-back", "A job may still start on the node, or the agent is used again: it gets its labels back."
+    LENT = "lent", "Jobs of a more general kind wait, and this idle agent of a rarer kind is lent to them."
+    NEEDED_BY_ITS_OWN = "needed-by-its-own", "Jobs that need the agent's rarer kind wait or are foreseen; it is lent no longer."
+    LOAN_OVER = "loan-over", "The jobs that it was lent to have begun or left, or the loan's time is over."
     DRAINED = "drained", "The agent carries our mark and was seen idle before and after it; it is terminated."
     KEPT_STOPPED = "kept-stopped", "The agent is not needed now. Stopped, it costs its disk only, and is back sooner than a new one."
     HAS_STOPPED = "has-stopped", "EC2 says that the instance has stopped; its node is deleted, and it can be started again."
@@ -89,6 +92,7 @@ class Reason(StrEnum):
     BREAKER_OPEN = "breaker-open", "Boots of this pool keep failing, so it is paused for a while."
     ONE_TRIAL = "one-trial", "Boots of this pool kept failing; one agent is tried until one connects."
     CANARY = "canary", "The launch template has a new version; one agent of it is tried until one connects."
+    NOT_LENT = "not-lent", "An idle agent of a rarer kind could run the job, and is not lent."
     UNSERVABLE = "unservable", "No pool can serve what the item asks for."
     UNCLEAR = "waits-for-something-unknown", "The item waits for something in words that the autoscaler does not know, such as a plugin's."
     LABEL_UNKNOWN = "label-unknown", "Jenkins does not say which label the item waits for."

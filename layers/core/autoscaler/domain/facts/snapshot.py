@@ -235,6 +235,8 @@ class Record:
     labels: tuple[str, ...] = ()  # that its node was made with; none for a slot, whose labels are its operator's
     exclusive: bool = True  # the mode that its node was made with
     cordon: str = ""  # our mark, where its labels were taken for it
+    lent_until: float = 0.0  # when its loan to jobs of a more general kind ends, or has ended
+    borrowers: tuple[str, ...] = ()  # keys of the builds that ran when the last loan ended
     trouble: str = ""  # why its node could not be made, or its secret not be read, when it last asked
     most_usd_per_hour: float | None = None  # it may cost; None: written before that was kept, or as is expected
     volume_usd_per_hour: float = 0.0  # of that its root volume, which costs even while it is stopped
@@ -251,6 +253,10 @@ class Record:
     def life_id(self) -> str:
         """Names this life of the instance, where it may have had others."""
         return f"{self.instance_id}#{self.life}" if self.life else self.instance_id
+
+    def is_lent(self, now: float) -> bool:
+        """Tell whether jobs of a more general kind may use it."""
+        return now < self.lent_until
 
     @property
     def controller(self) -> str:

@@ -14,6 +14,7 @@ from autoscaler.domain.facts.plan import Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.durations import quantiles_of
 from autoscaler.domain.launch.budget import Budget
+from autoscaler.domain.launch.lending import Loans
 from autoscaler.domain.launch.purchase import Purchase
 from autoscaler.domain.launch.starting import startable
 from autoscaler.domain.repair.bring_back import pinned
@@ -24,7 +25,10 @@ from autoscaler.domain.situation.demand import Want
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import uncordon
-from autoscaler.domain.situation.supply import ExecutorSlot, build_supply, ready_slots
+from autoscaler.domain.situation.supply import ExecutorSlot, add_lent, build_supply, ready_slots
+
+# An executor that is free sooner is waited for: labels of a node are changed for it twice.
+WORTH_A_LOAN_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -68,6 +72,7 @@ class QueuePlacement:
         stopped = {name: startable(situation, pool) for name, pool in self.pools.items() if pool.stopped}
         self.purchase = Purchase(controller, self.supply, budget, slots_left(situation, controller), stopped)
         self.uncordons: list[Uncordon] = []
+        self.loans = Loans(situation, controller)
         self.starts: dict[int, tuple[str, float]] = {}  # of each item: whose executor it takes, and in how many seconds
         self._accounts = {name: _Account() for name in self.pools}
         self._items_for: dict[str, int] = {}
@@ -107,9 +112,7 @@ class QueuePlacement:
             self.supply.add(ExecutorSlot(agent.pool.name, seconds))
 
     def _place(self, want: Want) -> None:
-        slot = self.supply.soonest(self._servers_of(want))
-        if (slot is None or slot.free_seconds > 0) and self.bring_back(want.pools, f"{want.item.job} waits for it"):
-            slot = self.supply.soonest(self._servers_of(want))
+        slot = self._soonest(want)
         pool = self._best_pool(want)
         start = slot.free_seconds if slot else inf
         if start > self.purchase.ready_seconds(pool):
@@ -123,6 +126,24 @@ class QueuePlacement:
         if slot is not None:
             self._book(want, slot, pool)
             self._settle_account(pool)
+
+    def _soonest(self, want: Want) -> ExecutorSlot | None:
+        """Find the executor that is free first, a retiring or a rarer agent's where none is now."""
+        slot = self.supply.soonest(self._servers_of(want))
+        if (slot is None or slot.free_seconds > 0) and self.bring_back(want.pools, f"{want.item.job} waits for it"):
+            slot = self.supply.soonest(self._servers_of(want))
+        if (slot is None or slot.free_seconds > WORTH_A_LOAN_SECONDS) and self._borrow(want):
+            slot = self.supply.soonest(self._servers_of(want))
+        return slot
+
+    def _borrow(self, want: Want) -> bool:
+        """Borrow an agent of a rarer kind for an item: it stands idle, and costs nothing more."""
+        agent = self.loans.borrow(want.item, want.expression)
+        if agent is None or agent.node is None:
+            return False
+        add_lent(self.supply, self.situation, agent, agent.node.labels | agent.pool.lent_labels)
+        self._servers.clear()
+        return True
 
     def _soon_enough(self, want: Want, pool: PoolView, slot: ExecutorSlot | None) -> ExecutorSlot | None:
         """Buy agents until an item waits no longer than is allowed; those ahead of it take theirs first."""

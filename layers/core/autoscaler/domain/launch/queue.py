@@ -38,15 +38,19 @@ def launch_for_queue(situation: Situation, controller: str, decided: Decided) ->
         yield Held(pool="", controller=controller, reason=Reason.QUIETING_DOWN, detail="the controller takes no new builds")
         return
     has_floor = any(pool.has_floor for pool in situation.pools_of(controller).values())
-    if not (demand.wants or has_floor or situation.forecasts(controller)):
+    if not (demand.wants or demand.unmet or has_floor or situation.forecasts(controller)):
         return
     placement = QueuePlacement(situation, controller, Budget(situation, decided=decided))
     for launch in LAUNCHES:
         launch(placement)
+    for unmet in demand.unmet:  # no pool of ours is of the kind that it asks for
+        placement.loans.borrow(unmet.item, unmet.expression)
     yield from placement.uncordons
+    yield from placement.loans.steps
     yield from _bring_back_again(situation, controller)
     yield from placement.purchase.steps()
     yield from placement.purchase.held.values()
+    yield from placement.loans.held.values()
 
 
 def place_queue(situation: Situation, controller: str, budget: Budget) -> QueuePlacement:

@@ -48,9 +48,10 @@ def what_is_seen(situation: Situation) -> dict[str, Seen]:
 
 def relabels(situation: Situation, _decided: Decided) -> Iterator[Relabel]:
     """Restore labels of nodes after a pass that was cut off; never on a person's mark, which would be erased."""
+    fleet, now = situation.fleet, situation.now
     for agent in situation.agents:
         node, controller = agent.node, agent.record.controller
-        if node is None or node.temporarily_offline or not agent.record.labels or are_as_wanted(agent.record, node):
+        if node is None or node.temporarily_offline or not agent.record.labels or are_as_wanted(agent.record, node, fleet, now):
             continue
         if not situation.no_giving_up(controller):
             yield Relabel(

@@ -11,6 +11,7 @@ from autoscaler.domain.learn import assess
 from autoscaler.domain.report.broken import broken_pool
 from autoscaler.domain.report.images import image_of, told_images
 from autoscaler.domain.report.keeping import why_kept
+from autoscaler.domain.report.lending import lending_of, told_lent
 from autoscaler.domain.report.listing import QueueEntry, list_queue
 from autoscaler.domain.report.stopped import of_stopped, stops_of, told_starts, usd_per_hour_of, why_never_stopped
 from autoscaler.domain.scale_in.month_limit import what_holds
@@ -76,6 +77,7 @@ def _of_pool_view(situation: Situation, pool: PoolView) -> Iterator[str]:
     yield f"an agent costs {dollars(pool.usd_per_hour)} an hour; an hour of waiting is worth {dollars(worth)}"
     yield _boots(pool)
     yield from told_images(situation, pool)
+    yield from lending_of(situation, pool)
     if pool.spec.warm_pool:
         yield from stops_of(situation, pool)
     if pool.short_seconds >= 1:
@@ -112,6 +114,8 @@ def _of_agent(situation: Situation, agent: Agent) -> Iterator[str]:
         yield from _still_booting(situation, agent)
     if agent.node and agent.node.builds:
         yield f"it runs {', '.join(sorted(_run(situation, agent, build) for build in agent.node.builds))}"
+    if lent := told_lent(situation, agent):
+        yield lent
     yield from _out_of_use(situation, agent)
     if why := why_never_stopped(situation, agent):
         yield f"once it is not needed any more it is terminated, and not stopped: {why}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from autoscaler.domain.facts.snapshot import QueueItem
 from autoscaler.domain.launch.queue import expected_starts
 from autoscaler.domain.report.images import image_of
+from autoscaler.domain.report.lending import told_lent
 from autoscaler.domain.report.stopped import told_stopped, usd_per_hour_of
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import is_tripped
@@ -91,7 +92,9 @@ def _note(situation: Situation, agent: Agent) -> str:
         return "" if agent.phase is Phase.RETIRING else str(agent.mark.kind)
     if node and node.offline and node.reason:
         return node.reason
-    return f"kept for another {duration(record.keep_until - situation.now)}" if situation.now < record.keep_until else ""
+    if situation.now < record.keep_until:
+        return f"kept for another {duration(record.keep_until - situation.now)}"
+    return told_lent(situation, agent)
 
 
 def list_queue(situation: Situation) -> tuple[QueueEntry, ...]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.fleet import Fleet, Lending
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Build, ControllerView, RecordState
 from autoscaler.domain.launch.budget import Budget
@@ -11,6 +11,7 @@ from autoscaler.domain.learn import Lesson
 from autoscaler.domain.report.datum import COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one
 from autoscaler.domain.report.health_metrics import Healths, health_of_agents, health_of_controller, results_of, streak_of, worst_of
 from autoscaler.domain.report.images import boots_of_images
+from autoscaler.domain.report.lending import count_lent
 from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.scale_in.reclaim import is_drain_overdue
 from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, times_over
@@ -93,6 +94,8 @@ def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, heal
     yield Datum(name="QueueWait", values=situation.demands[controller].waits_for(name), unit=SECONDS, dimensions=dimensions)
     if pool.spec.warm_pool or pool.stopped:
         yield from _stopping_data(situation, pool, dimensions)
+    if pool.spec.lend is not Lending.NEVER:
+        yield one("AgentsLent", count_lent(pool), COUNT, dimensions)
     if pool.agents:  # each metric costs money by the hour it is sent in; an empty pool has told all there is to tell
         yield from _agent_data(situation, pool, dimensions)
         yield from _build_data(situation, pool, dimensions)

@@ -72,6 +72,13 @@ class Agent:
         """Executors at work."""
         return len(self.node.builds) if self.node else 0
 
+    def borrowed_executors(self, now: float) -> int:
+        """Executors on which jobs run that began while it was lent: it was idle before."""
+        if not self.record.lent_until or not self.node:
+            return 0
+        is_lent, borrowers = self.record.is_lent(now), self.record.borrowers
+        return sum(is_lent or build.key in borrowers for build in self.node.builds)
+
     @property
     def idle(self) -> bool:
         """Jenkins says so, and no executor contradicts it."""

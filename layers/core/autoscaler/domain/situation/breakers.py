@@ -17,8 +17,10 @@ from autoscaler.domain.facts.plan import (
     Forget,
     FreeSlot,
     Held,
+    Lend,
     Relabel,
     Step,
+    TakeBack,
     Terminate,
     Uncordon,
 )
@@ -177,7 +179,7 @@ def key_of(step: Step | Held) -> str | None:
             return _key(_UNCORDON, step.controller, step.node)
         case Cordon(reason=Reason.INTERRUPTED | Reason.REBALANCE):
             return None  # announced once, and tried again by Lambda itself; nobody who heeds it holds the lease
-        case Relabel():
+        case Relabel() | Lend() | TakeBack():
             return _key("relabel", step.controller, step.node)
         case Cordon():
             return _key("cordon", step.controller, step.node)

@@ -42,6 +42,7 @@ class Unmet:
     item: QueueItem
     reason: Reason
     detail: str
+    expression: LabelExpression | None = None  # where it is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +123,9 @@ def explain_match(pool: Pool, fleet: Fleet, expression: LabelExpression) -> str 
     labels = pool.labels | {fleet.ownership_label}
     if expression.matches(labels):
         return None
+    if pool.lent_labels and expression.matches(labels | pool.lent_labels):
+        lent = sorted(expression.atoms & pool.lent_labels)
+        return f"carries {', '.join(lent)} only while an agent is lent (lend: {pool.lend})"
     for size in range(1, _FLIPS_TRIED + 1):
         for flipped in combinations(sorted(expression.atoms), size):
             if expression.matches(labels ^ set(flipped)):
@@ -189,7 +193,8 @@ class _Resolver:
             expression, pools = self._expression(label)
             if pools:
                 return Want(item=item, pools=pools, expression=expression)
-            return Unmet(item=item, reason=Reason.UNSERVABLE, detail=f"no pool of {self._view.name} serves {label}")
+            detail = f"no pool of {self._view.name} serves {label}"
+            return Unmet(item=item, reason=Reason.UNSERVABLE, detail=detail, expression=expression)
         names = (label,) if label is not None else named
         if names:
             return self._by_names(item, names)

@@ -80,6 +80,11 @@ class PoolView:
         return [agent for agent in self.agents if agent.phase is Phase.STOPPED and not agent.instance_ended]
 
     @property
+    def lent(self) -> list[Agent]:
+        """Its agents that jobs of a more general kind may use now."""
+        return [agent for agent in self.ready if agent.record.is_lent(self.now)] if self.spec.lent_labels else []
+
+    @property
     def ready_executors(self) -> int:
         """Executors of the agents that take builds, as Jenkins has them."""
         return sum(agent.node.executors for agent in self.ready if agent.node)
@@ -90,8 +95,8 @@ class PoolView:
 
     @cached_property
     def busy_executors(self) -> int:
-        """Executors at work, whatever becomes of their agents."""
-        return sum(agent.busy_executors for agent in self.agents)
+        """Executors at work, whatever becomes of their agents; without the jobs of a more general kind, to which they are lent."""
+        return sum(agent.busy_executors - agent.borrowed_executors(self.now) for agent in self.agents)
 
     def prospects(self, starved: int) -> Prospects:
         """What forecasts may know of it."""

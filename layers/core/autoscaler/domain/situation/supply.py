@@ -130,15 +130,30 @@ def build_supply(situation: Situation, controller: str) -> Supply:
     supply, pools = Supply(), situation.pools_of(controller)
     for pool in pools.values():
         supply.add_when_asked(pool.name, partial(_pool_slots, situation, pool))
+        for agent in pool.lent:
+            add_lent(supply, situation, agent, agent.node.labels if agent.node else frozenset())
     for name, launched_at, agents in situation.expected(controller):
         for _ in range(agents * pools[name].executors):
             supply.add(ExecutorSlot(name, _boots_in(launched_at, pools[name])))
-    ours = {agent.node.name for pool in pools.values() for agent in pool.agents if agent.node}
-    for node in situation.snapshot.controllers[controller].nodes:
-        is_of_others = node.name not in ours and node.name != situation.fleet.beacon
-        if is_of_others and not node.offline and node.executors:
-            _add_others_node(supply, situation, controller, node)
+    for node in _of_others(situation, controller):
+        _add_others_node(supply, situation, controller, node)
     return supply
+
+
+def _of_others(situation: Situation, controller: str) -> Iterator[Node]:
+    """Find the nodes of other people that may take a build."""
+    ours = {agent.node.name for pool in situation.pools_of(controller).values() for agent in pool.agents if agent.node}
+    for node in situation.snapshot.controllers[controller].nodes:
+        if node.name not in ours and node.name != situation.fleet.beacon and not node.offline and node.executors:
+            yield node
+
+
+def add_lent(supply: Supply, situation: Situation, agent: Agent, labels: frozenset[str]) -> None:
+    """Take in an agent that is lent: whoever asks for one of these labels may have it."""
+    server = _server_of(labels - {agent.node.name if agent.node else ""})
+    supply.labels[server] = labels
+    for seconds in ready_slots(situation, agent):
+        supply.add(ExecutorSlot(server, seconds, spare=not agent.busy_executors))
 
 
 def _pool_slots(situation: Situation, pool: PoolView) -> Iterator[ExecutorSlot]:
@@ -149,6 +164,8 @@ def _pool_slots(situation: Situation, pool: PoolView) -> Iterator[ExecutorSlot]:
 
 def _agent_slots(situation: Situation, agent: Agent, pool: PoolView) -> Iterator[float]:
     match agent.phase:
+        case Phase.READY if agent.record.is_lent(situation.now):
+            return  # taken in by its labels
         case Phase.READY:
             left = builds_left(situation, agent)
             yield from ready_slots(situation, agent) if left is None else sorted(ready_slots(situation, agent))[:left]
@@ -180,9 +197,13 @@ def _add_others_node(supply: Supply, situation: Situation, controller: str, node
     labels = node.labels - {node.name}
     if situation.fleet.ownership_label in labels:  # ours without a record: it may be given up any moment
         return
-    server = "\n" + "\n".join(sorted(labels))  # unlike any pool's name
+    server = _server_of(labels)
     supply.labels[server] = labels
     for build in node.builds:
         supply.add(ExecutorSlot(server, _remaining_seconds(situation, controller, build, ""), spare=False))
     for _ in range(node.executors - len(node.builds)):
         supply.add(ExecutorSlot(server, 0.0))
+
+
+def _server_of(labels: frozenset[str]) -> str:
+    return "\n" + "\n".join(sorted(labels))  # unlike any pool's name
