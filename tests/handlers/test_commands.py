@@ -146,7 +146,7 @@ def test_exit_codes_tell_refused_from_done(here):
         1,
         "20 of 300 agents of mxnetlinux-gpu launched; kept until 09:00 UTC (1 h), needed or not",
     )
-    assert "max-agents\tmxnetlinux-gpu\tone more would make 21 agents in the pool" in some.stdout
+    assert "max-agents\tmxnetlinux-gpu\tone more would make 21 agents in pool mxnetlinux-gpu" in some.stdout
     none = command(here, "launch", "mxnetlinux-gpu", "1", "--dry-run")
     assert (none.exit_code, none.stdout.splitlines()[0]) == (1, "0 of 1 agent of mxnetlinux-gpu would be launched")
     assert command(here, "launch", "utility", "--request-id", "a", "--keep-minutes", "0").stdout == (

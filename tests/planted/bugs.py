@@ -20,8 +20,8 @@ BUGS = (
     Bug(
         name="what retires comes back in a pool on hold",
         file="domain/launch/placement.py",
-        was="        if not pool.on_hold\n",
-        becomes="",
+        was="if not (pool.on_hold or situation.stopped_by(name))",
+        becomes="if not situation.stopped_by(name)",
         found_by=("tests/unit/test_overrides.py::test_what_retires_does_not_come_back_while_it_is_on_hold",),
     ),
     Bug(
@@ -314,8 +314,8 @@ BUGS = (
     Bug(
         name="launches under way do not count against the limits",
         file="domain/launch/budget.py",
-        was="self._count(intent.pool, missing_of(intent), intent.usd_per_hour)",
-        becomes="self._count(intent.pool, 0, intent.usd_per_hour)",
+        was="use.count(missing_of(intent), intent.usd_per_hour)",
+        becomes="use.count(0, intent.usd_per_hour)",
         found_by=("tests/unit/test_scale_up.py", "tests/properties/test_promises.py"),
     ),
     Bug(

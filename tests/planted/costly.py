@@ -158,7 +158,7 @@ COSTLY = (
     ),
     Bug(
         name="the controller that is named first takes what limits leave",
-        file="domain/launch/queue.py",
+        file="domain/launch/turns.py",
         was="default=0.0), reverse=True)",
         becomes="default=0.0))",
         found_by=("tests/unit/test_make_room.py::test_the_controller_whose_job_has_waited_longest_launches_first",),

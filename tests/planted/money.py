@@ -6,15 +6,15 @@ MONEY = (
     Bug(
         name="the month counts spot at what was expected, not at what is paid",
         file="domain/facts/metering.py",
-        was="total += record.reserved_usd_per_hour if price is None else price + volume",
-        becomes="total += record.usd_per_hour",
+        was="usd = record.reserved_usd_per_hour if price is None else price + volume",
+        becomes="usd = record.usd_per_hour",
         found_by=("tests/scenarios/test_spot_prices.py::test_the_month_counts_what_spot_costs_and_not_what_it_was_expected_to_cost",),
     ),
     Bug(
         name="a spot price that EC2 never told costs nothing",
         file="domain/facts/metering.py",
-        was="total += record.reserved_usd_per_hour if price is None else price + volume",
-        becomes="total += (price or 0.0) + volume",
+        was="usd = record.reserved_usd_per_hour if price is None else price + volume",
+        becomes="usd = (price or 0.0) + volume",
         found_by=("tests/scenarios/test_spot_prices.py::test_on_demand_counts_at_its_own_price",),
     ),
     Bug(
@@ -41,15 +41,15 @@ MONEY = (
     Bug(
         name="what retires comes back beyond the month's limit",
         file="domain/launch/placement.py",
-        was="    if situation.month_is_spent:\n        return {}\n",
-        becomes="",
+        was="if not (pool.on_hold or situation.stopped_by(name))",
+        becomes="if not pool.on_hold",
         found_by=("tests/unit/test_month_limit.py::test_nothing_is_launched_not_even_for_the_minimum_and_what_retires_stays_so",),
     ),
     Bug(
         name="jobs that ask for a label which one node has keep that node beyond the month's limit",
         file="domain/situation/situation.py",
-        was="    if _stops(look.fleet, memory, look.now):\n",
-        becomes="    if False:\n",
+        was="    if stopped := _stopped_levels(look.fleet, memory, look.now):\n",
+        becomes="    if stopped := ():\n",
         found_by=("tests/scenarios/test_month_limit.py::test_the_month_ends_at_its_limit_and_what_runs_is_finished",),
     ),
     Bug(
@@ -97,8 +97,8 @@ MONEY = (
     Bug(
         name="what runs on spot is reserved at what it is expected to cost",
         file="domain/launch/budget.py",
-        was="if snapshot.is_off(record) else record.reserved_usd_per_hour for",
-        becomes="if snapshot.is_off(record) else record.usd_per_hour for",
+        was="if is_off(record) else record.reserved_usd_per_hour for",
+        becomes="if is_off(record) else record.usd_per_hour for",
         found_by=(
             "tests/unit/test_budget.py::test_what_runs_is_reserved_at_the_most_it_may_cost_and_a_record_of_an_older_version_at_its_price",
         ),

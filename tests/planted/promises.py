@@ -235,56 +235,56 @@ NOTHING_LEAKS = (
     ),
 )
 
-_AGENTS = "no_pool_and_no_fleet_gets_more_agents_than_it_may_have"
+_AGENTS = "no_pool_no_team_and_no_fleet_gets_more_agents_than_it_may_have"
 _USD = "no_more_dollars_an_hour_and_in_the_month_are_reserved_than_may_be_spent"
 MONEY_HAS_A_CEILING = (
     breaks(
         _AGENTS,
         "the pool's limit is none",
-        file="launch/budget.py",
-        was="self._in_pool[pool.name] + self._of_any_pool + agents, pool.max_agents,",
-        becomes="0, pool.max_agents,",
+        file="facts/levels.py",
+        was="ceilings = replace(pool.ceilings, max_agents=pool.max_agents)",
+        becomes="ceilings = pool.ceilings",
     ),
     breaks(
         _AGENTS,
         "the fleet's limit is none",
-        file="launch/budget.py",
-        was="self.agents + agents, limits.max_agents,",
-        becomes="0, limits.max_agents,",
+        file="facts/levels.py",
+        was="        max_agents=limits.max_agents,\n",
+        becomes="",
     ),
     breaks(
         "no_more_agents_are_launched_within_an_hour_than_may_be",
         "the limit of launches an hour is none",
-        file="launch/budget.py",
-        was="self.launched + agents, limits",
-        becomes="0, limits",
+        file="launch/usage.py",
+        was="self.launched + agents, for_others, limits",
+        becomes="0, for_others, limits",
     ),
     breaks(
         _USD,
         "the limit of dollars an hour is none",
-        file="launch/budget.py",
-        was="self._rate + usd, limits.max_usd_per_hour,",
-        becomes="0, limits.max_usd_per_hour,",
+        file="launch/usage.py",
+        was="self.usd_per_hour + usd, others_usd, limits.max_usd_per_hour,",
+        becomes="0, others_usd, limits.max_usd_per_hour,",
     ),
     breaks(
         _USD,
         "the limit of dollars in the month is none",
-        file="launch/budget.py",
-        was="month, limits.max_usd_per_month,",
-        becomes="0, limits.max_usd_per_month,",
+        file="launch/usage.py",
+        was="month, month_reserve(others_usd), limits.max_usd_per_month,",
+        becomes="0, month_reserve(others_usd), limits.max_usd_per_month,",
     ),
     breaks(
         _AGENTS,
         "a launch that was not answered yet takes no room",
-        file="launch/budget.py",
-        was="        self.agents += agents\n        self._in_pool[pool] += agents\n",
-        becomes="        self._in_pool[pool] += agents\n",
+        file="launch/usage.py",
+        was="        self.agents += agents\n        self.usd_per_hour",
+        becomes="        self.usd_per_hour",
     ),
     breaks(
         _AGENTS,
         "what one pass launches takes no room within it",
-        file="launch/budget.py",
-        was="        self.agents += agents\n        self.launched += agents\n",
+        file="launch/usage.py",
+        was="        self.count(agents, usd_per_hour)\n        self.launched += agents\n",
         becomes="        self.launched += agents\n",
     ),
     breaks(
@@ -325,7 +325,7 @@ EVERY_DECISION_EXPLAINS_ITSELF = (
         "a_job_that_no_agent_can_ever_take_gets_one_or_it_is_said_why_not",
         "what is not launched is not told",
         file="launch/purchase.py",
-        was="self.held.setdefault((pool, reason), Held(pool=pool, controller=self.controller, reason=reason, detail=detail))",
+        was="self.held.setdefault((pool, reason, limit_of), held)",
         becomes="pass",
     ),
     breaks(

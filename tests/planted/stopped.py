@@ -6,7 +6,7 @@ _NOT_BELIEVED = "where_a_controller_cannot_be_believed_nothing_of_it_is_given_up
 _UNREAD = "a_node_that_could_not_be_read_is_neither_missing_nor_idle"
 _OFF = "a_stop_is_finished_and_an_agent_started_only_when_ec2_says_that_it_has_stopped"
 _LEAKS = "what_is_surely_left_over_is_repaired_by_the_next_pass"
-_AGENTS = "no_pool_and_no_fleet_gets_more_agents_than_it_may_have"
+_AGENTS = "no_pool_no_team_and_no_fleet_gets_more_agents_than_it_may_have"
 _USD = "no_more_dollars_an_hour_and_in_the_month_are_reserved_than_may_be_spent"
 
 STOPPED = (
@@ -70,14 +70,14 @@ STOPPED = (
         _AGENTS,
         "what starts takes no room",
         file="launch/budget.py",
-        was="        self._take(pool, _more_usd(record, otherwise), 1)\n",
-        becomes="        self._take(pool, _more_usd(record, otherwise), 0)\n",
+        was="        self.reserve(pool, _more_usd(record, otherwise))\n",
+        becomes="        self.reserve(pool, _more_usd(record, otherwise), 0)\n",
     ),
     breaks(
         _AGENTS,
         "a stopped agent starts beyond any limit",
         file="launch/budget.py",
-        was="return self._over_limit(pool, _more_usd(record, otherwise)) or (refusal",
+        was="return self.over_limit(pool, _more_usd(record, otherwise)) or (refusal",
         becomes="return (refusal",
     ),
     breaks(

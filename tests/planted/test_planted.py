@@ -14,6 +14,7 @@ from planted.money import MONEY
 from planted.promises import PROMISES
 from planted.stale import STALE
 from planted.stopped import STOPPED
+from planted.teams import TEAMS
 from planted.waiting import WAITING
 from support.forks import TESTS, paths
 
@@ -31,7 +32,7 @@ def planting():
         process.stdin.close()
 
 
-@pytest.mark.parametrize("bug", [*BUGS, *MONEY, *WAITING, *COSTLY, *PROMISES, *STOPPED, *STALE, *IMAGES], ids=lambda bug: bug.name)
+@pytest.mark.parametrize("bug", [*BUGS, *MONEY, *WAITING, *COSTLY, *PROMISES, *STOPPED, *STALE, *IMAGES, *TEAMS], ids=lambda bug: bug.name)
 def test_the_suite_finds(bug, planting, record_property):
     planting.stdin.write(json.dumps([bug.file, bug.was, bug.becomes, bug.found_by]) + "\n")
     planting.stdin.flush()

@@ -112,15 +112,15 @@ WAITING = (
     Bug(
         name="what cannot be read of the state does not count against the limits",
         file="domain/launch/budget.py",
-        was="self.agents = len(records) + self._of_any_pool\n",
-        becomes="self.agents = len(records)\n",
+        was="for record in mine) + self._unread,",
+        becomes="for record in mine),",
         found_by=("tests/scenarios/test_unread_state.py::test_one_that_ec2_does_not_list_counts_too",),
     ),
     Bug(
         name="what cannot be read of the state takes no room in its pool",
         file="domain/launch/budget.py",
-        was="self._in_pool[pool.name] + self._of_any_pool + agents,",
-        becomes="self._in_pool[pool.name] + agents,",
+        was="for record in mine) + self._unread,",
+        becomes="for record in mine) + self._unread * is_all,",
         found_by=(
             "tests/scenarios/test_unread_state.py::test_one_that_ec2_does_not_list_takes_room_in_every_limit_since_nobody_knows_its_pool",
         ),

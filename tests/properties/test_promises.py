@@ -18,6 +18,7 @@ from support.builders import NOW, a_look, an_intent
 from support.fleets import looks
 from support.leaks import leaks
 from support.looks import OUR_MARK, Look
+from support.reserved import by, dearest, no_more_agents_than_may_be, no_more_dollars_than_may_be, no_more_launches_than_may_be
 
 STOPPED = {InstanceState.STOPPING, InstanceState.STOPPED}  # nothing runs there, whoever marked its node
 
@@ -62,14 +63,6 @@ def given_up(look):
 def machines(step):
     """The instances that a step is about."""
     return getattr(step, "instance_ids", (getattr(step, "instance_id", ""),))
-
-
-def dearest(launch):
-    return max(offering.reserved_usd_per_hour for offering in launch.offerings)
-
-
-def by(kind, plan):
-    return [step for step in plan.steps if isinstance(step, kind)]
 
 
 # 1. No build is ever killed to save money.
@@ -238,55 +231,19 @@ def test_what_is_on_its_way_is_not_launched_again(look):
 # 3. Money has a ceiling.
 
 
-def launched(look):
-    """What is launched or started, and all there is once it has been: agents by pool, and dollars an hour at the most they may cost."""
-    launches = by(Launch | Start, look.up)
-    agents = Counter(one.pool for one in (*(record for record in look.living if not look.is_off(record)), *look.strays))
-    usd = sum(record.volume_usd_per_hour if look.is_off(record) else record.reserved_usd_per_hour for record in look.living)
-    usd += sum(max(o.reserved_usd_per_hour for o in look.fleet.pools[stray.pool].offerings) for stray in look.strays)
-    for intent in look.snapshot.intents:
-        agents[intent.pool] += intent.count
-        usd += intent.count * intent.usd_per_hour
-    for step in launches:
-        agents[step.pool] += step.count
-        usd += (
-            sum(more_usd(look, step, record) for record in started(look, step)) if isinstance(step, Start) else step.count * dearest(step)
-        )
-    return launches, agents, usd
-
-
-def started(look, step):
-    return [look.records[instance_id] for instance_id in step.instance_ids]
-
-
-def more_usd(look, step, record):
-    """What one more costs that is started, or that is launched instead."""
-    return max(record.reserved_usd_per_hour - record.volume_usd_per_hour, dearest(step.otherwise) if step.otherwise else 0.0)
-
-
 @given(looks())
-def test_no_pool_and_no_fleet_gets_more_agents_than_it_may_have(look):
-    launches, agents, _ = launched(look)
-    for step in launches:
-        assert agents[step.pool] <= look.fleet.pools[step.pool].max_agents
-        assert agents.total() <= look.fleet.limits.max_agents
+def test_no_pool_no_team_and_no_fleet_gets_more_agents_than_it_may_have(look):
+    no_more_agents_than_may_be(look)
 
 
 @given(looks())
 def test_no_more_agents_are_launched_within_an_hour_than_may_be(look):
-    launches = by(Launch | Start, look.up)
-    lately = sum(at > NOW - 3600.0 for record in look.snapshot.records for at in (record.launched_at, *record.starts))
-    lately += sum(intent.count for intent in look.snapshot.intents)
-    assert not launches or lately + sum(step.count for step in launches) <= look.fleet.limits.max_launches_per_hour
+    no_more_launches_than_may_be(look)
 
 
 @given(looks())
 def test_no_more_dollars_an_hour_and_in_the_month_are_reserved_than_may_be_spent(look):
-    launches, _, usd = launched(look)
-    if launches:
-        assert usd <= look.fleet.limits.max_usd_per_hour + 1e-6
-        # Of the month, each agent reserves an hour: a build that has begun is never cut short to save money.
-        assert look.snapshot.memory.month.usd + usd <= look.fleet.limits.max_usd_per_month + 1e-6
+    no_more_dollars_than_may_be(look)
 
 
 # 4. Waiting has a ceiling too.
@@ -298,16 +255,16 @@ def answered(look, controller, pools):
     return steps or [held for held in look.up.held if held.controller == controller and held.pool in pools]
 
 
-def serves(look, controller):
-    """Controllers that may be served now."""
-    return look.believed(controller) and not look.stopped
+def waiting(look, controller):
+    """Pools that could serve each job which waits, where the month's money lets all of them start something."""
+    return [pools for _, pools in look.waiting(controller) if look.believed(controller) and look.stopped.isdisjoint(pools)]
 
 
 @given(looks())
 def test_a_job_that_no_agent_can_ever_take_gets_one_or_it_is_said_why_not(look):
     for view in look.views:
         on_their_way = {intent.pool for intent in look.snapshot.intents if intent.controller == view.name}
-        for _, pools in look.waiting(view.name) if serves(look, view.name) else ():
+        for pools in waiting(look, view.name):
             alive = [record for record in look.snapshot.records if record.pool in pools and record.controller == view.name]
             if not on_their_way & pools and not any(look.may_serve(record) for record in alive):
                 assert answered(look, view.name, pools)
@@ -319,7 +276,7 @@ def test_no_job_waits_longer_than_the_operator_allows_while_another_agent_may_be
     for view in look.views:
         there = [record for record in look.snapshot.records if record.controller == view.name and look.may_serve(record)]
         on_their_way = {intent.pool for intent in look.snapshot.intents if intent.controller == view.name}
-        for _, pools in look.waiting(view.name) if serves(look, view.name) else ():
+        for pools in waiting(look, view.name):
             nodes = [look.node(view.name, record.node) for record in there if record.pool in pools]
             full = all(node and len(node.builds) == node.executors and not node.offline for node in nodes)
             long = all(look.snapshot.learned[view.name].samples.get(f"{pool}\n", (600.0,))[0] >= 600.0 for pool in pools)

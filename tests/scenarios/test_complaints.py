@@ -102,5 +102,5 @@ def test_when_nothing_happens_the_plan_says_why():
     day.minutes(4)
     day.fleet.scale_up()
     held = {str(h.reason): h.detail for h in day.fleet.reports[-1].plan.held}
-    assert held["max-agents"] == "one more would make 2 agents in the pool, the limit is 1"
+    assert held["max-agents"] == "one more would make 2 agents in pool cpu, the limit is 1"
     assert "no pool of main serves tpu" in held["unservable"]

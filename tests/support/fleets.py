@@ -9,7 +9,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from autoscaler.domain.facts.fleet import CORDONED_LABEL, AtMonthLimit, Fleet, Market, WarmPool, agent_spec
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, AtMonthLimit, Ceilings, Fleet, Market, Team, WarmPool, agent_spec
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import (
     Breaker,
@@ -19,6 +19,7 @@ from autoscaler.domain.facts.memory import (
     Missing,
     Month,
     Observation,
+    Spending,
     SpotPrices,
     Streak,
     Window,
@@ -351,7 +352,7 @@ def looks(draw) -> Look:
         overrides=orders(chance),
         template_versions=chance.choice([{}, {}, {}, {"cpu": "2"}]),
     )
-    return with_images(chance, Look(snapshot, fleet_file(chance, controllers)))
+    return with_teams(chance, with_images(chance, Look(snapshot, fleet_file(chance, controllers))))
 
 
 def with_images(chance: Random, look: Look) -> Look:
@@ -364,3 +365,35 @@ def with_images(chance: Random, look: Look) -> Look:
     memory = replace(look.snapshot.memory, proven=chance.choice([{}, {"cpu": "2 with ami-1"}]), canaries=canaries)
     fleet = replace(look.fleet, pools={**look.fleet.pools, "cpu": cpu})
     return Look(replace(look.snapshot, memory=memory, **known), fleet)
+
+
+def with_teams(chance: Random, look: Look, one_in: int = 3) -> Look:
+    """Let pools have teams, priorities and limits of their own, sometimes."""
+    if chance.randint(1, one_in) > 1:
+        return look
+    pools = {
+        name: replace(pool, ceilings=ceilings(chance, 2.0), priority=chance.choice([0, 0, 0, 5])) for name, pool in look.fleet.pools.items()
+    }
+    names = {name: chance.choice(["a", "a", "b", ""]) for name in pools}
+    teams = {
+        name: Team(
+            name=name,
+            pools=frozenset(pool for pool, its in names.items() if its == name),
+            weight=chance.choice([1.0, 1.0, 3.0]),
+            ceilings=ceilings(chance, 0.7),
+        )
+        for name in sorted({*names.values()} - {""})
+    }
+    memory = look.snapshot.memory
+    by_pool = {name: memory.month.usd * chance.choice([0.0, 0.2, 0.5, 1.0]) for name in pools}
+    lately = tuple(
+        Spending(since_at=NOW - ago, by_pool={name: chance.choice([0.0, 5.0, 50.0]) for name in pools}) for ago in (9000.0, 60.0)
+    )
+    memory = replace(memory, month=replace(memory.month, by_pool=by_pool), lately=lately)
+    return Look(replace(look.snapshot, memory=memory), replace(look.fleet, pools=pools, teams=teams))
+
+
+def ceilings(chance: Random, unlimited: float) -> Ceilings:
+    """Limits, each of which is there or not. ``unlimited``: how much likelier it is not."""
+    limits = {"max_agents": (3, 6), "max_launches_per_hour": (2, 5), "max_usd_per_hour": (6.0, 20.0), "max_usd_per_month": (40.0, 100.0)}
+    return Ceilings(**{key: chance.choice(some) for key, some in limits.items() if chance.random() * (1 + unlimited) > unlimited})

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from hypothesis import event
 
 from autoscaler.domain import decide
-from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
+from autoscaler.domain.facts.fleet import AtMonthLimit, Ceilings, Fleet
 from autoscaler.domain.facts.memory import Observation
 from autoscaler.domain.facts.plan import Plan, Step
 from autoscaler.domain.facts.snapshot import ControllerView, Instance, InstanceState, Node, QueueItem, Record, RecordState, Snapshot
@@ -27,6 +27,14 @@ _MAY_SERVE = {RecordState.REQUESTED, RecordState.STARTING, RecordState.REGISTERE
 _ENDED = {InstanceState.TERMINATED, InstanceState.SHUTTING_DOWN}
 
 
+class Limited(NamedTuple):
+    """Pools that share limits. ``name``: "" of the fleet."""
+
+    name: str
+    pools: frozenset[str]
+    ceilings: Ceilings
+
+
 @dataclass(frozen=True)
 class Look:
     """A snapshot of a fleet in the middle of its life, and its fleet file."""
@@ -40,6 +48,8 @@ class Look:
         versions = look.template_versions, look.images, memory.proven
         pools = [f"{p.name} max {p.max_agents} min {p.min_agents} warm {p.warm_executors}" for p in self.fleet.pools.values()]
         lines = [f"{self.fleet.limits} {'; '.join(pools)} {memory.month} {look.overrides.holds} {versions}"]
+        lines += [f"{team} {memory.lately}" for team in self.fleet.teams.values()]
+        lines += [f"{name} {pool.ceilings} {pool.priority}" for name, pool in self.fleet.pools.items()] if self.fleet.teams else []
         for view in self.views:
             lines.append(f"{view.name}: {view.problem} {view.session} {view.quieting_down} {view.unread} {memory.sessions[view.name]}")
             lines += [f"  {node}" for node in view.nodes if node.name != self.fleet.beacon] + [f"  {item}" for item in view.items]
@@ -95,13 +105,36 @@ class Look:
         known = view.session == session.session and session.since_at <= NOW - 120.0
         return view.problem is None and known and not view.quieting_down
 
-    @property
-    def month_is_spent(self) -> bool:
-        return self.snapshot.memory.month.usd >= self.fleet.limits.max_usd_per_month
+    @cached_property
+    def limited(self) -> list[Limited]:
+        """All who have limits: each pool, each team, and the fleet."""
+        limits, pools = self.fleet.limits, self.fleet.pools.values()
+        return [
+            *(Limited(pool.name, frozenset({pool.name}), replace(pool.ceilings, max_agents=pool.max_agents)) for pool in pools),
+            *(Limited(team.name, team.pools, team.ceilings) for team in self.fleet.teams.values()),
+            Limited(
+                "",
+                frozenset(self.fleet.pools),
+                Ceilings(
+                    max_agents=limits.max_agents,
+                    max_launches_per_hour=limits.max_launches_per_hour,
+                    max_usd_per_hour=limits.max_usd_per_hour,
+                    max_usd_per_month=limits.max_usd_per_month,
+                ),
+            ),
+        ]
 
-    @property
-    def stopped(self) -> bool:
-        return self.month_is_spent and self.fleet.limits.at_month_limit is AtMonthLimit.STOP
+    def spent_this_month(self, whose: Limited) -> float:
+        month = self.snapshot.memory.month
+        return sum(month.by_pool.get(pool, 0.0) for pool in whose.pools) if whose.name else month.usd
+
+    @cached_property
+    def stopped(self) -> frozenset[str]:
+        """Pools in which nothing may start any more this month."""
+        if self.fleet.limits.at_month_limit is not AtMonthLimit.STOP:
+            return frozenset()
+        spent = [one.pools for one in self.limited if self.spent_this_month(one) >= one.ceilings.max_usd_per_month]
+        return frozenset().union(*spent)
 
     def bound(self, controller: str) -> set[str]:
         """Names of nodes that an item waits for by name, or that were busy before a restart and have not been seen so since.
@@ -110,10 +143,11 @@ class Look:
         """
         view = self.snapshot.controllers[controller]
         running = {build.run for node in view.nodes for build in node.builds}
-        items = [item for item in view.items if not self.stopped or item.run in running]
-        return {name for item in items for name in (*item.wait.nodes, item.wait.named)} | set(
-            self.snapshot.memory.sessions[controller].suspects
-        )
+        stopped = {record.node for record in self.snapshot.records if record.pool in self.stopped and record.controller == controller}
+        is_all = self.stopped >= self.fleet.pools.keys()
+        named = {(name, item.run in running) for item in view.items for name in (*item.wait.nodes, item.wait.named)}
+        kept = {name for name, goes_on in named if goes_on or not (is_all or name in stopped)}
+        return kept | set(self.snapshot.memory.sessions[controller].suspects)
 
     def seen(self, subject: str) -> Observation | None:
         """What passes have seen of a subject without a gap."""

@@ -26,7 +26,7 @@ def test_machines_that_nobody_wrote_down_count_each_and_at_their_pools_dearest_p
 
 def test_a_launch_that_is_noted_and_not_forgotten_yet_counts_once():
     memory = a_memory(gone={"i-1": NOW - 10.0, "i-2": NOW - 3599.0, "i-3": NOW - 3601.0})
-    assert launched_lately(a_snapshot(records=(a_record("i-1"),)), memory) == 2
+    assert launched_lately(a_snapshot(records=(a_record("i-1"),)), memory).total() == 2
 
 
 SPOT = an_offering(usd_per_hour=1.0, most_usd_per_hour=3.0, volume_usd_per_hour=0.5, market=Market.SPOT)

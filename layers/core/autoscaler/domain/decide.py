@@ -21,7 +21,8 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.plan import Held, Plan, Step
 from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.launch.lending import take_back
-from autoscaler.domain.launch.queue import controllers_in_turn, launch_for_queue
+from autoscaler.domain.launch.queue import launch_for_queue
+from autoscaler.domain.launch.turns import controllers_in_turn
 from autoscaler.domain.learn import assess, conclude, watch
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.bring_back import bring_back_outdated, bring_back_pinned, drain_again, let_resume

@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.memory import Breaker, Growth, IdleReturns, Learned, Memory, Missing, Sighting, Stuck, Window
-from autoscaler.domain.facts.metering import HOUR_SECONDS, launches_of, meter, next_spot_prices, paid_usd_per_hour
+from autoscaler.domain.facts.metering import HOUR_SECONDS, launches_of, meter, next_spot_prices, note_spending, paid_usd_per_hour
 from autoscaler.domain.facts.plan import BootFailure, Forget
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, BuildResult, Record, Snapshot
 from autoscaler.domain.forecast.capacity import note_had, note_refused
@@ -71,6 +71,7 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
     snapshot, agents, now = look.snapshot, look.agents, look.now
     views = snapshot.controllers.values()
     spot_prices = next_spot_prices(memory.spot_prices, snapshot)
+    rates = paid_usd_per_hour(snapshot, look.fleet, spot_prices)
     registered = [agent for agent in agents if agent.record.registered_at is not None]
     proven = {**memory.proven, **_proven(look)}
     return replace(
@@ -85,7 +86,8 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         breakers=still_open(memory, agents, launched_versions(look.fleet, look.current, proven)),
         proven=proven,
         canaries=still_tried(memory.canaries, look, proven),
-        month=meter(memory.month, paid_usd_per_hour(snapshot, look.fleet, spot_prices), now),
+        month=meter(memory.month, rates, now),
+        lately=note_spending(memory.lately, memory.month, rates, now) if look.fleet.teams else (),
         spot_prices=spot_prices,
         cool_offs=still_cooling(memory.cool_offs, now),
         draining_since=_since(memory.draining_since, filter(attrgetter("mark"), agents), now),
@@ -192,6 +194,7 @@ def _watched_seconds(pool: Pool) -> float:
 def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFailure]) -> Memory:
     """Note what follows from what ``scale_down`` decided."""
     memory, now, failed = situation.memory, situation.now, tuple(failures)
+    gone = _note_gone(situation, decided)
     return replace(
         memory,
         breakers=note_failed(memory.breakers, [one for one in failed if not is_of_canary(one, situation.to_try)], situation.launched, now),
@@ -199,7 +202,8 @@ def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFail
         taken=note_taken(memory.taken, decided, now),
         kept=note_kept(situation, decided),
         owed=note_owed(situation, decided),
-        gone=_note_gone(situation, decided),
+        gone=gone,
+        gone_from=_note_gone_from(situation, gone),
     )
 
 
@@ -211,6 +215,13 @@ def _note_gone(situation: Situation, decided: Decided) -> dict[str, float]:
         if record.instance_id in forgotten:
             gone |= launches_of(record)
     return {instance_id: at for instance_id, at in {**situation.memory.gone, **gone}.items() if situation.now - at < HOUR_SECONDS}
+
+
+def _note_gone_from(situation: Situation, gone: Iterable[str]) -> dict[str, str]:
+    """Note the pools of these launches, as far as they are known."""
+    known = {key: record.pool for record in situation.snapshot.records for key in launches_of(record)}
+    known = {**situation.memory.gone_from, **known}
+    return {key: known[key] for key in gone if key in known}
 
 
 def remember_request(situation: Situation, request_id: str | None) -> Memory:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import inf
 
 # Pipelines resume within minutes of a restart; one that has not for so long never will, and its agent must not be kept for ever.
 RESUME_TIMEOUT_SECONDS = 7200.0
@@ -65,6 +66,19 @@ class Quarantine(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ceilings:
+    """The limits of a pool, of a team or of the fleet; infinite where there is none."""
+
+    max_agents: float = inf
+    max_launches_per_hour: float = inf
+    max_usd_per_hour: float = inf
+    max_usd_per_month: float = inf
+
+
+NO_CEILINGS = Ceilings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WarmPool:
     """How many stopped agents a pool keeps at least and at most, and for how long."""
 
@@ -116,6 +130,8 @@ class Pool:
     kind: str = ""  # one of the fleet file's kinds; "": none
     lent_labels: frozenset[str] = frozenset()  # of the general kinds: its agents carry them only while they are lent
     lend: Lending = Lending.NEVER
+    ceilings: Ceilings = NO_CEILINGS  # beside max_agents
+    priority: int = 0  # where a limit keeps jobs waiting, pools of a higher one go first
 
 
 class AtMonthLimit(StrEnum):
@@ -137,6 +153,21 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Team:
+    """Pools that share limits and a share of the fleet's. ``weight``: of this share, against other teams'."""
+
+    name: str
+    pools: frozenset[str]
+    weight: float = 1.0
+    ceilings: Ceilings = NO_CEILINGS
+
+    @property
+    def text(self) -> str:
+        """Who it is, for people."""
+        return f"team {self.name}" if self.name else "the pools of no team together"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
     """Everything one deployment manages."""
 
@@ -144,6 +175,7 @@ class Fleet:
     limits: Limits
     controllers: tuple[str, ...]
     pools: Mapping[str, Pool]
+    teams: Mapping[str, Team] = field(default_factory=dict)
     slot_controllers: frozenset[str] = frozenset()  # on these an operator makes the nodes; elsewhere each agent gets its own
     home: str = ""  # AWS account and region, ACCOUNT/REGION: another deployment of this name elsewhere is another fleet
     resume_timeouts: Mapping[str, float] = field(default_factory=dict)  # seconds, by controller; unlisted: RESUME_TIMEOUT_SECONDS

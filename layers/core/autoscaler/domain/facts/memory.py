@@ -132,11 +132,20 @@ class Failing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Month:
-    """Dollars metered in a calendar month (UTC)."""
+    """Dollars metered in a calendar month (UTC). ``by_pool``: of these, since pools are told apart."""
 
     name: str = ""
     usd: float = 0.0
     metered_at: float = 0.0
+    by_pool: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """Dollars metered within a quarter of an hour, by pool."""
+
+    since_at: float
+    by_pool: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,8 +187,10 @@ class Memory:
     never_lent: Mapping[str, float] = field(default_factory=dict)  # when a job was seen that no lent agent could run, by pool
     unstoppable: frozenset[str] = frozenset()  # instances that EC2 does not let us stop
     month: Month = field(default_factory=Month)
+    lately: tuple[Spending, ...] = ()  # what was spent in the last hours; kept where there are teams
     spot_prices: SpotPrices = field(default_factory=SpotPrices)
     gone: Mapping[str, float] = field(default_factory=dict)  # when agents without a record were launched, by instance id, for an hour
+    gone_from: Mapping[str, str] = field(default_factory=dict)  # their pools, likewise; an earlier version did not note them
     requests: Mapping[str, float] = field(default_factory=dict)  # manual request ids done, and when
 
 

@@ -1,10 +1,13 @@
 """Usage of the limits: living agents, launches of the hour, dollars of the month."""
 
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from autoscaler.domain.facts.fleet import Fleet, Limits, Market
-from autoscaler.domain.facts.memory import Memory, Month, SpotPrices
+from autoscaler.domain.facts.fleet import Fleet, Market
+from autoscaler.domain.facts.levels import Level, LevelKind, levels
+from autoscaler.domain.facts.memory import Memory, Month, Spending, SpotPrices
 from autoscaler.domain.facts.snapshot import Instance, InstanceState, Intent, Record, RecordState, Snapshot
 
 # EC2 bills a Linux instance by the second, for a minute at least.
@@ -12,6 +15,9 @@ MINIMUM_BILLED_SECONDS = 60.0
 # Spot prices change gradually, a few times a day.
 SPOT_PRICES_SECONDS = 600.0
 HOUR_SECONDS = 3600.0
+# Whose turn it is follows from what each team has spent for so long, remembered in steps of a quarter of an hour.
+SHARE_SECONDS = 4 * HOUR_SECONDS
+_SPENDING_SECONDS = HOUR_SECONDS / 4
 # EC2 bills no machine from the moment in which it is to stop: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Stop_Start.html
 _OFF = (InstanceState.STOPPING, InstanceState.STOPPED)
 
@@ -34,15 +40,20 @@ def missing_of(intent: Intent) -> int:
     return max(0, intent.count - len(intent.instances)) if intent.open else 0
 
 
-def launched_lately(snapshot: Snapshot, memory: Memory) -> int:
-    """Count the launches and starts of the last hour: of agents with a record, of those that had one, and open launches."""
-    since = snapshot.taken_at - HOUR_SECONDS
+def launched_lately(snapshot: Snapshot, memory: Memory) -> Counter[str]:
+    """Count the launches and starts of the last hour by pool: of agents with a record, of those that had one, and open launches.
+
+    The pool is "" where nobody noted it: those count in each.
+    """
     # Noted first, forgotten then: an agent may be known from both.
-    unread = {instance.id: instance.launched_at for instance in snapshot.instances if instance.id in snapshot.unread_records}
-    launches = {**memory.gone, **unread}
+    launches = {key: (at, memory.gone_from.get(key, "")) for key, at in memory.gone.items()}
+    launches |= {i.id: (i.launched_at, i.pool) for i in snapshot.instances if i.id in snapshot.unread_records}
     for record in snapshot.records:
-        launches |= launches_of(record)
-    return sum(launched_at > since for launched_at in launches.values()) + sum(missing_of(intent) for intent in snapshot.intents)
+        launches |= {key: (at, record.pool) for key, at in launches_of(record).items()}
+    counted = Counter(pool for at, pool in launches.values() if at > snapshot.taken_at - HOUR_SECONDS)
+    for intent in snapshot.intents:
+        counted[intent.pool] += missing_of(intent)
+    return counted
 
 
 def launches_of(record: Record) -> dict[str, float]:
@@ -67,28 +78,59 @@ def next_spot_prices(known: SpotPrices, snapshot: Snapshot) -> SpotPrices:
     return known if told is None else SpotPrices(asked_at=snapshot.taken_at, usd_per_hour={**known.usd_per_hour, **told})
 
 
-def paid_usd_per_hour(snapshot: Snapshot, fleet: Fleet, prices: SpotPrices) -> float:
-    """Sum the price of all living agents: spot at EC2's price, or at its highest where EC2 never told one."""
+def paid_usd_per_hour(snapshot: Snapshot, fleet: Fleet, prices: SpotPrices) -> dict[str, float]:
+    """Sum the price of all living agents by pool: spot at EC2's price, or at its highest where EC2 never told one."""
     spot = {i.id: prices.usd_per_hour.get(i.priced_as) for i in snapshot.instances if i.market == Market.SPOT}
-    total = 0.0
+    rates: dict[str, float] = {}
     for record in snapshot.living:
-        if snapshot.states.get(record.instance_id) in _OFF:
-            total += record.volume_usd_per_hour
-            continue
         price, pool = spot.get(record.instance_id), fleet.pools.get(record.pool)
         volume = pool.offerings[0].volume_usd_per_hour if pool else 0.0
-        total += record.reserved_usd_per_hour if price is None else price + volume
-    return total
+        usd = record.reserved_usd_per_hour if price is None else price + volume
+        is_off = snapshot.states.get(record.instance_id) in _OFF
+        rates[record.pool] = rates.get(record.pool, 0.0) + (record.volume_usd_per_hour if is_off else usd)
+    return rates
 
 
-def meter(month: Month, rate: float, now: float) -> Month:
-    """Add the cost since the last look at this many dollars an hour; a new month begins at zero."""
-    usd = rate * max(0.0, now - month.metered_at) / HOUR_SECONDS if month.metered_at else 0.0
+def meter(month: Month, rates: Mapping[str, float], now: float) -> Month:
+    """Add the cost since the last look at these dollars an hour of each pool; a new month begins at zero."""
     if month.name != month_name(now):
         return Month(name=month_name(now), usd=0.0, metered_at=now)
-    return Month(name=month.name, usd=month.usd + usd, metered_at=now)
+    spent = _spent_since(month, rates, now)
+    by_pool = {pool: month.by_pool.get(pool, 0.0) + spent.get(pool, 0.0) for pool in {**month.by_pool, **spent}}
+    return Month(name=month.name, usd=month.usd + sum(spent.values()), metered_at=now, by_pool=by_pool)
 
 
-def is_spent(month: Month, limits: Limits, now: float) -> bool:
-    """Tell whether all of the month's money is spent."""
-    return month.name == month_name(now) and month.usd >= limits.max_usd_per_month
+def _spent_since(month: Month, rates: Mapping[str, float], now: float) -> dict[str, float]:
+    seconds = max(0.0, now - month.metered_at) if month.metered_at else 0.0
+    return {pool: rate * seconds / HOUR_SECONDS for pool, rate in rates.items()}
+
+
+def note_spending(lately: tuple[Spending, ...], month: Month, rates: Mapping[str, float], now: float) -> tuple[Spending, ...]:
+    """Add the same cost to what was spent lately, and forget what is older. ``month``: before this look."""
+    spent = _spent_since(month, rates, now)
+    kept = tuple(one for one in lately if now - one.since_at < SHARE_SECONDS)
+    if not kept or now - kept[-1].since_at >= _SPENDING_SECONDS:
+        return (*kept, Spending(since_at=now, by_pool=spent))
+    last = kept[-1].by_pool
+    both = {pool: last.get(pool, 0.0) + spent.get(pool, 0.0) for pool in {**last, **spent}}
+    return (*kept[:-1], replace(kept[-1], by_pool=both))
+
+
+def spent_lately(lately: Iterable[Spending], pools: Collection[str]) -> float:
+    """Sum the dollars that these pools have spent in the last hours."""
+    return sum(usd for one in lately for pool, usd in one.by_pool.items() if pool in pools)
+
+
+def spent_in_month(month: Month, level: Level) -> float:
+    """Return the dollars that were spent this month; the fleet's include those of pools that left the fleet file."""
+    if level.kind is LevelKind.FLEET:
+        return month.usd
+    return sum(month.by_pool.get(pool, 0.0) for pool in sorted(level.pools))
+
+
+def spent_levels(month: Month, fleet: Fleet, now: float) -> tuple[Level, ...]:
+    """Find the levels whose money of the month is all spent, the widest first."""
+    if month.name != month_name(now):
+        return ()
+    spent = [level for level in levels(fleet) if spent_in_month(month, level) >= level.ceilings.max_usd_per_month]
+    return tuple(reversed(spent))

@@ -248,12 +248,13 @@ Step: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A step that was wanted and not taken, and why."""
+    """A step that was wanted and not taken, and why. ``limit_of``: whose limit it was, where it was one."""
 
     pool: str
     reason: Reason
     detail: str
     controller: str = ""
+    limit_of: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,10 +78,24 @@ class Reason(StrEnum):
     HELD = "held", "A person paused scaling here (hold)."
     FROZEN = "frozen", "A person paused everything here, drains, too (hold --freeze)."
     MAX_AGENTS = "max-agents", "The pool has max_agents agents."
+    TEAM_MAX_AGENTS = "team-max-agents", "The pools of the team have its max_agents agents (teams)."
     FLEET_MAX_AGENTS = "fleet-max-agents", "The fleet has limits.max_agents agents."
-    LAUNCH_RATE = "max-launches-per-hour", "The fleet launched limits.max_launches_per_hour agents within the last hour."
-    USD_PER_HOUR = "max-usd-per-hour", "Another agent would exceed limits.max_usd_per_hour."
-    USD_PER_MONTH = "max-usd-per-month", "The month's money (limits.max_usd_per_month) is spent, or another agent would exceed it."
+    LAUNCH_RATE = (
+        "max-launches-per-hour",
+        "The fleet, the team or the pool launched max_launches_per_hour agents within the last hour; whose limit it was stands beside it.",
+    )
+    USD_PER_HOUR = (
+        "max-usd-per-hour",
+        "Another agent would exceed max_usd_per_hour of the fleet, the team or the pool; whose limit it was stands beside it.",
+    )
+    USD_PER_MONTH = (
+        "max-usd-per-month",
+        "The month's money (max_usd_per_month) of the fleet, the team or the pool is spent, or another agent would exceed it.",
+    )
+    NOT_ITS_TURN = (
+        "not-its-turn",
+        "A limit keeps jobs of several teams or priorities waiting, and another one goes first with the room that is left.",
+    )
     NO_OFFERING = (
         "no-offering",
         "EC2 had no capacity, or refused, for each of the pool's types and subnets lately; they are tried again later.",

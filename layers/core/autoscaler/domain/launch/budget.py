@@ -1,52 +1,97 @@
-"""The budget: how many more launches the limits allow at their highest price, and which limit forbids one."""
+"""The budget: how many more launches the limits allow at their highest price, and whose limit forbids one."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
+from typing import TypeAlias
 
 from autoscaler.domain.facts.fleet import Offering, Pool
-from autoscaler.domain.facts.metering import HOUR_SECONDS, launched_lately, missing_of, unread_elsewhere, unrecorded
+from autoscaler.domain.facts.levels import Level, LevelKind, levels
+from autoscaler.domain.facts.metering import launched_lately, missing_of, spent_in_month, unread_elsewhere, unrecorded
 from autoscaler.domain.facts.plan import Launch, Start
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record, RecordState
+from autoscaler.domain.launch.usage import NOTHING_KEPT, KeptRoom, Usage, month_reserve
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.canary import why_one_at_a_time
 from autoscaler.domain.situation.image_canary import to_begin
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided
 
-# Within the month's limit an agent is reserved for this long: a build that has begun is never cut short to save money.
-MONTH_RESERVE_SECONDS = 3600.0
 _CONNECT = (RecordState.REQUESTED, RecordState.STARTING, RecordState.REGISTERED)
-_SHARED = {Reason.FLEET_MAX_AGENTS, Reason.LAUNCH_RATE, Reason.USD_PER_HOUR}
+_EACH = frozenset(LevelKind)
+# Why not, in detail, and whose limit it is; "" where it is none.
+Refused: TypeAlias = tuple[Reason, str, str]
 
 
 class Budget:
     """The room that the limits still allow; a plan reserves by taking from it."""
 
-    def __init__(self, situation: Situation, without: Collection[str] = (), decided: Decided = ()) -> None:
+    def __init__(
+        self,
+        situation: Situation,
+        without: Collection[str] = (),
+        decided: Decided = (),
+        *,
+        kept: KeptRoom = NOTHING_KEPT,
+        kinds: Collection[LevelKind] = _EACH,
+    ) -> None:
         """Count living and requested agents, open launches included.
 
-        ``without``: instances that are taken to have left. ``decided``: what this pass launches already.
+        ``without``: instances that are taken to have left. ``decided``: what this pass launches already. ``kept``: room for those whose
+        turn it is. ``kinds``: of limits that count.
         """
-        snapshot, fleet, memory = situation.snapshot, situation.fleet, situation.memory
-        self._limits = fleet.limits
         self._situation = situation
         self._booting, self._to_begin = _booting(situation), to_begin(situation)
-        living = [record for record in snapshot.living if record.instance_id not in without]
-        records = [record for record in living if not snapshot.is_off(record)]
-        self._kept = Counter(record.pool for record in records if record.instance_id in memory.kept)
-        self._in_pool = Counter(record.pool for record in records)
-        self._of_any_pool = unread_elsewhere(snapshot)  # nobody knows which: each pool leaves them room
-        self.agents = len(records) + self._of_any_pool
-        self.launched = launched_lately(snapshot, memory)
-        self._rate = sum(record.volume_usd_per_hour if snapshot.is_off(record) else record.reserved_usd_per_hour for record in living)
-        self._rate += self._of_any_pool * max(map(_highest_usd_per_hour, fleet.pools.values()), default=0.0)
-        for intent in snapshot.intents:
-            self._count(intent.pool, missing_of(intent), intent.usd_per_hour)
-        for instance in unrecorded(snapshot):  # its own price is not written down
-            self._count(instance.pool, 1, _highest_usd_per_hour(fleet.pools.get(instance.pool)))
-        self._month = memory.month.usd + self._rate * MONTH_RESERVE_SECONDS / HOUR_SECONDS
+        self.taken: list[tuple[str, float]] = []  # pool and highest price of each agent reserved here
+        self._unread = unread_elsewhere(situation.snapshot)  # of which pool, nobody knows: each level leaves them room
+        living = [record for record in situation.snapshot.living if record.instance_id not in without]
+        running = [record for record in living if not situation.snapshot.is_off(record)]
+        self._inspected = Counter(record.pool for record in running if record.instance_id in situation.memory.kept)
+        uses = self._use_of_each_level(living)
+        self.levels, self.fleet = uses, uses[-1]  # the narrow ones first
+        self._of_pool = _by_pool(uses)
+        self._kinds, self._kept, self._room_kept = kinds, kept, Counter(kept.agents)
+        self._count_what_has_no_record()
+        for use in uses:
+            use.usd_in_month += month_reserve(use.usd_per_hour)
+            use.keep_room(kept)
         self._take_decided(decided)
+
+    def _use_of_each_level(self, living: list[Record]) -> list[Usage]:
+        """Count the agents with a record, what cannot be read, the launches of the hour and the dollars of the month."""
+        snapshot, memory = self._situation.snapshot, self._situation.memory
+        launched, by_pool = launched_lately(snapshot, memory), dict[str, list[Record]]()
+        for record in living:
+            by_pool.setdefault(record.pool, []).append(record)
+        uses = []
+        for level in levels(self._situation.fleet):
+            is_all = level.kind is LevelKind.FLEET
+            mine = living if is_all else [record for name in sorted(level.pools) for record in by_pool.get(name, ())]
+            use = Usage(
+                level=level,
+                agents=sum(not snapshot.is_off(record) for record in mine) + self._unread,
+                launched=sum(count for pool, count in launched.items() if not pool or level.has(pool)),
+                usd_per_hour=self._reserved(mine) + self._unread * self._dearest(level),
+                usd_in_month=spent_in_month(memory.month, level),
+            )
+            uses.append(use)
+        return uses
+
+    def _reserved(self, records: list[Record]) -> float:
+        is_off = self._situation.snapshot.is_off
+        return sum(record.volume_usd_per_hour if is_off(record) else record.reserved_usd_per_hour for record in records)
+
+    def _dearest(self, level: Level) -> float:
+        return max((_highest_usd_per_hour(self._situation.fleet.pools[name]) for name in level.pools), default=0.0)
+
+    def _count_what_has_no_record(self) -> None:
+        snapshot, pools = self._situation.snapshot, self._situation.fleet.pools
+        for intent in snapshot.intents:
+            for use in self._of(intent.pool):
+                use.count(missing_of(intent), intent.usd_per_hour)
+        for instance in unrecorded(snapshot):  # its own price is not written down
+            for use in self._of(instance.pool):
+                use.count(1, _highest_usd_per_hour(pools.get(instance.pool)))
 
     def _take_decided(self, decided: Decided) -> None:
         """Reserve what this pass launches and starts already."""
@@ -58,92 +103,103 @@ class Budget:
                 for instance_id in step.instance_ids:
                     self.take_start(pools[step.pool], records[instance_id], step.otherwise.offerings if step.otherwise else ())
 
-    def _count(self, pool: str, agents: int, usd_per_hour: float) -> None:
-        self.agents += agents
-        self._in_pool[pool] += agents
-        self._rate += agents * usd_per_hour
+    def _of(self, pool: str) -> list[Usage]:
+        """The levels in which a pool counts, the narrow ones first."""
+        return self._of_pool.get(pool, [self.fleet])
+
+    @property
+    def agents(self) -> int:
+        """The agents of the fleet."""
+        return self.fleet.agents
+
+    @property
+    def launched(self) -> int:
+        """The launches of the hour."""
+        return self.fleet.launched
 
     @property
     def usd_per_hour(self) -> float:
         """The highest price of all of it, an hour."""
-        return self._rate
+        return self.fleet.usd_per_hour
 
     def agents_in(self, pool: str) -> int:
         """Count the agents of a pool on all controllers, open launches included."""
-        return self._in_pool[pool]
+        return self._of(pool)[0].agents - self._unread
 
     def agents_to_work_with(self, pool: str) -> int:
         """Count the agents of a pool that are not held for inspection."""
-        return self._in_pool[pool] - self._kept[pool]
+        return self.agents_in(pool) - self._inspected[pool]
 
-    def refusal(self, pool: Pool, offerings: Iterable[Offering]) -> tuple[Reason, str] | None:
+    def refusal(self, pool: Pool, offerings: Iterable[Offering]) -> Refused | None:
         """Name the limit that forbids one more agent at the highest of these prices; None if there is room."""
-        return self._over_limit(pool, _highest(offerings)) or (None if self.tries(pool) else self._one_at_a_time(pool))
+        return self.over_limit(pool, _highest(offerings)) or (None if self.tries(pool) else self._one_at_a_time(pool))
 
     def tries(self, pool: Pool) -> bool:
         """Tell whether one more agent of a pool is to try its new image: beside the others, whatever is wrong with those."""
         return pool.name in self._to_begin
 
-    def refusal_of_start(self, pool: Pool, record: Record, otherwise: Iterable[Offering]) -> tuple[Reason, str] | None:
+    def refusal_of_start(self, pool: Pool, record: Record, otherwise: Iterable[Offering]) -> Refused | None:
         """Name what forbids that a stopped agent starts, or that one of these offerings is launched instead; None if there is room."""
         refusal = self._one_at_a_time(pool)
         # What it starts has booted before: it is no canary.
-        return self._over_limit(pool, _more_usd(record, otherwise)) or (refusal if refusal and refusal[0] is Reason.ONE_TRIAL else None)
+        return self.over_limit(pool, _more_usd(record, otherwise)) or (refusal if refusal and refusal[0] is Reason.ONE_TRIAL else None)
 
-    def _over_limit(self, pool: Pool, usd_per_hour: float) -> tuple[Reason, str] | None:
-        for reason, would_be, limit, unit in self._with_more(pool, usd_per_hour):
-            if would_be > limit + 1e-9:
-                return reason, f"one more would make {would_be:g} {unit}, the limit is {limit:g}"
+    def over_limit(self, pool: Pool, usd_per_hour: float) -> Refused | None:
+        """Name the limit that forbids one more agent at this price, and whose it is; None if there is room."""
+        for use in self._counting(pool):
+            if refused := use.refusal(usd_per_hour, self._kept.usd_per_hour[pool.name] if self._room_kept[pool.name] else None):
+                return (*refused, use.level.text)
         return None
 
-    def _one_at_a_time(self, pool: Pool) -> tuple[Reason, str] | None:
-        return why_one_at_a_time(self._situation, pool.name) if self._booting.get(pool.name) else None
+    def _counting(self, pool: Pool) -> list[Usage]:
+        return [use for use in self._of(pool.name) if use.level.kind in self._kinds]
+
+    def _one_at_a_time(self, pool: Pool) -> Refused | None:
+        why = why_one_at_a_time(self._situation, pool.name) if self._booting.get(pool.name) else None
+        return (*why, "") if why else None
 
     def is_ample(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
         """Tell whether one more agent would leave two thirds of each limit."""
-        return self._uses_one_part(3, {*_SHARED, Reason.MAX_AGENTS}, pool, offerings)
+        return all(use.leaves_room(3, _highest(offerings)) for use in self._of(pool.name))
 
     def is_ample_for_others(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
         """Tell whether one more agent would leave half of each shared limit."""
-        return self._uses_one_part(2, _SHARED if len(pool.controllers) == 1 else {*_SHARED, Reason.MAX_AGENTS}, pool, offerings)
-
-    def _uses_one_part(self, parts: int, limits: set[Reason], pool: Pool, offerings: Iterable[Offering]) -> bool:
-        """Tell whether one more agent would use at most one of so many parts; the month only fills, and does not count."""
-        more = self._with_more(pool, _highest(offerings))
-        return all(parts * would_be <= limit for reason, would_be, limit, _ in more if reason in limits)
+        several = len(pool.controllers) > 1
+        shared = [use for use in self._of(pool.name) if several or use.level.kind is LevelKind.FLEET or len(use.level.pools) > 1]
+        return all(use.leaves_room(2, _highest(offerings)) for use in shared)
 
     def has_room_for(self, agents: int, pool: Pool) -> bool:
         """Tell whether so many more agents of a pool, at its highest price, fit within every limit."""
-        return all(would_be <= limit for _, would_be, limit, _ in self._with_more(pool, _highest(pool.offerings), agents))
-
-    def _with_more(self, pool: Pool, usd_per_hour: float, agents: int = 1) -> tuple[tuple[Reason, float, float, str], ...]:
-        """Project the use of each limit after so many more agents at this price."""
-        limits, usd = self._limits, agents * usd_per_hour
-        month = self._month + usd * MONTH_RESERVE_SECONDS / HOUR_SECONDS
-        return (
-            (Reason.MAX_AGENTS, self._in_pool[pool.name] + self._of_any_pool + agents, pool.max_agents, "agents in the pool"),
-            (Reason.FLEET_MAX_AGENTS, self.agents + agents, limits.max_agents, "agents in the fleet"),
-            (Reason.LAUNCH_RATE, self.launched + agents, limits.max_launches_per_hour, "launches within the hour"),
-            (Reason.USD_PER_HOUR, self._rate + usd, limits.max_usd_per_hour, "dollars per hour"),
-            (Reason.USD_PER_MONTH, month, limits.max_usd_per_month, "dollars in the month"),
-        )
+        return all(use.has_room_for(agents, _highest(pool.offerings)) for use in self._of(pool.name))
 
     def take(self, pool: Pool, offerings: Iterable[Offering], agents: int = 1, *, tries: bool = False) -> None:
         """Reserve agents of one pool, at the highest of these prices. ``tries``: one that tries a new image, as no other will then."""
         self._to_begin -= {pool.name} if tries else set()
-        self._take(pool, agents * _highest(offerings), agents)
+        self.reserve(pool, _highest(offerings), agents)
 
     def take_start(self, pool: Pool, record: Record, otherwise: Iterable[Offering]) -> None:
         """Reserve a stopped agent that starts, or what is launched instead."""
-        self._take(pool, _more_usd(record, otherwise), 1)
+        self.reserve(pool, _more_usd(record, otherwise))
 
-    def _take(self, pool: Pool, usd: float, agents: int) -> None:
-        self._in_pool[pool.name] += agents
+    def reserve(self, pool: Pool, usd_per_hour: float, agents: int = 1) -> None:
+        """Reserve agents of one pool on all levels, each at this price; room that was kept for them is theirs."""
+        self.taken += [(pool.name, usd_per_hour)] * agents
         self._booting[pool.name] = self._booting.get(pool.name, 0) + agents
-        self.agents += agents
-        self.launched += agents
-        self._rate += usd
-        self._month += usd * MONTH_RESERVE_SECONDS / HOUR_SECONDS
+        in_turn = min(agents, self._room_kept[pool.name])
+        self._room_kept[pool.name] -= in_turn
+        for use in self._of(pool.name):
+            use.take(agents, usd_per_hour)
+            if in_turn:
+                use.use_kept(in_turn, self._kept.usd_per_hour[pool.name])
+
+
+def _by_pool(uses: list[Usage]) -> dict[str, list[Usage]]:
+    """The levels in which each pool counts, the narrow ones first."""
+    found: dict[str, list[Usage]] = {}
+    for use in uses:
+        for name in use.level.pools:
+            found.setdefault(name, []).append(use)
+    return found
 
 
 def _highest(offerings: Iterable[Offering]) -> float:

@@ -201,8 +201,6 @@ class QueuePlacement:
 
 def _retiring(situation: Situation, controller: str) -> dict[str, list[Agent]]:
     """Retiring agents that demand may bring back, by pool; not those that come back whatever it is."""
-    if situation.month_is_spent:
-        return {}
     kept = {agent.record.instance_id for agent in pinned(situation, controller)}
     return {
         name: [
@@ -211,7 +209,7 @@ def _retiring(situation: Situation, controller: str) -> dict[str, list[Agent]]:
             if may_come_back(agent) and agent.record.instance_id not in kept and not cannot_come_back(situation.memory, agent)
         ]
         for name, pool in situation.pools_of(controller).items()
-        if not pool.on_hold
+        if not (pool.on_hold or situation.stopped_by(name))
     }
 
 

@@ -48,7 +48,7 @@ class Purchase:
     budget: Budget
     static_nodes: dict[str, int] | None
     stopped: dict[str, list[Agent]] = field(default_factory=dict)
-    held: dict[tuple[str, Reason], Held] = field(default_factory=dict)
+    held: dict[tuple[str, Reason, str], Held] = field(default_factory=dict)
     _orders: dict[str, _Order] = field(default_factory=dict)
     _canaries: dict[str, _Order] = field(default_factory=dict)  # of one agent each
     _starts: dict[str, _Starts] = field(default_factory=dict)
@@ -136,9 +136,10 @@ class Purchase:
         """Note how long an item that needs a launch has waited: spot patience is measured on such items only."""
         self._waiting_seconds[pool.name] = max(self._waiting_seconds.get(pool.name, 0.0), seconds)
 
-    def hold(self, pool: str, reason: Reason, detail: str) -> bool:
+    def hold(self, pool: str, reason: Reason, detail: str, limit_of: str = "") -> bool:
         """Note why nothing is launched in a pool; always returns False, for the caller's convenience."""
-        self.held.setdefault((pool, reason), Held(pool=pool, controller=self.controller, reason=reason, detail=detail))
+        held = Held(pool=pool, controller=self.controller, reason=reason, detail=detail, limit_of=limit_of)
+        self.held.setdefault((pool, reason, limit_of), held)
         return False
 
     def add_detail(self, pool: PoolView, reason: Reason, detail: str) -> None:

@@ -9,6 +9,7 @@ from autoscaler.domain.facts.snapshot import QueueItem
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import QueuePlacement, may_come_back
 from autoscaler.domain.launch.top_ups import for_floors, for_forecasts, hedge, keep_up
+from autoscaler.domain.launch.turns import kept_room
 from autoscaler.domain.repair.bring_back import pinned
 from autoscaler.domain.situation.breakers import cannot_come_back
 from autoscaler.domain.situation.situation import Situation
@@ -40,7 +41,7 @@ def launch_for_queue(situation: Situation, controller: str, decided: Decided) ->
     has_floor = any(pool.has_floor for pool in situation.pools_of(controller).values())
     if not (demand.wants or demand.unmet or has_floor or situation.forecasts(controller)):
         return
-    placement = QueuePlacement(situation, controller, Budget(situation, decided=decided))
+    placement = QueuePlacement(situation, controller, Budget(situation, decided=decided, kept=kept_room(situation)))
     for launch in LAUNCHES:
         launch(placement)
     for unmet in demand.unmet:  # no pool of ours is of the kind that it asks for
@@ -64,13 +65,7 @@ def expected_starts(situation: Situation, controller: str) -> dict[int, tuple[st
     """Predict for each mature item whose executor it gets, a new agent's included, and in how many seconds."""
     if not situation.snapshot.controllers[controller].complete:
         return {}
-    return place_queue(situation, controller, Budget(situation)).starts
-
-
-def controllers_in_turn(situation: Situation) -> list[str]:
-    """Order controllers by their longest waiting job: limits may leave room for one of them only."""
-    demands = situation.demands
-    return sorted(demands, key=lambda name: max((want.item.waiting_seconds for want in demands[name].wants), default=0.0), reverse=True)
+    return place_queue(situation, controller, Budget(situation, kept=kept_room(situation))).starts
 
 
 def _bring_back_again(situation: Situation, controller: str) -> Iterator[Uncordon]:

@@ -46,11 +46,18 @@ def for_floors(placement: QueuePlacement) -> None:
     """Launch for each pool's minimum and warm executors, beyond what the queue launches."""
     for pool in placement.pools.values():
         if pool.has_floor:
-            _for_floor(placement, pool)
+            _for_minimum(placement, pool)
             _for_stopped(placement, pool)
 
 
-def _for_floor(placement: QueuePlacement, pool: PoolView) -> None:
+def for_minima(placement: QueuePlacement) -> None:
+    """Launch for each pool's minimum and warm executors, and nothing to be stopped."""
+    for pool in placement.pools.values():
+        if pool.has_floor:
+            _for_minimum(placement, pool)
+
+
+def _for_minimum(placement: QueuePlacement, pool: PoolView) -> None:
     purchase, least, warm = placement.purchase, pool.spec.min_agents, pool.spec.warm_executors
     while (there := purchase.budget.agents_to_work_with(pool.name)) < least:
         if not purchase.buy(pool, Reason.MIN_AGENTS, f"{there} of {least} agents"):

@@ -115,4 +115,4 @@ def comes_back(situation: Situation, agent: Agent) -> bool:
     if agent.phase is not Phase.DRAINING or agent.mark is None or agent.mark.kind is not MarkClass.MONTH_LIMIT or agent.instance_ended:
         return False
     on_hold = situation.overrides.hold_on(agent.record.controller, agent.pool.name) is not None
-    return situation.protected(agent) or not (situation.month_is_spent or on_hold)
+    return situation.protected(agent) or not (situation.stopped_by(agent.pool.name) or on_hold)

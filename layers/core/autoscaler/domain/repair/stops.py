@@ -30,7 +30,7 @@ def finish(situation: Situation, agent: Agent) -> Iterator[FinishStop | Terminat
     if instance is None or instance.state is not InstanceState.STOPPED:
         return
     if agent.record.state is RecordState.STARTING:
-        if not situation.month_is_spent:  # then nothing starts, and it is terminated
+        if not situation.stopped_by(agent.pool.name):  # then nothing starts, and it is terminated
             yield _go_on_starting(situation, agent, instance)
     elif situation.no_giving_up(agent.record.controller) or _is_unread(situation, agent):
         yield hold_unread(agent)

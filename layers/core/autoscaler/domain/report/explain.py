@@ -45,8 +45,8 @@ def explain(snapshot: Snapshot, fleet: Fleet, subject: str) -> list[str]:
 
 
 def _of_controllers(situation: Situation) -> Iterator[str]:
-    if situation.month_is_spent:
-        yield what_holds(situation)
+    for level in situation.stopped_levels:
+        yield what_holds(situation, level)
     for view in situation.views():
         if not view.complete:
             yield f"{view.name} could not be read completely: {view.problem}; nothing is terminated or launched there"

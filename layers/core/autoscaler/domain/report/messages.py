@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from autoscaler.domain.facts.fleet import AtMonthLimit
+from autoscaler.domain.facts.levels import Level, LevelKind
 from autoscaler.domain.facts.memory import Breaker
-from autoscaler.domain.facts.metering import is_spent
+from autoscaler.domain.facts.metering import spent_in_month, spent_levels
 from autoscaler.domain.facts.versions import parts_of
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.report.images import told_failed
@@ -76,8 +77,8 @@ def _seen(situation: Situation) -> Iterator[tuple[str, _Seen]]:
     for pool in situation.fleet.pools:
         if len(refused_starts(situation, pool)) >= STARTS_REFUSED:
             yield f"starts/{pool}", _starts(situation, pool)
-    if is_spent(situation.memory.month, situation.fleet.limits, situation.now):
-        yield "limit/usd-per-month", _month(situation)
+    for level in spent_levels(situation.memory.month, situation.fleet, situation.now):
+        yield _month(situation, level)
     if _waiting(situation) > _under_way(situation):
         yield from _limits(situation)
 
@@ -116,12 +117,17 @@ def _starts(situation: Situation, pool: str) -> _Seen:
     return _Seen(f"stopped agents of {pool} do not start", f"{text}\n{then}", "operations.md#starts-failed", f"autoscaler why {pool}")
 
 
-def _month(situation: Situation) -> _Seen:
-    limits, spent = situation.fleet.limits, situation.memory.month.usd
-    stops = limits.at_month_limit is AtMonthLimit.STOP
+def _month(situation: Situation, level: Level) -> tuple[str, _Seen]:
+    spent, limit = spent_in_month(situation.memory.month, level), level.ceilings.max_usd_per_month
+    stops = situation.fleet.limits.at_month_limit is AtMonthLimit.STOP
+    name, of, there = "", "", ""
+    if level.kind is not LevelKind.FLEET:
+        name, of, there = f"/{level.text}", f" of {level.text}", f"In {level.text}: "
     then = "Agents are drained and nothing is launched" if stops else "Nothing is launched, agents that run go on"
-    text = f"${spent:,.2f} of ${limits.max_usd_per_month:,g} are spent.\n{then} until the month (UTC) ends or the limit is raised."
-    return _Seen("the month's limit is reached", text, "operations.md#usd-per-month", "autoscaler status")
+    text = f"{there}${spent:,.2f} of ${limit:,g} are spent.\n{then} until the month (UTC) ends or the limit is raised."
+    return f"limit/usd-per-month{name}", _Seen(
+        f"the month's limit{of} is reached", text, "operations.md#usd-per-month", "autoscaler status"
+    )
 
 
 def _limits(situation: Situation) -> Iterator[tuple[str, _Seen]]:

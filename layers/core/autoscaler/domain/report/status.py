@@ -83,7 +83,7 @@ def status_of(situation: Situation) -> Status:
         max_usd_per_hour=limits.max_usd_per_hour,
         usd_in_the_month=round(situation.memory.month.usd, 2),
         max_usd_per_month=limits.max_usd_per_month,
-        stopped=what_holds(situation) if situation.month_is_spent else "",
+        stopped="; ".join(what_holds(situation, level) for level in situation.stopped_levels),
     )
 
 

@@ -7,22 +7,28 @@ them, is what they stand in the way of; as few of them leave as that takes.
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
 
+from autoscaler.domain.facts.levels import LevelKind, levels
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.launch.budget import Budget
-from autoscaler.domain.launch.queue import controllers_in_turn, place_queue
+from autoscaler.domain.launch.queue import place_queue
+from autoscaler.domain.launch.turns import controllers_in_turn, may_be_refused, room_without
 from autoscaler.domain.scale_in.surplus import idle_beyond_need
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon
 
-_SHARED_BY_POOLS = {Reason.FLEET_MAX_AGENTS, Reason.USD_PER_HOUR, Reason.USD_PER_MONTH}
+_HELPED_BY_ROOM = {
+    *(Reason.MAX_AGENTS, Reason.TEAM_MAX_AGENTS, Reason.FLEET_MAX_AGENTS),
+    *(Reason.USD_PER_HOUR, Reason.USD_PER_MONTH, Reason.NOT_ITS_TURN),
+}
+_NARROW_FIRST = tuple(LevelKind)
 
 
 def make_room(situation: Situation, decided: Decided) -> Iterator[Cordon]:
     """Cordon idle agents that nothing needs, idle longest first, where jobs need their room."""
-    if not _may_be_refused(situation) or not (idle := idle_beyond_need(situation)):
+    if not may_be_refused(situation, Budget(situation)) or not (idle := idle_beyond_need(situation)):
         return
     leaving = _leaving(situation, decided)
     with_them, refused = _launches(situation, leaving)
@@ -36,39 +42,43 @@ def make_room(situation: Situation, decided: Decided) -> Iterator[Cordon]:
         return
     fewest = bisect_left(range(len(in_the_way)), most, key=launches_without)
     for agent in in_the_way[:fewest]:
-        detail = f"it is idle, and takes the room of an agent that jobs wait for: {refused[0].detail}"
+        detail = f"it is idle, and takes the room of an agent that jobs wait for: {_against(agent, refused, situation).detail}"
         yield cordon(situation, agent, MarkClass.RETIRE, Reason.GIVES_WAY, detail)
-
-
-def _may_be_refused(situation: Situation) -> bool:
-    """Tell whether the limits might refuse an agent for each waiting job: else nothing needs to be placed."""
-    wants = [want for demand in situation.demands.values() for want in demand.wants if want.mature]
-    if not wants:
-        return False
-    budget, pools = Budget(situation), {pool.name: pool for want in wants for pool in want.pools}
-    return not all(budget.has_room_for(len(wants), pool) for pool in pools.values())
 
 
 def _launches(situation: Situation, leaving: frozenset[str]) -> tuple[int, list[Held]]:
     """Count the launches for the queues if these agents had left, and those that a limit refused."""
-    budget, count, refused = Budget(situation, leaving), 0, list[Held]()
+    budget, count, refused = Budget(situation, leaving, kept=room_without(situation, leaving)), 0, list[Held]()
     for controller in controllers_in_turn(situation):
         view = situation.snapshot.controllers[controller]
         if not view.complete or view.quieting_down:
             continue
         purchase = place_queue(situation, controller, budget).purchase
         count += sum(step.count for step in purchase.steps())
-        refused += [held for held in purchase.held.values() if held.reason in {*_SHARED_BY_POOLS, Reason.MAX_AGENTS}]
+        refused += [held for held in purchase.held.values() if held.reason in _HELPED_BY_ROOM]
     return count, refused
 
 
 def _in_the_way(situation: Situation, idle: list[Agent], leaving: Collection[str], refused: list[Held]) -> list[Agent]:
-    """Order the agents that count against the refused launches: of a full pool first, then idle longest."""
-    full = {held.pool for held in refused if held.reason is Reason.MAX_AGENTS}
-    shared = any(held.reason in _SHARED_BY_POOLS for held in refused)
-    counting = [a for a in idle if a.record.instance_id not in leaving and (shared or a.pool.name in full)]
+    """Order the agents that count against the refused launches: those of the narrowest limit first, then idle longest.
+
+    An agent of another team has no room under this team's limit, nor one of another pool under this pool's.
+    """
+    full = [level for level in levels(situation.fleet) if level.text in {held.limit_of for held in refused}]
     since = situation.memory.idle_since
-    return sorted(counting, key=lambda agent: (agent.pool.name not in full, since.get(agent.record.instance_id, situation.now)))
+
+    def place(agent: Agent) -> tuple[int, float]:
+        narrowest = next(level for level in full if level.has(agent.pool.name))
+        return _NARROW_FIRST.index(narrowest.kind), since.get(agent.record.instance_id, situation.now)
+
+    mine = [agent for agent in idle if any(level.has(agent.pool.name) for level in full)]
+    return sorted((agent for agent in mine if agent.record.instance_id not in leaving), key=place)
+
+
+def _against(agent: Agent, refused: list[Held], situation: Situation) -> Held:
+    """Find the first refusal for which this agent takes room."""
+    whose = {level.text for level in levels(situation.fleet) if level.has(agent.pool.name)}
+    return next(held for held in refused if held.limit_of in whose)
 
 
 def _leaving(situation: Situation, decided: Decided) -> frozenset[str]:

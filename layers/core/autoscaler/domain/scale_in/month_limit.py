@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
+from autoscaler.domain.facts.levels import Level, LevelKind
 from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.metering import spent_in_month
 from autoscaler.domain.facts.plan import Cordon, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -18,22 +20,25 @@ def stop_for_month_limit(situation: Situation, controller: str, decided: Decided
     Holds, `min_agents` and what a person wants kept do not count: the limit is a ceiling.
     """
     taken = leaving(decided, controller)
-    for agent in situation.agents if situation.month_is_spent else ():
-        if agent.record.controller != controller or agent.record.node in taken or agent.instance_ended:
+    for agent in situation.agents if situation.stopped_levels else ():
+        level = situation.stopped_by(agent.pool.name)
+        if level is None or agent.record.controller != controller or agent.record.node in taken or agent.instance_ended:
             continue
         if agent.phase is Phase.REQUESTED:
-            yield _terminate(situation, agent)
+            yield _terminate(agent, what_holds(situation, level))
         elif agent.phase in _MAY_TAKE_BUILDS and not situation.protected(agent):
-            yield cordon(situation, agent, MarkClass.MONTH_LIMIT, Reason.USD_PER_MONTH, what_holds(situation))
+            yield cordon(situation, agent, MarkClass.MONTH_LIMIT, Reason.USD_PER_MONTH, what_holds(situation, level))
 
 
-def what_holds(situation: Situation) -> str:
-    """Say how much is spent, and what follows."""
-    usd, limit = situation.memory.month.usd, situation.fleet.limits.max_usd_per_month
-    return f"${usd:,.2f} of ${limit:,.2f} are spent this month: nothing new starts until it ends or max_usd_per_month is raised"
+def what_holds(situation: Situation, level: Level) -> str:
+    """Say how much is spent, by whom, and what follows."""
+    usd, limit = spent_in_month(situation.memory.month, level), level.ceilings.max_usd_per_month
+    is_all = level.kind is LevelKind.FLEET
+    by, new, of = ("", "nothing new", "") if is_all else (f" by {level.text}", "nothing new of it", f" of {level.text}")
+    return f"${usd:,.2f} of ${limit:,.2f} are spent this month{by}: {new} starts until it ends or max_usd_per_month{of} is raised"
 
 
-def _terminate(situation: Situation, agent: Agent) -> Terminate:
+def _terminate(agent: Agent, detail: str) -> Terminate:
     record = agent.record
     return Terminate(
         controller=record.controller,
@@ -42,5 +47,5 @@ def _terminate(situation: Situation, agent: Agent) -> Terminate:
         node=None,
         mark=None,
         reason=Reason.USD_PER_MONTH,
-        detail=what_holds(situation),
+        detail=detail,
     )

@@ -83,7 +83,7 @@ def _is_wanted_back(situation: Situation, agent: Agent) -> bool:
     """Tell whether demand counts on it; one that cannot be uncordoned goes, so that another may replace it."""
     may_come_back = agent.phase is Phase.RETIRING and not keeps_failing(cannot_come_back(situation.memory, agent))
     waits = situation.starved_by_pool(agent.record.controller).get(agent.pool.name, 0)
-    return may_come_back and not situation.month_is_spent and waits > 0
+    return may_come_back and not situation.stopped_by(agent.pool.name) and waits > 0
 
 
 def is_drain_overdue(situation: Situation, agent: Agent) -> bool:

@@ -18,8 +18,9 @@ from autoscaler.domain.situation.supply import agent_remaining_seconds
 
 def surplus(situation: Situation, controller: str, _decided: Decided) -> Iterator[Cordon | Held]:
     """Choose which ready agents of a pool to cordon: idle longest first, then least work left."""
-    for pool in situation.pools_of(controller).values() if not situation.month_is_spent else ():
-        yield from _surplus_of(situation, pool)
+    for pool in situation.pools_of(controller).values():
+        if not situation.stopped_by(pool.name):
+            yield from _surplus_of(situation, pool)
 
 
 def _surplus_of(situation: Situation, pool: PoolView) -> list[Cordon] | list[Held]:
@@ -48,8 +49,8 @@ def _held(pool: PoolView, reason: Reason, detail: str) -> Held:
 def idle_beyond_need(situation: Situation) -> list[Agent]:
     """Choose the idle agents that are kept only for returning demand: not needed now, nor soon."""
     believed = [view.name for view in situation.views() if not situation.no_giving_up(view.name)]
-    pools = [pool for name in believed for pool in situation.pools_of(name).values() if not situation.month_is_spent and not pool.on_hold]
-    return [agent for pool in pools for agent in _idle_beyond_need(situation, pool)]
+    pools = [pool for name in believed for pool in situation.pools_of(name).values() if not pool.on_hold]
+    return [agent for pool in pools if not situation.stopped_by(pool.name) for agent in _idle_beyond_need(situation, pool)]
 
 
 def _idle_beyond_need(situation: Situation, pool: PoolView) -> list[Agent]:

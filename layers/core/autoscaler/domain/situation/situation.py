@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
+from autoscaler.domain.facts.levels import Level, LevelKind
 from autoscaler.domain.facts.memory import Memory, Missing
-from autoscaler.domain.facts.metering import is_spent, missing_of
+from autoscaler.domain.facts.metering import missing_of, spent_levels
 from autoscaler.domain.facts.overrides import Overrides, in_force
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node, Snapshot
@@ -84,10 +85,14 @@ class Situation(Look):
         """Tell whether this controller restarted so lately that missing agents are not to be replaced."""
         return is_recovering(self.memory.sessions.get(controller), self.now)
 
-    @property
-    def month_is_spent(self) -> bool:
-        """Tell whether nothing new may start anywhere, since the month's money is spent."""
-        return _stops(self.fleet, self.memory, self.now)
+    @cached_property
+    def stopped_levels(self) -> tuple[Level, ...]:
+        """The levels in which nothing new may start, since their money of the month is spent: the widest first."""
+        return _stopped_levels(self.fleet, self.memory, self.now)
+
+    def stopped_by(self, pool: str) -> Level | None:
+        """Find whose month's limit lets nothing new start in a pool."""
+        return next((level for level in self.stopped_levels if level.has(pool)), None)
 
     def no_giving_up(self, controller: str) -> Reason | None:
         """Say why nothing may be cordoned, terminated or deleted on this controller now; None when it may."""
@@ -194,8 +199,8 @@ def _demand(snapshot: Snapshot, fleet: Fleet, overrides: Overrides, view: Contro
 def situate(look: Look, memory: Memory) -> Situation:
     """Complete a look by what is remembered, carried on to it."""
     demands = look.demands
-    if _stops(look.fleet, memory, look.now):
-        demands = {name: _only_begun(demand, look.snapshot.controllers[name], memory, look.now) for name, demand in demands.items()}
+    if stopped := _stopped_levels(look.fleet, memory, look.now):
+        demands = {name: _only_begun(look, demand, name, memory, stopped) for name, demand in demands.items()}
     return Situation(
         **{**vars(look), "demands": demands},
         memory=memory,
@@ -231,11 +236,16 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
     }
 
 
-def _stops(fleet: Fleet, memory: Memory, now: float) -> bool:
-    return fleet.limits.at_month_limit is AtMonthLimit.STOP and is_spent(memory.month, fleet.limits, now)
+def _stopped_levels(fleet: Fleet, memory: Memory, now: float) -> tuple[Level, ...]:
+    return spent_levels(memory.month, fleet, now) if fleet.limits.at_month_limit is AtMonthLimit.STOP else ()
 
 
-def _only_begun(demand: Demand, view: ControllerView, memory: Memory, now: float) -> Demand:
-    """Let no agent be kept or brought back for a build that is to begin."""
-    life = memory.sessions.get(view.name)
-    return replace(demand, pins=pins_of_begun(view, demand.pins, life.since_at if life else now, now))
+def _only_begun(look: Look, demand: Demand, controller: str, memory: Memory, stopped: tuple[Level, ...]) -> Demand:
+    """Let no agent of these levels be kept or brought back for a build that is to begin."""
+    life, view = memory.sessions.get(controller), look.snapshot.controllers[controller]
+    begun = pins_of_begun(view, demand.pins, life.since_at if life else look.now, look.now)
+    if any(level.kind is LevelKind.FLEET for level in stopped):
+        return replace(demand, pins=begun)
+    agents = (agent for agent in look.agents if agent.record.controller == controller)
+    mine = {agent.record.node for agent in agents if any(level.has(agent.pool.name) for level in stopped)}
+    return replace(demand, pins=begun | (demand.pins - mine))

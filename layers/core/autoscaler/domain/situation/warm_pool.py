@@ -22,7 +22,7 @@ def may_be_stopped(situation: Situation, agent: Agent) -> bool:
     # A static node is its operator's, for one of their few agents: a stopped one would keep it from the others.
     is_ours = record.controller not in situation.fleet.slot_controllers
     is_wanted = is_launched_meanwhile(situation, agent) or not why_outdated(situation, agent)
-    return is_surplus and is_ours and not situation.month_is_spent and is_wanted
+    return is_surplus and is_ours and situation.stopped_by(agent.pool.name) is None and is_wanted
 
 
 def count_stopped(pool: PoolView) -> int:

@@ -1,0 +1,149 @@
+"""Turns: who goes first where a limit keeps jobs of several teams or priorities waiting, and the room that is kept for them.
+
+Pools of a higher priority go first, then the team that spent the fewest dollars for its weight in the last hours; an agent that is
+launched counts as an hour of its price at once. What all would launch, had the limits that they share room, is handed out in this order,
+agent by agent. Where all of it fits, nothing is kept, and Jenkins' order stands.
+"""
+
+from collections import deque
+from collections.abc import Collection
+from typing import TypeAlias
+
+from autoscaler.domain.facts.fleet import Fleet, Team
+from autoscaler.domain.facts.levels import Level, LevelKind, team_of_each
+from autoscaler.domain.facts.metering import HOUR_SECONDS, SHARE_SECONDS, spent_lately
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.launch.budget import Budget
+from autoscaler.domain.launch.placement import QueuePlacement
+from autoscaler.domain.launch.top_ups import for_minima
+from autoscaler.domain.launch.usage import NOTHING_KEPT, KeptRoom
+from autoscaler.domain.memo import FOR_EVER
+from autoscaler.domain.situation.situation import Situation
+
+_OF_ITS_OWN = (LevelKind.POOL,)
+_SEVERAL = 2
+_Line: TypeAlias = tuple[int, str]  # of those that wait: minus their priority, and their team
+
+
+def controllers_in_turn(situation: Situation) -> list[str]:
+    """Order controllers by their longest waiting job: limits may leave room for one of them only."""
+    demands = situation.demands
+    return sorted(demands, key=lambda name: max((want.item.waiting_seconds for want in demands[name].wants), default=0.0), reverse=True)
+
+
+def kept_room(situation: Situation) -> KeptRoom:
+    """Keep room for whose turn it is in this pass, worked out once for all controllers."""
+    if not _has_lines(situation.fleet):
+        return NOTHING_KEPT
+    facts = situation.snapshot, situation.memory, situation.fleet
+    return situation.memo.value("turns", facts, situation.now, lambda: (room_without(situation, ()), FOR_EVER))
+
+
+def room_without(situation: Situation, leaving: Collection[str]) -> KeptRoom:
+    """Keep room for whose turn it would be if these instances had left."""
+    room = Budget(situation, leaving) if _has_lines(situation.fleet) else None
+    if room is None or not may_be_refused(situation, room, minima=True):
+        return NOTHING_KEPT
+    return _HandingOut(situation, room, _wishes(situation, leaving)).kept_room()
+
+
+def may_be_refused(situation: Situation, budget: Budget, *, minima: bool = False) -> bool:
+    """Tell whether the limits might refuse an agent for each waiting job, or minimum: else nothing needs to be placed."""
+    wants = [want for demand in situation.demands.values() for want in demand.wants if want.mature]
+    agents, pools = len(wants), {pool.name: pool for want in wants for pool in want.pools}
+    for pool in situation.fleet.pools.values() if minima else ():
+        if least := pool.min_agents + pool.warm_executors:
+            agents, pools = agents + least, pools | {pool.name: pool}
+    return not all(budget.has_room_for(agents, pool) for pool in pools.values())
+
+
+def _has_lines(fleet: Fleet) -> bool:
+    """Tell whether anybody may go before anybody else."""
+    return bool(fleet.teams) or len({pool.priority for pool in fleet.pools.values()}) > 1
+
+
+def _wishes(situation: Situation, leaving: Collection[str]) -> list[tuple[str, float]]:
+    """List what would be launched if each pool had only its own limits: pool and highest price of each agent."""
+    budget = Budget(situation, leaving, kinds=_OF_ITS_OWN)
+    for controller in controllers_in_turn(situation):
+        view = situation.snapshot.controllers[controller]
+        if view.complete and not view.quieting_down:
+            placement = QueuePlacement(situation, controller, budget)
+            placement.place_queue()
+            for_minima(placement)
+    return budget.taken
+
+
+def spent_for_weight(situation: Situation, team: Team) -> float:
+    """Return the dollars that a team has spent in the last hours, for its weight: the lowest goes first."""
+    return spent_lately(situation.memory.lately, team.pools) / team.weight
+
+
+class _HandingOut:
+    """The room that is left, handed out an agent at a time, until all have theirs or nothing fits."""
+
+    def __init__(self, situation: Situation, room: Budget, wishes: list[tuple[str, float]]) -> None:
+        """Let each team and priority stand in a line of its own; within it the order of the queues stands."""
+        self._pools, self._room, team = situation.fleet.pools, room, team_of_each(situation.fleet)
+        self._team = {pool: team[pool] for pool, _ in wishes}
+        self._lines: dict[_Line, deque[tuple[str, float]]] = {}
+        for pool, usd_per_hour in wishes:
+            self._lines.setdefault(self._line(pool), deque()).append((pool, usd_per_hour))
+        self._spent = {team.name: spent_for_weight(situation, team) for team in self._team.values()}
+        self._refused: set[str] = set()
+        self._granted: dict[str, list[float]] = {}
+        self._saved: dict[str, float] = {}
+        self._first: dict[str, str] = {}
+        self._is_contested = False
+
+    def _line(self, pool: str) -> _Line:
+        return -self._pools[pool].priority, self._team[pool].name
+
+    def kept_room(self) -> KeptRoom:
+        """Hand out all that fits; nothing needs to be kept where nobody goes without for another one."""
+        while lines := [line for line, wishes in self._lines.items() if wishes]:
+            # Of those that spent the same the one goes first that waits in the first queue.
+            line = min(lines, key=lambda line: (line[0], self._spent[line[1]]))
+            self._give(*self._lines[line].popleft())
+        return self._kept() if self._is_contested else NOTHING_KEPT
+
+    def _give(self, pool: str, usd_per_hour: float) -> None:
+        """Reserve an agent, or note that it does not fit: no other one of its pool does then."""
+        for use in self._room.levels:
+            if use.level.has(pool):
+                self._first.setdefault(use.level.text, self._goes_first(pool, use.level))
+        if pool in self._refused:
+            return
+        spec, team = self._pools[pool], self._team[pool]
+        if refused := self._room.over_limit(spec, usd_per_hour):
+            self._refused.add(pool)
+            self._note_refused(usd_per_hour, *refused)
+            return
+        self._room.reserve(spec, usd_per_hour)
+        self._granted.setdefault(pool, []).append(usd_per_hour)
+        self._spent[team.name] += usd_per_hour / team.weight
+
+    def _note_refused(self, usd_per_hour: float, reason: Reason, _detail: str, limit_of: str) -> None:
+        """Note whether others want the same room, and save what is left of it for an agent that would fit if there were more."""
+        use = next(use for use in self._room.levels if use.level.text == limit_of)
+        if len({self._line(pool) for pool in self._team if use.level.has(pool)}) < _SEVERAL:
+            return
+        self._is_contested = True
+        limit = use.level.ceilings.max_usd_per_hour
+        if reason is Reason.USD_PER_HOUR and usd_per_hour <= limit and (left := limit - use.usd_per_hour) > 0:
+            self._saved[limit_of] = use.kept_usd_per_hour = left
+
+    def _goes_first(self, pool: str, level: Level) -> str:
+        """Say who goes first where a limit keeps several waiting, and why."""
+        priority, hours = self._pools[pool].priority, SHARE_SECONDS / HOUR_SECONDS
+        if any(self._pools[other].priority != priority for other in self._team if level.has(other)):
+            return f"pool {pool} goes first (priority {priority})"
+        return f"{self._team[pool].text} goes first, having spent the fewest dollars for its weight in the last {hours:.0f} hours"
+
+    def _kept(self) -> KeptRoom:
+        return KeptRoom(
+            agents={pool: len(prices) for pool, prices in self._granted.items()},
+            usd_per_hour={pool: sum(prices) / len(prices) for pool, prices in self._granted.items()},
+            saved=self._saved,
+            first=self._first,
+        )

@@ -1,0 +1,124 @@
+"""Known ways to spend more than a team or a pool may, and to let somebody go first whose turn it is not."""
+
+from planted.bug import Bug
+
+_AGENTS = "no_pool_no_team_and_no_fleet_gets_more_agents_than_it_may_have"
+_LAUNCHES = "no_more_agents_are_launched_within_an_hour_than_may_be"
+_USD = "no_more_dollars_an_hour_and_in_the_month_are_reserved_than_may_be_spent"
+_PRIORITY = "where_a_limit_keeps_jobs_waiting_no_pool_of_a_lower_priority_gets_its_room"
+_SHARES = "where_a_limit_keeps_several_teams_waiting_none_gets_more_than_brings_it_level_with_the_others"
+_TEAMS = "pools=team.pools, ceilings=team.ceilings)"
+_POOLS = "ceilings = replace(pool.ceilings, max_agents=pool.max_agents)"
+_TURN = "key=lambda line: (line[0], self._spent[line[1]])"
+
+
+def breaks(test: str, name: str, *, file: str, was: str, becomes: str) -> Bug:
+    return Bug(name=name, file=f"domain/{file}", was=was, becomes=becomes, found_by=(f"tests/properties/test_teams.py::test_{test}",))
+
+
+TEAMS = (
+    *(
+        breaks(test, f"a team has no limit of {what}", file="facts/levels.py", was=_TEAMS, becomes="pools=team.pools, ceilings=Ceilings())")
+        for test, what in ((_AGENTS, "agents"), (_LAUNCHES, "launches"), (_USD, "dollars"))
+    ),
+    *(
+        breaks(
+            test,
+            f"a pool has no limit of {what}",
+            file="facts/levels.py",
+            was=_POOLS,
+            becomes="ceilings = Ceilings(max_agents=pool.max_agents)",
+        )
+        for test, what in ((_LAUNCHES, "launches"), (_USD, "dollars"))
+    ),
+    breaks(
+        _USD,
+        "what a team has spent this month is forgotten",
+        file="facts/metering.py",
+        was="return sum(month.by_pool.get(pool, 0.0) for pool in sorted(level.pools))",
+        becomes="return 0.0",
+    ),
+    breaks(
+        _AGENTS,
+        "a launch that was not answered yet takes no room in its team",
+        file="launch/budget.py",
+        was="            for use in self._of(intent.pool):\n",
+        becomes="            for use in (self._of(intent.pool)[0], self.fleet):\n",
+    ),
+    breaks(
+        _AGENTS,
+        "an instance without a record takes no room in its team",
+        file="launch/budget.py",
+        was="            for use in self._of(instance.pool):\n",
+        becomes="            for use in (self._of(instance.pool)[0], self.fleet):\n",
+    ),
+    breaks(
+        _USD,
+        "what one pass launches takes no room in its team",
+        file="launch/budget.py",
+        was="        for use in self._of(pool.name):\n            use.take(",
+        becomes="        for use in (self._of(pool.name)[0], self.fleet):\n            use.take(",
+    ),
+    breaks(
+        _PRIORITY,
+        "whoever has spent the least goes first, whatever the priority",
+        file="launch/turns.py",
+        was=_TURN,
+        becomes="key=lambda line: self._spent[line[1]]",
+    ),
+    breaks(
+        _SHARES,
+        "whoever waits in the first queue goes first, whatever was spent",
+        file="launch/turns.py",
+        was=_TURN,
+        becomes="key=lambda line: line[0]",
+    ),
+    *(
+        breaks(
+            test,
+            f"room is kept for nobody: {what}",
+            file="launch/queue.py",
+            was="decided=decided, kept=kept_room(situation)",
+            becomes="decided=decided",
+        )
+        for test, what in ((_PRIORITY, "priorities"), (_SHARES, "shares"))
+    ),
+    *(
+        breaks(
+            test,
+            f"what is left of a limit goes to whoever fits: {what}",
+            file="launch/turns.py",
+            was="use.kept_usd_per_hour = left",
+            becomes="0.0 * left",
+        )
+        for test, what in ((_PRIORITY, "priorities"), (_SHARES, "shares"))
+    ),
+    breaks(
+        _SHARES,
+        "a team's weight counts for nothing",
+        file="launch/turns.py",
+        was="return spent_lately(situation.memory.lately, team.pools) / team.weight",
+        becomes="return spent_lately(situation.memory.lately, team.pools)",
+    ),
+    breaks(
+        _SHARES,
+        "what a team gets in one pass counts for nothing",
+        file="launch/turns.py",
+        was="self._spent[team.name] += usd_per_hour / team.weight",
+        becomes="self._spent[team.name] += 0.0",
+    ),
+    breaks(
+        "where_no_limit_keeps_anybody_waiting_teams_and_priorities_change_nothing",
+        "nobody goes first where nobody waits, and nobody gets anything",
+        file="launch/turns.py",
+        was="return self._kept() if self._is_contested else NOTHING_KEPT",
+        becomes="return self._kept() if self._is_contested else KeptRoom(saved=dict.fromkeys(self._first, 1e9))",
+    ),
+    breaks(
+        "whose_limit_it_was_is_said",
+        "whose limit it was is not said",
+        file="launch/budget.py",
+        was="return (*refused, use.level.text)",
+        becomes='return (*refused, "")',
+    ),
+)
