@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import baserock, burst, cold, dear, full, made_up, monthly, often, parts, short, simulation, size, warm
+from benchmarks import baserock, burst, cold, dear, full, made_up, monthly, often, parts, short, simulation, size, warm, warm_frontier
 from benchmarks.figures import Figures, machine
 
 SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
@@ -25,6 +25,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
     "full": full.measure,
     "parts": parts.measure,
     "warm": warm.measure,
+    "warm_frontier": warm_frontier.measure,
 }
 _FILE_COLUMNS = 160  # what rich takes a file to have is too narrow for these tables
 _HEAD = """# Benchmarks

@@ -18,8 +18,13 @@ def measure() -> Iterator[Figures]:
     yield against_rivals(
         "Full fleets",
         "Two days of the MXNet CI on the example's fleet, whose pools may together have no more agents than this (and need not have any)",
-        in_some_worlds([_load(limit) for limit in _LIMITS]),
+        in_some_worlds(loads()),
     )
+
+
+def loads() -> list[Load]:
+    """The same two days under each limit."""
+    return [_load(limit) for limit in _LIMITS]
 
 
 def _load(limit: int) -> Load:

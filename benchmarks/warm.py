@@ -11,7 +11,7 @@ from autoscaler_workbench.experiment.compare import FIXED
 from autoscaler_workbench.experiment.experiment import OURS, Experiment, play
 from autoscaler_workbench.experiment.rivals import WARM_RIVALS
 from autoscaler_workbench.fakes.world.physics import CALM, Physics
-from benchmarks import made_up
+from benchmarks import full, made_up
 from benchmarks.against_rivals import BOUND, WARM_BOUND, Load
 from benchmarks.figures import Figures
 from benchmarks.parts import recorded
@@ -29,6 +29,7 @@ def measure() -> Iterator[Figures]:
     for title, loads, rivals in (
         ("Stopped agents: recorded weeks", list(recorded()), _RIVALS),
         ("Stopped agents: made-up loads", made_up.loads(), ()),
+        ("Stopped agents: full fleets", full.loads(), _RIVALS),
     ):
         yield _figures(title, loads, rivals)
 
