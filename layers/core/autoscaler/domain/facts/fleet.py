@@ -3,8 +3,10 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import tzinfo
 from enum import StrEnum
 from math import inf
+from typing import Literal
 
 # Pipelines resume within minutes of a restart; one that has not for so long never will, and its agent must not be kept for ever.
 RESUME_TIMEOUT_SECONDS = 7200.0
@@ -96,6 +98,20 @@ class Lending(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSchedule:
+    """Hours of the week in which a pool has other numbers; None: as without it. `facts/pool_schedules.py` says when it holds."""
+
+    days: frozenset[int]  # on which it begins; Monday is 0
+    from_minute: int  # of the day
+    to_minute: int  # of the same day; beyond 1440: of the day after
+    time_zone: tzinfo
+    min_agents: int | None = None
+    max_agents: int | None = None
+    warm_executors: int | None = None
+    warm_pool: WarmPool | Literal[False] | None = None  # False: no stopped agents
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
     """One kind of agent. Spans are seconds; ``idle_seconds`` overrides the computed break-even window."""
 
@@ -132,6 +148,7 @@ class Pool:
     lend: Lending = Lending.NEVER
     ceilings: Ceilings = NO_CEILINGS  # beside max_agents
     priority: int = 0  # where a limit keeps jobs waiting, pools of a higher one go first
+    schedules: tuple[PoolSchedule, ...] = ()  # in the order they were written: a later one has the last word
 
 
 class AtMonthLimit(StrEnum):

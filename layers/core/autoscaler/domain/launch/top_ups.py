@@ -8,6 +8,7 @@ from autoscaler.domain.forecast.durations import quantiles_of
 from autoscaler.domain.forecast.forecast import NOTHING, Forecast
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.situation.agents import Phase
+from autoscaler.domain.situation.pool_schedules import told_schedule
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.warm_pool import stopped_in_time
 
@@ -60,10 +61,12 @@ def for_minima(placement: QueuePlacement) -> None:
 def _for_minimum(placement: QueuePlacement, pool: PoolView) -> None:
     purchase, least, warm = placement.purchase, pool.spec.min_agents, pool.spec.warm_executors
     while (there := purchase.budget.agents_to_work_with(pool.name)) < least:
-        if not purchase.buy(pool, Reason.MIN_AGENTS, f"{there} of {least} agents"):
+        by = told_schedule(pool.spec, "min_agents", least, pool.now)
+        if not purchase.buy(pool, Reason.MIN_AGENTS, f"{there} of {least} agents{by}"):
             return
     while (spare := placement.supply.spare(pool.name, purchase.ready_seconds(pool))) < warm:
-        if not purchase.buy(pool, Reason.WARM_EXECUTORS, f"{spare} of {warm} executors are free or on their way"):
+        by = told_schedule(pool.spec, "warm_executors", warm, pool.now)
+        if not purchase.buy(pool, Reason.WARM_EXECUTORS, f"{spare} of {warm} executors are free or on their way{by}"):
             return
         placement.choose_again(pool)
 

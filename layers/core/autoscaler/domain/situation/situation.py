@@ -17,12 +17,13 @@ from autoscaler.domain.situation.agents import Agent, disagreement, forgotten, f
 from autoscaler.domain.situation.controller_restarts import in_grace, is_recovering, waits_to_resume
 from autoscaler.domain.situation.demand import Demand, pins_of_begun, read_demand, starved_by_pool
 from autoscaler.domain.situation.launched import current_versions, launched_versions, versions_of_instances, versions_to_try
+from autoscaler.domain.situation.pool_schedules import scheduled
 from autoscaler.domain.situation.pool_view import PoolView, agent_costs, offered, trusted_boots
 
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """What one pass sees, joined: the fleet file with overrides in force, agents, and the demand on each controller."""
+    """What one pass sees, joined: the fleet file with schedules and overrides in force, agents, and the demand on each controller."""
 
     snapshot: Snapshot
     fleet: Fleet
@@ -172,7 +173,7 @@ class Situation(Look):
 def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing], memo: Memo) -> Look:
     """Join and resolve what a snapshot shows. ``missing``: instances that EC2 does not show, this look included."""
     overrides = snapshot.overrides.at(snapshot.taken_at)
-    fleet = in_force(fleet, overrides)
+    fleet = in_force(scheduled(snapshot, fleet), overrides)  # what people order beats what was written down
     gone = forgotten(missing, snapshot)
     for_a_day = forgotten_for_a_day(missing, gone, snapshot.taken_at)
     return Look(
