@@ -6,7 +6,7 @@ import json
 import pytest
 
 from autoscaler.config import load_fleet, load_settings
-from autoscaler.domain.facts.fleet import Market
+from autoscaler.domain.facts.fleet import Market, WarmPool
 from autoscaler.errors import ConfigError
 
 GOOD = """
@@ -62,6 +62,13 @@ def test_words_that_only_old_yaml_takes_for_something_else_are_words(tmp_path):
     assert fleet.pools["cpu"].boot_seconds == 100
     with pytest.raises(ConfigError, match=r"boot_seconds \('12:30'\)"):
         load(tmp_path, GOOD + "    boot_seconds: 12:30\n")
+
+
+@pytest.mark.parametrize("off", ["off", "false"])
+def test_a_warm_pool_of_the_defaults_is_switched_off_in_a_pool(tmp_path, off):
+    text = GOOD.replace("pools:", "defaults: {warm_pool: {min_agents: 2}}\npools:")
+    assert load(tmp_path, text).pools["cpu"].warm_pool == WarmPool(min_agents=2, max_agents=5, max_age_seconds=168 * 3600.0)
+    assert load(tmp_path, f"{text}    warm_pool: {off}\n").pools["cpu"].warm_pool is None
 
 
 def test_a_pool_overrides_the_defaults(tmp_path):
@@ -131,6 +138,14 @@ def test_a_windows_pool_has_windows_prices_and_folders(tmp_path):
         ("[c5.18xlarge]", "[c7i.large, c7g.large]", "(c7g.large is arm64, c7i.large is x86_64): one image starts on one architecture only"),
         ("https://jenkins.example.org/", "jenkins", "5:15: controllers.main.url (jenkins) must be an http or https URL"),
         ("max_usd_per_hour: 100", "max_usd_per_hour: .nan", "limits.max_usd_per_hour (nan): "),
+        (
+            "max_agents: 5",
+            "max_agents: 5\n    warm_pool: {}\n    controllers: [mian]",
+            "pools.cpu.controllers (mian) is not one of the controllers (main)",
+        ),
+        ("max_agents: 5", "max_agents: 5\n    warm_pool: of", "13:16: pools.cpu.warm_pool ('of'): must be off, or keys and values"),
+        ("max_agents: 5", "max_agents: 5\n    warm_pool: {min_agents: x}", "13:29: pools.cpu.warm_pool.min_agents ('x'): must be a whole"),
+        ("max_agents: 5", "max_agents: 5\n    warm_pool: {min_agent: 1}", "warm_pool.min_agent: unknown key, did you mean min_agents?"),
         ("pools:", "pools: [", "is not YAML ("),
         ("fleet: f", "fleet: f\n\tlimits: 3", "3:1: is not YAML (a tab stands here, YAML is indented by spaces)"),
     ],
