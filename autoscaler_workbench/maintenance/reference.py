@@ -70,8 +70,8 @@ def _keys(section: dict[str, Any], parts: dict[str, Any]) -> Iterator[str]:
 def _kind(about: dict[str, Any]) -> str:
     if "enum" in about:
         return " or ".join([", ".join(f"`{one}`" for one in about["enum"][:-1]), f"`{about['enum'][-1]}`"])
-    if "anyOf" in about:
-        return " or ".join("keys and values" if "$ref" in one else _OFF for one in about["anyOf"])
+    if "oneOf" in about:
+        return " or ".join("keys and values" if "$ref" in one else _OFF for one in about["oneOf"])
     if about["type"] in _SEVERAL:
         return _SEVERAL[about["type"]]
     least, above, most, below = (about.get(key) for key in ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"))
@@ -94,7 +94,7 @@ def _default(about: dict[str, Any], *, required: bool) -> str:
     default = about.get("default")
     if default in (None, [], {}):
         return ""
-    if default is False and "anyOf" in about:
+    if default is False and "oneOf" in about:
         return f"default {_OFF}"
     return f"default `{json.dumps(default) if isinstance(default, bool) else f'{default:g}' if isinstance(default, float) else default}`"
 

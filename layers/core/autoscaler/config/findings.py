@@ -8,8 +8,16 @@ from pydantic import ValidationError
 
 from autoscaler.config.problems import FleetFileError, Place, Problem
 from autoscaler.config.rules import contradictions
-from autoscaler.config.settings import ControllerSettings, FleetSettings, KindSettings, LimitSettings, PoolSettings, Tuning
-from autoscaler.config.words import meant, sentence
+from autoscaler.config.settings import (
+    ControllerSettings,
+    FleetSettings,
+    KindSettings,
+    LimitSettings,
+    PoolSettings,
+    Tuning,
+    WarmPoolSettings,
+)
+from autoscaler.config.words import meant, place_of, sentence
 
 _MODELS: dict[str, type[LimitSettings | ControllerSettings | KindSettings | Tuning]] = {
     "limits": LimitSettings,
@@ -18,6 +26,7 @@ _MODELS: dict[str, type[LimitSettings | ControllerSettings | KindSettings | Tuni
     "defaults": Tuning,
     "pools": PoolSettings,
 }
+_WITHIN = {"warm_pool": WarmPoolSettings}  # keys that hold keys
 _PLACES = {
     "limits": "limits",
     "controllers": "an entry of controllers",
@@ -76,7 +85,7 @@ def problems_of(raw: Any) -> list[Problem]:
 
 
 def _told(problem: dict[str, Any]) -> Problem:
-    place: Place = tuple(part for part in problem["loc"] if part != "[key]")
+    place: Place = place_of(problem)
     text = sentence(problem)
     unknown = problem["type"] == "extra_forbidden"
     if unknown:
@@ -97,8 +106,7 @@ def _once(problems: list[Problem]) -> Iterator[Problem]:
 def _suggestion(place: Place) -> str:
     """Say which key was probably meant, or where the key belongs."""
     key = str(place[-1])
-    section = str(place[0]) if len(place) > 1 else ""
-    known = _MODELS[section].model_fields if section else FleetSettings.model_fields
+    known = _known_at(place[:-1])
     if suggested := meant(key, [*known, *(word for word, ours in _SYNONYMS.items() if ours in known)]):
         word = suggested.removeprefix(", did you mean ").removesuffix("?")
         return f", did you mean {_SYNONYMS.get(word, word)}?"
@@ -106,6 +114,14 @@ def _suggestion(place: Place) -> str:
     if belongs:
         return f" here, it belongs in {_PLACES[belongs]}"
     return f", known here: {', '.join(known)}" if len(known) <= _FEW else ""
+
+
+def _known_at(place: Place) -> list[str]:
+    """Return the keys that may stand there, as they are written."""
+    inner = place[2:] if place[:1] == ("pools",) else place[1:]
+    within = next((_WITHIN[part] for part in reversed(inner) if isinstance(part, str) and part in _WITHIN), None)
+    model = within or (_MODELS[str(place[0])] if place else FleetSettings)
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _without(raw: Any, problems: list[Problem]) -> Any:

@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AnyHttpUrl, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, AnyHttpUrl, BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag, ValidationError
 
 from autoscaler.config.kinds import general_kinds, labels_of, lent_labels, with_lending
 from autoscaler.config.prices import offerings, unaffordable_minima
@@ -119,6 +119,18 @@ class WarmPoolSettings(_Settings):
     )
 
 
+def _way_of_warm_pool(given: object) -> str:
+    return "{off}" if given in ("off", False) else "{keys}"
+
+
+# Words of this form stand in pydantic's places, and in no fleet file: a message leaves them out.
+WarmPoolKey = Annotated[
+    Annotated[WarmPoolSettings, Tag("{keys}")] | Annotated[Literal["off", False], Tag("{off}")],
+    Discriminator(_way_of_warm_pool),
+    AfterValidator(lambda given: False if given == "off" else given),
+]
+
+
 class Tuning(_Settings):
     """Keys that may stand in defaults, for all pools, and in a pool, for that one."""
 
@@ -191,7 +203,7 @@ class Tuning(_Settings):
         description="never: each agent is replaced after one build, for builds that must not share a disk; it is never stopped. The look "
         "that first sees the build cordons the agent: what is shorter than a look may be followed by another one.",
     )
-    warm_pool: WarmPoolSettings | Literal[False] | None = Field(
+    warm_pool: WarmPoolKey | None = Field(
         None,
         description="Agents that nobody needs are stopped where that is cheaper than to keep or to launch them: a stopped agent costs its "
         "disk only, and is back sooner than a new one. {} keeps as many as pay; off: agents are always terminated. On-demand agents only.",
@@ -367,7 +379,9 @@ class FleetSettings(_Settings):
 
     def may_stop(self, pool: PoolSettings) -> bool:
         """Tell whether agents of a pool can be stopped: not those that are spot, nor those whose nodes are static."""
-        return pool.market != "spot" and not any(self.controllers[name].nodes == "slots" for name in pool.controllers or self.controllers)
+        return pool.market != "spot" and not any(
+            name in self.controllers and self.controllers[name].nodes == "slots" for name in pool.controllers or self.controllers
+        )
 
     @staticmethod
     def _warm_pool(pool: PoolSettings, warm: WarmPoolSettings) -> WarmPool:

@@ -18,6 +18,8 @@ PATTERNS = {
     PARAMETER: "must be the full name of an SSM parameter, such as /ci/linux-image",
     VERSION: "must be $Default, $Latest or a version's number in quotes, such as '3'",
 }
+_WAYS = ("{keys}", "{off}")  # of a key that may be off, or keys and values
+_BETWEEN = ("[key]", *_WAYS)
 _BEGUN = 4  # letters from which on the beginning of a word tells it
 _RULES: Mapping[str, Callable[[dict[str, Any]], str]] = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), lambda _: "must be a whole number"),
@@ -49,7 +51,7 @@ def sentence(problem: dict[str, Any]) -> str:
     """Say one problem: key (value): rule."""
     if str(problem["type"]).startswith("union_tag"):
         return _tag_problem(**problem.get("ctx", {}))
-    parts = (str(part) for part in problem["loc"] if part != "[key]")
+    parts = map(str, place_of(problem))
     key = ".".join(part if part.isprintable() else repr(part) for part in parts)
     said = f"{key}: " if key else ""
     if problem["type"] == "value_error":
@@ -59,6 +61,11 @@ def sentence(problem: dict[str, Any]) -> str:
     if problem["type"] == "missing":
         return f"{said}missing"
     return f"{key} ({_shown(problem['input'])}): {_rule(problem)}"
+
+
+def place_of(problem: dict[str, Any]) -> tuple[str | int, ...]:
+    """Return the keys that lead to a problem, without what pydantic puts between them."""
+    return tuple(part for part in problem["loc"] if part not in _BETWEEN)
 
 
 def meant(word: str, known: Iterable[str]) -> str:
@@ -73,6 +80,8 @@ def meant(word: str, known: Iterable[str]) -> str:
 def _rule(problem: dict[str, Any]) -> str:
     given, context = problem["input"], problem.get("ctx", {})
     say = _RULES.get(problem["type"])
+    if problem["loc"] and problem["loc"][-1] in _WAYS:
+        return "must be off, or keys and values, such as {key: value}"
     rule = say(context) if say else f"{problem['msg'][:1].lower()}{problem['msg'][1:]}"
     if problem["type"] == "string_type" and isinstance(given, str | int | float):
         rule += f", write it in quotes: '{given}'"
