@@ -16,6 +16,7 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from autoscaler.config import FleetSettings, load_settings
+from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.experiment.ablation import PARTS
 from autoscaler_workbench.experiment.experiment import EVERY_POLICY, OURS, POLICIES, Experiment, homes, play, setting_text
@@ -90,7 +91,7 @@ def entries(workloads: Iterable[Workload], policies: Sequence[str], seeds: int, 
 def _policies_of(workload: Workload) -> Sequence[str]:
     """All policies, those that stop instances only where the fleet may."""
     pools = load_settings(workload.fleet).domain().pools.values() if workload.fleet else ()
-    return EVERY_POLICY if any(pool.warm_pool for pool in pools) else POLICIES
+    return EVERY_POLICY if any(pool_at_its_widest(pool).warm_pool for pool in pools) else POLICIES
 
 
 def compare(todo: Sequence[Entry], out: Path, *, jobs: int) -> Iterator[tuple[int, int]]:

@@ -21,7 +21,7 @@ _GROUPS = {
     Reason.HELD: "Why something is not done",
 }
 _WIDTH = 140
-_SEVERAL = {"array": "list of texts", "object": "keys and values"}
+_LISTED = {"string": "texts"}
 _OFF = "`off`"
 
 
@@ -47,6 +47,7 @@ def key_reference(schema: dict[str, Any]) -> str:
         "`pools.NAME`": parts["PoolSettings"] | {"properties": own},
         "`defaults`, and `pools.NAME`": parts["Tuning"],
         "`warm_pool`": parts["WarmPoolSettings"],
+        "`schedules`": parts["ScheduleSettings"],
     }
     return "\n".join(f"## {title}\n\n{section['description']}\n\n" + "".join(_keys(section, parts)) for title, section in sections.items())
 
@@ -72,14 +73,19 @@ def _kind(about: dict[str, Any]) -> str:
         return " or ".join([", ".join(f"`{one}`" for one in about["enum"][:-1]), f"`{about['enum'][-1]}`"])
     if "oneOf" in about:
         return " or ".join("keys and values" if "$ref" in one else _OFF for one in about["oneOf"])
-    if about["type"] in _SEVERAL:
-        return _SEVERAL[about["type"]]
+    if "$ref" in about or about["type"] == "object":
+        return "keys and values"
+    if about["type"] == "array":
+        return f"list of {_LISTED.get(about['items'].get('type', ''), 'keys and values')}"
+    return " ".join(filter(None, [_KINDS[about["type"]], *_bounds(about)]))
+
+
+def _bounds(about: dict[str, Any]) -> list[str]:
     least, above, most, below = (about.get(key) for key in ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"))
-    bounds = [
+    return [
         f"from {least:,}" if least is not None else f"above {above:,}" if above is not None else "",
         f"to {most:,}" if most is not None else f"below {below:,}" if below is not None else "",
     ]
-    return " ".join(filter(None, [_KINDS[about["type"]], *bounds]))
 
 
 def _rule(about: dict[str, Any]) -> str:

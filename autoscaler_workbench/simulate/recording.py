@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from autoscaler_workbench.fakes.world.world import World
@@ -132,7 +133,7 @@ def _by_pool(world: World, seen: list[tuple[Instance, AgentState]]) -> dict[str,
 
 def states_of(fleet: Fleet) -> list[AgentState]:
     """The states that agents of a fleet may have: none is stopped where no pool keeps any."""
-    stops = any(pool.warm_pool for pool in fleet.pools.values())
+    stops = any(pool_at_its_widest(pool).warm_pool for pool in fleet.pools.values())
     return [state for state in AgentState if stops or state is not AgentState.STOPPED]
 
 

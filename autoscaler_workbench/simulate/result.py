@@ -8,6 +8,7 @@ from typing import Self
 
 from autoscaler.domain.facts.fleet import Market, Pool
 from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
+from autoscaler.domain.facts.pool_schedules import fleet_at, pool_at_its_widest
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.fakes.world.world import World
@@ -56,7 +57,7 @@ def is_at_rest(world: World, builds: Iterable[Build]) -> bool:
 def beyond_floor(world: World) -> list[Instance]:
     """Instances beyond the minimum of their pool, and stopped ones beyond those that it may keep."""
     extra: list[Instance] = []
-    for pool in world.fleet.pools.values():
+    for pool in fleet_at(world.fleet, world.timeline.now).pools.values():
         floor = max(pool.min_agents, ceil(pool.warm_executors / pool.executors))
         mine = [i for i in world.alive() if i.tags.get("autoscaler:pool") == pool.name]
         extra += [i for i in mine if i.is_on()][floor:]
@@ -143,7 +144,7 @@ def wait_of(build: Build, now: float | None = None) -> float:
 def _leaks(world: World, instance: Instance) -> bool:
     pool = world.fleet.pools.get(instance.tags.get("autoscaler:pool", ""))
     node = world.node_of(instance)
-    if pool is not None and pool.warm_pool is not None and not instance.is_on():
+    if pool is not None and pool_at_its_widest(pool).warm_pool is not None and not instance.is_on():
         return False  # it is kept on purpose
     in_time = pool is not None and instance.is_on() and world.timeline.now < instance.started_at + pool.boot_timeout_seconds
     return not in_time and (node is None or not node.connected)

@@ -84,6 +84,16 @@ def test_a_fleet_file_that_is_wrong_is_not_built(tmp_path):
     assert "pools.utility.executors (0): must be 1 or more" in done.stderr
 
 
+def test_the_layer_carries_time_zones_since_the_runtime_may_have_none(built, tmp_path):
+    schedule = "{from: 08:00, to: 18:00, time_zone: Europe/Berlin, min_agents: 1}"
+    text = EXAMPLE_FLEET.read_text(encoding="utf-8").replace("executors: 30", f"executors: 30\n    schedules: [{schedule}]")
+    (tmp_path / "fleet.yaml").write_text(text, encoding="utf-8")
+    load = f"from autoscaler.config import load_fleet; load_fleet(Path({str(tmp_path / 'fleet.yaml')!r}))"
+    bare = f"import sys, zoneinfo; from pathlib import Path; sys.path.insert(0, {str(built.core)!r}); zoneinfo.reset_tzpath(to=()); {load}"
+    done = subprocess.run([built.python, "-I", "-c", bare], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.fixture(scope="module")
 def clouds():
     """A world over HTTP and a local AWS over HTTP, on the wall clock."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from autoscaler.adapters.aws import filtered
 from autoscaler.domain.facts.fleet import Platform, Pool
+from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ def image_findings(pool: Pool, data: Mapping[str, Any], known: Images) -> Iterat
     platform = Platform.WINDOWS if image.get("Platform") == "windows" else Platform.LINUX
     if platform != pool.platform:
         yield f"the image {image_id} is of {platform}, the pool's platform is {pool.platform}"
-    if pool.warm_pool and image.get("RootDeviceType", "ebs") != "ebs":
+    if pool_at_its_widest(pool).warm_pool and image.get("RootDeviceType", "ebs") != "ebs":
         yield f"the image {image_id} has its root on an instance store: no agent can be stopped (warm_pool), all are terminated"
     yield from _root(image, data)
     for kind in dict.fromkeys(offering.instance_type for offering in pool.offerings):

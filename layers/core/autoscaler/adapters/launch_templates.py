@@ -11,6 +11,7 @@ from autoscaler.adapters.aws import code_of
 from autoscaler.adapters.images import Images, image_findings, read_images
 from autoscaler.adapters.routes import Way, read_ways, route_findings
 from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
 from autoscaler.errors import ConfigError, TransientError
 
 USER_DATA_BYTES = 16 * 1024  # what EC2 takes, before base64
@@ -38,7 +39,7 @@ def _with_image(data: dict[str, Any] | None, image: str | None) -> dict[str, Any
 
 def volume_keys(fleet: Fleet, client: Any) -> dict[str, str]:
     """Return the key of their own that the launch templates of pools with a warm pool encrypt volumes with."""
-    told = {pool.name: _data(client, pool) for pool in fleet.pools.values() if pool.warm_pool}
+    told = {pool.name: _data(client, pool) for pool in fleet.pools.values() if pool_at_its_widest(pool).warm_pool}
     keys = {name: _key_of(data) for name, data in told.items() if data}
     return {name: key for name, key in keys.items() if key}
 
@@ -84,7 +85,7 @@ def _findings(fleet: Fleet, pool: Pool, data: dict[str, Any] | None, images: Ima
     yield from _storage(fleet, data)
     yield from _network(data)
     yield from _user_data(data)
-    if pool.warm_pool and data.get("DisableApiStop"):
+    if pool_at_its_widest(pool).warm_pool and data.get("DisableApiStop"):
         yield "DisableApiStop must be off: no agent could be stopped (warm_pool)"
     yield from image_findings(pool, data, images)
     yield from route_findings(pool, data, ways)

@@ -6,6 +6,7 @@ from itertools import combinations
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from autoscaler.config.hours import average
 from autoscaler.config.load import load_settings
 from autoscaler.config.prices import HOURS_A_MONTH, cheapest
 from autoscaler.config.problems import Problem
@@ -39,7 +40,7 @@ def readable(secret: str, prefix: str) -> bool:
 
 
 def always_there(pool: Pool) -> int:
-    """Return how many agents of a pool its minima keep at all hours."""
+    """Return how many agents of a pool its minima keep, whatever is needed."""
     return max(pool.min_agents, -(-pool.warm_executors // pool.executors))
 
 
@@ -86,7 +87,7 @@ def _money(fleet: Fleet) -> Iterator[Problem]:
         if (usd := cheapest(pool.offerings)) > fleet.limits.max_usd_per_hour:
             limit = f"limits.max_usd_per_hour (${fleet.limits.max_usd_per_hour:,.2f})"
             yield Problem(place=("pools", pool.name), text=f"pools.{pool.name}: one agent costs ${usd:,.2f} an hour, more than {limit}")
-    usd = HOURS_A_MONTH * sum(always_there(pool) * cheapest(pool.offerings) for pool in fleet.pools.values())
+    usd = HOURS_A_MONTH * sum(average(pool, always_there) * cheapest(pool.offerings) for pool in fleet.pools.values())
     if usd > fleet.limits.max_usd_per_month:
         text = f"limits.max_usd_per_month (${fleet.limits.max_usd_per_month:,.0f}): min_agents and warm_executors alone cost"
         yield Problem(place=("limits", "max_usd_per_month"), text=f"{text} ${usd:,.0f} in a whole month")

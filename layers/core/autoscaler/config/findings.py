@@ -8,15 +8,9 @@ from pydantic import ValidationError
 
 from autoscaler.config.problems import FleetFileError, Place, Problem
 from autoscaler.config.rules import contradictions
-from autoscaler.config.settings import (
-    ControllerSettings,
-    FleetSettings,
-    KindSettings,
-    LimitSettings,
-    PoolSettings,
-    Tuning,
-    WarmPoolSettings,
-)
+from autoscaler.config.schedules import ScheduleSettings
+from autoscaler.config.settings import ControllerSettings, FleetSettings, KindSettings, LimitSettings, PoolSettings, Tuning
+from autoscaler.config.warm_pools import WarmPoolSettings
 from autoscaler.config.words import meant, place_of, sentence
 
 _MODELS: dict[str, type[LimitSettings | ControllerSettings | KindSettings | Tuning]] = {
@@ -26,7 +20,8 @@ _MODELS: dict[str, type[LimitSettings | ControllerSettings | KindSettings | Tuni
     "defaults": Tuning,
     "pools": PoolSettings,
 }
-_WITHIN = {"warm_pool": WarmPoolSettings}  # keys that hold keys
+# Keys that hold keys.
+_WITHIN: dict[str, type[ScheduleSettings | WarmPoolSettings]] = {"schedules": ScheduleSettings, "warm_pool": WarmPoolSettings}
 _PLACES = {
     "limits": "limits",
     "controllers": "an entry of controllers",
@@ -42,6 +37,7 @@ _LIMITS = ("max_agents", "max_launches_per_hour", "max_usd_per_hour", "max_usd_p
 _SYNONYMS = {
     "ami": "launch_template",
     "credentials": "secret",
+    "end": "to",
     "fs_root": "remote_dir",
     "idle_minutes": "idle_seconds",
     "idle_termination_minutes": "idle_seconds",
@@ -58,8 +54,12 @@ _SYNONYMS = {
     "os": "platform",
     "remote_fs": "remote_dir",
     "spot": "market",
+    "start": "from",
     "subnet_id": "subnets",
     "type": "instance_types",
+    "tz": "time_zone",
+    "until": "to",
+    "weekdays": "days",
 }
 
 

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 
 from autoscaler.config.kind_rules import between_kinds, kind_of_pool
 from autoscaler.config.problems import Problem
+from autoscaler.config.schedules import ScheduleSettings
 from autoscaler.config.settings import FleetSettings, PoolSettings, environment_name, url_problem
+from autoscaler.config.warm_pools import WarmPoolSettings
 from autoscaler.domain.facts.fleet import Platform
 
 # Families of AWS' own processors have a g after their generation (c7g, m6gd, im4gn, hpc7g); a1 was the first, p6e-gb200 has Nvidia's.
@@ -20,6 +22,9 @@ def contradictions(settings: FleetSettings) -> Iterator[Problem]:
     for name, pool in settings.pools.items():
         for key, text in (*_of_pool(pool), *_with_fleet(settings, name, pool)):
             yield Problem(place=("pools", name, key), text=f"pools.{name}.{text}")
+        for number, schedule in enumerate(pool.schedules):
+            for key, text in _of_schedule(settings, name, schedule):
+                yield Problem(place=("pools", name, "schedules", number, key), text=f"pools.{name}.schedules.{number}.{text}")
     least, most = sum(pool.min_agents for pool in settings.pools.values()), settings.limits.max_agents
     if least > most:
         yield Problem(place=("limits", "max_agents"), text=f"the pools' min_agents ({least}) together exceed limits.max_agents ({most})")
@@ -84,16 +89,30 @@ def _with_fleet(settings: FleetSettings, name: str, pool: PoolSettings) -> Itera
         yield key, f"boot_timeout_seconds ({timeout:g}) must exceed boot_seconds ({boot:g})"
 
 
+def _of_schedule(settings: FleetSettings, name: str, schedule: ScheduleSettings) -> Iterator[tuple[str, str]]:
+    """Yield the key and the text of what is wrong with a schedule of a pool, whatever else holds at its hours."""
+    most = schedule.max_agents
+    if most is not None and most > settings.limits.max_agents:
+        yield "max_agents", f"max_agents ({most}) exceeds limits.max_agents ({settings.limits.max_agents})"
+    if isinstance(schedule.warm_pool, WarmPoolSettings):
+        yield from _of_warm_pool(settings, name, schedule.warm_pool, settings.pools[name].max_agents if most is None else most)
+
+
 def _stopped(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the stopped agents of a pool. Where ``defaults`` ask for them and they cannot be, there are none."""
     warm = settings.tuned("warm_pool", name)
-    if warm and settings.may_stop(pool) and settings.tuned("reuse", name) != "never":
-        most = pool.max_agents if warm.max_agents is None else warm.max_agents
-        if warm.min_agents > most:
-            yield "warm_pool", f"warm_pool.min_agents ({warm.min_agents}) exceeds the most stopped agents ({most})"
-    elif pool.warm_pool and settings.tuned("reuse", name) == "never":
+    if warm and (pool.warm_pool or (settings.may_stop(pool) and settings.tuned("reuse", name) != "never")):
+        yield from _of_warm_pool(settings, name, warm, pool.max_agents)
+
+
+def _of_warm_pool(settings: FleetSettings, name: str, warm: WarmPoolSettings, max_agents: int) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with a warm pool that a pool of at most so many agents asks for."""
+    pool, most = settings.pools[name], max_agents if warm.max_agents is None else warm.max_agents
+    if settings.tuned("reuse", name) == "never":
         yield "warm_pool", "warm_pool: agents that have one build each (reuse: never) are not stopped, the next build would find its disk"
-    elif pool.warm_pool and pool.market == "spot":
+    elif pool.market == "spot":
         yield "warm_pool", "warm_pool: agents of market spot cannot be stopped, EC2 stops no one-time spot instance"
-    elif pool.warm_pool:
+    elif not settings.may_stop(pool):
         yield "warm_pool", "warm_pool: agents on static nodes (nodes: slots) are not stopped, each would keep its slot from others"
+    elif warm.min_agents > most:
+        yield "warm_pool", f"warm_pool.min_agents ({warm.min_agents}) exceeds the most stopped agents ({most})"

@@ -3,12 +3,16 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AnyHttpUrl, BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag, ValidationError
+from pydantic import AnyHttpUrl, Field, StringConstraints, ValidationError
 
+from autoscaler.config.basics import Count, Section
+from autoscaler.config.hours import impossible_hours
 from autoscaler.config.kinds import general_kinds, labels_of, lent_labels, with_lending
 from autoscaler.config.prices import offerings, unaffordable_minima
 from autoscaler.config.problems import FleetFileError, Problem
-from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS, AtMonthLimit, Fleet, Lending, Limits, Platform, Pool, Quarantine, WarmPool
+from autoscaler.config.schedules import ScheduleSettings, pool_schedules
+from autoscaler.config.warm_pools import WarmPoolKey, warm_pool_of
+from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS, AtMonthLimit, Fleet, Lending, Limits, Platform, Pool, Quarantine
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 LABEL = r"^[^\s\"]+$"
@@ -23,15 +27,8 @@ KindName = Annotated[str, StringConstraints(pattern=KIND)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=LABEL)]
 Seconds = Annotated[float, Field(ge=0, le=31_536_000, allow_inf_nan=False)]
 Usd = Annotated[float, Field(gt=0, le=10_000_000, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=0, le=100_000)]
 
 REMOTE_DIRS = {Platform.LINUX: "/home/jenkins/agent", Platform.WINDOWS: "C:\\jenkins"}
-
-
-class _Settings(BaseModel):
-    """Unknown keys and other types than written here are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 def url_problem(url: str) -> str | None:
@@ -48,7 +45,7 @@ def url_problem(url: str) -> str | None:
     return None
 
 
-class LimitSettings(_Settings):
+class LimitSettings(Section):
     """Hard ceilings of the whole fleet; nothing is launched beyond them, no matter who asks."""
 
     max_agents: Annotated[int, Field(ge=1, le=100_000, description="Most agents at once, of all pools together.")]
@@ -69,7 +66,7 @@ class LimitSettings(_Settings):
     )
 
 
-class ControllerSettings(_Settings):
+class ControllerSettings(Section):
     """One Jenkins controller."""
 
     url: str = Field(
@@ -94,7 +91,7 @@ class ControllerSettings(_Settings):
     )
 
 
-class KindSettings(_Settings):
+class KindSettings(Section):
     """One kind of machine. amd64+gfx1030 is a speciality of amd64, and a+b+c one of a, a+b and a+c, where these are kinds."""
 
     of: list[KindName] = Field([], description="Kinds that it is a speciality of, beside those that its name tells: gpu-p3 is one of gpu.")
@@ -103,35 +100,7 @@ class KindSettings(_Settings):
     )
 
 
-class WarmPoolSettings(_Settings):
-    """Agents that are stopped instead of terminated, and started again when they are needed."""
-
-    min_agents: Count = Field(
-        0,
-        description="Stopped agents that are there while nothing is built. Where there are fewer, agents are launched in quiet times to be "
-        "stopped; those that run, beyond the pool's min_agents, count: they will be stopped.",
-    )
-    max_agents: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
-        None, description="Most stopped agents at once; they do not count in the pool's max_agents. Without it: as many as those."
-    )
-    max_age_hours: Annotated[float, Field(gt=0, le=87_600)] = Field(
-        168.0, description="An agent that has been stopped for longer than this is terminated."
-    )
-
-
-def _way_of_warm_pool(given: object) -> str:
-    return "{off}" if given in ("off", False) else "{keys}"
-
-
-# Words of this form stand in pydantic's places, and in no fleet file: a message leaves them out.
-WarmPoolKey = Annotated[
-    Annotated[WarmPoolSettings, Tag("{keys}")] | Annotated[Literal["off", False], Tag("{off}")],
-    Discriminator(_way_of_warm_pool),
-    AfterValidator(lambda given: False if given == "off" else given),
-]
-
-
-class Tuning(_Settings):
+class Tuning(Section):
     """Keys that may stand in defaults, for all pools, and in a pool, for that one."""
 
     queue_maturity_seconds: Seconds | None = Field(
@@ -285,6 +254,9 @@ class PoolSettings(Tuning):
     max_agents: int = Field(ge=1, le=100_000, description="Most agents of this pool at once.")
     min_agents: Count = Field(0, description="Agents that are always there, idle or not. They cost money day and night.")
     warm_executors: Count = Field(0, description="Executors that are kept free beyond what runs and waits, so that jobs start at once.")
+    schedules: list[ScheduleSettings] = Field(
+        [], max_length=50, description="Hours of the week with other numbers, such as office hours. Several may be given."
+    )
     usd_per_hour: Usd | None = Field(
         None,
         description="Price of one machine an hour, in US dollars, for all instance types of the pool. Without it: the carried on-demand "
@@ -300,7 +272,7 @@ class PoolSettings(Tuning):
     )
 
 
-class FleetSettings(_Settings):
+class FleetSettings(Section):
     """The whole fleet file."""
 
     fleet: Annotated[str, StringConstraints(pattern=FLEET)] = Field(
@@ -332,7 +304,7 @@ class FleetSettings(_Settings):
             resume_timeouts={name: controller.resume_timeout_seconds for name, controller in self.controllers.items()},
             slot_controllers=frozenset(name for name, controller in self.controllers.items() if controller.nodes == "slots"),
         )
-        if problems := problems + list(unaffordable_minima(fleet)):
+        if problems := [*problems, *unaffordable_minima(fleet), *impossible_hours(fleet)]:
             raise FleetFileError("", problems)
         return fleet
 
@@ -363,7 +335,8 @@ class FleetSettings(_Settings):
             warm_executors=pool.warm_executors,
             exclusive=pool.exclusive,
             remote_dir=pool.remote_dir or REMOTE_DIRS[pool.platform],
-            warm_pool=self._warm_pool(pool, warm) if warm and self.may_stop(pool) and not never else None,
+            warm_pool=warm_pool_of(warm, pool.max_agents) if warm and self.may_stop(pool) and not never else None,
+            schedules=pool_schedules(pool.schedules, pool.max_agents),
             **tuned,
         )
 
@@ -382,11 +355,6 @@ class FleetSettings(_Settings):
         return pool.market != "spot" and not any(
             name in self.controllers and self.controllers[name].nodes == "slots" for name in pool.controllers or self.controllers
         )
-
-    @staticmethod
-    def _warm_pool(pool: PoolSettings, warm: WarmPoolSettings) -> WarmPool:
-        most = pool.max_agents if warm.max_agents is None else warm.max_agents
-        return WarmPool(min_agents=warm.min_agents, max_agents=most, max_age_seconds=warm.max_age_hours * 3600.0)
 
     def _version_of(self, template: str) -> str:
         """Return the version to launch: the latest of the stack's own templates, whose default a deployment never moves."""

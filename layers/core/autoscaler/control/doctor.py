@@ -8,6 +8,7 @@ from autoscaler.control.observe import observe, spot_types
 from autoscaler.domain.facts.fleet import Fleet, Market, NodeSpec, Pool
 from autoscaler.domain.facts.node_labels import drops_handed_builds
 from autoscaler.domain.facts.plan import Launch
+from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Snapshot
 from autoscaler.domain.report.quotas import Need, needs
@@ -170,7 +171,7 @@ def _templates(account: Account, fleet: Fleet, images: Mapping[str, str]) -> Ite
 
 def _volume_keys(account: Account, fleet: Fleet) -> Iterator[Finding]:
     """Say what a start needs where volumes have a key of their own: no dry run tells whether it has it."""
-    if any(pool.warm_pool for pool in fleet.pools.values()):
+    if any(pool_at_its_widest(pool).warm_pool for pool in fleet.pools.values()):
         yield from (
             Finding(about=pool, what=_KEY_AT_A_START, fine=None, detail=f"{key}: {_GRANT}") for pool, key in account.volume_keys().items()
         )

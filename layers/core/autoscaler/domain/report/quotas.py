@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from autoscaler.domain.facts.fleet import Fleet, Market, Pool
+from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
 
 # https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html
 _NAMES = {
@@ -64,6 +65,6 @@ def _most(fleet: Fleet, sizes: Mapping[str, int]) -> int:
     """Sum up at the limits of the pools and of the fleet, the largest agents first."""
     left, most = fleet.limits.max_agents, 0
     for name in sorted(sizes, key=lambda name: -sizes[name]):
-        agents = min(left, fleet.pools[name].max_agents)
+        agents = min(left, pool_at_its_widest(fleet.pools[name]).max_agents)
         left, most = left - agents, most + agents * sizes[name]
     return most
