@@ -6,9 +6,11 @@ from typing import Any
 
 from rich.text import Text
 
+from autoscaler.domain.report.schedules import told_entry
 from autoscaler.domain.wording import counted, dollars, duration
 from autoscaler_workbench.cli.tables import for_people, print_rows
 from autoscaler_workbench.cli.terminal import say
+from autoscaler_workbench.ui.view import zone_here
 
 Answer = dict[str, Any]
 _DONE_BEFORE = "already-done"
@@ -23,6 +25,7 @@ def print_status(answer: Answer) -> None:
     _print_pools(told["pools"], set(broken))
     say(_limits(told))
     _say_all(_problems(told), style="red")
+    print_schedules(answer)
     print_overrides(answer)
 
 
@@ -173,6 +176,7 @@ def print_plan(answer: Answer) -> None:
     if told["held"]:
         rows = ((entry["reason"], _where(entry, several), entry["detail"]) for entry in told["held"])
         print_rows(("not done", "where", "because"), rows, prose=("because",))
+    print_schedules(answer)
     print_overrides(answer)
 
 
@@ -245,6 +249,12 @@ def print_closed(before: dict[str, Any]) -> None:
     beside = min(booting, before["starved"], before["max_agents"] - sum(before["agents"].values()))
     if beside > 0:
         say(f"to have others beside: autoscaler launch {pool} {beside}")
+
+
+def print_schedules(answer: Answer) -> None:
+    """Say what pools have by their schedules now, and what begins next."""
+    for entry in answer.get("schedules", []):  # functions of 0.2.0 tell none
+        say(f"{entry['pool']}: {told_entry(entry, answer['now_at'], zone_here)}")
 
 
 def print_overrides(answer: Answer) -> None:

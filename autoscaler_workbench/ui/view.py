@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
+from autoscaler.domain.report.schedules import told_entry
 from autoscaler.domain.wording import dollars, duration
 
 HOT, BOOTING, DRAINING, IDLE, STOPPED, TROUBLE = "busy", "booting", "draining", "idle", "stopped", "trouble"
@@ -49,6 +50,7 @@ class PoolRow:
     disks: str
     tiles: tuple[Tile, ...]
     most: int
+    schedules: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +67,15 @@ def pool_rows(told: dict[str, Any]) -> list[PoolRow]:
     """Describe the pools that have anything: jobs, agents, or a reason why they launch nothing."""
     pools = told["status"]["pools"]
     controllers = {pool["controller"] for pool in pools}
-    rows = [_pool_row(pool, told["agents"], with_controller=len(controllers) > 1) for pool in pools]
+    schedules: dict[str, list[str]] = {}
+    for entry in told.get("schedules", []):  # none before 0.3.0, and none in a recorded day
+        schedules.setdefault(entry["pool"], []).append(told_entry(entry, told["now_at"], zone_here))
+    several = len(controllers) > 1
+    rows = [_pool_row(pool, told["agents"], schedules.get(pool["pool"], ()), with_controller=several) for pool in pools]
     return [row for row in rows if row.waiting or row.tiles or row.paused]
 
 
-def _pool_row(pool: dict[str, Any], agents: Iterable[dict[str, Any]], *, with_controller: bool) -> PoolRow:
+def _pool_row(pool: dict[str, Any], agents: Iterable[dict[str, Any]], schedules: Iterable[str], *, with_controller: bool) -> PoolRow:
     mine = [agent for agent in agents if (agent["controller"], agent["pool"]) == (pool["controller"], pool["pool"])]
     off = [agent for agent in mine if agent["phase"] == STOPPED]
     usd = sum(agent["usd_per_hour"] for agent in off)
@@ -83,6 +89,7 @@ def _pool_row(pool: dict[str, Any], agents: Iterable[dict[str, Any]], *, with_co
         disks=f"{'disk' if len(off) == 1 else 'disks'} {dollars(usd)} an hour" if usd else "",
         tiles=tuple(_tile(agent) for agent in mine),
         most=pool["max_agents"],
+        schedules=tuple(schedules),
     )
 
 
@@ -128,6 +135,11 @@ def problems(status: dict[str, Any]) -> list[str]:
 def clock(at: float | None) -> str:
     """Say when, in UTC, 24 hours."""
     return "" if at is None else f"{datetime.fromtimestamp(at, UTC):%m-%d %H:%M}"
+
+
+def zone_here(at: float) -> tzinfo | None:
+    """Return the time zone of this machine at an instant."""
+    return datetime.fromtimestamp(at, UTC).astimezone().tzinfo
 
 
 def newest(events: Iterable[dict[str, Any]], most: int) -> list[dict[str, Any]]:

@@ -106,7 +106,7 @@ def names(ports: Ports, fleet: Fleet) -> dict[str, list[str]]:
 
 
 def limits(fleet: Fleet, overrides: Overrides, pool: str) -> dict[str, Any]:
-    """Return a pool's limits with the overrides in force, and those of the fleet file."""
+    """Return a pool's limits with the overrides in force, and those of the fleet file. ``fleet``: as its schedules have it now."""
     known = {"now": in_force(fleet, overrides).pools[pool], "fleet_file": fleet.pools[pool]}
     names = ("min_agents", "max_agents", "warm_executors")
     return {"pool": pool} | {which: {name: getattr(one, name) for name in names} for which, one in known.items()}

@@ -13,7 +13,9 @@ from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Report, merged_json
 from autoscaler.domain.facts.orders import CloseBreaker, Purge, Resume
 from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, hold, override_pool
+from autoscaler.domain.facts.pool_schedules import fleet_at
 from autoscaler.domain.report.event import Event
+from autoscaler.domain.report.schedules import list_schedules
 from autoscaler.entry.context import Context
 from autoscaler.entry.idempotency import once
 from autoscaler.entry.operations import Doctor, Events, Operation, Order, Why, read_operation
@@ -50,7 +52,7 @@ def _carry_out(function: str, wired: Runtime, invocation: Invocation, operation:
         note(wired.ports, [order_itself, *events_of(operation.by, reports)])
     in_force = {} if overrides is None else operate.as_json(overrides)
     if isinstance(order, PoolOverride) and overrides is not None:
-        in_force |= {"limits": operate.limits(wired.fleet, overrides, order.pool)}
+        in_force |= {"limits": operate.limits(fleet_at(wired.fleet, wired.ports.clock()), overrides, order.pool)}
     return in_force | ({"plan": merged_json(reports)} if reports else {})
 
 
@@ -92,7 +94,7 @@ def _history(wired: Runtime, question: Events) -> list[Event]:
 
 
 def _look(wired: Runtime, invocation: Invocation, action: str) -> dict[str, Any]:
-    """Answer what is, or what would be done; where it depends on them, with the holds and overrides in force."""
+    """Answer what is, or what would be done; where it depends on them, with the schedules, holds and overrides in force."""
     ports, fleet = wired.ports, wired.fleet
     told: dict[str, Any]
     match action:
@@ -103,16 +105,22 @@ def _look(wired: Runtime, invocation: Invocation, action: str) -> dict[str, Any]
         case "names":
             return {"names": operate.names(ports, fleet)}
         case "overview":
-            status, agents, queue = operate.overview(ports, fleet, invocation)
-            lately = _history(wired, Events(action="events"))
-            told = {
-                "status": asdict(status),
-                "agents": [asdict(entry) for entry in agents],
-                "queue": [asdict(entry) for entry in queue],
-                "events": [asdict(event) for event in lately[-_EVENTS_OF_OVERVIEW:]],
-            }
+            told = _overview(wired, invocation)
         case "plan":
             told = {"plan": merged_json(operate.plan(ports, fleet, invocation))}
         case _:
             told = {"status": asdict(operate.status(ports, fleet, invocation))}
-    return operate.as_json(ports.state.read().overrides.at(ports.clock())) | told
+    now = ports.clock()
+    schedules = [asdict(entry) for entry in list_schedules(fleet, now)]
+    return operate.as_json(ports.state.read().overrides.at(now)) | {"schedules": schedules} | told
+
+
+def _overview(wired: Runtime, invocation: Invocation) -> dict[str, Any]:
+    status, agents, queue = operate.overview(wired.ports, wired.fleet, invocation)
+    lately = _history(wired, Events(action="events"))
+    return {
+        "status": asdict(status),
+        "agents": [asdict(entry) for entry in agents],
+        "queue": [asdict(entry) for entry in queue],
+        "events": [asdict(event) for event in lately[-_EVENTS_OF_OVERVIEW:]],
+    }

@@ -8,6 +8,7 @@ from pydantic import Field, TypeAdapter, model_validator
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import CloseBreaker, DrainNodes, DrainSome, Purge, Resume
 from autoscaler.domain.facts.overrides import Hold, PoolOverride, Scope
+from autoscaler.domain.facts.pool_schedules import pool_at
 from autoscaler.entry.events import SCALE_DOWN, Manual, Text, checked, known_pool, read_trigger
 from autoscaler.errors import ConfigError
 
@@ -91,7 +92,7 @@ class _Set(Operation):
     warm_executors: _Count | None = None
 
     def order(self, fleet: Fleet, now: float) -> PoolOverride:
-        pool = fleet.pools[known_pool(fleet, self.pool)]
+        pool = pool_at(fleet.pools[known_pool(fleet, self.pool)], now)
         least = pool.min_agents if self.min_agents is None else self.min_agents
         most = pool.max_agents if self.max_agents is None else self.max_agents
         if least > most:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from autoscaler.domain import decide
-from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.plan import Held, Plan, Step
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Build, Instance, Snapshot
@@ -13,6 +13,7 @@ from autoscaler.domain.report.images import image_of, told_images
 from autoscaler.domain.report.keeping import why_kept
 from autoscaler.domain.report.lending import lending_of, told_lent
 from autoscaler.domain.report.listing import QueueEntry, list_queue
+from autoscaler.domain.report.schedules import told_schedules
 from autoscaler.domain.report.stopped import of_stopped, stops_of, told_starts, usd_per_hour_of, why_never_stopped
 from autoscaler.domain.scale_in.month_limit import what_holds
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -35,7 +36,7 @@ def explain(snapshot: Snapshot, fleet: Fleet, subject: str) -> list[str]:
     situation = assess(snapshot, fleet)
     plans = decide.scale_up(snapshot, fleet), decide.scale_down(snapshot, fleet)
     found = [
-        *_of_pool(situation, plans, subject),
+        *_of_pool(situation, plans, fleet.pools.get(subject)),
         *_of_node(situation, plans, subject),
         *(_of_gone(situation, plans, subject) if not any(subject in _names(agent) for agent in situation.agents) else ()),
         *_of_job(situation, plans, subject),
@@ -56,16 +57,18 @@ def _of_controllers(situation: Situation) -> Iterator[str]:
             yield f"{view.name} shows not a single job: without Job/Read the queue looks empty"
 
 
-def _of_pool(situation: Situation, plans: Iterable[Plan], subject: str) -> Iterator[str]:
-    if subject not in situation.fleet.pools:
+def _of_pool(situation: Situation, plans: Iterable[Plan], written: Pool | None) -> Iterator[str]:
+    """Say what is known of a pool, as it is ``written`` in the fleet file."""
+    if written is None:
         return
-    broken, paused = broken_pool(situation, subject), set()
-    for pool in (pool for (_, name), pool in situation.pools.items() if name == subject):
+    broken, paused = broken_pool(situation, written.name), set()
+    for pool in (pool for (_, name), pool in situation.pools.items() if name == written.name):
         if pool.paused and not (broken and pool.paused in _OF_BREAKERS):
             paused.add(pool.paused_detail)
             yield f"nothing is launched there: {pool.paused_detail}"
         yield from _of_pool_view(situation, pool)
-    yield from _decided(plans, _of_pools({subject}), told=paused, without=_OF_BREAKERS if broken else ())
+    yield from told_schedules(situation, written)
+    yield from _decided(plans, _of_pools({written.name}), told=paused, without=_OF_BREAKERS if broken else ())
 
 
 def _of_pool_view(situation: Situation, pool: PoolView) -> Iterator[str]:
