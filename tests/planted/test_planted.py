@@ -9,6 +9,7 @@ import pytest
 
 from planted.bugs import BUGS
 from planted.costly import COSTLY
+from planted.hours import HOURS
 from planted.images import IMAGES
 from planted.money import MONEY
 from planted.promises import PROMISES
@@ -32,7 +33,9 @@ def planting():
         process.stdin.close()
 
 
-@pytest.mark.parametrize("bug", [*BUGS, *MONEY, *WAITING, *COSTLY, *PROMISES, *STOPPED, *STALE, *IMAGES, *TEAMS], ids=lambda bug: bug.name)
+@pytest.mark.parametrize(
+    "bug", [*BUGS, *MONEY, *WAITING, *COSTLY, *PROMISES, *STOPPED, *STALE, *IMAGES, *TEAMS, *HOURS], ids=lambda bug: bug.name
+)
 def test_the_suite_finds(bug, planting, record_property):
     planting.stdin.write(json.dumps([bug.file, bug.was, bug.becomes, bug.found_by]) + "\n")
     planting.stdin.flush()

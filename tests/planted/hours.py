@@ -1,0 +1,94 @@
+"""Known ways to have the wrong numbers at an hour, or the right ones too late."""
+
+from planted.bug import Bug
+
+_TIMELINES = "tests/scenarios/test_pool_schedules.py::"
+_HOURS = "tests/unit/test_pool_schedules.py::"
+_FILE = "tests/unit/test_config_schedules.py::"
+
+HOURS = (
+    Bug(
+        name="the agents of a schedule are launched when it begins",
+        file="domain/situation/pool_schedules.py",
+        was="for seconds in (0.0, lead_seconds(snapshot, pool))",
+        becomes="for seconds in (0.0, 0.0)",
+        found_by=(f"{_TIMELINES}test_the_agents_of_a_schedule_are_there_when_it_begins_and_not_much_sooner",),
+    ),
+    Bug(
+        name="nine of ten boots are slower than what the agents of a schedule are launched by",
+        file="domain/situation/pool_schedules.py",
+        was="_SHARE_IN_TIME = 0.9",
+        becomes="_SHARE_IN_TIME = 0.1",
+        found_by=(f"{_TIMELINES}test_where_nine_of_ten_boots_were_slower_than_the_file_says_agents_are_launched_as_much_sooner",),
+    ),
+    Bug(
+        name="stopped agents are started as early as others are launched",
+        file="domain/situation/pool_schedules.py",
+        was="starts = stopped > 0 and there + stopped >= needed",
+        becomes="starts = False",
+        found_by=(f"{_TIMELINES}test_stopped_agents_are_started_a_start_before_the_schedule_and_not_a_boot",),
+    ),
+    Bug(
+        name="the minimum of the evening counts while the day's schedule still holds",
+        file="domain/situation/pool_schedules.py",
+        was="min_agents=max(here.min_agents, soon.min_agents)",
+        becomes="min_agents=soon.min_agents",
+        found_by=(f"{_TIMELINES}test_the_agents_of_a_schedule_stay_until_it_ends_and_go_by_the_usual_rules_then",),
+    ),
+    Bug(
+        name="jobs that wait take the larger maximum before its hour",
+        file="domain/situation/pool_schedules.py",
+        was="max(here.max_agents, min(soon.max_agents, _floor(soon)))",
+        becomes="max(here.max_agents, soon.max_agents)",
+        found_by=(f"{_TIMELINES}test_a_maximum_that_a_schedule_raises_is_raised_when_it_begins_and_before_only_for_its_minimum",),
+    ),
+    Bug(
+        name="a schedule beats what an operator ordered for a while",
+        file="domain/situation/situation.py",
+        was="in_force(scheduled(snapshot, fleet), overrides)",
+        becomes="scheduled(snapshot, in_force(fleet, overrides))",
+        found_by=(f"{_TIMELINES}test_what_an_operator_orders_for_a_while_beats_the_schedule",),
+    ),
+    Bug(
+        name="a schedule over midnight is forgotten at midnight",
+        file="domain/facts/pool_schedules.py",
+        was="for ahead in range(-1, days_ahead + 1)",
+        becomes="for ahead in range(days_ahead + 1)",
+        found_by=(f"{_HOURS}test_a_span_over_midnight_belongs_to_the_day_on_which_it_begins",),
+    ),
+    Bug(
+        name="of a time that comes twice the second one counts",
+        file="domain/facts/pool_schedules.py",
+        was="    latest = shown.replace(tzinfo=zone).timestamp()\n",
+        becomes="    latest = shown.replace(tzinfo=zone, fold=1).timestamp()\n",
+        found_by=(f"{_HOURS}test_on_days_on_which_clocks_change_a_time_is_the_first_instant_at_which_they_show_it_or_a_later_one",),
+    ),
+    Bug(
+        name="a time that never comes is the same time by the clocks before",
+        file="domain/facts/pool_schedules.py",
+        was="    if _clock(latest, zone) == shown:\n",
+        becomes="    if _clock(latest, zone) >= shown:\n",
+        found_by=(f"{_HOURS}test_on_days_on_which_clocks_change_a_time_is_the_first_instant_at_which_they_show_it_or_a_later_one",),
+    ),
+    Bug(
+        name="of two schedules that hold the earlier written one wins",
+        file="domain/facts/pool_schedules.py",
+        was="given |= numbers_of(schedule)",
+        becomes="given = numbers_of(schedule) | given",
+        found_by=(f"{_HOURS}test_where_two_schedules_hold_the_later_one_has_the_last_word_key_by_key",),
+    ),
+    Bug(
+        name="minima of hours that never meet are refused together",
+        file="config/hours.py",
+        was="        if (worst := sum(map(figure, then))) > most:\n",
+        becomes="        if (worst := sum(figure(pool_at_its_widest(pool)) for pool in pools)) > most:\n",
+        found_by=(f"{_FILE}test_minima_of_several_pools_count_together_only_where_their_hours_meet",),
+    ),
+    Bug(
+        name="minima that a schedule makes too dear are let through",
+        file="config/settings.py",
+        was=", *impossible_hours(fleet)]",
+        becomes="]",
+        found_by=(f"{_FILE}test_minima_of_several_pools_count_together_only_where_their_hours_meet",),
+    ),
+)
