@@ -1,6 +1,6 @@
 """Shows the answers of the deployed functions to people: what is, what was done, what is now true and until when."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,6 +24,7 @@ def print_status(answer: Answer) -> None:
         print_broken(one)
     _print_pools(told["pools"], set(broken))
     say(_limits(told))
+    _print_own_limits(told)
     _say_all(_problems(told), style="red")
     print_schedules(answer)
     print_overrides(answer)
@@ -112,6 +113,30 @@ def _limits(told: dict[str, Any]) -> str:
     )
 
 
+def _print_own_limits(told: dict[str, Any]) -> None:
+    """Print the limits of teams and pools, and which team goes first. Functions of 0.2.0 tell none."""
+    headers = ("limits of", "agents", "launches", "$/h", "this month", "share")
+    if rows := [_limits_row(one) for one in told.get("limits", ())]:
+        print_rows(headers, rows, prose=("share",))
+    if turns := told.get("turns"):
+        say(f"where a limit keeps several waiting, this is their turn: {', '.join(turns)}")
+
+
+def _limits_row(one: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        one["whose"],
+        _used(one["agents"], one["max_agents"], str),
+        _used(one["launches_in_the_hour"], one["max_launches_per_hour"], str),
+        _used(one["reserved_usd_per_hour"], one["max_usd_per_hour"], dollars),
+        _used(one["usd_in_the_month"], one["max_usd_per_month"], dollars),
+        one["share"],
+    )
+
+
+def _used(used: float, limit: float | None, write: Callable[[Any], str]) -> str:
+    return write(used) if limit is None else f"{write(used)} of {write(limit)}"
+
+
 def _problems(told: dict[str, Any]) -> Iterator[str]:
     yield from filter(None, [told["stopped"]])
     yield from (f"{controller}: {problem}" for controller, problem in told["problems"].items())
@@ -174,10 +199,16 @@ def print_plan(answer: Answer) -> None:
     elif answer.get("action") == "plan":
         say("nothing to do")
     if told["held"]:
-        rows = ((entry["reason"], _where(entry, several), entry["detail"]) for entry in told["held"])
+        rows = ((_whose(entry), _where(entry, several), entry["detail"]) for entry in told["held"])
         print_rows(("not done", "where", "because"), rows, prose=("because",))
     print_schedules(answer)
     print_overrides(answer)
+
+
+def _whose(held: dict[str, Any]) -> str:
+    """Name the reason, and whose limit it is where the reason does not say it."""
+    of = f" of {held['limit_of']}" if "limit_of" in held and not held["reason"].endswith("max-agents") else ""
+    return f"{held['reason']}{of}"
 
 
 def _step_row(step: dict[str, Any], with_controller: bool) -> tuple[str, ...]:  # noqa: FBT001 - as `_where` takes it

@@ -23,5 +23,5 @@ class InProcessMeasured(InProcess):
     def _note(self, function: str, run: Callable[[Ports, Fleet, Invocation], list[Report]]) -> dict[str, Any]:
         before = len(self.reports)
         plan = super()._note(function, run)
-        self.metrics.publish(scaling_data(self.fleet.name, function, self.reports[before:]), self.ports.clock())
+        self.metrics.publish(scaling_data(self.fleet, function, self.reports[before:]), self.ports.clock())
         return plan

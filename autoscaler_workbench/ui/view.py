@@ -1,6 +1,6 @@
 """What the page says of an answer: tiles, bars and lines, ready to be written as HTML."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any
@@ -122,7 +122,17 @@ def meters(status: dict[str, Any]) -> list[Meter]:
         _meter("dollars an hour", status["reserved_usd_per_hour"], status["max_usd_per_hour"], dollars),
         _meter("dollars this month", status["usd_in_the_month"], status["max_usd_per_month"], dollars),
         _meter("launches in the hour", status["launches_in_the_hour"], status["max_launches_per_hour"], str),
+        *_meters_of_its_own(status.get("limits", ())),
     ]
+
+
+def _meters_of_its_own(limits: Iterable[dict[str, Any]]) -> Iterator[Meter]:
+    """Show how much of the dollars of teams and pools is used."""
+    for one in limits:
+        if one["max_usd_per_hour"] is not None:
+            yield _meter(f"{one['whose']}: dollars an hour", one["reserved_usd_per_hour"], one["max_usd_per_hour"], dollars)
+        if one["max_usd_per_month"] is not None:
+            yield _meter(f"{one['whose']}: dollars this month", one["usd_in_the_month"], one["max_usd_per_month"], dollars)
 
 
 def problems(status: dict[str, Any]) -> list[str]:

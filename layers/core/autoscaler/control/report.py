@@ -139,4 +139,5 @@ def _step_json(result: Result) -> dict[str, Any]:
 
 
 def _held_json(held: Held) -> dict[str, Any]:
-    return {"controller": held.controller, "pool": held.pool, "reason": str(held.reason), "detail": held.detail}
+    facts = {"controller": held.controller, "pool": held.pool, "reason": str(held.reason), "detail": held.detail}
+    return facts | ({"limit_of": held.limit_of} if held.limit_of else {})

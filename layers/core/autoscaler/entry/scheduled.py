@@ -18,7 +18,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
 from autoscaler.domain.memo import Memo
 from autoscaler.domain.report.datum import Datum
-from autoscaler.domain.report.metrics import heartbeat, scaling
+from autoscaler.domain.report.metrics import heartbeat, held_by_teams, scaling
 from autoscaler.entry.context import Context
 from autoscaler.entry.events import SCALE_DOWN, SCALE_UP, TICK, Shapes, Trigger, read_trigger
 from autoscaler.errors import LeaseHeldError, TransientError
@@ -96,7 +96,7 @@ def _scale_once(function: str, wired: Runtime, invocation: Invocation, trigger: 
     log_reports(function, reports)
     note(wired.ports, events_of(function, reports))
     if not trigger.dry_run:
-        send_metrics(wired.ports, scaling_data(wired.fleet.name, function, reports))
+        send_metrics(wired.ports, scaling_data(wired.fleet, function, reports))
     return reports
 
 
@@ -143,9 +143,10 @@ def _looks(wired: Runtime, context: Context, trigger: Trigger) -> Iterator[Invoc
         wired.ports.sleep(next_at - clock())
 
 
-def scaling_data(fleet: str, function: str, reports: list[Report]) -> list[Datum]:
+def scaling_data(fleet: Fleet, function: str, reports: list[Report]) -> list[Datum]:
     """Describe what a pass did, and that it was completed."""
-    return [*scaling(fleet, _counts(reports)), heartbeat(fleet, function)]
+    held = [held for report in reports for held in report.plan.held]
+    return [*scaling(fleet.name, _counts(reports)), *held_by_teams(fleet, held), heartbeat(fleet.name, function)]
 
 
 def _counts(reports: list[Report]) -> dict[str, int]:
@@ -175,10 +176,12 @@ _HOLDS_LAUNCHES = {
     Reason.HELD,
     Reason.FROZEN,
     Reason.MAX_AGENTS,
+    Reason.TEAM_MAX_AGENTS,
     Reason.FLEET_MAX_AGENTS,
     Reason.LAUNCH_RATE,
     Reason.USD_PER_HOUR,
     Reason.USD_PER_MONTH,
+    Reason.NOT_ITS_TURN,
     Reason.NO_OFFERING,
     Reason.POOL_PAUSED,
     Reason.ACCOUNT_THROTTLED,

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from autoscaler.domain.facts.fleet import Fleet, Lending
 from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.plan import Held
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Build, ControllerView, RecordState
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.learn import Lesson
@@ -12,6 +13,7 @@ from autoscaler.domain.report.datum import COUNT, NONE, PERCENT, SECONDS, Datum,
 from autoscaler.domain.report.health_metrics import Healths, health_of_agents, health_of_controller, results_of, streak_of, worst_of
 from autoscaler.domain.report.images import boots_of_images
 from autoscaler.domain.report.lending import count_lent
+from autoscaler.domain.report.limits import measure_teams
 from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.scale_in.reclaim import is_drain_overdue
 from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, times_over
@@ -78,6 +80,13 @@ def heartbeat(fleet: str, function: str) -> Datum:
 def scaling(fleet: str, counts: Mapping[str, int]) -> list[Datum]:
     """Describe the steps of a pass, such as Launches, LaunchesHeld, Terminations, StartsFailed."""
     return [one(name, count, COUNT, (("Fleet", fleet),)) for name, count in counts.items() if count]
+
+
+def held_by_teams(fleet: Fleet, held: Iterable[Held]) -> list[Datum]:
+    """Count the pools that launched less than was wanted for a limit of their team."""
+    pools = {(one.limit_of, one.controller, one.pool) for one in held}
+    found = {team.name: sum(whose == team.text for whose, _, _ in pools) for team in fleet.teams.values()}
+    return [one("LaunchesHeld", count, COUNT, (("Fleet", fleet.name), ("Team", name))) for name, count in found.items() if count]
 
 
 def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, healths: Healths) -> Iterator[Datum]:
@@ -195,6 +204,7 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
         "BreakersOpen", sum(map(is_tripped, (*situation.memory.breakers.values(), *situation.memory.canaries.values()))), COUNT, dimensions
     )
     yield one("LaunchRateUsedPercent", 100.0 * room.launched / limits.max_launches_per_hour, PERCENT, dimensions)
+    yield from measure_teams(situation, room)
 
 
 def _fleet_totals(fleet: Fleet, data: Iterable[Datum]) -> Iterator[Datum]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.report.broken import BrokenPool, broken_pool, why_paused
 from autoscaler.domain.report.images import told_images
+from autoscaler.domain.report.limits import LimitsUsed, in_turn, limits_used
 from autoscaler.domain.report.stopped import StoppedAgents, stopped_agents, usd_per_hour_of
 from autoscaler.domain.scale_in.month_limit import what_holds
 from autoscaler.domain.situation.breakers import keeps_failing, told_failing
@@ -41,7 +42,8 @@ class Status:
     """The whole fleet. ``problems``: of controllers that were not read completely; ``failing``: steps that keep failing.
 
     ``without_jobs``: controllers that show not a single job, as they do without Job/Read. ``unread``: what our own state has and
-    this version cannot read. ``stopped``: what the month's limit holds, or "".
+    this version cannot read. ``limits``: of teams, and of pools that have their own. ``turns``: teams, as they go first where a limit keeps
+    several waiting. ``stopped``: what the month's limit holds, or "".
     """
 
     pools: tuple[PoolStatus, ...]
@@ -60,6 +62,8 @@ class Status:
     max_usd_per_hour: float
     usd_in_the_month: float
     max_usd_per_month: float
+    limits: tuple[LimitsUsed, ...]
+    turns: tuple[str, ...]
     stopped: str
 
 
@@ -83,6 +87,8 @@ def status_of(situation: Situation) -> Status:
         max_usd_per_hour=limits.max_usd_per_hour,
         usd_in_the_month=round(situation.memory.month.usd, 2),
         max_usd_per_month=limits.max_usd_per_month,
+        limits=limits_used(situation, room),
+        turns=tuple(team.text for team in in_turn(situation)),
         stopped="; ".join(what_holds(situation, level) for level in situation.stopped_levels),
     )
 

@@ -1,0 +1,101 @@
+"""The limits of teams and pools: how much of each is used, and what a team has spent of its share."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import inf
+
+from autoscaler.domain.facts.fleet import NO_CEILINGS, Team
+from autoscaler.domain.facts.levels import Level, LevelKind, teams
+from autoscaler.domain.facts.metering import SHARE_SECONDS, spent_in_month, spent_lately
+from autoscaler.domain.launch.budget import Budget
+from autoscaler.domain.launch.turns import spent_for_weight
+from autoscaler.domain.launch.usage import Usage
+from autoscaler.domain.report.datum import NONE, PERCENT, Datum, one
+from autoscaler.domain.report.stopped import usd_per_hour_of
+from autoscaler.domain.scale_in.month_limit import what_holds
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.wording import dollars, duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitsUsed:
+    """A team, or a pool with limits of its own, and how much of each limit is used; a limit that is not there is None.
+
+    ``share``: what the team has spent lately, against its weight; "" of a pool. ``stopped``: what its month's limit holds, or "".
+    """
+
+    whose: str
+    pools: tuple[str, ...]
+    agents: int
+    max_agents: float | None
+    launches_in_the_hour: int
+    max_launches_per_hour: float | None
+    reserved_usd_per_hour: float
+    max_usd_per_hour: float | None
+    usd_in_the_month: float
+    max_usd_per_month: float | None
+    share: str
+    stopped: str
+
+
+def limits_used(situation: Situation, room: Budget) -> tuple[LimitsUsed, ...]:
+    """Describe the limits of all teams, and of the pools that have any beside their agents."""
+    shares = {team.text: _share(situation, team) for team in situation.fleet.teams.values()}
+    return tuple(_used(situation, use, shares) for use in room.levels if _has_limits_of_its_own(use.level))
+
+
+def _has_limits_of_its_own(level: Level) -> bool:
+    if level.kind is LevelKind.POOL:
+        return replace(level.ceilings, max_agents=inf) != NO_CEILINGS
+    return level.kind is LevelKind.TEAM
+
+
+def _used(situation: Situation, use: Usage, shares: dict[str, str]) -> LimitsUsed:
+    level, limits = use.level, use.level.ceilings
+    return LimitsUsed(
+        whose=level.text,
+        pools=tuple(sorted(level.pools)),
+        agents=use.agents,
+        max_agents=_limit(limits.max_agents),
+        launches_in_the_hour=use.launched,
+        max_launches_per_hour=_limit(limits.max_launches_per_hour),
+        reserved_usd_per_hour=round(use.usd_per_hour, 4),
+        max_usd_per_hour=_limit(limits.max_usd_per_hour),
+        usd_in_the_month=round(spent_in_month(situation.memory.month, level), 2),
+        max_usd_per_month=_limit(limits.max_usd_per_month),
+        share=shares.get(level.text, ""),
+        stopped=what_holds(situation, level) if level in situation.stopped_levels else "",
+    )
+
+
+def _limit(value: float) -> float | None:
+    return None if value == inf else value
+
+
+def _share(situation: Situation, team: Team) -> str:
+    usd, for_weight = spent_lately(situation.memory.lately, team.pools), spent_for_weight(situation, team)
+    weighed = f", {dollars(for_weight)} for its weight of {team.weight:g}" if usd != for_weight else ""
+    return f"{dollars(usd)} in the last {duration(SHARE_SECONDS)}{weighed}"
+
+
+def in_turn(situation: Situation) -> list[Team]:
+    """Order the teams as they go first where a limit keeps several waiting."""
+    several = [team for team in teams(situation.fleet) if team.pools] if situation.fleet.teams else []
+    return sorted(several, key=lambda team: spent_for_weight(situation, team))
+
+
+def measure_teams(situation: Situation, room: Budget) -> Iterator[Datum]:
+    """Describe the dollars of each team. Only fleets with teams pay for it."""
+    for use in room.levels:
+        if use.level.kind is not LevelKind.TEAM:
+            continue
+        level, limits = use.level, use.level.ceilings
+        dimensions = (("Fleet", situation.fleet.name), ("Team", level.name))
+        usd_per_hour = sum(usd_per_hour_of(situation, record) for record in situation.snapshot.living if level.has(record.pool))
+        month = spent_in_month(situation.memory.month, level)
+        yield one("UsdPerHour", usd_per_hour, NONE, dimensions)
+        yield one("UsdMonth", month, NONE, dimensions)
+        if limits.max_usd_per_hour < inf:
+            yield one("UsdPerHourUsedPercent", 100.0 * use.usd_per_hour / limits.max_usd_per_hour, PERCENT, dimensions)
+        if limits.max_usd_per_month < inf:
+            yield one("UsdMonthUsedPercent", 100.0 * month / limits.max_usd_per_month, PERCENT, dimensions)
