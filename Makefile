@@ -47,8 +47,8 @@ check: $(VENV)/.ready  ## Format, lint, types, import contracts, complexity
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	PYTHONPATH=layers/core:. $(BIN)/lint-imports
-	$(BIN)/lizard -l python -C 12 -T nloc=30 -w layers/core/autoscaler autoscaler_workbench functions benchmarks  # and, or and comprehensions count as branches
+	PYTHONPATH=layers/core:.:agent/gpu-lease $(BIN)/lint-imports
+	$(BIN)/lizard -l python -C 12 -T nloc=30 -w layers/core/autoscaler autoscaler_workbench functions benchmarks agent/gpu-lease/gpu_lease  # and, or and comprehensions count as branches
 
 format: $(VENV)/.ready  ## Format the code
 	$(BIN)/ruff format .

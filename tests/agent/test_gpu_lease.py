@@ -1,0 +1,375 @@
+"""gpu-lease with real processes: what a command sees, what it holds, and what is left when somebody is killed."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from gpu_lease.cgroups import mounted
+from support.lease_host import FOUR, GROUP, PYTHON, USER, Host, has_ended, host, where_cgroups_can_be_made
+from support.pseudo_terminal import CTRL_C, PseudoTerminal
+
+A01, A02, A03, NVIDIA = (device["id"] for device in FOUR)
+
+
+@pytest.fixture
+def machine() -> Iterator[Host]:
+    where_cgroups_can_be_made()
+    with host() as made:
+        yield made
+
+
+def test_a_command_runs_as_who_asks_with_his_groups_folder_environment_and_words(machine):
+    look = (
+        "import os, sys, json; print(json.dumps([os.getuid(), os.getgid(), os.getgroups(), os.getcwd(), os.environ['MINE'], sys.argv[1:]]))"
+    )
+    facts = {"env": {"MINE": "ä b", "PATH": os.environ["PATH"]}, "extra_groups": [4, 27], "cwd": "/usr"}
+    done = machine.runs(PYTHON, "-c", look, "a b", "--", "$x", **facts)
+    assert json.loads(done.stdout) == [USER, GROUP, [4, 27], "/usr", "ä b", ["a b", "--", "$x"]], done.stderr
+
+
+def test_it_reads_and_writes_what_is_passed_to_it_and_ends_as_it_ended(machine):
+    done = subprocess.run(
+        machine.run_words("sh", "-c", "cat; exit 7"), input="through", capture_output=True, text=True, check=False, timeout=20
+    )
+    assert (done.stdout, done.returncode) == ("through", 7)
+    assert done.stderr.splitlines()[-1].startswith(f"gpu-lease: holds {A01} (lease 1), after ")
+
+
+def test_a_command_that_a_signal_ended_ends_gpu_lease_by_the_same(machine):
+    assert machine.runs("sh", "-c", "kill -SEGV $$").returncode == -signal.SIGSEGV
+    assert machine.runs("sh", "-c", "kill -KILL $$").returncode == -signal.SIGKILL
+
+
+def test_what_cannot_be_run_is_one_line_and_frees_the_device(machine):
+    missing, folder = machine.runs("no-such-program"), machine.runs("/")
+    assert (missing.returncode, missing.stderr.splitlines()[-1]) == (127, "gpu-lease: no-such-program: not found")
+    assert (folder.returncode, folder.stderr.splitlines()[-1]) == (126, "gpu-lease: /: Permission denied")
+    machine.until_free()
+
+
+def test_nothing_of_python_is_left_in_the_command(machine):
+    done = machine.runs(
+        "env", "-u", "PATH", "sh", "-c", "export; grep SigIgn /proc/self/status", env={"PATH": os.environ["PATH"], "LANG": "C"}
+    )
+    assert "LC_CTYPE" not in done.stdout
+    assert done.stdout.rstrip().endswith("SigIgn:\t0000000000000000")
+
+
+VISIBLE = (
+    "ROCR_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+    "GPU_DEVICE_ORDINAL",
+    "CUDA_VISIBLE_DEVICES",
+    "AMD_VISIBLE_DEVICES",
+    "NVIDIA_VISIBLE_DEVICES",
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--kind", "gfx1030", "--count", "2"), {"ROCR_VISIBLE_DEVICES": f"{A01},{A02}"}),
+        (("--kind", "amd", "--count", "3"), {"ROCR_VISIBLE_DEVICES": f"{A01},{A02},{A03}"}),
+        (("--kind", "GFX90A"), {"ROCR_VISIBLE_DEVICES": A03}),
+        (("--kind", "nvidia"), {"CUDA_VISIBLE_DEVICES": NVIDIA}),
+    ],
+    ids=["two of a kind", "all of a vendor", "in any case", "nvidia"],
+)
+def test_the_vendor_s_variable_names_the_devices_and_no_other_one_is_left(machine, options, told):
+    environment = {"PATH": os.environ["PATH"], **dict.fromkeys(VISIBLE, "7")}
+    look = (
+        "import os, json; print(json.dumps({name: value for name, value in os.environ.items() if name.endswith(('DEVICES', 'ORDINAL'))}))"
+    )
+    seen = json.loads(machine.runs(PYTHON, "-c", look, options=options, env=environment).stdout)
+    ids = ",".join(told.values())
+    assert seen == {**told, "GPU_LEASE_DEVICES": ids}
+
+
+def test_a_command_is_told_nodes_addresses_and_its_cgroup(machine):
+    look = "import os, json; print(json.dumps({name: value for name, value in os.environ.items() if name.startswith('GPU_LEASE')}))"
+    seen = json.loads(machine.runs(PYTHON, "-c", look, options=("--kind", "gfx1030", "--count", "2")).stdout)
+    assert seen["GPU_LEASE_NODES"] == "/dev/kfd /dev/dri/renderD128 /dev/dri/renderD129"
+    assert seen["GPU_LEASE_PCI"] == "0000:03:00.0 0000:04:00.0"
+    assert seen["GPU_LEASE_CGROUP"] == str(machine.cgroup(1))
+
+
+def test_who_waits_gets_a_device_in_the_order_of_asking(machine):
+    machine.has_devices(FOUR[:1])
+    first = machine.starts("sleep", "60")
+    machine.until_held(1)
+    others = []
+    for number in range(3):
+        others.append(machine.starts("sh", "-c", f"echo {number} >> {machine.folder}/order; sleep 0.1", user=None))
+        machine.until(lambda number=number: len(machine.status()["waiting"]) == number + 1, "one more waits")
+    waiting = machine.status()["waiting"]
+    assert [asker["lease"] for asker in waiting] == sorted(asker["lease"] for asker in waiting)
+    first.terminate()
+    assert [other.communicate(timeout=20) and other.returncode for other in others] == [0, 0, 0]
+    assert (machine.folder / "order").read_text(encoding="ascii").split() == ["0", "1", "2"]
+
+
+def test_one_who_waits_and_goes_away_keeps_nobody(machine):
+    machine.has_devices(FOUR[:1])
+    first = machine.starts("sleep", "60")
+    machine.until_held(1)
+    gone = machine.starts("sleep", "60")
+    machine.until(lambda: len(machine.status()["waiting"]) == 1, "one waits")
+    gone.kill()
+    next_one = machine.starts("true")
+    first.terminate()
+    assert next_one.wait(timeout=20) == 0
+
+
+def test_one_who_has_no_patience_is_told_so(machine):
+    machine.has_devices(FOUR[:1])
+    first = machine.starts("sleep", "60")
+    machine.until_held(1)
+    done = machine.runs("true", options=("--wait", "0.3"))
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (75, "gpu-lease: no device was free in time")
+    first.terminate()
+
+
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.closerange(0, 1000)
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_what_a_command_leaves_behind_is_killed_before_its_device_is_free(machine):
+    """It has left its session, its parent and all descriptors, as a daemon does."""
+    assert machine.runs(PYTHON, "-c", DAEMON).returncode == 0
+    assert machine.held() == {}
+    assert not machine.cgroup(1).exists()
+
+
+def test_a_container_that_joined_the_cgroup_holds_the_device_until_it_is_killed(machine):
+    """Docker makes the container's cgroup as root below the one that it is told, and a process of its own daemon enters it."""
+    asked = machine.starts("sleep", "60")
+    machine.until_held(1)
+    below = machine.cgroup(1) / "docker-1234.scope"
+    below.mkdir()
+    container = subprocess.Popen(["sleep", "600"])
+    (below / "cgroup.procs").write_text(str(container.pid), encoding="ascii")
+    asked.terminate()
+    assert container.wait(timeout=20) == -signal.SIGKILL
+    machine.until_free()
+    assert not below.exists()
+
+
+def test_a_command_outlives_its_supervisor_and_keeps_its_device(machine):
+    machine.has_devices(FOUR[:1])
+    asked = machine.starts("sh", "-c", "sleep 2; echo done", user=None)
+    [held] = machine.until_held(1).values()
+    assert held["supervised"]
+    [supervisor] = machine.supervisors()
+    os.kill(supervisor, signal.SIGKILL)
+    next_one = machine.starts("true")
+    machine.until(lambda: machine.status()["waiting"], "the next one waits")
+    [still] = machine.held().values()
+    assert (still["lease"], still["supervised"]) == (held["lease"], False)
+    assert asked.communicate(timeout=20)[0] == "done\n"
+    assert next_one.wait(timeout=20) == 0
+
+
+def test_what_is_left_of_a_command_whose_supervisor_was_killed_is_killed_as_well(machine):
+    asked = machine.starts("sh", "-c", f"{PYTHON} -c '{DAEMON}'; sleep 1")
+    machine.until_held(1)
+    [supervisor] = machine.supervisors()
+    os.kill(supervisor, signal.SIGKILL)
+    asked.communicate(timeout=20)
+    # Who asked has seen to it before he ended, so nobody need look.
+    assert not machine.cgroup(1).exists()
+    assert list((machine.folder / "run" / "state" / "leases").iterdir()) == []
+
+
+def test_killing_gpu_lease_kills_its_command(machine):
+    """As when systemd stops the agent's service: the command runs in another cgroup, and ends with it nevertheless."""
+    asked = machine.starts("sleep", "600")
+    [held] = machine.until_held(1).values()
+    asked.kill()
+    machine.until_free()
+    assert has_ended(held["pid"])
+
+
+def test_killing_both_kills_the_command_as_soon_as_anybody_looks(machine):
+    asked = machine.starts("sleep", "600")
+    [held] = machine.until_held(1).values()
+    [supervisor] = machine.supervisors()
+    os.kill(supervisor, signal.SIGKILL)
+    asked.kill()
+    machine.until_free()
+    assert has_ended(held["pid"])
+
+
+@pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "USR1", "QUIT"])
+def test_signals_are_passed_on_and_the_command_decides(machine, name):
+    script = f"trap 'echo {name}; exit 3' {name}; echo ready; while :; do sleep 0.05; done"
+    asked = machine.starts("bash", "-c", script)
+    assert asked.stdout.readline() == "ready\n"
+    asked.send_signal(getattr(signal, f"SIG{name}"))
+    said, _ = asked.communicate(timeout=20)
+    assert (said, asked.returncode) == (f"{name}\n", 3)
+
+
+def on_a_terminal(machine, *command):
+    words = machine.run_words(*command, options=("--quiet",))
+    return PseudoTerminal(*words, cwd=machine.folder, env={"PATH": "/usr/bin:/bin", "PS1": "prompt> "}, columns=200)
+
+
+def test_a_person_interrupts_the_command_once_and_it_decides(machine):
+    with on_a_terminal(
+        machine, "bash", "-c", "trap 'echo got one; n=1' INT; tty; while [ -z \"$n\" ]; do sleep 0.1; done; sleep 1; exit 5"
+    ) as screen:
+        screen.wait_for("/dev/pts/", 20)
+        screen.press(CTRL_C)
+        assert screen.wait_for_end(20) == 5
+        assert [line for line in screen.lines() if "got one" in line] == ["^Cgot one"]
+
+
+def test_a_person_s_shell_has_jobs_that_stop_and_go_on(machine):
+    with on_a_terminal(machine, "bash", "--norc") as screen:
+        screen.wait_for("prompt>$", 20)
+        screen.press(b"echo devices $GPU_LEASE_DEVICES; sleep 600\n")
+        screen.wait_for(f"^devices {A01}$", 20)
+        screen.press(b"\x1a")
+        screen.wait_for("Stopped", 20)
+        screen.press(b"fg\n")
+        screen.wait_for("^sleep 600", 20)
+        screen.press(CTRL_C)
+        screen.wait_for(r"^\^C", 20)
+        screen.press(b"exit 4\n")
+        assert screen.wait_for_end(20) == 4
+
+
+def test_gpu_lease_itself_is_a_job_that_stops_and_goes_on(machine):
+    inner = " ".join(machine.run_words("sh", "-c", "'echo begun; sleep 3; echo went on'", options=("--quiet",)))
+    with PseudoTerminal("bash", "--norc", cwd=machine.folder, env={"PATH": "/usr/bin:/bin", "PS1": "prompt> "}, columns=200) as screen:
+        screen.wait_for("prompt>$", 20)
+        screen.press(f"{inner}\n".encode())
+        screen.wait_for("^begun", 20)
+        screen.press(b"\x1a")
+        screen.wait_for("Stopped", 20)
+        assert len(machine.held()) == 1
+        screen.press(b"fg\n")
+        screen.wait_for("^went on", 20)
+        screen.press(b"exit 6\n")
+        assert screen.wait_for_end(20) == 6
+    machine.until_free()
+
+
+def test_a_device_that_somebody_uses_without_asking_is_not_granted(machine):
+    machine.has_devices([{**FOUR[0], "in_use_by": [1]}, FOUR[1]])
+    assert machine.runs("sh", "-c", "echo $GPU_LEASE_DEVICES").stdout == f"{A02}\n"
+    devices = {device["id"]: device for device in machine.status()["devices"]}
+    assert (devices[A01]["state"], devices[A01]["in_use_by"]) == ("in use", "process 1")
+    assert machine.runs("true", options=("--count", "2", "--wait", "1")).returncode == 75
+
+
+def test_what_the_machine_can_never_give_is_refused_at_once(machine):
+    five, other = machine.runs("true", options=("--count", "4")), machine.runs("true", options=("--kind", "gfx1100"))
+    expected = "gpu-lease: the machine has 4 (gfx1030, gfx90a, sm_86): so many of that kind can never be free"
+    assert (five.returncode, five.stderr.splitlines()[-1]) == (69, expected)
+    assert (other.returncode, other.stderr.splitlines()[-1]) == (69, expected)
+    machine.has_devices([])
+    assert machine.runs("true").stderr.splitlines()[-1] == "gpu-lease: the machine has none: so many of that kind can never be free"
+    assert machine.runs("true", options=("--count", "0")).returncode == 64
+
+
+def test_a_command_within_a_lease_uses_what_that_holds(machine):
+    """A build step of an agent that holds a device as a whole."""
+    inner = " ".join(machine.run_words("sh", "-c", "'echo $GPU_LEASE_DEVICES in lease $GPU_LEASE'"))
+    assert machine.runs("sh", "-c", inner, options=("--kind", "gfx90a")).stdout == f"{A03} in lease 1\n"
+    more = " ".join(machine.run_words("true", options=("--count", "2")))
+    done = machine.runs("sh", "-c", more)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        69,
+        f"gpu-lease: runs within lease 2, which holds {A01}; ask that one for all that is needed",
+    )
+
+
+def test_status_tells_a_program_what_is_held_by_whom_since_when_and_who_waits(machine):
+    machine.has_devices(FOUR[:1])
+    before = time.time()
+    first = machine.starts("sleep", "600", user=1)
+    machine.until_held(1)
+    second = machine.starts("sleep", "600", "--secret=x", options=("--kind", "amd"))
+    machine.until(lambda: machine.status()["waiting"], "one waits")
+    seen = machine.status()
+    text = subprocess.run([machine.gpu_lease, "status", "--socket", machine.socket], capture_output=True, text=True, check=True).stdout
+    second.kill()
+    first.terminate()
+    [device], [waiting] = seen["devices"], seen["waiting"]
+    held = device.pop("held")
+    assert device == {key: FOUR[0][key] for key in ("id", "kind", "vendor", "nodes", "pci")} | {
+        "model": "",
+        "state": "held",
+        "in_use_by": None,
+    }
+    assert (held["user"], held["program"], held["count"], held["lease"]) == ("daemon", "sleep", 1, 1)
+    assert before <= held["since"] <= time.time()
+    assert (waiting["user"], waiting["program"], waiting["kind"], waiting["count"]) == ("nobody", "sleep", "amd", 1)
+    assert text.splitlines()[0].startswith(f"{A01}  gfx1030  held by daemon (sleep) for ")
+    assert text.splitlines()[1].startswith("waiting: nobody (sleep) for 1 amd, for ")
+    assert "secret" not in json.dumps(seen) + text
+
+
+def test_only_root_can_open_what_the_locks_are_on(machine):
+    """Who could lock a dead one's ticket would keep its device for ever."""
+    asked = machine.starts("sleep", "600")
+    machine.until_held(1)
+    look = ["find", str(machine.folder / "run" / "state"), "-mindepth", "0"]
+    assert subprocess.run(look, user=USER, capture_output=True, text=True, check=False).stdout.split() == [
+        str(machine.folder / "run/state")
+    ]
+    modes = {path: oct(path.stat().st_mode & 0o777) for path in (machine.folder / "run" / "state").rglob("*") if path.is_file()}
+    assert set(modes.values()) == {"0o600"}, modes
+    asked.terminate()
+
+
+def test_from_inside_a_container_nothing_is_granted(machine):
+    """It sees other processes than root's: to move it would take it out of its container's limits."""
+    words = ["unshare", "--pid", "--fork", "--mount-proc", *machine.run_words("true")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=20)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        69,
+        "gpu-lease: asked from inside a container: run gpu-lease outside, and the container as its command",
+    )
+
+
+def test_where_nothing_hands_out_devices_that_is_one_line(machine):
+    machine.socket.unlink()
+    done = machine.runs("true")
+    assert (done.returncode, done.stderr) == (
+        69,
+        f"gpu-lease: nothing hands out devices on this machine ({machine.socket}: No such file or directory)\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "said"),
+    [
+        (
+            "mount -o remount,bind,ro",
+            "no cgroup can be made in {mount} (Read-only file system): gpu-lease runs on the machine itself, not in a container",
+        ),
+        ("umount", "this machine has no cgroups of version 2, and without them no device can be held"),
+    ],
+    ids=["read-only", "none"],
+)
+def test_where_no_cgroup_can_be_made_that_is_one_line(wrapped, said):
+    where_cgroups_can_be_made()
+    script = f'{wrapped} {mounted()}; exec "$@"'
+    with host(FOUR, "unshare", "--mount", "sh", "-c", script, "sh") as made:
+        assert made.serving.wait(timeout=20) == 69
+        assert made.serving.stdout.read() == f"gpu-lease: {said.format(mount=mounted())}\n"
