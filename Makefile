@@ -81,6 +81,7 @@ user-data: $(VENV)/.ready  ## Pack agent/ into the launch templates of template.
 	$(BIN)/python -m autoscaler_workbench.maintenance.user_data
 
 components: $(VENV)/.ready  ## Pack image/ into image.yaml
+	$(BIN)/python -m autoscaler_workbench.maintenance.gpu_lease_archive
 	$(BIN)/python -m autoscaler_workbench.maintenance.image_components
 
 prices: $(VENV)/.ready  ## Make the carried price table from a wider one: make prices SOURCE=prices.json

@@ -9,7 +9,7 @@ from autoscaler.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "image.yaml"
-COMPONENTS = ("base", "gpu", "caches", "warm-up", "windows")
+COMPONENTS = ("base", "gpu", "devices-1", "devices-2", "caches", "warm-up", "windows")
 _INCLUDE = re.compile(r"^( *)@include (\S+)\n", re.MULTILINE)
 # https://docs.aws.amazon.com/imagebuilder/latest/APIReference/API_CreateComponent.html
 LONGEST_TEXT = 16_000

@@ -337,6 +337,20 @@ def test_only_root_can_open_what_the_locks_are_on(machine):
     asked.terminate()
 
 
+def test_as_systemd_starts_it_a_supervisor_serves_the_connection_on_its_standard_input():
+    """By systemd's own program for that, which listens as the socket unit does."""
+    where_cgroups_can_be_made()
+    with host(activated=True) as machine:
+        done = machine.runs("sh", "-c", "echo $GPU_LEASE_DEVICES; exit 3", user=None)
+        assert (done.stdout, done.returncode) == (f"{A01}\n", 3)
+        assert machine.held() == {}
+        machine.starts("sleep", "600", user=None)
+        machine.until_held(1)
+        for supervisor in machine.supervisors():
+            os.kill(supervisor, signal.SIGKILL)
+        assert machine.runs("sh", "-c", "echo $GPU_LEASE_DEVICES", user=None).stdout == f"{A02}\n"
+
+
 def test_from_inside_a_container_nothing_is_granted(machine):
     """It sees other processes than root's: to move it would take it out of its container's limits."""
     words = ["unshare", "--pid", "--fork", "--mount-proc", *machine.run_words("true")]

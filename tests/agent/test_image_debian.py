@@ -62,7 +62,7 @@ def shell_in(root):
 def image(debian):
     """A Debian after the components that every Linux image has."""
     for phase in ("build", "validate", "test"):
-        for name in ("base", "caches"):
+        for name in ("base", "devices-1", "devices-2", "caches"):
             component(name).run(phase, shell_in(debian))
     return debian
 
@@ -145,6 +145,22 @@ def test_an_image_with_caches_is_told_where_they_are_before_its_agent_starts(ima
     assert "BUILD_CACHE=ci-buildcache-1abcdefghij2" in environment
     assert (image / "etc/autoscaler-caches.conf").read_text(encoding="utf-8").startswith("CACHE_ROLE=arn:aws:iam::")
     inside(image, "rm -r /etc/autoscaler-caches.* /etc/systemd/system/autoscaler-agent.service.d /etc/containers")
+
+
+def test_gpu_lease_of_the_image_is_on_only_where_an_instance_has_a_device(image):
+    """No systemd runs in there: its units are checked and enabled, and not started."""
+    data = TEMPLATE["Resources"]["LinuxAgents"]["Properties"]["LaunchTemplateData"]
+    (image / "user-data").write_text(resolved(data["UserData"]["Fn::Base64"]), encoding="utf-8")
+    (image / "user-data").chmod(0o755)
+    inside(image, "systemd-analyze verify gpu-lease.socket gpu-lease@1.service")
+    said = inside(image, "/user-data", check=False)
+    assert "gpu-lease: this machine has no device" in said.stderr
+    assert inside(image, "systemctl is-enabled gpu-lease.socket", check=False).stdout == "disabled\n"
+    inside(image, """mkdir /etc/gpu-lease; echo '{"devices": [{"id": "a"}]}' >/etc/gpu-lease/devices.json""")
+    inside(image, "/user-data", check=False)
+    assert inside(image, "systemctl is-enabled gpu-lease.socket", check=False).stdout == "enabled\n"
+    assert inside(image, "runuser -u jenkins -- gpu-lease list").stdout == "a  -  -\n"
+    inside(image, "rm -r /etc/gpu-lease; systemctl disable gpu-lease.socket")
 
 
 def connected(here, agent, seconds=60):

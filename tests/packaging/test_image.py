@@ -24,8 +24,9 @@ def test_an_image_brings_its_own_pipeline_and_no_other(kind):
     made = images(**{KINDS[kind]: "yes"})
     assert {name for name, r in made.items() if r["Type"].endswith("ImagePipeline")} == {f"{kind}Pipeline"}
     components = set(of_kind(made, "Component"))
-    expected = {"Windows": {"WindowsComponent"}, "Gpu": {"BaseComponent", "GpuComponent", "CachesComponent", "WarmUpComponent"}}
-    assert components == expected.get(kind, {"BaseComponent", "CachesComponent", "WarmUpComponent"})
+    linux = {"BaseComponent", "FirstDevicesComponent", "DevicesComponent", "CachesComponent", "WarmUpComponent"}
+    expected = {"Windows": {"WindowsComponent"}, "Gpu": {*linux, "GpuComponent"}}
+    assert components == expected.get(kind, linux)
     assert {"BuildRole", "ImageBuilderRole", "CleanUpRole"} <= set(made)
 
 
@@ -101,8 +102,9 @@ def test_a_component_of_your_own_runs_before_caches_are_filled(kind):
     parameter = "WindowsComponentArn" if kind == "Windows" else "LinuxComponentArn"
     there = images(**ALL, **{parameter: mine})[f"{kind}Recipe"]["Properties"]["Components"]
     words = [one["ComponentArn"] if isinstance(one["ComponentArn"], str) else one["ComponentArn"]["Ref"] for one in there]
-    expected = {"Windows": ["WindowsComponent", mine], "Gpu": ["BaseComponent", "GpuComponent", "CachesComponent", mine, "WarmUpComponent"]}
-    assert words == expected.get(kind, ["BaseComponent", "CachesComponent", mine, "WarmUpComponent"])
+    after = ["FirstDevicesComponent", "DevicesComponent", "CachesComponent", mine, "WarmUpComponent"]
+    expected = {"Windows": ["WindowsComponent", mine], "Gpu": ["BaseComponent", "GpuComponent", *after]}
+    assert words == expected.get(kind, ["BaseComponent", *after])
     assert mine not in str(images(**ALL))
 
 

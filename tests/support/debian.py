@@ -4,12 +4,13 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 RELEASE = "trixie"
 MIRROR = "http://deb.debian.org/debian"
 # What Debian's cloud images have of what the agent needs.
-IN_A_CLOUD_IMAGE = "systemd,curl,ca-certificates,procps"
+IN_A_CLOUD_IMAGE = "systemd,curl,ca-certificates,procps,python3"
 KEPT = Path("/var/cache/jenkins-autoscaler-tests")
 
 
@@ -17,7 +18,7 @@ def fresh_debian(root: Path) -> Iterator[Path]:
     """Make a Debian, from the archive itself once a machine: some 40 s, then 3."""
     assert os.geteuid() == 0, "only root may make a Debian: run the tests as root"
     assert shutil.which("debootstrap"), "needs Debian's package debootstrap"
-    archive = KEPT / f"{RELEASE}.tar"
+    archive = KEPT / f"{RELEASE}-{sha256(IN_A_CLOUD_IMAGE.encode()).hexdigest()[:8]}.tar"
     if not archive.exists():
         KEPT.mkdir(parents=True, exist_ok=True)
         run("debootstrap", "--variant=minbase", f"--include={IN_A_CLOUD_IMAGE}", RELEASE, str(root), MIRROR)

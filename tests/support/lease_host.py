@@ -122,16 +122,22 @@ def where_cgroups_can_be_made() -> None:
 
 
 @contextmanager
-def host(devices: list[dict] = FOUR, *wrapped: str) -> Iterator[Host]:
-    """Hand out devices until the end; kill and remove whatever is left then."""
+def host(devices: list[dict] = FOUR, *wrapped: str, activated: bool = False) -> Iterator[Host]:
+    """Hand out devices until the end; kill and remove whatever is left then. ``activated``: listened for as systemd does it."""
     # Not pytest's own directory: another user may not enter that.
     with tempfile.TemporaryDirectory(prefix="gpu-lease-") as name:
         folder, slice_name = Path(name), f"gpulease{os.getpid()}x{time.monotonic_ns()}"
         folder.chmod(0o755)
         installed(folder)
         (folder / "devices.json").write_text(json.dumps({"devices": devices}), encoding="utf-8")
-        places = ["--socket", f"{folder}/run/socket", "--state", f"{folder}/run/state", "--devices", f"{folder}/devices.json"]
-        words = [*wrapped, str(folder / "gpu-lease"), "serve", *places, "--slice", slice_name]
+        (folder / "run").mkdir()
+        socket, places = (
+            f"{folder}/run/socket",
+            ["--state", f"{folder}/run/state", "--devices", f"{folder}/devices.json", "--slice", slice_name],
+        )
+        words = [*wrapped, str(folder / "gpu-lease"), "serve", "--socket", socket, *places]
+        if activated:
+            words = ["systemd-socket-activate", "--accept", "--inetd", "--listen", socket, str(folder / "gpu-lease"), "supervise", *places]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as serving:
             machine = Host(folder, slice_name, serving)
             try:
@@ -154,16 +160,18 @@ def _cleared(machine: Host) -> None:
     top = mounted() / f"{machine.slice}.slice"
     for process in machine.asked:
         process.kill()
-        process.communicate()
     for pid in machine.supervisors() if machine.serving.poll() is None else []:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     machine.serving.kill()
     if top.exists():
         (top / "cgroup.kill").write_text("1", encoding="ascii")
-        groups = Cgroups(mounted(), machine.slice)
-        for number in groups.numbers():
-            end = time.monotonic() + SECONDS
-            while not groups.remove(number) and time.monotonic() < end:
-                time.sleep(0.02)
+    for process in machine.asked:
+        process.communicate(timeout=SECONDS)
+    if top.exists():
+        groups, end = Cgroups(mounted(), machine.slice), time.monotonic() + SECONDS
+        while (left := groups.numbers()) and time.monotonic() < end:
+            for number in left:
+                groups.remove(number)
+            time.sleep(0.02)
         top.rmdir()

@@ -19,6 +19,7 @@ SLICE = "gpulease"
 # Processes stand in a folder of their own: one that systemd gives limits to may hold none beside other folders.
 _COMMAND = "command"
 _TRIES = 200
+_KILL = "cgroup.kill"
 
 
 def mounted(mounts: Path = Path("/proc/self/mounts")) -> Path:
@@ -84,7 +85,7 @@ class Cgroups:
         """Kill everything in it at once."""
         path = self.path_of(number)
         try:
-            (path / "cgroup.kill").write_text("1", encoding="ascii")
+            (path / _KILL).write_text("1", encoding="ascii")
         except (FileNotFoundError, PermissionError):  # gone, or a kernel before 5.14 (a file cannot be made there)
             if path.exists():
                 _kill_one_by_one(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from .records import Device
@@ -23,7 +24,8 @@ def devices(sys: Path, dev: Path) -> list[Device]:
         if render.exists():
             found.append(_device(node, facts, index, (str(dev / "kfd"), str(render))))
         index += 1
-    return found
+    names = [device.id for device in found]
+    return [device if names.count(device.id) == 1 else _by_its_render_node(device) for device in found]
 
 
 def in_use(sys: Path, devices: list[Device]) -> dict[str, str]:
@@ -54,10 +56,16 @@ def _device(node: Path, facts: dict[str, int], index: int, nodes: tuple[str, ...
         vendor="amd",
         model=_read(node / "name"),
         visible=name or str(index),
+        place=str(index),
         pci=pci,
         nodes=nodes,
         kfd_id=_read(node / "gpu_id"),
     )
+
+
+def _by_its_render_node(device: Device) -> Device:
+    """Tell partitions of one card apart, which share its number: the runtime knows each by its place alone."""
+    return replace(device, id=f"{device.id}-{Path(device.nodes[-1]).name}", visible=device.place)
 
 
 def _facts(properties: Path) -> dict[str, int]:

@@ -19,8 +19,8 @@ def devices(dev: Path, proc: Path, smi: str) -> list[Device]:
         facts = _facts(information)
         if facts.get("GPU Excluded", "No") == "No":
             described[facts.get("Device Minor", "")] = facts
+    asked = _asked(smi) if described else {}  # which also makes the device files, after a boot in which nobody has used a card yet
     minors = sorted(int(path.name[len("nvidia") :]) for path in dev.glob("nvidia[0-9]*") if path.name[len("nvidia") :].isdigit())
-    asked = _asked(smi) if any(str(minor) in described for minor in minors) else {}
     return [_device(dev / f"nvidia{minor}", described[str(minor)], asked) for minor in minors if str(minor) in described]
 
 

@@ -8,7 +8,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Device:
-    """One graphics card. ``visible``: what the vendor's runtime calls it in its list of visible devices."""
+    """One graphics card.
+
+    ``visible``: what the vendor's runtime calls it in its list of visible devices; ``place``: its number among all of AMD's.
+    """
 
     id: str
     kind: str = ""
@@ -19,6 +22,7 @@ class Device:
     nodes: tuple[str, ...] = ()
     in_use_by: tuple[int, ...] = ()  # only in a file of devices, for trying things out
     kfd_id: str = field(default="", repr=False)
+    place: str = field(default="", repr=False)
 
     def is_a(self, kind: str) -> bool:
         """Whether it is what somebody asks for: its architecture, its vendor or its model, in any case; no word means any device."""
