@@ -361,6 +361,27 @@ def test_from_inside_a_container_nothing_is_granted(machine):
     )
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run"], "which command? gpu-lease run --count 1 -- COMMAND ..."),
+        (["run", "--count", "two", "--", "true"], "argument --count: invalid int value: 'two' (--help lists what there is)"),
+        (["lend"], "argument COMMAND: invalid choice: 'lend'"),
+        (["status", "--", "true"], "only run takes a command: true"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(machine, words, said):
+    done = subprocess.run([machine.gpu_lease, *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (64, 1)
+    assert done.stderr.startswith(f"gpu-lease: {said}")
+
+
+def test_a_second_pair_of_dashes_is_the_command_s(machine):
+    assert machine.runs("echo", "a", "--", "b").stdout == "a -- b\n"
+    words = [machine.gpu_lease, "run", "--socket", str(machine.socket), "echo", "a", "--", "b"]
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "a -- b\n"
+
+
 def test_where_nothing_hands_out_devices_that_is_one_line(machine):
     machine.socket.unlink()
     done = machine.runs("true")

@@ -11,6 +11,7 @@ from gpu_lease.devices import Places, found, in_use
 from gpu_lease.environment import changes
 from gpu_lease.errors import NotPossibleError
 from gpu_lease.kfd import architecture
+from gpu_lease.machine import RealMachine
 from gpu_lease.records import Lease, Request, Ticket
 
 # A Radeon Pro V620 (Navi 21), in the order of drivers/gpu/drm/amd/amdkfd/kfd_topology.c.
@@ -237,6 +238,16 @@ def test_where_nvidia_smi_fails_or_hangs_every_card_counts_as_in_use(tree, scrip
     two_nvidia(tree)
     tree.nvidia_smi(script=script)
     assert in_use(found(tree.places), tree.places) == dict.fromkeys(UUIDS, "nvidia-smi does not answer")
+
+
+def test_one_who_waits_asks_nvidia_smi_no_more_than_twice_a_minute(tree, monkeypatch):
+    two_nvidia(tree)
+    tree.nvidia_smi(script=f"#!/bin/sh\necho $1 >>{tree.root}/asked\n")
+    machine = RealMachine(None, None, tree.places)
+    for now in (0.0, 0.5, 29.0, 31.0):
+        monkeypatch.setattr(machine, "now", lambda now=now: now)
+        assert len(machine.devices()) == 2
+    assert len((tree.root / "asked").read_text(encoding="ascii").splitlines()) == 2
 
 
 def test_a_machine_without_a_driver_has_no_device_and_asks_no_program(tree):

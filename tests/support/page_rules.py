@@ -21,6 +21,7 @@ NOT_RUN = {
     "make bench": "takes minutes",
     "make compare": "takes hours; autoscaler compare is run for a short while",
     "make live": "needs a real Jenkins",
+    "sudo agent/gpu-lease/install": "installs on this machine; tests/packaging/test_gpu_lease.py runs it in a folder",
     "sam": "deploys into an AWS account; its parameters are checked against template.yaml and image.yaml",
     "$EDITOR": "is a person's work; the parameters that it shows are checked against template.yaml",
     "aws configure": "keeps settings on a person's machine",

@@ -9,7 +9,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from . import client, report, supervisor
 from .cgroups import SLICE, Cgroups, mounted
@@ -28,20 +28,30 @@ def main(words: Sequence[str] | None = None) -> int:
     """Do what the words say; return the exit code."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # a person who interrupts wants no traceback
-    options = _parser().parse_args(words)
     try:
-        return options.does(options) or 0
+        options = _options(sys.argv[1:] if words is None else list(words))
+        return int(options.does(options))
     except NotPossibleError as error:
         client.say(str(error))
         return error.code
 
 
+def _options(words: list[str]) -> argparse.Namespace:
+    """Take the words apart; whatever stands behind -- is the command's."""
+    own, command = (words[: words.index("--")], words[words.index("--") + 1 :]) if "--" in words else (words, [])
+    options = _parser().parse_args(own)
+    if command and not hasattr(options, "command"):
+        raise NotPossibleError(f"only run takes a command: {' '.join(command)}", 64)
+    if command:
+        options.command = [*options.command, "--", *command] if options.command else command
+    return options
+
+
 def _run(options: argparse.Namespace) -> int:
-    command = options.command[1:] if options.command[:1] == ["--"] else options.command
-    if not command:
+    if not options.command:
         raise NotPossibleError("which command? gpu-lease run --count 1 -- COMMAND ...", 64)
     request = {"count": options.count, "kind": options.kind}
-    return client.run(options.socket, command, request, options.wait, quiet=options.quiet)
+    return client.run(options.socket, options.command, request, options.wait, quiet=options.quiet)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -79,8 +89,13 @@ def _machine(options: argparse.Namespace) -> RealMachine:
     return RealMachine(State(options.state), Cgroups(mounted(), options.slice), Places(options.devices))
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise NotPossibleError(f"{message} (--help lists what there is)", 64)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="gpu-lease", description=_DESCRIPTION)
+    parser = _Parser(prog="gpu-lease", description=_DESCRIPTION)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     run = _command(commands, "run", _run, "wait for free devices, and run a command with them")
     run.add_argument("--count", type=int, default=1, help="how many devices, all of one vendor")

@@ -14,7 +14,7 @@ from .ports import Client, Machine
 from .records import Device, Lease, Request, Ticket
 
 LOOK_SECONDS = 0.5
-BUSY_SECONDS = 2.0  # between two looks at what the driver shows in use
+BUSY_SECONDS = 5.0  # between two looks at what the driver shows in use
 KILL_SECONDS = 0.05
 
 

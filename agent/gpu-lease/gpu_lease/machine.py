@@ -12,12 +12,16 @@ from .cgroups import Cgroups
 from .records import Device, Lease, Process, Request, Ticket
 from .state import State
 
+_FRESH_SECONDS = 30
+
 
 class RealMachine:
     """Files below /run, cgroups, and processes."""
 
     def __init__(self, state: State, cgroups: Cgroups, places: found_devices.Places) -> None:
         self._state, self.groups, self._places = state, cgroups, places
+        self._devices: Sequence[Device] = ()
+        self._looked = float("-inf")
 
     def alone(self) -> AbstractContextManager[None]:
         return self._state.alone()
@@ -79,7 +83,10 @@ class RealMachine:
         return self.groups.remove(number)
 
     def devices(self) -> Sequence[Device]:
-        return found_devices.found(self._places)
+        """List them as they were within the last half minute: one who waits asks all the time, and nvidia-smi takes a second."""
+        if self.now() - self._looked > _FRESH_SECONDS:
+            self._devices, self._looked = found_devices.found(self._places), self.now()
+        return self._devices
 
     def in_use(self, devices: Sequence[Device]) -> dict[str, str]:
         return found_devices.in_use(devices, self._places)
