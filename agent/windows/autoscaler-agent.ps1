@@ -15,6 +15,7 @@ $run = 'C:\autoscaler\run'
 $imds = 'http://169.254.169.254/latest'
 $buildUser = 'jenkins'
 $buildTask = 'autoscaler-builds'
+$version = '2'
 # The autoscaler answers an instance 60 times an hour: after the first asks, of a boot, it asks less often.
 $longestPauseSeconds = 30
 $firstAsks = 30
@@ -48,15 +49,15 @@ function Get-Sha256([string]$text) {
     Get-Hex ([System.Security.Cryptography.SHA256]::Create().ComputeHash([Text.Encoding]::UTF8.GetBytes($text)))
 }
 
-# https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html, for a POST without a body.
-function Get-SignedHeaders($credentials, [Uri]$uri) {
+# https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+function Get-SignedHeaders($credentials, [Uri]$uri, [string]$body) {
     $now = [DateTime]::UtcNow
     $stamp = $now.ToString('yyyyMMddTHHmmssZ')
     $date = $now.ToString('yyyyMMdd')
     $scope = "$date/$($settings.Region)/$($settings.RegisterService)/aws4_request"
     $names = 'host;x-amz-date;x-amz-security-token'
     $canonical = @('POST', $uri.AbsolutePath, '', "host:$($uri.Authority)", "x-amz-date:$stamp",
-        "x-amz-security-token:$($credentials.Token)", '', $names, (Get-Sha256 '')) -join "`n"
+        "x-amz-security-token:$($credentials.Token)", '', $names, (Get-Sha256 $body)) -join "`n"
     $toSign = @('AWS4-HMAC-SHA256', $stamp, $scope, (Get-Sha256 $canonical)) -join "`n"
     $key = [Text.Encoding]::UTF8.GetBytes("AWS4$($credentials.SecretAccessKey)")
     foreach ($part in @($date, $settings.Region, $settings.RegisterService, 'aws4_request')) { $key = Get-Hmac $key $part }
@@ -75,8 +76,10 @@ function Test-Ours($headers) { $headers['X-Autoscaler'] -eq 'registration' }
 function Get-Identity {
     try {
         $uri = [Uri]$settings.RegisterUrl
-        $headers = Get-SignedHeaders (Get-RoleCredentials) $uri
-        $answer = Invoke-WebRequest -UseBasicParsing -Method Post -Uri $uri -Headers $headers -TimeoutSec 20
+        $bootedAt = (Get-CimInstance Win32_OperatingSystem).LastBootUpTime.ToUniversalTime().ToString('o')
+        $body = @{ agent_version = $version; boot_id = $bootedAt } | ConvertTo-Json -Compress
+        $headers = Get-SignedHeaders (Get-RoleCredentials) $uri $body
+        $answer = Invoke-WebRequest -UseBasicParsing -Method Post -Uri $uri -Headers $headers -Body $body -ContentType 'application/json' -TimeoutSec 20
         return @{ Status = [int]$answer.StatusCode; Ours = (Test-Ours $answer.Headers); Body = ($answer.Content | ConvertFrom-Json) }
     } catch [System.Net.WebException] {
         $response = $_.Exception.Response
@@ -115,8 +118,17 @@ function Test-BuildTaskRunning {
     ($null -ne $task) -and ($task.State -in 'Running', 'Queued')
 }
 
-# Runs Java as the build user, and returns its exit code when it has ended. A task: SYSTEM cannot start a process as somebody else by itself.
-function Invoke-AsBuildUser([string]$arguments) {
+# Whether the autoscaler wants this machine to be somebody else by now. Nothing but a good answer says so: a build may run here.
+function Test-WantedElsewhere($connection) {
+    $identity = Get-Identity
+    if ($identity.Status -ne 200 -or $null -eq $identity.Body.connections) { return $false }
+    $wanted = $identity.Body.connections[0]
+    ($wanted.url -ne $connection.url) -or ($wanted.name -ne $connection.name)
+}
+
+# Runs Java as the build user, and returns its exit code when it has ended, or was ended since another controller wants this machine.
+# A task: SYSTEM cannot start a process as somebody else by itself.
+function Invoke-AsBuildUser([string]$arguments, $connection, [double]$pollSeconds) {
     $password = Reset-BuildUser
     icacls $settings.WorkDirectory /grant "${buildUser}:(OI)(CI)M" | Out-Null
     foreach ($file in 'agent.jar', 'secret') { icacls "$run\$file" /grant "${buildUser}:R" | Out-Null }
@@ -124,8 +136,24 @@ function Invoke-AsBuildUser([string]$arguments) {
     $rules = New-ScheduledTaskSettingsSet -ExecutionTimeLimit 0 -Priority 4
     Register-ScheduledTask -TaskName $buildTask -Action $action -Settings $rules -User $buildUser -Password $password -RunLevel Limited -Force | Out-Null
     Start-ScheduledTask -TaskName $buildTask
-    do { Start-Sleep -Seconds 2 } while (Test-BuildTaskRunning)
+    if ($pollSeconds -le 0) { $pollSeconds = [double]::MaxValue }
+    $asked = Get-UptimeSeconds
+    do {
+        Start-Sleep -Seconds 2
+        if ((Get-UptimeSeconds) - $asked -ge $pollSeconds) {
+            $asked = Get-UptimeSeconds
+            if (Test-WantedElsewhere $connection) { Stop-BuildTask }
+        }
+    } while (Test-BuildTaskRunning)
     (Get-ScheduledTaskInfo -TaskName $buildTask).LastTaskResult
+}
+
+# Ends what the build user runs, so that the next controller finds nothing of the last one's.
+function Stop-BuildTask {
+    Say 'another controller wants this machine'
+    Stop-ScheduledTask -TaskName $buildTask
+    Get-Process -IncludeUserName | Where-Object { $_.UserName -like "*\$buildUser" } | Stop-Process -Force -ErrorAction SilentlyContinue
+    Remove-Item -Recurse -Force -ErrorAction SilentlyContinue -Path "$($settings.WorkDirectory)\*"
 }
 
 # Connects as the answer says, and returns when the connection is over for good.
@@ -141,7 +169,7 @@ function Connect-Agent($told) {
     [IO.File]::WriteAllText("$run\secret", $connection.secret)
     Say "connecting to $($connection.url) as $($connection.name)"
     $who = "-url `"$($connection.url)`" -name `"$($connection.name)`" -secret `"@$run\secret`""
-    $status = Invoke-AsBuildUser "-jar `"$run\agent.jar`" $who -webSocket -workDir `"$($settings.WorkDirectory)`""
+    $status = Invoke-AsBuildUser "-jar `"$run\agent.jar`" $who -webSocket -workDir `"$($settings.WorkDirectory)`"" $connection $told.poll_seconds
     Say "the agent ended with status $status"
 }
 

@@ -25,7 +25,7 @@ def ask_pass(ports: Callable[[], Ports], fleet: Fleet) -> Ask:
         if isinstance(answer, Refused):
             return IdentityAnswer(status=int(answer.status))
         connection = answer.connection
-        return IdentityAnswer(status=200, node=answer.spec.name, controller=connection.controller, secret=connection.secret)
+        return IdentityAnswer(status=200, node=answer.spec.name, controller=connection.controller, secret=connection.secret or "")
 
     return ask
 

@@ -78,6 +78,11 @@ class InMemoryState:
         )
 
     @_call
+    def record(self, instance_id: str) -> Record | None:
+        """Read one record."""
+        return None if f"record#{instance_id}" in self.unreadable else self.records.get(instance_id)
+
+    @_call
     def add_record(self, record: Record) -> None:
         """Write a new record."""
         if record.instance_id in self.records:

@@ -3,7 +3,6 @@
 import json
 import os
 import shlex
-import signal
 import subprocess
 import tempfile
 import threading
@@ -38,6 +37,7 @@ class Surroundings:
     service: str = "lambda"  # what a request must be signed for
     handler: Callable[[], tuple[int, dict]] | None = None  # asked for each answer instead, where it is there
     asked: list[str] = field(default_factory=list)  # what was wrong with each signed request; "" where nothing was
+    bodies: list[bytes] = field(default_factory=list)
     url: str = ""
 
     def registered(self, node: str = "cpu-1") -> tuple[int, dict]:
@@ -67,7 +67,8 @@ class Surroundings:
             try:
                 said, _ = script.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:
-                os.killpg(script.pid, signal.SIGKILL)  # with what it waits for
+                script.kill()
+                subprocess.run(["pkill", "-KILL", "-f", f"{self.directory}/"], check=False)  # with what it waits for
                 said, _ = script.communicate()
         return said
 
@@ -78,6 +79,12 @@ class Surroundings:
     def builds_run(self, script: str) -> None:
         """Let the build user run this while its agent is connected."""
         (self.directory / "build").write_text(script, encoding="utf-8")
+
+    @staticmethod
+    def processes_of(user: str) -> list[str]:
+        """Those that have not ended: nobody may be there to take note of it."""
+        listed = subprocess.run(["ps", "-u", user, "-o", "stat=,pid="], capture_output=True, text=True, check=False)
+        return [line for line in listed.stdout.splitlines() if not line.startswith("Z")]
 
     def ip_calls(self) -> list[str]:
         path = self.directory / "ip.log"
@@ -106,7 +113,10 @@ JAVA = """#!/bin/sh
 for argument; do case $argument in @*) secret=${argument#@} ;; esac; done
 printf '{"arguments": "%s", "secret": "%s", "mode": "%s", "environment": "%s"}\\n' \
   "$*" "$(cat "$secret")" "$(stat -c %a "$secret")" "$(env | cut -d= -f1 | sort | tr '\\n' ' ')" >> DIRECTORY/java.log
-sh DIRECTORY/build
+name=${*#*-name } name=${name%% *}
+trap 'echo "$name" >> DIRECTORY/ended; kill "$build"; exit 143' TERM
+sh DIRECTORY/build "$@" & build=$!
+wait "$build"
 """
 IP = """#!/bin/sh
 echo "$*" >> DIRECTORY/ip.log
@@ -122,7 +132,7 @@ def around() -> Iterator[Surroundings]:
         for program, script in {"java": JAVA, "ip": IP}.items():
             (directory / program).write_text(script.replace("DIRECTORY", shlex.quote(name)), encoding="utf-8")
             (directory / program).chmod(0o755)
-        for log in ("build", "java.log", "seen"):
+        for log in ("build", "ended", "java.log", "seen"):
             (directory / log).touch()
             (directory / log).chmod(0o666)
         yield from served(Surroundings(directory))
@@ -162,6 +172,7 @@ def handler_of(around: Surroundings) -> type[BaseHTTPRequestHandler]:  # noqa: C
 
         def do_POST(self):
             body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            around.bodies.append(body)
             around.asked.append(wrong_with(self, body, around.service))
             status, answer = around.next_answer()
             ours = {} if "Message" in answer else {"X-Autoscaler": "registration"}

@@ -91,6 +91,7 @@ def test_an_instance_has_one_record(state):
     with pytest.raises(ConflictError):
         state.add_record(a_record("i-1", pool="other"))
     assert state.read().records[0].pool == "cpu"
+    assert (state.record("i-1"), state.record("i-2"), state.record("i-other")) == (a_record("i-1"), None, None)
 
 
 def test_only_the_expected_state_is_changed(state):

@@ -1,6 +1,7 @@
 """A life of a fleet through the real handlers, with every call to AWS and every log line written down, by function."""
 
 import io
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from autoscaler import bootstrap
 from autoscaler.errors import AutoscalerError
 from autoscaler.telemetry import logger
 from autoscaler_workbench.fakes.identity import ask_handler, ec2_event, function_url_event
+from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.world import Agents
 from support.deployed import EXAMPLE, Deployed, deployed
 
@@ -58,6 +60,7 @@ def record_a_life() -> Recorded:
         here.world.ec2.on_running = lambda instance: None if instance.id in hung else running(instance)
         _minutes(here, recorded, 4)
         busy = next(i for i in here.world.alive() if (node := here.world.node_of(i)) and node.builds)
+        _poll(here, recorded, busy)
         here.world.ec2.interrupt(busy)
         _minutes(here, recorded, 25)
         for name in [name for name in jenkins.nodes if name.startswith("mxnetlinux")]:
@@ -79,6 +82,13 @@ def record_a_life() -> Recorded:
         recorded.nodes |= set(jenkins.nodes)
     recorded.log = stream.getvalue()
     return recorded
+
+
+def _poll(here: Deployed, recorded: Recorded, instance: Instance) -> None:
+    """Let an agent ask again while it is connected."""
+    node = here.world.node_of(instance)
+    body = json.dumps({"connected": [f"main/{node.name}"] if node else []})
+    _call(here, recorded, "register_agent", function_url_event(instance.id) | {"body": body})
 
 
 def _fleet_file(folder: Path) -> Path:

@@ -215,6 +215,9 @@ class StateStore(Protocol):
     def read(self) -> StoredState:
         """Read everything, including what this pass wrote. An item that cannot be read stops nothing: it is named."""
 
+    def record(self, instance_id: str) -> Record | None:
+        """Read one record alone; None where there is none, or it cannot be read."""
+
     def add_record(self, record: Record) -> None:
         """Write a new record; `ConflictError` if there is one for this instance, or another instance has its node."""
 

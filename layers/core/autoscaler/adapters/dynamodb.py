@@ -103,6 +103,13 @@ class DynamoState:
             unread=tuple(sorted(unread)),
         )
 
+    def record(self, instance_id: str) -> Record | None:
+        """Read one item by its key."""
+        key = self._key(f"record#{instance_id}")
+        answer = self._call(lambda: self._client().get_item(TableName=self._table, Key=key, ConsistentRead=True))
+        entry = _read(answer["Item"], {}).entry if "Item" in answer else None
+        return entry.record if entry else None
+
     def add_record(self, record: Record) -> None:
         """Write a record for an instance that has none, and claim its node in the same transaction."""
         self._write(self._put(f"record#{record.instance_id}", _stated(record.state, _Entry(record=record)), _IS_NEW), *self._taken(record))

@@ -3,27 +3,28 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from autoscaler.domain.facts.fleet import Fleet, NodeSpec
+from autoscaler.domain.facts.fleet import Fleet, NodeSpec, agent_spec
 from autoscaler.domain.facts.metering import begin_again
 from autoscaler.domain.facts.snapshot import Node, Record, RecordState
 from autoscaler.domain.repair.static_nodes import free_slots
-from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR, Caller, Granted, Refused, Status, Trust, authenticate, judge
+from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR, Asked, Caller, Granted, Refused, Status, Trust, authenticate, judge
 from autoscaler.errors import AutoscalerError, ConflictError, TransientError
 from autoscaler.ports import Controller, Ports, StoredState
 
 # Launched, or started: it is to become an agent.
 _ASKED_FOR = (RecordState.REQUESTED, RecordState.STARTING)
+NOTHING_SAID = Asked()
 # Each costs a write; an instance that found none asks again.
 _SLOTS_TRIED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """How an agent connects to its controller."""
+    """How an agent connects to its controller. ``secret`` None: it is connected, and knows it."""
 
     controller: str
     url: str
-    secret: str
+    secret: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +35,11 @@ class Registered:
     connection: Connection
 
 
-def register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Registered | Refused:
+def register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust, asked: Asked = NOTHING_SAID) -> Registered | Refused:
     """Tell an instance which node it is. Any error is a reason to ask again."""
     try:
-        return authenticate(caller, trust) or _too_often(ports, caller) or _register(ports, fleet, caller, trust)
+        refused = authenticate(caller, trust) or _too_often(ports, caller)
+        return refused or _unchanged(ports, fleet, caller, asked) or _register(ports, fleet, caller, trust)
     except AutoscalerError as error:
         # A setting or a credential of ours may be mended while the instance goes on asking.
         return Refused(status=Status.UNAVAILABLE, reason=f"{type(error).__name__}: {error}")
@@ -49,6 +51,22 @@ def _too_often(ports: Ports, caller: Caller) -> Refused | None:
     return Refused(status=Status.TOO_MANY, reason=f"it asked more than {MAX_REQUESTS_PER_HOUR} times within the hour")
 
 
+def _unchanged(ports: Ports, fleet: Fleet, caller: Caller, asked: Asked) -> Registered | None:
+    """Answer one that is what it should be from its own record alone: agents ask often, and EC2 and Jenkins need not know.
+
+    What it says of itself is no identity: it is compared with its record. Whoever lies learns what it has said.
+    """
+    record = ports.state.record(caller.session) if asked.connected else None
+    if record is None or record.state is not RecordState.REGISTERED or record.role_id != caller.role_id or record.node is None:
+        return None
+    pool = fleet.pools.get(record.pool)
+    controller = next((one for one in ports.controllers if pool and one.name == record.controller and one.name in pool.controllers), None)
+    if controller is None or pool is None or asked.connected != (f"{record.controller}/{record.node}",):
+        return None
+    spec = replace(agent_spec(fleet, pool, record.instance_id), name=record.node)
+    return Registered(spec=spec, connection=Connection(controller=controller.name, url=controller.url, secret=None))
+
+
 def _register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Registered | Refused:
     identity = ports.compute.identity(caller.session)
     stored = ports.state.read()
@@ -58,7 +76,7 @@ def _register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Regis
     verdict = judge(caller, trust, identity, record, fleet)
     if isinstance(verdict, Refused):
         return (verdict.status is Status.GONE and record and _at_work(ports, stored, record)) or verdict
-    return _grant_node(ports, fleet, verdict, stored.records)
+    return _grant_node(ports, fleet, replace(verdict, record=replace(verdict.record, role_id=caller.role_id)), stored.records)
 
 
 def _grant_node(ports: Ports, fleet: Fleet, granted: Granted, records: Iterable[Record]) -> Registered | Refused:

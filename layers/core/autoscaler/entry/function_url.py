@@ -1,14 +1,23 @@
 """Answers requests to the function URL, or to the HTTP API in its place, whose signature AWS has verified."""
 
 import json
+from base64 import b64decode
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 
 from autoscaler import bootstrap
 from autoscaler.control import registration
 from autoscaler.control.registration import Registered
-from autoscaler.domain.report.registration import ASK_AGAIN_SECONDS, TOO_MANY_REQUESTS_WAIT_SECONDS, Caller, Refused, Status
+from autoscaler.domain.report.registration import (
+    ASK_AGAIN_SECONDS,
+    POLL_SECONDS,
+    TOO_MANY_REQUESTS_WAIT_SECONDS,
+    Asked,
+    Caller,
+    Refused,
+    Status,
+)
 from autoscaler.entry.events import checked
 from autoscaler.errors import ConfigError
 from autoscaler.telemetry import log
@@ -18,7 +27,7 @@ OURS = {"X-Autoscaler": "registration"}
 
 
 class _Iam(BaseModel):
-    """The caller as AWS authenticated it. Nothing that the caller itself sent is read, above all not its body.
+    """The caller as AWS authenticated it. Of what the caller itself sent only the body is read, which identifies nobody.
 
     For that reason it is not Powertools' ``LambdaFunctionUrlModel``, which checks the caller's headers and body too, and demands a
     User-Agent: an instance that is refused here powers off.
@@ -29,6 +38,12 @@ class _Iam(BaseModel):
     accountId: str  # noqa: N815 - AWS' spelling, here and below
     userArn: Annotated[str, StringConstraints(pattern=r"^arn:[a-z-]+:sts::[0-9]{12}:assumed-role/[^/]+/[^/]+$")]  # noqa: N815
     userId: Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]+:.+$")]  # noqa: N815
+
+
+class _Body(BaseModel):
+    """What an agent says of itself. It is bounded, and whatever else it holds is not read."""
+
+    connected: Annotated[tuple[Annotated[str, StringConstraints(max_length=300)], ...], Field(max_length=50)] = ()
 
 
 class _Authorizer(BaseModel):
@@ -54,13 +69,14 @@ def register(event: Any) -> dict[str, Any]:
     except ConfigError as error:
         log("registration_refused", status=int(Status.FORBIDDEN), reason=str(error))
         return _url_answer(Status.FORBIDDEN, {"message": "the request is not signed by an instance"})
-    answer = registration.register(wired.ports, wired.fleet, caller, bootstrap.trust())
+    answer = registration.register(wired.ports, wired.fleet, caller, bootstrap.trust(), read_body(event))
     if isinstance(answer, Refused):
         log("registration_refused", instance_id=caller.session, status=int(answer.status), reason=answer.reason)
         # An instance is told what to do, not what broke here: builds may read it, and the log has it.
         reason = "not now: ask again" if answer.status is Status.UNAVAILABLE else answer.reason
         return _url_answer(answer.status, {"message": reason})
-    log("registered", instance_id=caller.session, node=answer.spec.name, controller=answer.connection.controller)
+    if answer.connection.secret is not None:
+        log("registered", instance_id=caller.session, node=answer.spec.name, controller=answer.connection.controller)
     return _url_answer(Status.REGISTERED, _registered_json(answer))
 
 
@@ -73,20 +89,27 @@ def read_caller(event: Any) -> Caller:
     return Caller(account=iam.accountId, role_id=role_id, session=session)
 
 
+def read_body(event: Any) -> Asked:
+    """Read what an agent says of itself; nothing where it says nothing, or what cannot be read: it is told who it is all the same."""
+    try:
+        body = event["body"]
+        said = _Body.model_validate_json(b64decode(body) if event.get("isBase64Encoded") else body)
+    except (KeyError, TypeError, ValueError):
+        return registration.NOTHING_SAID
+    return Asked(connected=said.connected)
+
+
 def _registered_json(answer: Registered) -> dict[str, Any]:
-    connection = {
-        "controller": answer.connection.controller,
-        "url": answer.connection.url,
-        "name": answer.spec.name,
-        "secret": answer.connection.secret,
-        "web_socket": True,
-    }
+    connection = {"controller": answer.connection.controller, "url": answer.connection.url, "name": answer.spec.name, "web_socket": True}
+    if answer.connection.secret is not None:
+        connection["secret"] = answer.connection.secret
     return {
         "node": answer.spec.name,
         "connections": [connection],
         "executors": answer.spec.executors,
         "labels": list(answer.spec.labels),
         "remote_dir": answer.spec.remote_dir,
+        "poll_seconds": POLL_SECONDS,
     }
 
 

@@ -243,6 +243,7 @@ class Record:
     started_for: str = ""  # the person's request that it was last started for
     starts: tuple[float, ...] = ()  # when it was started again: within an hour of the last one
     version: str = ""  # that it was launched from, where its pool names an image's parameter
+    role_id: str = ""  # unique id of the role that it registered with
 
     @property
     def began_at(self) -> float:

@@ -10,7 +10,10 @@ from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState
 
 # An instance that is told to ask again does so after this long.
 ASK_AGAIN_SECONDS = 15
-# An agent asks when it boots and when its connection has ended: agent/ asks no more than this. A build with the role's credentials may.
+# An agent that is connected asks again after this long.
+POLL_SECONDS = 300
+# An agent asks when it boots, when its connection has ended, and now and then: agent/ asks no more than this. A build with the role's
+# credentials may.
 MAX_REQUESTS_PER_HOUR = 60
 REQUEST_WINDOW_SECONDS = 3600.0
 TOO_MANY_REQUESTS_WAIT_SECONDS = 120
@@ -36,6 +39,13 @@ class Caller:
     account: str
     role_id: str
     session: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What an instance says of itself, which nobody has verified. ``connected``: CONTROLLER/NODE of what it is connected as."""
+
+    connected: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,82 @@
+"""An agent that is connected asks again now and then: answered from its own record, by no call to EC2 or Jenkins."""
+
+import json
+from base64 import b64encode
+from dataclasses import replace
+
+import pytest
+
+from autoscaler import bootstrap
+from autoscaler.domain.facts.snapshot import RecordState
+from autoscaler.domain.report.registration import POLL_SECONDS
+from autoscaler_workbench.fakes.identity import function_url_event
+from support.deployed import deployed, event
+
+
+@pytest.fixture
+def here():
+    with deployed() as stood:
+        yield stood
+
+
+@pytest.fixture
+def instance(here):
+    """The utility agent's instance, registered."""
+    here.world.ec2.on_running = lambda _instance: None
+    here.call("scale_up", event("tick"))
+    [only] = here.world.ec2.instances.values()
+    assert here.call("register_agent", function_url_event(only.id))["statusCode"] == 200
+    return only
+
+
+def poll(here, instance, *connected, body=None, **iam):
+    said = json.dumps({"agent_version": "2", "boot_id": "b", "connected": list(connected)}) if body is None else body
+    before = len(here.server.requests)
+    answer = here.call("register_agent", function_url_event(instance.id, **iam) | {"body": said})
+    return answer["statusCode"], json.loads(answer["body"]), here.server.requests[before:]
+
+
+def named(instance):
+    return f"main/utility-{instance.id.removeprefix('i-')}"
+
+
+def test_what_is_as_it_should_be_is_told_so_without_its_secret_and_nobody_else_is_asked(here, instance):
+    status, told, requests = poll(here, instance, named(instance))
+    [connection] = told["connections"]
+    assert (status, connection["name"], "secret" in connection) == (200, named(instance).partition("/")[2], False)
+    assert (told["poll_seconds"], requests) == (POLL_SECONDS, [])
+
+
+@pytest.mark.parametrize("connected", [(), ("other/utility-1",), ("main/utility-1",)], ids=str)
+def test_what_is_not_connected_as_it_should_be_is_told_everything(here, instance, connected):
+    status, told, _ = poll(here, instance, *connected)
+    assert (status, "secret" in told["connections"][0]) == (200, True)
+
+
+@pytest.mark.parametrize("body", ["", "{", "[]", '{"connected": 7}', '{"connected": ["' + "x" * 400 + '"]}', "null", 7, None], ids=repr)
+def test_what_cannot_be_read_says_nothing(here, instance, body):
+    answer = here.call("register_agent", function_url_event(instance.id) | {"body": body})
+    assert (answer["statusCode"], "secret" in json.loads(answer["body"])["connections"][0]) == (200, True)
+
+
+def test_a_body_in_base64_is_read_too(here, instance):
+    body = b64encode(json.dumps({"connected": [named(instance)]}).encode()).decode()
+    answer = here.call("register_agent", function_url_event(instance.id) | {"body": body, "isBase64Encoded": True})
+    assert "secret" not in json.loads(answer["body"])["connections"][0]
+
+
+def test_whoever_has_another_role_of_ours_is_not_believed_to_be_it(here, instance):
+    state = bootstrap.runtime().ports.state
+    [record] = state.read().records
+    state.change_record(replace(record, role_id="AROAANOTHER"), expected=record.state)
+    _, told, requests = poll(here, instance, named(instance))
+    assert "secret" in told["connections"][0]
+    assert requests
+
+
+@pytest.mark.parametrize(("state", "status"), [(RecordState.STOPPING, 425), (RecordState.CONDEMNED, 410)], ids=str)
+def test_what_is_given_up_or_stopped_hears_it_as_ever(here, instance, state, status):
+    stored = bootstrap.runtime().ports.state
+    [record] = stored.read().records
+    stored.change_record(replace(record, state=state), expected=record.state)
+    assert poll(here, instance, named(instance))[0] == status
