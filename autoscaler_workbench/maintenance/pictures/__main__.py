@@ -4,10 +4,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from autoscaler_workbench.maintenance.pictures import day, layers, loop, rivals
+from autoscaler_workbench.maintenance.pictures import day, layers, loop, rivals, warm
 
 DOCS = Path(__file__).parents[3] / "docs"
-PICTURES = {"loop.svg": loop.draw, "architecture.svg": layers.draw, "rivals.svg": rivals.draw}
+PICTURES = {"loop.svg": loop.draw, "architecture.svg": layers.draw, "rivals.svg": rivals.draw, "warm.svg": warm.draw}
 
 if __name__ == "__main__":
     drawn: dict[str, Callable[[], str | bytes]] = {**PICTURES, "day.png": day.draw}
