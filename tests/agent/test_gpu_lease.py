@@ -3,9 +3,12 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -322,6 +325,60 @@ def test_status_tells_a_program_what_is_held_by_whom_since_when_and_who_waits(ma
     assert text.splitlines()[0].startswith(f"{A01}  gfx1030  held by daemon (sleep) for ")
     assert text.splitlines()[1].startswith("waiting: nobody (sleep) for 1 amd, for ")
     assert "secret" not in json.dumps(seen) + text
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"\n",
+        b"[]\n",
+        b"\xff\xfe\n",
+        b"[" * 100_000 + b"\n",
+        b'{"do": "run", "count": 1e99}\n',
+        b'{"do": "run", "count": -1}\n',
+        b'{"do": "run", "count": 2000}\n',
+        b'{"do": "run", "kind": ["amd"]}\n',
+        b'{"do": "run", "program": 7}\n',
+        b'{"do": "run", "count": "1"}\n',
+        b"x" * 3_000_000,
+        b"",
+    ],
+    ids=lambda said: repr(said[:20]),
+)
+def test_what_is_not_understood_is_answered_in_a_line_and_harms_nobody(machine, said):
+    with socket.socket(socket.AF_UNIX) as link:
+        link.connect(str(machine.socket))
+        with suppress(BrokenPipeError, ConnectionResetError):  # more than anybody would read
+            link.sendall(said)
+            link.shutdown(socket.SHUT_WR)
+        answer = b""
+        with suppress(ConnectionResetError):
+            while more := link.recv(65536):
+                answer += more
+    answers = [json.loads(line) for line in answer.splitlines()]
+    assert answers[0] == {"hello": "gpu-lease"}
+    assert [(one["code"], "\n" in one["error"]) for one in answers[1:]] == [(64, False)] * (len(said) not in {0, 3_000_000})
+    assert machine.held() == {}
+    assert machine.runs("true").returncode == 0
+
+
+def test_nobody_can_hand_over_a_process_of_another_user(machine):
+    """Root may say to be anybody. Whoever else says so is refused by the kernel, and what he sends is his own."""
+    with subprocess.Popen(["sleep", "600"], user=1) as other:
+        script = (
+            "import json, os, socket, struct, sys\n"
+            "link = socket.socket(socket.AF_UNIX); link.connect(sys.argv[1]); link.recv(4096)\n"
+            'link.sendall(b\'{"do": "run"}\\n\'); link.recv(4096)\n'
+            "who = [(socket.SOL_SOCKET, 2, struct.pack('3i', int(sys.argv[2]), 1, 1))]\n"
+            "try:\n    link.sendmsg([b'{}\\n'], who)\nexcept PermissionError:\n    print('refused')\n"
+        )
+        done = subprocess.run(
+            [PYTHON, "-c", script, str(machine.socket), str(other.pid)], user=USER, group=GROUP, capture_output=True, text=True, check=False
+        )
+        cgroup = Path(f"/proc/{other.pid}/cgroup").read_text(encoding="ascii")
+        other.kill()
+    assert done.stdout == "refused\n"
+    assert "gpulease" not in cgroup
 
 
 def test_only_root_can_open_what_the_locks_are_on(machine):

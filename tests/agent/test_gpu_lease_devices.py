@@ -264,6 +264,15 @@ def test_a_file_of_devices_is_believed_instead(tree):
     assert (device.id, device.visible, device.nodes) == ("a", "a", ("/dev/kfd",))
 
 
+def test_a_listed_card_that_the_kernel_shows_in_use_is_in_use(tree):
+    tree.amd("sienna_cichlid", 101)
+    tree.written("sys/class/kfd/kfd/proc/4711/queues/0/gpuid", "101\n")
+    card = {"kind": "gfx1030", "vendor": "amd"}
+    both = [{**card, "id": "left", "pci": "0000:03:00.0"}, {**card, "id": "right", "pci": "0000:04:00.0"}]
+    tree.written("devices.json", json.dumps({"devices": both}))
+    assert in_use(found(tree.places), tree.places) == {"left": "process 4711"}
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -104,9 +104,13 @@ def _begin(connection: Connection, command: Sequence[str]) -> int:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, anchor.WAITED_FOR)
     child = os.fork()
     if child == 0:
-        os.close(read_end)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        os._exit(_child(connection, command, write_end))
+        code = 70
+        try:
+            os.close(read_end)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            code = _child(connection, command, write_end)
+        finally:
+            os._exit(code)  # whatever it was: there must not be a second one of the caller
     os.close(write_end)
     with os.fdopen(read_end, "rb") as pipe:
         told = pipe.read()
@@ -116,8 +120,8 @@ def _begin(connection: Connection, command: Sequence[str]) -> int:
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     if not told:
         raise GoneError
-    code, _, reason = told[len(_BEGUN) :].decode(errors="replace").partition(" ")
-    raise NotPossibleError(reason, int(code))
+    number, _, reason = told[len(_BEGUN) :].decode(errors="replace").partition(" ")
+    raise NotPossibleError(reason, int(number))
 
 
 def _child(connection: Connection, command: Sequence[str], pipe: int) -> int:
@@ -125,6 +129,8 @@ def _child(connection: Connection, command: Sequence[str], pipe: int) -> int:
     try:
         connection.say(here=True)
         message = connection.hear()
+        if "granted" not in message:
+            return 75
         os.write(pipe, _BEGUN)
         _become(command, message["granted"])
     except GoneError:

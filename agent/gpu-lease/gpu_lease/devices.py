@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +37,16 @@ def found(places: Places) -> list[Device]:
 def in_use(devices: Sequence[Device], places: Places) -> dict[str, str]:
     """Tell which of them are in use as the drivers show it, by id, and by what."""
     used = {device.id: f"process {device.in_use_by[0]}" for device in devices if device.in_use_by}
-    used.update(kfd.in_use(places.sys, [device for device in devices if device.kfd_id]))
+    used.update(kfd.in_use(places.sys, _known_to_kfd(devices, places)))
     used.update(nvidia.in_use([device for device in devices if device.vendor == "nvidia" and device.nodes], places.nvidia_smi))
     return used
+
+
+def _known_to_kfd(devices: Sequence[Device], places: Places) -> list[Device]:
+    """Find AMD's devices with the kernel's numbers; those of a file by their address."""
+    numbers = {device.pci: device.kfd_id for device in kfd.devices(places.sys, places.dev)}
+    known = [replace(device, kfd_id=device.kfd_id or numbers.get(device.pci, "")) for device in devices if device.vendor == "amd"]
+    return [device for device in known if device.kfd_id]
 
 
 def listed(path: Path) -> list[Device]:

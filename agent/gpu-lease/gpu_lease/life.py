@@ -14,7 +14,8 @@ from .ports import Client, Machine
 from .records import Device, Lease, Request, Ticket
 
 LOOK_SECONDS = 0.5
-BUSY_SECONDS = 5.0  # between two looks at what the driver shows in use
+# Between two looks at what the driver shows in use: soon at first, as it may show a process that has just ended.
+BUSY_SECONDS = 5.0
 KILL_SECONDS = 0.05
 
 
@@ -72,7 +73,7 @@ def _finish(machine: Machine, number: int) -> bool:
 
 
 def _waited_for(machine: Machine, client: Client, ticket: Ticket) -> Lease | None:
-    ahead = -1
+    ahead, busy = -1, 0
     request = ticket.request
     while not client.is_gone():
         devices = machine.devices()
@@ -91,7 +92,8 @@ def _waited_for(machine: Machine, client: Client, ticket: Ticket) -> Lease | Non
                 lease = _granted(machine, client, ticket, [device for device in candidates if device.id not in used])
             if lease is not None:
                 return lease
-            pause = BUSY_SECONDS
+            busy += 1
+            pause = min(BUSY_SECONDS, LOOK_SECONDS * 2**busy)
         if before != ahead:
             ahead = before
             client.tell_waiting(ahead)

@@ -84,7 +84,7 @@ def serve_one(link: socket.socket, machine: RealMachine) -> None:
         return
     except NotPossibleError as error:
         connection.say(error=str(error), code=error.code)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         connection.say(error=f"not understood: {error}", code=64)
 
 
@@ -135,11 +135,12 @@ def _within(connection: Connection, machine: RealMachine, lease: Lease, request:
 def listen(path: Path) -> socket.socket:
     """Open the socket that everybody on the machine may ask at."""
     path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(str(path))
-    path.chmod(0o666)
+    early = path.with_name(f"{path.name}.{os.getpid()}")  # who finds it under its own name is heard
+    listener.bind(str(early))
+    early.chmod(0o666)
     listener.listen(128)
+    early.rename(path)
     return listener
 
 
