@@ -1,4 +1,4 @@
-"""Three scenarios on a live controller: the real passes on a real Jenkins, with instances that exist only here (`make live`)."""
+"""Scenarios on a live controller: the real passes on a real Jenkins, with instances that exist only here (`make live`)."""
 
 import time
 from dataclasses import dataclass, field
@@ -173,3 +173,24 @@ def test_a_drain_waits_for_the_build(scene, kind):
     scene.run(passes.scale_down)
     assert scene.world.alive() == []
     assert live.controller.node(node) is None
+
+
+def test_labels_change_under_a_build_and_on_an_idle_node_nothing_is_lost(scene):
+    """What lending does: a job borrows a node by a label that it is given, and ends as it would have though the label is taken back."""
+    live, pools = scene.live, list(scene.fleet.pools)
+    rare, plain = f"{live.prefix}-rare", pools[0]
+    node = live.add_node(f"{live.prefix}-lent", rare)
+    live.start_agent(node)
+    own, lent = (rare,), (rare, plain)
+    borrower = live.submit("borrower", plain, live.build_seconds).rpartition("/")[2]
+    live.until(lambda: any(item.starved for item in live.look().items), "it waits: nothing has its label")
+    live.controller.set_labels(node, lent, instead_of=own, exclusive=True)
+    live.until(lambda: not live.node(node).idle, "it has begun on the node that was lent to it")
+    live.controller.set_labels(node, own, instead_of=lent, exclusive=True)
+    later = live.submit("later", plain, 1.0).rpartition("/")[2]
+    live.until(lambda: live.result(borrower) is not None, "its build ends")
+    assert (live.result(borrower), live.result(later)) == ("SUCCESS", None)
+    assert plain not in live.node(node).labels
+    special = live.submit("special", rare, 1.0).rpartition("/")[2]
+    live.until(lambda: live.result(special) is not None, "a job of its own kind runs there")
+    assert (live.result(special), live.result(later), live.node(node).offline) == ("SUCCESS", None, False)

@@ -11,6 +11,7 @@ from planted.bugs import BUGS
 from planted.costly import COSTLY
 from planted.hours import HOURS
 from planted.images import IMAGES
+from planted.lending import LENDING
 from planted.money import MONEY
 from planted.promises import PROMISES
 from planted.stale import STALE
@@ -34,7 +35,7 @@ def planting():
 
 
 @pytest.mark.parametrize(
-    "bug", [*BUGS, *MONEY, *WAITING, *COSTLY, *PROMISES, *STOPPED, *STALE, *IMAGES, *TEAMS, *HOURS], ids=lambda bug: bug.name
+    "bug", [*BUGS, *MONEY, *WAITING, *COSTLY, *PROMISES, *STOPPED, *STALE, *IMAGES, *LENDING, *TEAMS, *HOURS], ids=lambda bug: bug.name
 )
 def test_the_suite_finds(bug, planting, record_property):
     planting.stdin.write(json.dumps([bug.file, bug.was, bug.becomes, bug.found_by]) + "\n")

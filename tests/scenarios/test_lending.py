@@ -27,7 +27,7 @@ def a_day(lend=Lending.IDLE, jobs=0, physics=CALM, **facts):
     day = Day(in_memory(plain, a_pool("gpu", **({"min_agents": 1, "max_agents": 2} | rare | facts)), physics=physics))
     day.queue(jobs, label="gfx1030", seconds=60.0)
     day.minutes(10)
-    assert day.agents("gpu") == 1
+    assert day.agents("gpu") == facts.get("min_agents", 1) or jobs
     return day
 
 
@@ -82,6 +82,14 @@ def test_while_a_job_waits_that_needs_the_speciality_nothing_is_lent():
     day.queue(2, label="amd64", seconds=600.0)
     day.minutes(30)
     assert day.done(Lend) == []
+
+
+def test_of_two_that_are_idle_the_one_that_its_own_kind_waits_for_is_not_lent():
+    day = a_day(min_agents=2, physics=SLOW)
+    day.queue(1, label="gfx1030", seconds=300.0)
+    day.queue(3, label="amd64", seconds=300.0)
+    day.minutes(1)
+    assert len(day.done(Lend)) == 1
 
 
 def test_a_job_of_the_speciality_that_comes_before_a_borrower_has_begun_ends_the_loan():

@@ -19,7 +19,7 @@ from support.busy import Hour, Invocation, a_fleet_in_memory, ran
 from support.forks import told
 
 READS = {
-    *("state read", "jenkins queue", "jenkins computer", "jenkins api", "jenkins job"),
+    *("state read", "state record", "jenkins queue", "jenkins computer", "jenkins api", "jenkins job"),
     "ssm GetParameters",
     *("ec2 DescribeInstances", "ec2 DescribeLaunchTemplates", "ec2 DescribeSpotPriceHistory", "ec2 GetConsoleOutput"),
 }
