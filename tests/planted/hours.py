@@ -4,6 +4,7 @@ from planted.bug import Bug
 
 _TIMELINES = "tests/scenarios/test_pool_schedules.py::"
 _HOURS = "tests/unit/test_pool_schedules.py::"
+_DAYS = "tests/scenarios/test_hours_per_day.py::"
 _FILE = "tests/unit/test_config_schedules.py::"
 
 HOURS = (
@@ -90,5 +91,40 @@ HOURS = (
         was=", *impossible_hours(fleet)]",
         becomes="]",
         found_by=(f"{_FILE}test_minima_of_several_pools_count_together_only_where_their_hours_meet",),
+    ),
+    Bug(
+        name="the hours of the day go on over midnight",
+        file="domain/facts/metering.py",
+        was="before = day if day.name == today else Day(name=today)",
+        becomes="before = day",
+        found_by=(f"{_DAYS}test_at_midnight_the_hours_begin_anew",),
+    ),
+    Bug(
+        name="agents at work take builds on after the hours of the day",
+        file="domain/situation/situation.py",
+        was=", *levels_out_of_hours(memory.day, fleet, now))",
+        becomes=",)",
+        found_by=(f"{_DAYS}test_once_the_hours_of_the_day_are_used_nothing_new_starts_and_no_build_is_cut_short",),
+    ),
+    Bug(
+        name="agents are launched for the last minutes of the day's hours",
+        file="domain/launch/usage.py",
+        was="DAY_RESERVE_HOURS = 1.0",
+        becomes="DAY_RESERVE_HOURS = 0.0",
+        found_by=(f"{_DAYS}test_an_hour_is_reserved_for_each_agent_so_that_none_is_launched_for_minutes",),
+    ),
+    Bug(
+        name="what the day's limit stopped stays out of use",
+        file="domain/repair/bring_back.py",
+        was="_OF_LIMITS = (MarkClass.MONTH_LIMIT, MarkClass.DAY_LIMIT)",
+        becomes="_OF_LIMITS = (MarkClass.MONTH_LIMIT,)",
+        found_by=(f"{_DAYS}test_an_agent_that_still_runs_at_midnight_takes_builds_again",),
+    ),
+    Bug(
+        name="stopped agents are let go once the hours of the day are used",
+        file="domain/scale_in/warm_pool.py",
+        was="if level := situation.spent_by(pool.name):",
+        becomes="if level := situation.stopped_by(pool.name):",
+        found_by=(f"{_DAYS}test_where_agents_are_stopped_they_stay_so_at_the_price_of_their_disks",),
     ),
 )

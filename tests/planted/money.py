@@ -34,7 +34,7 @@ MONEY = (
     Bug(
         name="agents in use go on beyond the month's limit",
         file="domain/decide.py",
-        was="    stop_for_month_limit,  # the month's money is spent\n",
+        was="    stop_for_month_limit,  # the month's money is spent, or the hours of the day are used\n",
         becomes="",
         found_by=("tests/scenarios/test_month_limit.py::test_the_month_ends_at_its_limit_and_what_runs_is_finished",),
     ),
@@ -62,7 +62,7 @@ MONEY = (
     Bug(
         name="a launch that was not answered is sent again beyond the month's limit",
         file="control/launches.py",
-        was="on_hold = spent or overrides",
+        was="on_hold = used or overrides",
         becomes="on_hold = overrides",
         found_by=("tests/scenarios/test_month_limit.py::test_a_launch_that_was_never_answered_is_not_sent_again",),
     ),

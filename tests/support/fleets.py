@@ -49,7 +49,8 @@ from support.builders import (
 from support.looks import Look
 
 OURS, OTHER_FLEETS, A_PERSONS = a_mark().text, "autoscaler:other:retire:p", "disk swap, ask Anna"
-FOR_GOOD = tuple(a_mark(kind).text for kind in MarkClass if kind is not MarkClass.RETIRE)
+FOR_GOOD = tuple(a_mark(kind).text for kind in MarkClass if kind not in {MarkClass.RETIRE, MarkClass.DAY_LIMIT})
+OF_THE_MONTH, OF_THE_DAY = a_mark(MarkClass.MONTH_LIMIT).text, a_mark(MarkClass.DAY_LIMIT).text
 WARM = WarmPool(min_agents=0, max_agents=2, max_age_seconds=86_400.0)
 LIVING = (InstanceState.RUNNING,)
 EXECUTORS = {"cpu": 3, "gpu": 1, "utility": 4}
@@ -115,8 +116,8 @@ STORIES = {
 _BY_FREQUENCY = [story for story in STORIES.values() for _ in range(story.often)]
 # Now and then all are at work, most on every executor, and jobs wait.
 _ALL_AT_WORK = [STORIES["busy"], Story(builds=(4,))]
-# Or most have been stopped, and are started for these jobs.
-_MOST_STOPPED = [STORIES["stopped"], STORIES["stopped"], *_ALL_AT_WORK]
+# Or most have been stopped, and are started for these jobs; of one or another EC2 says that it runs.
+_MOST_STOPPED = [*[STORIES["stopped"]] * 3, STORIES["stopped, and it runs"], *_ALL_AT_WORK]
 # Where Jenkins is no witness, a look belongs to no session of a controller.
 _WITHOUT_SESSION = {Condition.OVERDUE, Condition.STARTED, Condition.ENDED, Condition.STRAY, Condition.ORPHAN}
 LOOKS = (
@@ -169,6 +170,8 @@ def agent(chance: Random, number: int, controllers: tuple[str, ...], stories: li
     pool, controller = chance.choice(["cpu", "cpu", "gpu", "utility"]), chance.choice(controllers)
     instance_id, name = f"i-{number}", f"{pool}-{number}"
     mark = chance.choice(story.marks)
+    if mark == OF_THE_MONTH and number % 2:  # a limit like the other, which needs no draw of its own
+        mark = OF_THE_DAY
     runs = [f"job/r{chance.randint(0, 3)}/1" for _ in range(min(chance.choice(story.builds), EXECUTORS[pool]))]
     node = a_node(
         name,

@@ -122,6 +122,7 @@ def test_a_windows_pool_has_windows_prices_and_folders(tmp_path):
         ("max_agents: 5", "max_agents: 5\n    controllers: [other]", "pools.cpu.controllers (other) is not one of the controllers (main)"),
         ("max_agents: 5", "max_agents: 5\n    controllers: [mian]", "is not one of the controllers (main), did you mean main?"),
         ("max_agents: 5", "max_agents: 5\n    boot_seconds: 900", "pools.cpu.boot_timeout_seconds (900) must exceed boot_seconds (900)"),
+        ("max_agents: 5", "max_agents: 5\n    max_hours_per_day: 0.5", "13:24: pools.cpu.max_hours_per_day (0.5): must be 1 or more"),
         ("max_agents: 5", "max_agents: 5\n    labels: [a, a]", "13:5: pools.cpu.labels (a, a) names something twice"),
         ("max_agents: 5", "max_agents: 5\n    labels: [a b]", "13:14: pools.cpu.labels.0 ('a b'): must be one label: no blanks"),
         ("max_agents: 5", "max_agents: 5\n    labels: [7]", "pools.cpu.labels.0 (7): must be text, write it in quotes: '7'"),

@@ -113,7 +113,7 @@ def test_it_comes_back_for_no_item_that_has_waited_too_shortly_to_be_launched_fo
 
 
 def test_an_agent_that_is_drained_for_anything_else_does_not_come_back():
-    for kind in set(MarkClass) - {MarkClass.OUTDATED, MarkClass.RETIRE, MarkClass.MONTH_LIMIT}:
+    for kind in set(MarkClass) - {MarkClass.OUTDATED, MarkClass.RETIRE, MarkClass.MONTH_LIMIT, MarkClass.DAY_LIMIT}:
         assert up_for_what_names_it(kind=kind).steps == ()
 
 

@@ -12,7 +12,7 @@ from autoscaler.config.prices import offerings, unaffordable_minima
 from autoscaler.config.problems import FleetFileError, Problem
 from autoscaler.config.schedules import ScheduleSettings, pool_schedules
 from autoscaler.config.warm_pools import WarmPoolKey, warm_pool_of
-from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS, AtMonthLimit, Fleet, Lending, Limits, Platform, Pool, Quarantine
+from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS, AtMonthLimit, Ceilings, Fleet, Lending, Limits, Platform, Pool, Quarantine
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 LABEL = r"^[^\s\"]+$"
@@ -257,6 +257,12 @@ class PoolSettings(Tuning):
     schedules: list[ScheduleSettings] = Field(
         [], max_length=50, description="Hours of the week with other numbers, such as office hours. Several may be given."
     )
+    max_hours_per_day: Annotated[float, Field(ge=1, le=2_400_000, allow_inf_nan=False)] | None = Field(
+        None,
+        description="Most hours that the pool's agents may run in a calendar day (UTC), all together. Once they are used, nothing is "
+        "launched until midnight, and no agent takes another build; running builds are not killed, so what they take comes on top. Without "
+        "it: any number.",
+    )
     usd_per_hour: Usd | None = Field(
         None,
         description="Price of one machine an hour, in US dollars, for all instance types of the pool. Without it: the carried on-demand "
@@ -336,6 +342,7 @@ class FleetSettings(Section):
             exclusive=pool.exclusive,
             remote_dir=pool.remote_dir or REMOTE_DIRS[pool.platform],
             warm_pool=warm_pool_of(warm, pool.max_agents) if warm and self.may_stop(pool) and not never else None,
+            ceilings=_ceilings(pool),
             schedules=pool_schedules(pool.schedules, pool.max_agents),
             **tuned,
         )
@@ -359,6 +366,10 @@ class FleetSettings(Section):
     def _version_of(self, template: str) -> str:
         """Return the version to launch: the latest of the stack's own templates, whose default a deployment never moves."""
         return "$Latest" if template in {f"autoscaler-{kind}-{self.fleet}" for kind in (*Platform, "arm64")} else "$Default"
+
+
+def _ceilings(pool: PoolSettings) -> Ceilings:
+    return Ceilings() if pool.max_hours_per_day is None else Ceilings(max_hours_per_day=pool.max_hours_per_day)
 
 
 def environment_name(controller: str) -> str:

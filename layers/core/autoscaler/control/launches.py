@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import Fleet, Offering, Pool
-from autoscaler.domain.facts.metering import spent_levels
+from autoscaler.domain.facts.metering import levels_out_of_hours, spent_levels
 from autoscaler.domain.facts.orders import MANUAL_PREFIX
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.snapshot import Binding, Instance, Intent, IntentState, Record, RecordState
@@ -93,10 +93,12 @@ def recover(ports: Ports, fleet: Fleet, stored: StoredState) -> bool:
     open_intents = [intent for intent in stored.intents if intent.open and intent.pool in fleet.pools]
     if open_intents:
         listed = ports.compute.instances()
-        overrides, levels = stored.overrides.at(ports.clock()), spent_levels(stored.memory.month, fleet, ports.clock())
+        now, memory = ports.clock(), stored.memory
+        overrides = stored.overrides.at(now)
+        levels = (*spent_levels(memory.month, fleet, now), *levels_out_of_hours(memory.day, fleet, now))
         for intent in open_intents:
-            spent = any(level.has(intent.pool) for level in levels)
-            on_hold = spent or overrides.hold_on(intent.controller, intent.pool) is not None
+            used = any(level.has(intent.pool) for level in levels)
+            on_hold = used or overrides.hold_on(intent.controller, intent.pool) is not None
             _recover(ports, fleet.pools[intent.pool], intent, listed, on_hold=on_hold)
     for intent in unfinished(ports, stored):
         if not intent.open:

@@ -11,7 +11,8 @@ it pays that nobody waits for the slowest boot; never beyond a limit.
 2. *look again*: it carries our mark, is idle, was idle in an earlier look, and no queue item waits for that very node;
 3. *terminate* then, after `control` has read that one node once more; or *stop*, where it is worth its disk: then its node goes,
    and an agent that is needed again is started before one is launched.
-Once the month's money is spent, all agents are cordoned and go this way, until the month ends or its limit is raised.
+Once the month's money is spent, all agents are cordoned and go this way, until the month ends or its limit is raised; so do those of a
+pool whose hours of the day are used, until midnight.
 Where a controller was not read completely, restarted lately or is about to shut down, none of the three happens.
 """
 
@@ -61,7 +62,7 @@ CORDONING: tuple[ControllerRule, ...] = (
     quarantine,  # builds fail on it, or never end
     outdated,  # another template version would be launched, or it is too old
     used_up,  # had as many builds as are wanted on one agent
-    stop_for_month_limit,  # the month's money is spent
+    stop_for_month_limit,  # the month's money is spent, or the hours of the day are used
     not_worth_keeping,  # stopped agents that are outdated, too old, or not needed for too long
 )
 REPAIRING: tuple[FleetRule, ...] = (

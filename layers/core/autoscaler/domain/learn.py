@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.memory import Breaker, Growth, IdleReturns, Learned, Memory, Missing, Sighting, Stuck, Window
-from autoscaler.domain.facts.metering import HOUR_SECONDS, launches_of, meter, next_spot_prices, note_spending, paid_usd_per_hour
+from autoscaler.domain.facts.metering import HOUR_SECONDS, launches_of, meter, meter_day, next_spot_prices, note_spending, paid_usd_per_hour
 from autoscaler.domain.facts.plan import BootFailure, Forget
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, BuildResult, Record, Snapshot
 from autoscaler.domain.forecast.capacity import note_had, note_refused
@@ -70,12 +70,10 @@ def _assess(snapshot: Snapshot, fleet: Fleet, memo: Memo) -> Situation:
 def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Memory:
     snapshot, agents, now = look.snapshot, look.agents, look.now
     views = snapshot.controllers.values()
-    spot_prices = next_spot_prices(memory.spot_prices, snapshot)
-    rates = paid_usd_per_hour(snapshot, look.fleet, spot_prices)
     registered = [agent for agent in agents if agent.record.registered_at is not None]
     proven = {**memory.proven, **_proven(look)}
     return replace(
-        memory,
+        _metered(memory, look),
         sessions=next_sessions(memory.sessions, views, snapshot.ended_runs, now, look.fleet.resume_timeout),
         idle_since=_since(memory.idle_since, filter(attrgetter("idle"), agents), now),
         boots=_boots(memory, registered),
@@ -86,9 +84,6 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         breakers=still_open(memory, agents, launched_versions(look.fleet, look.current, proven)),
         proven=proven,
         canaries=still_tried(memory.canaries, look, proven),
-        month=meter(memory.month, rates, now),
-        lately=note_spending(memory.lately, memory.month, rates, now) if look.fleet.teams else (),
-        spot_prices=spot_prices,
         cool_offs=still_cooling(memory.cool_offs, now),
         draining_since=_since(memory.draining_since, filter(attrgetter("mark"), agents), now),
         unhelped=note_unhelped(memory.unhelped, look.demands, now),
@@ -96,6 +91,19 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         never_lent=note_never_lent(memory.never_lent, look),
         stuck=_still_stuck(memory, agents),
         missing=missing,
+    )
+
+
+def _metered(memory: Memory, look: Look) -> Memory:
+    """Add what the agents cost and ran since the last look."""
+    spot_prices = next_spot_prices(memory.spot_prices, look.snapshot)
+    rates = paid_usd_per_hour(look.snapshot, look.fleet, spot_prices)
+    return replace(
+        memory,
+        month=meter(memory.month, rates, look.now),
+        day=meter_day(memory.day, look.snapshot, look.fleet),
+        lately=note_spending(memory.lately, memory.month, rates, look.now) if look.fleet.teams else (),
+        spot_prices=spot_prices,
     )
 
 

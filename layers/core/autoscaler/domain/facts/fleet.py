@@ -75,6 +75,7 @@ class Ceilings:
     max_launches_per_hour: float = inf
     max_usd_per_hour: float = inf
     max_usd_per_month: float = inf
+    max_hours_per_day: float = inf  # of all its agents together, in a calendar day (UTC)
 
 
 NO_CEILINGS = Ceilings()

@@ -7,9 +7,8 @@ from enum import StrEnum
 class MarkClass(StrEnum):
     """What a mark is for, and so who undoes it.
 
-    Nobody undoes `USED_UP`: no further build may begin there. Demand
-    undoes `RETIRE`, and `OUTDATED` where no other agent can be launched; `MONTH_LIMIT` is lifted with the limit, `OPERATOR` and
-    `QUARANTINE` by a person.
+    Nobody undoes `USED_UP`: no further build may begin there. Demand undoes `RETIRE`, and `OUTDATED` where no other agent can be
+    launched; `MONTH_LIMIT` and `DAY_LIMIT` are lifted with the limit, `OPERATOR` and `QUARANTINE` by a person.
     """
 
     RETIRE = "retire"
@@ -19,6 +18,7 @@ class MarkClass(StrEnum):
     QUARANTINE = "quarantine"
     OUTDATED = "outdated"
     MONTH_LIMIT = "month-limit"
+    DAY_LIMIT = "day-limit"
     USED_UP = "used-up"
 
 

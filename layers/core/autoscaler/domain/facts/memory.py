@@ -141,6 +141,15 @@ class Month:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """Hours that the agents of each pool have run in a calendar day (UTC); kept where a limit is about them."""
+
+    name: str = ""
+    metered_at: float = 0.0
+    hours: Mapping[str, float] = field(default_factory=dict)  # by pool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
     """Dollars metered within a quarter of an hour, by pool."""
 
@@ -187,6 +196,7 @@ class Memory:
     never_lent: Mapping[str, float] = field(default_factory=dict)  # when a job was seen that no lent agent could run, by pool
     unstoppable: frozenset[str] = frozenset()  # instances that EC2 does not let us stop
     month: Month = field(default_factory=Month)
+    day: Day = field(default_factory=Day)
     lately: tuple[Spending, ...] = ()  # what was spent in the last hours; kept where there are teams
     spot_prices: SpotPrices = field(default_factory=SpotPrices)
     gone: Mapping[str, float] = field(default_factory=dict)  # when agents without a record were launched, by instance id, for an hour

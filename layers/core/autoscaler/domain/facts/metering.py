@@ -4,17 +4,18 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from math import inf
 
 from autoscaler.domain.facts.fleet import Fleet, Market
 from autoscaler.domain.facts.levels import Level, LevelKind, levels
-from autoscaler.domain.facts.memory import Memory, Month, Spending, SpotPrices
+from autoscaler.domain.facts.memory import Day, Memory, Month, Spending, SpotPrices
 from autoscaler.domain.facts.snapshot import Instance, InstanceState, Intent, Record, RecordState, Snapshot
 
 # EC2 bills a Linux instance by the second, for a minute at least.
 MINIMUM_BILLED_SECONDS = 60.0
 # Spot prices change gradually, a few times a day.
 SPOT_PRICES_SECONDS = 600.0
-HOUR_SECONDS = 3600.0
+HOUR_SECONDS, DAY_SECONDS = 3600.0, 86_400.0
 # Whose turn it is follows from what each team has spent for so long, remembered in steps of a quarter of an hour.
 SHARE_SECONDS = 4 * HOUR_SECONDS
 _SPENDING_SECONDS = HOUR_SECONDS / 4
@@ -70,6 +71,11 @@ def begin_again(record: Record, now: float) -> Record:
 def month_name(at: float) -> str:
     """Name the calendar month (UTC) of an instant."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m")
+
+
+def day_name(at: float) -> str:
+    """Name the calendar day (UTC) of an instant."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
 
 
 def next_spot_prices(known: SpotPrices, snapshot: Snapshot) -> SpotPrices:
@@ -134,3 +140,26 @@ def spent_levels(month: Month, fleet: Fleet, now: float) -> tuple[Level, ...]:
         return ()
     spent = [level for level in levels(fleet) if spent_in_month(month, level) >= level.ceilings.max_usd_per_month]
     return tuple(reversed(spent))
+
+
+def meter_day(day: Day, snapshot: Snapshot, fleet: Fleet) -> Day:
+    """Add the time that each machine ran since the last look, as long as a limit is about it; a new day begins at zero."""
+    now, today = snapshot.taken_at, day_name(snapshot.taken_at)
+    if all(level.ceilings.max_hours_per_day == inf for level in levels(fleet)):
+        return Day()
+    before = day if day.name == today else Day(name=today)
+    since = max(day.metered_at, now - now % DAY_SECONDS) if day.metered_at else now
+    running = Counter(record.pool for record in snapshot.living if snapshot.states.get(record.instance_id) not in _OFF)
+    hours = {pool: count * max(0.0, now - since) / HOUR_SECONDS for pool, count in running.items()}
+    together = {pool: before.hours.get(pool, 0.0) + hours.get(pool, 0.0) for pool in {**before.hours, **hours}}
+    return Day(name=today, metered_at=now, hours=together)
+
+
+def hours_in_day(day: Day, level: Level, now: float) -> float:
+    """Return the hours that the agents of a level have run today."""
+    return sum(hours for pool, hours in day.hours.items() if level.has(pool)) if day.name == day_name(now) else 0.0
+
+
+def levels_out_of_hours(day: Day, fleet: Fleet, now: float) -> tuple[Level, ...]:
+    """Find the levels whose hours of the day are used, the widest first."""
+    return tuple(reversed([level for level in levels(fleet) if hours_in_day(day, level, now) >= level.ceilings.max_hours_per_day]))

@@ -29,6 +29,7 @@ class Reason(StrEnum):
     DEMAND_IS_BACK = "demand-is-back", "Jobs wait that this cordoned agent can run; it is brought back, or kept, instead of a new one."
     BUSY_BEFORE_RESTART = "busy-before-restart", "Jenkins restarted, and a build that ran on this agent may resume on it."
     MONTH_LIMIT_LIFTED = "month-limit-lifted", "The month's limit no longer holds, so agents that were drained for it are brought back."
+    NEW_DAY = "new-day", "A new day began, so agents that were drained for max_hours_per_day are brought back."
     DRAINED_BEFORE_RESTART = (
         "drained-before-restart",
         "The agent was being drained when Jenkins restarted; its build has resumed or ended, the drain goes on.",
@@ -91,6 +92,10 @@ class Reason(StrEnum):
     USD_PER_MONTH = (
         "max-usd-per-month",
         "The month's money (max_usd_per_month) of the fleet, the team or the pool is spent, or another agent would exceed it.",
+    )
+    HOURS_PER_DAY = (
+        "max-hours-per-day",
+        "The pool's agents have run max_hours_per_day today (UTC), or another agent would leave less than an hour for each.",
     )
     NOT_ITS_TURN = (
         "not-its-turn",

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from autoscaler.domain.facts.fleet import Offering, Pool
 from autoscaler.domain.facts.levels import Level, LevelKind, levels
-from autoscaler.domain.facts.metering import launched_lately, missing_of, spent_in_month, unread_elsewhere, unrecorded
+from autoscaler.domain.facts.metering import hours_in_day, launched_lately, missing_of, spent_in_month, unread_elsewhere, unrecorded
 from autoscaler.domain.facts.plan import Launch, Start
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record, RecordState
@@ -73,6 +73,7 @@ class Budget:
                 launched=sum(count for pool, count in launched.items() if not pool or level.has(pool)),
                 usd_per_hour=self._reserved(mine) + self._unread * self._dearest(level),
                 usd_in_month=spent_in_month(memory.month, level),
+                hours_in_day=hours_in_day(memory.day, level, snapshot.taken_at),
             )
             uses.append(use)
         return uses

@@ -9,7 +9,10 @@ from autoscaler.domain.facts.reasons import Reason
 
 # Within the month's limit an agent is reserved for this long: a build that has begun is never cut short to save money.
 MONTH_RESERVE_SECONDS = 3600.0
+# Likewise within the hours of a day.
+DAY_RESERVE_HOURS = 1.0
 _AGENTS = {LevelKind.POOL: Reason.MAX_AGENTS, LevelKind.TEAM: Reason.TEAM_MAX_AGENTS, LevelKind.FLEET: Reason.FLEET_MAX_AGENTS}
+_FILLS = (Reason.USD_PER_MONTH, Reason.HOURS_PER_DAY)
 _ROUNDING = 1e-9
 
 
@@ -49,6 +52,7 @@ class Usage:
     launched: int
     usd_per_hour: float
     usd_in_month: float
+    hours_in_day: float = 0.0
     kept_agents: int = 0
     kept_usd_per_hour: float = 0.0
     first: str = ""
@@ -88,10 +92,8 @@ class Usage:
         return None
 
     def leaves_room(self, parts: int, usd_per_hour: float) -> bool:
-        """Tell whether one more agent would use at most one of so many parts; the month only fills, and does not count."""
-        return all(
-            parts * (one.used + one.kept) <= one.limit for one in self._with_more(1, usd_per_hour) if one.reason is not Reason.USD_PER_MONTH
-        )
+        """Tell whether one more agent would use at most one of so many parts; month and day only fill, and do not count."""
+        return all(parts * (one.used + one.kept) <= one.limit for one in self._with_more(1, usd_per_hour) if one.reason not in _FILLS)
 
     def has_room_for(self, agents: int, usd_per_hour: float) -> bool:
         """Tell whether so many more agents at this price fit."""
@@ -106,6 +108,8 @@ class Usage:
         yield _Projected(Reason.USD_PER_HOUR, self.usd_per_hour + usd, others_usd, limits.max_usd_per_hour, "dollars per hour")
         month = self.usd_in_month + month_reserve(usd)
         yield _Projected(Reason.USD_PER_MONTH, month, month_reserve(others_usd), limits.max_usd_per_month, "dollars in the month")
+        hours = self.hours_in_day + (self.agents + agents) * DAY_RESERVE_HOURS
+        yield _Projected(Reason.HOURS_PER_DAY, hours, for_others * DAY_RESERVE_HOURS, limits.max_hours_per_day, "hours in the day")
 
 
 def month_reserve(usd_per_hour: float) -> float:

@@ -15,15 +15,16 @@ from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, leaving, uncordon
 
 _BOOTING = (Phase.REQUESTED, Phase.CONNECTING)
-# EC2 takes it away; what the month's limit stopped comes back with everything else that a build is bound to.
-_NOT_TO_RESUME = (MarkClass.INTERRUPTED, MarkClass.MONTH_LIMIT)
+# EC2 takes it away; what a limit of the month or the day stopped comes back with everything else that a build is bound to.
+_OF_LIMITS = (MarkClass.MONTH_LIMIT, MarkClass.DAY_LIMIT)
+_NOT_TO_RESUME = (MarkClass.INTERRUPTED, *_OF_LIMITS)
 
 
 def pinned(situation: Situation, controller: str) -> list[Agent]:
     """Agents that come back whatever the queue needs.
 
     They carry our retire mark though a build may be bound to them (a queue item names it, or it was busy before a restart), or were
-    stopped by the month's limit, which holds no more.
+    stopped by the limit of a month or a day, which holds no more.
     """
     out_of_use = (agent for agent in _of(situation, controller) if agent.mark is not None)
     return [agent for agent in out_of_use if (agent.phase is Phase.RETIRING and situation.protected(agent)) or comes_back(situation, agent)]
@@ -36,6 +37,8 @@ def bring_back_pinned(situation: Situation, controller: str, _decided: Decided) 
             yield uncordon(agent, Reason.PINNED, f"a queue item waits for {agent.record.node} by name")
         elif situation.protected(agent):
             yield uncordon(agent, Reason.BUSY_BEFORE_RESTART, f"{agent.record.node} may hold a build of before {controller} restarted")
+        elif agent.mark and agent.mark.kind is MarkClass.DAY_LIMIT:
+            yield uncordon(agent, Reason.NEW_DAY, "the hours of the day's limit are used no more")
         else:
             yield uncordon(agent, Reason.MONTH_LIMIT_LIFTED, "the month's limit holds no more")
 
@@ -97,7 +100,7 @@ def note_owed(situation: Situation, decided: Decided) -> dict[str, str]:
     owed: dict[str, str] = {}
     for agent in situation.agents:
         known = situation.memory.owed.get(agent.record.instance_id)
-        stopped = agent.mark is not None and agent.mark.kind is MarkClass.MONTH_LIMIT  # which cordons by itself while it holds
+        stopped = agent.mark is not None and agent.mark.kind in _OF_LIMITS  # which cordon by themselves while they hold
         if agent.phase is Phase.DRAINING and agent.mark and not stopped and (agent.record.controller, agent.record.node) in back:
             known = str(agent.mark.kind)
         if known:
@@ -112,7 +115,7 @@ def _of(situation: Situation, controller: str) -> list[Agent]:
 
 def comes_back(situation: Situation, agent: Agent) -> bool:
     """Tell whether an agent that was stopped takes builds again: the limit holds no more, or a build is bound to it that must end."""
-    if agent.phase is not Phase.DRAINING or agent.mark is None or agent.mark.kind is not MarkClass.MONTH_LIMIT or agent.instance_ended:
+    if agent.phase is not Phase.DRAINING or agent.mark is None or agent.mark.kind not in _OF_LIMITS or agent.instance_ended:
         return False
     on_hold = situation.overrides.hold_on(agent.record.controller, agent.pool.name) is not None
     return situation.protected(agent) or not (situation.stopped_by(agent.pool.name) or on_hold)

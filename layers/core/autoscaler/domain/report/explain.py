@@ -15,7 +15,7 @@ from autoscaler.domain.report.lending import lending_of, told_lent
 from autoscaler.domain.report.listing import QueueEntry, list_queue
 from autoscaler.domain.report.schedules import told_schedules
 from autoscaler.domain.report.stopped import of_stopped, stops_of, told_starts, usd_per_hour_of, why_never_stopped
-from autoscaler.domain.scale_in.month_limit import what_holds
+from autoscaler.domain.scale_in.month_limit import told_hours, what_holds
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
@@ -46,7 +46,7 @@ def explain(snapshot: Snapshot, fleet: Fleet, subject: str) -> list[str]:
 
 
 def _of_controllers(situation: Situation) -> Iterator[str]:
-    for level in situation.stopped_levels:
+    for level in situation.spent_levels:
         yield what_holds(situation, level)
     for view in situation.views():
         if not view.complete:
@@ -67,6 +67,7 @@ def _of_pool(situation: Situation, plans: Iterable[Plan], written: Pool | None) 
             paused.add(pool.paused_detail)
             yield f"nothing is launched there: {pool.paused_detail}"
         yield from _of_pool_view(situation, pool)
+    yield from told_hours(situation, written.name)
     yield from told_schedules(situation, written)
     yield from _decided(plans, _of_pools({written.name}), told=paused, without=_OF_BREAKERS if broken else ())
 

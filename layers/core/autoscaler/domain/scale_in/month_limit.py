@@ -1,10 +1,11 @@
-"""At the month's limit nothing new starts: agents are cordoned until the month ends or the limit is raised."""
+"""At the limits of the month and of the day nothing new starts: agents are cordoned until it ends or the limit is raised."""
 
 from collections.abc import Iterator
+from math import inf
 
-from autoscaler.domain.facts.levels import Level, LevelKind
+from autoscaler.domain.facts.levels import Level, LevelKind, levels
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.metering import spent_in_month
+from autoscaler.domain.facts.metering import hours_in_day, spent_in_month
 from autoscaler.domain.facts.plan import Cordon, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -25,20 +26,41 @@ def stop_for_month_limit(situation: Situation, controller: str, decided: Decided
         if level is None or agent.record.controller != controller or agent.record.node in taken or agent.instance_ended:
             continue
         if agent.phase is Phase.REQUESTED:
-            yield _terminate(agent, what_holds(situation, level))
+            yield _terminate(agent, _of(situation, level)[1], what_holds(situation, level))
         elif agent.phase in _MAY_TAKE_BUILDS and not situation.protected(agent):
-            yield cordon(situation, agent, MarkClass.MONTH_LIMIT, Reason.USD_PER_MONTH, what_holds(situation, level))
+            yield cordon(situation, agent, *_of(situation, level), what_holds(situation, level))
 
 
 def what_holds(situation: Situation, level: Level) -> str:
-    """Say how much is spent, by whom, and what follows."""
+    """Say how much is spent or used, by whom, and what follows."""
+    if level not in situation.spent_levels:
+        return f"{_hours(situation, level)}: nothing new of it starts until midnight UTC"
     usd, limit = spent_in_month(situation.memory.month, level), level.ceilings.max_usd_per_month
     is_all = level.kind is LevelKind.FLEET
     by, new, of = ("", "nothing new", "") if is_all else (f" by {level.text}", "nothing new of it", f" of {level.text}")
     return f"${usd:,.2f} of ${limit:,.2f} are spent this month{by}: {new} starts until it ends or max_usd_per_month{of} is raised"
 
 
-def _terminate(agent: Agent, detail: str) -> Terminate:
+def told_hours(situation: Situation, pool: str) -> Iterator[str]:
+    """Say how many hours of the day are used where a limit is about those of this pool."""
+    for level in levels(situation.fleet):
+        if level.has(pool) and level.ceilings.max_hours_per_day < inf:
+            yield what_holds(situation, level) if level in situation.stopped_levels else _hours(situation, level)
+
+
+def _hours(situation: Situation, level: Level) -> str:
+    hours = hours_in_day(situation.memory.day, level, situation.now)
+    return f"{hours:,.1f} of {level.ceilings.max_hours_per_day:,g} hours are used today by {level.text}"
+
+
+def _of(situation: Situation, level: Level) -> tuple[MarkClass, Reason]:
+    """Return the class of the mark and the reason: of the month's money, or of the day's hours."""
+    if level in situation.spent_levels:
+        return MarkClass.MONTH_LIMIT, Reason.USD_PER_MONTH
+    return MarkClass.DAY_LIMIT, Reason.HOURS_PER_DAY
+
+
+def _terminate(agent: Agent, reason: Reason, detail: str) -> Terminate:
     record = agent.record
     return Terminate(
         controller=record.controller,
@@ -46,6 +68,6 @@ def _terminate(agent: Agent, detail: str) -> Terminate:
         instance_id=record.instance_id,
         node=None,
         mark=None,
-        reason=Reason.USD_PER_MONTH,
+        reason=reason,
         detail=detail,
     )

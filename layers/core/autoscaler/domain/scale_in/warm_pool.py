@@ -95,7 +95,7 @@ def why_kept_no_longer(situation: Situation, pool: PoolView, agent: Agent) -> tu
     warm, stopped_seconds = pool.spec.warm_pool, situation.now - agent.record.changed_at
     if warm is None:
         return Reason.WARM_POOL_OFF, "the fleet file lets this pool keep no stopped agents"
-    if level := situation.stopped_by(pool.name):
+    if level := situation.spent_by(pool.name):
         return Reason.USD_PER_MONTH, f"the month's money of {level.text} is spent, and its disk costs some, too"
     if stopped_seconds > warm.max_age_seconds:
         return Reason.WARM_POOL_AGE, f"stopped for {duration(stopped_seconds)}, at most {duration(warm.max_age_seconds)} are wanted"

@@ -7,7 +7,7 @@ from functools import cached_property
 from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
 from autoscaler.domain.facts.levels import Level, LevelKind
 from autoscaler.domain.facts.memory import Memory, Missing
-from autoscaler.domain.facts.metering import missing_of, spent_levels
+from autoscaler.domain.facts.metering import levels_out_of_hours, missing_of, spent_levels
 from autoscaler.domain.facts.overrides import Overrides, in_force
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node, Snapshot
@@ -87,13 +87,22 @@ class Situation(Look):
         return is_recovering(self.memory.sessions.get(controller), self.now)
 
     @cached_property
+    def spent_levels(self) -> tuple[Level, ...]:
+        """The levels whose money of the month is spent, where that stops what runs."""
+        return _spent_levels(self.fleet, self.memory, self.now)
+
+    @cached_property
     def stopped_levels(self) -> tuple[Level, ...]:
-        """The levels in which nothing new may start, since their money of the month is spent: the widest first."""
+        """The levels in which nothing new may start, since their money of the month is spent, or their hours of the day are used."""
         return _stopped_levels(self.fleet, self.memory, self.now)
 
     def stopped_by(self, pool: str) -> Level | None:
-        """Find whose month's limit lets nothing new start in a pool."""
+        """Find whose limit of the month or the day lets nothing new start in a pool."""
         return next((level for level in self.stopped_levels if level.has(pool)), None)
+
+    def spent_by(self, pool: str) -> Level | None:
+        """Find whose money of the month is spent, so that not even a stopped agent of a pool is kept."""
+        return next((level for level in self.spent_levels if level.has(pool)), None)
 
     def no_giving_up(self, controller: str) -> Reason | None:
         """Say why nothing may be cordoned, terminated or deleted on this controller now; None when it may."""
@@ -238,6 +247,10 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
 
 
 def _stopped_levels(fleet: Fleet, memory: Memory, now: float) -> tuple[Level, ...]:
+    return tuple(dict.fromkeys((*_spent_levels(fleet, memory, now), *levels_out_of_hours(memory.day, fleet, now))))
+
+
+def _spent_levels(fleet: Fleet, memory: Memory, now: float) -> tuple[Level, ...]:
     return spent_levels(memory.month, fleet, now) if fleet.limits.at_month_limit is AtMonthLimit.STOP else ()
 
 

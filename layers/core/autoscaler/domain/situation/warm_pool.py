@@ -9,6 +9,8 @@ from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 
 _IN_SERVICE = (Phase.READY, Phase.REQUESTED, Phase.CONNECTING)
+# Marks of what is drained since nothing needs it, or since it may not run today.
+_NOT_NEEDED = (MarkClass.RETIRE, MarkClass.DAY_LIMIT)
 _NOT_RUNNING = (Phase.STOPPED, Phase.STOPPING)
 
 
@@ -18,11 +20,11 @@ def may_be_stopped(situation: Situation, agent: Agent) -> bool:
     is_able = instance is not None and instance.keeps_disk and instance.market == Market.ON_DEMAND
     if not is_able or agent.pool.warm_pool is None or record.instance_id in situation.memory.unstoppable:
         return False
-    is_surplus = agent.mark is None or agent.mark.kind is MarkClass.RETIRE
+    is_surplus = agent.mark is None or agent.mark.kind in _NOT_NEEDED
     # A static node is its operator's, for one of their few agents: a stopped one would keep it from the others.
     is_ours = record.controller not in situation.fleet.slot_controllers
     is_wanted = is_launched_meanwhile(situation, agent) or not why_outdated(situation, agent)
-    return is_surplus and is_ours and situation.stopped_by(agent.pool.name) is None and is_wanted
+    return is_surplus and is_ours and situation.spent_by(agent.pool.name) is None and is_wanted
 
 
 def count_stopped(pool: PoolView) -> int:
