@@ -134,7 +134,10 @@ def test_one_who_has_no_patience_is_told_so(machine):
     machine.until_held(1)
     done = machine.runs("true", options=("--wait", "0.3"))
     assert (done.returncode, done.stderr.splitlines()[-1]) == (75, "gpu-lease: no device was free in time")
+    assert machine.runs("true", options=("--wait", "0")).returncode == 75
     first.terminate()
+    first.wait(timeout=20)
+    assert machine.runs("true", options=("--wait", "0")).returncode == 0
 
 
 DAEMON = """

@@ -283,6 +283,9 @@ class Supervisor:
     def is_gone(self) -> bool:
         return self.anchor.pid not in self.world.tasks
 
+    def pause(self, _seconds: float) -> None:
+        self._act()
+
     def tell_waiting(self, _ahead: int) -> None:
         """Nobody reads it here."""
 

@@ -125,7 +125,7 @@ def _add_those_of_root(commands: _Commands) -> list[argparse.ArgumentParser]:
     supervise = _command(commands, "supervise", _supervise, "serve the one connection on standard input, as systemd passes it; for root")
     for command in (serve, supervise):
         command.add_argument("--state", type=Path, default=_STATE, help="folder of tickets, leases and locks")
-        command.add_argument("--slice", default=SLICE, help="what cgroups are called")
+        command.add_argument("--slice", default=SLICE, help="what cgroups are called; each folder has its own")
     return [serve, supervise]
 
 

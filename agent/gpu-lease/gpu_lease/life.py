@@ -97,7 +97,7 @@ def _waited_for(machine: Machine, client: Client, ticket: Ticket) -> Lease | Non
         if before != ahead:
             ahead = before
             client.tell_waiting(ahead)
-        machine.sleep(pause)
+        client.pause(pause)
     return None
 
 

@@ -57,6 +57,9 @@ class Client(Protocol):
     anchor: Process
 
     def is_gone(self) -> bool: ...
+    def pause(self, seconds: float) -> None:
+        """Wait so long, or until he is gone: whoever is next is not kept by one who gave up."""
+
     def tell_waiting(self, ahead: int) -> None: ...
     def refuse(self, devices: Sequence[Device]) -> None:
         """Say that the machine has too few such devices."""

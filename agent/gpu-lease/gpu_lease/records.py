@@ -1,4 +1,7 @@
-"""What is written down: a device, what somebody asks for, his ticket, and his lease."""
+"""What is written down: a device, what somebody asks for, his ticket, and his lease.
+
+A newer version reads what an older one wrote while its commands run on: a new field of a ticket or a lease needs a default.
+"""
 
 from __future__ import annotations
 

@@ -34,6 +34,9 @@ class RealClient:
     def is_gone(self) -> bool:
         return self._connection.is_closed()
 
+    def pause(self, seconds: float) -> None:
+        self._connection.is_closed(seconds)
+
     def tell_waiting(self, ahead: int) -> None:
         self._say(waiting=ahead)
 

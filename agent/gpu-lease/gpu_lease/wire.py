@@ -78,11 +78,11 @@ class Connection:
         pid, uid, _ = _CREDENTIALS.unpack(self.link.getsockopt(socket.SOL_SOCKET, SO_PEERCRED, _CREDENTIALS.size))
         return Speaker(pid, uid)
 
-    def is_closed(self) -> bool:
-        """Whether the other end is gone, without taking anything of what it said."""
+    def is_closed(self, seconds: float = 0.0) -> bool:
+        """Whether the other end is gone, or goes within so long; without taking anything of what it said."""
         poll = select.poll()
         poll.register(self.link, select.POLLRDHUP)
-        return bool(poll.poll(0))
+        return bool(poll.poll(seconds * 1000))
 
 
 def connected(path: Path) -> Connection:
