@@ -11,6 +11,7 @@ from autoscaler.config.load import load_settings
 from autoscaler.config.prices import HOURS_A_MONTH, cheapest
 from autoscaler.config.problems import Problem
 from autoscaler.config.settings import FleetSettings
+from autoscaler.config.team_money import dear_agents
 from autoscaler.config.yaml_file import located
 from autoscaler.domain.facts.fleet import Fleet, Pool
 
@@ -87,6 +88,7 @@ def _money(fleet: Fleet) -> Iterator[Problem]:
         if (usd := cheapest(pool.offerings)) > fleet.limits.max_usd_per_hour:
             limit = f"limits.max_usd_per_hour (${fleet.limits.max_usd_per_hour:,.2f})"
             yield Problem(place=("pools", pool.name), text=f"pools.{pool.name}: one agent costs ${usd:,.2f} an hour, more than {limit}")
+    yield from dear_agents(fleet)
     usd = HOURS_A_MONTH * sum(average(pool, always_there) * cheapest(pool.offerings) for pool in fleet.pools.values())
     if usd > fleet.limits.max_usd_per_month:
         text = f"limits.max_usd_per_month (${fleet.limits.max_usd_per_month:,.0f}): min_agents and warm_executors alone cost"

@@ -1,4 +1,4 @@
-"""What all sections of the fleet file share: how strict they are, and what a count is."""
+"""What all sections of the fleet file share: how strict they are, and what counts and dollars are."""
 
 from typing import Annotated
 
@@ -12,3 +12,4 @@ class Section(BaseModel):
 
 
 Count = Annotated[int, Field(ge=0, le=100_000)]
+Usd = Annotated[float, Field(gt=0, le=10_000_000, allow_inf_nan=False)]

@@ -10,15 +10,17 @@ from autoscaler.config.problems import FleetFileError, Place, Problem
 from autoscaler.config.rules import contradictions
 from autoscaler.config.schedules import ScheduleSettings
 from autoscaler.config.settings import ControllerSettings, FleetSettings, KindSettings, LimitSettings, PoolSettings, Tuning
+from autoscaler.config.teams import TeamSettings
 from autoscaler.config.warm_pools import WarmPoolSettings
 from autoscaler.config.words import meant, place_of, sentence
 
-_MODELS: dict[str, type[LimitSettings | ControllerSettings | KindSettings | Tuning]] = {
+_MODELS: dict[str, type[LimitSettings | ControllerSettings | KindSettings | TeamSettings | Tuning]] = {
     "limits": LimitSettings,
     "controllers": ControllerSettings,
     "kinds": KindSettings,
     "defaults": Tuning,
     "pools": PoolSettings,
+    "teams": TeamSettings,
 }
 # Keys that hold keys.
 _WITHIN: dict[str, type[ScheduleSettings | WarmPoolSettings]] = {"schedules": ScheduleSettings, "warm_pool": WarmPoolSettings}
@@ -28,6 +30,7 @@ _PLACES = {
     "kinds": "an entry of kinds",
     "defaults": "defaults or a pool",
     "pools": "a pool",
+    "teams": "an entry of teams",
 }
 _FEW = 8  # keys that a line may list
 _MISSING = ": missing"
@@ -131,6 +134,9 @@ def _without(raw: Any, problems: list[Problem]) -> Any:
         match problem.place:
             case ("pools", name, *_):
                 rest["pools"].pop(name, None)
+                _leave_team(rest, str(name))
+            case ("teams", name, *_):
+                rest["teams"].pop(name, None)
             case ("controllers", name, *_):
                 rest["controllers"][name] = {"url": "http://jenkins.invalid/"}
             case ("limits", *key):
@@ -144,6 +150,16 @@ def _without(raw: Any, problems: list[Problem]) -> Any:
             case _:
                 pass
     return rest
+
+
+def _leave_team(rest: dict[str, Any], pool: str) -> None:
+    """Leave out a wrong pool where a team names it, and a team that has no other one."""
+    teams = rest["teams"] if isinstance(rest.get("teams"), dict) else {}
+    for name, team in list(teams.items()):
+        if isinstance(team, dict) and isinstance(team.get("pools"), list) and pool in team["pools"]:
+            team["pools"] = [other for other in team["pools"] if other != pool]
+            if not team["pools"]:
+                teams.pop(name)
 
 
 def _lift(rest: dict[str, Any], key: str) -> None:

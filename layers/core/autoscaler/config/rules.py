@@ -7,6 +7,7 @@ from autoscaler.config.kind_rules import between_kinds, kind_of_pool
 from autoscaler.config.problems import Problem
 from autoscaler.config.schedules import ScheduleSettings
 from autoscaler.config.settings import FleetSettings, PoolSettings, environment_name, url_problem
+from autoscaler.config.team_rules import between_teams
 from autoscaler.config.warm_pools import WarmPoolSettings
 from autoscaler.domain.facts.fleet import Platform
 
@@ -19,6 +20,7 @@ def contradictions(settings: FleetSettings) -> Iterator[Problem]:
     """Yield what cannot be, in the order of the file."""
     yield from _between_controllers(settings)
     yield from between_kinds(settings)
+    yield from between_teams(settings)
     for name, pool in settings.pools.items():
         for key, text in (*_of_pool(pool), *_with_fleet(settings, name, pool)):
             yield Problem(place=("pools", name, key), text=f"pools.{name}.{text}")

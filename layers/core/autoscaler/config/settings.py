@@ -1,16 +1,19 @@
 """The keys of the fleet file, as an operator writes them; the schema and the reference page are made from here."""
 
 import re
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import AnyHttpUrl, Field, StringConstraints, ValidationError
 
-from autoscaler.config.basics import Count, Section
+from autoscaler.config.basics import Count, Section, Usd
 from autoscaler.config.hours import impossible_hours
 from autoscaler.config.kinds import general_kinds, labels_of, lent_labels, with_lending
 from autoscaler.config.prices import offerings, unaffordable_minima
 from autoscaler.config.problems import FleetFileError, Problem
 from autoscaler.config.schedules import ScheduleSettings, pool_schedules
+from autoscaler.config.team_money import dear_minima
+from autoscaler.config.teams import LaunchesPerHour, TeamSettings, UsdPerHour, UsdPerMonth, ceilings, team
 from autoscaler.config.warm_pools import WarmPoolKey, warm_pool_of
 from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS, AtMonthLimit, Ceilings, Fleet, Lending, Limits, Platform, Pool, Quarantine
 
@@ -26,7 +29,6 @@ Name = Annotated[str, StringConstraints(pattern=NAME)]
 KindName = Annotated[str, StringConstraints(pattern=KIND)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=LABEL)]
 Seconds = Annotated[float, Field(ge=0, le=31_536_000, allow_inf_nan=False)]
-Usd = Annotated[float, Field(gt=0, le=10_000_000, allow_inf_nan=False)]
 
 REMOTE_DIRS = {Platform.LINUX: "/home/jenkins/agent", Platform.WINDOWS: "C:\\jenkins"}
 
@@ -252,6 +254,12 @@ class PoolSettings(Tuning):
         "(spot_patience_seconds).",
     )
     max_agents: int = Field(ge=1, le=100_000, description="Most agents of this pool at once.")
+    max_launches_per_hour: LaunchesPerHour = None
+    max_usd_per_hour: UsdPerHour = None
+    max_usd_per_month: UsdPerMonth = None
+    priority: Annotated[int, Field(ge=-1000, le=1000)] = Field(
+        0, description="Where a limit keeps jobs of several pools waiting, those of a higher priority go first, whatever their team spent."
+    )
     min_agents: Count = Field(0, description="Agents that are always there, idle or not. They cost money day and night.")
     warm_executors: Count = Field(0, description="Executors that are kept free beyond what runs and waits, so that jobs start at once.")
     schedules: list[ScheduleSettings] = Field(
@@ -291,6 +299,7 @@ class FleetSettings(Section):
     pools: Annotated[dict[Name, PoolSettings], Field(min_length=1)] = Field(
         description="The kinds of agents, by a name; names of nodes begin with it."
     )
+    teams: dict[Name, TeamSettings] = Field({}, description="The teams, by a name. Pools of no team are together one more, of weight 1.")
 
     def domain(self) -> Fleet:
         """Translate to the domain's values; `FleetFileError` where a price is not known, or the minima cost more than the limits allow."""
@@ -307,10 +316,11 @@ class FleetSettings(Section):
             limits=Limits(**self.limits.model_dump()),
             controllers=tuple(self.controllers),
             pools=pools,
+            teams={name: team(name, one, pools) for name, one in self.teams.items()},
             resume_timeouts={name: controller.resume_timeout_seconds for name, controller in self.controllers.items()},
             slot_controllers=frozenset(name for name, controller in self.controllers.items() if controller.nodes == "slots"),
         )
-        if problems := [*problems, *unaffordable_minima(fleet), *impossible_hours(fleet)]:
+        if problems := [*problems, *unaffordable_minima(fleet), *dear_minima(fleet), *impossible_hours(fleet)]:
             raise FleetFileError("", problems)
         return fleet
 
@@ -337,15 +347,21 @@ class FleetSettings(Section):
             image_parameter=pool.image_parameter or "",
             offerings=offerings(name, pool, prices),
             max_agents=pool.max_agents,
+            ceilings=self._ceilings(pool),
+            priority=pool.priority,
             min_agents=pool.min_agents,
             warm_executors=pool.warm_executors,
             exclusive=pool.exclusive,
             remote_dir=pool.remote_dir or REMOTE_DIRS[pool.platform],
             warm_pool=warm_pool_of(warm, pool.max_agents) if warm and self.may_stop(pool) and not never else None,
-            ceilings=_ceilings(pool),
             schedules=pool_schedules(pool.schedules, pool.max_agents),
             **tuned,
         )
+
+    @staticmethod
+    def _ceilings(pool: PoolSettings) -> Ceilings:
+        own = ceilings(None, pool.max_launches_per_hour, pool.max_usd_per_hour, pool.max_usd_per_month)
+        return own if pool.max_hours_per_day is None else replace(own, max_hours_per_day=pool.max_hours_per_day)
 
     def own_labels(self, pool: str) -> frozenset[str]:
         """Return the labels that a pool's agents always carry."""
@@ -366,10 +382,6 @@ class FleetSettings(Section):
     def _version_of(self, template: str) -> str:
         """Return the version to launch: the latest of the stack's own templates, whose default a deployment never moves."""
         return "$Latest" if template in {f"autoscaler-{kind}-{self.fleet}" for kind in (*Platform, "arm64")} else "$Default"
-
-
-def _ceilings(pool: PoolSettings) -> Ceilings:
-    return Ceilings() if pool.max_hours_per_day is None else Ceilings(max_hours_per_day=pool.max_hours_per_day)
 
 
 def environment_name(controller: str) -> str:
