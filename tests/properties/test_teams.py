@@ -8,11 +8,12 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from autoscaler.domain.facts.fleet import Ceilings
-from autoscaler.domain.facts.memory import Month
+from autoscaler.domain.facts.levels import teams
+from autoscaler.domain.facts.memory import ControllerSession, Month
 from autoscaler.domain.facts.metering import month_name
-from autoscaler.domain.facts.plan import Launch, Start
+from autoscaler.domain.facts.plan import Cordon, Launch, Start
 from autoscaler.domain.facts.reasons import Reason
-from support.builders import NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_instance, an_intent, an_item, an_offering
+from support.builders import LONG_AGO, NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_instance, an_intent, an_item, an_offering
 from support.fleets import EXECUTORS, POOL_LABELS, SEEDS, STORIES, USD_PER_HOUR, agent, with_teams
 from support.looks import Look
 from support.reserved import by, no_more_agents_than_may_be, no_more_dollars_than_may_be, no_more_launches_than_may_be, usd_of
@@ -21,7 +22,7 @@ _OF_A_LIMIT = {Reason.TEAM_MAX_AGENTS, Reason.FLEET_MAX_AGENTS, Reason.LAUNCH_RA
 
 
 @st.composite
-def crowded(draw, *, teams=True):
+def crowded(draw, *, with_some=True):
     """Agents at work, jobs that have waited for long, each for one pool; launches under way, machines without a record, near limits."""
     chance = Random(draw(SEEDS))
     controllers = chance.choice([("main",), ("main", "other")])
@@ -41,6 +42,7 @@ def crowded(draw, *, teams=True):
         instances=(*(one.instance for one in drawn), *strays),
         intents=intents,
         memory=a_memory(
+            sessions={name: ControllerSession(session="s1", since_at=LONG_AGO) for name in controllers},
             connected=frozenset(one.instance.id for one in drawn),
             month=Month(name=month_name(NOW), usd=chance.choice([0.0, 60.0, 100.0]), metered_at=NOW - 60),
         ),
@@ -63,7 +65,7 @@ def crowded(draw, *, teams=True):
         max_usd_per_hour=chance.choice([20.0, 40.0, 60.0, 1e6]),
     )
     look = Look(snapshot, fleet)
-    return with_teams(chance, look, one_in=1) if teams else look
+    return with_teams(chance, look, one_in=1) if with_some else look
 
 
 @given(crowded())
@@ -109,7 +111,7 @@ def test_where_a_limit_keeps_several_teams_waiting_none_gets_more_than_brings_it
     teams = [*((team.pools, team.weight) for team in look.fleet.teams.values()), (of_no_team, 1.0)]
     team_of = {pool: (pools, weight) for pools, weight in teams for pool in pools}
     for pools, weight in teams:
-        spent[pools] = sum(usd for one in look.snapshot.memory.lately for pool, usd in one.by_pool.items() if pool in pools) / weight
+        spent[pools] = sum(usd for one in look.up.memory.lately for pool, usd in one.by_pool.items() if pool in pools) / weight
     for step in launches:
         pools, weight = team_of[step.pool]
         spent[pools] += usd_of(look, step) / weight
@@ -137,3 +139,51 @@ def test_whose_limit_it_was_is_said(look):
         if held.reason in {*_OF_A_LIMIT, Reason.MAX_AGENTS, Reason.USD_PER_MONTH}:
             assert held.limit_of in held.detail
             assert held.limit_of
+
+
+def handed_over(look):
+    return [step for step in by(Cordon, look.down) if step.reason is Reason.HANDS_OVER]
+
+
+def without(look, steps):
+    """What is seen when these have left."""
+    nodes = {(step.controller, step.node) for step in steps}
+    gone = {record.instance_id for record in look.snapshot.records if (record.controller, record.node) in nodes}
+    views = {v.name: replace(v, nodes=tuple(node for node in v.nodes if (v.name, node.name) not in nodes)) for v in look.views}
+    records = tuple(record for record in look.snapshot.records if record.instance_id not in gone)
+    instances = tuple(instance for instance in look.snapshot.instances if instance.id not in gone)
+    return replace(look, snapshot=replace(look.snapshot, controllers=views, records=records, instances=instances))
+
+
+def launched(look):
+    return Counter(step.pool for step in by(Launch, look.up) for _ in range(step.count))
+
+
+@given(crowded())
+def test_who_hands_over_comes_after_a_pool_that_then_gets_more(look):
+    gone = handed_over(look)
+    event(f"{min(len(gone), 3)} hand over")
+    if not gone:
+        return
+    more = launched(without(look, gone)) - launched(look)
+    pools, lately = look.fleet.pools, look.down.memory.lately  # this look included
+    team_of = {pool: team for team in teams(look.fleet) for pool in team.pools}
+    spent = {pool: sum(one.by_pool.get(name, 0.0) for one in lately for name in team.pools) / team.weight for pool, team in team_of.items()}
+    for step in gone:
+        before = [pool for pool in more if (-pools[pool].priority, spent[pool]) < (-pools[step.pool].priority, spent[step.pool])]
+        assert before, (step, more)
+
+
+@given(crowded())
+def test_no_one_less_would_do_and_each_pool_keeps_its_minimum(look):
+    gone = handed_over(look)
+    ready = Counter(record.pool for record in look.snapshot.records)
+    for pool, count in Counter(step.pool for step in gone).items():
+        assert ready[pool] - count >= look.fleet.pools[pool].min_agents
+    if len({pool.offerings[0].usd_per_hour for pool in look.fleet.pools.values()}) == 1 and gone:
+        assert launched(without(look, gone)).total() > launched(without(look, gone[1:])).total()
+
+
+@given(crowded(with_some=False))
+def test_without_teams_and_priorities_nobody_hands_over(look):
+    assert handed_over(look) == []

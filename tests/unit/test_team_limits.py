@@ -9,6 +9,7 @@ from autoscaler.domain.facts.fleet import Ceilings, Team
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Month, Spending, Window
 from autoscaler.domain.facts.metering import SHARE_SECONDS, launched_lately, meter, month_name, note_spending, spent_lately
+from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
 from autoscaler.domain.facts.plan import Cordon, Launch, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, Wait
@@ -345,6 +346,67 @@ def test_nor_of_the_months_money_which_only_gets_less():
 def test_a_minimum_waits_for_its_turn_like_jobs():
     pools = a_pool("cpu"), a_pool("web", priority=10, min_agents=1)
     assert by_pool(up(fleet_of(pools=pools, max_agents=1), items=jobs("cpu"))) == {"web": 1}
+
+
+# Agents that are handed over to those that go first.
+
+
+WEB_JOB, WEB_FIRST = jobs("web"), (a_pool("cpu"), a_pool("web", priority=10))
+
+
+def hands_over(*agents, items=WEB_JOB, pools=WEB_FIRST, **facts):
+    """Whose agents take no new builds where the fleet is full of them and a job of a higher priority waits."""
+    snapshot = seen(*agents, items=items, windows=needed_lately("cpu", "web"))
+    plan = decide.scale_down(replace(snapshot, **facts), fleet_of(pools=pools, max_agents=len(agents)))
+    return {step.node: step.mark.kind for step in steps_of(Cordon, plan) if step.reason is Reason.HANDS_OVER}
+
+
+def busy(number, seconds=600.0, **facts):
+    return an_agent(number, builds=(a_build(f"b{number}", elapsed_seconds=1.0, estimate_seconds=seconds),), **facts)
+
+
+def test_the_agent_whose_builds_end_soonest_takes_no_new_ones_and_as_many_as_jobs_need():
+    agents = busy(1, 900.0), busy(2, 60.0), busy(3, 300.0)
+    assert hands_over(*agents) == {"cpu-2": MarkClass.HANDS_OVER}
+    assert hands_over(*agents, items=jobs("web", "web")) == dict.fromkeys(("cpu-2", "cpu-3"), MarkClass.HANDS_OVER)
+
+
+def test_one_that_leaves_already_is_enough():
+    record, node = busy(1)
+    assert hands_over((record, cordoned(node, a_mark(MarkClass.HANDS_OVER))), busy(2)) == {}
+
+
+def test_an_idle_agent_that_nothing_needs_makes_room_first():
+    assert hands_over(an_agent(1), busy(2)) == {}
+
+
+def test_nobody_hands_over_to_a_lower_or_the_same_priority():
+    assert hands_over(busy(1), pools=(a_pool("cpu", priority=10), a_pool("web", priority=9))) == {}
+    assert hands_over(busy(1), pools=(a_pool("cpu", priority=10), a_pool("web", priority=10))) == {}
+
+
+def test_what_a_person_keeps_or_holds_what_an_item_waits_for_and_a_minimum_stay():
+    record, node = busy(1)
+    kept = replace(record, keep_until=NOW + 60.0), node
+    pinned = (*jobs("web"), an_item(9, why=Wait(for_executor=False, nodes=("cpu-1",)), buildable=False))
+    hold = Hold(scope=Scope.POOL, name="cpu", since_at=LONG_AGO, until_at=None, by="ada", reason="r")
+    assert hands_over(kept) == {}
+    assert hands_over(busy(1), items=pinned) == {}
+    assert hands_over(busy(1), overrides=Overrides(holds=(hold,))) == {}
+    assert hands_over(busy(1), pools=(a_pool("cpu", min_agents=1), a_pool("web", priority=10))) == {}
+
+
+def test_under_a_teams_limit_only_that_team_hands_over():
+    pools = a_pool("cpu"), a_pool("gpu", priority=10), a_pool("web", priority=-5)
+    snapshot = seen(busy(1), busy(2, pool="web"), items=jobs("gpu"), windows=needed_lately("cpu", "web"))
+    plan = decide.scale_down(snapshot, fleet_of(replace(GRAPHICS, ceilings=Ceilings(max_agents=1)), WEB, pools=pools))
+    assert [step.node for step in steps_of(Cordon, plan)] == ["cpu-1"]
+
+
+def test_nothing_is_handed_over_where_it_would_not_be_enough():
+    pools = a_pool("cpu"), a_pool("web", priority=10, offerings=(an_offering(usd_per_hour=12.0),))
+    snapshot = seen(busy(1), items=jobs("web"), windows=needed_lately("cpu", "web"))
+    assert steps_of(Cordon, decide.scale_down(snapshot, fleet_of(pools=pools, max_usd_per_hour=11.0))) == []
 
 
 # What people and metrics are told.

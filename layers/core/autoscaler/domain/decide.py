@@ -29,6 +29,7 @@ from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.bring_back import bring_back_outdated, bring_back_pinned, drain_again, let_resume
 from autoscaler.domain.repair.heal import keep_beacon, relabels, repairs
 from autoscaler.domain.repair.orphans import left_the_fleet_file
+from autoscaler.domain.scale_in.hand_over import hand_over
 from autoscaler.domain.scale_in.make_room import make_room
 from autoscaler.domain.scale_in.max_builds import used_up
 from autoscaler.domain.scale_in.month_limit import stop_for_month_limit
@@ -67,6 +68,7 @@ CORDONING: tuple[ControllerRule, ...] = (
 )
 REPAIRING: tuple[FleetRule, ...] = (
     make_room,  # idle agents that stand in the way of jobs which limits keep waiting
+    hand_over,  # agents of those that come after the ones which limits keep waiting
     relabels,  # labels that a pass was cut off from changing
     left_the_fleet_file,  # agents of no pool, for a person to see
     drained,  # cordoned and idle in two looks: terminate

@@ -36,6 +36,10 @@ class Reason(StrEnum):
     )
     SURPLUS = "surplus", "The agent was not needed for longer than it is worth keeping."
     GIVES_WAY = "gives-way", "A limit keeps jobs waiting elsewhere; this idle agent makes room for them."
+    HANDS_OVER = (
+        "hands-over",
+        "A limit keeps jobs waiting that go before this agent's, by priority or share; it takes no new builds, and leaves them its room.",
+    )
     LABELS_TAKEN = (
         "labels-taken",
         "The labels of the node are removed first, so that no build starts on it in the instant of the mark (older Jenkins).",

@@ -6,7 +6,8 @@ agent by agent. Where all of it fits, nothing is kept, and Jenkins' order stands
 """
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from autoscaler.domain.facts.fleet import Fleet, Team
@@ -22,7 +23,33 @@ from autoscaler.domain.situation.situation import Situation
 
 _OF_ITS_OWN = (LevelKind.POOL,)
 _SEVERAL = 2
+Wish: TypeAlias = tuple[str, float]  # pool and highest price of an agent
 _Line: TypeAlias = tuple[int, str]  # of those that wait: minus their priority, and their team
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """The first agent of a pool that does not fit, and whose limit it was."""
+
+    pool: str
+    usd_per_hour: float
+    reason: Reason
+    level: Level
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandedOut:
+    """What is left once the room was handed out: what is kept for whom, and who is refused, whose turn is first at the beginning."""
+
+    kept: KeptRoom
+    granted: Mapping[str, int]  # agents by pool
+    refused: tuple[Refusal, ...]
+    room: Budget
+
+    def usd_per_hour(self, team: Team) -> float:
+        """The highest price of a team's agents, an hour, with those that it was handed the room for."""
+        levels = (use for use in self.room.levels if use.level.kind is LevelKind.POOL)
+        return sum(use.usd_per_hour for use in levels if use.level.name in team.pools)
 
 
 def controllers_in_turn(situation: Situation) -> list[str]:
@@ -33,7 +60,7 @@ def controllers_in_turn(situation: Situation) -> list[str]:
 
 def kept_room(situation: Situation) -> KeptRoom:
     """Keep room for whose turn it is in this pass, worked out once for all controllers."""
-    if not _has_lines(situation.fleet):
+    if not has_lines(situation.fleet):
         return NOTHING_KEPT
     facts = situation.snapshot, situation.memory, situation.fleet
     return situation.memo.value("turns", facts, situation.now, lambda: (room_without(situation, ()), FOR_EVER))
@@ -41,10 +68,20 @@ def kept_room(situation: Situation) -> KeptRoom:
 
 def room_without(situation: Situation, leaving: Collection[str]) -> KeptRoom:
     """Keep room for whose turn it would be if these instances had left."""
-    room = Budget(situation, leaving) if _has_lines(situation.fleet) else None
-    if room is None or not may_be_refused(situation, room, minima=True):
-        return NOTHING_KEPT
-    return _HandingOut(situation, room, _wishes(situation, leaving)).kept_room()
+    wishes = wishes_in_turn(situation, leaving)
+    return hand_out(situation, leaving, wishes).kept if wishes else NOTHING_KEPT
+
+
+def wishes_in_turn(situation: Situation, leaving: Collection[str]) -> list[Wish]:
+    """List what would be launched if each pool had only its own limits; nothing where nobody goes before others, or all of it fits."""
+    if not has_lines(situation.fleet) or not may_be_refused(situation, Budget(situation, leaving), minima=True):
+        return []
+    return _wishes(situation, leaving)
+
+
+def hand_out(situation: Situation, leaving: Collection[str], wishes: list[Wish]) -> HandedOut:
+    """Hand out the room that these instances leave, an agent at a time, until all have theirs or nothing fits."""
+    return _HandingOut(situation, Budget(situation, leaving), wishes).all()
 
 
 def may_be_refused(situation: Situation, budget: Budget, *, minima: bool = False) -> bool:
@@ -57,13 +94,12 @@ def may_be_refused(situation: Situation, budget: Budget, *, minima: bool = False
     return not all(budget.has_room_for(agents, pool) for pool in pools.values())
 
 
-def _has_lines(fleet: Fleet) -> bool:
+def has_lines(fleet: Fleet) -> bool:
     """Tell whether anybody may go before anybody else."""
     return bool(fleet.teams) or len({pool.priority for pool in fleet.pools.values()}) > 1
 
 
-def _wishes(situation: Situation, leaving: Collection[str]) -> list[tuple[str, float]]:
-    """List what would be launched if each pool had only its own limits: pool and highest price of each agent."""
+def _wishes(situation: Situation, leaving: Collection[str]) -> list[Wish]:
     budget = Budget(situation, leaving, kinds=_OF_ITS_OWN)
     for controller in controllers_in_turn(situation):
         view = situation.snapshot.controllers[controller]
@@ -80,17 +116,15 @@ def spent_for_weight(situation: Situation, team: Team) -> float:
 
 
 class _HandingOut:
-    """The room that is left, handed out an agent at a time, until all have theirs or nothing fits."""
-
-    def __init__(self, situation: Situation, room: Budget, wishes: list[tuple[str, float]]) -> None:
+    def __init__(self, situation: Situation, room: Budget, wishes: list[Wish]) -> None:
         """Let each team and priority stand in a line of its own; within it the order of the queues stands."""
         self._pools, self._room, team = situation.fleet.pools, room, team_of_each(situation.fleet)
         self._team = {pool: team[pool] for pool, _ in wishes}
-        self._lines: dict[_Line, deque[tuple[str, float]]] = {}
+        self._lines: dict[_Line, deque[Wish]] = {}
         for pool, usd_per_hour in wishes:
             self._lines.setdefault(self._line(pool), deque()).append((pool, usd_per_hour))
         self._spent = {team.name: spent_for_weight(situation, team) for team in self._team.values()}
-        self._refused: set[str] = set()
+        self._refused: dict[str, Refusal] = {}
         self._granted: dict[str, list[float]] = {}
         self._saved: dict[str, float] = {}
         self._first: dict[str, str] = {}
@@ -99,13 +133,15 @@ class _HandingOut:
     def _line(self, pool: str) -> _Line:
         return -self._pools[pool].priority, self._team[pool].name
 
-    def kept_room(self) -> KeptRoom:
+    def all(self) -> HandedOut:
         """Hand out all that fits; nothing needs to be kept where nobody goes without for another one."""
         while lines := [line for line, wishes in self._lines.items() if wishes]:
             # Of those that spent the same the one goes first that waits in the first queue.
             line = min(lines, key=lambda line: (line[0], self._spent[line[1]]))
             self._give(*self._lines[line].popleft())
-        return self._kept() if self._is_contested else NOTHING_KEPT
+        kept = self._kept() if self._is_contested else NOTHING_KEPT
+        granted = {pool: len(prices) for pool, prices in self._granted.items()}
+        return HandedOut(kept=kept, granted=granted, refused=tuple(self._refused.values()), room=self._room)
 
     def _give(self, pool: str, usd_per_hour: float) -> None:
         """Reserve an agent, or note that it does not fit: no other one of its pool does then."""
@@ -116,22 +152,21 @@ class _HandingOut:
             return
         spec, team = self._pools[pool], self._team[pool]
         if refused := self._room.over_limit(spec, usd_per_hour):
-            self._refused.add(pool)
-            self._note_refused(usd_per_hour, *refused)
+            self._refused[pool] = self._note_refused(pool, usd_per_hour, *refused)
             return
         self._room.reserve(spec, usd_per_hour)
         self._granted.setdefault(pool, []).append(usd_per_hour)
         self._spent[team.name] += usd_per_hour / team.weight
 
-    def _note_refused(self, usd_per_hour: float, reason: Reason, _detail: str, limit_of: str) -> None:
+    def _note_refused(self, pool: str, usd_per_hour: float, reason: Reason, _detail: str, limit_of: str) -> Refusal:
         """Note whether others want the same room, and save what is left of it for an agent that would fit if there were more."""
         use = next(use for use in self._room.levels if use.level.text == limit_of)
-        if len({self._line(pool) for pool in self._team if use.level.has(pool)}) < _SEVERAL:
-            return
-        self._is_contested = True
-        limit = use.level.ceilings.max_usd_per_hour
-        if reason is Reason.USD_PER_HOUR and usd_per_hour <= limit and (left := limit - use.usd_per_hour) > 0:
-            self._saved[limit_of] = use.kept_usd_per_hour = left
+        if len({self._line(pool) for pool in self._team if use.level.has(pool)}) >= _SEVERAL:
+            self._is_contested = True
+            limit = use.level.ceilings.max_usd_per_hour
+            if reason is Reason.USD_PER_HOUR and usd_per_hour <= limit and (left := limit - use.usd_per_hour) > 0:
+                self._saved[limit_of] = use.kept_usd_per_hour = left
+        return Refusal(pool=pool, usd_per_hour=usd_per_hour, reason=reason, level=use.level)
 
     def _goes_first(self, pool: str, level: Level) -> str:
         """Say who goes first where a limit keeps several waiting, and why."""
