@@ -63,7 +63,7 @@ class _Handover:
         """Choose agents until one more of this pool fits; none where all that come after it would not be enough."""
         chosen: list[Agent] = []
         while (handed_out := self._hand_out(chosen)).granted.get(first.pool, 0) <= granted:
-            agent = next((one for one in self._ready if self._gives_way(one, first, chosen, handed_out)), None)
+            agent = next((one for one in self._ready if self._hands_over(one, first, chosen, handed_out)), None)
             if agent is None:
                 return []
             chosen.append(agent)
@@ -72,7 +72,7 @@ class _Handover:
     def _hand_out(self, chosen: Collection[Agent]) -> HandedOut:
         return hand_out(self._situation, self._leaving.union(agent.record.instance_id for agent in chosen), self._wishes)
 
-    def _gives_way(self, agent: Agent, first: Refusal, chosen: list[Agent], handed_out: HandedOut) -> bool:
+    def _hands_over(self, agent: Agent, first: Refusal, chosen: list[Agent], handed_out: HandedOut) -> bool:
         """Tell whether an agent counts under the limit, may go, and is of those that come after."""
         gone = self._leaving.union(one.record.instance_id for one in chosen)
         if agent.record.instance_id in gone or not first.level.has(agent.pool.name):
