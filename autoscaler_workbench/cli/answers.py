@@ -119,7 +119,7 @@ def _print_own_limits(told: dict[str, Any]) -> None:
     if rows := [_limits_row(one) for one in told.get("limits", ())]:
         print_rows(headers, rows, prose=("share",))
     if turns := told.get("turns"):
-        say(f"where a limit keeps several waiting, this is their turn: {', '.join(turns)}")
+        say(f"where a limit keeps several teams waiting, they go first in this order: {', '.join(turns)}")
 
 
 def _limits_row(one: dict[str, Any]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from autoscaler.adapters.jenkins.session import READ_SECONDS
 from autoscaler.control import passes
-from autoscaler.domain.facts.fleet import Market, described_instance
+from autoscaler.domain.facts.fleet import Ceilings, Market, Team, described_instance
 from autoscaler.domain.facts.orders import DrainSome, LaunchSome
 from autoscaler.domain.facts.overrides import Hold, Scope, hold
 from autoscaler.errors import AutoscalerError
@@ -33,6 +33,11 @@ DISK = {"volume_usd_per_hour": 0.05}
 SPOT = an_offering(market=Market.SPOT, usd_per_hour=1.0, most_usd_per_hour=3.0, **DISK)
 FIRM = an_offering(usd_per_hour=3.0, **DISK)
 MAX_USD_PER_HOUR = 20.0
+# The fleet is too small for both.
+TEAMS = {
+    "a": Team(name="a", pools=frozenset({"cpu"}), ceilings=Ceilings(max_agents=3, max_usd_per_hour=9.0)),
+    "b": Team(name="b", pools=frozenset({"gpu"}), weight=2.0, ceilings=Ceilings(max_usd_per_hour=9.0)),
+}
 POOLS = ("cpu", "gpu")
 # Names as people give them, and as plugins make them: in URLs they are percent-encoded, elsewhere not.
 SLOTS = {
@@ -63,8 +68,9 @@ class AnythingHappens(MachinesAreStopped):
         resume=st.sampled_from([1.0, 180.0, 1200.0]),
         version=st.sampled_from([CURRENT_VERSION, DROPS_BUILDS]),
         warm=WARM_POOLS,
+        teams=st.sampled_from([{}, TEAMS]),
     )
-    def begin(self, seed, lag, slots, resume, version, warm):
+    def begin(self, seed, lag, slots, resume, version, warm, teams):
         self.chance = Random(seed)
         physics = Physics(resume_to_seconds=resume)
         attempts = self.chance.choice([1, 2])
@@ -77,6 +83,7 @@ class AnythingHappens(MachinesAreStopped):
             max_agents=8,
             max_usd_per_hour=MAX_USD_PER_HOUR,
         )
+        self.fleet.fleet = replace(self.fleet.fleet, teams=teams)
         self.world, self.jenkins = self.fleet.world, self.fleet.world.controllers["main"]
         self.world.ec2.lag_seconds = lag
         # The operator of slots keeps their labels: there a Jenkins that drops what it hands over has no other way out than an upgrade.
@@ -304,6 +311,10 @@ class AnythingHappens(MachinesAreStopped):
             for pool in self.fleet.fleet.pools.values():
                 assert sum(instance.tags["autoscaler:pool"] == pool.name for instance in ours) <= pool.max_agents
             assert len(ours) <= self.fleet.fleet.limits.max_agents
+            for team in self.fleet.fleet.teams.values():
+                mine = [instance for instance in ours if instance.tags["autoscaler:pool"] in team.pools]
+                assert len(mine) <= team.ceilings.max_agents
+                assert sum(rate_of(self.world, instance) for instance in mine) <= team.ceilings.max_usd_per_hour + 1e-9
             theirs_usd = sum(rate_of(self.world, one) for one in self.world.alive() if self.started_by_hand(one))
             assert dollars_an_hour(self.world) - theirs_usd <= MAX_USD_PER_HOUR + 1e-9
 

@@ -1,0 +1,73 @@
+"""Teams in the deployed functions: a fleet file with limits of teams, and what status, plan, why, the live page and metrics say of them."""
+
+import boto3
+import pytest
+
+from autoscaler_workbench.cli import answers
+from autoscaler_workbench.ui.view import meters
+from support.deployed import deployed, event
+
+FLEET = """
+fleet: f
+limits: {max_agents: 10, max_launches_per_hour: 20, max_usd_per_hour: 100, max_usd_per_month: 10000}
+controllers:
+  main: {url: https://jenkins.example.org/}
+defaults: {boot_seconds: 60, volume_gib: 0, max_wait_seconds: 60}
+pools:
+  gpu: {executors: 1, launch_template: t, instance_types: [c5.xlarge], usd_per_hour: 4, max_agents: 6}
+  cpu: {executors: 1, launch_template: t, instance_types: [c5.xlarge], usd_per_hour: 1, max_agents: 6, max_launches_per_hour: 2}
+teams:
+  graphics: {pools: [gpu], weight: 2, max_usd_per_hour: 8, max_usd_per_month: 500}
+"""
+
+
+@pytest.fixture
+def here(tmp_path):
+    (tmp_path / "fleet.yaml").write_text(FLEET, encoding="utf-8")
+    with deployed(tmp_path / "fleet.yaml") as stood:
+        jenkins = stood.world.controllers["main"]
+        for number in range(4):
+            jenkins.submit(f"render-{number}", "gpu", 7200.0)
+            jenkins.submit(f"page-{number}", "cpu", 7200.0)
+        stood.pass_minutes(12)
+        yield stood
+
+
+def asked(here, action, **facts):
+    return here.call("operate", event(action) | facts)
+
+
+def test_each_limit_stops_whom_it_is_about_and_plan_and_why_say_whose_it_was(here, capsys):
+    launched = [instance.tags["autoscaler:pool"] for instance in here.world.alive()]
+    assert (launched.count("gpu"), launched.count("cpu")) == (2, 2)
+    answers.print_plan(asked(here, "plan"))
+    told = capsys.readouterr().out.splitlines()
+    assert "max-usd-per-hour of team graphics\tgpu\tone more would make 12 dollars per hour in team graphics, the limit is 8" in told
+    assert "max-launches-per-hour of pool cpu\tcpu\tone more would make 3 launches within the hour in pool cpu, the limit is 2" in told
+    [why] = [line for line in asked(here, "why", subject="gpu")["facts"] if "team graphics" in line]
+    assert why.startswith("not done: max-usd-per-hour: one more would make 12 dollars per hour in team graphics")
+
+
+def test_status_and_the_live_page_show_what_is_used_of_each_limit(here, capsys):
+    answer = asked(here, "status")
+    answers.print_status(answer)
+    told = capsys.readouterr().out.splitlines()
+    [graphics] = [line.split("\t") for line in told if line.startswith("team graphics\t")]
+    assert graphics[1:4] == ["2", "2", "$8.00 of $8.00"]
+    assert graphics[4].endswith(" of $500.00")
+    assert "for its weight of 2" in graphics[5]
+    assert any(line.startswith("pool cpu\t2 of 6\t2 of 2\t$2.00\t") for line in told)
+    order = "the pools of no team together, team graphics"
+    assert f"where a limit keeps several teams waiting, they go first in this order: {order}" in told
+    shown = {meter.label: meter.text for meter in meters(answer["status"])}
+    assert shown["team graphics: dollars an hour"] == "$8.00 of $8.00"
+
+
+def test_metrics_of_a_team_are_published(here):
+    client = boto3.client("cloudwatch")
+    told = {
+        metric["MetricName"]
+        for metric in client.list_metrics(Namespace="JenkinsFleet")["Metrics"]
+        if {"Name": "Team", "Value": "graphics"} in metric["Dimensions"]
+    }
+    assert told == {"UsdPerHour", "UsdMonth", "UsdPerHourUsedPercent", "UsdMonthUsedPercent", "LaunchesHeld"}
