@@ -46,7 +46,7 @@ def limits_used(situation: Situation, room: Budget) -> tuple[LimitsUsed, ...]:
 
 def _has_limits_of_its_own(level: Level) -> bool:
     if level.kind is LevelKind.POOL:
-        return replace(level.ceilings, max_agents=inf) != NO_CEILINGS
+        return replace(level.ceilings, max_agents=inf, max_hours_per_day=inf) != NO_CEILINGS
     return level.kind is LevelKind.TEAM
 
 
