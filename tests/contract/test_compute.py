@@ -313,7 +313,7 @@ def test_an_instance_that_ec2_does_not_know_has_no_identity(here):
 def test_an_instance_shows_under_its_nodes_name_however_often_it_is_named(here):
     [(instance_id, _, _)] = send(here).instances
     for _ in range(2):
-        here.compute.name_instance(instance_id, "cpu-1")
+        here.compute.name_instance(instance_id, "cpu-1", "main")
     tags = here.world.ec2.instances[instance_id].tags
     assert (tags["Name"], tags["autoscaler:node"], tags["autoscaler:pool"]) == ("cpu-1", "cpu-1", "cpu")
 
@@ -325,7 +325,7 @@ def test_naming_an_instance_may_fail_and_be_tried_again(here, fault):
     [(instance_id, _, _)] = send(here).instances
     here.faults.plan(fault)
     with pytest.raises(TransientError):
-        here.compute.name_instance(instance_id, "cpu-1")
+        here.compute.name_instance(instance_id, "cpu-1", "main")
 
 
 def test_a_protected_instance_is_stuck_and_told_from_other_failures(here):

@@ -346,9 +346,9 @@ EVERY_DECISION_EXPLAINS_ITSELF = (
         "every_agent_that_we_took_out_of_use_is_acted_upon_or_it_is_said_why_not",
         "an agent that waits for a second look does so without a word",
         file="scale_in/reclaim.py",
-        was='            yield _drained(situation, agent, agent.record.node or "", room)\n',
+        was='            yield back or _drained(situation, agent, agent.record.node or "", room)\n',
         becomes=(
-            '            told = _drained(situation, agent, agent.record.node or "", room)\n'
+            '            told = back or _drained(situation, agent, agent.record.node or "", room)\n'
             "            if told.reason is not Reason.SECOND_LOOK:\n"
             "                yield told\n"
         ),

@@ -14,6 +14,7 @@ from planted.images import IMAGES
 from planted.lending import LENDING
 from planted.money import MONEY
 from planted.promises import PROMISES
+from planted.rotation import ROTATION
 from planted.stale import STALE
 from planted.stopped import STOPPED
 from planted.teams import TEAMS
@@ -35,7 +36,9 @@ def planting():
 
 
 @pytest.mark.parametrize(
-    "bug", [*BUGS, *MONEY, *WAITING, *COSTLY, *PROMISES, *STOPPED, *STALE, *IMAGES, *LENDING, *TEAMS, *HOURS], ids=lambda bug: bug.name
+    "bug",
+    [*BUGS, *MONEY, *WAITING, *COSTLY, *PROMISES, *STOPPED, *STALE, *IMAGES, *LENDING, *ROTATION, *TEAMS, *HOURS],
+    ids=lambda bug: bug.name,
 )
 def test_the_suite_finds(bug, planting, record_property):
     planting.stdin.write(json.dumps([bug.file, bug.was, bug.becomes, bug.found_by]) + "\n")

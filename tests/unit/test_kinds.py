@@ -93,3 +93,20 @@ def test_agents_on_static_nodes_are_not_lent(tmp_path):
     with pytest.raises(ConfigError, match=r"pools\.p\.lend \(idle\): agents on static nodes \(nodes: slots\) are not lent"):
         load(tmp_path, "gpu: {}, gpu-p3: {of: [gpu]}", {"p": "kind: gpu-p3, lend: idle"}, head)
     assert load(tmp_path, "gpu: {}, gpu-p3: {of: [gpu]}", {"p": "kind: gpu-p3"}, head)["p"].lend is Lending.NEVER
+
+
+@pytest.mark.parametrize(
+    ("controllers", "line"),
+    [
+        ("{main: {url: https://a.example.org/}}", "pools.p.share (rotate): the pool serves one controller only"),
+        (
+            "{main: {url: https://a.example.org/}, other: {url: https://b.example.org/, nodes: slots}}",
+            "pools.p.share (rotate): agents on static nodes (nodes: slots) stay where they are",
+        ),
+    ],
+)
+def test_what_cannot_be_shared_is_said_in_one_line(tmp_path, controllers, line):
+    head = HEAD.replace("{main: {url: https://jenkins.example.org/}}", controllers)
+    with pytest.raises(ConfigError) as refused:
+        load(tmp_path, "", {"p": "share: rotate"}, head)
+    assert line in str(refused.value)

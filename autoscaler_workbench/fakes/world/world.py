@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 
-from autoscaler.domain.facts.fleet import Fleet, Market, Platform, Pool
+from autoscaler.domain.facts.fleet import Fleet, Market, Platform, Pool, Share
 from autoscaler_workbench.fakes.world.ec2.account import safe_template
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.ec2.region import WINDOWS, Ec2
@@ -23,6 +24,8 @@ _FIRST_ASKS = 30
 _OK, _FORBIDDEN, _GONE = 200, 403, 410
 # What the script on an instance waits when the agent's process has ended, before it asks again.
 _PAUSE_SECONDS = 2.0
+# And once it says anything while it is connected, at the most.
+_NEWS_SECONDS = 20.0
 
 
 @dataclass(slots=True)
@@ -122,6 +125,8 @@ class Agents:
         self._connected: dict[tuple[str, str], str] = {}  # the instance that connected last, by controller and node
         world.ec2.on_running = self.booted
         world.ec2.on_end = self.ended
+        for controller in world.controllers.values():
+            controller.on_delete = partial(self.left, controller.name)
 
     def booted(self, instance: Instance) -> None:
         """Register until there is an answer, or the boot deadline has passed."""
@@ -148,6 +153,15 @@ class Agents:
             self._world.ec2.end(instance)
         else:
             self._ask_again(instance, _pause_seconds(self._asked[instance.id]))
+
+    def left(self, controller: str, node: str) -> None:
+        """Let the agent of a deleted node ask who it is: its Java says that the connection is lost. Told of where its pool is shared."""
+        instance = self._world.ec2.instances.get(self._connected.pop((controller, node), ""))
+        if instance is None or not instance.is_on():
+            return
+        pool = self._world.fleet.pools.get(instance.tags.get("autoscaler:pool", ""))
+        if pool is not None and pool.share is not Share.NONE:
+            self._ask_again(instance, _NEWS_SECONDS)
 
     def restarts(self, instance: Instance) -> None:
         """End the agent's process, as a crash does: its connection is lost, and the instance asks anew who it is.

@@ -115,8 +115,8 @@ class Compute(Protocol):
     def identity(self, instance_id: str) -> Identity | None:
         """Return what EC2 shows of any instance; None: EC2 does not know it, yet or any more."""
 
-    def name_instance(self, instance_id: str, node: str) -> None:
-        """Show the node's name in EC2, as its ``Name`` and as our own tag; safe to repeat."""
+    def name_instance(self, instance_id: str, node: str, controller: str) -> None:
+        """Show the node's name and whose it is in EC2, as its ``Name`` and as our own tags; safe to repeat."""
 
     def compose(self, launch: Launch, intent_id: str) -> str:
         """Compose the exact request, with its client token made from the intent id. Calls nothing."""

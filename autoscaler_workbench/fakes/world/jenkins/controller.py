@@ -36,6 +36,7 @@ class Controller:
         self.builds: list[Build] = []
         self.runs: dict[str, list[Build]] = {}  # the builds of each run, by its path
         self.monitors = Monitors(since_at=0.0)  # of the built-in node
+        self.on_delete: Callable[[str], None] = lambda _node: None  # its agent's connection ends
         self.quieting_down = False
         self.quiet_reason: str | None = None
         self.up = "up"  # up, starting, down
@@ -221,6 +222,7 @@ class Controller:
             self._loses_node(build)
         for build in [b for b in self.queue if b.resumes_on == name]:
             self._loses_node(build)
+        self.on_delete(name)
 
     # The controller itself
 

@@ -212,10 +212,11 @@ class DynamoState:
         self._pieces |= pieces.keys()
 
     def _taken(self, record: Record) -> list[_Write]:
-        """Claim a record's node for its instance, so that no other record can have it."""
+        """Claim a record's node for its instance, so that no other record can have it; give up those that it leaves."""
+        left = [self._delete(f"node#{one.controller}/{one.node}", _free_or_of(record)) for one in record.leaves if one.node]
         if record.node is None:
-            return []
-        return [self._put(_node_item(record), {"instance_id": {"S": record.instance_id}}, _free_or_of(record))]
+            return left
+        return [*left, self._put(_node_item(record), {"instance_id": {"S": record.instance_id}}, _free_or_of(record))]
 
     def _left(self, record: Record) -> list[_Write]:
         return [] if record.node is None else [self._delete(_node_item(record), _free_or_of(record))]

@@ -94,10 +94,11 @@ class Ec2Compute:
             )
         return None
 
-    def name_instance(self, instance_id: str, node: str) -> None:
+    def name_instance(self, instance_id: str, node: str, controller: str) -> None:
         """Tag it; the same tags again change nothing."""
+        tags = {"Name": node, NODE_TAG: node, CONTROLLER_TAG: controller}
         with translated("CreateTags"):
-            self._client().create_tags(Resources=[instance_id], Tags=[{"Key": key, "Value": node} for key in ("Name", NODE_TAG)])
+            self._client().create_tags(Resources=[instance_id], Tags=[{"Key": key, "Value": value} for key, value in tags.items()])
 
     def compose(self, launch: Launch, intent_id: str) -> str:
         """Write the request down; the same launch and intent give the same bytes."""

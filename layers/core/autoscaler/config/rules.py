@@ -9,7 +9,7 @@ from autoscaler.config.schedules import ScheduleSettings
 from autoscaler.config.settings import FleetSettings, PoolSettings, environment_name, url_problem
 from autoscaler.config.team_rules import between_teams
 from autoscaler.config.warm_pools import WarmPoolSettings
-from autoscaler.domain.facts.fleet import Platform
+from autoscaler.domain.facts.fleet import Platform, Share
 
 # Families of AWS' own processors have a g after their generation (c7g, m6gd, im4gn, hpc7g); a1 was the first, p6e-gb200 has Nvidia's.
 _ARM64 = re.compile(r"^(a1\.|[a-z]+[0-9]+[a-z]*g[a-z]*[.-]|p6e-gb)")
@@ -85,10 +85,19 @@ def _with_fleet(settings: FleetSettings, name: str, pool: PoolSettings) -> Itera
         yield "max_agents", f"max_agents ({pool.max_agents}) exceeds limits.max_agents ({settings.limits.max_agents})"
     yield from _stopped(settings, name, pool)
     yield from kind_of_pool(settings, pool)
+    yield from _shared(settings, pool)
     timeout, boot = (settings.tuned(key, name) for key in ("boot_timeout_seconds", "boot_seconds"))
     if timeout <= boot:
         key = "boot_timeout_seconds" if pool.boot_timeout_seconds is not None else "boot_seconds"
         yield key, f"boot_timeout_seconds ({timeout:g}) must exceed boot_seconds ({boot:g})"
+
+
+def _shared(settings: FleetSettings, pool: PoolSettings) -> Iterator[tuple[str, str]]:
+    served = [name for name in pool.controllers or settings.controllers if name in settings.controllers]
+    if pool.share is Share.ROTATE and len(served) < 2:
+        yield "share", f"share ({pool.share}): the pool serves one controller only"
+    elif pool.share is Share.ROTATE and any(settings.controllers[name].nodes == "slots" for name in served):
+        yield "share", f"share ({pool.share}): agents on static nodes (nodes: slots) stay where they are"
 
 
 def _of_schedule(settings: FleetSettings, name: str, schedule: ScheduleSettings) -> Iterator[tuple[str, str]]:

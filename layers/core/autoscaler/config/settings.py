@@ -15,7 +15,18 @@ from autoscaler.config.schedules import ScheduleSettings, pool_schedules
 from autoscaler.config.team_money import dear_minima
 from autoscaler.config.teams import LaunchesPerHour, TeamSettings, UsdPerHour, UsdPerMonth, ceilings, team
 from autoscaler.config.warm_pools import WarmPoolKey, warm_pool_of
-from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS, AtMonthLimit, Ceilings, Fleet, Lending, Limits, Platform, Pool, Quarantine
+from autoscaler.domain.facts.fleet import (
+    RESUME_TIMEOUT_SECONDS,
+    AtMonthLimit,
+    Ceilings,
+    Fleet,
+    Lending,
+    Limits,
+    Platform,
+    Pool,
+    Quarantine,
+    Share,
+)
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 LABEL = r"^[^\s\"]+$"
@@ -222,6 +233,12 @@ class PoolSettings(Tuning):
     controllers: Annotated[list[str], Field(min_length=1)] | None = Field(
         None, description="Names of the controllers that the pool serves. Without it: all."
     )
+    share: Share = Field(
+        Share.NONE,
+        strict=False,
+        description="rotate: an agent that is idle on one of the pool's controllers goes to another whose jobs wait, without a new boot. "
+        "For controllers that trust one another. none: an agent serves one controller for life.",
+    )
     executors: int = Field(ge=1, le=1000, description="Builds that one agent runs at a time.")
     launch_template: Annotated[str, StringConstraints(min_length=1)] = Field(
         description="EC2 launch template, by name or id (lt-...): image, security groups, role, user data. The stack makes "
@@ -338,6 +355,7 @@ class FleetSettings(Section):
             name=name,
             labels=self.own_labels(name),
             kind=pool.kind or "",
+            share=pool.share,
             lent_labels=lent_labels(pool.kind, self.own_labels(name), self.kinds),
             controllers=tuple(pool.controllers or self.controllers),
             executors=pool.executors,

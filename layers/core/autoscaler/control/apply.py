@@ -8,6 +8,7 @@ from typing import assert_never
 from autoscaler.control import launches, nodes
 from autoscaler.control.cordons import Cordons
 from autoscaler.control.report import Outcome, Report, Result
+from autoscaler.control.rotation import Rotation
 from autoscaler.control.stopping import Stopping
 from autoscaler.domain.facts.fleet import Fleet, agent_spec
 from autoscaler.domain.facts.memory import Memory
@@ -18,6 +19,7 @@ from autoscaler.domain.facts.plan import (
     Cordon,
     CreateBeacon,
     DeleteNode,
+    FinishRotation,
     FinishStop,
     Forget,
     FreeSlot,
@@ -25,6 +27,7 @@ from autoscaler.domain.facts.plan import (
     Lend,
     Plan,
     Relabel,
+    Rotate,
     Start,
     Step,
     Stop,
@@ -163,16 +166,16 @@ class _Actuator:
                 return self._cordons(step.controller).act(step, self._record_of(step.controller, step.node))
             case Launch():
                 return self._launch(step)
+            case Rotate() | FinishRotation():
+                return self._rotation().act(step, self._records[step.instance_id])
             case Terminate():
                 return self._terminate(step)
             case Stop() | FinishStop() | Start():
                 return self._stop_or_start(step)
             case DeleteNode() | FreeSlot():
                 return self._delete(step) if isinstance(step, DeleteNode) else self._free(step)
-            case Adopt():
-                return self._adopt(step)
-            case Forget():
-                return self._forget(step)
+            case Adopt() | Forget():
+                return self._adopt(step) if isinstance(step, Adopt) else self._forget(step)
             case _:
                 assert_never(step)
 
@@ -185,6 +188,9 @@ class _Actuator:
             clock=self._ports.clock,
             log=self._ports.log,
         )
+
+    def _rotation(self) -> Rotation:
+        return Rotation(controllers=self._controllers, write=self._write, clock=self._ports.clock, holder=self._holder)
 
     def _record_of(self, controller: str, node: str) -> Record | None:
         return next((record for record in self._records.values() if (record.controller, record.node) == (controller, node)), None)
@@ -325,7 +331,7 @@ class _Actuator:
         instance = next(i for i in self._snapshot.instances if i.id == step.instance_id)
         pool = self._fleet.pools[step.pool]
         made_by_us = step.controller not in self._fleet.slot_controllers
-        labels = agent_spec(self._fleet, pool, instance.id).labels if made_by_us else ()
+        labels = agent_spec(self._fleet, pool, instance.id, step.controller).labels if made_by_us else ()
         launches.adopt(self._ports, pool, instance, step.node, labels)
         return Result(step=step, outcome=Outcome.DONE)
 

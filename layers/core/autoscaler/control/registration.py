@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from autoscaler.domain.facts.fleet import Fleet, NodeSpec, agent_spec
+from autoscaler.domain.facts.fleet import Fleet, NodeSpec, agent_spec, user_for
 from autoscaler.domain.facts.metering import begin_again
 from autoscaler.domain.facts.snapshot import Node, Record, RecordState
 from autoscaler.domain.repair.static_nodes import free_slots
@@ -25,6 +25,7 @@ class Connection:
     controller: str
     url: str
     secret: str | None
+    user: str = ""  # who runs its builds, where controllers share the machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +58,15 @@ def _unchanged(ports: Ports, fleet: Fleet, caller: Caller, asked: Asked) -> Regi
     What it says of itself is no identity: it is compared with its record. Whoever lies learns what it has said.
     """
     record = ports.state.record(caller.session) if asked.connected else None
-    if record is None or record.state is not RecordState.REGISTERED or record.role_id != caller.role_id or record.node is None:
+    if record is None or record.state is not RecordState.REGISTERED or record.node is None:
         return None
+    is_it = record.role_id == caller.role_id and asked.connected == (f"{record.controller}/{record.node}",)
     pool = fleet.pools.get(record.pool)
-    controller = next((one for one in ports.controllers if pool and one.name == record.controller and one.name in pool.controllers), None)
-    if controller is None or pool is None or asked.connected != (f"{record.controller}/{record.node}",):
+    controller = next((one for one in ports.controllers if one.name == record.controller), None)
+    if not is_it or controller is None or pool is None or controller.name not in pool.controllers:
         return None
-    spec = replace(agent_spec(fleet, pool, record.instance_id), name=record.node)
-    return Registered(spec=spec, connection=Connection(controller=controller.name, url=controller.url, secret=None))
+    spec, user = replace(agent_spec(fleet, pool, record.instance_id, controller.name), name=record.node), user_for(pool, controller.name)
+    return Registered(spec=spec, connection=Connection(controller=controller.name, url=controller.url, secret=None, user=user))
 
 
 def _register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Registered | Refused:
@@ -86,13 +88,14 @@ def _grant_node(ports: Ports, fleet: Fleet, granted: Granted, records: Iterable[
         granted = replace(granted, record=_started_by_hand(ports, granted.record))
     if controller.name in fleet.slot_controllers:
         slot = _take_slot(ports, fleet, controller, granted, records)
-        return slot if isinstance(slot, Refused) else _connect(ports, controller, slot, has_node=True)
+        return slot if isinstance(slot, Refused) else _connect(ports, controller, slot, user="", has_node=True)
     claimed = _claim_name(ports, granted)
     has_node = claimed.record.node_life == claimed.record.life
     if has_node and controller.node(claimed.spec.name) is None:
         # One answer is no reason to power off: scale_down looks twice, and terminates it.
         return Refused(status=Status.UNAVAILABLE, reason=f"its node {claimed.spec.name} was deleted")
-    return _connect(ports, controller, claimed, has_node=has_node)
+    user = user_for(fleet.pools[claimed.record.pool], controller.name)
+    return _connect(ports, controller, claimed, user=user, has_node=has_node)
 
 
 def _started_by_hand(ports: Ports, record: Record) -> Record:
@@ -102,7 +105,7 @@ def _started_by_hand(ports: Ports, record: Record) -> Record:
     return begun
 
 
-def _connect(ports: Ports, controller: Controller, granted: Granted, *, has_node: bool) -> Registered:
+def _connect(ports: Ports, controller: Controller, granted: Granted, *, user: str, has_node: bool) -> Registered:
     """Make the node if there is none, and tell how to connect to it.
 
     Its record says why that failed: whoever gives the instance up counts a failed boot, and can name the reason.
@@ -111,13 +114,13 @@ def _connect(ports: Ports, controller: Controller, granted: Granted, *, has_node
     try:
         if not has_node:
             record = _make_node(ports, controller, granted)
-        ports.compute.name_instance(record.instance_id, granted.spec.name)
+        ports.compute.name_instance(record.instance_id, granted.spec.name, controller.name)
         secret = controller.agent_secret(granted.spec.name)
     except AutoscalerError as error:
         _note_trouble(ports, record, f"{type(error).__name__}: {error}")
         raise
     _note_trouble(ports, record, "")
-    return Registered(spec=granted.spec, connection=Connection(controller=controller.name, url=controller.url, secret=secret))
+    return Registered(spec=granted.spec, connection=Connection(controller=controller.name, url=controller.url, secret=secret, user=user))
 
 
 def _at_work(ports: Ports, stored: StoredState, record: Record) -> Refused | None:

@@ -35,6 +35,7 @@ from autoscaler.domain.scale_in.max_builds import used_up
 from autoscaler.domain.scale_in.month_limit import stop_for_month_limit
 from autoscaler.domain.scale_in.reclaim import drained, unfinished
 from autoscaler.domain.scale_in.replace import outdated, quarantine
+from autoscaler.domain.scale_in.rotate import finish_rotations
 from autoscaler.domain.scale_in.surplus import surplus
 from autoscaler.domain.scale_in.warm_pool import not_worth_keeping
 from autoscaler.domain.situation.breakers import failed_boots, hold_failing
@@ -73,6 +74,7 @@ REPAIRING: tuple[FleetRule, ...] = (
     left_the_fleet_file,  # agents of no pool, for a person to see
     drained,  # cordoned and idle in two looks: terminate
     repairs,  # dead, lost, overdue, unrecorded
+    finish_rotations,  # nodes that agents have left for another controller
     unfinished,  # condemned and not gone yet
 )
 

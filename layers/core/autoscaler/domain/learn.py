@@ -127,7 +127,7 @@ def _boots(memory: Memory, registered: Iterable[Agent]) -> dict[str, tuple[float
     """Note once how long each agent took from its launch to its registration."""
     boots = dict(memory.boots)
     for record in _unnoted(memory, registered):
-        if not record.life:
+        if not record.life and record.is_measured:
             boots[record.pool] = (*boots.get(record.pool, ()), (record.registered_at or 0.0) - record.launched_at)[-_BOOTS_KEPT:]
     return boots
 
@@ -136,7 +136,7 @@ def _starts(memory: Memory, registered: Iterable[Agent]) -> dict[str, tuple[floa
     """Note once how long each stopped agent took from its start to its registration."""
     starts = dict(memory.starts)
     for record in _unnoted(memory, registered):
-        if record.life:
+        if record.life and record.is_measured:
             starts[record.pool] = (*starts.get(record.pool, ()), (record.registered_at or 0.0) - record.began_at)[-_BOOTS_KEPT:]
     return starts
 

@@ -103,6 +103,8 @@ def _registered_json(answer: Registered) -> dict[str, Any]:
     connection = {"controller": answer.connection.controller, "url": answer.connection.url, "name": answer.spec.name, "web_socket": True}
     if answer.connection.secret is not None:
         connection["secret"] = answer.connection.secret
+    if answer.connection.user:
+        connection |= {"user": answer.connection.user, "remote_dir": answer.spec.remote_dir}
     return {
         "node": answer.spec.name,
         "connections": [connection],

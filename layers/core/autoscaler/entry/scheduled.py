@@ -13,7 +13,7 @@ from autoscaler.control.notify import notify
 from autoscaler.control.report import Outcome, Report, Result, done, merged_json, starts_failed
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.plan import Cordon, Launch, Start, Stop, Terminate
+from autoscaler.domain.facts.plan import Cordon, Launch, Rotate, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
 from autoscaler.domain.memo import Memo
@@ -155,6 +155,7 @@ def _counts(reports: list[Report]) -> dict[str, int]:
     return {
         "Launches": done(results, Launch),
         "Starts": done(results, Start),
+        "Rotations": done(results, Rotate),
         "StartsFailed": starts_failed(results),
         "Stops": done(results, Stop),
         "LaunchesHeld": sum(reason in _HOLDS_LAUNCHES for _, _, reason in held),

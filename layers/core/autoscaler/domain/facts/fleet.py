@@ -90,6 +90,13 @@ class WarmPool:
     max_age_seconds: float
 
 
+class Share(StrEnum):
+    """How controllers share the agents of a pool: each has its own, or an idle one goes to the controller whose jobs wait."""
+
+    NONE = "none"
+    ROTATE = "rotate"
+
+
 class Lending(StrEnum):
     """When agents of a rarer kind are lent to jobs of a general one: never; idle ones; or those foreseen to be needed, too."""
 
@@ -147,6 +154,7 @@ class Pool:
     kind: str = ""  # one of the fleet file's kinds; "": none
     lent_labels: frozenset[str] = frozenset()  # of the general kinds: its agents carry them only while they are lent
     lend: Lending = Lending.NEVER
+    share: Share = Share.NONE
     ceilings: Ceilings = NO_CEILINGS  # beside max_agents
     priority: int = 0  # where a limit keeps jobs waiting, pools of a higher one go first
     schedules: tuple[PoolSchedule, ...] = ()  # in the order they were written: a later one has the last word
@@ -253,15 +261,27 @@ def beacon_spec(fleet: Fleet) -> NodeSpec:
     )
 
 
-def agent_spec(fleet: Fleet, pool: Pool, instance_id: str) -> NodeSpec:
+def user_for(pool: Pool, controller: str) -> str:
+    """Name the user who runs a controller's builds on a machine that controllers share; "": the one of all its builds."""
+    if pool.share is Share.NONE or pool.platform is not Platform.LINUX:
+        return ""
+    return "jenkins-" + re.sub(r"[^a-z0-9]", "-", controller.lower())[:_LONGEST_USER]
+
+
+# useradd takes 32 characters.
+_LONGEST_USER = 24
+
+
+def agent_spec(fleet: Fleet, pool: Pool, instance_id: str, controller: str = "") -> NodeSpec:
     """Describe the node of an instance. The name is never used again: an agent's secret is a function of the name alone."""
+    user = user_for(pool, controller)
     name = f"{pool.name}-{instance_id.removeprefix('i-')}"
     return NodeSpec(
         name=name,
         labels=(*sorted(pool.labels), fleet.ownership_label),
         executors=pool.executors,
         exclusive=pool.exclusive,
-        remote_dir=pool.remote_dir,
+        remote_dir=f"/home/{user}/agent" if user else pool.remote_dir,
         description=f"Agent {name} of fleet {fleet.name}, launched by the autoscaler on instance {instance_id}{_in(fleet)}.",
     )
 

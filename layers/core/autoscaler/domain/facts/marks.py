@@ -7,9 +7,9 @@ from enum import StrEnum
 class MarkClass(StrEnum):
     """What a mark is for, and so who undoes it.
 
-    Nobody undoes `USED_UP`: no further build may begin there; nor `HANDS_OVER`: others wait for its room. Demand undoes `RETIRE`, and
-    `OUTDATED` where no other agent can be launched; `MONTH_LIMIT` and `DAY_LIMIT` are lifted with the limit, `OPERATOR` and `QUARANTINE`
-    by a person.
+    Nobody undoes `USED_UP`: no further build may begin there; nor `HANDS_OVER`: others wait for its room. `ROTATE` goes with the node, or
+    once no other controller waits. Demand undoes `RETIRE`, and `OUTDATED` where no other agent can be launched; `MONTH_LIMIT` and
+    `DAY_LIMIT` are lifted with the limit, `OPERATOR` and `QUARANTINE` by a person.
     """
 
     RETIRE = "retire"
@@ -22,6 +22,7 @@ class MarkClass(StrEnum):
     DAY_LIMIT = "day-limit"
     USED_UP = "used-up"
     HANDS_OVER = "hands-over"
+    ROTATE = "rotate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from math import inf
 from autoscaler.domain.facts.fleet import Fleet, Market
 from autoscaler.domain.facts.levels import Level, LevelKind, levels
 from autoscaler.domain.facts.memory import Day, Memory, Month, Spending, SpotPrices
-from autoscaler.domain.facts.snapshot import Instance, InstanceState, Intent, Record, RecordState, Snapshot
+from autoscaler.domain.facts.snapshot import Binding, Instance, InstanceState, Intent, Record, RecordState, Snapshot
 
 # EC2 bills a Linux instance by the second, for a minute at least.
 MINIMUM_BILLED_SECONDS = 60.0
@@ -66,6 +66,13 @@ def begin_again(record: Record, now: float) -> Record:
     """Note that a stopped agent starts: its next life, and a start that counts for an hour like a launch."""
     starts = (*(at for at in record.starts if now - at < HOUR_SECONDS), now)
     return replace(record.bound(node=record.node, life=record.life + 1), state=RecordState.STARTING, starts=starts, changed_at=now)
+
+
+def rotated(record: Record, controller: str, now: float) -> Record:
+    """Note that a running agent is to serve another controller: its next life, in which it asks who it is as after a start."""
+    bound = replace(record, bindings=(Binding(controller=controller, life=record.life + 1),), leaves=record.bindings)
+    cleared = replace(bound, labels=(), cordon="", trouble="", registered_at=None, node_life=None, lent_until=0.0, borrowers=())
+    return replace(cleared, state=RecordState.STARTING, rotated_at=now, changed_at=now)
 
 
 def month_name(at: float) -> str:

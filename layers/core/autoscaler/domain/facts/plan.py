@@ -162,6 +162,32 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rotate:
+    """Give a drained agent to another controller, while its node still carries that mark and is idle. Its machine runs on."""
+
+    controller: str
+    pool: str
+    node: str
+    instance_id: str
+    mark: Mark
+    to: str
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishRotation:
+    """Delete the node of an agent that serves another controller by now."""
+
+    controller: str
+    pool: str
+    node: str
+    instance_id: str
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteNode:
     """Delete a node of ours whose instance has terminated, or is forgotten by EC2 (``fate`` NOT_FOUND).
 
@@ -238,6 +264,8 @@ Step: TypeAlias = (
     | Stop
     | FinishStop
     | Start
+    | Rotate
+    | FinishRotation
     | DeleteNode
     | FreeSlot
     | Adopt

@@ -45,6 +45,8 @@ class Reason(StrEnum):
         "The labels of the node are removed first, so that no build starts on it in the instant of the mark (older Jenkins).",
     )
     LABELS_TO_GIVE_BACK = "labels-to-give-back", "A job may still start on the node, or the agent is used again: it gets its labels back."
+    ROTATES = "rotates", "Jobs wait on another controller of a shared pool, and this agent is idle: it serves that one from now on."
+    NOT_WANTED_ELSEWHERE = "not-wanted-elsewhere", "The controller that the agent was to go to does not wait for it any more; it stays."
     LENT = "lent", "Jobs of a more general kind wait, and this idle agent of a rarer kind is lent to them."
     NEEDED_BY_ITS_OWN = "needed-by-its-own", "Jobs that need the agent's rarer kind wait or are foreseen; it is lent no longer."
     LOAN_OVER = "loan-over", "The jobs that it was lent to have begun or left, or the loan's time is over."

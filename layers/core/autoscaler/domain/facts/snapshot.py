@@ -243,12 +243,19 @@ class Record:
     started_for: str = ""  # the person's request that it was last started for
     starts: tuple[float, ...] = ()  # when it was started again: within an hour of the last one
     version: str = ""  # that it was launched from, where its pool names an image's parameter
+    rotated_at: float = 0.0  # when it was last given to another controller
+    leaves: tuple[Binding, ...] = ()  # controllers that it served before, whose nodes are yet to be deleted
     role_id: str = ""  # unique id of the role that it registered with
 
     @property
     def began_at(self) -> float:
-        """When its present life began: its launch, or its last start."""
-        return self.starts[-1] if self.starts else self.launched_at
+        """When its present life began: its launch, its last start, or when it was given to another controller."""
+        return max(self.starts[-1] if self.starts else self.launched_at, self.rotated_at)
+
+    @property
+    def is_measured(self) -> bool:
+        """Tell whether its life began with a launch or a start: how long that took is learned."""
+        return self.began_at > self.rotated_at
 
     @property
     def life_id(self) -> str:

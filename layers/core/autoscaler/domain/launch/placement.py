@@ -16,6 +16,7 @@ from autoscaler.domain.forecast.durations import quantiles_of
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.lending import Loans
 from autoscaler.domain.launch.purchase import Purchase
+from autoscaler.domain.launch.rotations import Rotations
 from autoscaler.domain.launch.starting import startable
 from autoscaler.domain.repair.bring_back import pinned
 from autoscaler.domain.repair.static_nodes import slots_left
@@ -23,8 +24,9 @@ from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import cannot_come_back
 from autoscaler.domain.situation.demand import Want
 from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.situation.rotation import ROTATION_SECONDS
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import uncordon
+from autoscaler.domain.situation.steps import Decided, uncordon
 from autoscaler.domain.situation.supply import ExecutorSlot, add_lent, build_supply, ready_slots
 
 # An executor that is free sooner is waited for: labels of a node are changed for it twice.
@@ -62,7 +64,7 @@ class _Account:
 class QueuePlacement:
     """One controller's executors over time, the items placed on them, and what is bought and brought back for them."""
 
-    def __init__(self, situation: Situation, controller: str, budget: Budget) -> None:
+    def __init__(self, situation: Situation, controller: str, budget: Budget, decided: Decided = ()) -> None:
         """Begin with all executors that are there or on their way; what is bought is taken from ``budget``."""
         self.situation = situation
         self.controller = controller
@@ -73,6 +75,7 @@ class QueuePlacement:
         self.purchase = Purchase(controller, self.supply, budget, slots_left(situation, controller), stopped)
         self.uncordons: list[Uncordon] = []
         self.loans = Loans(situation, controller)
+        self.rotations = Rotations(situation, controller, decided)
         self.starts: dict[int, tuple[str, float]] = {}  # of each item: whose executor it takes, and in how many seconds
         self._accounts = {name: _Account() for name in self.pools}
         self._items_for: dict[str, int] = {}
@@ -134,7 +137,18 @@ class QueuePlacement:
             slot = self.supply.soonest(self._servers_of(want))
         if (slot is None or slot.free_seconds > WORTH_A_LOAN_SECONDS) and self._borrow(want):
             slot = self.supply.soonest(self._servers_of(want))
+        if (slot is None or slot.free_seconds > ROTATION_SECONDS) and self._rotate(want):
+            slot = self.supply.soonest(self._servers_of(want))
         return slot
+
+    def _rotate(self, want: Want) -> bool:
+        """Take an agent of a shared pool that stands idle on another controller: it is up, and costs nothing more."""
+        for pool in want.pools:
+            if self.rotations.take(self.pools[pool.name], want.item.job):
+                for _ in range(pool.executors):
+                    self.supply.add(ExecutorSlot(pool.name, ROTATION_SECONDS))
+                return True
+        return False
 
     def _borrow(self, want: Want) -> bool:
         """Borrow an agent of a rarer kind for an item: it stands idle, and costs nothing more."""

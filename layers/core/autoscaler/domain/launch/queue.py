@@ -41,13 +41,14 @@ def launch_for_queue(situation: Situation, controller: str, decided: Decided) ->
     has_floor = any(pool.has_floor for pool in situation.pools_of(controller).values())
     if not (demand.wants or demand.unmet or has_floor or situation.forecasts(controller)):
         return
-    placement = QueuePlacement(situation, controller, Budget(situation, decided=decided, kept=kept_room(situation)))
+    placement = QueuePlacement(situation, controller, Budget(situation, decided=decided, kept=kept_room(situation)), decided)
     for launch in LAUNCHES:
         launch(placement)
     for unmet in demand.unmet:  # no pool of ours is of the kind that it asks for
         placement.loans.borrow(unmet.item, unmet.expression)
     yield from placement.uncordons
     yield from placement.loans.steps
+    yield from placement.rotations.steps
     yield from _bring_back_again(situation, controller)
     yield from placement.purchase.steps()
     yield from placement.purchase.held.values()

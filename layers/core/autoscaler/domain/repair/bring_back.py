@@ -94,14 +94,18 @@ def drain_again(situation: Situation, controller: str, decided: Decided) -> Iter
             yield cordon(situation, agent, MarkClass(owed), Reason.DRAINED_BEFORE_RESTART, detail)
 
 
+# What they are for cordons again by itself, for as long as it holds.
+_AGAIN_BY_THEMSELVES = (*_OF_LIMITS, MarkClass.ROTATE)
+
+
 def note_owed(situation: Situation, decided: Decided) -> dict[str, str]:
     """Remember the class in which each of these agents is to be drained again."""
     back = {(step.controller, step.node) for step in decided if isinstance(step, Uncordon)}
     owed: dict[str, str] = {}
     for agent in situation.agents:
         known = situation.memory.owed.get(agent.record.instance_id)
-        stopped = agent.mark is not None and agent.mark.kind in _OF_LIMITS  # which cordon by themselves while they hold
-        if agent.phase is Phase.DRAINING and agent.mark and not stopped and (agent.record.controller, agent.record.node) in back:
+        by_itself = agent.mark is not None and agent.mark.kind in _AGAIN_BY_THEMSELVES
+        if agent.phase is Phase.DRAINING and agent.mark and not by_itself and (agent.record.controller, agent.record.node) in back:
             known = str(agent.mark.kind)
         if known:
             owed[agent.record.instance_id] = known

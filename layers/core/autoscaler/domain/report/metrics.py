@@ -133,7 +133,7 @@ def _stopping_data(situation: Situation, pool: PoolView, dimensions: Dimensions)
 def _registered_since(situation: Situation, pool: PoolView) -> list[tuple[int, float]]:
     """List the agents that registered since the last look: in which life, and how long after it began."""
     since = _last_look_at(situation, pool.controller)
-    records = [agent.record for agent in pool.agents]
+    records = [agent.record for agent in pool.agents if agent.record.is_measured]
     return [(r.life, r.registered_at - r.began_at) for r in records if r.registered_at and r.registered_at > since]
 
 

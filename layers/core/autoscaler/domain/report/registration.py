@@ -100,12 +100,13 @@ def judge(caller: Caller, trust: Trust, identity: Identity | None, record: Recor
     if identity is None:
         # It is newer than what EC2 knows, or EC2 does not show it for the moment: it speaks with a role of ours, so it is there.
         return Refused(status=Status.TOO_EARLY, reason="EC2 does not show this instance")
-    refused = _not_ours(trust.profile_of_role[caller.role_id], identity, fleet) or _over(identity, record, fleet)
+    foreign = _not_ours(trust.profile_of_role[caller.role_id], identity, fleet)
+    refused = foreign or _not_yet(identity, record) or _over(identity, record, fleet)
     if refused:
         return refused
     if record is None:
         return Refused(status=Status.TOO_EARLY, reason="its launch is not written down yet")
-    return Granted(record=record, spec=agent_spec(fleet, fleet.pools[record.pool], record.instance_id))
+    return Granted(record=record, spec=agent_spec(fleet, fleet.pools[record.pool], record.instance_id, record.controller))
 
 
 def _not_ours(profile: str, identity: Identity, fleet: Fleet) -> Refused | None:
@@ -116,12 +117,18 @@ def _not_ours(profile: str, identity: Identity, fleet: Fleet) -> Refused | None:
     return None
 
 
-def _over(identity: Identity, record: Record | None, fleet: Fleet) -> Refused | None:
+def _not_yet(identity: Identity, record: Record | None) -> Refused | None:
+    """Let one ask again that is to come back: told to power off it would terminate itself."""
     if identity.state in {InstanceState.STOPPING, InstanceState.STOPPED}:
-        # Told to power off it would terminate itself: it is to come back.
         return Refused(status=Status.TOO_EARLY, reason=f"the instance is {identity.state}: it asks again once it is started")
     if record is not None and record.state is RecordState.STOPPING:
         return Refused(status=Status.TOO_EARLY, reason="the agent is being stopped: it asks again once it is started")
+    if record is not None and record.leaves:
+        return Refused(status=Status.TOO_EARLY, reason=f"it leaves {record.leaves[0].controller} first")
+    return None
+
+
+def _over(identity: Identity, record: Record | None, fleet: Fleet) -> Refused | None:
     if identity.state not in {InstanceState.PENDING, InstanceState.RUNNING}:
         return Refused(status=Status.GONE, reason=f"the instance is {identity.state}")
     if record is not None and record.state in {RecordState.CONDEMNED, RecordState.GONE}:

@@ -12,6 +12,7 @@ from autoscaler.domain.facts.plan import (
     Forget,
     FreeSlot,
     Held,
+    Rotate,
     Start,
     Stop,
     Terminate,
@@ -23,9 +24,11 @@ from autoscaler.domain.repair.static_nodes import is_slot_left, leave_slot
 from autoscaler.domain.repair.stops import finish, is_off
 from autoscaler.domain.repair.two_looks import is_settled, is_unlabelled_twice
 from autoscaler.domain.scale_in.replace import is_kept
+from autoscaler.domain.scale_in.rotate import rotate, unwanted_elsewhere
 from autoscaler.domain.scale_in.warm_pool import WarmRoom, stop
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import cannot_come_back, keeps_failing
+from autoscaler.domain.situation.rotation import is_leaving
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, delete_node, hold_back, hold_unread, terminate, uncordon
 from autoscaler.domain.situation.warm_pool import may_be_stopped
@@ -37,17 +40,18 @@ _TO_GO = (Phase.CONDEMNED, Phase.STOPPING)
 _STOPS_OR_STARTS = (RecordState.STOPPING, RecordState.STARTING)
 
 
-def drained(situation: Situation, decided: Decided) -> Iterator[Terminate | Stop | Cordon | Uncordon | Held]:
+def drained(situation: Situation, decided: Decided) -> Iterator[Terminate | Stop | Rotate | Cordon | Uncordon | Held]:
     """Terminate or stop agents that carry our mark, are idle and were idle in an earlier look, and that no build is bound to."""
     room = WarmRoom(situation)
     coming_back = {(step.controller, step.node) for step in decided if isinstance(step, Uncordon)}
     for agent in situation.agents:
         stays = agent.instance_ended or situation.no_giving_up(agent.record.controller)
         if agent.phase in _MARKED and not stays and (agent.record.controller, agent.record.node) not in coming_back:
-            yield _drained(situation, agent, agent.record.node or "", room)
+            back = unwanted_elsewhere(situation, agent) if is_leaving(agent, agent.pool.name) else None
+            yield back or _drained(situation, agent, agent.record.node or "", room)
 
 
-def _drained(situation: Situation, agent: Agent, node: str, room: WarmRoom) -> Terminate | Stop | Cordon | Uncordon | Held:
+def _drained(situation: Situation, agent: Agent, node: str, room: WarmRoom) -> Terminate | Stop | Rotate | Cordon | Uncordon | Held:
     if situation.protected(agent):
         return _bound(situation, agent)
     if is_kept(situation, agent):
@@ -60,8 +64,15 @@ def _drained(situation: Situation, agent: Agent, node: str, room: WarmRoom) -> T
         return _still_busy(situation, agent)
     if _is_settled(situation, agent):
         seen = f"{node} is cordoned and was seen idle twice"
-        return stop(agent, Reason.KEPT_STOPPED, seen) if room.takes(agent) else terminate(agent, Reason.DRAINED, seen)
+        return _settled(situation, agent, seen, room)
     return hold_back(agent, Reason.SECOND_LOOK, f"{node} is idle, waits for a second look")
+
+
+def _settled(situation: Situation, agent: Agent, seen: str, room: WarmRoom) -> Terminate | Stop | Rotate | Held:
+    """Send a drained agent to another controller, stop it, or let it go."""
+    if is_leaving(agent, agent.pool.name):
+        return rotate(situation, agent, seen)
+    return stop(agent, Reason.KEPT_STOPPED, seen) if room.takes(agent) else terminate(agent, Reason.DRAINED, seen)
 
 
 def _is_settled(situation: Situation, agent: Agent) -> bool:

@@ -14,6 +14,7 @@ from autoscaler.domain.facts.plan import (
     Cordon,
     CreateBeacon,
     DeleteNode,
+    FinishRotation,
     Forget,
     FreeSlot,
     Held,
@@ -183,7 +184,7 @@ def key_of(step: Step | Held) -> str | None:
             return _key("relabel", step.controller, step.node)
         case Cordon():
             return _key("cordon", step.controller, step.node)
-        case DeleteNode():
+        case DeleteNode() | FinishRotation():
             return _key("delete-node", step.controller, step.node)
         case FreeSlot():
             return _key("free-slot", step.controller, step.node)

@@ -7,11 +7,13 @@ from heapq import heappop, heappush
 from itertools import count
 from math import inf
 
+from autoscaler.domain.facts.fleet import Share
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.snapshot import Build, Node
 from autoscaler.domain.forecast.durations import quantiles_of, quantiles_of_job, remaining_seconds
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.situation.rotation import ROTATION_SECONDS, destinations
 from autoscaler.domain.situation.situation import Situation
 
 # An agent past its expected boot may be there any moment; this keeps it from looking free already.
@@ -157,9 +159,18 @@ def add_lent(supply: Supply, situation: Situation, agent: Agent, labels: frozens
 
 
 def _pool_slots(situation: Situation, pool: PoolView) -> Iterator[ExecutorSlot]:
+    yield from _rotating_slots(situation, pool)
     for agent in pool.agents:
         for seconds in _agent_slots(situation, agent, pool):
             yield ExecutorSlot(pool.name, seconds, spare=seconds <= pool.boot_seconds and not agent.busy_executors)
+
+
+def _rotating_slots(situation: Situation, pool: PoolView) -> Iterator[ExecutorSlot]:
+    """Return the executors of agents that other controllers are about to give to this one."""
+    if pool.spec.share is Share.NONE:
+        return
+    coming = sum(to == pool.controller for to in destinations(situation, pool.name).values())
+    yield from (ExecutorSlot(pool.name, ROTATION_SECONDS) for _ in range(coming * pool.executors))
 
 
 def _agent_slots(situation: Situation, agent: Agent, pool: PoolView) -> Iterator[float]:
@@ -179,6 +190,8 @@ def _agent_slots(situation: Situation, agent: Agent, pool: PoolView) -> Iterator
 
 def _is_there_in(agent: Agent, pool: PoolView) -> float:
     """How long one that was launched or started takes until it is there."""
+    if not agent.record.is_measured:
+        return max(agent.record.began_at + ROTATION_SECONDS - pool.now, _ANY_MOMENT_SECONDS)
     if not agent.record.starts:
         return _boots_in(agent.record.launched_at, pool)
     return max(agent.record.began_at + pool.start_seconds - pool.now, _ANY_MOMENT_SECONDS)

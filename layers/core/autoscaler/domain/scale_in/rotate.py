@@ -1,0 +1,49 @@
+"""Agents that were taken out of use to serve another controller: sent there once they are drained, or left where they are."""
+
+from collections.abc import Iterator
+
+from autoscaler.domain.facts.plan import FinishRotation, Held, Rotate, Uncordon
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.rotation import destinations
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.steps import Decided, hold_back, uncordon
+
+
+def unwanted_elsewhere(situation: Situation, agent: Agent) -> Uncordon | None:
+    """Give an agent back to its controller where no other one waits for it any more; None where one does."""
+    if agent.record.instance_id in destinations(situation, agent.pool.name):
+        return None
+    return uncordon(agent, Reason.NOT_WANTED_ELSEWHERE, "no other controller waits for it any more")
+
+
+def rotate(situation: Situation, agent: Agent, seen: str) -> Rotate | Held:
+    """Send a drained agent to the controller that waits for it."""
+    to = destinations(situation, agent.pool.name).get(agent.record.instance_id)
+    if to is None or agent.mark is None or agent.record.node is None:
+        return hold_back(agent, Reason.SECOND_LOOK, f"{agent.record.node} is drained, and nobody waits for it")
+    return Rotate(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        node=agent.record.node,
+        instance_id=agent.record.instance_id,
+        mark=agent.mark,
+        to=to,
+        reason=Reason.ROTATES,
+        detail=f"{seen}, and jobs wait on {to}",
+    )
+
+
+def finish_rotations(situation: Situation, _decided: Decided) -> Iterator[FinishRotation]:
+    """Delete the node that an agent had on the controller that it left, after a pass that was cut off in between."""
+    for record in situation.snapshot.records:
+        for left in record.leaves:
+            if left.node is not None and not situation.no_giving_up(left.controller):
+                yield FinishRotation(
+                    controller=left.controller,
+                    pool=record.pool,
+                    node=left.node,
+                    instance_id=record.instance_id,
+                    reason=Reason.ROTATES,
+                    detail=f"{record.instance_id} serves {record.controller} now",
+                )
