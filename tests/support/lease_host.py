@@ -160,9 +160,11 @@ def _cleared(machine: Host) -> None:
     top = mounted() / f"{machine.slice}.slice"
     for process in machine.asked:
         process.kill()
-    for pid in machine.supervisors() if machine.serving.poll() is None else []:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    if machine.serving.poll() is None:
+        machine.serving.send_signal(signal.SIGSTOP)  # or it would start another one meanwhile
+        for pid in machine.supervisors():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
     machine.serving.kill()
     if top.exists():
         (top / "cgroup.kill").write_text("1", encoding="ascii")
