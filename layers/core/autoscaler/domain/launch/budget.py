@@ -88,10 +88,10 @@ class Budget:
     def _count_what_has_no_record(self) -> None:
         snapshot, pools = self._situation.snapshot, self._situation.fleet.pools
         for intent in snapshot.intents:
-            for use in self._of(intent.pool):
+            for use in self.levels_of(intent.pool):
                 use.count(missing_of(intent), intent.usd_per_hour)
         for instance in unrecorded(snapshot):  # its own price is not written down
-            for use in self._of(instance.pool):
+            for use in self.levels_of(instance.pool):
                 use.count(1, _highest_usd_per_hour(pools.get(instance.pool)))
 
     def _take_decided(self, decided: Decided) -> None:
@@ -104,7 +104,7 @@ class Budget:
                 for instance_id in step.instance_ids:
                     self.take_start(pools[step.pool], records[instance_id], step.otherwise.offerings if step.otherwise else ())
 
-    def _of(self, pool: str) -> list[Usage]:
+    def levels_of(self, pool: str) -> list[Usage]:
         """The levels in which a pool counts, the narrow ones first."""
         return self._of_pool.get(pool, [self.fleet])
 
@@ -125,7 +125,7 @@ class Budget:
 
     def agents_in(self, pool: str) -> int:
         """Count the agents of a pool on all controllers, open launches included."""
-        return self._of(pool)[0].agents - self._unread
+        return self.levels_of(pool)[0].agents - self._unread
 
     def agents_to_work_with(self, pool: str) -> int:
         """Count the agents of a pool that are not held for inspection."""
@@ -153,7 +153,7 @@ class Budget:
         return None
 
     def _counting(self, pool: Pool) -> list[Usage]:
-        return [use for use in self._of(pool.name) if use.level.kind in self._kinds]
+        return [use for use in self.levels_of(pool.name) if use.level.kind in self._kinds]
 
     def _one_at_a_time(self, pool: Pool) -> Refused | None:
         why = why_one_at_a_time(self._situation, pool.name) if self._booting.get(pool.name) else None
@@ -161,17 +161,17 @@ class Budget:
 
     def is_ample(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
         """Tell whether one more agent would leave two thirds of each limit."""
-        return all(use.leaves_room(3, _highest(offerings)) for use in self._of(pool.name))
+        return all(use.leaves_room(3, _highest(offerings)) for use in self.levels_of(pool.name))
 
     def is_ample_for_others(self, pool: Pool, offerings: Iterable[Offering]) -> bool:
         """Tell whether one more agent would leave half of each shared limit."""
         several = len(pool.controllers) > 1
-        shared = [use for use in self._of(pool.name) if several or use.level.kind is LevelKind.FLEET or len(use.level.pools) > 1]
+        shared = [use for use in self.levels_of(pool.name) if several or use.level.kind is LevelKind.FLEET or len(use.level.pools) > 1]
         return all(use.leaves_room(2, _highest(offerings)) for use in shared)
 
     def has_room_for(self, agents: int, pool: Pool) -> bool:
         """Tell whether so many more agents of a pool, at its highest price, fit within every limit."""
-        return all(use.has_room_for(agents, _highest(pool.offerings)) for use in self._of(pool.name))
+        return all(use.has_room_for(agents, _highest(pool.offerings)) for use in self.levels_of(pool.name))
 
     def take(self, pool: Pool, offerings: Iterable[Offering], agents: int = 1, *, tries: bool = False) -> None:
         """Reserve agents of one pool, at the highest of these prices. ``tries``: one that tries a new image, as no other will then."""
@@ -188,7 +188,7 @@ class Budget:
         self._booting[pool.name] = self._booting.get(pool.name, 0) + agents
         in_turn = min(agents, self._room_kept[pool.name])
         self._room_kept[pool.name] -= in_turn
-        for use in self._of(pool.name):
+        for use in self.levels_of(pool.name):
             use.take(agents, usd_per_hour)
             if in_turn:
                 use.use_kept(in_turn, self._kept.usd_per_hour[pool.name])

@@ -145,11 +145,11 @@ class _HandingOut:
 
     def _give(self, pool: str, usd_per_hour: float) -> None:
         """Reserve an agent, or note that it does not fit: no other one of its pool does then."""
-        for use in self._room.levels:
-            if use.level.has(pool):
-                self._first.setdefault(use.level.text, self._goes_first(pool, use.level))
         if pool in self._refused:
             return
+        for use in self._room.levels_of(pool):
+            if use.level.text not in self._first:
+                self._first[use.level.text] = self._goes_first(pool, use.level)
         spec, team = self._pools[pool], self._team[pool]
         if refused := self._room.over_limit(spec, usd_per_hour):
             self._refused[pool] = self._note_refused(pool, usd_per_hour, *refused)

@@ -6,7 +6,7 @@ short. By priority as many are handed over as jobs need; between teams only unti
 
 from collections.abc import Collection, Iterator
 
-from autoscaler.domain.facts.levels import team_of_each
+from autoscaler.domain.facts.levels import team_of_each, teams
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.plan import Cordon
 from autoscaler.domain.facts.reasons import Reason
@@ -41,32 +41,36 @@ class _Handover:
         """Begin with the agents that leave already."""
         self._situation, self._leaving, self._wishes = situation, leaving, wishes
         self._team = team_of_each(situation.fleet)
+        self._spent = {team.name: spent_for_weight(situation, team) for team in teams(situation.fleet)}
         self._ready = sorted(least_missed(situation, [a for a in situation.agents if _may_go(situation, a)]), key=self._last_in_turn)
 
     def cordons(self) -> Iterator[Cordon]:
         """Go through those that are refused, in turn."""
-        hopeless, count = set[str](), 0
+        hopeless, count, handed_out = set[str](), 0, self._hand_out(())
         while count < _AT_ONCE:
-            handed_out = self._hand_out(())
             first = next((one for one in handed_out.refused if one.pool not in hopeless and one.reason in _HELPED_BY_ROOM), None)
             if first is None:
                 return
-            chosen = self._for(first, handed_out.granted.get(first.pool, 0))
+            chosen = self._for(first, handed_out)
+            if not chosen:
+                hopeless.add(first.pool)
+                continue
             for agent in chosen:
                 detail = f"jobs for {first.pool} wait under the limit of {first.level.text}, and go before those for {agent.pool.name}"
                 yield cordon(self._situation, agent, MarkClass.HANDS_OVER, Reason.HANDS_OVER, detail)
             count += len(chosen)
             self._leaving |= {agent.record.instance_id for agent in chosen}
-            hopeless |= set() if chosen else {first.pool}
+            handed_out = self._hand_out(())
 
-    def _for(self, first: Refusal, granted: int) -> list[Agent]:
+    def _for(self, first: Refusal, before: HandedOut) -> list[Agent]:
         """Choose agents until one more of this pool fits; none where all that come after it would not be enough."""
-        chosen: list[Agent] = []
-        while (handed_out := self._hand_out(chosen)).granted.get(first.pool, 0) <= granted:
+        chosen, handed_out = list[Agent](), before
+        while handed_out.granted.get(first.pool, 0) <= before.granted.get(first.pool, 0):
             agent = next((one for one in self._ready if self._hands_over(one, first, chosen, handed_out)), None)
             if agent is None:
                 return []
             chosen.append(agent)
+            handed_out = self._hand_out(chosen)
         return chosen
 
     def _hand_out(self, chosen: Collection[Agent]) -> HandedOut:
@@ -74,24 +78,25 @@ class _Handover:
 
     def _hands_over(self, agent: Agent, first: Refusal, chosen: list[Agent], handed_out: HandedOut) -> bool:
         """Tell whether an agent counts under the limit, may go, and is of those that come after."""
-        gone = self._leaving.union(one.record.instance_id for one in chosen)
-        if agent.record.instance_id in gone or not first.level.has(agent.pool.name):
-            return False
-        staying = sum(one.pool.name == agent.pool.name and one.record.instance_id not in gone for one in self._ready)
-        if staying <= agent.pool.min_agents:
-            return False
         priority = self._situation.fleet.pools[first.pool].priority
-        return priority > agent.pool.priority or (priority == agent.pool.priority and self._is_fair(agent, first, handed_out))
+        if priority < agent.pool.priority or not first.level.has(agent.pool.name):
+            return False
+        if priority == agent.pool.priority and not self._is_fair(agent, first, handed_out):
+            return False
+        gone = self._leaving.union(one.record.instance_id for one in chosen)
+        staying = sum(one.pool.name == agent.pool.name and one.record.instance_id not in gone for one in self._ready)
+        return agent.record.instance_id not in gone and staying > agent.pool.min_agents
 
     def _is_fair(self, agent: Agent, first: Refusal, handed_out: HandedOut) -> bool:
         """Tell whether the waiting team has spent less, and would still have no more an hour for its weight than the other one."""
         team, other = self._team[first.pool], self._team[agent.pool.name]
+        if team.name == other.name or self._spent[team.name] >= self._spent[other.name]:
+            return False
         after = handed_out.usd_per_hour(team) + first.usd_per_hour, handed_out.usd_per_hour(other) - agent.record.reserved_usd_per_hour
-        spends_less = spent_for_weight(self._situation, team) < spent_for_weight(self._situation, other)
-        return team.name != other.name and spends_less and after[0] / team.weight <= after[1] / other.weight
+        return after[0] / team.weight <= after[1] / other.weight
 
     def _last_in_turn(self, agent: Agent) -> tuple[int, float]:
-        return agent.pool.priority, -spent_for_weight(self._situation, self._team[agent.pool.name])
+        return agent.pool.priority, -self._spent[self._team[agent.pool.name].name]
 
 
 def _may_go(situation: Situation, agent: Agent) -> bool:
