@@ -377,8 +377,8 @@ BUGS = (
     Bug(
         name="an agent past its boot deadline still counts as booting",
         file="domain/situation/agents.py",
-        was="return Phase.REQUESTED if boots else Phase.OVERDUE",
-        becomes="return Phase.REQUESTED",
+        was="return Phase.OVERDUE if not boots else Phase.TO_STOP",
+        becomes="return Phase.TO_STOP",
         found_by=("tests/unit/test_scale_down.py::test_an_instance_that_never_registered_is_given_up_after_two_looks",),
     ),
     Bug(

@@ -15,8 +15,8 @@ IMAGES = (
     Bug(
         name="each controller tries the new image",
         file="domain/launch/budget.py",
-        was="step.offerings, step.count, tries=step.tries)",
-        becomes="step.offerings, step.count)",
+        was="step.offerings, step.count, tries=step.tries, to_stop=step.to_stop)",
+        becomes="step.offerings, step.count, to_stop=step.to_stop)",
         found_by=(f"{_RULES}::test_one_agent_tries_it_over_all_controllers",),
     ),
     Bug(

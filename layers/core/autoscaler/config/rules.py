@@ -112,15 +112,16 @@ def _of_schedule(settings: FleetSettings, name: str, schedule: ScheduleSettings)
 def _stopped(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the stopped agents of a pool. Where ``defaults`` ask for them and they cannot be, there are none."""
     warm = settings.tuned("warm_pool", name)
-    if warm and (pool.warm_pool or (settings.may_stop(pool) and settings.tuned("reuse", name) != "never")):
+    if warm and (pool.warm_pool or (settings.may_stop(pool) and (warm.min_agents or settings.tuned("reuse", name) != "never"))):
         yield from _of_warm_pool(settings, name, warm, pool.max_agents)
 
 
 def _of_warm_pool(settings: FleetSettings, name: str, warm: WarmPoolSettings, max_agents: int) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with a warm pool that a pool of at most so many agents asks for."""
     pool, most = settings.pools[name], max_agents if warm.max_agents is None else warm.max_agents
-    if settings.tuned("reuse", name) == "never":
-        yield "warm_pool", "warm_pool: agents that have one build each (reuse: never) are not stopped, the next build would find its disk"
+    if settings.tuned("reuse", name) == "never" and not warm.min_agents:
+        rule = "are stopped only before it, give min_agents of at least 1: after it, the next build would find its disk"
+        yield "warm_pool", f"warm_pool: agents that have one build each (reuse: never) {rule}"
     elif pool.market == "spot":
         yield "warm_pool", "warm_pool: agents of market spot cannot be stopped, EC2 stops no one-time spot instance"
     elif not settings.may_stop(pool):

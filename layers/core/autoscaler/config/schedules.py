@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from autoscaler.config.basics import Count, Section
 from autoscaler.config.warm_pools import WarmPoolKey, WarmPoolSettings, warm_pool_of
-from autoscaler.domain.facts.fleet import PoolSchedule
+from autoscaler.domain.facts.fleet import PoolSchedule, WarmPool
 from autoscaler.domain.facts.pool_schedules import DAY_MINUTES
 
 TIME_OF_DAY = r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$"
@@ -80,14 +80,14 @@ class ScheduleSettings(Section):
         return self
 
 
-def pool_schedules(settings: Iterable[ScheduleSettings], max_agents: int) -> tuple[PoolSchedule, ...]:
-    """Translate to the domain's values. ``max_agents``: the pool's own."""
-    return tuple(_pool_schedule(schedule, max_agents) for schedule in settings)
+def pool_schedules(settings: Iterable[ScheduleSettings], max_agents: int, *, unused_only: bool) -> tuple[PoolSchedule, ...]:
+    """Translate to the domain's values. ``max_agents``: the pool's own; ``unused_only``: stopped agents have had no build."""
+    return tuple(_pool_schedule(schedule, max_agents, unused_only=unused_only) for schedule in settings)
 
 
-def _pool_schedule(settings: ScheduleSettings, max_agents: int) -> PoolSchedule:
+def _pool_schedule(settings: ScheduleSettings, max_agents: int, *, unused_only: bool) -> PoolSchedule:
     begin, end = _minutes(settings.begins), _minutes(settings.ends)
-    warm, most = settings.warm_pool, max_agents if settings.max_agents is None else settings.max_agents
+    most = max_agents if settings.max_agents is None else settings.max_agents
     return PoolSchedule(
         days=frozenset(map(DAYS.index, settings.days or DAYS)),
         from_minute=begin,
@@ -96,8 +96,16 @@ def _pool_schedule(settings: ScheduleSettings, max_agents: int) -> PoolSchedule:
         min_agents=settings.min_agents,
         max_agents=settings.max_agents,
         warm_executors=settings.warm_executors,
-        warm_pool=warm_pool_of(warm, most) if isinstance(warm, WarmPoolSettings) else None if warm is None else False,
+        warm_pool=_warm_pool(settings.warm_pool, most, unused_only=unused_only),
     )
+
+
+def _warm_pool(
+    given: WarmPoolSettings | Literal["off", False] | None, max_agents: int, *, unused_only: bool
+) -> WarmPool | Literal[False] | None:
+    if isinstance(given, WarmPoolSettings):
+        return warm_pool_of(given, max_agents, unused_only=unused_only)
+    return None if given is None else False
 
 
 def _minutes(text: str) -> int:

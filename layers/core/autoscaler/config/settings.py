@@ -182,13 +182,14 @@ class Tuning(Section):
     )
     reuse: Literal["always", "never"] | None = Field(
         None,
-        description="never: each agent is replaced after one build, for builds that must not share a disk; it is never stopped. The look "
-        "that first sees the build cordons the agent: what is shorter than a look may be followed by another one.",
+        description="never: each agent is replaced after one build, for builds that must not share a disk; it is not stopped after it. The "
+        "look that first sees the build cordons the agent: what is shorter than a look may be followed by another one.",
     )
     warm_pool: WarmPoolKey | None = Field(
         None,
         description="Agents that nobody needs are stopped where that is cheaper than to keep or to launch them: a stopped agent costs its "
-        "disk only, and is back sooner than a new one. {} keeps as many as pay; off: agents are always terminated. On-demand agents only.",
+        "disk only, and is back sooner than a new one. {} keeps as many as pay; off: agents are always terminated. On-demand agents only. "
+        "With reuse: never, min_agents of at least 1 are launched to be stopped before their one build; no others are stopped.",
     )
 
 
@@ -371,8 +372,8 @@ class FleetSettings(Section):
             warm_executors=pool.warm_executors,
             exclusive=pool.exclusive,
             remote_dir=pool.remote_dir or REMOTE_DIRS[pool.platform],
-            warm_pool=warm_pool_of(warm, pool.max_agents) if warm and self.may_stop(pool) and not never else None,
-            schedules=pool_schedules(pool.schedules, pool.max_agents),
+            warm_pool=warm_pool_of(warm, pool.max_agents, unused_only=never) if warm and self.may_stop(pool) else None,
+            schedules=pool_schedules(pool.schedules, pool.max_agents, unused_only=never),
             **tuned,
         )
 

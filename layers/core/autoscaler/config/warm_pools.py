@@ -36,7 +36,13 @@ WarmPoolKey = Annotated[
 ]
 
 
-def warm_pool_of(settings: WarmPoolSettings, max_agents: int) -> WarmPool:
-    """Translate to the domain's value, in a pool of so many agents at most."""
+def warm_pool_of(settings: WarmPoolSettings, max_agents: int, *, unused_only: bool) -> WarmPool | None:
+    """Translate to the domain's value, in a pool of so many agents at most. None: nothing is ever stopped.
+
+    ``unused_only``: agents of one build are stopped only before it, which they are launched for, if any are.
+    """
+    if unused_only and not settings.min_agents:
+        return None
     most = max_agents if settings.max_agents is None else settings.max_agents
-    return WarmPool(min_agents=settings.min_agents, max_agents=most, max_age_seconds=settings.max_age_hours * 3600.0)
+    seconds = settings.max_age_hours * 3600.0
+    return WarmPool(min_agents=settings.min_agents, max_agents=most, max_age_seconds=seconds, unused_only=unused_only)

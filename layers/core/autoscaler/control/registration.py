@@ -78,7 +78,15 @@ def _register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust) -> Regis
     verdict = judge(caller, trust, identity, record, fleet)
     if isinstance(verdict, Refused):
         return (verdict.status is Status.GONE and record and _at_work(ports, stored, record)) or verdict
+    if verdict.record.boots_to_stop:
+        return _booted_to_stop(ports, verdict.record)
     return _grant_node(ports, fleet, replace(verdict, record=replace(verdict.record, role_id=caller.role_id)), stored.records)
+
+
+def _booted_to_stop(ports: Ports, record: Record) -> Refused:
+    """Note that an instance has booted that was launched to be stopped: the next pass stops it. It gets no node, and so no build."""
+    ports.state.change_record(replace(record, state=RecordState.STOPPING, changed_at=ports.clock()), expected=record.state)
+    return Refused(status=Status.TOO_EARLY, reason="it has booted, and is stopped until it is needed: it asks again once it is started")
 
 
 def _grant_node(ports: Ports, fleet: Fleet, granted: Granted, records: Iterable[Record]) -> Registered | Refused:
@@ -205,6 +213,6 @@ def _win(ports: Ports, granted: Granted, node: str) -> Granted:
     if record.state not in _ASKED_FOR:
         return granted
     now = ports.clock()
-    registered = replace(record.bound(node=node), state=RecordState.REGISTERED, registered_at=now, changed_at=now)
+    registered = replace(record.bound(node=node), state=RecordState.REGISTERED, registered_at=now, changed_at=now, to_stop=False)
     ports.state.change_record(registered, expected=record.state)
     return replace(granted, record=registered)

@@ -88,6 +88,7 @@ class WarmPool:
     min_agents: int
     max_agents: int
     max_age_seconds: float
+    unused_only: bool = False  # each of them was launched to be stopped, and never was an agent: its disk has seen no build
 
 
 class Share(StrEnum):

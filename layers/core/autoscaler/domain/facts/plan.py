@@ -34,6 +34,7 @@ class Launch:
     template_version: str = ""  # as this pass saw it: what is launched is what was decided on; "": as the fleet file says
     image: str = ""  # likewise; "": the launch template's
     tries: bool = False  # the first agent of an image that never booted, beside others of the one that did
+    to_stop: bool = False  # before they are agents, so that no build has seen their disks
     reason: Reason
     detail: str
 
@@ -118,13 +119,16 @@ class Terminate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """Stop an agent whose node still carries that mark and is idle. Its disk stays; it can be started again."""
+    """Stop an agent whose node still carries that mark and is idle. Its disk stays; it can be started again.
+
+    ``node``, ``mark``: None where it never had a node.
+    """
 
     controller: str
     pool: str
     instance_id: str
-    node: str
-    mark: Mark
+    node: str | None
+    mark: Mark | None
     reason: Reason
     detail: str
 

@@ -195,7 +195,7 @@ class Instance:
 class RecordState(StrEnum):
     """``requested -> registered -> condemned -> gone``, and ``registered -> stopping -> stopped -> starting -> registered``.
 
-    Each change is a conditional write on the old state.
+    What was launched to be stopped goes ``requested -> stopping``. Each change is a conditional write on the old state.
     """
 
     REQUESTED = "requested"
@@ -246,6 +246,7 @@ class Record:
     rotated_at: float = 0.0  # when it was last given to another controller
     leaves: tuple[Binding, ...] = ()  # controllers that it served before, whose nodes are yet to be deleted
     role_id: str = ""  # unique id of the role that it registered with
+    to_stop: bool = False  # it was launched to be stopped, and never was an agent: its disk has seen no build
 
     @property
     def began_at(self) -> float:
@@ -261,6 +262,11 @@ class Record:
     def life_id(self) -> str:
         """Names this life of the instance, where it may have had others."""
         return f"{self.instance_id}#{self.life}" if self.life else self.instance_id
+
+    @property
+    def boots_to_stop(self) -> bool:
+        """Tell whether it boots to be stopped then: no job is to wait for it."""
+        return self.to_stop and self.state is RecordState.REQUESTED
 
     def is_lent(self, now: float) -> bool:
         """Tell whether jobs of a more general kind may use it."""
@@ -316,6 +322,7 @@ class Intent:
     instances: tuple[str, ...]
     empty_look_at: float | None
     version: str = ""  # that is launched, where the pool names an image's parameter
+    to_stop: bool = False  # what is launched is to be stopped before it is an agent
 
     @property
     def open(self) -> bool:

@@ -46,7 +46,7 @@ class Budget:
         self._unread = unread_elsewhere(situation.snapshot)  # of which pool, nobody knows: each level leaves them room
         living = [record for record in situation.snapshot.living if record.instance_id not in without]
         running = [record for record in living if not situation.snapshot.is_off(record)]
-        self._inspected = Counter(record.pool for record in running if record.instance_id in situation.memory.kept)
+        self._not_to_work_with = Counter(record.pool for record in running if _is_not_to_work_with(situation, record))
         uses = self._use_of_each_level(living)
         self.levels, self.fleet = uses, uses[-1]  # the narrow ones first
         self._of_pool = _by_pool(uses)
@@ -90,6 +90,7 @@ class Budget:
         for intent in snapshot.intents:
             for use in self.levels_of(intent.pool):
                 use.count(missing_of(intent), intent.usd_per_hour)
+            self._not_to_work_with[intent.pool] += missing_of(intent) if intent.to_stop else 0
         for instance in unrecorded(snapshot):  # its own price is not written down
             for use in self.levels_of(instance.pool):
                 use.count(1, _highest_usd_per_hour(pools.get(instance.pool)))
@@ -99,7 +100,7 @@ class Budget:
         pools, records = self._situation.fleet.pools, {record.instance_id: record for record in self._situation.snapshot.records}
         for step in decided:
             if isinstance(step, Launch):
-                self.take(pools[step.pool], step.offerings, step.count, tries=step.tries)
+                self.take(pools[step.pool], step.offerings, step.count, tries=step.tries, to_stop=step.to_stop)
             elif isinstance(step, Start):
                 for instance_id in step.instance_ids:
                     self.take_start(pools[step.pool], records[instance_id], step.otherwise.offerings if step.otherwise else ())
@@ -128,8 +129,8 @@ class Budget:
         return self.levels_of(pool)[0].agents - self._unread
 
     def agents_to_work_with(self, pool: str) -> int:
-        """Count the agents of a pool that are not held for inspection."""
-        return self.agents_in(pool) - self._inspected[pool]
+        """Count the agents of a pool that are not held for inspection, nor there to be stopped before they are agents."""
+        return self.agents_in(pool) - self._not_to_work_with[pool]
 
     def refusal(self, pool: Pool, offerings: Iterable[Offering]) -> Refused | None:
         """Name the limit that forbids one more agent at the highest of these prices; None if there is room."""
@@ -138,6 +139,10 @@ class Budget:
     def tries(self, pool: Pool) -> bool:
         """Tell whether one more agent of a pool is to try its new image: beside the others, whatever is wrong with those."""
         return pool.name in self._to_begin
+
+    def is_to_connect(self, pool: Pool) -> bool:
+        """Tell whether the next agent of a pool is to show that what is launched boots and connects."""
+        return why_one_at_a_time(self._situation, pool.name) is not None
 
     def refusal_of_start(self, pool: Pool, record: Record, otherwise: Iterable[Offering]) -> Refused | None:
         """Name what forbids that a stopped agent starts, or that one of these offerings is launched instead; None if there is room."""
@@ -173,9 +178,10 @@ class Budget:
         """Tell whether so many more agents of a pool, at its highest price, fit within every limit."""
         return all(use.has_room_for(agents, _highest(pool.offerings)) for use in self.levels_of(pool.name))
 
-    def take(self, pool: Pool, offerings: Iterable[Offering], agents: int = 1, *, tries: bool = False) -> None:
+    def take(self, pool: Pool, offerings: Iterable[Offering], agents: int = 1, *, tries: bool = False, to_stop: bool = False) -> None:
         """Reserve agents of one pool, at the highest of these prices. ``tries``: one that tries a new image, as no other will then."""
         self._to_begin -= {pool.name} if tries else set()
+        self._not_to_work_with[pool.name] += agents if to_stop else 0
         self.reserve(pool, _highest(offerings), agents)
 
     def take_start(self, pool: Pool, record: Record, otherwise: Iterable[Offering]) -> None:
@@ -214,6 +220,12 @@ def _more_usd(record: Record, otherwise: Iterable[Offering]) -> float:
 
 def _highest_usd_per_hour(pool: Pool | None) -> float:
     return _highest(pool.offerings) if pool else 0.0
+
+
+def _is_not_to_work_with(situation: Situation, record: Record) -> bool:
+    """Tell whether an agent that runs is kept for a person, or was launched to be stopped and is no agent yet."""
+    to_be_stopped = record.boots_to_stop or (record.state is RecordState.STOPPING and record.to_stop)
+    return to_be_stopped or record.instance_id in situation.memory.kept
 
 
 def _booting(situation: Situation) -> dict[str, int]:

@@ -23,6 +23,7 @@ class _Order:
     reason: Reason
     detail: str
     tries: bool = False  # the pool's new image
+    to_stop: bool = False  # before they are agents
     count: int = 0
 
 
@@ -51,6 +52,7 @@ class Purchase:
     held: dict[tuple[str, Reason, str], Held] = field(default_factory=dict)
     _orders: dict[str, _Order] = field(default_factory=dict)
     _canaries: dict[str, _Order] = field(default_factory=dict)  # of one agent each
+    _fillers: dict[str, _Order] = field(default_factory=dict)  # to be stopped before they are agents
     _starts: dict[str, _Starts] = field(default_factory=dict)
     _waiting_seconds: dict[str, float] = field(default_factory=dict)
 
@@ -82,8 +84,8 @@ class Purchase:
             return False
         return not self.budget.refusal_of_start(pool.spec, stopped[-1].record, offered[1] if offered else ())
 
-    def buy_new(self, pool: PoolView, reason: Reason, detail: str) -> bool:
-        """Plan to launch one agent."""
+    def buy_new(self, pool: PoolView, reason: Reason, detail: str, *, to_stop: bool = False) -> bool:
+        """Plan to launch one agent. ``to_stop``: before it is one, unless it is to show whether what is launched boots."""
         offered, tries = self._offered(pool), self.budget.tries(pool.spec)
         if pool.paused and self._pauses(pool):
             return self.hold(pool.name, pool.paused, pool.paused_detail)
@@ -94,20 +96,30 @@ class Purchase:
             return self.hold(pool.name, Reason.NO_FREE_SLOT, detail)
         if refusal := self.budget.refusal(pool.spec, offered[1]):
             return self.hold(pool.name, *refusal)
-        self.budget.take(pool.spec, offered[1], tries=tries)
-        if tries:
-            detail = f"{detail}; {told_follows(pool.to_try, pool.version)}, and this agent tries it"
-        orders = self._canaries if tries else self._orders
-        orders.setdefault(pool.name, _Order(pool, *offered, reason=reason, detail=detail, tries=tries)).count += 1
-        for _ in range(pool.executors):
-            self.supply.add(ExecutorSlot(pool.name, pool.boot_seconds))
+        to_stop = to_stop and not tries and not self.budget.is_to_connect(pool.spec)
+        self.budget.take(pool.spec, offered[1], tries=tries, to_stop=to_stop)
+        self._place(_Order(pool, *offered, reason=reason, detail=detail, tries=tries, to_stop=to_stop))
         return True
+
+    def _place(self, order: _Order) -> None:
+        """Add one agent to the order of its kind, and to the supply if it is to be an agent at once."""
+        pool, orders = order.pool, self._orders
+        if order.to_stop:
+            order.detail += "; it is stopped once it has booted, before any build"
+            orders = self._fillers
+        elif order.tries:
+            order.detail += f"; {told_follows(pool.to_try, pool.version)}, and this agent tries it"
+            orders = self._canaries
+        orders.setdefault(pool.name, order).count += 1
+        for _ in range(0 if order.to_stop else pool.executors):
+            self.supply.add(ExecutorSlot(pool.name, pool.boot_seconds))
 
     def buy_to_stop(self, pool: PoolView, reason: Reason, detail: str) -> bool:
         """Plan to launch one agent that can be stopped: EC2 stops no spot instance of ours, so that patience for spot is over here."""
         self.note_waiting(pool, inf)
         offered = self._offered(pool)
-        return (offered is None or offered[0] is Market.ON_DEMAND) and self.buy_new(pool, reason, detail)
+        may_ask = offered is None or offered[0] is Market.ON_DEMAND
+        return may_ask and self.buy_new(pool, reason, detail, to_stop=pool.stops_unused_only)
 
     def may_buy(self, pool: PoolView) -> bool:
         """Tell whether nothing forbids one more agent of a pool."""
@@ -151,7 +163,8 @@ class Purchase:
     def steps(self, *, keep_until: float = 0.0, intent_id: str | None = None) -> list[Start | Launch]:
         """One start and one launch per pool that agents were planned for."""
         starts = [self._start_step(planned, keep_until, intent_id) for planned in self._starts.values()]
-        launches = [self._launch_step(order, order.count, keep_until, intent_id) for order in self._orders.values()]
+        orders = (*self._orders.values(), *self._fillers.values())
+        launches = [self._launch_step(order, order.count, keep_until, intent_id) for order in orders]
         return [*starts, *self._canary_steps(keep_until, intent_id), *launches]
 
     def _canary_steps(self, keep_until: float, intent_id: str | None) -> list[Launch]:
@@ -172,6 +185,7 @@ class Purchase:
             template_version=template,
             image=image,
             tries=order.tries,
+            to_stop=order.to_stop,
             reason=order.reason,
             detail=order.detail,
         )
@@ -194,13 +208,19 @@ class Purchase:
 
     def _offered(self, pool: PoolView) -> tuple[Market, tuple[Offering, ...]] | None:
         """What to ask for: all agents of a pool on one market, the one that its first order of this pass was for."""
-        if order := self._orders.get(pool.name) or self._canaries.get(pool.name):
+        if order := self._orders.get(pool.name) or self._canaries.get(pool.name) or self._fillers.get(pool.name):
             return order.market, order.offerings
         return pool.market_offerings(self._waiting_seconds.get(pool.name, 0.0))
 
     def planned(self, pool: PoolView) -> int:
         """How many agents of a pool are to be launched so far."""
-        return sum(orders[pool.name].count for orders in (self._orders, self._canaries) if pool.name in orders)
+        return sum(orders[pool.name].count for orders in (self._orders, self._canaries, self._fillers) if pool.name in orders)
+
+    def planned_to_stop(self, pool: PoolView) -> int:
+        """How many of these will be stopped: all that run in time, or only those that are launched for it."""
+        if not pool.stops_unused_only:
+            return self.planned(pool)
+        return self._fillers[pool.name].count if pool.name in self._fillers else 0
 
     def _has_node(self, pool: PoolView) -> bool:
         return self.static_nodes is None or self.planned(pool) < self.static_nodes[pool.name]

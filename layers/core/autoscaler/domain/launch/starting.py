@@ -6,6 +6,7 @@ from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.canary import is_canary, why_outdated
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.warm_pool import may_be_kept_stopped
 
 
 def startable(situation: Situation, pool: PoolView) -> list[Agent]:
@@ -18,6 +19,8 @@ def _may_start(situation: Situation, pool: PoolView, agent: Agent) -> bool:
     """Tell whether EC2 shows it stopped, does not lack machines for it, and would not launch something newer instead."""
     instance = situation.instances.get(agent.record.instance_id)
     if instance is None or instance.state is not InstanceState.STOPPED:
+        return False
+    if not may_be_kept_stopped(agent):
         return False
     if why_outdated(situation, agent) and not is_canary(situation, pool.name):
         return False

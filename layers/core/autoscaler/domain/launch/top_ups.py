@@ -79,7 +79,8 @@ def _for_stopped(placement: QueuePlacement, pool: PoolView) -> None:
     if placement.situation.starved_by_pool(placement.controller).get(pool.name, 0) or not pool.may_fill:
         return
     purchase, least = placement.purchase, pool.least_stopped
-    while (there := stopped_in_time(pool) + purchase.planned(pool)) < least and purchase.leaves_others_room(pool):
+    under_way = placement.situation.expected_to_stop(placement.controller, pool.name)
+    while (there := stopped_in_time(pool) + under_way + purchase.planned_to_stop(pool)) < least and purchase.leaves_others_room(pool):
         if not purchase.buy_to_stop(pool, Reason.FILLS_WARM_POOL, f"{there} of {least} agents are stopped, or will be"):
             return
 

@@ -144,7 +144,7 @@ def _last_look_at(situation: Situation, controller: str) -> float:
 
 
 _AGENT_METRICS = {
-    "AgentsBooting": {Phase.REQUESTED, Phase.CONNECTING},
+    "AgentsBooting": {Phase.REQUESTED, Phase.TO_STOP, Phase.CONNECTING},
     "AgentsRequested": {Phase.REQUESTED},
     "AgentsDraining": {Phase.RETIRING, Phase.DRAINING, Phase.STOPPING},
     "AgentsOffline": {Phase.SET_ASIDE, Phase.LOST},

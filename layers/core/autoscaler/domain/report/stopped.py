@@ -11,7 +11,7 @@ from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import why_outdated
 from autoscaler.domain.situation.pool_view import BOOTS_TO_TRUST, STARTS_TAKE_SHARE, PoolView
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.warm_pool import count_stopped, in_service, stopped_wanted
+from autoscaler.domain.situation.warm_pool import count_stopped, in_service, may_be_kept_stopped, stopped_wanted
 from autoscaler.domain.wording import counted, dollars, duration
 
 _DAY_SECONDS = 86_400.0
@@ -100,6 +100,8 @@ def why_never_stopped(situation: Situation, agent: Agent) -> str | None:
     record, instance = agent.record, situation.instances.get(agent.record.instance_id)
     if agent.pool.warm_pool is None or agent.phase is Phase.STOPPED:
         return None
+    if not may_be_kept_stopped(agent):
+        return "only agents that have had no build are stopped here (reuse: never)"
     if instance is not None and instance.market != Market.ON_DEMAND:
         return "EC2 stops no spot instance of a one-time request"
     if instance is not None and not instance.keeps_disk:
@@ -115,6 +117,8 @@ def why_never_stopped(situation: Situation, agent: Agent) -> str | None:
 def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
     """Say how long agents of a pool are kept running, and then stopped, and by which prices."""
     yield told_starts(pool)
+    if pool.stops_unused_only:
+        yield "agents are stopped only before their one build (reuse: never): they are launched for that while nothing waits"
     yield from _keeping(pool)
     wanted, there = stopped_wanted(situation, pool), count_stopped(pool)
     least = pool.least_stopped

@@ -12,6 +12,7 @@ from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, leaving
 
+_BOOTS = (Phase.REQUESTED, Phase.TO_STOP)
 _MAY_TAKE_BUILDS = (Phase.READY, Phase.CONNECTING)
 
 
@@ -25,7 +26,7 @@ def stop_for_month_limit(situation: Situation, controller: str, decided: Decided
         level = situation.stopped_by(agent.pool.name)
         if level is None or agent.record.controller != controller or agent.record.node in taken or agent.instance_ended:
             continue
-        if agent.phase is Phase.REQUESTED:
+        if agent.phase in _BOOTS:
             yield _terminate(agent, _of(situation, level)[1], what_holds(situation, level))
         elif agent.phase in _MAY_TAKE_BUILDS and not situation.protected(agent):
             yield cordon(situation, agent, *_of(situation, level), what_holds(situation, level))

@@ -174,7 +174,7 @@ def _go_on(situation: Situation, agent: Agent) -> Iterator[Terminate | Stop | Co
     What waits for the node of a machine that has ended waits in vain; only a machine that may still run is kept for it.
     """
     if agent.node is None:
-        yield _terminate_again(situation, agent) if _is_node_gone(situation, agent) else hold_unread(agent)
+        yield _end_again(situation, agent) if _is_node_gone(situation, agent) else hold_unread(agent)
     elif situation.protected(agent) and not _is_node_gone(situation, agent):
         yield _bound(situation, agent)
     elif agent.by_labels:
@@ -188,15 +188,18 @@ def _go_on(situation: Situation, agent: Agent) -> Iterator[Terminate | Stop | Co
     elif not agent.idle:
         yield _still_busy(situation, agent)
     elif _is_settled(situation, agent):
-        yield _stop_again(situation, agent) if agent.phase is Phase.STOPPING else _terminate_again(situation, agent)
+        yield _end_again(situation, agent)
     else:
         yield hold_back(agent, Reason.SECOND_LOOK, f"{agent.node.name} is idle, waits for a second look")
 
 
-def _stop_again(situation: Situation, agent: Agent) -> Terminate | Stop | Held:
-    """Stop it again; terminate what EC2 does not stop."""
-    if may_be_stopped(situation, agent) and agent.mark is not None:
-        return stop(agent, Reason.KEPT_STOPPED, f"{agent.record.instance_id} was to stop and still runs")
+def _end_again(situation: Situation, agent: Agent) -> Terminate | Stop | Held:
+    """Stop it again, if that was begun; terminate what EC2 does not stop, and what lost the node by which it was to be seen idle."""
+    if agent.phase is Phase.STOPPING and may_be_stopped(situation, agent):
+        if agent.record.to_stop:
+            return stop(agent, Reason.KEPT_STOPPED, f"{agent.record.instance_id} has booted, and was launched to be stopped")
+        if agent.mark is not None:
+            return stop(agent, Reason.KEPT_STOPPED, f"{agent.record.instance_id} was to stop and still runs")
     return _terminate_again(situation, agent)
 
 

@@ -16,7 +16,7 @@ from autoscaler.domain.situation.canary import is_canary, why_outdated
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, hold_back, terminate
-from autoscaler.domain.situation.warm_pool import count_stopped, may_be_stopped, stopped_wanted
+from autoscaler.domain.situation.warm_pool import count_stopped, may_be_kept_stopped, may_be_stopped, stopped_wanted
 from autoscaler.domain.wording import counted, duration
 
 
@@ -45,8 +45,8 @@ class WarmRoom:
 
 
 def stop(agent: Agent, reason: Reason, detail: str) -> Stop:
-    """Stop an agent that carries our mark."""
-    if agent.mark is None or agent.record.node is None:
+    """Stop an agent that carries our mark, or never had a node."""
+    if agent.mark is None and not agent.record.to_stop:
         raise ValueError(f"{agent.record.instance_id} carries no mark of ours")
     return Stop(
         controller=agent.record.controller,
@@ -95,6 +95,8 @@ def why_kept_no_longer(situation: Situation, pool: PoolView, agent: Agent) -> tu
     warm, stopped_seconds = pool.spec.warm_pool, situation.now - agent.record.changed_at
     if warm is None:
         return Reason.WARM_POOL_OFF, "the fleet file lets this pool keep no stopped agents"
+    if not may_be_kept_stopped(agent):
+        return Reason.WARM_POOL_OFF, "builds have run on it, and each agent of this pool has one build (reuse: never)"
     if level := situation.spent_by(pool.name):
         return Reason.USD_PER_MONTH, f"the month's money of {level.text} is spent, and its disk costs some, too"
     if stopped_seconds > warm.max_age_seconds:

@@ -37,6 +37,7 @@ class Phase(StrEnum):
     """The phase of an agent."""
 
     REQUESTED = "requested"  # launched or started, not registered yet
+    TO_STOP = "to-stop"  # launched to be stopped, and boots
     OVERDUE = "overdue"  # not registered by its boot deadline
     CONNECTING = "connecting"  # has a node, and time left to connect for the first time
     READY = "ready"  # takes builds
@@ -178,7 +179,7 @@ def _phase(record: Record, node: Node | None, mark: Mark | None, *, is_seen: boo
     if record.state in _OUT_OF_SERVICE:
         return _OUT_OF_SERVICE[record.state]
     if record.state in _ASKED_FOR:
-        return Phase.REQUESTED if boots else Phase.OVERDUE
+        return Phase.OVERDUE if not boots else Phase.TO_STOP if record.boots_to_stop else Phase.REQUESTED
     if not is_seen:
         return Phase.UNSEEN
     if node is None:

@@ -195,6 +195,11 @@ class PoolView:
         return self.spec.warm_pool.min_agents if self.spec.warm_pool and self.controller == self.spec.controllers[0] else 0
 
     @property
+    def stops_unused_only(self) -> bool:
+        """Whether agents are stopped only before they are agents."""
+        return self.spec.warm_pool is not None and self.spec.warm_pool.unused_only
+
+    @property
     def keep(self) -> Keeping:
         """How long agents are kept without demand."""
         wait_usd = self.spec.wait_usd_per_hour * self._waits_for(self.boot_seconds) / 3600.0
@@ -209,9 +214,9 @@ class PoolView:
 
     @property
     def _keep_stopped(self) -> KeepingStopped | None:
-        """What a stopped agent costs, until it is needed again and then; None where the pool stops none."""
+        """What a stopped agent costs, until it is needed again and then; None where no agent that ran is stopped."""
         warm = self.spec.warm_pool
-        if warm is None:
+        if warm is None or warm.unused_only:
             return None
         return KeepingStopped(
             usd_per_second=self.spec.offerings[0].volume_usd_per_hour / 3600.0,

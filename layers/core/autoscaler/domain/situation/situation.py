@@ -10,7 +10,7 @@ from autoscaler.domain.facts.memory import Memory, Missing
 from autoscaler.domain.facts.metering import levels_out_of_hours, missing_of, spent_levels
 from autoscaler.domain.facts.overrides import Overrides, in_force
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node, Snapshot
+from autoscaler.domain.facts.snapshot import ControllerView, Instance, Intent, Node, Snapshot
 from autoscaler.domain.forecast.forecast import Forecast, forecast_pools
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.agents import Agent, disagreement, forgotten, forgotten_for_a_day, join_agents
@@ -172,11 +172,16 @@ class Situation(Look):
 
     def expected(self, controller: str) -> list[tuple[str, float, int]]:
         """Launches whose answer is not known: pool, when, and how many agents they may still bring."""
-        return [
-            (intent.pool, intent.created_at, missing_of(intent))
-            for intent in self.snapshot.intents
-            if intent.controller == controller and missing_of(intent) and (controller, intent.pool) in self.pools
-        ]
+        return [(one.pool, one.created_at, missing_of(one)) for one in self._under_way(controller) if not one.to_stop]
+
+    def expected_to_stop(self, controller: str, pool: str) -> int:
+        """Count the agents that such launches may bring to a pool, to be stopped."""
+        return sum(missing_of(one) for one in self._under_way(controller) if one.pool == pool and one.to_stop)
+
+    def _under_way(self, controller: str) -> list[Intent]:
+        """Find the launches that may still bring agents."""
+        mine = (intent for intent in self.snapshot.intents if intent.controller == controller and missing_of(intent))
+        return [intent for intent in mine if (controller, intent.pool) in self.pools]
 
 
 def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing], memo: Memo) -> Look:

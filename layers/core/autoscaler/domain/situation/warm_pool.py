@@ -11,14 +11,14 @@ from autoscaler.domain.situation.situation import Situation
 _IN_SERVICE = (Phase.READY, Phase.REQUESTED, Phase.CONNECTING)
 # Marks of what is drained since nothing needs it, or since it may not run today.
 _NOT_NEEDED = (MarkClass.RETIRE, MarkClass.DAY_LIMIT)
-_NOT_RUNNING = (Phase.STOPPED, Phase.STOPPING)
+_STOPPED_SOON = (Phase.STOPPED, Phase.STOPPING, Phase.TO_STOP)
 
 
 def may_be_stopped(situation: Situation, agent: Agent) -> bool:
     """Tell whether an agent can be stopped, and its operator lets us."""
     record, instance = agent.record, situation.instances.get(agent.record.instance_id)
     is_able = instance is not None and instance.keeps_disk and instance.market == Market.ON_DEMAND
-    if not is_able or agent.pool.warm_pool is None or record.instance_id in situation.memory.unstoppable:
+    if not is_able or not may_be_kept_stopped(agent) or record.instance_id in situation.memory.unstoppable:
         return False
     is_surplus = agent.mark is None or agent.mark.kind in _NOT_NEEDED
     # A static node is its operator's, for one of their few agents: a stopped one would keep it from the others.
@@ -27,9 +27,15 @@ def may_be_stopped(situation: Situation, agent: Agent) -> bool:
     return is_surplus and is_ours and situation.spent_by(agent.pool.name) is None and is_wanted
 
 
+def may_be_kept_stopped(agent: Agent) -> bool:
+    """Tell whether its pool keeps stopped agents, and this one may be one of them: its disk may have seen builds, or has not."""
+    warm = agent.pool.warm_pool
+    return warm is not None and (not warm.unused_only or agent.record.to_stop)
+
+
 def count_stopped(pool: PoolView) -> int:
     """Count its agents that are stopped, or are about to be."""
-    return sum(agent.phase in _NOT_RUNNING and not agent.instance_ended for agent in pool.agents)
+    return sum(agent.phase in _STOPPED_SOON and not agent.instance_ended for agent in pool.agents)
 
 
 def stopped_wanted(situation: Situation, pool: PoolView) -> int:
@@ -42,7 +48,12 @@ def stopped_wanted(situation: Situation, pool: PoolView) -> int:
 
 
 def stopped_in_time(pool: PoolView) -> int:
-    """Count the agents that are stopped, and those that will be once nothing needs them: all that run, but for those that always do."""
+    """Count the agents that are stopped, and those that will be once nothing needs them: all that run, but for those that always do.
+
+    Where only unused ones are kept, none of those that run.
+    """
+    if pool.stops_unused_only:
+        return count_stopped(pool)
     return count_stopped(pool) + max(0, in_service(pool) - pool.spec.min_agents)
 
 
