@@ -34,6 +34,7 @@ from support.builders import (
     a_view,
     an_empty_window,
     an_instance,
+    an_intent,
     an_item,
     an_offering,
     cordoned,
@@ -344,6 +345,12 @@ def test_to_be_stopped_an_on_demand_agent_is_launched():
 def test_while_jobs_wait_none_is_launched_to_be_stopped():
     plan = up(seen(items=[an_item(label="cpu")]), fleet(replace(WARM, min_agents=3)))
     assert [(step.reason, step.count) for step in plan.steps if isinstance(step, Launch)] == [(Reason.NOBODY_CAN_SERVE, 1)]
+
+
+def test_what_is_launched_to_be_stopped_and_not_answered_yet_is_not_launched_again():
+    unanswered = seen(intents=(an_intent(count=2),))
+    assert launches(up(unanswered, fleet(replace(WARM, min_agents=2)))) == []
+    assert launches(up(unanswered, fleet(replace(WARM, min_agents=2), min_agents=1))) == [1]
 
 
 @pytest.mark.parametrize(("least", "launched"), [(1, []), (2, [(Reason.FILLS_WARM_POOL, 1)])])

@@ -78,9 +78,8 @@ def _for_stopped(placement: QueuePlacement, pool: PoolView) -> None:
     """
     if placement.situation.starved_by_pool(placement.controller).get(pool.name, 0) or not pool.may_fill:
         return
-    purchase, least = placement.purchase, pool.least_stopped
-    under_way = placement.situation.expected_to_stop(placement.controller, pool.name)
-    while (there := stopped_in_time(pool) + under_way + purchase.planned_to_stop(pool)) < least and purchase.leaves_others_room(pool):
+    purchase, least, in_time = placement.purchase, pool.least_stopped, stopped_in_time(placement.situation, pool)
+    while (there := in_time + purchase.planned_to_stop(pool)) < least and purchase.leaves_others_room(pool):
         if not purchase.buy_to_stop(pool, Reason.FILLS_WARM_POOL, f"{there} of {least} agents are stopped, or will be"):
             return
 

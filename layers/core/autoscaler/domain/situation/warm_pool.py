@@ -47,14 +47,16 @@ def stopped_wanted(situation: Situation, pool: PoolView) -> int:
     return min(max(needed - in_service(pool), pool.least_stopped), warm.max_agents)
 
 
-def stopped_in_time(pool: PoolView) -> int:
+def stopped_in_time(situation: Situation, pool: PoolView) -> int:
     """Count the agents that are stopped, and those that will be once nothing needs them: all that run, but for those that always do.
 
-    Where only unused ones are kept, none of those that run.
+    Where only unused ones are kept, none of those that run. Launches that were not answered yet count as what they were sent for.
     """
+    stopped = count_stopped(pool) + situation.expected_to_stop(pool.controller, pool.name)
     if pool.stops_unused_only:
-        return count_stopped(pool)
-    return count_stopped(pool) + max(0, in_service(pool) - pool.spec.min_agents)
+        return stopped
+    coming = sum(agents for name, _, agents in situation.expected(pool.controller) if name == pool.name)
+    return stopped + max(0, in_service(pool) + coming - pool.spec.min_agents)
 
 
 def in_service(pool: PoolView) -> int:
