@@ -10,7 +10,8 @@ from typing import Any
 from autoscaler_workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from autoscaler_workbench.fakes.world.jenkins.controller import CURRENT_VERSION, DROPS_BUILDS
-from support.machine import POOLS, AnythingHappens
+from support.machine import AnythingHappens
+from support.machine_fleet import POOLS
 
 Draw = Callable[[Random], dict[str, Any]]
 _LABELS = ("cpu", "gpu", "linux", "linux&&!gpu")

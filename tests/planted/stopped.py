@@ -1,5 +1,6 @@
 """The same for agents that are stopped and started again: for each sentence of a promise a change that breaks it."""
 
+from planted.bug import Bug
 from planted.promises import breaks
 
 _NOT_BELIEVED = "where_a_controller_cannot_be_believed_nothing_of_it_is_given_up"
@@ -8,6 +9,8 @@ _OFF = "a_stop_is_finished_and_an_agent_started_only_when_ec2_says_that_it_has_s
 _LEAKS = "what_is_surely_left_over_is_repaired_by_the_next_pass"
 _AGENTS = "no_pool_no_team_and_no_fleet_gets_more_agents_than_it_may_have"
 _USD = "no_more_dollars_an_hour_and_in_the_month_are_reserved_than_may_be_spent"
+
+_UNUSED = "tests/unit/test_unused_stopped.py"
 
 STOPPED = (
     breaks(
@@ -93,5 +96,47 @@ STOPPED = (
         file="launch/budget.py",
         was="return max(record.reserved_usd_per_hour - record.volume_usd_per_hour, _highest(otherwise))",
         becomes="return 0.0",
+    ),
+    Bug(
+        name="what has had a build is stopped where each agent has one",
+        file="domain/situation/warm_pool.py",
+        was="(not warm.unused_only or agent.record.to_stop)",
+        becomes="True",
+        found_by=(f"{_UNUSED}::test_an_agent_that_was_one_is_terminated_whether_or_not_it_had_its_build",),
+    ),
+    Bug(
+        name="what was launched to be stopped stays so once it is an agent",
+        file="control/registration.py",
+        was=", to_stop=False)",
+        becomes=")",
+        found_by=("tests/scenarios/test_unused_stopped.py",),
+    ),
+    Bug(
+        name="what was stopped after builds is started where each agent has one",
+        file="domain/launch/starting.py",
+        was="    if not may_be_kept_stopped(agent):\n        return False\n",
+        becomes="",
+        found_by=(f"{_UNUSED}::test_what_was_stopped_after_builds_is_terminated_once_each_agent_has_one_build",),
+    ),
+    Bug(
+        name="jobs wait for what boots to be stopped",
+        file="domain/situation/agents.py",
+        was="Phase.TO_STOP if record.boots_to_stop else Phase.REQUESTED",
+        becomes="Phase.REQUESTED",
+        found_by=(f"{_UNUSED}::test_no_job_waits_for_what_boots_to_be_stopped",),
+    ),
+    Bug(
+        name="what is launched to be stopped, and not answered yet, is launched again",
+        file="domain/situation/warm_pool.py",
+        was=" + situation.expected_to_stop(pool.controller, pool.name)",
+        becomes="",
+        found_by=(f"{_UNUSED}::test_those_whose_launch_is_not_answered_yet_count",),
+    ),
+    Bug(
+        name="what boots to be stopped is given a node",
+        file="control/registration.py",
+        was="    if verdict.record.boots_to_stop:",
+        becomes="    if False:",
+        found_by=("tests/scenarios/test_unused_stopped.py::test_a_pool_is_filled_without_any_node",),
     ),
 )

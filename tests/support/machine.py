@@ -9,7 +9,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from autoscaler.adapters.jenkins.session import READ_SECONDS
 from autoscaler.control import passes
-from autoscaler.domain.facts.fleet import Ceilings, Market, Team, described_instance
+from autoscaler.domain.facts.fleet import described_instance
 from autoscaler.domain.facts.orders import DrainSome, LaunchSome
 from autoscaler.domain.facts.overrides import Hold, Scope, hold
 from autoscaler.errors import AutoscalerError
@@ -20,7 +20,7 @@ from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from autoscaler_workbench.fakes.world.jenkins.controller import CURRENT_VERSION, DROPS_BUILDS
 from autoscaler_workbench.fakes.world.physics import Physics
 from autoscaler_workbench.simulate.result import beyond_floor, dollars_an_hour, leaked_instances, leaked_nodes, rate_of
-from support.builders import a_pool, an_offering
+from support.machine_fleet import POOLS, SLOTS, SPOT, TEAMS, pools
 from support.machine_stops import WARM_POOLS, MachinesAreStopped
 from support.worlds import in_memory
 
@@ -29,31 +29,10 @@ MINUTE = 60.0
 # these is for an instance that ended while EC2 showed nothing, and that EC2 has forgotten since: it is given up two hours later.
 PATIENCE_MINUTES = 240
 ADOPTED_WITHIN_MINUTES = 30  # with calls that fail
-DISK = {"volume_usd_per_hour": 0.05}
-SPOT = an_offering(market=Market.SPOT, usd_per_hour=1.0, most_usd_per_hour=3.0, **DISK)
-FIRM = an_offering(usd_per_hour=3.0, **DISK)
 MAX_USD_PER_HOUR = 20.0
-# The fleet is too small for both.
-TEAMS = {
-    "a": Team(name="a", pools=frozenset({"cpu"}), ceilings=Ceilings(max_agents=3, max_usd_per_hour=9.0)),
-    "b": Team(name="b", pools=frozenset({"gpu"}), weight=2.0, ceilings=Ceilings(max_usd_per_hour=9.0)),
-}
-POOLS = ("cpu", "gpu")
-# Names as people give them, and as plugins make them: in URLs they are percent-encoded, elsewhere not.
-SLOTS = {
-    name: (("cpu", "linux") if number < 3 else ("gpu", "linux"))
-    for number, name in enumerate(["slot-0", "slot 1", "größe", "日本", "c++#3"])
-}
 JOBS = ("job-0", "größe", "a b/日本", "app/feature%2Fx", "c++", "#4?/5")
 THEIR_WORDS = "disk swap, ask Anna"
 LABELS = st.sampled_from(["cpu", "gpu", "linux", "linux&&!gpu"])
-
-
-def pools(warm):
-    quick = {"idle_seconds": 300.0, "boot_timeout_seconds": 600.0, "warm_pool": warm}
-    cpu = a_pool("cpu", labels=frozenset({"cpu", "linux"}), executors=3, max_agents=5, offerings=(SPOT, FIRM), **quick)
-    gpu = a_pool("gpu", labels=frozenset({"gpu", "linux"}), max_agents=4, offerings=(FIRM,), **quick)
-    return cpu, gpu
 
 
 class AnythingHappens(MachinesAreStopped):

@@ -14,7 +14,7 @@ from rich.progress import Progress
 from support.machine import AnythingHappens
 
 WORLDS_A_SEED = 10
-_CHECKS = ("money_has_a_ceiling()", "no_build_is_killed()")
+_CHECKS = ("money_has_a_ceiling()", "no_build_is_killed()", "only_what_never_was_an_agent_is_kept_stopped_for_one_build()")
 _SETTINGS = settings(
     max_examples=WORLDS_A_SEED,
     stateful_step_count=40,

@@ -1,0 +1,28 @@
+"""The fleets of random worlds: two pools on one controller, whose nodes an operator made beforehand or nobody did."""
+
+from autoscaler.domain.facts.fleet import Ceilings, Market, Pool, Team, WarmPool
+from support.builders import a_pool, an_offering
+
+DISK = {"volume_usd_per_hour": 0.05}
+SPOT = an_offering(market=Market.SPOT, usd_per_hour=1.0, most_usd_per_hour=3.0, **DISK)
+FIRM = an_offering(usd_per_hour=3.0, **DISK)
+POOLS = ("cpu", "gpu")
+# The fleet is too small for both.
+TEAMS = {
+    "a": Team(name="a", pools=frozenset({"cpu"}), ceilings=Ceilings(max_agents=3, max_usd_per_hour=9.0)),
+    "b": Team(name="b", pools=frozenset({"gpu"}), weight=2.0, ceilings=Ceilings(max_usd_per_hour=9.0)),
+}
+# Names as people give them, and as plugins make them: in URLs they are percent-encoded, elsewhere not.
+SLOTS = {
+    name: (("cpu", "linux") if number < 3 else ("gpu", "linux"))
+    for number, name in enumerate(["slot-0", "slot 1", "größe", "日本", "c++#3"])
+}
+
+
+def pools(warm: WarmPool | None) -> tuple[Pool, Pool]:
+    """Two pools that some jobs may choose between; each agent has one build where only unused ones are stopped."""
+    once = 1 if warm and warm.unused_only else None
+    quick = {"idle_seconds": 300.0, "boot_timeout_seconds": 600.0, "warm_pool": warm, "max_builds": once}
+    cpu = a_pool("cpu", labels=frozenset({"cpu", "linux"}), executors=3, max_agents=5, offerings=(SPOT, FIRM), **quick)
+    gpu = a_pool("gpu", labels=frozenset({"gpu", "linux"}), max_agents=4, offerings=(FIRM,), **quick)
+    return cpu, gpu
