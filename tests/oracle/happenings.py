@@ -54,7 +54,8 @@ def begin(seed: int, *, slots: bool) -> AnythingHappens:
     """Make a world in which anything happens."""
     machine = AnythingHappens()
     version = DROPS_BUILDS if seed % 2 else CURRENT_VERSION
-    machine.begin(seed=seed, lag=30.0 if slots else 0.0, slots=slots, resume=180.0, version=version, warm=None, teams={})
+    lag = 30.0 if slots else 0.0
+    machine.begin(seed=seed, lag=lag, slots=slots, resume=180.0, version=version, warm=None, teams={}, images=False)
     return machine
 
 

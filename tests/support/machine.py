@@ -21,6 +21,7 @@ from autoscaler_workbench.fakes.world.jenkins.controller import CURRENT_VERSION,
 from autoscaler_workbench.fakes.world.physics import Physics
 from autoscaler_workbench.simulate.result import beyond_floor, dollars_an_hour, leaked_instances, leaked_nodes, rate_of
 from support.machine_fleet import POOLS, SLOTS, SPOT, TEAMS, pools
+from support.machine_images import ImagesChange
 from support.machine_stops import WARM_POOLS, MachinesAreStopped
 from support.worlds import in_memory
 
@@ -35,7 +36,7 @@ THEIR_WORDS = "disk swap, ask Anna"
 LABELS = st.sampled_from(["cpu", "gpu", "linux", "linux&&!gpu"])
 
 
-class AnythingHappens(MachinesAreStopped):
+class AnythingHappens(MachinesAreStopped, ImagesChange):
     """Each rule is something that the world, people or AWS do; a minute's passes follow, with calls that fail."""
 
     minutes_lived = 0
@@ -48,13 +49,14 @@ class AnythingHappens(MachinesAreStopped):
         version=st.sampled_from([CURRENT_VERSION, DROPS_BUILDS]),
         warm=WARM_POOLS,
         teams=st.sampled_from([{}, TEAMS]),
+        images=st.booleans(),
     )
-    def begin(self, seed, lag, slots, resume, version, warm, teams):
+    def begin(self, *, seed, lag, slots, resume, version, warm, teams, images):
         self.chance = Random(seed)
         physics = Physics(resume_to_seconds=resume)
         attempts = self.chance.choice([1, 2])
         self.fleet = in_memory(
-            *pools(None if slots else warm),
+            *pools(None if slots else warm, images=images),
             seed=seed,
             slots=SLOTS if slots else None,
             physics=physics,
@@ -65,6 +67,9 @@ class AnythingHappens(MachinesAreStopped):
         self.fleet.fleet = replace(self.fleet.fleet, teams=teams)
         self.world, self.jenkins = self.fleet.world, self.fleet.world.controllers["main"]
         self.world.ec2.lag_seconds = lag
+        self.names_images = images
+        if images:
+            self.name_images()
         # The operator of slots keeps their labels: there a Jenkins that drops what it hands over has no other way out than an upgrade.
         self.jenkins.version = CURRENT_VERSION if slots else version
         self.fleet.faults.meanwhile = self._hands_over
@@ -309,6 +314,8 @@ class AnythingHappens(MachinesAreStopped):
             return
         self.share, self.fleet.skew_seconds = 0.0, 0.0
         self.world.ec2.listing = Listing()
+        if self.names_images:
+            self.every_pool_boots_again()
         quiet = 0
         while quiet < PATIENCE_MINUTES and not self._at_rest():
             before = [(build.started_at, build.ended) for build in self.jenkins.builds]

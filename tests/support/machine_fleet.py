@@ -7,6 +7,8 @@ DISK = {"volume_usd_per_hour": 0.05}
 SPOT = an_offering(market=Market.SPOT, usd_per_hour=1.0, most_usd_per_hour=3.0, **DISK)
 FIRM = an_offering(usd_per_hour=3.0, **DISK)
 POOLS = ("cpu", "gpu")
+# Only the machines of one pool have an image of their own making: those of the other are launched from what its template names.
+IMAGE_PARAMETERS = {"gpu": "/ci/gpu-image"}
 # The fleet is too small for both.
 TEAMS = {
     "a": Team(name="a", pools=frozenset({"cpu"}), ceilings=Ceilings(max_agents=3, max_usd_per_hour=9.0)),
@@ -19,10 +21,17 @@ SLOTS = {
 }
 
 
-def pools(warm: WarmPool | None) -> tuple[Pool, Pool]:
+def pools(warm: WarmPool | None, *, images: bool = False) -> tuple[Pool, Pool]:
     """Two pools that some jobs may choose between; each agent has one build where only unused ones are stopped."""
     once = 1 if warm and warm.unused_only else None
     quick = {"idle_seconds": 300.0, "boot_timeout_seconds": 600.0, "warm_pool": warm, "max_builds": once}
     cpu = a_pool("cpu", labels=frozenset({"cpu", "linux"}), executors=3, max_agents=5, offerings=(SPOT, FIRM), **quick)
-    gpu = a_pool("gpu", labels=frozenset({"gpu", "linux"}), max_agents=4, offerings=(FIRM,), **quick)
+    gpu = a_pool(
+        "gpu",
+        labels=frozenset({"gpu", "linux"}),
+        max_agents=4,
+        offerings=(FIRM,),
+        image_parameter=IMAGE_PARAMETERS["gpu"] if images else "",
+        **quick,
+    )
     return cpu, gpu
