@@ -8,7 +8,23 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import baserock, burst, cold, dear, full, made_up, monthly, often, parts, short, simulation, size, warm, warm_frontier
+from benchmarks import (
+    baserock,
+    burst,
+    cold,
+    dear,
+    full,
+    made_up,
+    monthly,
+    often,
+    parts,
+    sharing,
+    short,
+    simulation,
+    size,
+    warm,
+    warm_frontier,
+)
 from benchmarks.figures import Figures, machine
 
 SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
@@ -24,6 +40,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
     "short": short.measure,
     "full": full.measure,
     "parts": parts.measure,
+    "sharing": sharing.measure,
     "warm": warm.measure,
     "warm_frontier": warm_frontier.measure,
 }
