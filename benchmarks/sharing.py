@@ -28,7 +28,7 @@ def measure() -> Iterator[Figures]:
     results = dict(zip(asked, played, strict=True))
     yield Figures(
         "Machines that two controllers share",
-        "Five days of graphics jobs on two controllers, in bursts at other hours of the day, on machines that boot in five minutes; means of "
+        "Five days of graphics jobs on two controllers, in bursts at other hours, on machines that boot in five minutes; means of "
         f"{len(_LOTS)} random loads. Together they may have so many machines. Total: the bill, and waiting at $20 an hour.",
         ("machines at most", "", "jobs", "bill", "mean wait", "p95", "total", "launches", "machines' time used"),
         tuple(_row(agents, share, [results[agents, share, lot] for lot in _LOTS]) for agents in _AGENTS for share in Share),
