@@ -50,13 +50,14 @@ class AnythingHappens(MachinesAreStopped, ImagesChange):
         warm=WARM_POOLS,
         teams=st.sampled_from([{}, TEAMS]),
         images=st.booleans(),
+        lends=st.booleans(),
     )
-    def begin(self, *, seed, lag, slots, resume, version, warm, teams, images):
+    def begin(self, *, seed, lag, slots, resume, version, warm, teams, images, lends):
         self.chance = Random(seed)
         physics = Physics(resume_to_seconds=resume)
         attempts = self.chance.choice([1, 2])
         self.fleet = in_memory(
-            *pools(None if slots else warm, images=images),
+            *pools(None if slots else warm, images=images, lends=lends),
             seed=seed,
             slots=SLOTS if slots else None,
             physics=physics,

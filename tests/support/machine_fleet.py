@@ -1,6 +1,6 @@
 """The fleets of random worlds: two pools on one controller, whose nodes an operator made beforehand or nobody did."""
 
-from autoscaler.domain.facts.fleet import Ceilings, Market, Pool, Team, WarmPool
+from autoscaler.domain.facts.fleet import Ceilings, Lending, Market, Pool, Team, WarmPool
 from support.builders import a_pool, an_offering
 
 DISK = {"volume_usd_per_hour": 0.05}
@@ -21,8 +21,11 @@ SLOTS = {
 }
 
 
-def pools(warm: WarmPool | None, *, images: bool = False) -> tuple[Pool, Pool]:
-    """Two pools that some jobs may choose between; each agent has one build where only unused ones are stopped."""
+def pools(warm: WarmPool | None, *, images: bool = False, lends: bool = False) -> tuple[Pool, Pool]:
+    """Two pools that some jobs may choose between; each agent has one build where only unused ones are stopped.
+
+    ``lends``: jobs of the one pool may borrow what the other has.
+    """
     once = 1 if warm and warm.unused_only else None
     quick = {"idle_seconds": 300.0, "boot_timeout_seconds": 600.0, "warm_pool": warm, "max_builds": once}
     cpu = a_pool("cpu", labels=frozenset({"cpu", "linux"}), executors=3, max_agents=5, offerings=(SPOT, FIRM), **quick)
@@ -32,6 +35,8 @@ def pools(warm: WarmPool | None, *, images: bool = False) -> tuple[Pool, Pool]:
         max_agents=4,
         offerings=(FIRM,),
         image_parameter=IMAGE_PARAMETERS["gpu"] if images else "",
+        lent_labels=frozenset({"cpu"}) if lends else frozenset(),
+        lend=Lending.IDLE if lends else Lending.NEVER,
         **quick,
     )
     return cpu, gpu
