@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from autoscaler.control import launches, nodes
+from autoscaler.control import launches, nodes, reserving
 from autoscaler.control.cordons import Cordons
 from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.control.rotation import Rotation
@@ -19,6 +19,7 @@ from autoscaler.domain.facts.plan import (
     Cordon,
     CreateBeacon,
     DeleteNode,
+    EndReservation,
     FinishRotation,
     FinishStop,
     Forget,
@@ -27,6 +28,7 @@ from autoscaler.domain.facts.plan import (
     Lend,
     Plan,
     Relabel,
+    Reserve,
     Rotate,
     Start,
     Step,
@@ -162,8 +164,8 @@ class _Actuator:
         match step:
             case CreateBeacon() | CancelItem():
                 return nodes.act(self._controllers[step.controller], step)
-            case Cordon() | Uncordon() | Relabel() | Lend() | TakeBack():
-                return self._cordons(step.controller).act(step, self._record_of(step.controller, step.node))
+            case Cordon() | Uncordon() | Relabel() | Lend() | TakeBack() | Reserve() | EndReservation():
+                return self._cordon_or_reserve(step)
             case Launch():
                 return self._launch(step)
             case Rotate() | FinishRotation():
@@ -178,6 +180,16 @@ class _Actuator:
                 return self._adopt(step) if isinstance(step, Adopt) else self._forget(step)
             case _:
                 assert_never(step)
+
+    def _cordon_or_reserve(self, step: Cordon | Uncordon | Relabel | Lend | TakeBack | Reserve | EndReservation) -> Result:
+        cordons = self._cordons(step.controller)
+        match step:
+            case Reserve():
+                return reserving.reserve(cordons, step, self._records.get(step.instance_id))
+            case EndReservation():
+                return reserving.end(cordons, step, self._records)
+            case _:
+                return cordons.act(step, self._record_of(step.controller, step.node))
 
     def _cordons(self, controller: str) -> Cordons:
         return Cordons(

@@ -52,7 +52,7 @@ class Cordons:
         taken = replace(record, cordon=step.mark.text)
         self.write(taken)
         try:
-            self._set(taken, before)
+            self.set_labels(taken, before)
         except ConfigError as error:
             self.write(record)
             self.log("cordoned_without_labels", controller=self.controller.name, node=step.node, error=str(error))
@@ -70,7 +70,7 @@ class Cordons:
                 return result
         given = replace(record, cordon="")
         self.write(given)
-        self._set(given, before)
+        self.set_labels(given, before)
         return Result(step=step, outcome=Outcome.DONE, detail="its labels are back")
 
     def relabel(self, step: Relabel, record: Record | None) -> Result:
@@ -78,7 +78,7 @@ class Cordons:
         before = self.controller.node(step.node)
         if record is None or before is None or before.temporarily_offline:
             return Result(step=step, outcome=Outcome.SKIPPED, detail="the node is not there any more, or somebody marked it offline")
-        self._set(record, before)
+        self.set_labels(record, before)
         return Result(step=step, outcome=Outcome.DONE)
 
     def lend(self, step: Lend, record: Record | None) -> Result:
@@ -88,7 +88,7 @@ class Cordons:
             return Result(step=step, outcome=Outcome.SKIPPED, detail="its node is not there any more, not online, or busy")
         lent = replace(record, lent_until=step.until_at, borrowers=())
         self.write(lent)
-        self._set(lent, before)
+        self.set_labels(lent, before)
         return Result(step=step, outcome=Outcome.DONE)
 
     def take_back(self, step: TakeBack, record: Record | None) -> Result:
@@ -100,10 +100,10 @@ class Cordons:
         self.write(own)
         if before.temporarily_offline:
             return Result(step=step, outcome=Outcome.DONE, detail="it is marked offline; its labels change once it is back")
-        self._set(own, before)
+        self.set_labels(own, before)
         return Result(step=step, outcome=Outcome.DONE, detail="idle" if before.idle else f"{len(before.builds)} builds go on")
 
-    def _set(self, record: Record, before: Node) -> None:
+    def set_labels(self, record: Record, before: Node) -> None:
         """Set the labels that a record wants, and read the node again: somebody else may have configured it in the same instant."""
         labels, exclusive = labels_wanted(record, self.fleet, self.clock())
         self.controller.set_labels(before.name, labels, instead_of=labels_of_ours(record, self.fleet), exclusive=exclusive)

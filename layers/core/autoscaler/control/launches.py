@@ -71,6 +71,7 @@ def _written(ports: Ports, step: Launch) -> Intent:
         empty_look_at=None,
         version=version_of(step.template_version, step.image),
         to_stop=step.to_stop,
+        reservation=step.reservation,
     )
 
 
@@ -198,6 +199,7 @@ def _record(ports: Ports, pool: Pool, intent: Intent, instance_id: str, instance
         changed_at=ports.clock(),
         version=intent.version,
         to_stop=intent.to_stop,
+        reservation=intent.reservation,
     )
 
 

@@ -12,7 +12,7 @@ from autoscaler.control.observe import log_notes, observe, without
 from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome
+from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome, Release, Reserve
 from autoscaler.domain.facts.plan import Cordon, Plan
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot
@@ -29,6 +29,7 @@ LEASE_WAIT_SECONDS = 25.0
 LEASE_WAIT_OF_A_PERSON_SECONDS = 45.0
 
 Decision = Callable[[Snapshot, Fleet], Plan]
+Order = LaunchSome | DrainSome | DrainNodes | Reserve | Release
 
 
 def scale_up(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Report]:
@@ -59,12 +60,22 @@ def scale_down(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Repor
         return [first]
 
 
-def carry_out(ports: Ports, fleet: Fleet, invocation: Invocation, order: LaunchSome | DrainSome | DrainNodes) -> list[Report]:
+def carry_out(ports: Ports, fleet: Fleet, invocation: Invocation, order: Order) -> list[Report]:
     """Carry out a person's order, within the limits."""
-    if isinstance(order, LaunchSome):
-        launch_some = partial(commands.launch_some, order=order)
-        return [one_pass(ports, fleet, invocation, launch_some, may_launch=True)]
-    return [one_pass(ports, fleet, invocation, partial(commands.drain_for_a_person, order=order))]
+    may_launch = isinstance(order, LaunchSome | Reserve)
+    return [one_pass(ports, fleet, invocation, _decision(order), may_launch=may_launch)]
+
+
+def _decision(order: Order) -> Decision:
+    match order:
+        case LaunchSome():
+            return partial(commands.launch_some, order=order)
+        case Reserve():
+            return partial(commands.reserve_for_a_person, order=order)
+        case Release():
+            return partial(commands.release_for_a_person, order=order)
+        case _:
+            return partial(commands.drain_for_a_person, order=order)
 
 
 def handle(ports: Ports, fleet: Fleet, invocation: Invocation, event: InstanceEvent) -> tuple[list[Report], tuple[str, ...]]:

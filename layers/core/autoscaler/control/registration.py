@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from autoscaler.control import reserving
 from autoscaler.domain.facts.fleet import Fleet, NodeSpec, agent_spec, user_for
 from autoscaler.domain.facts.metering import begin_again
 from autoscaler.domain.facts.snapshot import Node, Record, RecordState
@@ -96,14 +97,14 @@ def _grant_node(ports: Ports, fleet: Fleet, granted: Granted, records: Iterable[
         granted = replace(granted, record=_started_by_hand(ports, granted.record))
     if controller.name in fleet.slot_controllers:
         slot = _take_slot(ports, fleet, controller, granted, records)
-        return slot if isinstance(slot, Refused) else _connect(ports, controller, slot, user="", has_node=True)
-    claimed = _claim_name(ports, granted)
+        return slot if isinstance(slot, Refused) else _connect(ports, fleet, controller, slot, user="", has_node=True)
+    claimed = _claim_name(ports, fleet, granted)
     has_node = claimed.record.node_life == claimed.record.life
     if has_node and controller.node(claimed.spec.name) is None:
         # One answer is no reason to power off: scale_down looks twice, and terminates it.
         return Refused(status=Status.UNAVAILABLE, reason=f"its node {claimed.spec.name} was deleted")
     user = user_for(fleet.pools[claimed.record.pool], controller.name)
-    return _connect(ports, controller, claimed, user=user, has_node=has_node)
+    return _connect(ports, fleet, controller, claimed, user=user, has_node=has_node)
 
 
 def _started_by_hand(ports: Ports, record: Record) -> Record:
@@ -113,7 +114,7 @@ def _started_by_hand(ports: Ports, record: Record) -> Record:
     return begun
 
 
-def _connect(ports: Ports, controller: Controller, granted: Granted, *, user: str, has_node: bool) -> Registered:
+def _connect(ports: Ports, fleet: Fleet, controller: Controller, granted: Granted, *, user: str, has_node: bool) -> Registered:
     """Make the node if there is none, and tell how to connect to it.
 
     Its record says why that failed: whoever gives the instance up counts a failed boot, and can name the reason.
@@ -121,7 +122,8 @@ def _connect(ports: Ports, controller: Controller, granted: Granted, *, user: st
     record = granted.record
     try:
         if not has_node:
-            record = _make_node(ports, controller, granted)
+            record = _make_node(ports, fleet, controller, granted)
+        reserving.keep_builds_away(controller, record, granted.spec.name, fleet)
         ports.compute.name_instance(record.instance_id, granted.spec.name, controller.name)
         secret = controller.agent_secret(granted.spec.name)
     except AutoscalerError as error:
@@ -148,21 +150,21 @@ def _at_work(ports: Ports, stored: StoredState, record: Record) -> Refused | Non
     return None
 
 
-def _claim_name(ports: Ports, granted: Granted) -> Granted:
+def _claim_name(ports: Ports, fleet: Fleet, granted: Granted) -> Granted:
     """Claim a node name of its own, and note the labels it is created with: taken labels are given back from this note."""
     if granted.record.state not in _ASKED_FOR:
         return granted
     record = replace(granted.record, labels=granted.spec.labels, exclusive=granted.spec.exclusive)
-    return _win(ports, replace(granted, record=record), granted.spec.name)
+    return _win(ports, replace(granted, record=reserving.out_of_use(record, fleet)), granted.spec.name)
 
 
-def _make_node(ports: Ports, controller: Controller, granted: Granted) -> Record:
+def _make_node(ports: Ports, fleet: Fleet, controller: Controller, granted: Granted) -> Record:
     """Create a node of its own, under a name that is never used again, and once in a life of its instance.
 
     That it was made is written down after it was: cut off in between, the next ask goes on.
     """
     try:
-        controller.create_node(granted.spec)
+        controller.create_node(reserving.node_of(granted.record, granted.spec, fleet, ports.clock()))
     except ConflictError:
         # It asked before, or rebooted: the name is its own and nobody else's, so the node is, too.
         ports.log("node_exists", node=granted.spec.name, instance_id=granted.record.instance_id)

@@ -51,7 +51,9 @@ class Stopping:
             if record.state is RecordState.REGISTERED:
                 record = self._change(record, RecordState.STOPPING)
             controller.delete_node(step.node)
-        self._change(replace(record, labels=(), cordon="", trouble="", registered_at=None, keep_until=0.0), RecordState.STOPPED)
+        self._change(
+            replace(record, labels=(), cordon="", trouble="", registered_at=None, keep_until=0.0, reservation=None), RecordState.STOPPED
+        )
         return Result(step=step, outcome=Outcome.DONE)
 
     def start(self, step: Start, records: Mapping[str, Record]) -> Started:
@@ -81,7 +83,9 @@ class Stopping:
         """Note that a stopped agent is to start, or leave it so noted. None: it is not stopped any more."""
         if record.state is RecordState.STARTING:
             return record
-        begun = replace(begin_again(record, self.ports.clock()), keep_until=step.keep_until, started_for=step.request)
+        begun = replace(
+            begin_again(record, self.ports.clock()), keep_until=step.keep_until, started_for=step.request, reservation=step.reservation
+        )
         try:
             self.write(begun, record.state, self.holder)
         except ConflictError:
@@ -90,7 +94,8 @@ class Stopping:
 
     def _take_back(self, record: Record, stopped_at: float) -> None:
         """Note that it stays stopped, since when it was before, and that nothing was started: EC2 may refuse it again each minute."""
-        self.write(replace(record, state=RecordState.STOPPED, changed_at=stopped_at, starts=record.starts[:-1]), record.state, "")
+        back = replace(record, state=RecordState.STOPPED, changed_at=stopped_at, starts=record.starts[:-1], reservation=None)
+        self.write(back, record.state, "")
 
     def _change(self, record: Record, state: RecordState) -> Record:
         changed = replace(record, state=state, changed_at=self.ports.clock())

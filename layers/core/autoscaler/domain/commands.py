@@ -1,16 +1,21 @@
-"""Orders of people and announcements of EC2: launches, drains, resumes, purges, interruptions."""
+"""Orders of people and announcements of EC2: launches, drains, resumes, purges, reservations, interruptions."""
+
+from math import inf
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.orders import MANUAL_PREFIX, CloseBreaker, DrainNodes, DrainSome, LaunchSome, Purge, Resume
+from autoscaler.domain.facts.orders import MANUAL_PREFIX, CloseBreaker, DrainNodes, DrainSome, LaunchSome, Purge, Release, Reserve, Resume
 from autoscaler.domain.facts.overrides import Scope, asks_for
 from autoscaler.domain.facts.plan import CancelItem, Held, Plan, Start, Step
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.snapshot import Snapshot
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import QueuePlacement
+from autoscaler.domain.launch.queue import floors_of
 from autoscaler.domain.learn import assess, close_breaker, remember_request
 from autoscaler.domain.repair.interruption import InstanceEvent, handle_event
+from autoscaler.domain.scale_in.reserved import end_reservation, idle_to_reserve, is_for_builds, reserve, why_not_reserved
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import is_tripped
@@ -61,6 +66,83 @@ def drain_for_a_person(snapshot: Snapshot, fleet: Fleet, order: DrainSome | Drai
         else:
             decided.append(cordon(situation, agent, MarkClass.OPERATOR, Reason.MANUAL, order.reason))
     return plan_of(situation, without_frozen(situation, decided), remember_request(situation, order.request_id))
+
+
+def reserve_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Reserve) -> Plan:
+    """Decide which agent a person gets: an idle one, or one that is started or launched for them; within the limits, once per request."""
+    situation = assess(snapshot, fleet)
+    reservation = Reservation(
+        person=order.person,
+        reason=order.reason,
+        by=order.by,
+        since_at=situation.now,
+        until_at=situation.now + order.seconds,
+        request=order.request_id,
+    )
+    if _was_reserved(situation, order.request_id):
+        return plan_of(situation, [Held(pool="", reason=Reason.ALREADY_DONE, detail=f"request {order.request_id}")])
+    of_pool = order.target in situation.fleet.pools
+    decided = without_frozen(situation, (_reserve_any if of_pool else _reserve_named)(situation, order, reservation))
+    done = any(not isinstance(step, Held) for step in decided)
+    return plan_of(situation, decided, remember_request(situation, order.request_id) if done else None)
+
+
+def _was_reserved(situation: Situation, request_id: str) -> bool:
+    """Tell whether a request has reserved an agent before, be it gone since."""
+    records, intents = situation.snapshot.records, situation.snapshot.intents
+    found = {one.request for one in (*(r.reservation for r in records), *(i.reservation for i in intents)) if one}
+    return request_id in found or _was_done(situation, request_id, f"{MANUAL_PREFIX}{request_id}")
+
+
+def _reserve_any(situation: Situation, order: Reserve, reservation: Reservation) -> list[Step | Held]:
+    """Reserve an idle agent of a pool; where none may be taken, start or launch one, after what its builds' minimum takes."""
+    pool = situation.fleet.pools[order.target]
+    if agent := idle_to_reserve(situation, pool.name, order.controller):
+        return [reserve(situation, agent, reservation, though_busy=False)]
+    controller = order.controller or pool.controllers[0]
+    if problem := situation.snapshot.controllers[controller].problem:
+        detail = f"whether an agent is idle on {controller} could not be read: {problem}"
+        return [Held(pool=pool.name, controller=controller, reason=Reason.INCOMPLETE, detail=detail)]
+    budget = Budget(situation, decided=floors_of(situation), may_try=False)
+    purchase, view = QueuePlacement(situation, controller, budget).purchase, situation.pools[controller, pool.name]
+    purchase.note_waiting(view, inf)  # EC2 takes a spot instance from under a person; patience for one is over here
+    purchase.buy(view, Reason.RESERVED, f"for {order.person}: {order.reason}")
+    held = list(purchase.held.values())
+    if held and pool.min_agents and is_for_builds(situation, pool.name):
+        detail = f"{pool.name} keeps its agents for builds up to min_agents ({pool.min_agents}), and another one cannot be launched"
+        held.append(Held(pool=pool.name, controller=controller, reason=Reason.CI_FIRST, detail=detail))
+    return [*purchase.steps(intent_id=f"{MANUAL_PREFIX}{order.request_id}", reservation=reservation), *held]
+
+
+def _reserve_named(situation: Situation, order: Reserve, reservation: Reservation) -> list[Step | Held]:
+    """Reserve the agent that is named, or change when the same person's reservation of it ends."""
+    agent = _agent_named(situation, order.target)
+    if agent is None:
+        return [Held(pool="", reason=Reason.NOT_FOUND, detail=f"{order.target} is no pool of this fleet, and no agent of it")]
+    known, pool, controller = agent.record.reservation, agent.pool.name, agent.record.controller
+    if known and not known.is_over(situation.now):
+        if known.person != order.person:
+            detail = f"{order.target} is reserved for {known.person}: {known.reason}"
+            return [Held(pool=pool, controller=controller, reason=Reason.RESERVED, detail=detail)]
+        return [end_reservation(agent, reservation.until_at, Reason.RESERVED, f"for {known.person}, as {order.by} asked: {order.reason}")]
+    if why := why_not_reserved(situation, agent):
+        return [Held(pool=pool, controller=controller, reason=why[0], detail=why[1])]
+    return [reserve(situation, agent, reservation, though_busy=True)]
+
+
+def _agent_named(situation: Situation, name: str) -> Agent | None:
+    return next((agent for agent in situation.agents if name in {agent.record.node, agent.record.instance_id}), None)
+
+
+def release_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Release) -> Plan:
+    """Decide the end of a reservation: now. The agent is terminated as every drained one."""
+    situation = assess(snapshot, fleet)
+    agent = _agent_named(situation, order.target)
+    reservation = agent.record.reservation if agent else None
+    if agent is None or reservation is None or reservation.is_over(situation.now):
+        return plan_of(situation, [Held(pool="", reason=Reason.NOT_FOUND, detail=f"{order.target} is no agent that is reserved")])
+    step = end_reservation(agent, situation.now, Reason.MANUAL, f"it was reserved for {reservation.person}; {order.reason}")
+    return plan_of(situation, without_frozen(situation, [step]))
 
 
 def bring_back_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Resume) -> Plan:

@@ -35,6 +35,7 @@ from autoscaler.domain.scale_in.max_builds import used_up
 from autoscaler.domain.scale_in.month_limit import stop_for_month_limit
 from autoscaler.domain.scale_in.reclaim import drained, unfinished
 from autoscaler.domain.scale_in.replace import outdated, quarantine
+from autoscaler.domain.scale_in.reserved import keep_reserved
 from autoscaler.domain.scale_in.rotate import finish_rotations
 from autoscaler.domain.scale_in.surplus import surplus
 from autoscaler.domain.scale_in.warm_pool import not_worth_keeping
@@ -59,6 +60,7 @@ RESUMING: tuple[ControllerRule, ...] = (
 )
 # Only where what is seen of a controller can be believed.
 CORDONING: tuple[ControllerRule, ...] = (
+    keep_reserved,  # what a person has takes no builds
     surplus,  # not needed at any time inside the break-even window
     drain_again,  # came back only for a pipeline that has resumed
     quarantine,  # builds fail on it, or never end

@@ -5,9 +5,8 @@ from a decision, `note_results` what became of its steps. The pass that holds th
 builds of one controller; the function that publishes metrics saves that.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.memory import Breaker, Growth, IdleReturns, Learned, Memory, Missing, Sighting, Stuck, Window
@@ -75,7 +74,7 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
     return replace(
         _metered(memory, look),
         sessions=next_sessions(memory.sessions, views, snapshot.ended_runs, now, look.fleet.resume_timeout),
-        idle_since=_since(memory.idle_since, filter(attrgetter("idle"), agents), now),
+        idle_since=_since(memory.idle_since, _for_builds(agents, "idle"), now),
         boots=_boots(memory, registered),
         starts=_starts(memory, registered),
         booted=frozenset(agent.record.life_id for agent in registered),
@@ -85,7 +84,7 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         proven=proven,
         canaries=still_tried(memory.canaries, look, proven),
         cool_offs=still_cooling(memory.cool_offs, now),
-        draining_since=_since(memory.draining_since, filter(attrgetter("mark"), agents), now),
+        draining_since=_since(memory.draining_since, _for_builds(agents, "mark"), now),
         unhelped=note_unhelped(memory.unhelped, look.demands, now),
         failing=still_failing(memory.failing, views, now),
         never_lent=note_never_lent(memory.never_lent, look),
@@ -110,6 +109,11 @@ def _metered(memory: Memory, look: Look) -> Memory:
 def _since(before: Mapping[str, float], agents: Iterable[Agent], now: float) -> dict[str, float]:
     """Carry on since when something is true of each of these agents."""
     return {agent.record.instance_id: before.get(agent.record.instance_id, now) for agent in agents}
+
+
+def _for_builds(agents: Iterable[Agent], fact: str) -> Iterator[Agent]:
+    """Find the agents of which this is true, without those that people have: these are neither idle nor draining."""
+    return (agent for agent in agents if agent.phase is not Phase.RESERVED and getattr(agent, fact))
 
 
 def _still_stuck(memory: Memory, agents: Iterable[Agent]) -> dict[str, Stuck]:

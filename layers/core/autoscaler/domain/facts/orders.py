@@ -41,6 +41,27 @@ class DrainNodes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reserve:
+    """Give a person an agent for ``seconds``. ``target``: a pool, of which any idle one will do, or a node or an instance."""
+
+    target: str
+    controller: str | None
+    seconds: float
+    person: str
+    by: str
+    reason: str
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """End the reservation of an agent, named by its node or its instance."""
+
+    target: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Resume:
     """Lift the hold of a scope and the operator and quarantine cordons there; or only those of these ``nodes``."""
 

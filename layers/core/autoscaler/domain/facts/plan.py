@@ -7,6 +7,7 @@ from autoscaler.domain.facts.fleet import Market, NodeSpec, Offering
 from autoscaler.domain.facts.marks import Mark
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.snapshot import InstanceState
 
 
@@ -35,6 +36,7 @@ class Launch:
     image: str = ""  # likewise; "": the launch template's
     tries: bool = False  # the first agent of an image that never booted, beside others of the one that did
     to_stop: bool = False  # before they are agents, so that no build has seen their disks
+    reservation: Reservation | None = None  # it is launched for a person
     reason: Reason
     detail: str
 
@@ -105,6 +107,38 @@ class TakeBack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reserve:
+    """Reserve an agent for a person, and cordon it for good. ``though_busy``: its builds go on, the person has it after them.
+
+    ``replaces``: the mark of ours that it carries.
+    """
+
+    controller: str
+    pool: str
+    node: str
+    instance_id: str
+    reservation: Reservation
+    mark: Mark
+    replaces: Mark | None
+    though_busy: bool
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndReservation:
+    """Set when a reservation ends: now, sooner or later than before."""
+
+    controller: str
+    pool: str
+    node: str | None
+    instance_id: str
+    until_at: float
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Terminate:
     """Terminate an agent. With ``mark``: only while its node still carries that mark and is idle; without: it has no node."""
 
@@ -156,6 +190,7 @@ class Start:
     keep_until: float
     request: str = ""  # a person's, so that the same request starts once
     otherwise: Launch | None
+    reservation: Reservation | None = None  # it is started for a person
     reason: Reason
     detail: str
 
@@ -264,6 +299,8 @@ Step: TypeAlias = (
     | Relabel
     | Lend
     | TakeBack
+    | Reserve
+    | EndReservation
     | Terminate
     | Stop
     | FinishStop

@@ -67,6 +67,8 @@ class Reason(StrEnum):
     OUTDATED = "outdated", "The agent was launched from an older version of its launch template, or from an older image."
     MAX_AGENT_HOURS = "max-agent-hours", "The agent is older than max_agent_hours."
     MAX_BUILDS = "max-builds", "The agent has had max_builds builds, or one where reuse is never; it takes no more, and is replaced."
+    RESERVED = "reserved", "A person reserved the agent: it takes no builds until it is released or its time is over."
+    RESERVATION_OVER = "reservation-over", "The reservation of the agent is over; it is terminated, since a person was on it."
     FAILURE_STREAK = "failure-streak", "Builds of different jobs failed on this agent one after the other, as they do not elsewhere."
     FAR_OVERDUE = "far-overdue", "A build has run many times longer on this agent than its job ever did."
     # Repairs.
@@ -83,6 +85,7 @@ class Reason(StrEnum):
     SLOT_LEFT_OFFLINE = "slot-left-offline", "A static node was left with our mark and without an agent; the mark is removed."
     # Why something is not done.
     HELD = "held", "A person paused scaling here (hold)."
+    CI_FIRST = "ci-first", "The agent is one of the pool's min_agents, which are for builds and not to be reserved."
     FROZEN = "frozen", "A person paused everything here, drains, too (hold --freeze)."
     MAX_AGENTS = "max-agents", "The pool has max_agents agents."
     TEAM_MAX_AGENTS = "team-max-agents", "The pools of the team have its max_agents agents (teams)."

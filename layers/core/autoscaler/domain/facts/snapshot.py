@@ -8,6 +8,7 @@ from typing import Self
 
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides
+from autoscaler.domain.facts.reservations import Reservation
 
 # A look is worth nothing when passes were missing since: what happened in between is unknown.
 LOOK_GAP_SECONDS = 180.0
@@ -247,6 +248,7 @@ class Record:
     leaves: tuple[Binding, ...] = ()  # controllers that it served before, whose nodes are yet to be deleted
     role_id: str = ""  # unique id of the role that it registered with
     to_stop: bool = False  # it was launched to be stopped, and never was an agent: its disk has seen no build
+    reservation: Reservation | None = None  # of a person, over or not: it never serves anybody else after
 
     @property
     def began_at(self) -> float:
@@ -323,6 +325,7 @@ class Intent:
     empty_look_at: float | None
     version: str = ""  # that is launched, where the pool names an image's parameter
     to_stop: bool = False  # what is launched is to be stopped before it is an agent
+    reservation: Reservation | None = None  # of the person that it is launched for
 
     @property
     def open(self) -> bool:

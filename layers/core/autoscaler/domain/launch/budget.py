@@ -34,14 +34,16 @@ class Budget:
         *,
         kept: KeptRoom = NOTHING_KEPT,
         kinds: Collection[LevelKind] = _EACH,
+        may_try: bool = True,
     ) -> None:
         """Count living and requested agents, open launches included.
 
         ``without``: instances that are taken to have left. ``decided``: what this pass launches already. ``kept``: room for those whose
-        turn it is. ``kinds``: of limits that count.
+        turn it is. ``kinds``: of limits that count. ``may_try``: False where nothing that is launched may be the one to try a new image.
         """
         self._situation = situation
-        self._booting, self._to_begin = _booting(situation), to_begin(situation)
+        self._booting = _booting(situation)
+        self._to_begin = to_begin(situation) if may_try else set()
         self.taken: list[tuple[str, float]] = []  # pool and highest price of each agent reserved here
         self._unread = unread_elsewhere(situation.snapshot)  # of which pool, nobody knows: each level leaves them room
         living = [record for record in situation.snapshot.living if record.instance_id not in without]
@@ -90,7 +92,7 @@ class Budget:
         for intent in snapshot.intents:
             for use in self.levels_of(intent.pool):
                 use.count(missing_of(intent), intent.usd_per_hour)
-            self._not_to_work_with[intent.pool] += missing_of(intent) if intent.to_stop else 0
+            self._not_to_work_with[intent.pool] += missing_of(intent) if intent.to_stop or intent.reservation else 0
         for instance in unrecorded(snapshot):  # its own price is not written down
             for use in self.levels_of(instance.pool):
                 use.count(1, _highest_usd_per_hour(pools.get(instance.pool)))
@@ -129,7 +131,7 @@ class Budget:
         return self.levels_of(pool)[0].agents - self._unread
 
     def agents_to_work_with(self, pool: str) -> int:
-        """Count the agents of a pool that are not held for inspection, nor there to be stopped before they are agents."""
+        """Count the agents of a pool that builds may use: neither held for inspection nor a person's, nor there to be stopped first."""
         return self.agents_in(pool) - self._not_to_work_with[pool]
 
     def refusal(self, pool: Pool, offerings: Iterable[Offering]) -> Refused | None:
@@ -223,9 +225,9 @@ def _highest_usd_per_hour(pool: Pool | None) -> float:
 
 
 def _is_not_to_work_with(situation: Situation, record: Record) -> bool:
-    """Tell whether an agent that runs is kept for a person, or was launched to be stopped and is no agent yet."""
+    """Tell whether an agent that runs is kept for inspection or a person's, or was launched to be stopped and is no agent yet."""
     to_be_stopped = record.boots_to_stop or (record.state is RecordState.STOPPING and record.to_stop)
-    return to_be_stopped or record.instance_id in situation.memory.kept
+    return to_be_stopped or record.instance_id in situation.memory.kept or record.reservation is not None
 
 
 def _booting(situation: Situation) -> dict[str, int]:
@@ -241,4 +243,5 @@ def _booting(situation: Situation) -> dict[str, int]:
 
 
 def _may_still_connect(agent: Agent) -> bool:
-    return agent.record.state in _CONNECT and not agent.instance_ended
+    seen = agent.record.state is RecordState.REGISTERED and agent.record.reservation is not None  # it registered, and shows no more
+    return agent.record.state in _CONNECT and not agent.instance_ended and not seen

@@ -1,11 +1,12 @@
 """Purchase: the starts and launches of one controller within its limits, offerings and free static nodes."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from autoscaler.domain.facts.fleet import Market, Offering
 from autoscaler.domain.facts.plan import Held, Launch, Start
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.versions import parts_of, told_follows
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.situation.agents import Agent
@@ -160,8 +161,14 @@ class Purchase:
         if planned.reason is not reason:
             planned.detail += detail
 
-    def steps(self, *, keep_until: float = 0.0, intent_id: str | None = None) -> list[Start | Launch]:
-        """One start and one launch per pool that agents were planned for."""
+    def steps(
+        self, *, keep_until: float = 0.0, intent_id: str | None = None, reservation: Reservation | None = None
+    ) -> list[Start | Launch]:
+        """One start and one launch per pool that agents were planned for. ``reservation``: of the person that they are for."""
+        steps = self._steps(keep_until, intent_id)
+        return [_for(step, reservation) for step in steps] if reservation else steps
+
+    def _steps(self, keep_until: float, intent_id: str | None) -> list[Start | Launch]:
         starts = [self._start_step(planned, keep_until, intent_id) for planned in self._starts.values()]
         orders = (*self._orders.values(), *self._fillers.values())
         launches = [self._launch_step(order, order.count, keep_until, intent_id) for order in orders]
@@ -224,3 +231,10 @@ class Purchase:
 
     def _has_node(self, pool: PoolView) -> bool:
         return self.static_nodes is None or self.planned(pool) < self.static_nodes[pool.name]
+
+
+def _for(step: Start | Launch, reservation: Reservation) -> Start | Launch:
+    """Make a start or a launch a person's; what is launched in place of a start that EC2 refuses, too."""
+    if isinstance(step, Launch) or step.otherwise is None:
+        return replace(step, reservation=reservation)
+    return replace(step, reservation=reservation, otherwise=replace(step.otherwise, reservation=reservation))

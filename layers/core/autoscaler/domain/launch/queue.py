@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from autoscaler.domain.facts.plan import Held, Uncordon
+from autoscaler.domain.facts.plan import Held, Launch, Start, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import QueueItem
 from autoscaler.domain.launch.budget import Budget
@@ -60,6 +60,17 @@ def place_queue(situation: Situation, controller: str, budget: Budget) -> QueueP
     placement = QueuePlacement(situation, controller, budget)
     placement.place_queue()
     return placement
+
+
+def floors_of(situation: Situation) -> list[Launch | Start]:
+    """Plan what the minimums and warm executors of all pools lack: what is launched for anything else leaves them room."""
+    planned: list[Launch | Start] = []
+    for controller, view in situation.snapshot.controllers.items():
+        if view.complete:
+            placement = QueuePlacement(situation, controller, Budget(situation, decided=planned))
+            for_floors(placement)
+            planned += placement.purchase.steps()
+    return planned
 
 
 def expected_starts(situation: Situation, controller: str) -> dict[int, tuple[str, float]]:

@@ -15,6 +15,7 @@ from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, leaving, uncordon
 
 _BOOTING = (Phase.REQUESTED, Phase.CONNECTING)
+_DRAINED = (Phase.DRAINING, Phase.RESERVED)
 # EC2 takes it away; what a limit of the month or the day stopped comes back with everything else that a build is bound to.
 _OF_LIMITS = (MarkClass.MONTH_LIMIT, MarkClass.DAY_LIMIT)
 _NOT_TO_RESUME = (MarkClass.INTERRUPTED, *_OF_LIMITS)
@@ -46,7 +47,7 @@ def bring_back_pinned(situation: Situation, controller: str, _decided: Decided) 
 def let_resume(situation: Situation, controller: str, _decided: Decided) -> Iterator[Uncordon]:
     """Temporarily uncordon drained agents that a resuming pipeline waits for, except those that EC2 interrupts."""
     for agent in _of(situation, controller):
-        if agent.phase is not Phase.DRAINING or agent.mark is None or agent.mark.kind in _NOT_TO_RESUME:
+        if agent.phase not in _DRAINED or agent.mark is None or agent.mark.kind in _NOT_TO_RESUME:
             continue
         name = agent.record.node or ""
         if situation.waits_to_resume(agent) and name in situation.demands[controller].pins:

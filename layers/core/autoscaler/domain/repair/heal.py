@@ -85,6 +85,8 @@ def _condition(situation: Situation, agent: Agent) -> Seen | None:
     session = situation.snapshot.controllers[agent.record.controller].session
     if agent.instance_ended:
         return _ended(agent)
+    if agent.phase is Phase.RESERVED:  # a person may stop it, disconnect it, or delete its node
+        return _at_rest(agent, session) if agent.by_labels else None
     if agent.instance in _STOPPED and agent.phase is not Phase.CONDEMNED:
         return None if agent.record.state in _OURS_TO_STOP else Seen(Condition.STOPPED, session)
     return _at_rest(agent, session) if agent.phase in _OUT_OF_USE else _in_use(situation, agent, session)

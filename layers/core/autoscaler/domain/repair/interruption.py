@@ -50,8 +50,13 @@ def handle_event(situation: Situation, event: InstanceEvent) -> Iterator[Cordon 
         elif agent.record.state in _STOPS_OR_STARTS:
             # What is to be started again, or to be terminated since it never will start, is scale_down's to ask for.
             yield from (step for step in finish(situation, agent) if isinstance(step, FinishStop | Held))
-        elif event.kind in _MARKS and agent.phase in _USABLE and agent.node is not None:
+        elif event.kind in _MARKS and _is_about(event, agent) and agent.node is not None:
             yield _cordon(situation, agent, *_MARKS[event.kind])
+
+
+def _is_about(event: InstanceEvent, agent: Agent) -> bool:
+    """Tell whether an announcement changes anything for an agent: a person who has it is told that it goes, and not of a risk."""
+    return agent.phase in _USABLE or (agent.phase is Phase.RESERVED and event.kind is Announced.INTERRUPTION)
 
 
 def builds_at_risk(situation: Situation, event: InstanceEvent) -> tuple[str, ...]:

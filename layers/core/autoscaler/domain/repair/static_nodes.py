@@ -51,9 +51,10 @@ def slots_left(situation: Situation, controller: str) -> dict[str, int] | None:
     free = free_slots(situation.snapshot.controllers[controller], situation.fleet, situation.snapshot.records)
     left = {name: len(free.get(name, ())) for name in situation.pools_of(controller)}
     for agent in situation.agents:
-        if agent.record.controller == controller and agent.phase is Phase.REQUESTED and not agent.instance_ended:
+        boots = agent.phase is Phase.REQUESTED or (agent.phase is Phase.RESERVED and agent.record.state is RecordState.REQUESTED)
+        if agent.record.controller == controller and boots and not agent.instance_ended:
             left[agent.pool.name] -= 1
-    for pool, _, agents in situation.expected(controller):
+    for pool, _, agents in situation.expected(controller, with_reserved=True):
         left[pool] -= agents
     return left
 

@@ -13,6 +13,7 @@ from autoscaler.domain.report.images import image_of, told_images
 from autoscaler.domain.report.keeping import why_kept
 from autoscaler.domain.report.lending import lending_of, told_lent
 from autoscaler.domain.report.listing import QueueEntry, list_queue
+from autoscaler.domain.report.reservations import told_reserved
 from autoscaler.domain.report.schedules import told_schedules
 from autoscaler.domain.report.stopped import of_stopped, stops_of, told_starts, usd_per_hour_of, why_never_stopped
 from autoscaler.domain.scale_in.month_limit import told_hours, what_holds
@@ -127,6 +128,8 @@ def _of_agent(situation: Situation, agent: Agent) -> Iterator[str]:
 
 def _out_of_use(situation: Situation, agent: Agent) -> Iterator[str]:
     """Say who took it out of use, since when, and what may keep it all the same."""
+    if reserved := told_reserved(situation, agent):
+        yield f"it {'is ' * (agent.phase is Phase.RESERVED)}{reserved}"
     if agent.mark:
         yield f"it was marked by pass {agent.mark.pass_id}: {agent.mark.kind}"
     elif agent.node and agent.node.offline and agent.node.reason:

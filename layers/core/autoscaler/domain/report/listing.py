@@ -7,6 +7,7 @@ from autoscaler.domain.facts.snapshot import QueueItem
 from autoscaler.domain.launch.queue import expected_starts
 from autoscaler.domain.report.images import image_of
 from autoscaler.domain.report.lending import told_lent
+from autoscaler.domain.report.reservations import told_reserved
 from autoscaler.domain.report.stopped import told_stopped, usd_per_hour_of
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import is_tripped
@@ -86,6 +87,8 @@ def _note(situation: Situation, agent: Agent) -> str:
     record, node = agent.record, agent.node
     if situation.snapshot.is_off(record):
         return told_stopped(situation, agent)
+    if reserved := told_reserved(situation, agent):
+        return reserved
     if record.trouble and agent.phase in {Phase.REQUESTED, Phase.OVERDUE, Phase.CONNECTING}:
         return record.trouble
     if agent.mark:

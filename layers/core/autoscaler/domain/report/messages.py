@@ -12,12 +12,15 @@ from autoscaler.domain.facts.fleet import AtMonthLimit
 from autoscaler.domain.facts.levels import Level, LevelKind
 from autoscaler.domain.facts.memory import Breaker
 from autoscaler.domain.facts.metering import spent_in_month, spent_levels
+from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.versions import parts_of
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.report.images import told_failed
+from autoscaler.domain.report.reservations import is_taken_away, reserved_now
 from autoscaler.domain.report.stopped import refused_starts, why_refused
 from autoscaler.domain.report.told import Message, Told, Trouble
-from autoscaler.domain.situation.agents import Phase
+from autoscaler.domain.scale_in.reserved import WARNING_SECONDS
+from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import is_tripped, told_boots
 from autoscaler.domain.situation.situation import Situation
 
@@ -74,6 +77,7 @@ def _seen(situation: Situation) -> Iterator[tuple[str, _Seen]]:
     for pool, canary in situation.memory.canaries.items():
         if canary.failures:
             yield f"image/{pool}", _image(pool, canary)
+    yield from _reservations(situation)
     for pool in situation.fleet.pools:
         if len(refused_starts(situation, pool)) >= STARTS_REFUSED:
             yield f"starts/{pool}", _starts(situation, pool)
@@ -108,6 +112,25 @@ def _image(pool: str, canary: Breaker) -> _Seen:
     then = f"Agents are launched from the image that booted before; {image} is tried again from {_clock(canary.until_at)} on."
     text = f"{image} is new in {pool}: {told_failed(canary)}.{last}\n{then}"
     return _Seen(f"the new image of {pool} does not boot", text, "operations.md#new-images", f"autoscaler why {pool}")
+
+
+def _reservations(situation: Situation) -> Iterator[tuple[str, _Seen]]:
+    """Name the reservations that are about to end, by themselves or since EC2 takes the instance."""
+    for agent, reservation in reserved_now(situation):
+        if reservation.until_at - situation.now <= WARNING_SECONDS or is_taken_away(agent):
+            yield f"reservation/{agent.record.instance_id}", _reservation(agent, reservation)
+
+
+def _reservation(agent: Agent, reservation: Reservation) -> _Seen:
+    name, ends = agent.record.node or agent.record.instance_id, _clock(reservation.until_at)
+    if is_taken_away(agent):
+        text = f"EC2 takes the spot instance of {name} back two minutes after it said so. Save what is on it now."
+        return _Seen(f"EC2 takes {name} from {reservation.person}", text, "reservations.md#the-end", "autoscaler reservations")
+    then = "The agent is terminated then, with everything on it."
+    text = f"{reservation.person} has {name} until {ends}: {reservation.reason}.\n{then} To keep it for longer, reserve it again."
+    return _Seen(
+        f"{name} is reserved for {reservation.person} until {ends}", text, "reservations.md#the-end", f"autoscaler reserve {name} --hours 2"
+    )
 
 
 def _starts(situation: Situation, pool: str) -> _Seen:

@@ -14,6 +14,7 @@ from autoscaler.domain.report.health_metrics import Healths, health_of_agents, h
 from autoscaler.domain.report.images import boots_of_images
 from autoscaler.domain.report.lending import count_lent
 from autoscaler.domain.report.limits import measure_teams
+from autoscaler.domain.report.reservations import reserved_now
 from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.scale_in.reclaim import is_drain_overdue
 from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, times_over
@@ -28,7 +29,15 @@ _WORST = re.compile("QueueWait|AgentsLimitUsedPercent|NodeFailureStreak|(Agent|C
 # Who watches these takes none for no data.
 _TOLD_WHEN_ANY = frozenset(
     {
-        *("AgentsInQuarantine", "AgentsStuck", "BreakersOpen", "BuildsOverdue", "ControllersUnread", "ControllersWithoutJobs"),
+        *(
+            "AgentsInQuarantine",
+            "AgentsReserved",
+            "AgentsStuck",
+            "BreakersOpen",
+            "BuildsOverdue",
+            "ControllersUnread",
+            "ControllersWithoutJobs",
+        ),
         "ControllerExecutorsBusy",
         *(
             "DrainsOverdue",
@@ -148,6 +157,7 @@ _AGENT_METRICS = {
     "AgentsRequested": {Phase.REQUESTED},
     "AgentsDraining": {Phase.RETIRING, Phase.DRAINING, Phase.STOPPING},
     "AgentsOffline": {Phase.SET_ASIDE, Phase.LOST},
+    "AgentsReserved": {Phase.RESERVED},
 }
 
 
@@ -194,6 +204,8 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     yield one("OverridesActive", len(situation.overrides.numbers), COUNT, dimensions)
     quarantined = sum(agent.mark is not None and agent.mark.kind is MarkClass.QUARANTINE for agent in situation.agents)
     yield one("AgentsInQuarantine", quarantined, COUNT, dimensions)
+    left = [reservation.until_at - situation.now for _, reservation in reserved_now(situation)]
+    yield Datum(name="ReservationEndsSeconds", values=(min(left),) if left else (), unit=SECONDS, dimensions=dimensions)
     yield one("UsdMonth", situation.memory.month.usd, NONE, dimensions)
     yield one("UsdMonthUsedPercent", 100.0 * situation.memory.month.usd / limits.max_usd_per_month, PERCENT, dimensions)
     yield one("ControllersWithoutJobs", sum(not view.shows_jobs for view in situation.views()), COUNT, dimensions)

@@ -98,7 +98,7 @@ def _needed_until(pool: PoolView, number: int) -> float:
 def why_never_stopped(situation: Situation, agent: Agent) -> str | None:
     """Say why an agent of a pool that stops agents will be terminated instead; None where it may be stopped."""
     record, instance = agent.record, situation.instances.get(agent.record.instance_id)
-    if agent.pool.warm_pool is None or agent.phase is Phase.STOPPED:
+    if agent.pool.warm_pool is None or agent.phase is Phase.STOPPED or record.reservation:
         return None
     if not may_be_kept_stopped(agent):
         return "only agents that have had no build are stopped here (reuse: never)"

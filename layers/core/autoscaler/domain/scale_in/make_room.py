@@ -15,7 +15,7 @@ from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.queue import place_queue
 from autoscaler.domain.launch.turns import controllers_in_turn, may_be_refused, room_without
 from autoscaler.domain.scale_in.surplus import idle_beyond_need
-from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon
 
@@ -84,6 +84,11 @@ def _against(agent: Agent, refused: list[Held], situation: Situation) -> Held:
 def _leaving(situation: Situation, decided: Decided) -> frozenset[str]:
     """Find idle cordoned agents: they count as freed capacity, except those that are held."""
     nodes, memory = {(step.controller, step.node) for step in decided if isinstance(step, Cordon)}, situation.memory
-    out_of_use = [a for a in situation.agents if a.idle and (a.mark or (a.record.controller, a.record.node) in nodes)]
+    out_of_use = [a for a in situation.agents if a.idle and _is_about_to_go(a, nodes)]
     held = {*memory.kept, *memory.stuck}
     return frozenset(a.record.instance_id for a in out_of_use if a.record.instance_id not in held and not situation.protected(a))
+
+
+def _is_about_to_go(agent: Agent, cordoned: Collection[tuple[str, str]]) -> bool:
+    """Tell whether an agent is drained, or cordoned by this pass; what a person has stays for as long as they have it."""
+    return agent.phase is not Phase.RESERVED and bool(agent.mark or (agent.record.controller, agent.record.node or "") in cordoned)

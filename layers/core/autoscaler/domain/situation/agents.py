@@ -43,6 +43,7 @@ class Phase(StrEnum):
     READY = "ready"  # takes builds
     RETIRING = "retiring"  # out of use by our retire mark: comes back when needed
     DRAINING = "draining"  # out of use by another mark of ours: demand does not count on it
+    RESERVED = "reserved"  # a person has it, or is to have it once it has booted: no demand, not idle, hands off
     SET_ASIDE = "set-aside"  # offline by a person or a monitor: hands off
     LOST = "lost"  # its connection is lost
     NODELESS = "nodeless"  # it was registered, and its node is not there
@@ -148,13 +149,14 @@ def join_agents(
 
 
 def _join(of: _Facts, fleet: str, now: float) -> tuple[Agent, float]:
-    """Join one agent; it stays so until its boot deadline, if that is to come."""
+    """Join one agent; it stays so until its boot deadline and the end of its reservation, if those are to come."""
     deadline = of.record.began_at + of.pool.boot_timeout_seconds
     boots = now < deadline and not of.was_connected  # one that was connected has booted
     mark = _mark_of(of.record, of.node, fleet)
-    phase = _phase(of.record, of.node, mark, is_seen=of.is_seen, boots=boots)
+    ends_at = of.record.reservation.until_at if of.record.reservation else FOR_EVER
+    phase = _phase(of.record, of.node, mark, is_seen=of.is_seen, boots=boots, is_over=now >= ends_at)
     agent = Agent(record=of.record, pool=of.pool, node=of.node, instance=of.state, phase=phase, mark=mark)
-    return agent, deadline if boots else FOR_EVER
+    return agent, min(deadline if boots else FOR_EVER, ends_at if now < ends_at else FOR_EVER)
 
 
 def _mark_of(record: Record, node: Node | None, fleet: str) -> Mark | None:
@@ -175,18 +177,31 @@ def _if_forgotten(node: Node | None, *, is_forgotten: bool, for_a_day: bool) -> 
     return InstanceState.NOT_FOUND if is_forgotten and left else None
 
 
-def _phase(record: Record, node: Node | None, mark: Mark | None, *, is_seen: bool, boots: bool) -> Phase:
+def _phase(record: Record, node: Node | None, mark: Mark | None, *, is_seen: bool, boots: bool, is_over: bool) -> Phase:
+    """The phase of an agent. ``is_over``: its reservation, where it has one."""
     if record.state in _OUT_OF_SERVICE:
         return _OUT_OF_SERVICE[record.state]
     if record.state in _ASKED_FOR:
-        return Phase.OVERDUE if not boots else Phase.TO_STOP if record.boots_to_stop else Phase.REQUESTED
+        return _phase_of_boot(record) if boots else Phase.OVERDUE
     if not is_seen:
         return Phase.UNSEEN
+    if record.reservation and not (is_over and _is_out_of_use(node, mark)):
+        return Phase.RESERVED
     if node is None:
         return Phase.NODELESS
     if mark:
         return Phase.RETIRING if mark.kind is MarkClass.RETIRE else Phase.DRAINING
     return _phase_of_node(node, boots=boots)
+
+
+def _phase_of_boot(record: Record) -> Phase:
+    """The phase of an agent that was launched or started, and has not registered yet."""
+    return Phase.TO_STOP if record.boots_to_stop else Phase.RESERVED if record.reservation else Phase.REQUESTED
+
+
+def _is_out_of_use(node: Node | None, mark: Mark | None) -> bool:
+    """Tell whether an agent that was reserved can take no build any more: until then nobody counts on it, whatever its node shows."""
+    return node is None or mark is not None or node.temporarily_offline
 
 
 def _phase_of_node(node: Node, *, boots: bool) -> Phase:

@@ -143,6 +143,11 @@ def _never_was_one(record: Record) -> bool:
     return asked_for or (record.state is RecordState.REGISTERED and bool(record.trouble))
 
 
+def _never_connected(record: Record, connected: Collection[str]) -> bool:
+    """Tell whether an agent never connected. One that was made for a person is offline for builds, and nobody sees it connect."""
+    return record.life_id not in connected and (record.reservation is None or bool(record.trouble))
+
+
 def told_boots(breaker: Breaker) -> str:
     """Say how often boots failed in a row, and why the last one did, if known."""
     return f"{breaker.failures} boots in a row failed" + (f" ({breaker.why})" if breaker.why else "")
@@ -158,7 +163,7 @@ def _failed(
         match step:
             case Terminate(reason=Reason.BOOT_TIMEOUT):
                 yield by_id[step.instance_id]
-            case Terminate(reason=Reason.NODE_GONE) if by_id[step.instance_id].life_id not in connected:
+            case Terminate(reason=Reason.NODE_GONE) if _never_connected(by_id[step.instance_id], connected):
                 # Its node was never made, or was gone before it connected: the next one would fare as it did.
                 yield by_id[step.instance_id]
             case Cordon(reason=Reason.BOOT_TIMEOUT):

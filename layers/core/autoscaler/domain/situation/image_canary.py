@@ -69,7 +69,8 @@ def _is_to_begin(situation: Situation, pool: str) -> bool:
 
 def _boots(situation: Situation, agent: Agent) -> bool:
     record = agent.record
-    return record.life_id not in situation.memory.connected and record.state in _MAY_CONNECT and not agent.instance_ended
+    is_tried = record.life_id not in situation.memory.connected and record.state in _MAY_CONNECT and not agent.instance_ended
+    return is_tried and record.reservation is None  # which is offline for builds from its first minute, and proves nothing
 
 
 def _once_more(before: Breaker | None, version: str, why: str, now: float, instance_id: str = "") -> Breaker:

@@ -170,9 +170,10 @@ class Situation(Look):
     def _starved(self) -> dict[str, dict[str, int]]:
         return {name: starved_by_pool(demand) for name, demand in self.demands.items()}
 
-    def expected(self, controller: str) -> list[tuple[str, float, int]]:
-        """Launches whose answer is not known: pool, when, and how many agents they may still bring."""
-        return [(one.pool, one.created_at, missing_of(one)) for one in self._under_way(controller) if not one.to_stop]
+    def expected(self, controller: str, *, with_reserved: bool = False) -> list[tuple[str, float, int]]:
+        """Launches whose answer is not known: pool, when, and how many agents they may still bring; for builds, or for people, too."""
+        mine = [one for one in self._under_way(controller) if not one.to_stop and (with_reserved or not one.reservation)]
+        return [(one.pool, one.created_at, missing_of(one)) for one in mine]
 
     def expected_to_stop(self, controller: str, pool: str) -> int:
         """Count the agents that such launches may bring to a pool, to be stopped."""

@@ -1,0 +1,115 @@
+"""Reserves agents: the record says so first, then builds are kept away. Cut off in between, the next pass marks the node."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from autoscaler.control import nodes
+from autoscaler.control.cordons import Cordons
+from autoscaler.control.report import Outcome, Result
+from autoscaler.domain.facts.fleet import Fleet, NodeSpec
+from autoscaler.domain.facts.marks import Mark, MarkClass
+from autoscaler.domain.facts.node_labels import drops_handed_builds, labels_wanted
+from autoscaler.domain.facts.plan import Cordon, EndReservation, Reserve
+from autoscaler.domain.facts.snapshot import Node, Record
+from autoscaler.errors import ConfigError
+from autoscaler.ports import Controller
+
+# In the mark of a node that was made for a person: no pass has set it.
+_AT_REGISTRATION = "registration"
+
+
+def reserve(cordons: Cordons, step: Reserve, record: Record | None) -> Result:
+    """Note for whom an agent is, take its labels, so that no job waits for it by one, and mark it offline.
+
+    On a Jenkins that may drop a build in the instant of the mark, a later pass sets it.
+    """
+    before = cordons.controller.node(step.node)
+    if record is None or before is None:
+        return Result(step=step, outcome=Outcome.SKIPPED, detail="the node is not there any more")
+    if why := _why_not(step, before):
+        return Result(step=step, outcome=Outcome.SKIPPED, detail=why)
+    reserved = replace(record, reservation=step.reservation)
+    by_labels = bool(record.labels) and not before.temporarily_offline
+    if by_labels:
+        reserved = replace(reserved, cordon=step.mark.text)
+    cordons.write(reserved)
+    if by_labels and _labels_taken(cordons, reserved, before) and drops_handed_builds(cordons.view):
+        return Result(step=step, outcome=Outcome.DONE, detail=_told(before))
+    result = nodes.cordon(cordons.controller, _cordon(step))
+    return Result(step=step, outcome=Outcome.FAILED, detail=result.detail) if result.outcome is not Outcome.DONE else _done(cordons, step)
+
+
+def _why_not(step: Reserve, node: Node) -> str | None:
+    """Say why an agent is not reserved after all: somebody was quicker."""
+    if node.temporarily_offline and not (step.replaces and nodes.carries(node, step.replaces)):
+        return f"somebody marked it offline first: {node.reason!r}"
+    if not step.though_busy and (node.offline or not node.idle or node.builds):
+        return "a build has begun there, or it is not connected any more; ask again for another one"
+    return None
+
+
+def _labels_taken(cordons: Cordons, record: Record, before: Node) -> bool:
+    """Take its labels; where that is not allowed, the mark alone keeps builds away."""
+    try:
+        cordons.set_labels(record, before)
+    except ConfigError as error:
+        cordons.write(replace(record, cordon=""))
+        cordons.log("reserved_with_labels", controller=cordons.controller.name, node=before.name, error=str(error))
+        return False
+    return True
+
+
+def _cordon(step: Reserve) -> Cordon:
+    return Cordon(
+        controller=step.controller,
+        pool=step.pool,
+        node=step.node,
+        mark=step.mark,
+        replaces=step.replaces,
+        reason=step.reason,
+        detail=step.detail,
+    )
+
+
+def _done(cordons: Cordons, step: Reserve) -> Result:
+    after = cordons.controller.node(step.node)
+    return Result(step=step, outcome=Outcome.DONE, detail=_told(after) if after else "")
+
+
+def _told(node: Node) -> str:
+    return "idle" if node.idle and not node.builds else f"{len(node.builds)} builds go on"
+
+
+def end(cordons: Cordons, step: EndReservation, records: Mapping[str, Record]) -> Result:
+    """Note when a reservation ends."""
+    record = records.get(step.instance_id)
+    if record is None or record.reservation is None:
+        return Result(step=step, outcome=Outcome.SKIPPED, detail="it is not reserved any more")
+    cordons.write(replace(record, reservation=replace(record.reservation, until_at=step.until_at)))
+    return Result(step=step, outcome=Outcome.DONE)
+
+
+def out_of_use(record: Record, fleet: Fleet) -> Record:
+    """Note of an instance that registers for a person that its node has none of the labels that jobs ask for."""
+    return replace(record, cordon=_mark(fleet).text) if record.reservation and record.labels else record
+
+
+def node_of(record: Record, spec: NodeSpec, fleet: Fleet, now: float) -> NodeSpec:
+    """Describe the node that is made for an instance: as its pool's, or out of use where it registers for a person."""
+    if not (record.reservation and record.cordon):
+        return spec
+    labels, exclusive = labels_wanted(record, fleet, now)
+    return replace(spec, labels=tuple(sorted(labels)), exclusive=exclusive)
+
+
+def keep_builds_away(controller: Controller, record: Record, node: str, fleet: Fleet) -> None:
+    """Mark the node of a reserved agent offline before the agent is told how to connect: no build can be handed to it ever."""
+    if record.reservation is None:
+        return
+    there = controller.node(node)
+    if there is not None and not there.temporarily_offline:
+        controller.set_offline(node, _mark(fleet).text)
+
+
+def _mark(fleet: Fleet) -> Mark:
+    return Mark(fleet=fleet.name, kind=MarkClass.RESERVED, pass_id=_AT_REGISTRATION)

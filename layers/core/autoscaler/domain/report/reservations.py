@@ -1,0 +1,160 @@
+"""Reservations for people: who has which agent, until when, what it does, and how to get in."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.metering import missing_of
+from autoscaler.domain.facts.orders import Reserve
+from autoscaler.domain.facts.reservations import Reservation
+from autoscaler.domain.facts.snapshot import InstanceState, Intent, Record, RecordState
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.wording import counted, duration
+
+_OFF = (InstanceState.STOPPING, InstanceState.STOPPED)
+_STARTS = {RecordState.REQUESTED: "boots", RecordState.STARTING: "starts"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationEntry:
+    """One reservation. ``state``: what its agent does, in a few words; ``get_in``: a command, or what is missing for one."""
+
+    person: str
+    reason: str
+    by: str
+    since_at: float
+    until_at: float
+    controller: str
+    pool: str
+    node: str
+    instance_id: str
+    instance_type: str
+    state: str
+    get_in: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What lets people into agents. ``templates``: the launch templates of this stack; ``allowed``: their role may use Session Manager."""
+
+    allowed: bool
+    templates: frozenset[str]
+
+    def get_in(self, fleet: Fleet, record: Record) -> str:
+        """Say how a person gets into an agent, or what is missing for that."""
+        pool, region = fleet.pools.get(record.pool), fleet.home.partition("/")[2]
+        command = f"aws ssm start-session --target {record.instance_id}" + (f" --region {region}" if region else "")
+        if pool is None or pool.launch_template not in self.templates:
+            template = pool.launch_template if pool else "its launch template"
+            return f"{command} (where the role of {template} and its image allow Session Manager)"
+        if self.allowed:
+            return command
+        return "deploy the stack with AgentSessionManager=yes: the agents' role may not use Session Manager"
+
+
+def list_reservations(situation: Situation, access: Access) -> tuple[ReservationEntry, ...]:
+    """List what is reserved now, and what is launched for people, by the end."""
+    agents = [agent for agent in situation.agents if agent.record.reservation and agent.phase is not Phase.CONDEMNED]
+    found = [_entry(situation.fleet, agent.record, _state(situation, agent), access) for agent in agents]
+    launches = [_of_intent(intent) for intent in situation.snapshot.intents if intent.reservation and missing_of(intent)]
+    return tuple(sorted([*found, *launches], key=lambda entry: (entry.until_at, entry.instance_id)))
+
+
+def reserved_by(
+    fleet: Fleet, records: Iterable[Record], intents: Iterable[Intent], order: Reserve, access: Access
+) -> list[ReservationEntry]:
+    """List what a person has by one order, or had before of the agent that it names, from our own state alone."""
+    mine = [record for record in records if _is_of(record, order)]
+    under_way = [intent for intent in intents if _is_of(intent, order) and missing_of(intent)]
+    known = [_entry(fleet, record, _STARTS.get(record.state, "is reserved"), access) for record in mine]
+    return [*known, *(_of_intent(intent) for intent in under_way)]
+
+
+def _entry(fleet: Fleet, record: Record, state: str, access: Access) -> ReservationEntry:
+    reservation = _reservation(record)
+    return ReservationEntry(
+        person=reservation.person,
+        reason=reservation.reason,
+        by=reservation.by,
+        since_at=reservation.since_at,
+        until_at=reservation.until_at,
+        controller=record.controller,
+        pool=record.pool,
+        node=record.node or "",
+        instance_id=record.instance_id,
+        instance_type=record.instance_type,
+        state=state,
+        get_in=access.get_in(fleet, record),
+    )
+
+
+def _is_of(one: Record | Intent, order: Reserve) -> bool:
+    if one.reservation is None or one.reservation.person != order.person:
+        return False
+    named = isinstance(one, Record) and order.target in {one.node, one.instance_id}
+    return named or one.reservation.request == order.request_id
+
+
+def _of_intent(intent: Intent) -> ReservationEntry:
+    reservation = _reservation(intent)
+    return ReservationEntry(
+        person=reservation.person,
+        reason=reservation.reason,
+        by=reservation.by,
+        since_at=reservation.since_at,
+        until_at=reservation.until_at,
+        controller=intent.controller,
+        pool=intent.pool,
+        node="",
+        instance_id="",
+        instance_type="",
+        state="is being launched",
+        get_in="",
+    )
+
+
+def _reservation(of: Record | Intent) -> Reservation:
+    if of.reservation is None:
+        raise ValueError("it is not reserved")
+    return of.reservation
+
+
+def _state(situation: Situation, agent: Agent) -> str:
+    """Say in a few words what a reserved agent does."""
+    if agent.instance_ended:
+        return "its instance has ended"
+    if agent.record.reservation and agent.record.reservation.is_over(situation.now):
+        return "is over, to be terminated"
+    if agent.record.state in _STARTS:
+        return _STARTS[agent.record.state]
+    if agent.instance in _OFF:
+        return f"is {agent.instance} in EC2"
+    if agent.busy_executors:
+        return f"has {counted(agent.busy_executors, 'build')} to end first"
+    return "is reserved"
+
+
+def told_reserved(situation: Situation, agent: Agent) -> str:
+    """Say for whom an agent is reserved, for how long yet, and why; "" where it is not."""
+    reservation = agent.record.reservation
+    if reservation is None:
+        return ""
+    if reservation.is_over(situation.now):
+        return f"was reserved for {reservation.person} until {duration(situation.now - reservation.until_at)} ago"
+    left = duration(reservation.until_at - situation.now)
+    return f"reserved for {reservation.person}, for another {left}: {reservation.reason}"
+
+
+def reserved_now(situation: Situation) -> Iterator[tuple[Agent, Reservation]]:
+    """Name the agents that are reserved now, with their reservations."""
+    for agent in situation.agents:
+        reservation = agent.record.reservation
+        if agent.phase is Phase.RESERVED and reservation and not agent.instance_ended and not reservation.is_over(situation.now):
+            yield agent, reservation
+
+
+def is_taken_away(agent: Agent) -> bool:
+    """Tell whether EC2 has said that it takes the instance back."""
+    return agent.mark is not None and agent.mark.kind is MarkClass.INTERRUPTED

@@ -1,0 +1,158 @@
+"""Reserved agents: which one a person gets, how its builds are kept away, and how it ends.
+
+No build begins on an agent that is reserved, and nobody else's rule touches it: neither demand nor surplus, quarantine or age. It ends by
+itself. Then it goes the way of every drained agent, and is terminated: a person was on the machine, so that no build may ever be again.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from autoscaler.domain.facts.fleet import Market
+from autoscaler.domain.facts.marks import Mark, MarkClass
+from autoscaler.domain.facts.node_labels import drops_handed_builds, may_start_on
+from autoscaler.domain.facts.plan import Cordon, EndReservation, Reserve, Terminate
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.reservations import Reservation
+from autoscaler.domain.facts.snapshot import RecordState
+from autoscaler.domain.repair.two_looks import is_unlabelled_twice
+from autoscaler.domain.scale_in.month_limit import what_holds
+from autoscaler.domain.scale_in.surplus import least_missed
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.steps import Decided, cordon, terminate
+
+# A person is warned so long before the end: enough to save what they have, or to ask for more.
+WARNING_SECONDS = 1800.0
+_BOOTS = (RecordState.REQUESTED, RecordState.STARTING)
+# What EC2 takes away anyway is nobody's to reserve.
+_LOST = (MarkClass.INTERRUPTED, MarkClass.REBALANCE)
+
+
+def keep_reserved(situation: Situation, controller: str, _decided: Decided) -> Iterator[Cordon | Terminate | EndReservation]:
+    """Keep builds away from the reserved agents of a controller, and end their reservations once the month's money is spent."""
+    for agent in situation.agents:
+        if agent.record.controller == controller and agent.phase is Phase.RESERVED and not agent.instance_ended:
+            yield from _keep(situation, agent)
+
+
+def _keep(situation: Situation, agent: Agent) -> Iterator[Cordon | Terminate | EndReservation]:
+    reservation = agent.record.reservation
+    if reservation is None:
+        raise ValueError(f"{agent.record.instance_id} is not reserved")
+    if agent.record.state in _BOOTS:  # it has no node, and nobody is on it yet
+        if why := _why_over(situation, agent.pool.name, reservation):
+            yield replace(terminate(agent, *why), node=None, mark=None)
+        return
+    level = situation.stopped_by(agent.pool.name)
+    if level is not None and reservation.until_at > situation.now + WARNING_SECONDS:
+        yield end_reservation(agent, situation.now + WARNING_SECONDS, Reason.USD_PER_MONTH, what_holds(situation, level))
+    yield from _keep_builds_away(situation, agent)
+
+
+def _why_over(situation: Situation, pool: str, reservation: Reservation) -> tuple[Reason, str] | None:
+    """Say why a reservation is over before its agent has booted; None where it is not."""
+    if reservation.is_over(situation.now):
+        return Reason.RESERVATION_OVER, f"the reservation for {reservation.person} is over before it has booted"
+    level = situation.stopped_by(pool)
+    return None if level is None else (Reason.USD_PER_MONTH, what_holds(situation, level))
+
+
+def _keep_builds_away(situation: Situation, agent: Agent) -> Iterator[Cordon]:
+    """Mark its node offline where a pass was cut off before that, or somebody brought it online.
+
+    A pipeline that ran there when its controller restarted, and waits for that very node, resumes first.
+    """
+    node = agent.node
+    if node is None or node.temporarily_offline or situation.waits_to_resume(agent):
+        return
+    if not agent.by_labels or not drops_handed_builds(situation.snapshot.controllers[agent.record.controller]):
+        yield cordon(situation, agent, MarkClass.RESERVED, Reason.RESERVED, f"{node.name} is reserved, and its node takes builds")
+    elif _may_be_marked(situation, agent) and agent.mark is not None:
+        detail = f"the labels of {node.name} were taken, and it was idle in two looks since"
+        yield replace(cordon(situation, agent, MarkClass.RESERVED, Reason.LABELS_TAKEN, detail), mark=agent.mark)
+
+
+def _may_be_marked(situation: Situation, agent: Agent) -> bool:
+    """Tell whether no build can be handed to an agent without labels in the instant of its mark."""
+    look, node = situation.memory.observations.get(agent.record.instance_id), agent.node
+    if node is None or look is None or not is_unlabelled_twice(look, agent.pool.drain_settle_seconds, situation.now):
+        return False
+    return not any(may_start_on(item, node) for item in situation.snapshot.controllers[agent.record.controller].items)
+
+
+def end_reservation(agent: Agent, until_at: float, reason: Reason, detail: str) -> EndReservation:
+    """Set when the reservation of an agent ends."""
+    return EndReservation(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        node=agent.record.node,
+        instance_id=agent.record.instance_id,
+        until_at=until_at,
+        reason=reason,
+        detail=detail,
+    )
+
+
+def reserve(situation: Situation, agent: Agent, reservation: Reservation, *, though_busy: bool) -> Reserve:
+    """Reserve an agent that has a node. ``though_busy``: its builds go on."""
+    if agent.node is None:
+        raise ValueError(f"{agent.record.instance_id} has no node to cordon")
+    return Reserve(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        node=agent.node.name,
+        instance_id=agent.record.instance_id,
+        reservation=reservation,
+        mark=Mark(fleet=situation.fleet.name, kind=MarkClass.RESERVED, pass_id=situation.snapshot.pass_id),
+        replaces=agent.mark,
+        though_busy=though_busy,
+        reason=Reason.RESERVED,
+        detail=f"for {reservation.person}: {reservation.reason}",
+    )
+
+
+def idle_to_reserve(situation: Situation, pool: str, controller: str | None) -> Agent | None:
+    """Choose the idle agent of a pool that builds miss least: none that they wait for, and none of its minimum."""
+    idle: list[Agent] = []
+    for (name, of), view in situation.pools.items():
+        waits = situation.starved_by_pool(name).get(of, 0)
+        if of == pool and controller in {None, name} and not waits and not situation.no_giving_up(name):
+            idle += [agent for agent in view.ready if _is_free(situation, agent)]
+    if not idle or is_for_builds(situation, pool):
+        return None
+    chosen = least_missed(situation, idle)
+    return next((agent for agent in chosen if not _may_be_interrupted(situation, agent)), chosen[0])
+
+
+def _is_free(situation: Situation, agent: Agent) -> bool:
+    """Tell whether an agent is idle, and neither a build nor a person counts on it."""
+    record, now = agent.record, situation.now
+    return agent.idle and not (situation.protected(agent) or record.is_lent(now) or now < record.keep_until or agent.instance_ended)
+
+
+def is_for_builds(situation: Situation, pool: str) -> bool:
+    """Tell whether builds would have fewer than the pool's minimum if they had one agent less."""
+    ready = sum(agent.pool.name == pool and agent.phase is Phase.READY and not agent.instance_ended for agent in situation.agents)
+    return ready <= situation.fleet.pools[pool].min_agents
+
+
+def _may_be_interrupted(situation: Situation, agent: Agent) -> bool:
+    instance = situation.instances.get(agent.record.instance_id)
+    return instance is not None and instance.market == Market.SPOT
+
+
+def why_not_reserved(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
+    """Say why a named agent cannot be reserved; None where it can. Builds on it go on, and what drains is as good as any."""
+    name, controller = agent.record.node or agent.record.instance_id, agent.record.controller
+    if reason := situation.no_giving_up(controller):
+        return reason, f"nothing is cordoned on {controller} now"
+    if agent.node is None or agent.instance_ended or agent.phase not in {Phase.READY, Phase.RETIRING, Phase.DRAINING}:
+        return Reason.NOT_FOUND, f"{name} is {agent.phase}, and no agent that can be reserved now"
+    if agent.record.reservation or (agent.mark and agent.mark.kind in _LOST):
+        return Reason.NOT_FOUND, f"{name} is about to end, and can be reserved no more"
+    if situation.protected(agent):
+        return Reason.PINNED, f"a build may be bound to {name}: an item waits for it by name, or it was busy before a restart"
+    if agent.phase is Phase.READY and is_for_builds(situation, agent.pool.name):
+        least = agent.pool.min_agents
+        return Reason.CI_FIRST, f"{name} is one of the {least} agents that {agent.pool.name} keeps for builds (min_agents)"
+    return None
