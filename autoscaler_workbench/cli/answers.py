@@ -153,10 +153,11 @@ def print_agents(answer: Answer) -> None:
         print_rows(("agent", "state", "doing"), [_agent_row(agent, several) for agent in agents], prose=("doing",))
         return
     headers = tuple(agents[0]) if agents else ("agent",)
-    print_rows(headers, ([_flat(agent[header]) for header in headers] for agent in agents))
+    print_rows(headers, ([flat(agent[header]) for header in headers] for agent in agents))
 
 
-def _flat(value: Any) -> str:
+def flat(value: Any) -> str:
+    """Write a value on one line, for a program."""
     if isinstance(value, float):
         return f"{value:.2f}".removesuffix(".00")
     return " ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
@@ -181,7 +182,7 @@ def print_queue(answer: Answer) -> None:
         print_rows(("job", "for", "waits", "starts"), rows, prose=("starts",), figures=("waits",))
         return
     headers = tuple(items[0]) if items else ("job",)
-    print_rows(headers, ([_flat(item[header]) for header in headers] for item in items))
+    print_rows(headers, ([flat(item[header]) for header in headers] for item in items))
 
 
 def _asks(item: dict[str, Any], with_controller: bool) -> str:  # noqa: FBT001 - as `_where` takes it

@@ -20,6 +20,7 @@ from autoscaler_workbench.cli.alarms import of_published, of_stack, print_alarms
 from autoscaler_workbench.cli.past import StackPast, past_of
 from autoscaler_workbench.cli.recorded import RecordedDay
 from autoscaler_workbench.cli.remote import Deployed
+from autoscaler_workbench.cli.reservations import print_reservations, print_reserved
 from autoscaler_workbench.cli.tables import for_people
 from autoscaler_workbench.cli.terminal import plain, ready_to_draw, say, show
 from autoscaler_workbench.cli.ui import DEMO_EVERY_SECONDS, EVERY_SECONDS, DeployedSource, serve, serve_day
@@ -83,7 +84,7 @@ class Request:
         # A retry of the same call must be the same request.
         about = {"action": action, "by": getuser(), "reason": self.reason, "dry_run": self.dry_run, "request_id": _new_id()}
         answer = self.deployed.call("operate", about | _given(**options))
-        self.show(answer, answers.print_order)
+        self.show(answer, print_reserved if "reservations" in answer else answers.print_order)
         if answers.refused(answer):
             raise typer.Exit(1)
 
@@ -121,7 +122,8 @@ _ordering = _command("reason", *_WHERE, "dry_run", "as_json")
 
 def add_commands(app: typer.Typer) -> None:
     """Add them to the command line."""
-    for command in (status, agents, queue, events, alarms, plan, why, hold, resume, set_, launch, drain, purge, doctor, dashboard, ui):
+    asking = (status, agents, queue, events, alarms, plan, why, reservations)
+    for command in (*asking, hold, resume, set_, launch, drain, reserve, release, purge, doctor, dashboard, ui):
         app.command(command.__name__.rstrip("_"))(command)
 
 
@@ -183,6 +185,12 @@ def events(
     """Show the last steps and orders with their reasons, oldest first."""
     asked = {"action": "events", "hours": hours} | _given(pool=pool)
     request.show(request.deployed.call("operate", asked), answers.print_events)
+
+
+@_asking
+def reservations(request: Request, watch: Watch = False) -> None:
+    """List who has reserved which agent, until when, and how to get in."""
+    request.ask(print_reservations, watch=watch, action="reservations")
 
 
 @_ordering
@@ -266,6 +274,28 @@ def drain(
 ) -> None:
     """Cordon agents; they finish their builds and are terminated once idle."""
     request.order("drain", nodes=nodes, pool=pool, count=count, controller=controller)
+
+
+@_ordering
+def reserve(
+    request: Request,
+    target: Annotated[str, typer.Argument(help="A pool, or one node of it.", autocompletion=completion.subjects)],
+    hours: Annotated[float, typer.Option(min=0.01, max=168, help="It ends by itself after this time.")] = 4.0,
+    person: Annotated[str | None, typer.Option("--for", help="Who gets it.", show_default="you")] = None,
+    controller: ControllerOption = None,
+    request_id: Annotated[str | None, typer.Option(help="A request with the same id reserves only once.", show_default="a new one")] = None,
+) -> None:
+    """Give a person an agent that takes no builds meanwhile: an idle one, or a new one; or a node for longer."""
+    request.order("reserve", target=target, hours=hours, person=person or getuser(), controller=controller, request_id=request_id)
+
+
+@_ordering
+def release(
+    request: Request,
+    target: Annotated[str, typer.Argument(help="The node, or the instance id.", autocompletion=completion.nodes)],
+) -> None:
+    """End a reservation before its time. The agent is terminated."""
+    request.order("release", target=target)
 
 
 @_ordering

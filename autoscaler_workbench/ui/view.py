@@ -9,6 +9,7 @@ from autoscaler.domain.report.schedules import told_entry
 from autoscaler.domain.wording import dollars, duration
 
 HOT, BOOTING, DRAINING, IDLE, STOPPED, TROUBLE = "busy", "booting", "draining", "idle", "stopped", "trouble"
+RESERVED = "reserved"
 _STATES = {
     "requested": BOOTING,
     "connecting": BOOTING,
@@ -17,6 +18,7 @@ _STATES = {
     "condemned": DRAINING,
     "stopping": DRAINING,
     "stopped": STOPPED,
+    "reserved": RESERVED,
     "overdue": TROUBLE,
     "lost": TROUBLE,
     "nodeless": TROUBLE,

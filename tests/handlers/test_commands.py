@@ -334,3 +334,26 @@ def test_a_table_keeps_its_lines_and_only_our_own_styles():
         console.print(table)
     assert [line.strip("│┃ ").rstrip() for line in captured.get().splitlines() if "o" in line] == ["[b]one[/b]", "two?[1m"]
     assert "[/x]" in captured.get()
+
+
+def test_a_person_reserves_an_agent_sees_who_has_which_and_releases_it(here):
+    here.pass_minutes(2)
+    shown = command(here, "reserve", "mxnetlinux-gpu", "--hours", "2", "--for", "alice", "--reason", "a test hangs").stdout.splitlines()
+    [instance] = [one.id for one in here.world.alive() if one.tags["autoscaler:pool"] == "mxnetlinux-gpu"]
+    assert shown[0] == f"alice has {instance} until 10:02 UTC (2 h); it boots: a test hangs"
+    assert shown[1].startswith(f"  aws ssm start-session --target {instance}")
+    here.pass_minutes(8)
+    [entry] = told(here, "reservations")["reservations"]
+    assert (entry["person"], entry["instance_id"]) == ("alice", instance)
+    header, row = command(here, "reservations").stdout.splitlines()
+    assert dict(zip(header.split("\t"), row.split("\t"), strict=True))["node"] == entry["node"]
+    assert "for another 1 h 52 min" in command(here, "why", entry["node"]).stdout
+    longer = told(here, "reserve", entry["node"], "--hours", "5", "--for", "alice")
+    assert [step["step"] for step in longer["plan"]["steps"]] == ["end-reservation"]
+    assert [one["until_at"] for one in longer["reservations"]] == [here.world.timeline.now + 5 * 3600]
+    refused = command(here, "reserve", entry["node"], "--for", "bob")
+    assert (refused.exit_code, "is reserved for alice: a test hangs" in refused.stdout) == (1, True)
+    assert told(here, "release", entry["node"], "--reason", "found it")["plan"]["steps"][0]["outcome"] == "done"
+    here.pass_minutes(4)
+    assert told(here, "reservations")["reservations"] == []
+    assert command(here, "release", entry["node"]).exit_code == 1

@@ -8,8 +8,8 @@ from autoscaler.errors import ConfigError, TransientError
 from autoscaler_workbench.fakes.world.world import break_boots
 from support.deployed import NOON, deployed, event
 
-QUESTIONS = ("plan", "status", "agents", "queue", "names", "overview", "why", "doctor")
-SAMPLES = ("hold", "budget", "hold_label", "freeze", "resume", "resume_breaker", "set", "drain", "purge", *QUESTIONS)
+QUESTIONS = ("plan", "status", "agents", "queue", "names", "overview", "why", "doctor", "reservations")
+SAMPLES = ("hold", "budget", "hold_label", "freeze", "resume", "resume_breaker", "set", "drain", "purge", "reserve", "release", *QUESTIONS)
 
 
 @pytest.fixture
@@ -258,7 +258,7 @@ def test_set_tells_the_limits_in_force_and_those_of_the_fleet_file(here):
         ({}, r"action: missing"),
         (
             {"action": "explode"},
-            r"action \('explode'\): must be hold, resume, set, drain, purge, plan, status, .* or doctor",
+            r"action \('explode'\): must be hold, resume, set, drain, purge, reserve, release, plan, status, .* or reservations",
         ),
         ({"action": "hold", "pool": "nope"}, r"pool \(nope\): is not one of the pools \(mxnetlinux-cpu"),
         ({"action": "hold", "controller": "nope"}, r"controller \(nope\): is not one of the controllers \(main\)"),
@@ -271,6 +271,15 @@ def test_set_tells_the_limits_in_force_and_those_of_the_fleet_file(here):
         ({"action": "set", "min_agents": 1}, r"pool: missing"),
         ({"action": "resume", "breaker": "nope"}, r"breaker \(nope\): is not one of the pools"),
         ({"action": "resume", "breaker": "utility", "pool": "utility"}, r"breaker names a pool, and is given alone"),
+        ({"action": "reserve", "target": "utility"}, r"person: missing"),
+        ({"action": "reserve", "target": "utility", "person": "a\nb"}, r"person .*: "),
+        ({"action": "reserve", "target": "utility", "person": "alice", "hours": 0}, r"hours \(0\): must be more than 0"),
+        ({"action": "reserve", "target": "utility", "person": "alice", "hours": 200}, r"hours \(200\): must be 168 or less"),
+        (
+            {"action": "reserve", "target": "utility", "person": "alice", "controller": "nope"},
+            r"controller \(nope\): pool utility serves main",
+        ),
+        ({"action": "release"}, r"target: missing"),
         ({"action": "drain"}, r"nodes: missing, and so are pool and count"),
     ],
     ids=str,

@@ -189,6 +189,7 @@ def test_what_sam_adds_is_known(function):
     assert [statement["Action"] for statement in added] == [*MANAGED.values()]
 
 
+STARTS = ["scale_up", "scale_down", "operate"]
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/0a1b2c3d"
 VIA = {"kms:ViaService": f"ec2.{REGION}.amazonaws.com"}
 OF_A_PARAMETER = {
@@ -208,10 +209,10 @@ def test_whoever_starts_an_instance_may_use_the_key_of_its_volumes_and_nobody_el
     """EC2 refuses to start it without: https://docs.aws.amazon.com/ebs/latest/userguide/how-ebs-encryption-works.html."""
     requests = OF_A_PARAMETER["VolumeKmsKeyArn", KEY]
     told = {function: set(decide(policies_of(function, VolumeKmsKeyArn=KEY), requests).values()) for function in FUNCTIONS}
-    assert [function for function, answers in told.items() if answers == {"Allowed"}] == ["scale_up", "scale_down"]
+    assert [function for function, answers in told.items() if answers == {"Allowed"}] == STARTS
     assert all(answers in ({"Allowed"}, {"ImplicitlyDenied"}) for answers in told.values())
     start = [asked("ec2:StartInstances", f"{EC2}:instance/i-1", **OURS)]
-    assert [function for function in FUNCTIONS if set(decide(function, start).values()) == {"Allowed"}] == ["scale_up", "scale_down"]
+    assert [function for function in FUNCTIONS if set(decide(function, start).values()) == {"Allowed"}] == STARTS
 
 
 @pytest.mark.parametrize("parameter", OF_A_PARAMETER, ids=lambda parameter: parameter[0])
@@ -307,6 +308,20 @@ def test_an_agent_may_ask_who_it_is_over_the_http_api_and_do_nothing_else(decide
     ]
     assert set(decide(agent, mine).values()) == {"Allowed"}
     assert set(decide(agent, not_mine).values()) == {"ImplicitlyDenied"}
+
+
+def test_an_agent_keeps_the_channel_of_session_manager_where_the_stack_says_so_and_reads_no_parameter(decide):
+    instance = {"ec2:SourceInstanceARN": f"{EC2}:instance/i-0123456789abcdef0"}
+    channel = [
+        "ssm:UpdateInstanceInformation",
+        *(f"ssmmessages:{way}{of}Channel" for way in ("Create", "Open") for of in ("Control", "Data")),
+    ]
+    assert "AgentSessionPolicy" not in stack()
+    let_in = [stack(AgentSessionManager="yes")["AgentSessionPolicy"]["Properties"]["PolicyDocument"]]
+    assert set(decide(let_in, [asked(action, "*", **instance) for action in channel]).values()) == {"Allowed"}
+    others = [asked(action, "*") for action in channel]
+    others += [asked(f"ssm:{action}", "*", **instance) for action in ("GetParameter", "GetParameters", "StartSession", "SendCommand")]
+    assert set(decide(let_in, [*others, *FOREIGN]).values()) == {"ImplicitlyDenied"}
 
 
 def listed(value: str | list[str]) -> list[str]:

@@ -68,6 +68,8 @@ def record_a_life() -> Recorded:
         for asked in (
             {"action": "hold", "pool": "utility", "request_id": "once"},
             {"action": "hold", "pool": "utility", "request_id": "once"},
+            {"action": "reserve", "target": "mxnetwindows-gpu", "person": "alice"},
+            {"action": "reservations"},
             {"action": "plan"},
             {"action": "why", "subject": "utility"},
             {"action": "doctor"},
@@ -98,7 +100,7 @@ def _fleet_file(folder: Path) -> Path:
 
 
 def _stop_and_start(here: Deployed, recorded: Recorded) -> None:
-    """Let an agent be stopped, started for a job, stopped again, and started by a person, so slowly that it is seen before it asks."""
+    """Let an agent be stopped, started for a job, stopped again, started by a person, so slowly that it is seen, and reserved."""
     _minutes_until_stopped(here, recorded)
     here.world.controllers["main"].submit("job", "warm", 60.0)
     _minutes(here, recorded, 4)
@@ -108,6 +110,10 @@ def _stop_and_start(here: Deployed, recorded: Recorded) -> None:
     _minutes(here, recorded, 4)
     here.world.ec2.on_running = begun
     begun(here.world.ec2.instances[by_hand])
+    for_alice = _minutes_until_stopped(here, recorded)
+    _call(here, recorded, "operate", {"action": "reserve", "target": "warm", "person": "alice"})
+    _minutes(here, recorded, 4)
+    _call(here, recorded, "operate", {"action": "release", "target": for_alice})
 
 
 def _minutes_until_stopped(here: Deployed, recorded: Recorded) -> str:

@@ -27,6 +27,7 @@ from autoscaler.adapters.sns import SnsTopic
 from autoscaler.adapters.ssm import SsmImages
 from autoscaler.config import FleetSettings, environment_name, load_settings, url_problem
 from autoscaler.domain.report.registration import Trust
+from autoscaler.domain.report.reservations import Access
 from autoscaler.errors import ConfigError
 from autoscaler.ports import Ports, one_by_one
 from autoscaler.telemetry import log
@@ -149,6 +150,14 @@ def trust() -> Trust:
         if not (role.startswith("AROA") and sign and ":instance-profile/" in profile):
             raise ConfigError(f"environment variable AGENT_ROLES ({role}{sign}{profile}): must be ROLE-ID=INSTANCE-PROFILE-ARN")
     return Trust(account=_required("AGENT_ACCOUNT"), profile_of_role={role: profile for role, _, profile in pairs})
+
+
+def access() -> Access:
+    """Read what lets people into agents: ``AGENT_SESSION_MANAGER`` is yes or no, of the launch templates that this stack has made."""
+    text, name = os.environ.get("AGENT_SESSION_MANAGER", "no"), runtime().fleet.name
+    if text not in {"yes", "no"}:
+        raise ConfigError(f"environment variable AGENT_SESSION_MANAGER ({text}): must be yes or no")
+    return Access(allowed=text == "yes", templates=frozenset(f"autoscaler-{kind}-{name}" for kind in ("linux", "windows", "arm64")))
 
 
 @cache

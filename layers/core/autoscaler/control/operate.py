@@ -12,11 +12,12 @@ from autoscaler.control.observe import observe, observe_without_instances
 from autoscaler.control.report import Report
 from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.orders import CloseBreaker, Purge, Resume
+from autoscaler.domain.facts.orders import CloseBreaker, Purge, Reserve, Resume
 from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, in_force, resume
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.listing import AgentEntry, QueueEntry, list_agents, list_queue
+from autoscaler.domain.report.reservations import Access, ReservationEntry, list_reservations, reserved_by
 from autoscaler.domain.report.status import Status, status_of
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import duration
@@ -66,6 +67,17 @@ def purge(ports: Ports, fleet: Fleet, invocation: Invocation, order: Purge) -> l
         return [passes.plan_only(ports, fleet, invocation, decision, stored)]
     snapshot = observe_without_instances(ports, stored, invocation)
     return [apply(ports, fleet, snapshot, decision(snapshot, fleet), invocation.ends_at)]
+
+
+def reserved(ports: Ports, fleet: Fleet, order: Reserve, access: Access) -> list[ReservationEntry]:
+    """Return what a person's order has reserved: what was done may have failed in part, and the schedule goes on with it."""
+    stored = ports.state.read()
+    return reserved_by(fleet, stored.records, stored.intents, order, access)
+
+
+def reservations(ports: Ports, fleet: Fleet, invocation: Invocation, access: Access) -> tuple[ReservationEntry, ...]:
+    """List who has which agent."""
+    return list_reservations(_situation(ports, fleet, invocation), access)
 
 
 def plan(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Report]:

@@ -1,6 +1,6 @@
 """Carries out what a person orders or asks, beyond what the scaling functions take."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -11,14 +11,14 @@ from autoscaler.control.doctor import examine
 from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Report, merged_json
-from autoscaler.domain.facts.orders import CloseBreaker, Purge, Resume
+from autoscaler.domain.facts.orders import CloseBreaker, Purge, Reserve, Resume
 from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, hold, override_pool
 from autoscaler.domain.facts.pool_schedules import fleet_at
 from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.schedules import list_schedules
 from autoscaler.entry.context import Context
 from autoscaler.entry.idempotency import once
-from autoscaler.entry.operations import Doctor, Events, Operation, Order, Why, read_operation
+from autoscaler.entry.operations import Doctor, Events, Operation, Order, Reservations, Why, read_operation
 from autoscaler.telemetry import log, log_reports
 
 # An answer of Lambda holds 6 MB.
@@ -43,16 +43,22 @@ def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
 
 def _carry_out(function: str, wired: Runtime, invocation: Invocation, operation: Operation, order: Order) -> dict[str, Any]:
     """Carry out an order, and log who wanted it and why."""
+    if isinstance(order, Reserve) and not order.request_id:
+        order = replace(order, request_id=invocation.request_id)
     overrides, reports = _applied(wired, invocation, order)
     log("operated", action=operation.action, by=operation.by, reason=operation.reason, dry_run=operation.dry_run)
     log_reports(function, reports)
     if not operation.dry_run:
-        place = "/".join(str(named) for name in ("controller", "pool", "label", "breaker") if (named := getattr(operation, name, None)))
+        place = "/".join(
+            str(named) for name in ("controller", "pool", "label", "breaker", "target") if (named := getattr(operation, name, None))
+        )
         order_itself = Event(at=wired.ports.clock(), by=operation.by, what=operation.action, where=place, detail=operation.reason)
         note(wired.ports, [order_itself, *events_of(operation.by, reports)])
     in_force = {} if overrides is None else operate.as_json(overrides)
     if isinstance(order, PoolOverride) and overrides is not None:
         in_force |= {"limits": operate.limits(fleet_at(wired.fleet, wired.ports.clock()), overrides, order.pool)}
+    if isinstance(order, Reserve):
+        in_force |= {"reservations": [asdict(one) for one in operate.reserved(wired.ports, wired.fleet, order, bootstrap.access())]}
     return in_force | ({"plan": merged_json(reports)} if reports else {})
 
 
@@ -82,6 +88,8 @@ def _answer(wired: Runtime, invocation: Invocation, question: Operation) -> dict
             return {"subject": question.subject, "facts": operate.why(ports, fleet, invocation, question.subject)}
         case Events():
             return {"events": [asdict(event) for event in _history(wired, question)]}
+        case Reservations():
+            return {"reservations": [asdict(one) for one in operate.reservations(ports, fleet, invocation, bootstrap.access())]}
         case Doctor():
             return {"findings": [asdict(finding) for finding in examine(ports, bootstrap.account(), fleet, invocation)]}
         case _:

@@ -6,13 +6,13 @@ from aws_lambda_powertools.utilities.parser.models import SnsModel, SnsRecordMod
 from pydantic import Field, TypeAdapter, model_validator
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.orders import CloseBreaker, DrainNodes, DrainSome, Purge, Resume
+from autoscaler.domain.facts.orders import CloseBreaker, DrainNodes, DrainSome, Purge, Release, Reserve, Resume
 from autoscaler.domain.facts.overrides import Hold, PoolOverride, Scope
 from autoscaler.domain.facts.pool_schedules import pool_at
 from autoscaler.entry.events import SCALE_DOWN, Manual, Text, checked, known_pool, read_trigger
 from autoscaler.errors import ConfigError
 
-Order = Hold | Resume | CloseBreaker | PoolOverride | DrainSome | DrainNodes | Purge
+Order = Hold | Resume | CloseBreaker | PoolOverride | DrainSome | DrainNodes | Purge | Reserve | Release
 
 _Minutes = Annotated[float, Field(gt=0, le=10_080)]  # a week
 _Count = Annotated[int, Field(ge=0, le=10_000)]
@@ -125,8 +125,44 @@ class _Purge(Operation):
         return Purge(label=self.label, controller=controller, reason=self.reason)
 
 
+class _Reserve(Operation):
+    action: Literal["reserve"]
+    target: Text
+    hours: Annotated[float, Field(gt=0, le=168)] = 4.0
+    person: Text
+    controller: Text | None = None
+
+    def order(self, fleet: Fleet, _now: float) -> Reserve:
+        if self.target in fleet.pools and self.controller not in {None, *fleet.pools[self.target].controllers}:
+            serves = ", ".join(fleet.pools[self.target].controllers)
+            raise ConfigError(f"event refused: controller ({self.controller}): pool {self.target} serves {serves}")
+        return Reserve(
+            target=self.target,
+            controller=self.controller,
+            seconds=self.hours * 3600.0,
+            person=self.person,
+            by=self.by,
+            reason=self.reason,
+            request_id=self.request_id or "",
+        )
+
+
+class _Release(Operation):
+    action: Literal["release"]
+    target: Text
+
+    def order(self, _fleet: Fleet, _now: float) -> Release:
+        return Release(target=self.target, reason=self.reason)
+
+
 class _Look(Operation):
     action: Literal["plan", "status", "agents", "queue", "names", "overview"]
+
+
+class Reservations(Operation):
+    """The question who has which agent, until when, and how to get in."""
+
+    action: Literal["reservations"]
 
 
 class Doctor(Operation):
@@ -155,7 +191,10 @@ class Events(Operation):
 
 
 _OPERATION: TypeAdapter[Operation] = TypeAdapter(
-    Annotated[_Hold | _Resume | _Set | _Drain | _Purge | _Look | Why | Events | Doctor, Field(discriminator="action")]
+    Annotated[
+        _Hold | _Resume | _Set | _Drain | _Purge | _Reserve | _Release | _Look | Why | Events | Doctor | Reservations,
+        Field(discriminator="action"),
+    ]
 )
 
 
