@@ -5,8 +5,9 @@ import pytest
 from support.forks import ONE_IN, in_a_process
 
 FUNCTIONS = [
-    *("publish_metrics", "scale_up", "scale_down", "register_agent", "register_agent again", "instance_events"),
-    *("scale_up by hand", "scale_down by hand"),
+    *("publish_metrics", "scale_up", "scale_down", "register_agent", "register_agent again", "register_agent for a person"),
+    "instance_events",
+    *("scale_up by hand", "scale_down by hand", "operate by hand"),
 ]
 
 

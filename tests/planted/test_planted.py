@@ -14,6 +14,7 @@ from planted.images import IMAGES
 from planted.lending import LENDING
 from planted.money import MONEY
 from planted.promises import PROMISES
+from planted.reserved import RESERVED
 from planted.rotation import ROTATION
 from planted.stale import STALE
 from planted.stopped import STOPPED
@@ -37,7 +38,7 @@ def planting():
 
 @pytest.mark.parametrize(
     "bug",
-    [*BUGS, *MONEY, *WAITING, *COSTLY, *PROMISES, *STOPPED, *STALE, *IMAGES, *LENDING, *ROTATION, *TEAMS, *HOURS],
+    [*BUGS, *MONEY, *WAITING, *COSTLY, *PROMISES, *STOPPED, *STALE, *IMAGES, *LENDING, *ROTATION, *TEAMS, *HOURS, *RESERVED],
     ids=lambda bug: bug.name,
 )
 def test_the_suite_finds(bug, planting, record_property):

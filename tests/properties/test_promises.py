@@ -9,8 +9,23 @@ from dataclasses import replace
 from hypothesis import HealthCheck, Phase, given, note, seed, settings
 
 from autoscaler.domain import decide
+from autoscaler.domain.facts.fleet import CORDONED_LABEL
+from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import ControllerSession
-from autoscaler.domain.facts.plan import Adopt, Cordon, DeleteNode, FinishStop, Forget, Launch, Relabel, Start, Stop, Terminate, Uncordon
+from autoscaler.domain.facts.plan import (
+    Adopt,
+    Cordon,
+    DeleteNode,
+    FinishStop,
+    Forget,
+    Launch,
+    Lend,
+    Relabel,
+    Start,
+    Stop,
+    Terminate,
+    Uncordon,
+)
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState
 from autoscaler.domain.repair.two_looks import Condition
@@ -190,6 +205,38 @@ def test_what_was_stopped_and_runs_again_is_never_terminated_as_stopped(look):
     for step in by(Terminate, look.down):
         if look.records[step.instance_id].state is RecordState.STOPPED:
             assert look.states[step.instance_id] is InstanceState.STOPPED, step
+
+
+@given(looks())
+def test_what_a_person_has_is_theirs_until_their_time_is_over(look):
+    theirs = {record.instance_id: record for record in look.living if look.reserved(record)}
+    for plan in look.plans:
+        for step in by(Terminate | Stop | FinishStop | Start | Forget | DeleteNode | Lend, plan):
+            assert theirs.keys().isdisjoint(machines(step)), step
+    nodes = {(record.controller, record.node) for record in theirs.values()}
+    for plan in look.plans:
+        for step in by(Cordon, plan):
+            assert (step.controller, step.node) not in nodes or step.mark.kind is MarkClass.RESERVED, step
+
+
+@given(looks())
+def test_no_build_is_let_onto_what_a_person_has_or_had_but_one_that_was_there_before(look):
+    theirs = {(record.controller, record.node): record for record in look.snapshot.records if record.reservation}
+    for plan in look.plans:
+        for step in by(Uncordon | Stop | Lend, plan):
+            record = theirs.get((step.controller, step.node))
+            suspects = look.snapshot.memory.sessions[step.controller].suspects
+            assert record is None or (isinstance(step, Uncordon) and step.node in suspects), step
+
+
+@given(looks())
+def test_what_a_person_has_and_takes_builds_is_marked_by_the_next_pass(look):
+    for record in look.living:
+        node = look.node(record.controller, record.node)
+        sound = look.believed(record.controller) and not look.frozen(record.pool)
+        if look.reserved(record) and node and not node.offline and sound and CORDONED_LABEL not in node.labels:
+            waits = node.name in look.snapshot.memory.sessions[record.controller].suspects
+            assert waits or node.name in {step.node for step in by(Cordon | Relabel, look.down)}
 
 
 # 2. Nothing leaks.

@@ -519,3 +519,13 @@ def test_done_terminations_are_of_the_reservation_alone():
     reserve(day)
     day.minutes(70)
     assert [step.reason for step in day.done(Terminate)] == [Reason.DRAINED]
+
+
+def test_a_node_that_a_person_deletes_of_what_was_launched_for_them_is_no_boot_that_failed():
+    day = a_day()
+    reserve(day)
+    day.minutes(10)
+    [record] = reserved(day)
+    day.jenkins.delete_node(record.node)
+    day.minutes(70)
+    assert (day.agents(), day.fleet.state.memory.breakers) == (0, {})

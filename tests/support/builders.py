@@ -6,6 +6,7 @@ from typing import Any
 from autoscaler.domain.facts.fleet import Fleet, Limits, Market, Offering, Platform, Pool
 from autoscaler.domain.facts.marks import Mark, MarkClass
 from autoscaler.domain.facts.memory import Burst, ControllerSession, Learned, Memory, Observation, Window
+from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.snapshot import (
     Binding,
     Build,
@@ -143,6 +144,12 @@ def a_record(
         "changed_at": LONG_AGO,
     }
     return Record(instance_id=instance_id, pool=pool, bindings=bindings, **(given | facts))
+
+
+def a_reservation(person: str = "alice", **facts: Any) -> Reservation:
+    """A reservation of which an hour is left."""
+    given: dict[str, Any] = {"reason": "a test hangs", "by": "ada", "since_at": NOW - 600.0, "until_at": NOW + 3600.0, "request": "r-1"}
+    return Reservation(person=person, **(given | facts))
 
 
 def an_instance(instance_id: str = "i-1", *, pool: str = "cpu", **facts: Any) -> Instance:

@@ -7,7 +7,7 @@ from functools import partial
 from autoscaler.control import passes
 from autoscaler.domain.facts.fleet import Market, WarmPool, agent_spec
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.orders import DrainNodes, DrainSome, LaunchSome
+from autoscaler.domain.facts.orders import DrainSome, LaunchSome, Release, Reserve
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.fakes.world.ec2.account import image_of
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
@@ -61,10 +61,14 @@ class Hour:
     def __post_init__(self) -> None:
         world = self.fleet.world
         asks, hears = world.ec2.on_running, self.fleet.instance_events
-        world.ec2.on_running = lambda instance: self.around(
-            "register_agent again" if instance.life else "register_agent", partial(asks, instance)
-        )
+        world.ec2.on_running = lambda instance: self.around(self._asking(instance), partial(asks, instance))
         world.ec2.announce = lambda instance, what: self.around("instance_events", partial(hears, instance, what))
+
+    def _asking(self, instance: Instance) -> str:
+        record = self.fleet.state.records.get(instance.id)
+        if record and record.reservation:
+            return "register_agent for a person"
+        return "register_agent again" if instance.life else "register_agent"
 
     @property
     def world(self):
@@ -117,7 +121,7 @@ class Hour:
     def queue(self, count: int, label: str, seconds: float, kind: Kind = Kind.FREESTYLE) -> None:
         self.builds += [self.jenkins.submit(f"{label}-{self.minute}-{n}", label, seconds, kind=kind) for n in range(count)]
 
-    def by_hand(self, function: str, order: LaunchSome | DrainSome | DrainNodes) -> None:
+    def by_hand(self, function: str, order: passes.Order) -> None:
         """A person invokes a function; what is refused, they see."""
 
         def carry_out() -> None:
@@ -293,6 +297,20 @@ def drain(pool: str, count: int, request_id: str):
     return lambda hour: hour.by_hand("scale_down by hand", order)
 
 
+def reserve(target: str, minutes: float, request_id: str):
+    order = Reserve(
+        target=target, controller=None, seconds=minutes * MINUTE, person="alice", by="ada", reason="by hand", request_id=request_id
+    )
+    return lambda hour: hour.by_hand("operate by hand", order)
+
+
+def someone_releases_what_alice_has(hour: Hour) -> None:
+    reserved = [record for record in hour.fleet.state.records.values() if record.reservation]
+    if reserved:
+        last = max(reserved, key=lambda record: record.reservation.until_at)
+        hour.by_hand("operate by hand", Release(target=last.instance_id, reason="by hand"))
+
+
 SCRIPT = {
     3: (queue(5, "cpu", 500.0), queue(1, "gpu", 900.0, Kind.PIPELINE)),
     6: (launch("gpu", 2, "r-1"), someone_deletes_the_beacon),
@@ -313,8 +331,12 @@ SCRIPT = {
     35: (queue(3, "cpu", 300.0),),
     38: (drain("cpu", 1, "r-3"), drain("gpu", 1, "r-4")),
     40: (queue(3, "gpu", 60.0),),
-    46: (queue(2, "gpu", 60.0),),
+    45: (reserve("cpu", 8, "r-7"), queue(1, "cpu", 200.0)),
+    46: (queue(2, "gpu", 60.0), reserve("cpu", 8, "r-7")),
+    47: (reserve("gpu", 4, "r-9"),),
     50: (the_fleet_file_wants_no_unused_machine_any_more,),
+    51: (reserve("cpu", 60, "r-8"),),
+    53: (someone_releases_what_alice_has,),
     54: (ec2_has_no_machine_for_those_that_are_stopped, queue(1, "gpu", 60.0)),
     56: (ec2_has_machines_again,),
     60: (launch("gpu", 1, "r-6"),),

@@ -39,6 +39,7 @@ from support.builders import (
     a_node,
     a_pool,
     a_record,
+    a_reservation,
     a_snapshot,
     a_view,
     an_instance,
@@ -49,6 +50,7 @@ from support.builders import (
 from support.looks import Look
 
 OURS, OTHER_FLEETS, A_PERSONS = a_mark().text, "autoscaler:other:retire:p", "disk swap, ask Anna"
+RESERVED = a_mark(MarkClass.RESERVED).text
 FOR_GOOD = tuple(a_mark(kind).text for kind in MarkClass if kind not in {MarkClass.RETIRE, MarkClass.DAY_LIMIT})
 OF_THE_MONTH, OF_THE_DAY = a_mark(MarkClass.MONTH_LIMIT).text, a_mark(MarkClass.DAY_LIMIT).text
 WARM = WarmPool(min_agents=0, max_agents=2, max_age_seconds=86_400.0)
@@ -73,6 +75,7 @@ class Story:
     seen: Condition | None = None
     launched_ago: tuple[float, ...] = (100_000.0,)  # or started, where it was to start again
     connected: bool = True
+    reserved: tuple[float, ...] = ()  # until when a person has it, in seconds from now
 
 
 _ENDED = (InstanceState.TERMINATED, InstanceState.TERMINATED, InstanceState.SHUTTING_DOWN)
@@ -105,6 +108,14 @@ STORIES = {
         **_STARTING, often=2, instance=(InstanceState.PENDING, *LIVING, InstanceState.STOPPED), launched_ago=(10.0, 800.0)
     ),
     "to be started for too long": Story(**_STARTING, launched_ago=(5000.0,), seen=Condition.OVERDUE),
+    "reserved": Story(often=3, marks=(*(RESERVED,) * 3, "", A_PERSONS), builds=(0, 0, 1), seen=Condition.DRAINED, reserved=(60.0, 3600.0)),
+    "reserved, and its labels are taken": Story(
+        marks=("", RESERVED), labels_taken=True, builds=(0, 0, 1), seen=Condition.UNLABELLED, reserved=(3600.0,)
+    ),
+    "reserved, and out of reach": Story(offline=True, instance=(*LIVING, *_OFF), reserved=(3600.0,), seen=Condition.STOPPED),
+    "reserved, and its node is gone": Story(node=False, reserved=(-60.0, 3600.0, 3600.0), seen=Condition.NODELESS),
+    "reserved before": Story(often=3, marks=(*(RESERVED,) * 3, ""), builds=(0, 0, 1), seen=Condition.DRAINED, reserved=(-60.0,)),
+    "to be a person's": Story(**_REQUESTED, launched_ago=(10.0, 200.0, 5000.0), reserved=(-60.0, 3600.0), seen=Condition.OVERDUE),
     "nodeless": Story(often=2, node=False, seen=Condition.NODELESS),
     "condemned": Story(often=3, record=RecordState.CONDEMNED, marks=(OURS,), builds=(0, 0, 1), seen=Condition.DRAINED),
     "condemned and online": Story(record=RecordState.CONDEMNED, builds=(0, 1)),
@@ -201,7 +212,8 @@ def agent(chance: Random, number: int, controllers: tuple[str, ...], stories: li
         usd_per_hour=USD_PER_HOUR[pool],
         volume_usd_per_hour=USD_PER_HOUR[pool] / 30,
         changed_at=NOW - chance.choice([100.0, 400.0, 90_000.0]),
-        cordon=chance.choice([OURS, ""]) if story.labels_taken else "",
+        cordon=chance.choice([RESERVED if story.reserved else OURS, ""]) if story.labels_taken else "",
+        reservation=a_reservation(until_at=NOW + chance.choice(story.reserved)) if story.reserved else None,
         labels=tuple(sorted(POOL_LABELS[pool])) if story.labels_taken else (),
     )
     facts = chance.choice(LOOKS)

@@ -47,6 +47,8 @@ def _repair_of(look: Look, record: Record) -> type | None:
         return DeleteNode if state is InstanceState.TERMINATED and _surely_ended(look, record) else None
     if state in _ENDED:
         return Forget
+    if look.reserved(record):
+        return None
     session = look.snapshot.controllers[record.controller].session
     known = record.state is RecordState.CONDEMNED or look.seen_twice(record.instance_id, session)
     return Terminate if known and state is InstanceState.RUNNING else None

@@ -55,7 +55,10 @@ class Look:
             lines += [f"  {node}" for node in view.nodes if node.name != self.fleet.beacon] + [f"  {item}" for item in view.items]
             lines += [f"  {key}: {window.peaks}" for key, window in memory.windows.items() if key.startswith(view.name)]
             lines += [f"  {look.learned[view.name].samples} {look.learned[view.name].streaks}"]
-        lines += [f"{r.instance_id} {r.state} {r.pool} {r.controller} {r.node} {NOW - r.began_at:g} s {r.cordon}" for r in look.records]
+        lines += [
+            f"{r.instance_id} {r.state} {r.pool} {r.controller} {r.node} {NOW - r.began_at:g} s {r.cordon} {r.reservation or ''}"
+            for r in look.records
+        ]
         lines += [f"{i} {state}, seen {memory.observations.get(i)}, connected {i in memory.connected}" for i, state in self.states.items()]
         return "\n".join(["", *lines, *(f"{i.id} {i.pool} {i.controller} {i.count}" for i in look.intents)])
 
@@ -165,6 +168,11 @@ class Look:
     def on_hold(self, pool: str) -> bool:
         return any(hold.name == pool for hold in self.snapshot.overrides.holds)
 
+    def reserved(self, record: Record) -> bool:
+        """Tell whether a person has an agent now: it has registered, and their time is not over."""
+        mine = record.reservation
+        return record.state is RecordState.REGISTERED and mine is not None and mine.until_at > NOW
+
     def unread(self, controller: str, node: str | None) -> bool:
         return node in self.snapshot.controllers[controller].unread
 
@@ -186,7 +194,7 @@ class Look:
 
     def may_serve(self, record: Record) -> bool:
         """Tell whether an agent takes builds, will soon, or can be brought back for them."""
-        if self.states.get(record.instance_id) in _ENDED or record.state not in _MAY_SERVE:
+        if self.states.get(record.instance_id) in _ENDED or record.state not in _MAY_SERVE or record.reservation:
             return False
         node = self.node(record.controller, record.node)
         on_its_way = record.began_at > NOW - 900.0 and record.life_id not in self.snapshot.memory.connected

@@ -10,7 +10,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 from autoscaler.adapters.jenkins.session import READ_SECONDS
 from autoscaler.control import passes
 from autoscaler.domain.facts.fleet import described_instance
-from autoscaler.domain.facts.orders import DrainSome, LaunchSome
+from autoscaler.domain.facts.orders import DrainSome, LaunchSome, Release, Reserve
 from autoscaler.domain.facts.overrides import Hold, Scope, hold
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
@@ -197,6 +197,29 @@ class AnythingHappens(MachinesAreStopped, ImagesChange):
         order = LaunchSome(controller="main", keep_seconds=0.0, **asked) if more else DrainSome(controller=None, **asked)
         self._run(lambda: passes.carry_out(self.fleet.ports, self.fleet.fleet, self.fleet.invocation(), order))
 
+    @rule(pool=st.sampled_from(POOLS), which=st.integers(0, 9), minutes=st.integers(1, 90), named=st.booleans())
+    def a_person_reserves_an_agent(self, pool, which, minutes, named):
+        nodes = sorted(record.node for record in self.fleet.state.records.values() if record.node)
+        order = Reserve(
+            target=nodes[which % len(nodes)] if named and nodes else pool,
+            controller=None,
+            seconds=minutes * MINUTE,
+            person="alice",
+            by="ada",
+            reason="by hand",
+            request_id=f"r-{self.chance.getrandbits(40)}",
+        )
+        self._run(lambda: passes.carry_out(self.fleet.ports, self.fleet.fleet, self.fleet.invocation(), order))
+        self.minutes(1)
+
+    @rule(which=st.integers(0, 9))
+    def a_person_releases_an_agent(self, which):
+        mine = sorted(record.instance_id for record in self.fleet.state.records.values() if record.reservation)
+        if mine:
+            order = Release(target=mine[which % len(mine)], reason="by hand")
+            self._run(lambda: passes.carry_out(self.fleet.ports, self.fleet.fleet, self.fleet.invocation(), order))
+        self.minutes(1)
+
     @rule(pool=st.sampled_from(POOLS), minutes=st.integers(1, 60), freeze=st.booleans())
     def a_person_holds_a_pool(self, pool, minutes, freeze):
         now = self.world.timeline.now
@@ -308,6 +331,14 @@ class AnythingHappens(MachinesAreStopped, ImagesChange):
         if hasattr(self, "world"):
             taken = [build for build in self.jenkins.builds if "was interrupted" in build.killed_by]
             assert [b for b in self.jenkins.builds if b not in taken and (b.killed_by or b.ended is Ended.KILLED)] == []
+
+    @invariant()
+    def no_build_begins_on_what_was_launched_for_a_person(self):
+        """Its node is marked before the agent knows how to connect."""
+        for record in self.fleet.state.records.values() if hasattr(self, "world") else ():
+            node = self.jenkins.nodes.get(record.node or "")
+            if record.reservation and record.cordon.endswith(":registration") and node is not None:
+                assert node.builds == {}
 
     def teardown(self):
         """The world behaves from now on, and no more jobs come: the fleet must come to rest."""

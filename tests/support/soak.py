@@ -14,7 +14,12 @@ from rich.progress import Progress
 from support.machine import AnythingHappens
 
 WORLDS_A_SEED = 10
-_CHECKS = ("money_has_a_ceiling()", "no_build_is_killed()", "only_what_never_was_an_agent_is_kept_stopped_for_one_build()")
+_CHECKS = (
+    "money_has_a_ceiling()",
+    "no_build_is_killed()",
+    "only_what_never_was_an_agent_is_kept_stopped_for_one_build()",
+    "no_build_begins_on_what_was_launched_for_a_person()",
+)
 _SETTINGS = settings(
     max_examples=WORLDS_A_SEED,
     stateful_step_count=40,

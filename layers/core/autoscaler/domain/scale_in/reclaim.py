@@ -151,6 +151,8 @@ def _seal(situation: Situation, agent: Agent) -> Cordon | Uncordon | Held:
     if not agent.idle:
         return _still_busy(situation, agent)
     if job := next(waits, None):
+        if agent.record.reservation:  # no label brings it more
+            return hold_back(agent, Reason.SECOND_LOOK, f"{job} may start on {node.name} even without its labels, which was reserved")
         return uncordon(agent, Reason.LABELS_TO_GIVE_BACK, f"{job} may start on {node.name} even without its labels")
     if look and is_unlabelled_twice(look, agent.pool.drain_settle_seconds, situation.now):
         detail = f"the labels of {node.name} were taken, and it was idle in two looks since"

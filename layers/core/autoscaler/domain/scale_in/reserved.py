@@ -10,7 +10,7 @@ from dataclasses import replace
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.marks import Mark, MarkClass
 from autoscaler.domain.facts.node_labels import drops_handed_builds, may_start_on
-from autoscaler.domain.facts.plan import Cordon, EndReservation, Reserve, Terminate
+from autoscaler.domain.facts.plan import Cordon, EndReservation, Held, Reserve, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.snapshot import RecordState
@@ -19,7 +19,8 @@ from autoscaler.domain.scale_in.month_limit import what_holds
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, cordon, terminate
+from autoscaler.domain.situation.steps import Decided, cordon, hold_back, terminate
+from autoscaler.domain.wording import duration
 
 # A person is warned so long before the end: enough to save what they have, or to ask for more.
 WARNING_SECONDS = 1800.0
@@ -28,14 +29,17 @@ _BOOTS = (RecordState.REQUESTED, RecordState.STARTING)
 _LOST = (MarkClass.INTERRUPTED, MarkClass.REBALANCE)
 
 
-def keep_reserved(situation: Situation, controller: str, _decided: Decided) -> Iterator[Cordon | Terminate | EndReservation]:
+_Kept = Cordon | Terminate | EndReservation | Held
+
+
+def keep_reserved(situation: Situation, controller: str, _decided: Decided) -> Iterator[_Kept]:
     """Keep builds away from the reserved agents of a controller, and end their reservations once the month's money is spent."""
     for agent in situation.agents:
         if agent.record.controller == controller and agent.phase is Phase.RESERVED and not agent.instance_ended:
             yield from _keep(situation, agent)
 
 
-def _keep(situation: Situation, agent: Agent) -> Iterator[Cordon | Terminate | EndReservation]:
+def _keep(situation: Situation, agent: Agent) -> Iterator[_Kept]:
     reservation = agent.record.reservation
     if reservation is None:
         raise ValueError(f"{agent.record.instance_id} is not reserved")
@@ -57,19 +61,25 @@ def _why_over(situation: Situation, pool: str, reservation: Reservation) -> tupl
     return None if level is None else (Reason.USD_PER_MONTH, what_holds(situation, level))
 
 
-def _keep_builds_away(situation: Situation, agent: Agent) -> Iterator[Cordon]:
+def _keep_builds_away(situation: Situation, agent: Agent) -> Iterator[Cordon | Held]:
     """Mark its node offline where a pass was cut off before that, or somebody brought it online.
 
     A pipeline that ran there when its controller restarted, and waits for that very node, resumes first.
     """
     node = agent.node
     if node is None or node.temporarily_offline or situation.waits_to_resume(agent):
-        return
-    if not agent.by_labels or not drops_handed_builds(situation.snapshot.controllers[agent.record.controller]):
+        yield hold_back(agent, Reason.RESERVED, _told(situation, agent))
+    elif not agent.by_labels or not drops_handed_builds(situation.snapshot.controllers[agent.record.controller]):
         yield cordon(situation, agent, MarkClass.RESERVED, Reason.RESERVED, f"{node.name} is reserved, and its node takes builds")
     elif _may_be_marked(situation, agent) and agent.mark is not None:
         detail = f"the labels of {node.name} were taken, and it was idle in two looks since"
         yield replace(cordon(situation, agent, MarkClass.RESERVED, Reason.LABELS_TAKEN, detail), mark=agent.mark)
+
+
+def _told(situation: Situation, agent: Agent) -> str:
+    reservation, name = agent.record.reservation, agent.record.node or agent.record.instance_id
+    left = duration(reservation.until_at - situation.now) if reservation else ""
+    return f"{name} is reserved for {reservation.person if reservation else ''}, for another {left}"
 
 
 def _may_be_marked(situation: Situation, agent: Agent) -> bool:
