@@ -114,7 +114,10 @@ STORIES = {
     ),
     "reserved, and out of reach": Story(offline=True, instance=(*LIVING, *_OFF), reserved=(3600.0,), seen=Condition.STOPPED),
     "reserved, and its node is gone": Story(node=False, reserved=(-60.0, 3600.0, 3600.0), seen=Condition.NODELESS),
-    "reserved before": Story(often=3, marks=(*(RESERVED,) * 3, ""), builds=(0, 0, 1), seen=Condition.DRAINED, reserved=(-60.0,)),
+    "reserved before": Story(often=3, marks=(*(RESERVED,) * 3, OURS, ""), builds=(0, 0, 1), seen=Condition.DRAINED, reserved=(-60.0,)),
+    "reserved before, and its labels are taken": Story(
+        marks=("",), labels_taken=True, builds=(0, 0, 1), seen=Condition.UNLABELLED, reserved=(-60.0,)
+    ),
     "to be a person's": Story(**_REQUESTED, launched_ago=(10.0, 200.0, 5000.0), reserved=(-60.0, 3600.0), seen=Condition.OVERDUE),
     "nodeless": Story(often=2, node=False, seen=Condition.NODELESS),
     "condemned": Story(often=3, record=RecordState.CONDEMNED, marks=(OURS,), builds=(0, 0, 1), seen=Condition.DRAINED),

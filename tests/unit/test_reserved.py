@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.commands import handle, release_for_a_person, reserve_for_a_person
-from autoscaler.domain.facts.fleet import Market, Quarantine, WarmPool
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, Market, Quarantine, WarmPool
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.orders import Release, Reserve
 from autoscaler.domain.facts.plan import Cordon, EndReservation, Held, Launch, Start, Terminate
@@ -23,7 +23,9 @@ from support.builders import (
     NOW,
     a_build,
     a_fleet,
+    a_look,
     a_mark,
+    a_node,
     a_pool,
     a_record,
     a_reservation,
@@ -250,3 +252,22 @@ def test_nothing_that_is_launched_for_a_person_tries_a_new_image_and_nothing_wai
     nobody_knows = (an_instance("i-1", template_version=""),)
     [tries] = decide_up(a_reserved_agent(), items=(an_item(label="cpu"),), fleet=fleet, instances=nobody_knows, **new).steps
     assert (tries.image, tries.tries) == ("ami-2", True)
+
+
+def test_what_was_reserved_gets_no_label_back_for_a_job_that_may_start_there_without():
+    mark = a_mark(MarkClass.RESERVED)
+    record = a_record("i-1", node="cpu-1", labels=("cpu",), cordon=mark.text, reservation=a_reservation(until_at=NOW - 60.0))
+    node = a_node("cpu-1", CORDONED_LABEL, "autoscaler-fleet-f")
+    memory = replace(seen().memory, observations={"i-1": a_look("unlabelled", seconds_ago=400.0)})
+    plan = decide_down((record, node), items=(an_item(label="!gpu"),), memory=memory)
+    assert (plan.steps, held(plan)) == ((), {Reason.SECOND_LOOK})
+    [sealed] = decide_down((record, node), memory=memory).steps
+    assert (sealed.mark, sealed.reason) == (mark, Reason.LABELS_TAKEN)
+
+
+def test_one_whose_labels_were_taken_for_another_reason_is_marked_as_reserved():
+    record, _ = a_reserved_agent()
+    node = a_node("cpu-1", CORDONED_LABEL, "autoscaler-fleet-f")
+    memory = replace(seen().memory, observations={"i-1": a_look("unlabelled", seconds_ago=400.0)})
+    plan = decide_down((replace(record, labels=("cpu",)), node), memory=memory, view={"version": (2, 504)})
+    assert [step.mark.kind for step in steps_of(Cordon, plan)] == [MarkClass.RESERVED]

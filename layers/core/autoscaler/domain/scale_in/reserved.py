@@ -25,8 +25,8 @@ from autoscaler.domain.wording import duration
 # A person is warned so long before the end: enough to save what they have, or to ask for more.
 WARNING_SECONDS = 1800.0
 _BOOTS = (RecordState.REQUESTED, RecordState.STARTING)
-# What EC2 takes away anyway is nobody's to reserve.
-_LOST = (MarkClass.INTERRUPTED, MarkClass.REBALANCE)
+# What EC2 takes away anyway is nobody's to reserve, nor what another controller waits for.
+_LOST = (MarkClass.INTERRUPTED, MarkClass.REBALANCE, MarkClass.ROTATE)
 
 
 _Kept = Cordon | Terminate | EndReservation | Held
@@ -71,9 +71,15 @@ def _keep_builds_away(situation: Situation, agent: Agent) -> Iterator[Cordon | H
         yield hold_back(agent, Reason.RESERVED, _told(situation, agent))
     elif not agent.by_labels or not drops_handed_builds(situation.snapshot.controllers[agent.record.controller]):
         yield cordon(situation, agent, MarkClass.RESERVED, Reason.RESERVED, f"{node.name} is reserved, and its node takes builds")
-    elif _may_be_marked(situation, agent) and agent.mark is not None:
-        detail = f"the labels of {node.name} were taken, and it was idle in two looks since"
-        yield replace(cordon(situation, agent, MarkClass.RESERVED, Reason.LABELS_TAKEN, detail), mark=agent.mark)
+    elif _may_be_marked(situation, agent):
+        yield _marked(situation, agent)
+
+
+def _marked(situation: Situation, agent: Agent) -> Cordon:
+    """Mark an agent without labels offline; with the mark that its record has, so that they need not be taken once more."""
+    detail = f"the labels of {agent.record.node} were taken, and it was idle in two looks since"
+    step = cordon(situation, agent, MarkClass.RESERVED, Reason.LABELS_TAKEN, detail)
+    return replace(step, mark=agent.mark) if agent.mark and agent.mark.kind is MarkClass.RESERVED else step
 
 
 def _told(situation: Situation, agent: Agent) -> str:
@@ -159,7 +165,7 @@ def why_not_reserved(situation: Situation, agent: Agent) -> tuple[Reason, str] |
     if agent.node is None or agent.instance_ended or agent.phase not in {Phase.READY, Phase.RETIRING, Phase.DRAINING}:
         return Reason.NOT_FOUND, f"{name} is {agent.phase}, and no agent that can be reserved now"
     if agent.record.reservation or (agent.mark and agent.mark.kind in _LOST):
-        return Reason.NOT_FOUND, f"{name} is about to end, and can be reserved no more"
+        return Reason.NOT_FOUND, f"{name} is about to end or to be given to others, and can be reserved no more"
     if situation.protected(agent):
         return Reason.PINNED, f"a build may be bound to {name}: an item waits for it by name, or it was busy before a restart"
     if agent.phase is Phase.READY and is_for_builds(situation, agent.pool.name):

@@ -189,9 +189,12 @@ def _phase(record: Record, node: Node | None, mark: Mark | None, *, is_seen: boo
         return Phase.RESERVED
     if node is None:
         return Phase.NODELESS
-    if mark:
-        return Phase.RETIRING if mark.kind is MarkClass.RETIRE else Phase.DRAINING
-    return _phase_of_node(node, boots=boots)
+    return _phase_of_mark(record, mark) if mark else _phase_of_node(node, boots=boots)
+
+
+def _phase_of_mark(record: Record, mark: Mark) -> Phase:
+    """The phase of an agent that carries our mark. What was reserved never comes back, whatever its mark."""
+    return Phase.RETIRING if mark.kind is MarkClass.RETIRE and record.reservation is None else Phase.DRAINING
 
 
 def _phase_of_boot(record: Record) -> Phase:

@@ -20,7 +20,7 @@ def may_be_stopped(situation: Situation, agent: Agent) -> bool:
     is_able = instance is not None and instance.keeps_disk and instance.market == Market.ON_DEMAND
     if not is_able or not may_be_kept_stopped(agent) or record.instance_id in situation.memory.unstoppable:
         return False
-    is_surplus = agent.mark is None or agent.mark.kind in _NOT_NEEDED
+    is_surplus = record.reservation is None and (agent.mark is None or agent.mark.kind in _NOT_NEEDED)
     # A static node is its operator's, for one of their few agents: a stopped one would keep it from the others.
     is_ours = record.controller not in situation.fleet.slot_controllers
     is_wanted = is_launched_meanwhile(situation, agent) or not why_outdated(situation, agent)
