@@ -112,8 +112,8 @@ RESERVED = (
     planted(
         "a reserved agent counts as one of the minimum",
         file="domain/launch/budget.py",
-        was=" or record.reservation)\n",
-        becomes=")\n",
+        was=" or record.reservation is not None\n",
+        becomes="\n",
         found_by="a_reserved_agent_is_no_part_of_the_minimum",
     ),
     planted(

@@ -8,8 +8,8 @@ class MarkClass(StrEnum):
     """What a mark is for, and so who undoes it.
 
     Nobody undoes `USED_UP` and `RESERVED`: no further build may begin there; nor `HANDS_OVER`: others wait for its room. `ROTATE` goes
-    with the node, or once no other controller waits. Demand undoes `RETIRE`, and `OUTDATED` where no other agent can be launched; `MONTH_LIMIT` and
-    `DAY_LIMIT` are lifted with the limit, `OPERATOR` and `QUARANTINE` by a person.
+    with the node, or once no other controller waits. Demand undoes `RETIRE`, and `OUTDATED` where no other agent can be launched;
+    `MONTH_LIMIT` and `DAY_LIMIT` are lifted with the limit, `OPERATOR` and `QUARANTINE` by a person.
     """
 
     RETIRE = "retire"
