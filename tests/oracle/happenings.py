@@ -55,7 +55,7 @@ def begin(seed: int, *, slots: bool) -> AnythingHappens:
     machine = AnythingHappens()
     version = DROPS_BUILDS if seed % 2 else CURRENT_VERSION
     lag = 30.0 if slots else 0.0
-    machine.begin(seed=seed, lag=lag, slots=slots, resume=180.0, version=version, warm=None, teams={}, images=False)
+    machine.begin(seed=seed, lag=lag, slots=slots, resume=180.0, version=version, warm=None, teams={}, images=False, lends=False)
     return machine
 
 

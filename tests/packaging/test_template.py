@@ -93,7 +93,7 @@ def test_instances_are_launched_only_with_our_tag_and_terminated_only_by_it():
         *[launches] * 4,
         {
             "StringEquals": {"aws:ResourceTag/autoscaler:fleet": ours},
-            "ForAllValues:StringEquals": {"aws:TagKeys": ["Name", "autoscaler:node"]},
+            "ForAllValues:StringEquals": {"aws:TagKeys": ["Name", "autoscaler:node", "autoscaler:controller"]},
         },
     ]
     assert [s["Condition"] for s in allowing("iam:PassRole")] == [

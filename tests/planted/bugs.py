@@ -178,7 +178,7 @@ BUGS = (
     Bug(
         name="demand brings back what EC2 is about to take away",
         file="domain/situation/agents.py",
-        was="return Phase.RETIRING if mark.kind is MarkClass.RETIRE else Phase.DRAINING",
+        was="return Phase.RETIRING if mark.kind is MarkClass.RETIRE and record.reservation is None else Phase.DRAINING",
         becomes="return Phase.RETIRING",
         found_by=("tests/handlers/test_instance_events.py::test_demand_never_brings_it_back_and_another_is_launched",),
     ),
@@ -377,8 +377,8 @@ BUGS = (
     Bug(
         name="an agent past its boot deadline still counts as booting",
         file="domain/situation/agents.py",
-        was="return Phase.OVERDUE if not boots else Phase.TO_STOP",
-        becomes="return Phase.TO_STOP",
+        was="return _phase_of_boot(record) if boots else Phase.OVERDUE",
+        becomes="return _phase_of_boot(record)",
         found_by=("tests/unit/test_scale_down.py::test_an_instance_that_never_registered_is_given_up_after_two_looks",),
     ),
     Bug(

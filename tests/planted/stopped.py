@@ -121,8 +121,8 @@ STOPPED = (
     Bug(
         name="jobs wait for what boots to be stopped",
         file="domain/situation/agents.py",
-        was="Phase.TO_STOP if record.boots_to_stop else Phase.REQUESTED",
-        becomes="Phase.REQUESTED",
+        was="return Phase.TO_STOP if record.boots_to_stop else ",
+        becomes="return ",
         found_by=(f"{_UNUSED}::test_no_job_waits_for_what_boots_to_be_stopped",),
     ),
     Bug(

@@ -89,7 +89,7 @@ WAITING = (
     Bug(
         name="agents whose node cannot be made are launched for ever",
         file="domain/situation/breakers.py",
-        was="if by_id[step.instance_id].life_id not in connected:\n",
+        was="if _never_connected(by_id[step.instance_id], connected):\n",
         becomes="if False:\n",
         found_by=(
             "tests/scenarios/test_missing_rights.py::test_an_agent_that_may_not_be_made_or_connected_is_a_failed_boot_and_the_breaker_names_the_right",

@@ -38,6 +38,12 @@ USER, GROUP = 65534, 65534
 SECONDS = 20
 
 
+def _heeds_signals() -> None:
+    """Whoever runs the tests in the background may ignore them, and what is ignored stays so in all that is started."""
+    for name in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(name, signal.SIG_DFL)
+
+
 @dataclass(slots=True)
 class Host:
     """One machine's devices. What it needs lies in ``folder``; its cgroups have a name of their own."""
@@ -61,6 +67,7 @@ class Host:
     def starts(self, *command: str, options: tuple[str, ...] = (), user: int | None = USER, **facts) -> subprocess.Popen:
         """Let somebody ask, and not wait for it."""
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": self.folder}
+        pipes["preexec_fn"] = _heeds_signals
         self.asked.append(subprocess.Popen(self.run_words(*command, options=options), **(pipes | {"user": user, "group": user} | facts)))
         return self.asked[-1]
 
