@@ -60,7 +60,8 @@ def test_nothing_of_python_is_left_in_the_command(machine):
         "env", "-u", "PATH", "sh", "-c", "export; grep SigIgn /proc/self/status", env={"PATH": os.environ["PATH"], "LANG": "C"}
     )
     assert "LC_CTYPE" not in done.stdout
-    assert done.stdout.rstrip().endswith("SigIgn:\t0000000000000000")
+    ignored = int(done.stdout.rpartition("SigIgn:")[2], 16)  # others may be, by whoever runs the tests
+    assert [name for name in (signal.SIGPIPE, signal.SIGXFSZ) if ignored >> (name - 1) & 1] == []
 
 
 VISIBLE = (
