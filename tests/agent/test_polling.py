@@ -49,6 +49,16 @@ def test_told_of_another_controller_it_leaves_the_first_one_and_connects_there(a
     assert "powering off" not in said
 
 
+def test_a_controller_that_has_another_address_by_now_ends_no_build_that_runs(around):
+    """The address is changed in the fleet file while a build runs: the same node of the same controller is no other one."""
+    around.builds_run("sleep 60")
+    moved = told(around, "main", url=f"{around.url}/moved/")
+    around.answers = [told(around, "main"), moved]
+    around.run(seconds=4)
+    assert len(around.asked) >= 3
+    assert (names(around), around.directory.joinpath("ended").read_text(encoding="utf-8")) == (["main-1"], "")
+
+
 def test_it_is_connected_to_several_controllers_at_once(around):
     around.builds_run("sleep 60")
     around.answers = [told(around, "main", "other")]
