@@ -123,7 +123,8 @@ function Test-WantedElsewhere($connection) {
     $identity = Get-Identity
     if ($identity.Status -ne 200 -or $null -eq $identity.Body.connections) { return $false }
     $wanted = $identity.Body.connections[0]
-    ($wanted.url -ne $connection.url) -or ($wanted.name -ne $connection.name)
+    # Not its address: that may change in the fleet file while a build runs, and is the same controller.
+    ($wanted.controller -ne $connection.controller) -or ($wanted.name -ne $connection.name)
 }
 
 # Runs Java as the build user, and returns its exit code when it has ended, or was ended since another controller wants this machine.
