@@ -182,7 +182,7 @@ def handler_of(around: Surroundings) -> type[BaseHTTPRequestHandler]:  # noqa: C
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(content)))
+            self.send_header("Content-Length", str(len(content) + (100 if b"CutShort" in content else 0)))
             self.end_headers()
             self.wfile.write(content)
 

@@ -59,6 +59,17 @@ def test_a_controller_that_has_another_address_by_now_ends_no_build_that_runs(ar
     assert (names(around), around.directory.joinpath("ended").read_text(encoding="utf-8")) == (["main-1"], "")
 
 
+def test_an_answer_that_is_cut_short_or_makes_no_sense_ends_no_build_that_runs(around):
+    """Were the service to fall over, systemd would end all that it has started."""
+    around.builds_run("sleep 60")
+    nonsense = 200, told(around, "main")[1] | {"poll_seconds": {"a": 1}}
+    around.answers = [told(around, "main"), (200, {"CutShort": True}), told(around, "main"), nonsense]
+    said = around.run(seconds=5)
+    assert len(around.asked) >= 4
+    assert (names(around), around.directory.joinpath("ended").read_text(encoding="utf-8")) == (["main-1"], "")
+    assert "Traceback" not in said
+
+
 def test_it_is_connected_to_several_controllers_at_once(around):
     around.builds_run("sleep 60")
     around.answers = [told(around, "main", "other")]
