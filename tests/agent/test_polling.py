@@ -63,7 +63,7 @@ def test_an_answer_that_is_cut_short_or_makes_no_sense_ends_no_build_that_runs(a
     """Were the service to fall over, systemd would end all that it has started."""
     around.builds_run("sleep 60")
     nonsense = 200, told(around, "main")[1] | {"poll_seconds": {"a": 1}}
-    around.answers = [told(around, "main"), (200, {"CutShort": True}), told(around, "main"), nonsense]
+    around.answers = [told(around, "main"), (200, {"CutShort": True}), (503, {"CutShort": True}), nonsense]
     said = around.run(seconds=5)
     assert len(around.asked) >= 4
     assert (names(around), around.directory.joinpath("ended").read_text(encoding="utf-8")) == (["main-1"], "")
