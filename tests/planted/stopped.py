@@ -11,6 +11,7 @@ _AGENTS = "no_pool_no_team_and_no_fleet_gets_more_agents_than_it_may_have"
 _USD = "no_more_dollars_an_hour_and_in_the_month_are_reserved_than_may_be_spent"
 
 _UNUSED = "tests/unit/test_unused_stopped.py"
+_STOPPED = "tests/unit/test_warm_pool.py"
 
 STOPPED = (
     breaks(
@@ -69,12 +70,12 @@ STOPPED = (
         was="        if there and not pool.on_hold:",
         becomes="        if there and pool.spec.warm_pool and not pool.on_hold:",
     ),
-    breaks(
-        _AGENTS,
-        "what starts takes no room",
-        file="launch/budget.py",
+    Bug(
+        name="what starts takes no room",
+        file="domain/launch/budget.py",
         was="        self.reserve(pool, _more_usd(record, otherwise))\n",
         becomes="        self.reserve(pool, _more_usd(record, otherwise), 0)\n",
+        found_by=(f"{_STOPPED}::test_of_those_that_are_stopped_as_many_start_as_there_is_room_for",),
     ),
     breaks(
         _AGENTS,

@@ -325,6 +325,11 @@ def test_a_stopped_agent_costs_its_disk_and_takes_no_room_among_the_agents():
     assert starts(up(snapshot, fleet(limits={"max_agents": 1}, max_agents=1))) == [("i-1",)]
 
 
+def test_of_those_that_are_stopped_as_many_start_as_there_is_room_for():
+    items = [an_item(n, label="cpu", waiting_seconds=5000.0) for n in range(3)]
+    assert [len(ids) for ids in starts(up(seen(one(1), one(2), one(3), items=items), fleet(limits={"max_agents": 2})))] == [2]
+
+
 def test_starts_of_the_last_hour_count_once_each():
     record = one(starts=(NOW - 3700.0, NOW - 1800.0, NOW - 60.0), launched_at=NOW - 50_000)
     assert launched_lately(seen(record), a_memory()).total() == 2
