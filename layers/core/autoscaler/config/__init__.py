@@ -4,9 +4,10 @@ What only an error or a person needs (``findings``, ``words``, ``positions``, ``
 start never pays for it.
 """
 
+from autoscaler.config.controllers import ControllerSettings, environment_name, url_problem
 from autoscaler.config.load import check, load_fleet, load_settings
 from autoscaler.config.problems import FleetFileError, Problem
-from autoscaler.config.settings import ControllerSettings, FleetSettings, environment_name, url_problem
+from autoscaler.config.settings import FleetSettings
 
 __all__ = [
     "ControllerSettings",

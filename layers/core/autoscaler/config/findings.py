@@ -6,10 +6,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from autoscaler.config.controllers import ControllerSettings
 from autoscaler.config.problems import FleetFileError, Place, Problem
 from autoscaler.config.rules import contradictions
 from autoscaler.config.schedules import ScheduleSettings
-from autoscaler.config.settings import ControllerSettings, FleetSettings, KindSettings, LimitSettings, PoolSettings, Tuning
+from autoscaler.config.settings import FleetSettings, KindSettings, LimitSettings, PoolSettings, Tuning
 from autoscaler.config.teams import TeamSettings
 from autoscaler.config.warm_pools import WarmPoolSettings
 from autoscaler.config.words import meant, place_of, sentence

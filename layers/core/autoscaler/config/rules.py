@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterator
 
+from autoscaler.config.controllers import environment_name, url_problem
 from autoscaler.config.kind_rules import between_kinds, kind_of_pool
 from autoscaler.config.problems import Problem
 from autoscaler.config.schedules import ScheduleSettings
-from autoscaler.config.settings import FleetSettings, PoolSettings, environment_name, url_problem
+from autoscaler.config.settings import FleetSettings, PoolSettings
 from autoscaler.config.team_rules import between_teams
 from autoscaler.config.warm_pools import WarmPoolSettings
 from autoscaler.domain.facts.fleet import Platform, Share

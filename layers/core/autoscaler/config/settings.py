@@ -1,12 +1,12 @@
 """The keys of the fleet file, as an operator writes them; the schema and the reference page are made from here."""
 
-import re
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import AnyHttpUrl, Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints
 
 from autoscaler.config.basics import Count, Section, Usd
+from autoscaler.config.controllers import ControllerSettings
 from autoscaler.config.hours import impossible_hours
 from autoscaler.config.kinds import general_kinds, labels_of, lent_labels, with_lending
 from autoscaler.config.prices import offerings, unaffordable_minima
@@ -16,7 +16,6 @@ from autoscaler.config.team_money import dear_minima
 from autoscaler.config.teams import LaunchesPerHour, TeamSettings, UsdPerHour, UsdPerMonth, ceilings, team
 from autoscaler.config.warm_pools import WarmPoolKey, warm_pool_of
 from autoscaler.domain.facts.fleet import (
-    RESUME_TIMEOUT_SECONDS,
     AtMonthLimit,
     Ceilings,
     Fleet,
@@ -44,20 +43,6 @@ Seconds = Annotated[float, Field(ge=0, le=31_536_000, allow_inf_nan=False)]
 REMOTE_DIRS = {Platform.LINUX: "/home/jenkins/agent", Platform.WINDOWS: "C:\\jenkins"}
 
 
-def url_problem(url: str) -> str | None:
-    """Say what is wrong with a controller's URL, never a password that stands in it; None: nothing is."""
-    shown = re.sub(r"^([a-z]+://)?.*@", r"\1***@", url, flags=re.IGNORECASE | re.DOTALL)
-    try:
-        parsed = AnyHttpUrl(url)
-    except ValidationError:
-        return f"({shown}) must be an http or https URL"
-    if parsed.username is not None or parsed.password is not None:
-        return f"({shown}) must not hold credentials: agents and logs are told it; keep them in a secret (key secret)"
-    if parsed.query is not None or parsed.fragment is not None:
-        return f"({shown}) must not have a query or a fragment"
-    return None
-
-
 class LimitSettings(Section):
     """Hard ceilings of the whole fleet; nothing is launched beyond them, no matter who asks."""
 
@@ -76,31 +61,6 @@ class LimitSettings(Section):
         strict=False,
         description="What happens once max_usd_per_month is spent. stop: all agents are drained, and none is launched. launch-nothing: "
         "agents stay in use, and none is launched; the month then costs more.",
-    )
-
-
-class ControllerSettings(Section):
-    """One Jenkins controller."""
-
-    url: str = Field(
-        description="Address of the Jenkins controller, http or https, as agents reach it. No user, password, query or fragment in it."
-    )
-    secret: Annotated[str, StringConstraints(min_length=1)] | None = Field(
-        None,
-        description='Name or ARN of a secret in AWS Secrets Manager: {"username": "...", "token": "..."}. The functions may read secrets '
-        "whose names begin with the stack's parameter ControllerSecretPrefix (jenkins/). Without a secret, Jenkins is asked anonymously.",
-    )
-    nodes: Literal["dynamic", "slots"] = Field(
-        "dynamic",
-        description="Where the Jenkins nodes of agents come from. dynamic: each agent gets a node of its own, which is deleted with it. "
-        "slots: agents take static nodes that you made beforehand.",
-    )
-    resume_timeout_seconds: float = Field(
-        RESUME_TIMEOUT_SECONDS,
-        ge=600,
-        le=604_800,
-        allow_inf_nan=False,
-        description="After a restart of Jenkins, an agent is kept this long for a pipeline that ran on it and has not resumed yet.",
     )
 
 
@@ -401,8 +361,3 @@ class FleetSettings(Section):
     def _version_of(self, template: str) -> str:
         """Return the version to launch: the latest of the stack's own templates, whose default a deployment never moves."""
         return "$Latest" if template in {f"autoscaler-{kind}-{self.fleet}" for kind in (*Platform, "arm64")} else "$Default"
-
-
-def environment_name(controller: str) -> str:
-    """Spell a controller as in environment variables: upper case, ``-`` as ``_``."""
-    return re.sub(r"[^A-Z0-9]", "_", controller.upper())

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.fleet import Fleet, Pool
-from autoscaler.domain.facts.memory import Breaker, Growth, IdleReturns, Learned, Memory, Missing, Sighting, Stuck, Window
+from autoscaler.domain.facts.memory import Breaker, Growth, IdleReturns, Learned, Memory, Missing, Stuck, Window
 from autoscaler.domain.facts.metering import HOUR_SECONDS, launches_of, meter, meter_day, next_spot_prices, note_spending, paid_usd_per_hour
 from autoscaler.domain.facts.plan import BootFailure, Forget
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, BuildResult, Record, Snapshot
@@ -25,8 +25,8 @@ from autoscaler.domain.forecast.idle_returns import (
     next_peaks,
     note_returns,
 )
-from autoscaler.domain.forecast.job_patterns import Arrival, note_arrivals
-from autoscaler.domain.forecast.stages import Present, learn_stages, presents
+from autoscaler.domain.forecast.job_patterns import note_arrivals
+from autoscaler.domain.forecast.stages import learn_stages
 from autoscaler.domain.launch.backoff import Refusal, lacks_capacity, note_refusals, note_unstoppable, still_cooling
 from autoscaler.domain.launch.lending import note_never_lent
 from autoscaler.domain.memo import FOR_EVER, Memo
@@ -37,6 +37,7 @@ from autoscaler.domain.scale_in.build_results import Tally, gone_since, note_str
 from autoscaler.domain.scale_in.replace import note_kept, note_taken
 from autoscaler.domain.situation.agents import Agent, Phase, next_missing
 from autoscaler.domain.situation.breakers import note_connected, note_consoles, note_failed, note_tried, still_failing, still_open
+from autoscaler.domain.situation.builds import arrivals_of, begun_builds, builds_had, job_waits, running_builds, runs_present
 from autoscaler.domain.situation.controller_restarts import next_sessions
 from autoscaler.domain.situation.demand import note_unhelped
 from autoscaler.domain.situation.image_canary import is_of_canary, note_failed_canaries, note_refused_canaries, retried, still_tried
@@ -306,17 +307,17 @@ def learn_from_builds(situation: Situation, controller: str, results: Mapping[st
     before, view, now = situation.snapshot.learned[controller], situation.snapshot.controllers[controller], situation.now
     if not view.complete:
         return Lesson(learned=before)
-    fresh, running = _running(situation, controller, before)
+    fresh, running = running_builds(situation, controller, before)
     samples = _durations(before, running, now)
-    runs, stages = learn_stages(before, _present(situation, controller), now)
+    runs, stages = learn_stages(before, runs_present(situation, controller), now)
     waiting = {f"{want.item.id}\n{want.item.job}": want.item.waiting_seconds for want in situation.demands[controller].wants}
-    begun = _begun(fresh.values(), before, waiting)
-    arrived = _arrived(situation, controller, [sighting for sighting, waited in begun if waited is None]) if before.seen_at else []
+    begun = begun_builds(fresh.values(), before, waiting)
+    arrived = arrivals_of(situation, controller, [sighting for sighting, waited in begun if waited is None]) if before.seen_at else []
     noted = note_arrivals(before, arrived, {name: pool.costs for name, pool in situation.pools_of(controller).items()}, now)
     gone = gone_since(before, view)
     streaks, succeeded_at = note_streaks(before, gone, results, view, now)
     learned = Learned(
-        builds=_builds_had(situation, controller, fresh.values()),
+        builds=builds_had(situation, controller, fresh.values()),
         streaks=streaks,
         succeeded_at=succeeded_at,
         runs=runs,
@@ -330,20 +331,8 @@ def learn_from_builds(situation: Situation, controller: str, results: Mapping[st
         seen_at=now,
         version=before.version,
     )
-    waits = _job_waits(begun, min(now - before.seen_at, MINUTE_SECONDS) / 2) if before.seen_at else {}
+    waits = job_waits(begun, min(now - before.seen_at, MINUTE_SECONDS) / 2) if before.seen_at else {}
     return Lesson(learned=learned, job_waits=waits, tallies=tally(gone, results))
-
-
-def _builds_had(situation: Situation, controller: str, fresh: Iterable[Sighting]) -> dict[str, int]:
-    """Count the builds that began on each node of a pool that allows only so many, for as long as its agent is there, in all its lives."""
-    counted = {name for name, pool in situation.fleet.pools.items() if pool.max_builds is not None}
-    records = (record for record in situation.snapshot.records if record.controller == controller and record.pool in counted)
-    known = situation.snapshot.learned[controller].builds
-    had = {record.node: known.get(record.node, 0) for record in records if record.node}
-    for sighting in fresh:
-        if sighting.node in had:
-            had[sighting.node] += 1
-    return {node: count for node, count in had.items() if count}
 
 
 def _durations(before: Learned, running: Collection[str], now: float) -> dict[str, tuple[float, ...]]:
@@ -353,61 +342,3 @@ def _durations(before: Learned, running: Collection[str], now: float) -> dict[st
         if key not in running:  # it ended somewhere between the two looks; the middle is the best guess
             note_duration(samples, sighting.job, sighting.pool, max((before.seen_at + now) / 2 - sighting.since_at, 1.0))
     return samples
-
-
-def _running(situation: Situation, controller: str, before: Learned) -> tuple[dict[str, Sighting], dict[str, Sighting]]:
-    """The builds on our executors: those that were not there in the last look, and all."""
-    fresh: dict[str, Sighting] = {}
-    running: dict[str, Sighting] = {}
-    agents = (agent for pool in situation.pools_of(controller).values() for agent in pool.agents)
-    for node, pool in ((agent.node, agent.pool.name) for agent in agents if agent.node):
-        for build in node.builds:
-            since_at = situation.now - (build.elapsed_seconds or 0.0)
-            known = before.running.get(build.key)
-            running[build.key] = known or Sighting(job=build.job, pool=pool, since_at=since_at, node=node.name, run=build.run)
-            if known is None:
-                fresh[build.key] = running[build.key]
-    return fresh, running
-
-
-def _present(situation: Situation, controller: str) -> dict[str, Present]:
-    """What every run has in the queue and on our executors now."""
-    wants = situation.demands[controller].wants
-    items = [(want.item.run, want.item.job, want.item.id, want.pools[0].name) for want in wants if want.item.run]
-    agents = [agent for pool in situation.pools_of(controller).values() for agent in pool.agents if agent.node]
-    builds = [(b.run, b.job, b.key, agent.pool.name) for agent in agents if agent.node for b in agent.node.builds if b.run]
-    return presents(items, builds)
-
-
-def _begun(fresh: Iterable[Sighting], before: Learned, waiting: Mapping[str, float]) -> list[tuple[Sighting, float | None]]:
-    """Match each build that began to an item of its job that left the queue: how long that had waited; None: it was never seen waiting."""
-    left: dict[str, list[float]] = {}
-    for item, waited in before.waiting.items():
-        if item not in waiting:
-            left.setdefault(item.split("\n", 1)[1], []).append(waited)
-    for waits in left.values():
-        waits.sort()
-    return [(sighting, left[sighting.job].pop() if left.get(sighting.job) else None) for sighting in fresh]
-
-
-def _arrived(situation: Situation, controller: str, unseen: Iterable[Sighting]) -> list[Arrival]:
-    """What was asked for since the last look: new items, and builds that were never seen waiting; of a pipeline its beginning."""
-    before, now = situation.snapshot.learned[controller], situation.now
-    arrived = {
-        sighting.run: Arrival(job=sighting.job, pool=sighting.pool, at=sighting.since_at)
-        for sighting in unseen
-        if sighting.run not in before.runs
-    }
-    for want in situation.demands[controller].wants:
-        item = want.item
-        if f"{item.id}\n{item.job}" not in before.waiting and item.run not in before.runs:
-            arrived[item.run or str(item.id)] = Arrival(job=item.job, pool=want.pools[0].name, at=now - item.waiting_seconds)
-    return sorted(arrived.values(), key=lambda arrival: arrival.at)
-
-
-def _job_waits(begun: list[tuple[Sighting, float | None]], half_gap: float) -> dict[str, tuple[float, ...]]:
-    """How long those waited that began, by pool; one never seen waiting came and went between two looks."""
-    found: dict[str, list[float]] = {}
-    for sighting, waited in begun:
-        found.setdefault(sighting.pool, []).append(half_gap + (waited or 0.0))
-    return {pool: tuple(waits) for pool, waits in found.items()}

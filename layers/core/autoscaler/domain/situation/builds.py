@@ -1,0 +1,78 @@
+"""Compare the builds and queue items of this look with those of the last one: what began, what came, how long it waited."""
+
+from collections.abc import Iterable, Mapping
+
+from autoscaler.domain.facts.memory import Learned, Sighting
+from autoscaler.domain.forecast.job_patterns import Arrival
+from autoscaler.domain.forecast.stages import Present, presents
+from autoscaler.domain.situation.situation import Situation
+
+
+def builds_had(situation: Situation, controller: str, fresh: Iterable[Sighting]) -> dict[str, int]:
+    """Count the builds that began on each node of a pool that allows only so many, for as long as its agent is there, in all its lives."""
+    counted = {name for name, pool in situation.fleet.pools.items() if pool.max_builds is not None}
+    records = (record for record in situation.snapshot.records if record.controller == controller and record.pool in counted)
+    known = situation.snapshot.learned[controller].builds
+    had = {record.node: known.get(record.node, 0) for record in records if record.node}
+    for sighting in fresh:
+        if sighting.node in had:
+            had[sighting.node] += 1
+    return {node: count for node, count in had.items() if count}
+
+
+def running_builds(situation: Situation, controller: str, before: Learned) -> tuple[dict[str, Sighting], dict[str, Sighting]]:
+    """Find the builds on our executors: those that the last look did not see, and all."""
+    fresh: dict[str, Sighting] = {}
+    running: dict[str, Sighting] = {}
+    agents = (agent for pool in situation.pools_of(controller).values() for agent in pool.agents)
+    for node, pool in ((agent.node, agent.pool.name) for agent in agents if agent.node):
+        for build in node.builds:
+            since_at = situation.now - (build.elapsed_seconds or 0.0)
+            known = before.running.get(build.key)
+            running[build.key] = known or Sighting(job=build.job, pool=pool, since_at=since_at, node=node.name, run=build.run)
+            if known is None:
+                fresh[build.key] = running[build.key]
+    return fresh, running
+
+
+def runs_present(situation: Situation, controller: str) -> dict[str, Present]:
+    """Find what every run has in the queue and on our executors."""
+    wants = situation.demands[controller].wants
+    items = [(want.item.run, want.item.job, want.item.id, want.pools[0].name) for want in wants if want.item.run]
+    agents = [agent for pool in situation.pools_of(controller).values() for agent in pool.agents if agent.node]
+    builds = [(b.run, b.job, b.key, agent.pool.name) for agent in agents if agent.node for b in agent.node.builds if b.run]
+    return presents(items, builds)
+
+
+def begun_builds(fresh: Iterable[Sighting], before: Learned, waiting: Mapping[str, float]) -> list[tuple[Sighting, float | None]]:
+    """Match each build that began to an item of its job that left the queue: how long that had waited; None: it was never seen waiting."""
+    left: dict[str, list[float]] = {}
+    for item, waited in before.waiting.items():
+        if item not in waiting:
+            left.setdefault(item.split("\n", 1)[1], []).append(waited)
+    for waits in left.values():
+        waits.sort()
+    return [(sighting, left[sighting.job].pop() if left.get(sighting.job) else None) for sighting in fresh]
+
+
+def arrivals_of(situation: Situation, controller: str, unseen: Iterable[Sighting]) -> list[Arrival]:
+    """Find what was asked for since the last look: new items, builds never seen waiting, and of a pipeline its beginning."""
+    before, now = situation.snapshot.learned[controller], situation.now
+    arrived = {
+        sighting.run: Arrival(job=sighting.job, pool=sighting.pool, at=sighting.since_at)
+        for sighting in unseen
+        if sighting.run not in before.runs
+    }
+    for want in situation.demands[controller].wants:
+        item = want.item
+        if f"{item.id}\n{item.job}" not in before.waiting and item.run not in before.runs:
+            arrived[item.run or str(item.id)] = Arrival(job=item.job, pool=want.pools[0].name, at=now - item.waiting_seconds)
+    return sorted(arrived.values(), key=lambda arrival: arrival.at)
+
+
+def job_waits(begun: list[tuple[Sighting, float | None]], half_gap: float) -> dict[str, tuple[float, ...]]:
+    """Tell how long the builds that began had waited, by pool; one never seen waiting came and went between two looks."""
+    found: dict[str, list[float]] = {}
+    for sighting, waited in begun:
+        found.setdefault(sighting.pool, []).append(half_gap + (waited or 0.0))
+    return {pool: tuple(waits) for pool, waits in found.items()}
