@@ -17,6 +17,7 @@ import pytest
 from packaging_root import ROOT
 from support.caches import Cloud, clouded
 from support.debian import fresh_debian
+from support.lease_host import Host, host, where_cgroups_can_be_made
 from support.signatures import KEYS, REGION, wrong_with
 
 SCRIPT = ROOT / "agent" / "linux" / "autoscaler-agent"
@@ -107,6 +108,14 @@ def cloud() -> Iterator[Cloud]:
     # Not pytest's own directory: the build user may not enter that, nor what several workers have below it.
     with tempfile.TemporaryDirectory(prefix="autoscaler-caches-") as name:
         yield from clouded(Path(name))
+
+
+@pytest.fixture
+def machine() -> Iterator[Host]:
+    """A machine with four devices that gpu-lease hands out."""
+    where_cgroups_can_be_made()
+    with host() as made:
+        yield made
 
 
 JAVA = """#!/bin/sh

@@ -6,8 +6,6 @@ from random import Random
 
 import boto3
 import pytest
-from moto import mock_aws
-from moto.dynamodb.responses import DynamoHandler
 
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.domain.facts.memory import (
@@ -24,40 +22,14 @@ from autoscaler.domain.facts.memory import (
     TrackRecord,
 )
 from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, Scope, resume
-from autoscaler.domain.facts.snapshot import Binding, IntentState, RecordState
+from autoscaler.domain.facts.snapshot import IntentState
 from autoscaler.domain.report.told import Told, Trouble
 from autoscaler.errors import ConflictError
 from autoscaler.ports import StoredState
-from autoscaler_workbench.cli.demo import TABLE, create_table
+from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.state import InMemoryState
 from support.builders import a_record, an_intent
 from support.full_memory import FULL_MEMORY as MEMORY
-
-
-def one_at_a_time(monkeypatch):
-    """DynamoDB checks a condition and writes in one; moto does the one after the other, and another thread may come in between."""
-    lock, call = threading.RLock(), DynamoHandler.call_action
-
-    def call_alone(handler):
-        with lock:
-            return call(handler)
-
-    monkeypatch.setattr(DynamoHandler, "call_action", call_alone)
-
-
-@pytest.fixture(params=["memory", "dynamodb"])
-def state(request, monkeypatch):
-    if request.param == "memory":
-        yield InMemoryState()
-        return
-    for name, value in {"AWS_DEFAULT_REGION": "us-west-2", "AWS_ACCESS_KEY_ID": "t", "AWS_SECRET_ACCESS_KEY": "t"}.items():
-        monkeypatch.setenv(name, value)
-    one_at_a_time(monkeypatch)
-    with mock_aws():
-        create_table()
-        client = boto3.client("dynamodb")
-        DynamoState(lambda: client, TABLE, "another-fleet").add_record(a_record("i-other"))
-        yield DynamoState(lambda: client, TABLE, "f")
 
 
 def test_the_memory_that_is_tried_has_everything_that_a_memory_can_hold():
@@ -84,76 +56,6 @@ def test_what_is_written_is_read(state):
     add_intent(state, intent)
     stored = state.read()
     assert (stored.records, stored.intents) == ((record,), (intent,))
-
-
-def test_an_instance_has_one_record(state):
-    state.add_record(a_record("i-1"))
-    with pytest.raises(ConflictError):
-        state.add_record(a_record("i-1", pool="other"))
-    assert state.read().records[0].pool == "cpu"
-    assert (state.record("i-1"), state.record("i-2"), state.record("i-other")) == (a_record("i-1"), None, None)
-
-
-def test_only_the_expected_state_is_changed(state):
-    record = a_record("i-1")
-    state.add_record(record)
-    state.change_record(replace(record, state=RecordState.CONDEMNED), expected=RecordState.REQUESTED)
-    with pytest.raises(ConflictError):
-        state.change_record(replace(record, state=RecordState.REGISTERED), expected=RecordState.REQUESTED)
-    assert state.read().records[0].state is RecordState.CONDEMNED
-
-
-def test_a_record_is_changed_under_the_lease_by_who_holds_it(state):
-    record = a_record("i-1", state=RecordState.STOPPED)
-    state.add_record(record)
-    starting = replace(record, state=RecordState.STARTING)
-    with pytest.raises(ConflictError):
-        state.change_record(starting, expected=RecordState.STOPPED, holder="one")  # there is no lease at all
-    assert state.acquire("one", now=0.0, until=70.0)
-    with pytest.raises(ConflictError):
-        state.change_record(starting, expected=RecordState.STOPPED, holder="other")
-    assert state.read().records[0].state is RecordState.STOPPED
-    state.change_record(starting, expected=RecordState.STOPPED, holder="one")
-    assert state.read().records[0].state is RecordState.STARTING
-    with pytest.raises(ConflictError):
-        state.change_record(starting, expected=RecordState.STOPPED, holder="one")  # the lease alone does not do
-    state.release("one")
-    with pytest.raises(ConflictError):
-        state.change_record(replace(record, state=RecordState.STOPPED), expected=RecordState.STARTING, holder="one")
-
-
-def test_a_record_that_is_not_there_cannot_be_changed(state):
-    with pytest.raises(ConflictError):
-        state.change_record(a_record("i-1"), expected=RecordState.REQUESTED)
-
-
-def test_a_record_that_is_gone_leaves_nothing(state):
-    record = a_record("i-1", state=RecordState.CONDEMNED)
-    state.add_record(record)
-    state.change_record(replace(record, state=RecordState.GONE), expected=RecordState.CONDEMNED)
-    assert state.read().records == ()
-
-
-def test_registration_and_repair_cannot_both_win(state):
-    record = a_record("i-1")
-    state.add_record(record)
-    won, barrier = [], threading.Barrier(2)
-
-    def change(to):
-        barrier.wait()
-        try:
-            state.change_record(replace(record, state=to), expected=RecordState.REQUESTED)
-            won.append(to)
-        except ConflictError:
-            return
-
-    threads = [threading.Thread(target=change, args=(to,)) for to in (RecordState.REGISTERED, RecordState.CONDEMNED)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(won) == 1
-    assert state.read().records[0].state is won[0]
 
 
 def test_an_instance_may_ask_sixty_times_in_an_hour_and_then_again(state):
@@ -185,12 +87,6 @@ def test_asks_are_nothing_that_a_pass_reads(state):
     state.admit("i-1", now=1.0)
     assert state.read() == StoredState()
     state.add_record(a_record("i-1"))
-
-
-def test_the_life_of_an_instance_is_kept_with_its_record(state):
-    record = a_record("i-1", life=2, node_life=1)
-    state.add_record(record)
-    assert state.read().records == (record,)
 
 
 def test_an_intent_goes_forward_only_and_is_removed_when_settled(state):
@@ -311,27 +207,6 @@ def test_a_launch_is_written_down_only_by_who_still_holds_the_lease(state):
     with pytest.raises(ConflictError):
         state.add_intent(an_intent("l-1"), holder="b")
     assert state.read().intents == ()
-
-
-def test_a_node_is_one_instances_until_that_one_is_gone(state):
-    one, two = a_record("i-1"), a_record("i-2")
-    state.add_record(one)
-    state.add_record(two)
-    registered = replace(one.bound(node="slot-1"), state=RecordState.REGISTERED)
-    state.change_record(registered, expected=RecordState.REQUESTED)
-    late = replace(two.bound(node="slot-1"), state=RecordState.REGISTERED)
-    with pytest.raises(ConflictError):
-        state.change_record(late, expected=RecordState.REQUESTED)
-    with pytest.raises(ConflictError):
-        state.add_record(a_record("i-3", node="slot-1"))
-    assert {(r.instance_id, r.node) for r in state.read().records} == {("i-1", "slot-1"), ("i-2", None)}
-    state.change_record(
-        replace(late, bindings=(Binding(controller="other", node="slot-1"),)), expected=RecordState.REQUESTED
-    )  # a node of that name elsewhere is another one
-    state.change_record(replace(registered, state=RecordState.CONDEMNED), expected=RecordState.REGISTERED)
-    state.change_record(replace(registered, state=RecordState.GONE), expected=RecordState.CONDEMNED)
-    state.add_record(a_record("i-3", node="slot-1"))
-    assert {(r.instance_id, r.node) for r in state.read().records} == {("i-2", "slot-1"), ("i-3", "slot-1")}
 
 
 def spoil(state, name, body='{"record": {"instance_id": 7}}'):

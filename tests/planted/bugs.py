@@ -337,7 +337,7 @@ BUGS = (
         file="adapters/dynamodb.py",
         was='return [*left, self._put(_node_item(record), {"instance_id": {"S": record.instance_id}}, _free_or_of(record))]',
         becomes="return left",
-        found_by=("tests/contract/test_state.py::test_a_node_is_one_instances_until_that_one_is_gone",),
+        found_by=("tests/contract/test_state_records.py::test_a_node_is_one_instances_until_that_one_is_gone",),
     ),
     Bug(
         name="a slot comes back online while its machine may still run",

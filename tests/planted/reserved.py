@@ -6,12 +6,12 @@ from planted.promises import breaks
 _THEIRS = "what_a_person_has_is_theirs_until_their_time_is_over"
 _NO_BUILD = "no_build_is_let_onto_what_a_person_has_or_had_but_one_that_was_there_before"
 _MARKED = "what_a_person_has_and_takes_builds_is_marked_by_the_next_pass"
-_DAY = "tests/scenarios/test_reservations.py::test_"
+_DAY, _TROUBLE = (f"tests/scenarios/{file}.py::test_" for file in ("test_reservations", "test_reservation_troubles"))
 _PHASE = "    if record.reservation and not (is_over and _is_out_of_use(node, mark)):\n        return Phase.RESERVED\n"
 
 
-def planted(name: str, *, file: str, was: str, becomes: str, found_by: str) -> Bug:
-    return Bug(name=name, file=file, was=was, becomes=becomes, found_by=(f"{_DAY}{found_by}",))
+def planted(name: str, *, file: str, was: str, becomes: str, found_by: str, on: str = _DAY) -> Bug:
+    return Bug(name=name, file=file, was=was, becomes=becomes, found_by=(f"{on}{found_by}",))
 
 
 _UNIT = "tests/unit/test_reserved.py::test_"
@@ -136,6 +136,7 @@ RESERVED = (
         was="_DRAINED = (Phase.DRAINING, Phase.RESERVED)\n",
         becomes="_DRAINED = (Phase.DRAINING,)\n",
         found_by="a_pipeline_that_was_on_it_when_jenkins_restarted_resumes_and_ends_there",
+        on=_TROUBLE,
     ),
     planted(
         "a person's node that was deleted counts as a boot that failed",
@@ -143,5 +144,6 @@ RESERVED = (
         was="record.life_id not in connected and (record.reservation is None or bool(record.trouble))",
         becomes="record.life_id not in connected",
         found_by="a_node_that_a_person_deletes_of_what_was_launched_for_them_is_no_boot_that_failed",
+        on=_TROUBLE,
     ),
 )

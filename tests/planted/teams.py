@@ -140,7 +140,7 @@ TEAMS = (
         file="domain/scale_in/hand_over.py",
         was="if priority < agent.pool.priority or not first.level.has(agent.pool.name):",
         becomes="if priority < agent.pool.priority:",
-        found_by=("tests/unit/test_team_limits.py::test_under_a_teams_limit_only_that_team_hands_over",),
+        found_by=("tests/unit/test_team_turns.py::test_under_a_teams_limit_only_that_team_hands_over",),
     ),
     breaks(
         "no_one_less_would_do_and_each_pool_keeps_its_minimum",

@@ -14,9 +14,10 @@ from autoscaler.domain.facts.metering import month_name
 from autoscaler.domain.facts.plan import Cordon, Launch, Start
 from autoscaler.domain.facts.reasons import Reason
 from support.builders import LONG_AGO, NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_instance, an_intent, an_item, an_offering
-from support.fleets import EXECUTORS, POOL_LABELS, SEEDS, STORIES, USD_PER_HOUR, agent, with_teams
+from support.fleets import SEEDS, with_teams
 from support.looks import Look
 from support.reserved import by, no_more_agents_than_may_be, no_more_dollars_than_may_be, no_more_launches_than_may_be, usd_of
+from support.stories import EXECUTORS, POOL_LABELS, STORIES, USD_PER_HOUR, agent
 
 _OF_A_LIMIT = {Reason.TEAM_MAX_AGENTS, Reason.FLEET_MAX_AGENTS, Reason.LAUNCH_RATE, Reason.USD_PER_HOUR, Reason.NOT_ITS_TURN}
 

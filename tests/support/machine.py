@@ -1,6 +1,5 @@
 """A world in which anything happens, as a hypothesis state machine: the fleet's promises are checked at each step and in the end."""
 
-from contextlib import suppress
 from dataclasses import replace
 from random import Random
 
@@ -8,10 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from autoscaler.adapters.jenkins.session import READ_SECONDS
-from autoscaler.control import passes
 from autoscaler.domain.facts.fleet import described_instance
-from autoscaler.domain.facts.orders import DrainSome, LaunchSome, Release, Reserve
-from autoscaler.domain.facts.overrides import Hold, Scope, hold
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
@@ -22,6 +18,7 @@ from autoscaler_workbench.fakes.world.physics import Physics
 from autoscaler_workbench.simulate.result import beyond_floor, dollars_an_hour, leaked_instances, leaked_nodes, rate_of
 from support.machine_fleet import POOLS, SLOTS, SPOT, TEAMS, pools
 from support.machine_images import ImagesChange
+from support.machine_people import PeopleAct
 from support.machine_stops import WARM_POOLS, MachinesAreStopped
 from support.worlds import in_memory
 
@@ -32,11 +29,10 @@ PATIENCE_MINUTES = 240
 ADOPTED_WITHIN_MINUTES = 30  # with calls that fail
 MAX_USD_PER_HOUR = 20.0
 JOBS = ("job-0", "größe", "a b/日本", "app/feature%2Fx", "c++", "#4?/5")
-THEIR_WORDS = "disk swap, ask Anna"
 LABELS = st.sampled_from(["cpu", "gpu", "linux", "linux&&!gpu"])
 
 
-class AnythingHappens(MachinesAreStopped, ImagesChange):
+class AnythingHappens(MachinesAreStopped, ImagesChange, PeopleAct):
     """Each rule is something that the world, people or AWS do; a minute's passes follow, with calls that fail."""
 
     minutes_lived = 0
@@ -128,16 +124,6 @@ class AnythingHappens(MachinesAreStopped, ImagesChange):
         self.minutes(minutes)
         self.jenkins.cancel_quiet_down()
 
-    @rule(which=st.integers(0, 9), minutes=st.integers(1, 30))
-    def a_person_takes_a_node_offline_and_gives_it_back(self, which, minutes):
-        names = sorted(name for name in self.jenkins.nodes if not name.startswith("autoscaler-beacon"))
-        if names and not self.jenkins.nodes[names[which % len(names)]].temporarily_offline:
-            name = names[which % len(names)]
-            self.world.move_to(self.world.timeline.now + 1.0)  # what Jenkins drops in the instant of a person's mark is not our doing
-            self.jenkins.set_offline(name, THEIR_WORDS, "anna")
-            self.world.timeline.after(minutes * MINUTE, lambda: self._give_back(name))
-        self.minutes(1)
-
     @precondition(lambda self: self.world.alive())
     @rule(which=st.integers(0, 9), warned=st.booleans())
     def an_instance_is_taken_away(self, which, warned):
@@ -190,67 +176,6 @@ class AnythingHappens(MachinesAreStopped, ImagesChange):
     @rule(missing=st.sampled_from([0.0, 0.2, 0.6]))
     def instances_are_missing_from_some_lists(self, missing):
         self.world.ec2.listing = replace(self.world.ec2.listing, missing=missing)
-
-    @rule(pool=st.sampled_from(POOLS), count=st.integers(1, 3), more=st.booleans())
-    def a_person_launches_or_drains(self, pool, count, more):
-        asked = {"pool": pool, "count": count, "reason": "by hand", "request_id": f"r-{self.chance.getrandbits(40)}"}
-        order = LaunchSome(controller="main", keep_seconds=0.0, **asked) if more else DrainSome(controller=None, **asked)
-        self._run(lambda: passes.carry_out(self.fleet.ports, self.fleet.fleet, self.fleet.invocation(), order))
-
-    @rule(pool=st.sampled_from(POOLS), which=st.integers(0, 9), minutes=st.integers(1, 90), named=st.booleans())
-    def a_person_reserves_an_agent(self, pool, which, minutes, named):
-        nodes = sorted(record.node for record in self.fleet.state.records.values() if record.node)
-        order = Reserve(
-            target=nodes[which % len(nodes)] if named and nodes else pool,
-            controller=None,
-            seconds=minutes * MINUTE,
-            person="alice",
-            by="ada",
-            reason="by hand",
-            request_id=f"r-{self.chance.getrandbits(40)}",
-        )
-        self._run(lambda: passes.carry_out(self.fleet.ports, self.fleet.fleet, self.fleet.invocation(), order))
-        self.minutes(1)
-
-    @rule(which=st.integers(0, 9))
-    def a_person_releases_an_agent(self, which):
-        mine = sorted(record.instance_id for record in self.fleet.state.records.values() if record.reservation)
-        if mine:
-            order = Release(target=mine[which % len(mine)], reason="by hand")
-            self._run(lambda: passes.carry_out(self.fleet.ports, self.fleet.fleet, self.fleet.invocation(), order))
-        self.minutes(1)
-
-    @rule(pool=st.sampled_from(POOLS), minutes=st.integers(1, 60), freeze=st.booleans())
-    def a_person_holds_a_pool(self, pool, minutes, freeze):
-        now = self.world.timeline.now
-        new = Hold(scope=Scope.POOL, name=pool, since_at=now, until_at=now + minutes * MINUTE, by="ada", reason="r", freeze=freeze)
-        with suppress(AutoscalerError):
-            self.fleet.state.save_overrides(hold(self.fleet.state.read().overrides.at(now), new))
-        self.minutes(1)
-
-    @rule()
-    def the_token_is_rotated(self):
-        self.fleet.rotate_token()
-        self.minutes(1)
-
-    @rule(minutes=st.integers(1, 20))
-    def a_login_proxy_takes_what_is_posted(self, minutes):
-        self.fleet.apis["main"].login_at = "https://sso.example.org/authorize?rd=%2Fcomputer%2F"
-        self.minutes(minutes)
-        self.fleet.apis["main"].login_at = ""
-
-    @rule(right=st.sampled_from(["Create", "Delete", "Connect", "Disconnect"]), minutes=st.integers(1, 20))
-    def a_right_is_taken_away_for_a_while(self, right, minutes):
-        self.fleet.apis["main"].lacks.add(f"hudson.model.Computer.{right}")
-        self.minutes(minutes)
-        self.fleet.apis["main"].lacks.clear()
-
-    @rule(which=st.integers(0, 5), minutes=st.integers(1, 60))
-    def a_plugin_keeps_a_job_from_all_nodes(self, which, minutes):
-        words = "Already running 1 builds across all nodes"
-        self.jenkins.veto = lambda build, _node: words if build.job == f"job-{which}" else None
-        self.minutes(minutes)
-        self._nobody_vetoes()
 
     @rule(which=st.integers(0, 9), minutes=st.integers(1, 10))
     def a_record_cannot_be_read_for_a_while(self, which, minutes):
@@ -332,14 +257,6 @@ class AnythingHappens(MachinesAreStopped, ImagesChange):
             taken = [build for build in self.jenkins.builds if "was interrupted" in build.killed_by]
             assert [b for b in self.jenkins.builds if b not in taken and (b.killed_by or b.ended is Ended.KILLED)] == []
 
-    @invariant()
-    def no_build_begins_on_what_was_launched_for_a_person(self):
-        """Its node is marked before the agent knows how to connect."""
-        for record in self.fleet.state.records.values() if hasattr(self, "world") else ():
-            node = self.jenkins.nodes.get(record.node or "")
-            if record.reservation and record.cordon.endswith(":registration") and node is not None:
-                assert node.builds == {}
-
     def teardown(self):
         """The world behaves from now on, and no more jobs come: the fleet must come to rest."""
         if not hasattr(self, "world"):
@@ -389,14 +306,6 @@ class AnythingHappens(MachinesAreStopped, ImagesChange):
         if call in {"jenkins changeOfflineCause", "jenkins config.xml"} and self.chance.random() < 0.2:
             self.jenkins.submit("just-now", self.chance.choice(POOLS), 300.0, kind=self.chance.choice(list(Kind)))
             self.jenkins.schedule()
-
-    def _nobody_vetoes(self):
-        self.jenkins.veto = None
-        self.jenkins.schedule()
-
-    def _give_back(self, name):
-        if name in self.jenkins.nodes and self.jenkins.nodes[name].reason == THEIR_WORDS:
-            self.jenkins.toggle(name, "", "anna")
 
     def _reconnect(self, name, instance, life):
         if instance.is_on() and instance.life == life:

@@ -1,16 +1,15 @@
-"""Limits of teams and of pools: what counts against them, what they stop, and who goes first where they keep several waiting."""
+"""Limits of teams and of pools: what counts against them, what they stop, and what people are told of them."""
 
 from dataclasses import replace
 
 import pytest
 
 from autoscaler.domain import decide
-from autoscaler.domain.facts.fleet import Ceilings, Team
+from autoscaler.domain.facts.fleet import Ceilings
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.memory import Month, Spending, Window
+from autoscaler.domain.facts.memory import Month, Spending
 from autoscaler.domain.facts.metering import SHARE_SECONDS, launched_lately, meter, month_name, note_spending, spent_lately
-from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
-from autoscaler.domain.facts.plan import Cordon, Launch, Terminate, Uncordon
+from autoscaler.domain.facts.plan import Cordon, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, Wait
 from autoscaler.domain.launch.budget import Budget
@@ -20,56 +19,11 @@ from autoscaler.domain.report.messages import write_messages
 from autoscaler.domain.report.metrics import held_by_teams, measure
 from autoscaler.domain.report.status import status_of
 from autoscaler.domain.report.told import Told
-from support.builders import (
-    LONG_AGO,
-    NOW,
-    a_build,
-    a_fleet,
-    a_mark,
-    a_memory,
-    a_pool,
-    a_record,
-    a_snapshot,
-    a_view,
-    an_agent,
-    an_item,
-    an_offering,
-    cordoned,
-)
-from support.decisions import launches, steps_of
+from support.builders import NOW, a_build, a_mark, a_memory, a_pool, a_record, a_snapshot, an_agent, an_item, cordoned
+from support.decisions import steps_of
+from support.team_fleets import GRAPHICS, WEB, by_pool, fleet_of, jobs, seen, spending, team, up
 
 MONTH = month_name(NOW)
-
-
-def team(name, *pools, weight=1.0, **limits):
-    return Team(name=name, pools=frozenset(pools), weight=weight, ceilings=Ceilings(**limits))
-
-
-def fleet_of(*teams, pools=(), **limits):
-    """A pool of $3 and one of $1 an hour, and these teams."""
-    pools = pools or (a_pool("cpu"), a_pool("gpu"), a_pool("web", offerings=(an_offering(usd_per_hour=1.0),)))
-    return replace(a_fleet(*pools, **limits), teams={one.name: one for one in teams})
-
-
-def jobs(*labels):
-    return tuple(an_item(number, label=label, waiting_seconds=4000.0 - number) for number, label in enumerate(labels))
-
-
-def seen(*agents, items=(), records=(), **memory):
-    shown = a_view(*(node for _, node in agents), items=items)
-    return a_snapshot(shown, records=(*(record for record, _ in agents), *records), memory=a_memory(**memory))
-
-
-def up(fleet, *agents, **facts):
-    return decide.scale_up(seen(*agents, **facts), fleet)
-
-
-def by_pool(plan):
-    return {pool: count for pool, count, _ in launches(plan)}
-
-
-GRAPHICS = team("graphics", "cpu", "gpu")
-WEB = team("web", "web")
 
 
 # What each limit is about.
@@ -238,175 +192,6 @@ def test_status_and_why_and_one_message_say_whose_money_is_spent():
     [message] = write_messages(Told(), situation, "docs")[1]
     assert (message.about, message.subject) == ("limit/usd-per-month/team graphics", "[f] the month's limit of team graphics is reached")
     assert "In team graphics: $40.00 of $40 are spent." in message.text
-
-
-# Idle agents that make room.
-
-
-def needed_lately(*pools):
-    return {f"main/{pool}": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 60, 3),)) for pool in pools}
-
-
-def gives_way(fleet, *agents, items):
-    plan = decide.scale_down(seen(*agents, items=items, windows=needed_lately("cpu", "gpu", "web")), fleet)
-    return {step.node for step in steps_of(Cordon, plan) if step.reason is Reason.GIVES_WAY}
-
-
-def test_under_a_teams_limit_an_idle_agent_of_that_team_makes_room_and_none_of_another():
-    agents = an_agent(1), an_agent(2, pool="web")
-    assert gives_way(fleet_of(replace(GRAPHICS, ceilings=Ceilings(max_agents=1)), WEB), *agents, items=jobs("gpu")) == {"cpu-1"}
-    assert gives_way(fleet_of(team("graphics", "gpu", max_agents=0), WEB), *agents, items=jobs("gpu")) == set()
-
-
-def test_under_a_pools_own_limit_of_dollars_an_idle_agent_of_another_pool_makes_no_room():
-    pools = a_pool("cpu"), a_pool("gpu", ceilings=Ceilings(max_usd_per_hour=2.0))
-    assert gives_way(fleet_of(GRAPHICS, pools=pools), an_agent(1), items=jobs("gpu")) == set()
-
-
-def test_under_the_fleets_limit_an_idle_agent_of_any_team_makes_room():
-    assert gives_way(fleet_of(GRAPHICS, WEB, max_agents=1), an_agent(2, pool="web"), items=jobs("gpu")) == {"web-2"}
-
-
-def test_where_both_limits_are_reached_an_agent_that_counts_under_both_goes_first():
-    fleet = fleet_of(replace(GRAPHICS, ceilings=Ceilings(max_agents=1)), WEB, max_agents=2)
-    assert gives_way(fleet, an_agent(1), an_agent(2, pool="web"), items=jobs("gpu")) == {"cpu-1"}
-
-
-# Whose turn it is.
-
-
-def spending(**by_pool):
-    return {"lately": (Spending(since_at=NOW - 3600, by_pool=by_pool),)}
-
-
-def test_whoever_spent_the_fewest_dollars_goes_first_and_the_others_are_told_so():
-    plan = up(fleet_of(team("graphics", "cpu"), WEB, max_agents=1), items=jobs("cpu", "web"), **spending(cpu=20.0, web=10.0))
-    assert by_pool(plan) == {"web": 1}
-    [held] = [held for held in plan.held if held.pool == "cpu" and held.limit_of]
-    assert (held.reason, held.limit_of) == (Reason.NOT_ITS_TURN, "the fleet")
-    assert "team web goes first, having spent the fewest dollars for its weight in the last 4 hours" in held.detail
-
-
-def test_dollars_count_for_the_weight():
-    fleet = fleet_of(team("graphics", "cpu", weight=3.0), WEB, max_agents=1)
-    assert by_pool(up(fleet, items=jobs("web", "cpu"), **spending(cpu=20.0, web=10.0))) == {"cpu": 1}
-
-
-def test_pools_of_no_team_are_together_one_more():
-    fleet = fleet_of(team("graphics", "gpu"), max_agents=1)
-    assert by_pool(up(fleet, items=jobs("gpu", "web"), **spending(gpu=10.0, web=4.0, cpu=5.0))) == {"web": 1}
-    assert by_pool(up(fleet, items=jobs("gpu", "web"), **spending(gpu=10.0, web=4.0, cpu=7.0))) == {"gpu": 1}
-
-
-def test_agents_are_handed_out_one_by_one_so_that_none_waits_for_all_of_another():
-    plan = up(fleet_of(team("graphics", "cpu"), WEB, max_agents=4), items=jobs(*["cpu"] * 6, *["web"] * 6))
-    assert by_pool(plan) == {"cpu": 1, "web": 3}  # one cpu agent costs as much as three for the web
-
-
-def test_a_pool_of_a_higher_priority_goes_first_whatever_was_spent():
-    pools = a_pool("cpu"), a_pool("web", priority=10)
-    plan = up(fleet_of(team("graphics", "cpu"), WEB, pools=pools, max_agents=2), items=jobs("cpu", "cpu", "web"), **spending(web=99.0))
-    assert by_pool(plan) == {"cpu": 1, "web": 1}
-    [held] = [held for held in plan.held if held.pool == "cpu" and held.limit_of]
-    assert held.detail == "pool web goes first (priority 10); the limit is 2 agents in the fleet"
-
-
-def test_priority_needs_no_teams():
-    pools = a_pool("cpu"), a_pool("web", priority=10)
-    assert by_pool(up(fleet_of(pools=pools, max_agents=1), items=jobs("cpu", "cpu", "web"))) == {"web": 1}
-
-
-def test_it_goes_before_on_every_controller_whichever_has_waited_longest():
-    pools = [replace(pool, controllers=("main", "other")) for pool in (a_pool("cpu"), a_pool("web", priority=10))]
-    views = a_view(items=jobs("cpu", "cpu")), a_view(name="other", items=(an_item(9, label="web", waiting_seconds=60.0),))
-    plan = decide.scale_up(a_snapshot(*views), fleet_of(pools=pools, max_agents=1))
-    assert [(step.controller, step.pool) for step in steps_of(Launch, plan)] == [("other", "web")]
-
-
-DEAR = a_pool("gpu", priority=1, offerings=(an_offering(usd_per_hour=12.0),))
-
-
-def test_what_is_left_of_a_limit_is_saved_for_a_dear_agent_whose_turn_it_is():
-    busy = an_agent(1, builds=(a_build(),))
-    plan = up(fleet_of(pools=(a_pool("cpu"), DEAR), max_usd_per_hour=13.0), busy, items=jobs("cpu", "gpu"))
-    assert by_pool(plan) == {}
-    assert {held.reason for held in plan.held if held.limit_of} == {Reason.USD_PER_HOUR, Reason.NOT_ITS_TURN}
-
-
-def test_and_not_for_one_that_would_never_fit():
-    plan = up(fleet_of(pools=(a_pool("cpu"), DEAR), max_usd_per_hour=11.0), items=jobs("cpu", "gpu"))
-    assert by_pool(plan) == {"cpu": 1}
-
-
-def test_nor_of_the_months_money_which_only_gets_less():
-    plan = up(fleet_of(pools=(a_pool("cpu"), DEAR), max_usd_per_month=8.0), items=jobs("cpu", "gpu"))
-    assert by_pool(plan) == {"cpu": 1}
-
-
-def test_a_minimum_waits_for_its_turn_like_jobs():
-    pools = a_pool("cpu"), a_pool("web", priority=10, min_agents=1)
-    assert by_pool(up(fleet_of(pools=pools, max_agents=1), items=jobs("cpu"))) == {"web": 1}
-
-
-# Agents that are handed over to those that go first.
-
-
-WEB_JOB, WEB_FIRST = jobs("web"), (a_pool("cpu"), a_pool("web", priority=10))
-
-
-def hands_over(*agents, items=WEB_JOB, pools=WEB_FIRST, **facts):
-    """Whose agents take no new builds where the fleet is full of them and a job of a higher priority waits."""
-    snapshot = seen(*agents, items=items, windows=needed_lately("cpu", "web"))
-    plan = decide.scale_down(replace(snapshot, **facts), fleet_of(pools=pools, max_agents=len(agents)))
-    return {step.node: step.mark.kind for step in steps_of(Cordon, plan) if step.reason is Reason.HANDS_OVER}
-
-
-def busy(number, seconds=600.0, **facts):
-    return an_agent(number, builds=(a_build(f"b{number}", elapsed_seconds=1.0, estimate_seconds=seconds),), **facts)
-
-
-def test_the_agent_whose_builds_end_soonest_takes_no_new_ones_and_as_many_as_jobs_need():
-    agents = busy(1, 900.0), busy(2, 60.0), busy(3, 300.0)
-    assert hands_over(*agents) == {"cpu-2": MarkClass.HANDS_OVER}
-    assert hands_over(*agents, items=jobs("web", "web")) == dict.fromkeys(("cpu-2", "cpu-3"), MarkClass.HANDS_OVER)
-
-
-def test_one_that_leaves_already_is_enough():
-    record, node = busy(1)
-    assert hands_over((record, cordoned(node, a_mark(MarkClass.HANDS_OVER))), busy(2)) == {}
-
-
-def test_an_idle_agent_that_nothing_needs_makes_room_first():
-    assert hands_over(an_agent(1), busy(2)) == {}
-
-
-def test_nobody_hands_over_to_a_lower_or_the_same_priority():
-    assert hands_over(busy(1), pools=(a_pool("cpu", priority=10), a_pool("web", priority=9))) == {}
-    assert hands_over(busy(1), pools=(a_pool("cpu", priority=10), a_pool("web", priority=10))) == {}
-
-
-def test_what_a_person_keeps_or_holds_what_an_item_waits_for_and_a_minimum_stay():
-    record, node = busy(1)
-    kept = replace(record, keep_until=NOW + 60.0), node
-    pinned = (*jobs("web"), an_item(9, why=Wait(for_executor=False, nodes=("cpu-1",)), buildable=False))
-    hold = Hold(scope=Scope.POOL, name="cpu", since_at=LONG_AGO, until_at=None, by="ada", reason="r")
-    assert hands_over(kept) == {}
-    assert hands_over(busy(1), items=pinned) == {}
-    assert hands_over(busy(1), overrides=Overrides(holds=(hold,))) == {}
-    assert hands_over(busy(1), pools=(a_pool("cpu", min_agents=1), a_pool("web", priority=10))) == {}
-
-
-def test_under_a_teams_limit_only_that_team_hands_over():
-    pools = a_pool("cpu"), a_pool("gpu", priority=10), a_pool("web", priority=-5)
-    snapshot = seen(busy(1), busy(2, pool="web"), items=jobs("gpu"), windows=needed_lately("cpu", "web"))
-    plan = decide.scale_down(snapshot, fleet_of(replace(GRAPHICS, ceilings=Ceilings(max_agents=1)), WEB, pools=pools))
-    assert [step.node for step in steps_of(Cordon, plan)] == ["cpu-1"]
-
-
-def test_nothing_is_handed_over_where_it_would_not_be_enough():
-    pools = a_pool("cpu"), a_pool("web", priority=10, offerings=(an_offering(usd_per_hour=12.0),))
-    snapshot = seen(busy(1), items=jobs("web"), windows=needed_lately("cpu", "web"))
-    assert steps_of(Cordon, decide.scale_down(snapshot, fleet_of(pools=pools, max_usd_per_hour=11.0))) == []
 
 
 # What people and metrics are told.

@@ -1,0 +1,40 @@
+"""The state store that the contract of state is tried on: on DynamoDB (moto), and in memory."""
+
+import threading
+
+import boto3
+import pytest
+from moto import mock_aws
+from moto.dynamodb.responses import DynamoHandler
+
+from autoscaler.adapters.dynamodb import DynamoState
+from autoscaler_workbench.cli.demo import TABLE, create_table
+from autoscaler_workbench.fakes.state import InMemoryState
+from support.builders import a_record
+
+
+def one_at_a_time(monkeypatch):
+    """DynamoDB checks a condition and writes in one; moto does the one after the other, and another thread may come in between."""
+    lock, call = threading.RLock(), DynamoHandler.call_action
+
+    def call_alone(handler):
+        with lock:
+            return call(handler)
+
+    monkeypatch.setattr(DynamoHandler, "call_action", call_alone)
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def state(request, monkeypatch):
+    """A state store, which another fleet of the same table must not change."""
+    if request.param == "memory":
+        yield InMemoryState()
+        return
+    for name, value in {"AWS_DEFAULT_REGION": "us-west-2", "AWS_ACCESS_KEY_ID": "t", "AWS_SECRET_ACCESS_KEY": "t"}.items():
+        monkeypatch.setenv(name, value)
+    one_at_a_time(monkeypatch)
+    with mock_aws():
+        create_table()
+        client = boto3.client("dynamodb")
+        DynamoState(lambda: client, TABLE, "another-fleet").add_record(a_record("i-other"))
+        yield DynamoState(lambda: client, TABLE, "f")
