@@ -98,6 +98,13 @@ STOPPED = (
         was="return max(record.reserved_usd_per_hour - record.volume_usd_per_hour, _highest(otherwise))",
         becomes="return 0.0",
     ),
+    breaks(
+        "where_each_agent_has_one_build_only_what_never_was_an_agent_is_stopped",
+        "what was an agent is stopped where each has one build",
+        file="situation/warm_pool.py",
+        was="(not warm.unused_only or agent.record.to_stop)",
+        becomes="True",
+    ),
     Bug(
         name="what has had a build is stopped where each agent has one",
         file="domain/situation/warm_pool.py",

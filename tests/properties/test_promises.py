@@ -3,10 +3,9 @@
 Each property asks what a stranger could check with the snapshot and the plan in hand (`support/looks.py`), never the code that decides.
 """
 
-from collections import Counter
 from dataclasses import replace
 
-from hypothesis import HealthCheck, Phase, given, note, seed, settings
+from hypothesis import given, note
 
 from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import CORDONED_LABEL
@@ -32,39 +31,10 @@ from autoscaler.domain.repair.two_looks import Condition
 from support.builders import NOW, a_look, an_intent
 from support.fleets import looks
 from support.leaks import leaks
-from support.looks import OUR_MARK, Look
+from support.looks import OUR_MARK, Look, machines
 from support.reserved import by, dearest, no_more_agents_than_may_be, no_more_dollars_than_may_be, no_more_launches_than_may_be
 
 STOPPED = {InstanceState.STOPPING, InstanceState.STOPPED}  # nothing runs there, whoever marked its node
-
-
-# In how many of a hundred draws each happens at the least: properties over fleets in which nothing happens say nothing.
-LEAST = {
-    0.2: "Stop kept-stopped, Start nobody-can-serve",
-    0.5: "Held pinned, Held busy-before-restart, FinishStop has-stopped, Start started-by-hand",
-    1: "Adopt, Forget, Terminate condemned, Uncordon pinned, Uncordon demand-is-back, Held incomplete-snapshot, Held frozen",
-    2: "Launch max-wait, Uncordon busy-before-restart, DeleteNode, Held demand-is-back, Held max-launches-per-hour",
-    3: "Cordon surplus, Terminate drained, Launch nobody-can-serve, Held second-look, Held still-busy, Held restart-grace, Held held",
-    5: "Held max-agents, Held max-usd-per-hour",
-    6: "Cordon, Terminate, Uncordon",
-    10: "Launch",
-}
-
-
-def test_in_what_is_drawn_everything_happens_often_enough_to_be_judged():
-    counts, draws = Counter(), 0
-
-    def count(look):
-        nonlocal draws
-        draws += 1
-        said = [(type(one).__name__, one.reason) for plan in look.plans for one in (*plan.steps, *plan.held)]
-        counts.update({kind for kind, _ in said} | {f"{kind} {reason}" for kind, reason in said})
-
-    drawn = settings(max_examples=50, phases=[Phase.generate], database=None, suppress_health_check=list(HealthCheck))
-    for number in range(60):  # draws of one seed are much alike
-        drawn(seed(number)(given(looks())(count)))()
-    wanted = {what: least for least, kinds in LEAST.items() for what in kinds.split(", ")}
-    assert {what: counts[what] for what, least in wanted.items() if counts[what] < least / 100 * draws} == {}
 
 
 def given_up(look):
@@ -73,11 +43,6 @@ def given_up(look):
         if isinstance(step, Terminate | Stop) and (node := look.node_of(step)) is not None:
             note(step)
             yield step, node
-
-
-def machines(step):
-    """The instances that a step is about."""
-    return getattr(step, "instance_ids", (getattr(step, "instance_id", ""),))
 
 
 # 1. No build is ever killed to save money.
@@ -122,8 +87,8 @@ def test_where_a_controller_cannot_be_believed_nothing_of_it_is_given_up(look):
     for doubted in (unread, look.with_views(session="s9"), look.with_views(quieting_down=True), unknown):
         for step in decide.scale_down(doubted.snapshot, doubted.fleet).steps:
             # What was condemned before may still be terminated where all nodes were read and it has none: nothing runs on it.
-            assert not isinstance(step, Cordon | Stop), step
-            # What was to start has no node.
+            # What was to start has no node, nor has what boots to be stopped.
+            assert not (isinstance(step, Cordon | Stop) and step.node), step
             assert not (isinstance(step, FinishStop) and look.records[step.instance_id].state is not RecordState.STARTING), step
             assert not (isinstance(step, Terminate | DeleteNode) and look.node_of(step)), step
             assert not (doubted is unread and getattr(step, "node", None)), step
@@ -201,6 +166,13 @@ def test_a_stop_is_finished_and_an_agent_started_only_when_ec2_says_that_it_has_
 
 
 @given(looks())
+def test_where_each_agent_has_one_build_only_what_never_was_an_agent_is_stopped(look):
+    for step in by(Stop, look.down):
+        warm = look.fleet.pools[step.pool].warm_pool
+        assert not (warm and warm.unused_only) or look.records[step.instance_id].to_stop, step
+
+
+@given(looks())
 def test_what_was_stopped_and_runs_again_is_never_terminated_as_stopped(look):
     for step in by(Terminate, look.down):
         if look.records[step.instance_id].state is RecordState.STOPPED:
@@ -268,7 +240,9 @@ def test_a_record_is_closed_only_when_neither_its_machine_nor_its_node_is_left(l
 def test_what_is_on_its_way_is_not_launched_again(look):
     launches = by(Launch, look.up)
     asked = tuple(
-        an_intent(f"new-{n}", pool=s.pool, controller=s.controller, count=s.count, created_at=NOW, usd_per_hour=dearest(s))
+        an_intent(
+            f"new-{n}", pool=s.pool, controller=s.controller, count=s.count, created_at=NOW, usd_per_hour=dearest(s), to_stop=s.to_stop
+        )
         for n, s in enumerate(launches)
     )
     snapshot = replace(look.snapshot, intents=(*look.snapshot.intents, *asked))

@@ -194,7 +194,8 @@ class Look:
 
     def may_serve(self, record: Record) -> bool:
         """Tell whether an agent takes builds, will soon, or can be brought back for them."""
-        if self.states.get(record.instance_id) in _ENDED or record.state not in _MAY_SERVE or record.reservation:
+        out_of_use = record.state not in _MAY_SERVE or record.reservation is not None or record.boots_to_stop
+        if self.states.get(record.instance_id) in _ENDED or out_of_use:
             return False
         node = self.node(record.controller, record.node)
         on_its_way = record.began_at > NOW - 900.0 and record.life_id not in self.snapshot.memory.connected
@@ -213,3 +214,8 @@ def _told(plan: Plan) -> Plan:
     for kind in {type(step).__name__ for step in plan.steps}:
         event(kind)
     return plan
+
+
+def machines(step: Step) -> tuple[str, ...]:
+    """The instances that a step is about."""
+    return getattr(step, "instance_ids", (getattr(step, "instance_id", ""),))
