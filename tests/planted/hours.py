@@ -81,8 +81,8 @@ HOURS = (
     Bug(
         name="minima of hours that never meet are refused together",
         file="config/hours.py",
-        was="        if (worst := sum(map(figure, then))) > most:\n",
-        becomes="        if (worst := sum(figure(pool_at_its_widest(pool)) for pool in pools)) > most:\n",
+        was="        if (highest := sum(map(figure, worst.pools))) > most:\n",
+        becomes="        if (highest := sum(figure(pool_at_its_widest(pool)) for pool in pools)) > most:\n",
         found_by=(f"{_FILE}test_minima_of_several_pools_count_together_only_where_their_hours_meet",),
     ),
     Bug(

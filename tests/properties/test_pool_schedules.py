@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import PoolSchedule
 from autoscaler.domain.facts.plan import Launch
-from autoscaler.domain.facts.pool_schedules import pool_at
+from autoscaler.domain.facts.pool_schedules import WEEK_SECONDS, pool_at, pool_for_a_week
 from support.builders import a_fleet, a_pool, a_snapshot, a_view
 
 ZONES = [ZoneInfo(name) for name in ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "Pacific/Auckland")]
@@ -51,6 +51,16 @@ def test_a_schedule_holds_as_a_clock_on_the_wall_says(schedule, at):
     assume(expected is not None)
     pool = a_pool(min_agents=7, max_agents=8, warm_executors=9, schedules=(schedule,))
     assert (pool_at(pool, at) != pool) == expected
+
+
+@given(given=st.lists(schedules(), max_size=3), begin=A_YEAR, shares=st.lists(st.floats(0.0, 1.0), max_size=9))
+def test_a_pool_for_a_week_is_the_pool_at_each_instant_of_it(given, begin, shares):
+    pool = a_pool(min_agents=7, max_agents=8, warm_executors=9, schedules=tuple(given))
+    changes = pool_for_a_week(pool, begin)
+    edges = [at for at, _ in changes]
+    assert (edges[0], edges) == (begin, sorted(set(edges)))
+    for at in (*edges, *(begin + share * WEEK_SECONDS for share in shares)):
+        assert [there for since_at, there in changes if since_at <= at][-1] == pool_at(pool, at)
 
 
 @given(given=st.lists(schedules(), max_size=3), at=A_YEAR, more=st.integers(0, 3))

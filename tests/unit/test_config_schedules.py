@@ -131,7 +131,13 @@ def test_a_schedule_that_raises_the_maximum_makes_room_for_a_minimum_of_the_same
     day = "{from: 06:00, to: 20:00, time_zone: UTC, max_agents: 6}"
     noon = "{from: 11:00, to: 13:00, time_zone: UTC, min_agents: 6}"
     loaded(tmp_path, FLEET + with_schedules(day, noon))
-    assert "on Sunday at 20:00 UTC min_agents (6)" in refused(tmp_path, FLEET + with_schedules(day, noon.replace("13:00", "21:00")))
+    assert "on Monday at 20:00 UTC min_agents (6)" in refused(tmp_path, FLEET + with_schedules(day, noon.replace("13:00", "21:00")))
+
+
+def test_the_first_instant_of_a_week_is_looked_at_like_the_others(tmp_path):
+    monday = "{days: [mon], from: 00:00, to: 24:00, time_zone: UTC, %s}"
+    text = FLEET + with_schedules(monday % "min_agents: 3", monday % "max_agents: 1")
+    assert "on Monday at 00:00 UTC min_agents (3) exceeds max_agents (1)" in refused(tmp_path, text)
 
 
 def a_night(zone, min_agents=4):

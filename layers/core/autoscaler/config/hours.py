@@ -5,52 +5,97 @@ hemispheres, and the weeks in between in which America's clocks have changed, an
 """
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
-from datetime import UTC, datetime, tzinfo
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import pairwise
+from math import inf
 from operator import itemgetter
 
 from autoscaler.config.prices import cheapest
 from autoscaler.config.problems import Problem
 from autoscaler.domain.facts.fleet import Fleet, Pool
-from autoscaler.domain.facts.pool_schedules import boundaries, pool_at, pool_at_its_widest
+from autoscaler.domain.facts.pool_schedules import WEEK_SECONDS, boundaries, pool_at_its_widest, pool_for_a_week
 
 _WEEKS = tuple(datetime(2027, month, day, tzinfo=UTC).timestamp() for month, day in ((1, 4), (3, 15), (7, 5), (10, 11)))
-_WEEK_SECONDS = 7 * 86_400.0
 
 Figure = Callable[[Pool], float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Worst:
+    """Pools as they are where the sum of a figure is the highest."""
+
+    at: float
+    week: float
+    pools: list[Pool]
+
+    @property
+    def when(self) -> str:
+        """Write the time by the clocks of a schedule that begins or ends then."""
+        schedules = [schedule for pool in self.pools for schedule in pool.schedules]
+        zone = next(one.time_zone for one in reversed(schedules) if self.at in boundaries(one, self.week))
+        return f"on {datetime.fromtimestamp(self.at, zone):%A at %H:%M} {zone}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Weeks:
+    """What each pool is in these weeks, worked out once, and only for a pool that is asked for."""
+
+    _known: dict[tuple[str, float], list[tuple[float, Pool]]] = field(default_factory=dict)
+
+    def worst(self, pools: Collection[Pool], figure: Figure) -> _Worst:
+        """Find where the sum of a figure is the highest; of several times the first."""
+        return max((self._worst_of(week, list(pools), figure) for week in _WEEKS), key=itemgetter(0))[1]
+
+    def _worst_of(self, week: float, pools: list[Pool], figure: Figure) -> tuple[float, _Worst]:
+        changes = [(at, number, pool) for number, one in enumerate(pools) for at, pool in self._changes(one, week)]
+        figures = [0.0] * len(pools)
+        highest, worst = -inf, _Worst(week, week, pools)
+        for (at, number, pool), (following, _, _) in pairwise([*sorted(changes, key=itemgetter(0)), (inf, 0, pools[0])]):
+            pools[number], figures[number] = pool, figure(pool)
+            # What it comes to is judged once all that change in the same instant have, and each instant of the week once: at its end.
+            if week < at < following and (total := sum(figures)) > highest:
+                highest, worst = total, _Worst(at, week, pools.copy())
+        return highest, worst
+
+    def _changes(self, pool: Pool, week: float) -> list[tuple[float, Pool]]:
+        key = pool.name, week
+        if key not in self._known:
+            self._known[key] = pool_for_a_week(pool, week)
+        return self._known[key]
 
 
 def impossible_hours(fleet: Fleet) -> Iterator[Problem]:
     """Yield the minima that cannot be at some hour of a week since a schedule says so."""
     scheduled = [pool for pool in fleet.pools.values() if pool.schedules]
+    weeks = _Weeks()
     for pool in scheduled:
-        yield from _in_pool(pool)
+        yield from _in_pool(pool, weeks)
     if scheduled:
-        yield from _in_all(fleet)
+        yield from _in_all(fleet, weeks)
 
 
 def average(pool: Pool, figure: Figure) -> float:
     """Return a figure of a pool on the average over a week."""
     begin = _WEEKS[0]
-    cuts = {at for schedule in pool.schedules for at in boundaries(schedule, begin) if begin < at < begin + _WEEK_SECONDS}
-    instants = sorted({begin, *cuts, begin + _WEEK_SECONDS})
-    return sum((until - at) * figure(pool_at(pool, at)) for at, until in pairwise(instants)) / _WEEK_SECONDS
+    changes = pairwise([*pool_for_a_week(pool, begin), (begin + WEEK_SECONDS, pool)])
+    return sum((until - at) * figure(there) for (at, there), (until, _) in changes) / WEEK_SECONDS
 
 
-def _in_pool(pool: Pool) -> Iterator[Problem]:
+def _in_pool(pool: Pool, weeks: _Weeks) -> Iterator[Problem]:
     lowered = [schedule.max_agents for schedule in pool.schedules if schedule.max_agents is not None]
     widest, narrowest = pool_at_its_widest(pool), replace(pool, max_agents=min([pool.max_agents, *lowered]))
     for key, words, least, most in _WITHIN_POOL:
         if least(widest) <= most(narrowest) or least(pool) > most(pool):
             continue  # it can always be, or is told of the pool itself
-        [there], when = _worst([pool], lambda one, least=least, most=most: least(one) - most(one))  # type: ignore[misc]
+        worst = weeks.worst([pool], lambda one, least=least, most=most: least(one) - most(one))  # type: ignore[misc]
+        [there] = worst.pools
         if least(there) > most(there):
-            text = f"pools.{pool.name}.schedules: {when} {key} ({least(there)}) exceeds {words} ({most(there)})"
+            text = f"pools.{pool.name}.schedules: {worst.when} {key} ({least(there)}) exceeds {words} ({most(there)})"
             yield Problem(place=("pools", pool.name, "schedules"), text=text)
 
 
-def _in_all(fleet: Fleet) -> Iterator[Problem]:
+def _in_all(fleet: Fleet, weeks: _Weeks) -> Iterator[Problem]:
     pools, limits = list(fleet.pools.values()), fleet.limits
     for key, most, figure, written in (
         ("max_agents", limits.max_agents, _min_agents, "{:,.0f}"),
@@ -58,10 +103,10 @@ def _in_all(fleet: Fleet) -> Iterator[Problem]:
     ):
         if sum(figure(pool_at_its_widest(pool)) for pool in pools) <= most or sum(map(figure, pools)) > most:
             continue
-        then, when = _worst(pools, figure)
-        if (worst := sum(map(figure, then))) > most:
-            names = ", ".join(pool.name for pool in then if pool.min_agents)
-            text = f"limits.{key} ({written.format(most)}): {when} the min_agents of {names} come to {written.format(worst)}"
+        worst = weeks.worst(pools, figure)
+        if (highest := sum(map(figure, worst.pools))) > most:
+            names = ", ".join(pool.name for pool in worst.pools if pool.min_agents)
+            text = f"limits.{key} ({written.format(most)}): {worst.when} the min_agents of {names} come to {written.format(highest)}"
             yield Problem(place=("limits", key), text=text)
 
 
@@ -78,20 +123,3 @@ _WITHIN_POOL: tuple[tuple[str, str, Figure, Figure], ...] = (
     ("min_agents", "max_agents", _min_agents, lambda pool: pool.max_agents),
     ("warm_executors", "max_agents x executors", lambda pool: pool.warm_executors, lambda pool: pool.max_agents * pool.executors),
 )
-
-
-def _worst(pools: Collection[Pool], figure: Figure) -> tuple[list[Pool], str]:
-    """Return the pools as they are where the sum of a figure is the highest, and when that is; of several times the first."""
-    worst: tuple[float, list[Pool], str] | None = None
-    for at, zone in _instants(pools):
-        then = [pool_at(pool, at) for pool in pools]
-        if worst is None or sum(map(figure, then)) > worst[0]:
-            worst = sum(map(figure, then)), then, f"on {datetime.fromtimestamp(at, zone):%A at %H:%M} {zone}"
-    return (worst[1], worst[2]) if worst else (list(pools), "")
-
-
-def _instants(pools: Collection[Pool]) -> list[tuple[float, tzinfo]]:
-    """Return when anything changes in these weeks, each once, by the clocks of which time zone."""
-    schedules = dict.fromkeys(schedule for pool in pools for schedule in pool.schedules)
-    zones = {at: schedule.time_zone for week in _WEEKS for schedule in schedules for at in boundaries(schedule, week)}
-    return sorted(zones.items(), key=itemgetter(0))

@@ -4,7 +4,7 @@ A time of day is the first instant of it at which the clocks of the time zone sh
 where clocks are put back, the first counts; and one that never comes, where they are put forward, is the moment at which they are.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta, tzinfo
 from math import inf
@@ -13,6 +13,7 @@ from typing import Any
 from autoscaler.domain.facts.fleet import Fleet, Pool, PoolSchedule
 
 DAY_MINUTES = 1440
+WEEK_SECONDS = 7 * 86_400.0
 # What comes each week comes within this, also where clocks are put back.
 _AHEAD_DAYS = 8
 # What goes on for longer than a week never ends.
@@ -40,11 +41,14 @@ def fleet_at(fleet: Fleet, at: float) -> Fleet:
 
 def pool_at(pool: Pool, at: float) -> Pool:
     """Return the pool with the numbers that it has then; where two schedules hold, the one written later has the last word, key by key."""
-    given: dict[str, Any] = {}
-    for schedule in pool.schedules:
-        if any(span.holds(at) for span in _spans(schedule, at, 1)):
-            given |= numbers_of(schedule)
-    return _with(pool, given) if given else pool
+    return _that_holds(pool, [tuple(_spans(schedule, at, 1)) for schedule in pool.schedules], at)
+
+
+def pool_for_a_week(pool: Pool, at: float) -> list[tuple[float, Pool]]:
+    """Return the pool with the numbers that it has from then on, and from each instant on at which they may change, up to a week later."""
+    spans = [tuple(_spans(schedule, at, _AHEAD_DAYS)) for schedule in pool.schedules]
+    edges = {edge for one in spans for span in one for edge in (span.begins_at, span.ends_at) if at < edge <= at + WEEK_SECONDS}
+    return [(then, _that_holds(pool, spans, then)) for then in (at, *sorted(edges))]
 
 
 def pool_at_its_widest(pool: Pool) -> Pool:
@@ -88,6 +92,15 @@ def boundaries(schedule: PoolSchedule, at: float) -> Iterator[float]:
     """Yield when it begins and when it ends, within a week from then and a day before it."""
     for span in _spans(schedule, at, _AHEAD_DAYS):
         yield from (span.begins_at, span.ends_at)
+
+
+def _that_holds(pool: Pool, spans: Iterable[Iterable[Span]], at: float) -> Pool:
+    """Return the pool with the numbers that it has then. ``spans``: of each of its schedules, those that may hold then."""
+    given: dict[str, Any] = {}
+    for schedule, its in zip(pool.schedules, spans, strict=True):
+        if any(span.holds(at) for span in its):
+            given |= numbers_of(schedule)
+    return _with(pool, given) if given else pool
 
 
 def _with(pool: Pool, numbers: Mapping[str, Any]) -> Pool:
