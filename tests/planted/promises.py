@@ -273,12 +273,13 @@ MONEY_HAS_A_CEILING = (
         was="month, month_reserve(others_usd), limits.max_usd_per_month,",
         becomes="0, month_reserve(others_usd), limits.max_usd_per_month,",
     ),
-    breaks(
-        _AGENTS,
-        "a launch that was not answered yet takes no room",
-        file="launch/usage.py",
+    Bug(
+        name="a launch that was not answered yet takes no room",
+        file="domain/launch/usage.py",
         was="        self.agents += agents\n        self.usd_per_hour",
         becomes="        self.usd_per_hour",
+        # Not by fleets at random: in one with a minimum and far limits this launches for ever.
+        found_by=("tests/unit/test_budget.py::test_a_launch_that_was_not_answered_yet_takes_room_for_all_that_it_asks_for",),
     ),
     breaks(
         _AGENTS,

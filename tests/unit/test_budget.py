@@ -9,7 +9,20 @@ from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.learn import assess
-from support.builders import LONG_AGO, NOW, a_fleet, a_memory, a_pool, a_record, a_snapshot, a_view, an_instance, an_item, an_offering
+from support.builders import (
+    LONG_AGO,
+    NOW,
+    a_fleet,
+    a_memory,
+    a_pool,
+    a_record,
+    a_snapshot,
+    a_view,
+    an_instance,
+    an_intent,
+    an_item,
+    an_offering,
+)
 from support.decisions import decide_up, held, launches
 
 OFFERINGS = (an_offering(usd_per_hour=3.0), an_offering(usd_per_hour=10.0, market=Market.SPOT))
@@ -54,6 +67,13 @@ def test_what_runs_is_reserved_at_the_most_it_may_cost_and_a_record_of_an_older_
 def test_an_instance_without_a_record_counts_against_its_pool_and_the_rate(fleet, reason):
     plan = decide_up(fleet=fleet, items=(an_item(label="cpu"),), instances=(an_instance("i-7", launched_at=LONG_AGO),))
     assert (launches(plan), held(plan)) == ([], {reason})
+
+
+@pytest.mark.parametrize("limit", [{"max_agents": 3}, {"max_usd_per_hour": 9.0}], ids=str)
+def test_a_launch_that_was_not_answered_yet_takes_room_for_all_that_it_asks_for(limit):
+    items = tuple(an_item(number, label="cpu", waiting_seconds=5000.0) for number in range(1, 6))
+    plan = decide.scale_up(a_snapshot(a_view(items=items), intents=(an_intent(count=2),)), a_fleet(**limit))
+    assert sum(step.count for step in plan.steps if isinstance(step, Launch)) == 1
 
 
 def test_an_instance_of_a_pool_that_left_the_fleet_file_counts_against_the_fleet():
