@@ -6,6 +6,7 @@ import pytest
 from autoscaler_workbench.cli import answers
 from autoscaler_workbench.ui.view import meters
 from support.deployed import deployed, event
+from support.ringing import ringing_in
 
 FLEET = """
 fleet: f
@@ -71,3 +72,14 @@ def test_metrics_of_a_team_are_published(here):
         if {"Name": "Team", "Value": "graphics"} in metric["Dimensions"]
     }
     assert told == {"UsdPerHour", "UsdMonth", "UsdPerHourUsedPercent", "UsdMonthUsedPercent", "LaunchesHeld"}
+
+
+def test_a_limit_that_keeps_a_teams_jobs_waiting_rings_and_its_message_names_the_team(here):
+    here.pass_minutes(12)
+    assert "TeamLimits" in ringing_in(here)
+    assert "[f] the limit max_usd_per_hour of team graphics is reached" in [subject for subject, _ in here.told()]
+    jenkins = here.world.controllers["main"]
+    for build in [build for build in jenkins.builds if build.job.startswith("render")]:
+        jenkins.abort(build)
+    here.pass_minutes(20)
+    assert "TeamLimits" not in ringing_in(here)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from autoscaler.control.notify import notify
 from autoscaler.control.observe import observe_without_instances
+from autoscaler.domain.facts.fleet import Ceilings, Team
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.told import Message
 from autoscaler.errors import TransientError
@@ -107,6 +108,33 @@ def test_the_month_that_is_spent_is_told_of():
     day.minutes(120)
     assert told(day) == ["[f] the month's limit is reached"]
     assert "operations.md#usd-per-month" in day.fleet.notifier.sent[0].text
+
+
+def test_a_limit_of_a_team_is_told_of_while_its_own_jobs_wait_for_it():
+    day = Day(in_memory(a_pool("cpu", executors=1), a_pool("gpu", executors=1)))
+    day.fleet.fleet = replace(day.fleet.fleet, teams={"web": Team(name="web", pools=frozenset({"cpu"}), ceilings=Ceilings(max_agents=2))})
+    day.minutes(2).queue(2, seconds=7200.0)
+    day.queue(3, label="gpu", seconds=7200.0)
+    day.minutes(20)
+    assert told(day) == []  # two of two agents, and only jobs of others came after them
+    day.queue(1, seconds=600.0)
+    day.minutes(20)
+    assert told(day) == ["[f] the limit max_agents of team web is reached"]
+    [message] = day.fleet.notifier.sent
+    assert "Jobs of team web wait, 2 agents are there, and max_agents (2) leaves no room" in message.text
+    assert "operations.md#team-limits" in message.text
+
+
+def test_the_hours_of_a_day_that_are_used_are_told_of_and_the_next_day_too():
+    day = Day(in_memory(a_pool("cpu", executors=1, idle_seconds=600.0, ceilings=Ceilings(max_hours_per_day=2.0)), a_pool("gpu")))
+    day.minutes(2).queue(1, seconds=7200.0)
+    day.minutes(150)
+    assert told(day) == ["[f] the day's hours of pool cpu are used"]
+    [message] = day.fleet.notifier.sent
+    assert "have run 2.0 of 2 hours today" in message.text
+    assert "schedules.md#hours-a-day" in message.text
+    day.minutes(24 * 60)
+    assert told(day)[1:] == ["[f] over: the day's hours of pool cpu are used"]
 
 
 def test_one_that_cannot_be_sent_keeps_no_other_from_being_told_once():

@@ -10,12 +10,12 @@ from support.deployed import NOON, Deployed
 
 def ringing_in(here: Deployed, **parameters: str) -> set[str]:
     """The names without their ending, composites for what they are made of; ``parameters`` of the stack."""
-    alarms, composites = _alarms(**parameters)
+    alarms, composites = _alarms(here.world.fleet.name, **parameters)
     found = states(alarms, composites, published(), NOON, here.world.timeline.now)
     parts = {part for composite in composites for part in composite.of}
     return {name.removesuffix("Alarm") for name in ringing(found) if name not in parts}
 
 
 @cache
-def _alarms(**parameters: str) -> tuple[list[Alarm], list[Composite]]:
-    return read_alarms(ROOT / "template.yaml", "mxnet-ci", **parameters)
+def _alarms(fleet: str, **parameters: str) -> tuple[list[Alarm], list[Composite]]:
+    return read_alarms(ROOT / "template.yaml", fleet, **parameters)

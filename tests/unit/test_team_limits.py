@@ -231,3 +231,29 @@ def test_metrics_tell_the_dollars_of_each_team_and_how_often_its_limit_held_a_la
     }
     held = up(fleet, an_agent(1, builds=(a_build(),)), items=jobs("cpu", "cpu", "cpu")).held
     assert [(datum.dimensions[1], datum.values) for datum in held_by_teams(fleet, held)] == [(("Team", "graphics"), (1.0,))]
+
+
+@pytest.mark.parametrize(
+    ("limit", "waiting", "held"),
+    [
+        ({"max_agents": 1}, ("cpu",), 1.0),
+        ({"max_agents": 2}, ("cpu",), None),
+        ({"max_usd_per_hour": 5.9}, ("cpu",), 1.0),
+        ({"max_usd_per_month": 30.0}, ("cpu",), 1.0),
+        ({"max_launches_per_hour": 0}, ("cpu",), 1.0),
+        ({"max_agents": 1}, ("web",), None),
+        ({"max_agents": 1}, (), None),
+    ],
+    ids=str,
+)
+def test_a_team_is_counted_as_held_back_where_its_limit_leaves_its_own_waiting_jobs_no_room(limit, waiting, held):
+    snapshot = seen(an_agent(1, builds=(a_build(),)), items=jobs(*waiting), **spent(cpu=29.0))
+    told = {datum.name: datum.values[0] for datum in measure(assess(snapshot, fleet_of(team("graphics", "cpu", **limit))), {}, {})}
+    assert told.get("TeamsHeldBack") == held
+
+
+def test_jobs_that_wait_for_agents_that_boot_are_not_held_back():
+    boots = an_agent(1, builds=(a_build(),)), (a_record("i-2", node=None, launched_at=NOW - 60.0), None)
+    snapshot = seen(boots[0], items=jobs("cpu"), records=(boots[1][0],))
+    told = [datum.name for datum in measure(assess(snapshot, fleet_of(team("graphics", "cpu", max_agents=2))), {}, {})]
+    assert "TeamsHeldBack" not in told

@@ -4,17 +4,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import inf
 
-from autoscaler.domain.facts.fleet import NO_CEILINGS, Team
+from autoscaler.domain.facts.fleet import NO_CEILINGS, Fleet, Team
 from autoscaler.domain.facts.levels import Level, LevelKind, teams
 from autoscaler.domain.facts.metering import SHARE_SECONDS, spent_in_month, spent_lately
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.turns import spent_for_weight
 from autoscaler.domain.launch.usage import Usage
-from autoscaler.domain.report.datum import NONE, PERCENT, Datum, one
+from autoscaler.domain.report.datum import COUNT, NONE, PERCENT, Datum, one
 from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.scale_in.month_limit import what_holds
+from autoscaler.domain.situation.agents import Phase
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import dollars, duration
+
+_BOOTS = (Phase.REQUESTED, Phase.CONNECTING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +87,33 @@ def in_turn(situation: Situation) -> list[Team]:
     return sorted(several, key=lambda team: spent_for_weight(situation, team))
 
 
+def held_back(situation: Situation) -> list[Usage]:
+    """Find the fleet and the teams whose jobs wait for more agents than boot, and whose limits leave no room for one more."""
+    if not any(situation.starved_by_pool(controller) for controller in situation.demands):
+        return []
+    shared = [use for use in Budget(situation).levels if use.level.kind is not LevelKind.POOL and _waits(situation, use.level)]
+    return [use for use in shared if use.refusal(cheapest_of(situation.fleet, use.level), None) is not None]
+
+
+def cheapest_of(fleet: Fleet, level: Level) -> float:
+    """Return the least that one more agent there may cost an hour, at its highest price."""
+    pools = (pool for name, pool in fleet.pools.items() if level.has(name))
+    return min((offering.reserved_usd_per_hour for pool in pools for offering in pool.offerings), default=0.0)
+
+
+def _waits(situation: Situation, level: Level) -> bool:
+    """Tell whether more jobs wait than agents that boot have executors: jobs that wait for these wait for no limit."""
+    starved = (situation.starved_by_pool(controller) for controller in situation.demands)
+    waiting = sum(count for by_pool in starved for pool, count in by_pool.items() if level.has(pool))
+    boots = (agent for agent in situation.agents if agent.phase in _BOOTS and level.has(agent.pool.name))
+    return waiting > sum(agent.pool.executors for agent in boots)
+
+
 def measure_teams(situation: Situation, room: Budget) -> Iterator[Datum]:
-    """Describe the dollars of each team. Only fleets with teams pay for it."""
+    """Describe the dollars of each team, and how many a limit keeps waiting. Only fleets with teams pay for it."""
+    if situation.fleet.teams:
+        held = sum(use.level.kind is LevelKind.TEAM for use in held_back(situation))
+        yield one("TeamsHeldBack", held, COUNT, (("Fleet", situation.fleet.name),))
     for use in room.levels:
         if use.level.kind is not LevelKind.TEAM:
             continue

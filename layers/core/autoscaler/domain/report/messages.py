@@ -5,22 +5,19 @@ so that each is told once. A limit that is left for some minutes and reached aga
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from autoscaler.domain.facts.fleet import AtMonthLimit
-from autoscaler.domain.facts.levels import Level, LevelKind
 from autoscaler.domain.facts.memory import Breaker
-from autoscaler.domain.facts.metering import spent_in_month, spent_levels
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.versions import parts_of
-from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.report.images import told_failed
+from autoscaler.domain.report.limit_messages import limits_seen
 from autoscaler.domain.report.reservations import is_taken_away, reserved_now
 from autoscaler.domain.report.stopped import refused_starts, why_refused
-from autoscaler.domain.report.told import Message, Told, Trouble
+from autoscaler.domain.report.told import Message, Seen, Told, Trouble
 from autoscaler.domain.scale_in.reserved import WARNING_SECONDS
-from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import is_tripped, told_boots
 from autoscaler.domain.situation.situation import Situation
 
@@ -28,16 +25,6 @@ from autoscaler.domain.situation.situation import Situation
 LIMIT_OVER_SECONDS = 900.0
 STARTS_REFUSED = 3  # one may fail by itself
 SUBJECT_CHARACTERS = 100  # SNS takes no more
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A trouble that is there now. ``runbook``: page and heading; ``try_it``: a command that says more."""
-
-    title: str
-    text: str
-    runbook: str
-    try_it: str
 
 
 def write_messages(told: Told, situation: Situation, runbooks: str) -> tuple[Told, list[Message]]:
@@ -70,7 +57,7 @@ def _over_after(name: str) -> float:
     return LIMIT_OVER_SECONDS if name.startswith("limit/") else 0.0
 
 
-def _seen(situation: Situation) -> Iterator[tuple[str, _Seen]]:
+def _seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     for pool, breaker in situation.memory.breakers.items():
         if is_tripped(breaker):
             yield f"breaker/{pool}", _breaker(situation, pool)
@@ -81,108 +68,53 @@ def _seen(situation: Situation) -> Iterator[tuple[str, _Seen]]:
     for pool in situation.fleet.pools:
         if len(refused_starts(situation, pool)) >= STARTS_REFUSED:
             yield f"starts/{pool}", _starts(situation, pool)
-    for level in spent_levels(situation.memory.month, situation.fleet, situation.now):
-        yield _month(situation, level)
-    if _waiting(situation) > _under_way(situation):
-        yield from _limits(situation)
+    yield from limits_seen(situation)
 
 
-def _waiting(situation: Situation) -> int:
-    return sum(sum(situation.starved_by_pool(controller).values()) for controller in situation.demands)
-
-
-def _under_way(situation: Situation) -> int:
-    """Count the executors of agents that boot: jobs that wait for these wait for no limit."""
-    boots = {Phase.REQUESTED, Phase.CONNECTING}
-    return sum(agent.pool.executors for agent in situation.agents if agent.phase in boots)
-
-
-def _breaker(situation: Situation, pool: str) -> _Seen:
+def _breaker(situation: Situation, pool: str) -> Seen:
     breaker = situation.memory.breakers[pool]
     last = f"The last one: {breaker.failed[-1]}" if breaker.failed else "Which ones is not known"
     said = f", whose console ends with: {breaker.said}" if breaker.said else "; its console says nothing"
     then = f"Nothing is launched there; from {_clock(breaker.until_at)} one agent is tried until one connects."
     text = f"{told_boots(breaker)}. {last}{said}.\n{then}"
-    return _Seen(f"agents of {pool} do not boot", text, "operations.md#breakers-open", f"autoscaler why {pool}")
+    return Seen(f"agents of {pool} do not boot", text, "operations.md#breakers-open", f"autoscaler why {pool}")
 
 
-def _image(pool: str, canary: Breaker) -> _Seen:
+def _image(pool: str, canary: Breaker) -> Seen:
     image = parts_of(canary.version)[1]
     last = f"\nThe last one: {canary.failed[-1]}." if canary.failed else ""
     then = f"Agents are launched from the image that booted before; {image} is tried again from {_clock(canary.until_at)} on."
     text = f"{image} is new in {pool}: {told_failed(canary)}.{last}\n{then}"
-    return _Seen(f"the new image of {pool} does not boot", text, "operations.md#new-images", f"autoscaler why {pool}")
+    return Seen(f"the new image of {pool} does not boot", text, "operations.md#new-images", f"autoscaler why {pool}")
 
 
-def _reservations(situation: Situation) -> Iterator[tuple[str, _Seen]]:
+def _reservations(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the reservations that are about to end, by themselves or since EC2 takes the instance."""
     for agent, reservation in reserved_now(situation):
         if reservation.until_at - situation.now <= WARNING_SECONDS or is_taken_away(agent):
             yield f"reservation/{agent.record.instance_id}", _reservation(agent, reservation)
 
 
-def _reservation(agent: Agent, reservation: Reservation) -> _Seen:
+def _reservation(agent: Agent, reservation: Reservation) -> Seen:
     name, ends = agent.record.node or agent.record.instance_id, _clock(reservation.until_at)
     if is_taken_away(agent):
         text = f"EC2 takes the spot instance of {name} back two minutes after it said so. Save what is on it now."
-        return _Seen(f"EC2 takes {name} from {reservation.person}", text, "reservations.md#the-end", "autoscaler reservations")
+        return Seen(f"EC2 takes {name} from {reservation.person}", text, "reservations.md#the-end", "autoscaler reservations")
     then = "The agent is terminated then, with everything on it."
     text = f"{reservation.person} has {name} until {ends}: {reservation.reason}.\n{then} To keep it for longer, reserve it again."
-    return _Seen(
+    return Seen(
         f"{name} is reserved for {reservation.person} until {ends}", text, "reservations.md#the-end", f"autoscaler reserve {name} --hours 2"
     )
 
 
-def _starts(situation: Situation, pool: str) -> _Seen:
+def _starts(situation: Situation, pool: str) -> Seen:
     refused = refused_starts(situation, pool)
     text = f"{len(refused)} stopped agents of {pool} did not start when last asked to: {why_refused(situation, pool)}."
     then = f"One of them: {refused[0].instance_id}. Others are launched instead, where EC2 has machines."
-    return _Seen(f"stopped agents of {pool} do not start", f"{text}\n{then}", "operations.md#starts-failed", f"autoscaler why {pool}")
+    return Seen(f"stopped agents of {pool} do not start", f"{text}\n{then}", "operations.md#starts-failed", f"autoscaler why {pool}")
 
 
-def _month(situation: Situation, level: Level) -> tuple[str, _Seen]:
-    spent, limit = spent_in_month(situation.memory.month, level), level.ceilings.max_usd_per_month
-    stops = situation.fleet.limits.at_month_limit is AtMonthLimit.STOP
-    name, of, there = "", "", ""
-    if level.kind is not LevelKind.FLEET:
-        name, of, there = f"/{level.text}", f" of {level.text}", f"In {level.text}: "
-    then = "Agents are drained and nothing is launched" if stops else "Nothing is launched, agents that run go on"
-    text = f"{there}${spent:,.2f} of ${limit:,g} are spent.\n{then} until the month (UTC) ends or the limit is raised."
-    return f"limit/usd-per-month{name}", _Seen(
-        f"the month's limit{of} is reached", text, "operations.md#usd-per-month", "autoscaler status"
-    )
-
-
-def _limits(situation: Situation) -> Iterator[tuple[str, _Seen]]:
-    """Name the limits of the fleet that leave no room for one more agent while jobs wait."""
-    room, limits = Budget(situation), situation.fleet.limits
-    cheapest = min((o.reserved_usd_per_hour for pool in situation.fleet.pools.values() for o in pool.offerings), default=0.0)
-    uses = (
-        ("agents", "max_agents", room.agents + 1, limits.max_agents, f"{room.agents} agents are there", "agents-limit"),
-        (
-            "launch-rate",
-            "max_launches_per_hour",
-            room.launched + 1,
-            limits.max_launches_per_hour,
-            f"{room.launched} agents were launched within the hour",
-            "launch-rate",
-        ),
-        (
-            "usd-per-hour",
-            "max_usd_per_hour",
-            room.usd_per_hour + cheapest,
-            limits.max_usd_per_hour,
-            f"the agents cost up to ${room.usd_per_hour:,.2f} an hour",
-            "usd-per-hour",
-        ),
-    )
-    for name, key, with_one_more, most, used, heading in uses:
-        if with_one_more > most:
-            text = f"Jobs wait, {used}, and {key} ({most:g}) leaves no room for another one."
-            yield f"limit/{name}", _Seen(f"the limit {key} is reached", text, f"operations.md#{heading}", "autoscaler plan")
-
-
-def _began(situation: Situation, name: str, seen: _Seen, runbooks: str) -> Message:
+def _began(situation: Situation, name: str, seen: Seen, runbooks: str) -> Message:
     text = f"{seen.text}\n\nSee more:   {seen.try_it}\nWhat to do: {runbooks.rstrip('/')}/{seen.runbook}\n"
     return Message(about=name, subject=_subject(situation, seen.title), text=text)
 

@@ -48,6 +48,7 @@ _TOLD_WHEN_ANY = frozenset(
             "QueueUnservable",
             "StateUnread",
             "StepsFailing",
+            "TeamsHeldBack",
         ),
     }
 )

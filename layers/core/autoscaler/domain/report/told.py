@@ -28,3 +28,13 @@ class Message:
     about: str
     subject: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A trouble that is there now. ``runbook``: page and heading; ``try_it``: a command that says more."""
+
+    title: str
+    text: str
+    runbook: str
+    try_it: str
