@@ -84,12 +84,12 @@ STOPPED = (
         was="return self.over_limit(pool, _more_usd(record, otherwise)) or (refusal",
         becomes="return (refusal",
     ),
-    breaks(
-        "no_more_agents_are_launched_within_an_hour_than_may_be",
-        "starts of the hour do not count",
-        file="facts/metering.py",
+    Bug(
+        name="starts of the hour do not count",
+        file="domain/facts/metering.py",
         was=' | {f"{record.instance_id}@{at:.0f}": at for at in record.starts}',
         becomes="",
+        found_by=(f"{_STOPPED}::test_starts_of_the_last_hour_count_once_each",),
     ),
     breaks(
         _USD,
