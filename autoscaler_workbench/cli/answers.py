@@ -8,8 +8,9 @@ from rich.text import Text
 
 from autoscaler.domain.report.schedules import told_entry
 from autoscaler.domain.wording import counted, dollars, duration
+from autoscaler_workbench.cli.overrides import limits_now, print_overrides
 from autoscaler_workbench.cli.tables import for_people, print_rows
-from autoscaler_workbench.cli.terminal import say
+from autoscaler_workbench.cli.terminal import moment, say
 from autoscaler_workbench.ui.view import zone_here
 
 Answer = dict[str, Any]
@@ -255,21 +256,11 @@ def print_order(answer: Answer) -> None:
     if answer["dry_run"]:
         say("dry run: nothing was changed; this would be so")
     if "limits" in answer:
-        say(_pool_limits(answer))
-        answer = answer | {"numbers": []}
+        say(limits_now(answer))
+        answer = answer | {"numbers": [], "teams": []}
     if answer["action"] == "resume" and not answer.get("holds") and "holds" in answer:
         say("nothing is on hold")
     print_plan(answer)
-
-
-def _pool_limits(answer: Answer) -> str:
-    """Say which limits of a pool apply, which of them are not the fleet file's, and until when."""
-    now, before = answer["limits"]["now"], answer["limits"]["fleet_file"]
-    words = {"min_agents": "at least", "max_agents": "at most", "warm_executors": "warm executors:"}
-    parts = [f"{words[name]} {now[name]}" + (f" (fleet file: {before[name]})" if now[name] != before[name] else "") for name in words]
-    pool = answer["limits"]["pool"]
-    ends = next((_until(numbers, answer) for numbers in answer["numbers"] if numbers["pool"] == pool), "")
-    return f"{pool}: {', '.join(parts)}; {f'{ends}, then as in the fleet file' if ends else 'as in the fleet file'}"
 
 
 def print_closed(before: dict[str, Any]) -> None:
@@ -287,28 +278,6 @@ def print_schedules(answer: Answer) -> None:
     """Say what pools have by their schedules now, and what begins next."""
     for entry in answer.get("schedules", []):  # functions of 0.2.0 tell none
         say(f"{entry['pool']}: {told_entry(entry, answer['now_at'], zone_here)}")
-
-
-def print_overrides(answer: Answer) -> None:
-    """Say what is on hold or overridden, by whom, why, and until when."""
-    for order in answer.get("holds", []):
-        where = next((f"{scope} {order[scope]}" for scope in ("pool", "controller", "label") if scope in order), "the whole fleet")
-        say(f"{where} is {'frozen' if order['freeze'] else 'on hold'} {_until(order, answer)}, by {order['by']}: {order['reason']}")
-    for numbers in answer.get("numbers", []):
-        given = ", ".join(f"{name} {numbers[name]}" for name in ("min_agents", "max_agents", "warm_executors") if name in numbers)
-        say(f"{numbers['pool']} has {given} {_until(numbers, answer)}, by {numbers['by']}: {numbers['reason']}")
-
-
-def _until(order: dict[str, Any], answer: Answer) -> str:
-    if order["until_at"] is None:
-        return "until somebody resumes it"
-    return f"until {moment(order['until_at'], answer['now_at'])}, for another {duration(order['until_at'] - answer['now_at'])}"
-
-
-def moment(at: float, now: float) -> str:
-    """Write a time of day, with the day where it is not today's."""
-    then, today = datetime.fromtimestamp(at, UTC), datetime.fromtimestamp(now, UTC)
-    return f"{then:%H:%M} UTC" if then.date() == today.date() else f"{then:%a %d %b %H:%M} UTC"
 
 
 def print_launch(answer: Answer, pool: str, asked: int, keep_minutes: float) -> None:

@@ -15,6 +15,11 @@ def pools(ctx: typer.Context, incomplete: str) -> list[str]:
     return _names(ctx, incomplete, ("pools",))
 
 
+def teams(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete a team."""
+    return _names(ctx, incomplete, ("teams",))
+
+
 def nodes(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete a node."""
     return _names(ctx, incomplete, ("nodes",))
@@ -37,4 +42,4 @@ def _names(ctx: typer.Context, incomplete: str, kinds: Iterable[str]) -> list[st
         known = deployed.call("operate", {"action": "names"})["names"]
     except (AutoscalerError, KeyError):
         return []
-    return [name for kind in kinds for name in known[kind] if name.startswith(incomplete)]
+    return [name for kind in kinds for name in known.get(kind, ()) if name.startswith(incomplete)]

@@ -1,151 +1,62 @@
 """Commands that ask the deployed functions: see the state of the fleet, take over by hand. They need no right but to invoke."""
 
-import inspect
 import sys
 import time
-import uuid
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import wraps
 from getpass import getuser
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from autoscaler.errors import ConfigError, TransientError
 from autoscaler_workbench.cli import answers, completion
 from autoscaler_workbench.cli.alarms import of_published, of_stack, print_alarms
+from autoscaler_workbench.cli.order_options import (
+    ControllerOption,
+    FleetOption,
+    LabelOption,
+    Minutes,
+    PoolArgument,
+    PoolOption,
+    TeamOption,
+    Watch,
+)
 from autoscaler_workbench.cli.past import StackPast, past_of
 from autoscaler_workbench.cli.recorded import RecordedDay
-from autoscaler_workbench.cli.remote import Deployed
-from autoscaler_workbench.cli.reservations import print_reservations, print_reserved
+from autoscaler_workbench.cli.request import WHERE, Request, asking, given, new_id, ordering, with_request
+from autoscaler_workbench.cli.reservations import print_reservations
 from autoscaler_workbench.cli.tables import for_people
-from autoscaler_workbench.cli.terminal import plain, ready_to_draw, say, show
+from autoscaler_workbench.cli.terminal import plain, ready_to_draw, say
 from autoscaler_workbench.cli.ui import DEMO_EVERY_SECONDS, EVERY_SECONDS, DeployedSource, serve, serve_day
 from autoscaler_workbench.simulate.day import read_day
-
-_AGAIN_SECONDS = 5.0
-
-Stack = Annotated[str, typer.Option(envvar="AUTOSCALER_STACK", help="The CloudFormation stack.")]
-Local = Annotated[str | None, typer.Option(envvar="AUTOSCALER_LOCAL", help="The URL of a demo started with --keep.", show_default="AWS")]
-Region = Annotated[str | None, typer.Option(help="The AWS region.", show_default="as AWS is configured")]
-Profile = Annotated[str | None, typer.Option(help="The AWS profile.", show_default="as AWS is configured")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
-Watch = Annotated[bool, typer.Option("--watch", "-w", help="Ask again every 5 seconds, until Ctrl-C.")]
-PoolArgument = Annotated[str, typer.Argument(help="The pool.", autocompletion=completion.pools)]
-PoolOption = Annotated[str | None, typer.Option("--pool", help="Only this pool.", autocompletion=completion.pools)]
-ControllerOption = Annotated[str | None, typer.Option("--controller", help="Only this controller.", autocompletion=completion.controllers)]
-FleetOption = Annotated[bool, typer.Option("--fleet", help="The whole fleet.")]
-LabelOption = Annotated[str | None, typer.Option("--label", help="Only jobs that ask for this label.")]
-Minutes = Annotated[float, typer.Option(min=0.1, max=10_080, help="Expires automatically after this time.")]
-Why = Annotated[str, typer.Option("--reason", help="Shown to whoever finds it later.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
-Answer = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """The options that commands have in common: which deployment is asked, and how its answer is shown."""
-
-    stack: Stack = "jenkins-autoscaler"
-    local: Local = None
-    region: Region = None
-    profile: Profile = None
-    as_json: AsJson = False
-    reason: Why = "no reason was given"
-    dry_run: DryRun = False
-
-    @property
-    def deployed(self) -> Deployed:
-        """The deployment that is asked."""
-        return Deployed(stack=self.stack, local=self.local, region=self.region, profile=self.profile)
-
-    def ask(self, print_it: Callable[[Any], None], *, watch: bool, **question: Any) -> None:
-        """Ask operate and show its answer, once or again and again."""
-        if not watch:
-            self.show(self.deployed.call("operate", question), print_it)
-            return
-        console = Console()
-        while True:
-            try:
-                answer = self.deployed.call("operate", question)
-            except TransientError as error:
-                say(str(error), style="red", stderr=True)
-            else:
-                if console.is_terminal:
-                    console.clear()
-                self.show(answer, print_it)
-            time.sleep(_AGAIN_SECONDS)
-
-    def order(self, action: str, **options: Any) -> None:
-        """Send an order to operate, and show what became of it; options that were not given are left out."""
-        # A retry of the same call must be the same request.
-        about = {"action": action, "by": getuser(), "reason": self.reason, "dry_run": self.dry_run, "request_id": _new_id()}
-        answer = self.deployed.call("operate", about | _given(**options))
-        self.show(answer, print_reserved if "reservations" in answer else answers.print_order)
-        if answers.refused(answer):
-            raise typer.Exit(1)
-
-    def show(self, answer: Any, print_it: Callable[[Any], None]) -> None:
-        """Print an answer."""
-        show(answer, lambda: print_it(answer), as_json=self.as_json)
-
-
-def _command(*common: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command these common options behind its own, as one `Request`."""
-    shared = [one for one in inspect.signature(Request).parameters.values() if one.name in common]
-
-    def with_options(command: Callable[..., None]) -> Callable[..., None]:
-        own = list(inspect.signature(command).parameters.values())[1:]
-
-        @wraps(command)
-        def run(**options: Any) -> None:
-            try:
-                command(Request(**{one.name: options.pop(one.name) for one in shared}), **options)
-            except KeyError as error:  # of an answer
-                raise ConfigError(f"the deployed functions do not tell {error}: are they of another version than this command?") from error
-
-        taken = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*own, *shared)]
-        run.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
-        run.__annotations__ = {one.name: one.annotation for one in taken}
-        return run
-
-    return with_options
-
-
-_WHERE = ("stack", "local", "region", "profile")
-_asking = _command(*_WHERE, "as_json")
-_ordering = _command("reason", *_WHERE, "dry_run", "as_json")
 
 
 def add_commands(app: typer.Typer) -> None:
     """Add them to the command line."""
-    asking = (status, agents, queue, events, alarms, plan, why, reservations)
-    for command in (*asking, hold, resume, set_, launch, drain, reserve, release, purge, doctor, dashboard, ui):
+    questions = (status, agents, queue, events, alarms, plan, why, reservations)
+    for command in (*questions, hold, resume, set_, launch, drain, reserve, release, purge, doctor, dashboard, ui):
         app.command(command.__name__.rstrip("_"))(command)
 
 
-@_asking
+@asking
 def status(request: Request, watch: Watch = False) -> None:
     """Show what is broken, queue, agents and executors by pool, limits used, holds and overrides."""
     request.ask(answers.print_status, watch=watch, action="status")
 
 
-@_asking
+@asking
 def agents(request: Request, watch: Watch = False) -> None:
     """List every agent: what it does, for how long, and what is unusual about it."""
     request.ask(answers.print_agents, watch=watch, action="agents")
 
 
-@_asking
+@asking
 def queue(request: Request, watch: Watch = False) -> None:
     """List the jobs that wait, the longest first, and what comes of each."""
     request.ask(answers.print_queue, watch=watch, action="queue")
 
 
-@_asking
+@asking
 def alarms(request: Request, all_: Annotated[bool, typer.Option("--all", help="Those that do not ring, too.")] = False) -> None:
     """Show the alarms that ring, and the runbook of each. Needs the right cloudwatch:DescribeAlarms."""
     found = of_stack(request.deployed) if request.local is None else of_published(request.deployed.published())
@@ -156,13 +67,13 @@ def alarms(request: Request, all_: Annotated[bool, typer.Option("--all", help="T
     request.show({"alarms": [alarm.as_json() for alarm in shown]}, lambda _: print_alarms(shown))
 
 
-@_asking
+@asking
 def plan(request: Request) -> None:
     """Show what both passes would do now and why, without doing it."""
     request.ask(answers.print_plan, watch=False, action="plan")
 
 
-@_asking
+@asking
 def why(
     request: Request,
     subject: Annotated[
@@ -176,24 +87,24 @@ def why(
     request.show(answer, answers.print_facts)
 
 
-@_asking
+@asking
 def events(
     request: Request,
     pool: PoolOption = None,
     hours: Annotated[float, typer.Option(min=0.1, max=336, help="How far back.")] = 12.0,
 ) -> None:
     """Show the last steps and orders with their reasons, oldest first."""
-    asked = {"action": "events", "hours": hours} | _given(pool=pool)
+    asked = {"action": "events", "hours": hours} | given(pool=pool)
     request.show(request.deployed.call("operate", asked), answers.print_events)
 
 
-@_asking
+@asking
 def reservations(request: Request, watch: Watch = False) -> None:
     """List who has reserved which agent, until when, and how to get in."""
     request.ask(print_reservations, watch=watch, action="reservations")
 
 
-@_ordering
+@ordering
 def hold(
     request: Request,
     pool: PoolOption = None,
@@ -209,7 +120,7 @@ def hold(
     request.order("hold", minutes=minutes, until_resumed=until_resumed, freeze=freeze, **where)
 
 
-@_ordering
+@ordering
 def resume(
     request: Request,
     pool: PoolOption = None,
@@ -233,20 +144,29 @@ def resume(
             answers.print_closed(one)
 
 
-@_ordering
+@ordering
 def set_(
     request: Request,
-    pool: PoolArgument,
-    min_agents: Annotated[int | None, typer.Option(min=0, help="At least this many agents.")] = None,
+    pool: Annotated[str | None, typer.Argument(help="The pool.", autocompletion=completion.pools)] = None,
+    team: TeamOption = None,
+    min_agents: Annotated[int | None, typer.Option(min=0, help="At least this many agents; of a pool.")] = None,
     max_agents: Annotated[int | None, typer.Option(min=0, help="At most this many.")] = None,
-    warm_executors: Annotated[int | None, typer.Option(min=0, help="Idle executors beyond those that are needed.")] = None,
+    warm_executors: Annotated[int | None, typer.Option(min=0, help="Idle executors beyond those that are needed; of a pool.")] = None,
+    max_launches_per_hour: Annotated[int | None, typer.Option(min=0, help="Launches in an hour; of a team.")] = None,
+    max_usd_per_hour: Annotated[float | None, typer.Option(min=0, help="Dollars an hour; of a team.")] = None,
+    max_usd_per_month: Annotated[float | None, typer.Option(min=0, help="Dollars in the month; of a team.")] = None,
     minutes: Minutes = 60.0,
 ) -> None:
-    """Temporarily override a pool's limits; with no options, restore the fleet file's."""
-    request.order("set", pool=pool, minutes=minutes, min_agents=min_agents, max_agents=max_agents, warm_executors=warm_executors)
+    """Temporarily override a pool's or a team's limits; with no options, restore the fleet file's."""
+    if (pool is None) is (team is None):
+        raise typer.BadParameter("give a pool, or --team and a team")
+    numbers = {"min_agents": min_agents, "max_agents": max_agents, "warm_executors": warm_executors}
+    numbers |= {"max_launches_per_hour": max_launches_per_hour}
+    usd = {"max_usd_per_hour": max_usd_per_hour, "max_usd_per_month": max_usd_per_month}
+    request.order("set", pool=pool, team=team, minutes=minutes, **numbers, **usd)
 
 
-@_ordering
+@ordering
 def launch(
     request: Request,
     pool: PoolArgument,
@@ -257,14 +177,14 @@ def launch(
 ) -> None:
     """Launch agents, within the limits; exit code 1 where fewer could be launched."""
     event = {"pool": pool, "count": count, "keep_minutes": keep_minutes, "reason": request.reason, "dry_run": request.dry_run}
-    event |= {"request_id": request_id or _new_id()} | _given(controller=controller)
+    event |= {"request_id": request_id or new_id()} | given(controller=controller)
     answer = {"plan": request.deployed.call("scale_up", event)}
     request.show(answer, lambda answer: answers.print_launch(answer, pool, count, keep_minutes))
     if answers.refused(answer):
         raise typer.Exit(1)
 
 
-@_ordering
+@ordering
 def drain(
     request: Request,
     nodes: Annotated[list[str] | None, typer.Argument(help="These nodes.", autocompletion=completion.nodes)] = None,
@@ -276,7 +196,7 @@ def drain(
     request.order("drain", nodes=nodes, pool=pool, count=count, controller=controller)
 
 
-@_ordering
+@ordering
 def reserve(
     request: Request,
     target: Annotated[str, typer.Argument(help="A pool, or one node of it.", autocompletion=completion.subjects)],
@@ -289,7 +209,7 @@ def reserve(
     request.order("reserve", target=target, hours=hours, person=person or getuser(), controller=controller, request_id=request_id)
 
 
-@_ordering
+@ordering
 def release(
     request: Request,
     target: Annotated[str, typer.Argument(help="The node, or the instance id.", autocompletion=completion.nodes)],
@@ -298,7 +218,7 @@ def release(
     request.order("release", target=target)
 
 
-@_ordering
+@ordering
 def purge(
     request: Request,
     label: Annotated[str, typer.Argument(help="Jobs that ask for this label.")],
@@ -306,7 +226,7 @@ def purge(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Cancel the queue items that ask for a label, after confirmation."""
-    asked = {"label": label} | _given(controller=controller)
+    asked = {"label": label} | given(controller=controller)
     if not (yes or request.dry_run):
         would = {"action": "purge", "reason": request.reason, "dry_run": True, "by": getuser()}
         found = request.deployed.call("operate", would | asked)["plan"]["steps"]
@@ -320,7 +240,7 @@ def purge(
     request.order("purge", **asked)
 
 
-@_command(*_WHERE, "dry_run", "as_json")
+@with_request(*WHERE, "dry_run", "as_json")
 def doctor(request: Request) -> None:
     """Check from inside the functions that they can reach and do all they need; exit code 1 where something is wrong."""
     findings = [finding for function in ("operate", "scale_up") for finding in _examined(request, function)]
@@ -338,7 +258,7 @@ def _examined(request: Request, function: str) -> list[dict[str, Any]]:
     return findings
 
 
-@_command(*_WHERE)
+@with_request(*WHERE)
 def dashboard(
     request: Request,
     out: Annotated[Path, typer.Option(help="With --local: the directory for dashboard.html.")] = Path("out") / "dashboard",
@@ -356,7 +276,7 @@ def dashboard(
     say(str(write_dashboard(dict(published[0][1].dimensions)["Fleet"], published, out)))
 
 
-@_command(*_WHERE)
+@with_request(*WHERE)
 def ui(
     request: Request,
     day: Annotated[Path | None, typer.Option(help="Instead a recorded day: the --out of simulate or demo.", show_default="live")] = None,
@@ -372,19 +292,11 @@ def ui(
         serve(DeployedSource(deployed, lambda: past_of(deployed.published())), port, every_seconds=DEMO_EVERY_SECONDS)
 
 
-def _given(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
-
-
 def _scope(action: str, *, fleet: bool, **named: Any) -> dict[str, Any]:
     """Return what an order is about; one about the whole fleet must say so."""
-    given = _given(**named)
-    if fleet and given:
-        raise typer.BadParameter(f"is the whole fleet; give it alone, without {', '.join(given)}", param_hint="--fleet")
-    if not fleet and not given:
+    named = given(**named)
+    if fleet and named:
+        raise typer.BadParameter(f"is the whole fleet; give it alone, without {', '.join(named)}", param_hint="--fleet")
+    if not fleet and not named:
         raise typer.BadParameter(f"give what to {action}: --pool, --controller or --label; or --fleet for the whole fleet")
-    return given
-
-
-def _new_id() -> str:
-    return f"cli-{uuid.uuid4().hex[:12]}"
+    return named

@@ -90,6 +90,7 @@ class Moment:
             "events": [*self._taken(), *self._held()],
             "holds": [],
             "numbers": [],
+            "teams": [],
         }
 
     def past(self) -> Past:

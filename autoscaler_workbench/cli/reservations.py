@@ -3,9 +3,9 @@
 from typing import Any
 
 from autoscaler.domain.wording import duration
-from autoscaler_workbench.cli.answers import flat, moment, print_plan
+from autoscaler_workbench.cli.answers import flat, print_plan
 from autoscaler_workbench.cli.tables import for_people, print_rows
-from autoscaler_workbench.cli.terminal import say
+from autoscaler_workbench.cli.terminal import moment, say
 
 Answer = dict[str, Any]
 _UNTOLD = {"done", "planned"}

@@ -21,7 +21,7 @@ from autoscaler.domain.facts.memory import (
     Streak,
     TrackRecord,
 )
-from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, Scope, resume
+from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, Scope, TeamOverride, resume
 from autoscaler.domain.facts.snapshot import IntentState
 from autoscaler.domain.report.told import Told, Trouble
 from autoscaler.errors import ConflictError
@@ -143,9 +143,12 @@ def test_what_was_learned_is_kept_by_controller(state):
 def test_orders_stand_until_they_are_replaced_and_the_second_of_two_writers_is_refused(state):
     hold = Hold(scope=Scope.LABEL, name="gpu && ü", since_at=1.0, until_at=2.0, by="ada", reason="ö", freeze=True)
     numbers = PoolOverride(pool="cpu", since_at=1.0, until_at=2.0, by="ada", reason="r", min_agents=1, max_agents=0, warm_executors=3)
-    state.save_overrides(Overrides(holds=(hold,), numbers=(numbers,)))
+    team = TeamOverride(
+        team="ü", since_at=1.0, until_at=2.0, by="ada", reason="r", max_agents=1, max_launches_per_hour=2, max_usd_per_hour=0.5
+    )
+    state.save_overrides(Overrides(holds=(hold,), numbers=(numbers,), teams=(team,)))
     read = state.read().overrides
-    assert (read.holds, read.numbers) == ((hold,), (numbers,))
+    assert (read.holds, read.numbers, read.teams) == ((hold,), (numbers,), (team,))
     state.save_overrides(replace(read, holds=()))
     with pytest.raises(ConflictError):
         state.save_overrides(read)

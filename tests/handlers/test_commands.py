@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from autoscaler import bootstrap
 from autoscaler.domain.facts.memory import Breaker
 from autoscaler.errors import ConfigError, TransientError
-from autoscaler_workbench.cli import operate
+from autoscaler_workbench.cli import request
 from autoscaler_workbench.cli.main import app
 from autoscaler_workbench.cli.remote import Deployed
 from autoscaler_workbench.cli.terminal import Table, plain
@@ -227,7 +227,7 @@ def test_watching_asks_again_until_it_is_interrupted(here, monkeypatch):
         if len(asked) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(operate.time, "sleep", sleep)
+    monkeypatch.setattr(request.time, "sleep", sleep)
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     watched = answered(here, lambda: autoscaler("queue", "--watch", "--local", here.server.url))
     assert (watched.returncode, watched.stdout.count("nothing waits"), watched.stderr) == (130, 3, "\rinterrupted\n")

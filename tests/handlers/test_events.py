@@ -49,6 +49,7 @@ def test_every_sample_event_is_tested_here():
         "names",
         "overview",
         "set",
+        "set_team",
         "drain",
         "purge",
         "plan",

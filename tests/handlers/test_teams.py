@@ -3,6 +3,7 @@
 import boto3
 import pytest
 
+from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli import answers
 from autoscaler_workbench.ui.view import meters
 from support.deployed import deployed, event
@@ -83,3 +84,30 @@ def test_a_limit_that_keeps_a_teams_jobs_waiting_rings_and_its_message_names_the
         jenkins.abort(build)
     here.pass_minutes(20)
     assert "TeamLimits" not in ringing_in(here)
+
+
+def test_an_order_overrides_a_teams_limits_for_a_while_and_a_pools_and_the_fleets_still_hold(here, capsys):
+    answers.print_order(asked(here, "set_team"))
+    assert capsys.readouterr().out.splitlines()[0] == (
+        "team graphics: agents: at most 3 (fleet file: no limit), an hour: at most $12.00 (fleet file: $8.00), "
+        "in the month: at most $500.00; until 12:12 UTC, for another 4 h, then as in the fleet file"
+    )
+    here.pass_minutes(3)
+    assert [instance.tags["autoscaler:pool"] for instance in here.world.alive()].count("gpu") == 3
+    status = asked(here, "status")
+    [graphics] = [one for one in status["status"]["limits"] if one["whose"] == "team graphics"]
+    assert (graphics["max_agents"], graphics["max_usd_per_hour"]) == (3, 12.0)
+    answers.print_overrides(status)
+    assert "team graphics has max_agents 3, max_usd_per_hour 12 until 12:12 UTC" in capsys.readouterr().out
+    here.world.move_to(here.world.timeline.now + 4 * 3600.0)
+    assert asked(here, "plan")["teams"] == []
+
+
+def test_an_order_without_numbers_restores_a_teams_limits(here, capsys):
+    asked(here, "set_team")
+    answers.print_order(here.call("operate", {"action": "set", "team": "graphics"}))
+    told = capsys.readouterr().out.splitlines()[0]
+    assert told == "team graphics: an hour: at most $8.00, in the month: at most $500.00; as in the fleet file"
+    with pytest.raises(ConfigError, match=r"team \(web\): is not one of the teams \(graphics\)"):
+        here.call("operate", {"action": "set", "team": "web"})
+    assert here.call("operate", event("names"))["names"]["teams"] == ["graphics"]

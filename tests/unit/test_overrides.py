@@ -5,9 +5,22 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain import commands, decide
+from autoscaler.domain.facts.fleet import Ceilings, Team
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.orders import DrainNodes, LaunchSome, Purge, Resume
-from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, Scope, asks_for, hold, in_force, override_pool, resume
+from autoscaler.domain.facts.overrides import (
+    Hold,
+    Overrides,
+    PoolOverride,
+    Scope,
+    TeamOverride,
+    asks_for,
+    hold,
+    in_force,
+    override_pool,
+    override_team,
+    resume,
+)
 from autoscaler.domain.facts.plan import Cordon, DeleteNode, Launch, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState, Wait
@@ -157,6 +170,30 @@ def test_numbers_are_in_force_for_their_pool_and_end():
     pool = in_force(FLEET, overrides).pools["cpu"]
     assert (pool.min_agents, pool.max_agents, pool.warm_executors) == (2, 8, FLEET.pools["cpu"].warm_executors)
     assert in_force(FLEET, overrides.at(NOW + 3600.0)) is FLEET
+
+
+def team_numbers(team="web", **given):
+    return TeamOverride(team=team, since_at=NOW, until_at=NOW + 600.0, by="ada", reason="release day", **given)
+
+
+def test_other_limits_of_a_team_are_in_force_for_it_and_end():
+    web = Team(name="web", pools=frozenset({"cpu"}), weight=2.0, ceilings=Ceilings(max_agents=5, max_usd_per_month=90.0))
+    fleet = replace(FLEET, teams={"web": web})
+    overrides = Overrides(teams=(team_numbers(max_agents=0, max_usd_per_hour=4.5), team_numbers("not-there-any-more", max_agents=1)))
+    then = in_force(fleet, overrides)
+    assert then.teams == {"web": replace(web, ceilings=Ceilings(max_agents=0, max_usd_per_hour=4.5, max_usd_per_month=90.0))}
+    assert then.pools == fleet.pools
+    assert in_force(fleet, overrides.at(NOW + 600.0)) is fleet
+    plan = decide.scale_up(replace(seen(items=WAITING), overrides=overrides), fleet)
+    launched = {step.pool for step in plan.steps if isinstance(step, Launch)}
+    assert ("cpu" in launched, ("cpu", Reason.TEAM_MAX_AGENTS) in held(plan)) == (False, True)
+
+
+def test_a_second_order_for_a_team_replaces_the_first_and_one_without_numbers_restores_the_fleet_file():
+    overrides = override_team(override_team(Overrides(), team_numbers(max_agents=1)), team_numbers("other", max_agents=2))
+    second = override_team(overrides, team_numbers(max_usd_per_hour=3.0))
+    assert [one.given for one in second.teams] == [{"max_agents": 2}, {"max_usd_per_hour": 3.0}]
+    assert [one.team for one in override_team(second, team_numbers()).teams] == ["other"]
 
 
 def test_other_numbers_decide():

@@ -1,8 +1,9 @@
 """Orders of a person beyond one pass: holds, pool overrides, purges; and questions about the fleet."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from math import inf
 from typing import Any
 
 from autoscaler.control import passes
@@ -11,9 +12,9 @@ from autoscaler.control.invocation import Invocation
 from autoscaler.control.observe import observe, observe_without_instances
 from autoscaler.control.report import Report
 from autoscaler.domain import commands, decide
-from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.fleet import Ceilings, Fleet, Pool
 from autoscaler.domain.facts.orders import CloseBreaker, Purge, Reserve, Resume
-from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, in_force, resume
+from autoscaler.domain.facts.overrides import POOL_NUMBERS, TEAM_NUMBERS, Hold, Overrides, PoolOverride, TeamOverride, in_force, resume
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.listing import AgentEntry, QueueEntry, list_agents, list_queue
@@ -114,14 +115,23 @@ def _situation(ports: Ports, fleet: Fleet, invocation: Invocation) -> Situation:
 def names(ports: Ports, fleet: Fleet) -> dict[str, list[str]]:
     """Return the names that a person may type, from our own state alone: an answer within a moment."""
     nodes = sorted({record.node for record in ports.state.read().records if record.node})
-    return {"pools": list(fleet.pools), "controllers": list(fleet.controllers), "nodes": nodes}
+    return {"pools": list(fleet.pools), "teams": list(fleet.teams), "controllers": list(fleet.controllers), "nodes": nodes}
 
 
-def limits(fleet: Fleet, overrides: Overrides, pool: str) -> dict[str, Any]:
-    """Return a pool's limits with the overrides in force, and those of the fleet file. ``fleet``: as its schedules have it now."""
-    known = {"now": in_force(fleet, overrides).pools[pool], "fleet_file": fleet.pools[pool]}
-    names = ("min_agents", "max_agents", "warm_executors")
-    return {"pool": pool} | {which: {name: getattr(one, name) for name in names} for which, one in known.items()}
+def limits(fleet: Fleet, overrides: Overrides, of: PoolOverride | TeamOverride) -> dict[str, Any]:
+    """Return a pool's or a team's limits with the overrides in force, and those of the fleet file; None where a team has no such limit.
+
+    ``fleet``: as its schedules have it now.
+    """
+    known = {"now": in_force(fleet, overrides), "fleet_file": fleet}
+    if isinstance(of, PoolOverride):
+        return {"pool": of.pool} | {which: _numbers(one.pools[of.pool], POOL_NUMBERS) for which, one in known.items()}
+    return {"team": of.team} | {which: _numbers(one.teams[of.team].ceilings, TEAM_NUMBERS) for which, one in known.items()}
+
+
+def _numbers(of: Pool | Ceilings, names: Iterable[str]) -> dict[str, float | None]:
+    numbers = {name: getattr(of, name) for name in names}
+    return {name: None if number == inf else number for name, number in numbers.items()}
 
 
 def why(ports: Ports, fleet: Fleet, invocation: Invocation, subject: str) -> list[str]:
@@ -144,7 +154,11 @@ def _done_with(ports: Ports, subject: str) -> list[str]:
 
 def as_json(overrides: Overrides) -> dict[str, Any]:
     """Write the overrides in force as an answer to a person."""
-    return {"holds": [_hold_json(hold) for hold in overrides.holds], "numbers": [_numbers_json(numbers) for numbers in overrides.numbers]}
+    return {
+        "holds": [_hold_json(hold) for hold in overrides.holds],
+        "numbers": [{"pool": numbers.pool} | _numbers_json(numbers) for numbers in overrides.numbers],
+        "teams": [{"team": numbers.team} | _numbers_json(numbers) for numbers in overrides.teams],
+    }
 
 
 def _hold_json(hold: Hold) -> dict[str, Any]:
@@ -152,6 +166,6 @@ def _hold_json(hold: Hold) -> dict[str, Any]:
     return where | {"freeze": hold.freeze, "since_at": hold.since_at, "until_at": hold.until_at, "by": hold.by, "reason": hold.reason}
 
 
-def _numbers_json(numbers: PoolOverride) -> dict[str, Any]:
+def _numbers_json(numbers: PoolOverride | TeamOverride) -> dict[str, Any]:
     facts = {"since_at": numbers.since_at, "until_at": numbers.until_at, "by": numbers.by, "reason": numbers.reason}
-    return {"pool": numbers.pool} | numbers.given | facts
+    return numbers.given | facts

@@ -12,7 +12,7 @@ from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Report, merged_json
 from autoscaler.domain.facts.orders import CloseBreaker, Purge, Reserve, Resume
-from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, hold, override_pool
+from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, TeamOverride, hold, override_pool, override_team
 from autoscaler.domain.facts.pool_schedules import fleet_at
 from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.schedules import list_schedules
@@ -50,13 +50,13 @@ def _carry_out(function: str, wired: Runtime, invocation: Invocation, operation:
     log_reports(function, reports)
     if not operation.dry_run:
         place = "/".join(
-            str(named) for name in ("controller", "pool", "label", "breaker", "target") if (named := getattr(operation, name, None))
+            str(named) for name in ("controller", "pool", "team", "label", "breaker", "target") if (named := getattr(operation, name, None))
         )
         order_itself = Event(at=wired.ports.clock(), by=operation.by, what=operation.action, where=place, detail=operation.reason)
         note(wired.ports, [order_itself, *events_of(operation.by, reports)])
     in_force = {} if overrides is None else operate.as_json(overrides)
-    if isinstance(order, PoolOverride) and overrides is not None:
-        in_force |= {"limits": operate.limits(fleet_at(wired.fleet, wired.ports.clock()), overrides, order.pool)}
+    if isinstance(order, PoolOverride | TeamOverride) and overrides is not None:
+        in_force |= {"limits": operate.limits(fleet_at(wired.fleet, wired.ports.clock()), overrides, order)}
     if isinstance(order, Reserve):
         in_force |= {"reservations": [asdict(one) for one in operate.reserved(wired.ports, wired.fleet, order, bootstrap.access())]}
     return in_force | ({"plan": merged_json(reports)} if reports else {})
@@ -70,6 +70,8 @@ def _applied(wired: Runtime, invocation: Invocation, order: Order) -> tuple[Over
             return operate.change(ports, invocation, partial(hold, new=order)), []
         case PoolOverride():
             return operate.change(ports, invocation, partial(override_pool, new=order)), []
+        case TeamOverride():
+            return operate.change(ports, invocation, partial(override_team, new=order)), []
         case Resume():
             return operate.lift(ports, fleet, invocation, order)
         case CloseBreaker():

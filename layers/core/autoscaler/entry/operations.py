@@ -7,15 +7,16 @@ from pydantic import Field, TypeAdapter, model_validator
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import CloseBreaker, DrainNodes, DrainSome, Purge, Release, Reserve, Resume
-from autoscaler.domain.facts.overrides import Hold, PoolOverride, Scope
+from autoscaler.domain.facts.overrides import POOL_NUMBERS, TEAM_NUMBERS, Hold, PoolOverride, Scope, TeamOverride
 from autoscaler.domain.facts.pool_schedules import pool_at
 from autoscaler.entry.events import SCALE_DOWN, Manual, Text, checked, known_pool, read_trigger
 from autoscaler.errors import ConfigError
 
-Order = Hold | Resume | CloseBreaker | PoolOverride | DrainSome | DrainNodes | Purge | Reserve | Release
+Order = Hold | Resume | CloseBreaker | PoolOverride | TeamOverride | DrainSome | DrainNodes | Purge | Reserve | Release
 
 _Minutes = Annotated[float, Field(gt=0, le=10_080)]  # a week
 _Count = Annotated[int, Field(ge=0, le=10_000)]
+_Usd = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 _REASON_CHARACTERS = 300
 
 
@@ -85,20 +86,38 @@ class _Resume(_Scoped):
 
 class _Set(Operation):
     action: Literal["set"]
-    pool: Text
+    pool: Text | None = None
+    team: Text | None = None
     minutes: _Minutes = 60.0
     min_agents: _Count | None = None
     max_agents: _Count | None = None
     warm_executors: _Count | None = None
+    max_launches_per_hour: _Count | None = None
+    max_usd_per_hour: _Usd | None = None
+    max_usd_per_month: _Usd | None = None
 
-    def order(self, fleet: Fleet, now: float) -> PoolOverride:
-        pool = pool_at(fleet.pools[known_pool(fleet, self.pool)], now)
+    @model_validator(mode="after")
+    def _of_one(self) -> Self:
+        if (self.pool is None) is (self.team is None):
+            raise ValueError("pool: missing, and so is team" if self.pool is None else "only one of pool and team can be given")
+        its, others = (POOL_NUMBERS, TEAM_NUMBERS) if self.team is None else (TEAM_NUMBERS, POOL_NUMBERS)
+        if wrong := [name for name in others if name not in its and getattr(self, name) is not None]:
+            raise ValueError(f"{wrong[0]}: can be set of a {'team' if self.team is None else 'pool'} only")
+        return self
+
+    def order(self, fleet: Fleet, now: float) -> PoolOverride | TeamOverride:
+        until_at = now + self.minutes * 60.0
+        if self.team is not None:
+            if self.team not in fleet.teams:
+                known = f"one of the teams ({', '.join(fleet.teams)})" if fleet.teams else "a team, the fleet file has none"
+                raise ConfigError(f"event refused: team ({self.team}): is not {known}")
+            return TeamOverride(since_at=now, until_at=until_at, **self.model_dump(include={"team", "by", "reason", *TEAM_NUMBERS}))
+        pool = pool_at(fleet.pools[known_pool(fleet, self.pool or "")], now)
         least = pool.min_agents if self.min_agents is None else self.min_agents
         most = pool.max_agents if self.max_agents is None else self.max_agents
         if least > most:
             raise ConfigError(f"event refused: min_agents ({least}): must be at most max_agents ({most})")
-        facts = self.model_dump(include={"pool", "by", "reason", "min_agents", "max_agents", "warm_executors"})
-        return PoolOverride(since_at=now, until_at=now + self.minutes * 60.0, **facts)
+        return PoolOverride(since_at=now, until_at=until_at, **self.model_dump(include={"pool", "by", "reason", *POOL_NUMBERS}))
 
 
 class _Drain(Operation):

@@ -1,11 +1,14 @@
-"""Holds and overrides of operators. Each says who ordered it and why, and expires automatically."""
+"""Holds, and overrides of pools' and teams' limits, by operators. Each says who ordered it and why, and expires automatically."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler.domain.facts.fleet import Fleet, Pool, Team
 from autoscaler.domain.labels import LabelSyntaxError, parse
 from autoscaler.domain.wording import duration
+
+POOL_NUMBERS = ("min_agents", "max_agents", "warm_executors")
+TEAM_NUMBERS = ("max_agents", "max_launches_per_hour", "max_usd_per_hour", "max_usd_per_month")
 
 
 class Scope(StrEnum):
@@ -52,7 +55,28 @@ class PoolOverride:
     @property
     def given(self) -> dict[str, int]:
         """The numbers that differ from the fleet file."""
-        numbers = {"min_agents": self.min_agents, "max_agents": self.max_agents, "warm_executors": self.warm_executors}
+        numbers = {name: getattr(self, name) for name in POOL_NUMBERS}
+        return {name: number for name, number in numbers.items() if number is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamOverride:
+    """Temporary limits of a team; None: as in the fleet file. The limits of its pools and of the fleet still apply."""
+
+    team: str
+    since_at: float
+    until_at: float
+    by: str
+    reason: str
+    max_agents: int | None = None
+    max_launches_per_hour: int | None = None
+    max_usd_per_hour: float | None = None
+    max_usd_per_month: float | None = None
+
+    @property
+    def given(self) -> dict[str, float]:
+        """The numbers that differ from the fleet file."""
+        numbers = {name: getattr(self, name) for name in TEAM_NUMBERS}
         return {name: number for name, number in numbers.items() if number is not None}
 
 
@@ -63,6 +87,7 @@ class Overrides:
     version: int = 0
     holds: tuple[Hold, ...] = ()
     numbers: tuple[PoolOverride, ...] = ()
+    teams: tuple[TeamOverride, ...] = ()
 
     def at(self, now: float) -> "Overrides":
         """The holds and overrides that have not expired by then."""
@@ -70,6 +95,7 @@ class Overrides:
             self,
             holds=tuple(hold for hold in self.holds if hold.until_at is None or now < hold.until_at),
             numbers=tuple(numbers for numbers in self.numbers if now < numbers.until_at),
+            teams=tuple(numbers for numbers in self.teams if now < numbers.until_at),
         )
 
     def hold_on(self, controller: str, pool: str) -> Hold | None:
@@ -120,10 +146,19 @@ def override_pool(overrides: Overrides, new: PoolOverride) -> Overrides:
     return replace(overrides, numbers=(*kept, new) if new.given else kept)
 
 
+def override_team(overrides: Overrides, new: TeamOverride) -> Overrides:
+    """Add overrides of a team, in place of earlier ones; without numbers, restore the fleet file's."""
+    kept = tuple(known for known in overrides.teams if known.team != new.team)
+    return replace(overrides, teams=(*kept, new) if new.given else kept)
+
+
 def in_force(fleet: Fleet, overrides: Overrides) -> Fleet:
     """Return the fleet with the active overrides."""
-    changed = {numbers.pool: _with(fleet.pools[numbers.pool], numbers) for numbers in overrides.numbers if numbers.pool in fleet.pools}
-    return replace(fleet, pools={**fleet.pools, **changed}) if changed else fleet
+    pools = {numbers.pool: _with(fleet.pools[numbers.pool], numbers) for numbers in overrides.numbers if numbers.pool in fleet.pools}
+    teams = {numbers.team: _limited(fleet.teams[numbers.team], numbers) for numbers in overrides.teams if numbers.team in fleet.teams}
+    if not pools and not teams:
+        return fleet
+    return replace(fleet, pools={**fleet.pools, **pools}, teams={**fleet.teams, **teams})
 
 
 def _with(pool: Pool, numbers: PoolOverride) -> Pool:
@@ -134,3 +169,7 @@ def _with(pool: Pool, numbers: PoolOverride) -> Pool:
         max_agents=given.get("max_agents", pool.max_agents),
         warm_executors=given.get("warm_executors", pool.warm_executors),
     )
+
+
+def _limited(team: Team, numbers: TeamOverride) -> Team:
+    return replace(team, ceilings=replace(team.ceilings, **numbers.given))

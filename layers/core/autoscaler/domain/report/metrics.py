@@ -202,7 +202,7 @@ def _fleet_data(situation: Situation) -> Iterator[Datum]:
     overdue = sum(is_drain_overdue(situation, agent) for agent in situation.agents)
     yield one("DrainsOverdue", overdue, COUNT, dimensions)
     yield one("HoldsActive", len(situation.overrides.holds), COUNT, dimensions)
-    yield one("OverridesActive", len(situation.overrides.numbers), COUNT, dimensions)
+    yield one("OverridesActive", len(situation.overrides.numbers) + len(situation.overrides.teams), COUNT, dimensions)
     quarantined = sum(agent.mark is not None and agent.mark.kind is MarkClass.QUARANTINE for agent in situation.agents)
     yield one("AgentsInQuarantine", quarantined, COUNT, dimensions)
     left = [reservation.until_at - situation.now for _, reservation in reserved_now(situation)]

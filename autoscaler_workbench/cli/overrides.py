@@ -1,0 +1,55 @@
+"""Shows what people have ordered for a while: holds, and other limits of pools and teams, and until when."""
+
+from typing import Any
+
+from autoscaler.domain.wording import dollars, duration
+from autoscaler_workbench.cli.terminal import moment, say
+
+Answer = dict[str, Any]
+_POOL_WORDS = {"min_agents": "at least", "max_agents": "at most", "warm_executors": "warm executors:"}
+_TEAM_WORDS = {
+    "max_agents": "agents: at most",
+    "max_launches_per_hour": "launches in the hour: at most",
+    "max_usd_per_hour": "an hour: at most",
+    "max_usd_per_month": "in the month: at most",
+}
+_DOLLARS = ("max_usd_per_hour", "max_usd_per_month")
+
+
+def limits_now(answer: Answer) -> str:
+    """Say which limits of a pool or of a team apply, which of them are not the fleet file's, and until when."""
+    told = answer["limits"]
+    kind, listed, words = ("team", "teams", _TEAM_WORDS) if "team" in told else ("pool", "numbers", _POOL_WORDS)
+    now, before, name = told["now"], told["fleet_file"], told[kind]
+    parts = [f"{words[key]} {_written(key, now[key])}{_instead_of(key, now[key], before[key])}" for key in words if now[key] is not None]
+    ends = next((_until(order, answer) for order in answer[listed] if order[kind] == name), "")
+    whose = f"team {name}" if kind == "team" else name
+    limits = ", ".join(parts) or "no limits of its own"
+    return f"{whose}: {limits}; {f'{ends}, then as in the fleet file' if ends else 'as in the fleet file'}"
+
+
+def print_overrides(answer: Answer) -> None:
+    """Say what is on hold or overridden, by whom, why, and until when."""
+    for order in answer.get("holds", []):
+        where = next((f"{scope} {order[scope]}" for scope in ("pool", "controller", "label") if scope in order), "the whole fleet")
+        say(f"{where} is {'frozen' if order['freeze'] else 'on hold'} {_until(order, answer)}, by {order['by']}: {order['reason']}")
+    for order in (*answer.get("numbers", []), *answer.get("teams", [])):  # functions of 0.2.0 tell no teams
+        whose, words = (f"team {order['team']}", _TEAM_WORDS) if "team" in order else (order["pool"], _POOL_WORDS)
+        given = ", ".join(f"{name} {order[name]:g}" for name in words if name in order)
+        say(f"{whose} has {given} {_until(order, answer)}, by {order['by']}: {order['reason']}")
+
+
+def _instead_of(key: str, now: float, before: float | None) -> str:
+    if now == before:
+        return ""
+    return f" (fleet file: {'no limit' if before is None else _written(key, before)})"
+
+
+def _written(key: str, number: float) -> str:
+    return dollars(number) if key in _DOLLARS else f"{number:g}"
+
+
+def _until(order: dict[str, Any], answer: Answer) -> str:
+    if order["until_at"] is None:
+        return "until somebody resumes it"
+    return f"until {moment(order['until_at'], answer['now_at'])}, for another {duration(order['until_at'] - answer['now_at'])}"
