@@ -114,7 +114,7 @@ class InProcessController(JenkinsController):
         )
 
     def _node(self, node: JenkinsNode) -> Node:
-        signs = (node.temporarily_offline, node.connected, node.cause, node.reason, node.labels, *node.builds.items())
+        signs = (node.temporarily_offline, node.connected, node.cause, node.cause_at, node.reason, node.labels, *node.builds.items())
         known = self._nodes.get(node.name)
         if known is None or known[0] != signs:
             known = self._nodes[node.name] = signs, read_node(node_json(node, self._api.base, self._world.timeline.now), _LONG_AGO)

@@ -1,11 +1,12 @@
 """Drive a world minute by minute: the three functions on their schedule, until the fleet has come to rest."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Protocol
 
 from autoscaler.adapters.ec2 import Ec2Compute
+from autoscaler.adapters.jenkins.builds import JenkinsBuilds
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.ssm import SsmImages
 from autoscaler.control import measure, passes
@@ -17,7 +18,7 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.memo import Memo
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent
 from autoscaler.errors import AutoscalerError
-from autoscaler.ports import Compute, Controller, Ports
+from autoscaler.ports import Builds, Compute, Ports
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession, LocalSsmClient
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
@@ -121,14 +122,17 @@ class InMemory:
     ports: Ports = field(init=False)
     agents: Agents = field(init=False)
     _ids: Iterator[int] = field(default_factory=count)
-    _containers: dict[str, tuple[Controller, ...]] = field(default_factory=dict)  # by function; none where the world is seen straight
+    _containers: dict[str, tuple[JenkinsController, ...]] = field(
+        default_factory=dict
+    )  # by function; none where the world is seen straight
 
     def __post_init__(self) -> None:
         """Wire the ports, and let agents register through the same state."""
         self.state.faults = self.metrics.faults = self.notifier.faults = self.history.faults = self.faults
         self.apis = {name: JenkinsApi(controller, f"http://{name}/", self.faults) for name, controller in self.world.controllers.items()}
+        controllers = tuple(self._controller(api) for api in self.apis.values())
         self.ports = Ports(
-            controllers=tuple(self._controller(api) for api in self.apis.values()),
+            controllers=controllers,
             compute=self._compute(),
             images=SsmImages(lambda: LocalSsmClient(Ec2Api(self.world.ec2, self.faults))),
             state=self.state,
@@ -143,6 +147,7 @@ class InMemory:
             shuffled=lambda slots: self.world.chance.sample(slots, len(slots)),
             log=lambda event, **facts: self.logged.append((event, facts)),
             look_every_seconds=self.look_every_seconds,
+            builds=_builds_of(controllers),
         )
         self._containers = {name: tuple(self._controller(api) for api in self.apis.values()) for name in _FUNCTIONS}
         self.agents = Agents(self.world, ask_pass(lambda: self.ports_of("register_agent"), self.fleet))
@@ -182,7 +187,10 @@ class InMemory:
 
     def ports_of(self, function: str) -> Ports:
         """The ports of a function's warm container, which keeps its connections and credentials."""
-        return replace(self.ports, controllers=self._containers[function]) if self._containers else self.ports
+        if not self._containers:
+            return self.ports
+        controllers = self._containers[function]
+        return replace(self.ports, controllers=controllers, builds=_builds_of(controllers))
 
     def rotate_token(self) -> None:
         """Give the account another token, and write it into the secret; nobody tells the containers."""
@@ -194,7 +202,8 @@ class InMemory:
         """From now on read the world in process, in half the time."""
         self._containers = {}
         controllers = tuple(InProcessController(api) for api in self.apis.values())
-        self.ports = replace(self.ports, controllers=controllers, compute=InProcessCompute(Ec2Api(self.world.ec2, self.faults), self.fleet))
+        compute = InProcessCompute(Ec2Api(self.world.ec2, self.faults), self.fleet)
+        self.ports = replace(self.ports, controllers=controllers, compute=compute, builds=_builds_of(controllers))
 
     def invocation(self, *, dry_run: bool = False) -> Invocation:
         """Begin an invocation now."""
@@ -208,7 +217,7 @@ class InMemory:
         note(ports, events_of(function, reports))
         return merged_json(reports)
 
-    def _controller(self, api: JenkinsApi) -> Controller:
+    def _controller(self, api: JenkinsApi) -> JenkinsController:
         def connect() -> Any:
             return LocalSession(api, _USER, self.token)
 
@@ -219,6 +228,11 @@ class InMemory:
         client: Any = LocalEc2Client(api, self.sdk_attempts)
         launcher: Any = LocalEc2Client(api)
         return Ec2Compute(lambda: client, self.fleet, lambda: launcher)
+
+
+def _builds_of(controllers: Iterable[JenkinsController]) -> dict[str, Builds]:
+    """The builds of each controller, over the connection that it has."""
+    return {controller.name: JenkinsBuilds(controller.connection) for controller in controllers}
 
 
 class InProcess(InMemory):

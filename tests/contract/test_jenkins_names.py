@@ -96,5 +96,5 @@ def test_what_came_encoded_is_sent_back_as_it_came():
 def test_a_redirect_after_a_post_is_one_that_a_header_can_carry():
     with stand("http") as here:
         here.jenkins.add_node(a_world_node("größe 1", "cpu"))
-        answer = here.controller._session().post("computer/gr%C3%B6%C3%9Fe%201/toggleOffline")
+        answer = here.controller.connection.ask(lambda session: session.post("computer/gr%C3%B6%C3%9Fe%201/toggleOffline"))
         assert (answer.status, answer.headers["Location"]) == (302, "/computer/gr%C3%B6%C3%9Fe%201/")

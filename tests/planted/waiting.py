@@ -12,7 +12,7 @@ WAITING = (
     ),
     Bug(
         name="a rotated token stays refused until the container is replaced",
-        file="adapters/jenkins/controller.py",
+        file="adapters/jenkins/connection.py",
         was="            self._connected = None\n            return call(self._session())\n",
         becomes="            raise\n",
         found_by=("tests/contract/test_controller_faults.py::test_a_token_that_was_rotated_is_read_again_whatever_is_asked_first",),

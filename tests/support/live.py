@@ -33,13 +33,14 @@ _SESSION_SECONDS = 900.0
 _LEFTOVER_SECONDS = 3600.0
 _XML = "<?xml version='1.1' encoding='UTF-8'?>"
 _FREESTYLE = (
-    f"{_XML}<project><description/><keepDependencies>false</keepDependencies><properties/><scm class='hudson.scm.NullSCM'/>"
-    "<assignedNode>{label}</assignedNode><canRoam>false</canRoam><disabled>false</disabled><concurrentBuild>false</concurrentBuild>"
+    f"{_XML}<project><description/><keepDependencies>false</keepDependencies><properties>{{declared}}</properties>"
+    "<scm class='hudson.scm.NullSCM'/><assignedNode>{label}</assignedNode><canRoam>false</canRoam><disabled>false</disabled>"
+    "<concurrentBuild>true</concurrentBuild>"
     "<builders><hudson.tasks.Shell><command>sleep {seconds:g}</command></hudson.tasks.Shell></builders><publishers/>"
     "<buildWrappers/></project>"
 )
 _PIPELINE = (
-    f"{_XML}<flow-definition><properties/><definition class='org.jenkinsci.plugins.workflow.cps.CpsFlowDefinition'>"
+    f"{_XML}<flow-definition><properties>{{declared}}</properties><definition class='org.jenkinsci.plugins.workflow.cps.CpsFlowDefinition'>"
     "<script>{script}</script><sandbox>true</sandbox></definition><triggers/></flow-definition>"
 )
 
@@ -69,7 +70,7 @@ class LiveJenkins:
     controller: JenkinsController = field(init=False)
     _nodes: list[str] = field(default_factory=list)
     _jobs: list[str] = field(default_factory=list)
-    _agents: list[subprocess.Popen] = field(default_factory=list)
+    _agents: dict[str, subprocess.Popen] = field(default_factory=dict)
     _directories: list[Path] = field(default_factory=list)
     _ends_at: float = 0.0
 
@@ -118,21 +119,34 @@ class LiveJenkins:
         secret.write_text(self._secret_of(name), encoding="utf-8")
         command = [java, "-jar", str(directory / "agent.jar"), "-url", self.session.server, "-name", name, "-secret", f"@{secret}"]
         with (directory / "log").open("wb") as log:
-            self._agents.append(
-                subprocess.Popen([*command, "-webSocket", "-workDir", str(directory / "work")], stdout=log, stderr=subprocess.STDOUT)
+            self._agents[name] = subprocess.Popen(
+                [*command, "-webSocket", "-workDir", str(directory / "work")], stdout=log, stderr=subprocess.STDOUT
             )
         self.until(lambda: not self.node(name).offline, f"{name} is online", hint=lambda: (directory / "log").read_text()[-500:])
 
-    def submit(self, job: str, label: str, seconds: float, kind: Kind = Kind.FREESTYLE) -> str:
-        """Make a job in the folder and queue a build of it; return its full name."""
+    def define(self, job: str, label: str, seconds: float, kind: Kind = Kind.FREESTYLE, declares: tuple[str, ...] = ()) -> str:
+        """Make a job in the folder, with string parameters and one password for each name with that word; return its path."""
         self._jobs.append(job)
         assert len(self._jobs) <= _MOST_JOBS, "polite tests make few jobs at a time"
-        config = _FREESTYLE.format(label=escape(label), seconds=seconds)
+        facts = {"declared": _declared(declares)}
         if kind is Kind.PIPELINE:
-            config = _PIPELINE.format(script=escape(f"node('{label}') {{ sleep {seconds:g} }}"))
+            config = _PIPELINE.format(script=escape(f"node('{label}') {{ sleep {seconds:g} }}"), **facts)
+        else:
+            config = _FREESTYLE.format(label=escape(label), seconds=seconds, **facts)
         self.session.create_item(f"job/{self.prefix}/createItem", job, config)
-        self.session.post(f"{self._job_path(job)}/build", {"delay": "0sec"})
+        return self._job_path(job)
+
+    def submit(self, job: str, label: str, seconds: float, kind: Kind = Kind.FREESTYLE) -> str:
+        """Make a job in the folder and queue a build of it; return its full name."""
+        self.session.post(f"{self.define(job, label, seconds, kind)}/build", {"delay": "0sec"})
         return f"{self.prefix}/{job}"
+
+    def kill_agent(self, name: str) -> None:
+        """End the agent of a node as a lost machine does: it does not come back."""
+        agent = self._agents.pop(name)
+        agent.terminate()
+        agent.wait(timeout=10)
+        self.until(lambda: self.node(name).offline, f"{name} is offline")
 
     # Looking
 
@@ -191,9 +205,9 @@ class LiveJenkins:
             self.until(lambda: self.result(job) is not None, f"the build of {job} has stopped")
 
     def _stop_agents(self) -> None:
-        for agent in self._agents:
+        for agent in self._agents.values():
             agent.terminate()
-        for agent in self._agents:
+        for agent in self._agents.values():
             try:
                 agent.wait(timeout=10)
             except subprocess.TimeoutExpired:
@@ -240,3 +254,12 @@ class LiveJenkins:
 
     def _job_path(self, job: str) -> str:
         return f"job/{self.prefix}/job/{quote(job, safe='')}"
+
+
+def _declared(names: tuple[str, ...]) -> str:
+    if not names:
+        return ""
+    one = "<hudson.model.{kind}ParameterDefinition><name>{name}</name><defaultValue/></hudson.model.{kind}ParameterDefinition>"
+    all_of_them = "".join(one.format(kind="Password" if "PASSWORD" in name else "String", name=name) for name in names)
+    definitions = f"<parameterDefinitions>{all_of_them}</parameterDefinitions>"
+    return f"<hudson.model.ParametersDefinitionProperty>{definitions}</hudson.model.ParametersDefinitionProperty>"

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from autoscaler.adapters.jenkins.builds import JenkinsBuilds
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.ports import Controller
+from autoscaler.ports import Builds, Controller
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
+from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.http_fakes.server import ApiServer
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from autoscaler_workbench.fakes.world.jenkins.controller import Controller as WorldController
+from autoscaler_workbench.fakes.world.jenkins.urls import job_path
 from autoscaler_workbench.fakes.world.timeline import Timeline
 from support.builders import a_fleet, a_pool
 from support.live import LiveJenkins
@@ -27,6 +30,7 @@ class Rig(Protocol):
     """What a test may do with the Jenkins it is given. Names are made with `name`: others' things are never touched."""
 
     controller: Controller
+    builds: Builds
     fleet: Fleet
     build_seconds: float
 
@@ -34,6 +38,9 @@ class Rig(Protocol):
     def add_node(self, name: str, *labels: str) -> None: ...
     def add_agent(self, name: str, *labels: str) -> None: ...
     def submit(self, job: str, label: str, seconds: float = 600.0, kind: Kind = Kind.FREESTYLE) -> str: ...
+    def define(self, job: str, label: str, seconds: float = 600.0, kind: Kind = Kind.FREESTYLE, declares: tuple[str, ...] = ()) -> str: ...
+    def stop(self, run: str) -> None: ...
+    def kill_agent(self, name: str) -> None: ...
     def own_node(self, name: str) -> None: ...
     def until(self, check: Callable[[], bool], what: str, *, hint: Callable[[], str] = str) -> None: ...
 
@@ -66,6 +73,22 @@ class WorldRig:
     def submit(self, job: str, label: str, seconds: float = 600.0, kind: Kind = Kind.FREESTYLE) -> str:
         self.stand.jenkins.submit(f"folder/{job}", label, seconds, kind=kind)
         return f"folder/{job}"
+
+    @property
+    def builds(self) -> Builds:
+        return JenkinsBuilds(self.stand.controller.connection)
+
+    def define(self, job: str, label: str, seconds: float = 600.0, kind: Kind = Kind.FREESTYLE, declares: tuple[str, ...] = ()) -> str:
+        hides = frozenset(name for name in declares if "PASSWORD" in name)
+        self.stand.api.jobs.jobs[f"folder/{job}"] = Job(kind, label, seconds, declares=dict.fromkeys(declares, ""), hides=hides)
+        return job_path(f"folder/{job}").rstrip("/")
+
+    def stop(self, run: str) -> None:
+        [build] = self.stand.jenkins.runs[f"{run}/"]
+        self.stand.jenkins.abort(build)
+
+    def kill_agent(self, name: str) -> None:
+        self.stand.jenkins.disconnect(name, killed_by="a test")
 
     def own_node(self, name: str) -> None:
         """Nothing has to be removed from a world that is thrown away."""
@@ -105,6 +128,19 @@ class LiveRig:
 
     def submit(self, job: str, label: str, seconds: float = 600.0, kind: Kind = Kind.FREESTYLE) -> str:
         return self.live.submit(job, label, seconds, kind)
+
+    @property
+    def builds(self) -> Builds:
+        return JenkinsBuilds(self.live.controller.connection)
+
+    def define(self, job: str, label: str, seconds: float = 600.0, kind: Kind = Kind.FREESTYLE, declares: tuple[str, ...] = ()) -> str:
+        return self.live.define(job, label, seconds, kind, declares)
+
+    def stop(self, run: str) -> None:
+        self.live.session.post(f"{run}/stop")
+
+    def kill_agent(self, name: str) -> None:
+        self.live.kill_agent(name)
 
     def own_node(self, name: str) -> None:
         self.live.own_node(name)

@@ -26,7 +26,7 @@ class LocalSession:
     def __init__(self, api: JenkinsApi, user: str | None = None, token: str | None = None) -> None:
         """Speak as this user."""
         self._api = api
-        self._user = user
+        self._user = self.username = user
         self._token = token
 
     def allow_seconds(self, seconds: float | None) -> None:

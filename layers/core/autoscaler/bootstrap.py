@@ -20,6 +20,7 @@ from autoscaler.adapters.cloudwatch import CloudWatchMetrics
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.history import DynamoHistory
+from autoscaler.adapters.jenkins.builds import JenkinsBuilds
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
 from autoscaler.adapters.secrets import Credentials, read_credentials
@@ -119,10 +120,11 @@ def runtime() -> Runtime:
         raise ConfigError(
             f"environment variable FLEET_NAME ({deployed}): the stack's FleetName must be the fleet file's name ({fleet.name})"
         )
+    controllers = tuple(_controller(name, settings) for name in settings.controllers)
     state = DynamoState(partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet.name)
     namespace = os.environ.get("METRIC_NAMESPACE", "JenkinsFleet")
     ports = Ports(
-        controllers=tuple(_controller(name, settings) for name in settings.controllers),
+        controllers=controllers,
         compute=Ec2Compute(partial(_client, "ec2"), fleet, _launcher),
         images=SsmImages(partial(_client, "ssm")),
         state=state,
@@ -138,6 +140,7 @@ def runtime() -> Runtime:
         log=log,
         look_every_seconds=_look_every_seconds(),
         side_by_side=lambda calls: _TIME.side_by_side(calls),  # noqa: PLW0108
+        builds={controller.name: JenkinsBuilds(controller.connection) for controller in controllers},
     )
     return Runtime(ports=ports, fleet=fleet)
 

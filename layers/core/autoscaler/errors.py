@@ -48,3 +48,7 @@ class StuckError(TransientError):
 
 class MismatchError(TransientError):
     """EC2 knows the token with another request: the launch took effect once, settle it by tag."""
+
+
+class RefusedBuildError(AutoscalerError):
+    """Jenkins does not start this build, and will not when it is asked again: a person must look. Nothing was done."""

@@ -8,6 +8,7 @@ from autoscaler.domain.facts.fleet import NodeSpec, Offering
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides
 from autoscaler.domain.facts.plan import Launch
+from autoscaler.domain.facts.runs import Item, Job, Run
 from autoscaler.domain.facts.snapshot import (
     MINUTE_SECONDS,
     BuildResult,
@@ -81,6 +82,26 @@ class Controller(Protocol):
 
     def agent_secret(self, name: str) -> str:
         """Read the secret by which a node's agent connects."""
+
+
+class Builds(Protocol):
+    """The builds of one controller, one by one. Calls raise `TransientError` (or `ConfigError` for a missing permission)."""
+
+    def run(self, path: str) -> Run | None:
+        """Read one build; None where Jenkins does not show it: it was deleted, or this account may not see it."""
+
+    def job(self, path: str, since: float) -> Job | None:
+        """Read one job, with what waits in the queue and what began of it; None where Jenkins does not show it."""
+
+    def item(self, item: int) -> Item:
+        """Read what became of a queue item."""
+
+    def start(self, job: str, parameters: Mapping[str, str] | None) -> int:
+        """Start a build and return its queue item, which may have been there before: Jenkins merges equal ones.
+
+        ``parameters``: None for a job that declares none. `RefusedBuildError`: nothing was done, and asking again would change nothing;
+        `UnansweredError`: it may have been started, so look before asking again; any other error: nothing was done.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,3 +356,4 @@ class Ports:
     log: Callable[..., None]
     look_every_seconds: float = MINUTE_SECONDS
     side_by_side: SideBySide = one_by_one
+    builds: Mapping[str, Builds] = field(default_factory=dict)  # by controller

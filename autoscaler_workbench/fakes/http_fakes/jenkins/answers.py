@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import unquote
 
 from autoscaler.domain.labels import LabelExpression
 from autoscaler_workbench.fakes.http_fakes.jenkins.tree import Keyed
-from autoscaler_workbench.fakes.world.jenkins.builds import Build, Kind
+from autoscaler_workbench.fakes.world.jenkins.builds import Build, Kind, Started
 from autoscaler_workbench.fakes.world.jenkins.controller import Controller
 from autoscaler_workbench.fakes.world.jenkins.nodes import Monitors, Node
 
@@ -13,6 +14,7 @@ WAITING, BLOCKED, BUILDABLE = "WaitingItem", "BlockedItem", "BuildableItem"
 _BUILTIN = "the Jenkins controller's built-in node"
 _BUILTIN_LABELS = frozenset({"built-in"})
 _MONITORS = "hudson.node_monitors"
+_LEFT_ITEMS_SECONDS = 300.0  # for so long Jenkins tells what became of an item
 _PLACEHOLDER = "org.jenkinsci.plugins.workflow.support.steps.ExecutorStepExecution$PlaceholderTask"
 
 
@@ -141,9 +143,56 @@ def _item(controller: Controller, build: Build, base: str, said: dict[str, str])
     kind, at = item_kind(controller, build), int(build.buildable_at * 1000)
     state = {"blocked": build.blocked or kind == BLOCKED, "buildable": kind == BUILDABLE, "stuck": False}
     times = {"inQueueSince": int(build.queued_at * 1000), "timestamp" if kind == WAITING else "buildableStartMilliseconds": at}
-    about = {"actions": [], "id": build.id, "params": "", "url": f"queue/item/{build.id}/", "why": why_of(controller, build, said)}
+    about = {
+        "actions": actions_of(build.started_with),
+        "id": build.id,
+        "params": "",
+        "url": f"queue/item/{build.id}/",
+        "why": why_of(controller, build, said),
+    }
     shown = {"_class": f"hudson.model.Queue${kind}", "task": _task(build, base)} | about | state | times
     return shown | ({"pending": False} if kind == BUILDABLE else {})
+
+
+def left_item_json(build: Build, base: str) -> dict[str, Any]:
+    """``/queue/item/ID/api/json`` of what has left the queue: it was cancelled, or its build began."""
+    cancelled = build.started_at is None and build.ended is not None
+    executable = None if cancelled else {"number": build.number, "url": base + build.run_path}
+    about = {"actions": actions_of(build.started_with), "id": build.id, "task": _task(build, base), "why": None}
+    return {"_class": "hudson.model.Queue$LeftItem", "cancelled": cancelled, "executable": executable} | about
+
+
+def item_json(controller: Controller, number: int, base: str) -> dict[str, Any] | None:
+    """``/queue/item/ID/api/json``; None: Jenkins knows no such item, or no longer. What it dropped it never knew."""
+    build = next((build for build in reversed(controller.builds) if build.id == number), None)
+    if build is None or build.is_dropped:
+        return None
+    if build in controller.queue and build.started_at is None:
+        return _item(controller, build, base, {})
+    left_at = build.started_at if build.started_at is not None else build.ended_at or 0.0
+    return left_item_json(build, base) if controller.timeline.now - left_at < _LEFT_ITEMS_SECONDS else None
+
+
+def actions_of(started: Started) -> list[dict[str, Any]]:
+    """What a build or an item was started with: its parameters and its causes. Of passwords and files no value is shown."""
+    shown: list[dict[str, Any]] = []
+    if started.parameters:
+        shown.append({"_class": "hudson.model.ParametersAction", "parameters": [_parameter(*named) for named in started.parameters]})
+    users = [{"_class": "hudson.model.Cause$UserIdCause", "shortDescription": f"Started by user {u}", "userId": u} for u in started.users]
+    causes = [*users, *(_upstream(path) for path in started.upstream)]
+    return [*shown, {"_class": "hudson.model.CauseAction", "causes": causes}] if causes else shown
+
+
+def _parameter(name: str, value: str | None) -> dict[str, Any]:
+    if value is None:
+        return {"_class": "hudson.model.PasswordParameterValue", "name": name}
+    return {"_class": "hudson.model.StringParameterValue", "name": name, "value": value}
+
+
+def _upstream(path: str) -> dict[str, Any]:
+    job, _, number = path.rstrip("/").rpartition("/")
+    name = "/".join(unquote(part) for part in job.split("/")[1::2])
+    return {"_class": "hudson.model.Cause$UpstreamCause", "upstreamBuild": int(number), "upstreamProject": name, "upstreamUrl": f"{job}/"}
 
 
 def _task(build: Build, base: str) -> dict[str, Any]:
@@ -178,7 +227,7 @@ def _cause(node: Node) -> dict[str, Any] | None:
     if node.cause.endswith("UserCause"):
         said = f"Disconnected by {node.user}" + (f" : {node.reason}" if node.reason else "")
         return {"_class": node.cause, "timestamp": 0, "description": said}
-    return {"_class": node.cause, "timestamp": 0}
+    return {"_class": node.cause, "timestamp": int(node.cause_at * 1000)}
 
 
 def _escape(text: str) -> str:

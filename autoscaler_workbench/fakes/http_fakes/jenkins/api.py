@@ -9,14 +9,15 @@ from typing import Any
 from urllib.parse import unquote
 
 from autoscaler_workbench.fakes.http_fakes.jenkins import inbound
-from autoscaler_workbench.fakes.http_fakes.jenkins.answers import builtin_json, computers_json, node_json, queue_json, root_json
+from autoscaler_workbench.fakes.http_fakes.jenkins.answers import builtin_json, computers_json, item_json, node_json, queue_json, root_json
 from autoscaler_workbench.fakes.http_fakes.jenkins.config_xml import config_xml, read_config_xml
-from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import UNSAFE_LETTERS, JobRefusedError, Jobs, full_name_of
+from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import UNSAFE_LETTERS, JobRefusedError, Jobs, RefusedBuildError, full_name_of
 from autoscaler_workbench.fakes.http_fakes.jenkins.tree import TreeSyntaxError, parse_tree, prune, without_executors
 from autoscaler_workbench.fakes.http_fakes.messages import Request, Response
 from autoscaler_workbench.fakes.world.faults import Faults
 from autoscaler_workbench.fakes.world.jenkins.controller import Controller
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
+from autoscaler_workbench.fakes.world.jenkins.urls import job_path
 
 # io.jenkins.plugins.casc.core.CascKeepNode, as a form spells it.
 KEEP_PROPERTY = "io-jenkins-plugins-casc-core-CascKeepNode"
@@ -33,6 +34,8 @@ _PERMISSIONS = {
     "toggleOffline": "hudson.model.Computer.Disconnect",
     "changeOfflineCause": "hudson.model.Computer.Disconnect",
     "config.xml": "hudson.model.Computer.Configure",
+    "build": "hudson.model.Item.Build",
+    "buildWithParameters": "hudson.model.Item.Build",
 }
 
 
@@ -54,7 +57,7 @@ class JenkinsApi:
 
     def __post_init__(self) -> None:
         """Begin without jobs."""
-        self.jobs = Jobs(self.controller)
+        self.jobs = Jobs(self.controller, self.base)
 
     def handle(self, request: Request) -> Response:
         """Answer one request."""
@@ -120,14 +123,26 @@ class JenkinsApi:
         match place:
             case []:
                 return root_json(self.controller, self.base) | {"jobs": [] if self._hides_jobs else self.jobs.at_the_top()}
-            case ["job", *_]:
-                return self.jobs.run(place) if len(place) % 2 else self.jobs.shown(full_name_of(place))
-            case ["queue"]:
-                return queue_json(self.controller, self.base) | ({"items": []} if self._hides_jobs else {})
+            case ["job" | "queue", *_]:
+                return self._of_jobs(place)
             case ["computer", *name]:
                 return self._computers(name)
             case ["crumbIssuer"]:
                 return {"crumb": CRUMB, "crumbRequestField": "Jenkins-Crumb"}
+            case _:
+                return None
+
+    def _of_jobs(self, place: list[str]) -> dict[str, Any] | None:
+        """Jobs, runs and queue items; without Job/Read the queue is empty, and nothing else is there."""
+        if self._hides_jobs:
+            return {"_class": "hudson.model.Queue", "items": []} if place == ["queue"] else None
+        match place:
+            case ["job", *_]:
+                return self.jobs.run(place) if len(place) % 2 else self.jobs.shown(full_name_of(place))
+            case ["queue", "item", number] if number.isdecimal():
+                return item_json(self.controller, int(number), self.base)
+            case ["queue"]:
+                return queue_json(self.controller, self.base)
             case _:
                 return None
 
@@ -207,16 +222,22 @@ class JenkinsApi:
         if action == "stop":
             return self._stop(full_name_of(place[:-1]), place[-1])
         full_name = full_name_of(place)
-        known = full_name in self.jobs.jobs or full_name in self.jobs.folders or not full_name
-        if not known or action not in {"build", "doDelete", "createItem"}:
+        known = self.jobs.knows(full_name) or full_name in self.jobs.folders or not full_name
+        if not known or action not in {"build", "buildWithParameters", "doDelete", "createItem"}:
             return self._not_found()
-        if action == "build":
-            build = self.jobs.build(full_name)
-            return self._done(201, {"Location": f"{self.base}queue/item/{build.id}/"})
+        if action in {"build", "buildWithParameters"}:
+            return self._build(full_name, None if action == "build" else {**request.query, **request.form}, request.user or "")
         if action == "doDelete":
             self.jobs.delete(full_name)
             return self._redirect("/")
         return self._create_job(full_name, request)
+
+    def _build(self, full_name: str, given: Mapping[str, str] | None, user: str) -> Response:
+        try:
+            build = self.jobs.build(full_name, given, user)
+        except RefusedBuildError as error:
+            return self._html(error.status, _LONG_PAGE)
+        return self._done(201, {"Location": f"{self.base}queue/item/{build.id}/"})
 
     def _create_job(self, folder: str, request: Request) -> Response:
         try:
@@ -235,11 +256,10 @@ class JenkinsApi:
         return Response(200, self._headers() | {"Content-Type": "application/x-yaml;charset=utf-8"}, exported.encode())
 
     def _stop(self, full_name: str, number: str) -> Response:
-        for build in self.controller.builds:
-            if build.job == full_name and str(build.number) == number:
-                self.controller.abort(build)
-                return self._redirect(f"/{build.run_path}")
-        return self._not_found()
+        run = self.controller.runs.get(f"{job_path(full_name)}{number}/", [])
+        for build in run:
+            self.controller.abort(build)
+        return self._redirect(f"/{run[0].run_path}") if run else self._not_found()
 
     def _cancel(self, item: str) -> Response:
         build = next((build for build in self.controller.queue if str(build.id) == item), None)

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended, Kind
+from autoscaler_workbench.fakes.http_fakes.jenkins.answers import actions_of
+from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended, Kind, Started, Stopper
 from autoscaler_workbench.fakes.world.jenkins.controller import Controller
 from autoscaler_workbench.fakes.world.jenkins.urls import job_path
 
@@ -14,6 +15,13 @@ _PIPELINE = re.compile(r"node\('(?P<label>.*)'\)\s*\{\s*sleep (?P<seconds>[\d.]+
 _SLEEP = re.compile(r"sleep (?P<seconds>[\d.]+)")
 # ``builds`` shows the newest; ``allBuilds`` all.
 _BUILDS_SHOWN = 100
+_INTERRUPTED = {
+    Stopper.PERSON: {"_class": "jenkins.model.CauseOfInterruption$UserInterruption", "shortDescription": "Aborted by somebody"},
+    Stopper.REMOVED_NODE: {
+        "_class": "org.jenkinsci.plugins.workflow.support.steps.ExecutorStepExecution$RemovedNodeCause",
+        "shortDescription": "Agent was removed",
+    },
+}
 # Jenkins refuses names with any of these.
 UNSAFE_LETTERS = set("?*/\\%!@#$^&|<>[]:;")
 
@@ -22,11 +30,30 @@ class JobRefusedError(Exception):
     """Jenkins answers 400, with this in X-Error."""
 
 
+class RefusedBuildError(Exception):
+    """Jenkins answers this status, and builds nothing."""
+
+    def __init__(self, status: int) -> None:
+        """Keep the status."""
+        super().__init__(f"{status}")
+        self.status = status
+
+
 @dataclass(frozen=True, slots=True)
-class _Job:
+class Job:
+    """A job. ``declares``: the parameters it takes, with their defaults; ``hides``: those that are passwords."""
+
     kind: Kind
     label: str | None
     seconds: float
+    declares: Mapping[str, str] = field(default_factory=dict)
+    hides: frozenset[str] = frozenset()
+    disabled: bool = False
+
+    def parameters(self, given: Mapping[str, str]) -> tuple[tuple[str, str | None], ...]:
+        """What a build of it is started with: what is given of what it declares, and for the rest the defaults."""
+        values = [(name, given.get(name, default)) for name, default in self.declares.items()]
+        return tuple((name, None if name in self.hides else value) for name, value in values)
 
 
 @dataclass(slots=True)
@@ -34,8 +61,9 @@ class Jobs:
     """The jobs of one controller, by their full name; a folder is a name without a job."""
 
     controller: Controller
+    base: str = ""  # where the controller is reached
     folders: set[str] = field(default_factory=set)
-    jobs: dict[str, _Job] = field(default_factory=dict)
+    jobs: dict[str, Job] = field(default_factory=dict)
 
     def create(self, folder: str, name: str, config: bytes) -> None:
         """Create a folder, a freestyle job that sleeps in a shell, or a pipeline ``node('LABEL') { sleep N }``."""
@@ -50,19 +78,44 @@ class Jobs:
         else:
             self.jobs[full] = _read_job(root)
 
-    def build(self, full_name: str) -> Build:
-        """Queue one build; a job that waits in the queue is not queued twice."""
-        job = self.jobs[full_name]
-        waiting = next((build for build in self.controller.queue if build.job == full_name), None)
-        return waiting or self.controller.submit(full_name, job.label, job.seconds, kind=job.kind)
+    def knows(self, full_name: str) -> bool:
+        """Tell whether there is such a job: it was made here, or was built without having been made, as those of traces are."""
+        return full_name in self.jobs or full_name in self.controller.builds_of
+
+    def build(self, full_name: str, given: Mapping[str, str] | None = None, user: str = "") -> Build:
+        """Queue one build; one that equals an item in the queue is merged with it. ``given``: None where no parameters were sent."""
+        job = self._job(full_name)
+        if job.disabled:
+            raise RefusedBuildError(409)
+        if (given is None) is bool(job.declares):
+            raise RefusedBuildError(500 if given is not None else 400)
+        started = Started(parameters=job.parameters(given or {}), users=(user,) if user else ())
+        if waiting := self.controller.equal_item(full_name, started.parameters):
+            users = (*waiting.started_with.users, *(one for one in started.users if one not in waiting.started_with.users))
+            waiting.started_with = replace(waiting.started_with, users=users)
+            return waiting
+        if full_name not in self.jobs:
+            return self.controller.build_again(full_name, started)
+        return self.controller.submit(full_name, job.label, job.seconds, kind=job.kind, started_with=started)
+
+    def _job(self, full_name: str) -> Job:
+        if full_name in self.jobs:
+            return self.jobs[full_name]
+        last = self.controller.builds_of[full_name][-1]
+        return Job(last.kind, last.label, last.seconds)
 
     def delete(self, full_name: str) -> None:
         """Delete a job or a folder with all that is in it; its builds are stopped."""
-        for build in list(self.controller.builds):
-            if build.job == full_name or build.job.startswith(f"{full_name}/"):
+
+        def is_in_it(name: str) -> bool:
+            return f"{name}/".startswith(f"{full_name}/")
+
+        for name in list(filter(is_in_it, self.controller.builds_of)):
+            for build in self.controller.builds_of[name]:
                 self.controller.abort(build)
-        self.folders = {name for name in self.folders if name != full_name and not name.startswith(f"{full_name}/")}
-        self.jobs = {name: job for name, job in self.jobs.items() if name != full_name and not name.startswith(f"{full_name}/")}
+            self.controller.forget(name)
+        self.folders = {name for name in self.folders if not is_in_it(name)}
+        self.jobs = {name: job for name, job in self.jobs.items() if not is_in_it(name)}
 
     def shown(self, full_name: str) -> dict[str, Any] | None:
         """The JSON of a job or a folder; None: there is none."""
@@ -70,14 +123,15 @@ class Jobs:
             inside = [name for name in (*self.folders, *self.jobs) if name.rpartition("/")[0] == full_name]
             shown = {"_class": "com.cloudbees.hudson.plugins.folder.Folder", "fullName": full_name, "jobs": self._all(inside)}
             return shown | {"name": full_name.rpartition("/")[2]}
-        if full_name not in self.jobs:
+        if not self.knows(full_name):
             return None
         # A freestyle build exists once it runs; a pipeline's run begins at once, and waits for its node.
-        job, freestyle = self.jobs[full_name], self.jobs[full_name].kind is Kind.FREESTYLE
-        builds = [b for b in self.controller.builds if b.job == full_name and (b.started_at is not None or not freestyle)]
-        ordered = [_build_json(build) for build in sorted(builds, key=lambda build: -build.number)]
+        job = self._job(full_name)
+        freestyle = job.kind is Kind.FREESTYLE
+        runs = {b.number: b for b in reversed(self.controller.builds_of.get(full_name, [])) if _is_run(b)}
+        ordered = [self._listed(runs[number]) for number in sorted(runs, reverse=True)]
         listed: dict[str, Any] = {"builds": ordered[:_BUILDS_SHOWN], "allBuilds": ordered, "lastBuild": next(iter(ordered), None)}
-        listed |= {"name": full_name.rpartition("/")[2], "fullName": full_name}
+        listed |= {"name": full_name.rpartition("/")[2], "fullName": full_name, "buildable": not job.disabled, "property": _declared(job)}
         if freestyle:
             return listed | {"_class": "hudson.model.FreeStyleProject", "labelExpression": job.label}
         return listed | {"_class": "org.jenkinsci.plugins.workflow.job.WorkflowJob"}
@@ -85,7 +139,10 @@ class Jobs:
     def run(self, place: list[str]) -> dict[str, Any] | None:
         """The JSON of one run; None: there is none. ``place``: ``job/a/job/b/7``, decoded."""
         builds = self.controller.runs.get(f"{job_path(full_name_of(place[:-1]))}{place[-1]}/", [])
-        return dict(_run_json(builds)) if builds else None
+        return {**_run_json(builds), "url": self.base + builds[0].run_path} if builds and _is_run(builds[0]) else None
+
+    def _listed(self, build: Build) -> Mapping[str, Any]:
+        return {**_run_json(self.controller.runs[build.run_path]), "url": self.base + build.run_path}
 
     def at_the_top(self) -> list[dict[str, Any]]:
         """Jobs and folders that stand in no folder; of jobs that were not made here, but built, the name."""
@@ -109,11 +166,25 @@ def result_of(run: list[Build]) -> str | None:
         return None
     if any(build.ended is Ended.ABORTED for build in run):
         return "ABORTED"
+    if any(build.stopped_by is Stopper.REMOVED_NODE for build in run):
+        return "ABORTED"
     return "SUCCESS" if all(build.succeeded for build in run) else "FAILURE"
 
 
+def _is_run(build: Build) -> bool:
+    """Tell whether Jenkins has a build of it: of a freestyle job once it has begun."""
+    return not build.is_dropped and (build.started_at is not None or build.kind is Kind.PIPELINE)
+
+
 def _run_json(run: list[Build]) -> Mapping[str, Any]:
-    return {**_build_json(run[0]), "building": result_of(run) is None, "result": result_of(run)}
+    first, result = run[0], result_of(run)
+    shown = _build_json(first)
+    ended_at = max(build.ended_at or 0.0 for build in run)
+    duration = int(1000 * ended_at) - shown["timestamp"] if result is not None else 0
+    stopped = [_INTERRUPTED[build.stopped_by] for build in run if build.stopped_by]
+    interrupted = [{"_class": "jenkins.model.InterruptedBuildAction", "causes": stopped}] if stopped else []
+    about = {"queueId": first.id, "actions": [*actions_of(first.started_with), *interrupted], "duration": duration}
+    return {**shown, **about, "building": result is None, "result": result}
 
 
 def _build_json(build: Build) -> Mapping[str, Any]:
@@ -129,11 +200,29 @@ def _build_json(build: Build) -> Mapping[str, Any]:
     } | ({"builtOn": build.node or ""} if freestyle else {})
 
 
-def _read_job(root: ET.Element) -> _Job:
+def _declared(job: Job) -> list[dict[str, Any]]:
+    if not job.declares:
+        return []
+    named = [{"_class": "hudson.model.StringParameterDefinition", "name": name} for name in job.declares]
+    return [{"_class": "hudson.model.ParametersDefinitionProperty", "parameterDefinitions": named}]
+
+
+def _read_job(root: ET.Element) -> Job:
+    declared = list(root.iterfind("properties/hudson.model.ParametersDefinitionProperty/parameterDefinitions/*"))
+    job = _read_work(root)
+    return replace(
+        job,
+        declares={one.findtext("name", ""): one.findtext("defaultValue", "") for one in declared},
+        hides=frozenset(one.findtext("name", "") for one in declared if "Password" in one.tag),
+        disabled=root.findtext("disabled") == "true",
+    )
+
+
+def _read_work(root: ET.Element) -> Job:
     if root.tag == "flow-definition":
         found = _PIPELINE.search(root.findtext("definition/script", ""))
         if found is None:
             raise JobRefusedError("the stand-in knows no other pipeline than node('LABEL') { sleep N }")
-        return _Job(Kind.PIPELINE, found["label"] or None, float(found["seconds"]))
+        return Job(Kind.PIPELINE, found["label"] or None, float(found["seconds"]))
     sleep = _SLEEP.search(root.findtext("builders/hudson.tasks.Shell/command", ""))
-    return _Job(Kind.FREESTYLE, root.findtext("assignedNode") or None, float(sleep["seconds"]) if sleep else 0.0)
+    return Job(Kind.FREESTYLE, root.findtext("assignedNode") or None, float(sleep["seconds"]) if sleep else 0.0)

@@ -24,6 +24,22 @@ class Ended(StrEnum):
     RESTARTED = "restarted"  # a freestyle build that the controller's own restart ended
 
 
+class Stopper(StrEnum):
+    """Who stopped a build, as Jenkins notes it; of a freestyle build whose agent is gone it notes nothing."""
+
+    PERSON = "person"
+    REMOVED_NODE = "removed-node"  # a pipeline's, five minutes after its node was deleted
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What a build was started with, and its causes. ``parameters``: None where no value is shown; ``upstream``: paths of runs."""
+
+    parameters: tuple[tuple[str, str | None], ...] = ()
+    users: tuple[str, ...] = ()
+    upstream: tuple[str, ...] = ()
+
+
 @dataclass(eq=False, slots=True, kw_only=True)
 class Build:
     """One allocation of an executor, from the queue to its end."""
@@ -48,6 +64,9 @@ class Build:
     resumes_on: str | None = None  # after a restart: it waits for this very node
     killed_by: str = ""
     succeeded: bool = False
+    started_with: Started = Started()
+    stopped_by: Stopper | None = None
+    is_dropped: bool = False  # Jenkins forgot it before it began
 
     def __post_init__(self) -> None:
         """Read the label as Jenkins does."""

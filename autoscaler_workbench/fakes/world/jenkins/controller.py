@@ -1,12 +1,12 @@
 """The simulated Jenkins controller: queue, executors, exclusive nodes, offline marks, restarts, quiet-down."""
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
 from random import Random
 
 from autoscaler.domain.labels import LabelExpression
-from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended, Kind
+from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended, Kind, Started, Stopper
 from autoscaler_workbench.fakes.world.jenkins.nodes import Monitors, Node
 from autoscaler_workbench.fakes.world.physics import CALM, NodeChoice, Physics
 from autoscaler_workbench.fakes.world.timeline import Timeline
@@ -18,6 +18,8 @@ _DOWN_SECONDS, _STARTING_SECONDS, _RECONNECT_SECONDS = 3.0, 2.5, 6.5
 # A pipeline whose node is deleted under it goes on for this long, then it is aborted.
 _ABORT_AFTER_DELETE_SECONDS = 300.0
 
+
+_BY_NOBODY = Started()
 
 Veto = Callable[[Build, Node], str | None]
 
@@ -35,8 +37,10 @@ class Controller:
         self.queue: list[Build] = []  # next first
         self.builds: list[Build] = []
         self.runs: dict[str, list[Build]] = {}  # the builds of each run, by its path
+        self.builds_of: dict[str, list[Build]] = {}  # by job
         self.monitors = Monitors(since_at=0.0)  # of the built-in node
         self.on_delete: Callable[[str], None] = lambda _node: None  # its agent's connection ends
+        self.on_build_again: Callable[[Build, Started], Build | None] | None = None  # of runs of several builds
         self.quieting_down = False
         self.quiet_reason: str | None = None
         self.up = "up"  # up, starting, down
@@ -67,6 +71,7 @@ class Controller:
         number: int | None = None,
         quiet_seconds: float = 0.0,
         on_end: Callable[[Build], None] | None = None,
+        started_with: Started = _BY_NOBODY,
     ) -> Build:
         """Queue one build. ``number``: of the run it is a part of; else the job's next."""
         if number is None:
@@ -82,18 +87,46 @@ class Controller:
             queued_at=self.timeline.now,
             buildable_at=self.timeline.now + quiet_seconds,
             on_end=on_end,
+            started_with=started_with,
         )
-        self.builds.append(build)
-        self.runs.setdefault(build.run_path, []).append(build)
-        self.queue.append(build)
+        self._queue(build)
         self.timeline.after(quiet_seconds, self.schedule)
         return build
+
+    def _queue(self, build: Build) -> None:
+        self.builds.append(build)
+        self.runs.setdefault(build.run_path, []).append(build)
+        self.builds_of.setdefault(build.job, []).append(build)
+        self.queue.append(build)
+
+    def equal_item(self, job: str, parameters: Iterable[tuple[str, str | None]]) -> Build | None:
+        """The waiting build of a job that was asked for with the same parameters: Jenkins queues no other one beside it.
+
+        A pipeline's own item leaves the queue at once, so that there is none to merge with.
+        """
+        alike = (b for b in self.queue if b.job == job and b.kind is Kind.FREESTYLE and b.started_at is None)
+        return next((build for build in alike if set(build.started_with.parameters) == set(parameters)), None)
+
+    def build_again(self, job: str, started_with: Started) -> Build:
+        """Queue a build of a job that nobody defined here: as the last one that lost its agent, or else the last one."""
+        known = self.builds_of[job]
+        like = next((build for build in reversed(known) if build.ended is Ended.KILLED), known[-1])
+        if self.on_build_again and (build := self.on_build_again(like, started_with)):
+            return build
+        return self.submit(job, like.label, like.seconds, kind=like.kind, on_end=like.on_end, started_with=started_with)
+
+    def forget(self, job: str) -> None:
+        """Forget a job that was deleted, with its builds: one of the same name begins anew."""
+        for build in self.builds_of.pop(job, []):
+            self.runs.pop(build.run_path, None)
+        self._numbers.pop(job, None)
 
     def abort(self, build: Build) -> None:
         """Stop a build, or take it from the queue, as a person does it."""
         if build in self.queue:
             self.queue.remove(build)
         if build.ended is None:
+            build.stopped_by = Stopper.PERSON
             self._end(build, Ended.ABORTED)
 
     def schedule(self) -> None:
@@ -171,6 +204,7 @@ class Controller:
         self._lost.add(name)
         if not node.temporarily_offline:
             node.cause, node.reason = "hudson.slaves.OfflineCause$ChannelTermination", "Connection was broken"
+            node.cause_at = self.timeline.now
         resuming = (build for build in self._resuming if build.node == name)
         bound = [*node.builds.values(), *resuming, *(build for build in self.queue if build.resumes_on == name)]
         for build in bound:
@@ -296,6 +330,7 @@ class Controller:
     def _drop_what_was_just_handed(self, node: Node) -> None:
         for build in [build for build in node.builds.values() if build.started_at == self.timeline.now]:
             build.killed_by = build.killed_by or f"it was handed to {node.name} in the instant of its mark"
+            build.is_dropped = True
             self._end(build, Ended.KILLED)
 
     def _resume(self, build: Build) -> None:
@@ -343,6 +378,7 @@ class Controller:
         if build.ended is None:
             if build in self.queue:
                 self.queue.remove(build)
+            build.stopped_by = Stopper.REMOVED_NODE
             self._end(build, Ended.KILLED)
 
     def _end(self, build: Build, how: Ended) -> None:

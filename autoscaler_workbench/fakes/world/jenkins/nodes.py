@@ -41,6 +41,7 @@ class Node:
     temporarily_offline: bool = False
     cause: str | None = None  # class of the offline cause
     reason: str = ""
+    cause_at: float = 0.0  # since when
     user: str = ""
     idle_since: float = 0.0  # when it connected, or its last build left it
     builds: dict[int, Build] = field(default_factory=dict)

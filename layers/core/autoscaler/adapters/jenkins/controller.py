@@ -10,6 +10,7 @@ import jenkins
 from pydantic import ValidationError
 
 from autoscaler.adapters.jenkins.config_xml import relabelled
+from autoscaler.adapters.jenkins.connection import Connection
 from autoscaler.adapters.jenkins.health import HEALTH_TREE, RESULT_TREE, read_has_ended, read_health, read_result
 from autoscaler.adapters.jenkins.parse import (
     COMPUTER_TREE,
@@ -22,7 +23,7 @@ from autoscaler.adapters.jenkins.parse import (
     read_queue,
     read_version,
 )
-from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThereError, RefusedCredentialsError, RefusedRequestError
+from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThereError, RefusedRequestError
 from autoscaler.domain.facts.fleet import NodeSpec
 from autoscaler.domain.facts.snapshot import BuildResult, ControllerView, Health, Node
 from autoscaler.errors import AutoscalerError, ConflictError, TransientError
@@ -49,9 +50,8 @@ class JenkinsController:
         """Keep what is needed to connect."""
         self._name = name
         self._url = url
-        self._connect = connect
+        self.connection = Connection(connect)
         self._monotonic = monotonic
-        self._connected: JenkinsSession | None = None
 
     @property
     def name(self) -> str:
@@ -183,20 +183,7 @@ class JenkinsController:
         return self._ask(lambda session: session.get(path, tree))
 
     def _ask(self, call: Callable[[JenkinsSession], T]) -> T:
-        """Make a call; where the credentials are refused, read them again and make it once more.
-
-        A warm container keeps credentials for hours; the secret may have been rotated meanwhile. What was refused so was not done.
-        """
-        try:
-            return call(self._session())
-        except RefusedCredentialsError:
-            self._connected = None
-            return call(self._session())
-
-    def _session(self) -> JenkinsSession:
-        if self._connected is None:
-            self._connected = self._connect()
-        return self._connected
+        return self.connection.ask(call)
 
     def _view(self, queue: Answer, computers: Answer, root: Answer, began: float) -> ControllerView:
         sessions = {answer.headers.get("X-Jenkins-Session") for answer in (queue, computers, root)}

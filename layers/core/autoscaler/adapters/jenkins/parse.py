@@ -19,7 +19,7 @@ QUEUE_TREE = (
     "items[id,why,blocked,buildable,pending,inQueueSince,buildableStartMilliseconds,task[_class,name,fullName,url,labelExpression]]"
 )
 NODE_FIELDS = (
-    "_class,displayName,description,offline,temporarilyOffline,idle,numExecutors,offlineCauseReason,offlineCause[_class],"
+    "_class,displayName,description,offline,temporarilyOffline,idle,numExecutors,offlineCauseReason,offlineCause[_class,timestamp],"
     "assignedLabels[name],executors[idle,number,currentExecutable[_class,url,timestamp,estimatedDuration]],"
     "oneOffExecutors[idle,currentExecutable[url]]"
 )
@@ -139,6 +139,7 @@ def read_node(raw: Any, date: datetime) -> Node:
         idle=computer.idle,
         builds=tuple(builds),
         agent=not builtin,
+        lost_at=_lost_at(computer),
     )
 
 
@@ -230,6 +231,14 @@ def job_of(url: str) -> str:
     # What is left is a run's number, after the configuration of a matrix if it has one.
     names += rest[:-1] if rest and rest[-1].isdecimal() else rest
     return "/".join(unquote(name) for name in names)
+
+
+def _lost_at(computer: _Computer) -> float | None:
+    """Return when the connection to its agent was lost, by the controller's clock, as far as a mark does not hide it."""
+    cause = computer.offlineCause or {}
+    at = cause.get("timestamp")
+    told = str(cause.get("_class")).endswith("ChannelTermination") and isinstance(at, int | float)
+    return at / 1000.0 if told and at else None
 
 
 def _cause(computer: _Computer) -> OfflineCause:

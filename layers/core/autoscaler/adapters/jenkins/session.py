@@ -83,6 +83,7 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
         self.server = url if url.endswith("/") else f"{url}/"
         self.timeout = READ_SECONDS
         self.crumb = None
+        self._username = username
         self.auth = None if username is None or token is None else HTTPBasicAuth(username.encode(), token.encode())
         self._auths = [("basic" if self.auth else "anonymous", self.auth)]
         self._auth_resolved = True  # it never tries Kerberos first
@@ -97,6 +98,11 @@ class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]
     def trust(self, bundle: str) -> None:
         """Trust the certificate authorities in this file, and only those."""
         self._session.verify = bundle
+
+    @property
+    def username(self) -> str | None:
+        """The account that it speaks as; None: nobody."""
+        return self._username
 
     def allow_seconds(self, seconds: float | None) -> None:
         """Set the deadline of all calls from now on; None: each call has its own again."""

@@ -97,6 +97,7 @@ class Node:
     idle: bool
     builds: tuple[Build, ...]
     agent: bool  # False: the controller's built-in node
+    lost_at: float | None = None  # when its agent's connection was lost, by the controller's clock; a mark hides that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,80 @@
+"""Implements the Builds port over HTTP: small requests for one run, one job or one queue item, and the POST that starts a build."""
+
+import re
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+import jenkins
+
+from autoscaler.adapters.jenkins.connection import Connection
+from autoscaler.adapters.jenkins.runs import (
+    BUILDS_LISTED,
+    ITEM_TREE,
+    JOB_TREE,
+    QUEUED_TREE,
+    RUN_TREE,
+    read_item,
+    read_job,
+    read_run,
+)
+from autoscaler.adapters.jenkins.session import Answer, NotThereError, RedirectedError, RefusedRequestError, StartingError
+from autoscaler.domain.facts.runs import Item, ItemState, Job, Run
+from autoscaler.errors import NoAnswerError, RefusedBuildError, TransientError, UnansweredError
+
+# Each is sure to have done nothing: Jenkins refused it, or was not reached.
+_NOT_DONE = (RefusedRequestError, NotThereError, RedirectedError, StartingError, NoAnswerError)
+_QUEUE = jenkins.Q_INFO.partition("?")[0]
+_ITEM = re.compile(r"/queue/item/(\d+)/?$")
+
+
+class JenkinsBuilds:
+    """The builds of one controller."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Share the controller's connection."""
+        self._connection = connection
+
+    def run(self, path: str) -> Run | None:
+        """Ask the run itself. A 404 says no more than that this account is not shown it."""
+        try:
+            answer = self._get(f"{path}/{jenkins.INFO}", RUN_TREE)
+        except NotThereError:
+            return None
+        return read_run(answer.json(), path)
+
+    def job(self, path: str, since: float) -> Job | None:
+        """Ask the queue first: what leaves it in between is among the builds then."""
+        try:
+            queue = self._get(_QUEUE, QUEUED_TREE)
+            shown = self._get(f"{path}/{jenkins.INFO}", JOB_TREE % BUILDS_LISTED)
+        except NotThereError:
+            return None
+        return read_job(shown.json(), queue.json(), path, since, self._connection.ask(lambda session: session.username))
+
+    def item(self, item: int) -> Item:
+        """Ask for the item itself, which Jenkins knows until five minutes after it left the queue."""
+        try:
+            answer = self._get(f"queue/item/{item}/{jenkins.INFO}", ITEM_TREE)
+        except NotThereError:
+            return Item(state=ItemState.UNKNOWN)
+        return read_item(answer.json())
+
+    def start(self, job: str, parameters: Mapping[str, str] | None) -> int:
+        """Ask for a build at once, without the job's quiet period."""
+        path = f"{job}/build" if parameters is None else f"{job}/buildWithParameters"
+        try:
+            answer = self._connection.ask(lambda session: session.post(path, {"delay": "0sec"}, dict(parameters or {})))
+        except (RefusedRequestError, NotThereError) as error:
+            raise RefusedBuildError(f"Jenkins does not start {job}: {error}") from error
+        except _NOT_DONE:
+            raise
+        except TransientError as error:
+            # An error page may be a proxy's that gave up waiting, or Jenkins' own after the item was queued.
+            raise UnansweredError(str(error)) from error
+        found = _ITEM.search(urlsplit(answer.headers.get("Location", "")).path)
+        if found is None:
+            raise RefusedBuildError(f"Jenkins put no build of {job} into its queue: a plugin refused it")
+        return int(found[1])
+
+    def _get(self, path: str, tree: str) -> Answer:
+        return self._connection.ask(lambda session: session.get(path, tree))
