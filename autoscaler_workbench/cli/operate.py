@@ -153,8 +153,8 @@ def set_(
     max_agents: Annotated[int | None, typer.Option(min=0, help="At most this many.")] = None,
     warm_executors: Annotated[int | None, typer.Option(min=0, help="Idle executors beyond those that are needed; of a pool.")] = None,
     max_launches_per_hour: Annotated[int | None, typer.Option(min=0, help="Launches in an hour; of a team.")] = None,
-    max_usd_per_hour: Annotated[float | None, typer.Option(min=0, help="Dollars an hour; of a team.")] = None,
-    max_usd_per_month: Annotated[float | None, typer.Option(min=0, help="Dollars in the month; of a team.")] = None,
+    max_usd_per_hour: Annotated[float | None, typer.Option(min=0.01, help="Dollars an hour; of a team.")] = None,
+    max_usd_per_month: Annotated[float | None, typer.Option(min=0.01, help="Dollars in the month; of a team.")] = None,
     minutes: Minutes = 60.0,
 ) -> None:
     """Temporarily override a pool's or a team's limits; with no options, restore the fleet file's."""

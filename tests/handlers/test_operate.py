@@ -272,6 +272,7 @@ def test_set_tells_the_limits_in_force_and_those_of_the_fleet_file(here):
         ({"action": "set", "pool": "utility", "team": "web"}, r"only one of pool and team can be given"),
         ({"action": "set", "pool": "utility", "max_usd_per_hour": 1}, r"max_usd_per_hour: can be set of a team only"),
         ({"action": "set", "team": "web", "min_agents": 1}, r"min_agents: can be set of a pool only"),
+        ({"action": "set", "team": "web", "max_usd_per_hour": 0}, r"max_usd_per_hour \(0\): must be more than 0"),
         ({"action": "set", "team": "web", "max_agents": 1}, r"team \(web\): is not a team, the fleet file has none"),
         ({"action": "resume", "breaker": "nope"}, r"breaker \(nope\): is not one of the pools"),
         ({"action": "resume", "breaker": "utility", "pool": "utility"}, r"breaker names a pool, and is given alone"),

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from aws_lambda_powertools.utilities.parser.models import SnsModel, SnsRecordModel
 from pydantic import Field, TypeAdapter, model_validator
 
+from autoscaler.config.basics import Usd
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import CloseBreaker, DrainNodes, DrainSome, Purge, Release, Reserve, Resume
 from autoscaler.domain.facts.overrides import POOL_NUMBERS, TEAM_NUMBERS, Hold, PoolOverride, Scope, TeamOverride
@@ -16,7 +17,6 @@ Order = Hold | Resume | CloseBreaker | PoolOverride | TeamOverride | DrainSome |
 
 _Minutes = Annotated[float, Field(gt=0, le=10_080)]  # a week
 _Count = Annotated[int, Field(ge=0, le=10_000)]
-_Usd = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 _REASON_CHARACTERS = 300
 
 
@@ -93,8 +93,8 @@ class _Set(Operation):
     max_agents: _Count | None = None
     warm_executors: _Count | None = None
     max_launches_per_hour: _Count | None = None
-    max_usd_per_hour: _Usd | None = None
-    max_usd_per_month: _Usd | None = None
+    max_usd_per_hour: Usd | None = None
+    max_usd_per_month: Usd | None = None
 
     @model_validator(mode="after")
     def _of_one(self) -> Self:
