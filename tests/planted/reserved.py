@@ -16,13 +16,21 @@ def planted(name: str, *, file: str, was: str, becomes: str, found_by: str, on: 
 
 _UNIT = "tests/unit/test_reserved.py::test_"
 RESERVED = (
-    breaks(_THEIRS, "a reserved agent is one like any other", file="situation/agents.py", was=_PHASE, becomes=""),
+    breaks(
+        _THEIRS,
+        "a reserved agent is one like any other",
+        file="situation/agents.py",
+        was=_PHASE,
+        becomes="",
+        always="test_reserved.py::test_what_is_reserved_is_no_supply_and_neither_surplus_nor_idle_nor_draining",
+    ),
     breaks(
         _THEIRS,
         "a reservation ends as soon as the agent is marked",
         file="situation/agents.py",
         was="not (is_over and _is_out_of_use(node, mark))",
         becomes="not _is_out_of_use(node, mark)",
+        always="test_reserved.py::test_what_is_reserved_is_no_supply_and_neither_surplus_nor_idle_nor_draining",
     ),
     breaks(
         _THEIRS,
@@ -31,6 +39,7 @@ RESERVED = (
         was="    if agent.phase is Phase.RESERVED:  # a person may stop it, disconnect it, or delete its node\n"
         "        return _at_rest(agent, session) if agent.by_labels else None\n",
         becomes="",
+        always="test_reserved.py::test_one_whose_labels_were_taken_for_another_reason_is_marked_as_reserved",
     ),
     breaks(
         _NO_BUILD,
@@ -38,6 +47,7 @@ RESERVED = (
         file="situation/warm_pool.py",
         was="record.reservation is None and (agent.mark is None or agent.mark.kind in _NOT_NEEDED)",
         becomes="True",
+        always="test_warm_pool.py::test_anything_else_is_terminated",
     ),
     breaks(
         _NO_BUILD,
@@ -45,6 +55,7 @@ RESERVED = (
         file="situation/agents.py",
         was="mark.kind is MarkClass.RETIRE and record.reservation is None",
         becomes="mark.kind is MarkClass.RETIRE",
+        always="test_reserved.py::test_what_was_reserved_and_carries_the_mark_of_surplus_does_not_come_back_for_jobs",
     ),
     Bug(
         name="what was reserved gets its labels back for a job that may start there",
@@ -59,6 +70,7 @@ RESERVED = (
         file="decide.py",
         was="    keep_reserved,  # what a person has takes no builds\n",
         becomes="",
+        always="test_reserved.py::test_one_that_takes_builds_is_marked_also_after_its_time",
     ),
     Bug(
         name="an agent that a person has keeps a pool from booting others, one at a time",

@@ -34,6 +34,7 @@ STOPPED = (
         file="scale_in/warm_pool.py",
         was=" if situation.snapshot.states.get(agent.record.instance_id) is InstanceState.STOPPED]",
         becomes="]",
+        always="test_warm_pool.py::test_what_runs_though_its_record_says_that_it_is_stopped_is_not_terminated_as_that",
     ),
     breaks(
         _UNREAD,
@@ -41,6 +42,7 @@ STOPPED = (
         file="repair/stops.py",
         was=" or _is_unread(situation, agent):",
         becomes=":",
+        always="test_warm_pool.py::test_a_node_that_was_not_read_is_neither_deleted_nor_forgotten_by_a_stop",
     ),
     breaks(
         _NOT_BELIEVED,
@@ -48,6 +50,7 @@ STOPPED = (
         file="repair/stops.py",
         was="elif situation.no_giving_up(agent.record.controller) or _is_unread",
         becomes="elif _is_unread",
+        always="test_warm_pool.py::test_a_stop_is_not_finished_where_its_controller_is_not_believed",
     ),
     breaks(
         _LEAKS,
@@ -69,6 +72,7 @@ STOPPED = (
         file="scale_in/warm_pool.py",
         was="        if there and not pool.on_hold:",
         becomes="        if there and pool.spec.warm_pool and not pool.on_hold:",
+        always="test_warm_pool.py::test_what_runs_though_its_record_says_that_it_is_stopped_is_not_terminated_as_that",
     ),
     Bug(
         name="what starts takes no room",
@@ -83,6 +87,7 @@ STOPPED = (
         file="launch/budget.py",
         was="return self.over_limit(pool, _more_usd(record, otherwise)) or (refusal",
         becomes="return (refusal",
+        always="test_warm_pool.py::test_a_start_takes_room_in_each_limit_like_a_launch",
     ),
     Bug(
         name="starts of the hour do not count",

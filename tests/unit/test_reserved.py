@@ -169,6 +169,13 @@ def test_the_phase_changes_when_the_time_is_over():
     assert phase((overdue, None)) is Phase.OVERDUE
 
 
+def test_what_was_reserved_and_carries_the_mark_of_surplus_does_not_come_back_for_jobs():
+    was = a_reserved_agent(until_at=NOW - 60.0, mark=MarkClass.RETIRE)
+    assert phase(was) is Phase.DRAINING
+    busy = a_fleet(a_pool(queue_maturity_seconds=0.0))
+    assert [type(step) for step in decide_up(was, items=(an_item(label="cpu"),), fleet=busy).steps] == [Launch]
+
+
 def test_one_that_takes_builds_is_marked_also_after_its_time():
     for until_at in (NOW + 60.0, NOW - 60.0):
         [step] = decide_down(a_reserved_agent(offline=False, until_at=until_at)).steps

@@ -119,6 +119,11 @@ def test_anything_else_is_terminated(snapshot, pools):
     assert down(snapshot, pools) == [(Terminate, Reason.DRAINED)]
 
 
+def test_what_runs_though_its_record_says_that_it_is_stopped_is_not_terminated_as_that():
+    assert down(seen(one()), fleet(None)) == [(Terminate, Reason.WARM_POOL_OFF)]
+    assert down(seen(one(), states={"i-1": InstanceState.RUNNING}), fleet(None)) == []
+
+
 def test_no_more_are_stopped_than_may_be_on_all_controllers_together():
     nodes = [cordoned(a_node(f"cpu-{n}", "cpu")) for n in (1, 2, 3)]
     records = [one(n, RecordState.REGISTERED) for n in (1, 2, 3)]
