@@ -14,6 +14,7 @@ from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import counted, duration
 
 _OFF = (InstanceState.STOPPING, InstanceState.STOPPED)
+_LAUNCHED = "is being launched"
 _STARTS = {RecordState.REQUESTED: "boots", RecordState.STARTING: "starts"}
 
 
@@ -57,8 +58,8 @@ class Access:
 def list_reservations(situation: Situation, access: Access) -> tuple[ReservationEntry, ...]:
     """List what is reserved now, and what is launched for people, by the end."""
     agents = [agent for agent in situation.agents if agent.record.reservation and agent.phase is not Phase.CONDEMNED]
-    found = [_entry(situation.fleet, agent.record, _state(situation, agent), access) for agent in agents]
-    launches = [_of_intent(intent) for intent in situation.snapshot.intents if intent.reservation and missing_of(intent)]
+    found = [_entry(agent.record, _state(situation, agent), access.get_in(situation.fleet, agent.record)) for agent in agents]
+    launches = [_entry(intent, _LAUNCHED) for intent in situation.snapshot.intents if intent.reservation and missing_of(intent)]
     return tuple(sorted([*found, *launches], key=lambda entry: (entry.until_at, entry.instance_id)))
 
 
@@ -68,25 +69,27 @@ def reserved_by(
     """List what a person has by one order, or had before of the agent that it names, from our own state alone."""
     mine = [record for record in records if _is_of(record, order)]
     under_way = [intent for intent in intents if _is_of(intent, order) and missing_of(intent)]
-    known = [_entry(fleet, record, _STARTS.get(record.state, "is reserved"), access) for record in mine]
-    return [*known, *(_of_intent(intent) for intent in under_way)]
+    known = [_entry(record, _STARTS.get(record.state, "is reserved"), access.get_in(fleet, record)) for record in mine]
+    return [*known, *(_entry(intent, _LAUNCHED) for intent in under_way)]
 
 
-def _entry(fleet: Fleet, record: Record, state: str, access: Access) -> ReservationEntry:
-    reservation = _reservation(record)
+def _entry(one: Record | Intent, state: str, get_in: str = "") -> ReservationEntry:
+    """Describe what a person has by a record, or will have by a launch."""
+    reservation = _reservation(one)
+    node, instance_id, instance_type = (one.node or "", one.instance_id, one.instance_type) if isinstance(one, Record) else ("", "", "")
     return ReservationEntry(
         person=reservation.person,
         reason=reservation.reason,
         by=reservation.by,
         since_at=reservation.since_at,
         until_at=reservation.until_at,
-        controller=record.controller,
-        pool=record.pool,
-        node=record.node or "",
-        instance_id=record.instance_id,
-        instance_type=record.instance_type,
+        controller=one.controller,
+        pool=one.pool,
+        node=node,
+        instance_id=instance_id,
+        instance_type=instance_type,
         state=state,
-        get_in=access.get_in(fleet, record),
+        get_in=get_in,
     )
 
 
@@ -95,24 +98,6 @@ def _is_of(one: Record | Intent, order: Reserve) -> bool:
         return False
     named = isinstance(one, Record) and order.target in {one.node, one.instance_id}
     return named or one.reservation.request == order.request_id
-
-
-def _of_intent(intent: Intent) -> ReservationEntry:
-    reservation = _reservation(intent)
-    return ReservationEntry(
-        person=reservation.person,
-        reason=reservation.reason,
-        by=reservation.by,
-        since_at=reservation.since_at,
-        until_at=reservation.until_at,
-        controller=intent.controller,
-        pool=intent.pool,
-        node="",
-        instance_id="",
-        instance_type="",
-        state="is being launched",
-        get_in="",
-    )
 
 
 def _reservation(of: Record | Intent) -> Reservation:
