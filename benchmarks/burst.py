@@ -7,8 +7,8 @@ from statistics import median
 from autoscaler.config import check
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler_workbench.fakes.identity import ask_pass
-from autoscaler_workbench.fakes.world.ec2.instance import Instance
-from autoscaler_workbench.fakes.world.world import Agents, Ask, IdentityAnswer, build_world
+from autoscaler_workbench.fakes.world.agents import Agents, Ask, IdentityAnswer, Machine
+from autoscaler_workbench.fakes.world.world import build_world
 from autoscaler_workbench.simulate.drive import InMemory
 from benchmarks.figures import Figures, seconds
 
@@ -46,17 +46,17 @@ class _Lambda:
     first_asked: dict[str, float] = field(default_factory=dict)
     answered: dict[str, float] = field(default_factory=dict)
 
-    def __call__(self, instance: Instance) -> IdentityAnswer:
+    def __call__(self, machine: Machine, connected: tuple[str, ...]) -> IdentityAnswer:
         """Answer, or refuse where no execution is free."""
         timeline = self.fleet.world.timeline
-        self.first_asked.setdefault(instance.id, timeline.now)
+        self.first_asked.setdefault(machine.id, timeline.now)
         if not self.free:
             self.refused += 1
             return IdentityAnswer(status=_THROTTLED)
         self.free -= 1
         timeline.after(self.lasts_seconds, self._is_free)
-        told = self.ask(instance)
-        self.answered.setdefault(instance.id, timeline.now + self.lasts_seconds)
+        told = self.ask(machine, connected)
+        self.answered.setdefault(machine.id, timeline.now + self.lasts_seconds)
         return told
 
     def _is_free(self) -> None:
@@ -74,7 +74,7 @@ def _row(agents: int, free: int, lasts_seconds: float) -> tuple[str, ...]:
 def _burst(agents: int, free: int, lasts_seconds: float) -> _Lambda:
     fleet = _fleet(agents)
     memory = InMemory(build_world(fleet, start_at=_START, seed=1), fleet)
-    asked = _Lambda(memory, ask_pass(lambda: memory.ports, fleet), free, lasts_seconds)
+    asked = _Lambda(memory, ask_pass(lambda: memory.ports, lambda: fleet), free, lasts_seconds)
     memory.agents = Agents(memory.world, asked)
     memory.scale_up()
     memory.world.move_to(_START + _PATIENCE_SECONDS)

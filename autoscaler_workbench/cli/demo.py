@@ -28,9 +28,10 @@ from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.http_fakes.server import ApiServer
 from autoscaler_workbench.fakes.identity import ask_handler, ec2_event, tick
+from autoscaler_workbench.fakes.world.agents import Agents
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.ec2.region import ACCOUNT, AGENT_ROLE, AGENT_ROLE_ID, profile_arn
-from autoscaler_workbench.fakes.world.world import Agents, World, break_boots
+from autoscaler_workbench.fakes.world.world import World, break_boots
 from autoscaler_workbench.simulate.drive import MINUTE, Progress, tick_once
 from autoscaler_workbench.simulate.run import Run
 from autoscaler_workbench.simulate.shipped import deployed

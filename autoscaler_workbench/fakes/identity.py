@@ -7,25 +7,26 @@ from typing import Any
 
 from autoscaler.control.registration import register
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.report.registration import Caller, Refused, Trust
+from autoscaler.domain.report.registration import Asked, Caller, Refused, Trust
 from autoscaler.ports import Ports
-from autoscaler_workbench.fakes.world.ec2.instance import Instance
+from autoscaler_workbench.fakes.world.agents import Ask, IdentityAnswer, Machine, Told
 from autoscaler_workbench.fakes.world.ec2.region import ACCOUNT, AGENT_ROLE, AGENT_ROLE_ID, profile_arn
-from autoscaler_workbench.fakes.world.world import Ask, IdentityAnswer
+from autoscaler_workbench.fakes.world.hosts import Host
 
 TRUST = Trust(account=ACCOUNT, profile_of_role={AGENT_ROLE_ID: profile_arn(AGENT_ROLE)})
 Handler = Callable[[Any], dict[str, Any]]
 
 
-def ask_pass(ports: Callable[[], Ports], fleet: Fleet) -> Ask:
-    """Register in memory, through the ports at that time."""
+def ask_pass(ports: Callable[[], Ports], fleet: Callable[[], Fleet]) -> Ask:
+    """Register in memory, through the ports and by the fleet file at that time."""
 
-    def ask(instance: Instance) -> IdentityAnswer:
-        answer = register(ports(), fleet, Caller(account=ACCOUNT, role_id=AGENT_ROLE_ID, session=instance.id), TRUST)
+    def ask(machine: Machine, connected: tuple[str, ...]) -> IdentityAnswer:
+        role_id = machine.role_id if isinstance(machine, Host) else AGENT_ROLE_ID
+        answer = register(ports(), fleet(), Caller(account=ACCOUNT, role_id=role_id, session=machine.id), TRUST, Asked(connected=connected))
         if isinstance(answer, Refused):
             return IdentityAnswer(status=int(answer.status))
-        connection = answer.connection
-        return IdentityAnswer(status=200, node=answer.spec.name, controller=connection.controller, secret=connection.secret or "")
+        told = (Told(controller=one.controller, node=one.spec.name, secret=one.secret or "", life=one.life) for one in answer.connections)
+        return IdentityAnswer(status=200, connections=tuple(told))
 
     return ask
 
@@ -33,25 +34,29 @@ def ask_pass(ports: Callable[[], Ports], fleet: Fleet) -> Ask:
 def ask_handler(handler: Handler) -> Ask:
     """Register through the handler, as Lambda's function URL does once AWS has verified the signature."""
 
-    def ask(instance: Instance) -> IdentityAnswer:
-        answer = handler(function_url_event(instance.id))
+    def ask(machine: Machine, connected: tuple[str, ...]) -> IdentityAnswer:
+        role_id = machine.role_id if isinstance(machine, Host) else AGENT_ROLE_ID
+        asked = function_url_event(machine.id, role_id=role_id) | {"body": json.dumps({"connected": connected})}
+        answer = handler(asked)
         if answer["statusCode"] != 200:
             return IdentityAnswer(status=answer["statusCode"])
-        body = json.loads(answer["body"])
-        [connection] = body["connections"]
-        return IdentityAnswer(status=200, node=body["node"], controller=connection["controller"], secret=connection["secret"])
+        told = (
+            Told(controller=one["controller"], node=one["name"], secret=one.get("secret", ""), life=one["life"])
+            for one in json.loads(answer["body"])["connections"]
+        )
+        return IdentityAnswer(status=200, connections=tuple(told))
 
     return ask
 
 
-def function_url_event(instance_id: str, **iam: str) -> dict[str, Any]:
+def function_url_event(instance_id: str, role_id: str = AGENT_ROLE_ID, **iam: str) -> dict[str, Any]:
     """A signed request to the function URL, as the function is given it."""
     given = {
         "accessKey": "ASIAEXAMPLE",
         "accountId": ACCOUNT,
-        "callerId": f"{AGENT_ROLE_ID}:{instance_id}",
+        "callerId": f"{role_id}:{instance_id}",
         "userArn": f"arn:aws:sts::{ACCOUNT}:assumed-role/{AGENT_ROLE}/{instance_id}",
-        "userId": f"{AGENT_ROLE_ID}:{instance_id}",
+        "userId": f"{role_id}:{instance_id}",
     }
     context = {"accountId": ACCOUNT, "authorizer": {"iam": given | iam}, "http": {"method": "POST", "path": "/"}}
     return {"version": "2.0", "rawPath": "/", "headers": {}, "requestContext": context, "isBase64Encoded": False}

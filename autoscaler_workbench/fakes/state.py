@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
+from autoscaler.domain.facts.devices import Devices
+from autoscaler.domain.facts.intents import Intent, IntentState
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides, unknown_orders
-from autoscaler.domain.facts.snapshot import Intent, IntentState, Record, RecordState
+from autoscaler.domain.facts.snapshot import Record, RecordState
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR, REQUEST_WINDOW_SECONDS
@@ -18,6 +20,7 @@ from autoscaler_workbench.fakes.world.faults import ConnectionLostError, Faults,
 
 _Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
+_Item = TypeVar("_Item")
 _Saved = TypeVar("_Saved", Memory, Learned, Overrides, Told)
 
 
@@ -39,6 +42,10 @@ def _call(
     return call
 
 
+def _without(items: dict[str, _Item], kind: str, unread: set[str]) -> dict[str, _Item]:
+    return {key: item for key, item in items.items() if f"{kind}#{key}" not in unread}
+
+
 @dataclass(slots=True)
 class InMemoryState:
     """State store, lease and rate limiter of one fleet. ``faults`` may fail any call, before or after it took effect."""
@@ -49,6 +56,7 @@ class InMemoryState:
     learned: dict[str, Learned] = field(default_factory=dict)
     overrides: Overrides = field(default_factory=Overrides)
     told: Told = field(default_factory=Told)
+    devices: dict[str, Devices] = field(default_factory=dict)
     requests: dict[str, tuple[float, int]] = field(default_factory=dict)  # when the hour began, and how often since; by instance
     holder: tuple[str, float] | None = None
     faults: Faults = field(default_factory=Faults)
@@ -66,14 +74,16 @@ class InMemoryState:
                 learned=dict(self.learned),
                 overrides=self.overrides,
                 told=self.told,
+                devices=dict(self.devices),
             )
         return StoredState(
-            records=tuple(record for key, record in self.records.items() if f"record#{key}" not in unread),
-            intents=tuple(intent for key, intent in self.intents.items() if f"intent#{key}" not in unread),
+            records=tuple(_without(self.records, "record", unread).values()),
+            intents=tuple(_without(self.intents, "intent", unread).values()),
             memory=Memory(version=self.memory.version) if "memory" in unread else self.memory,
             learned={key: Learned(version=one.version) if f"learned#{key}" in unread else one for key, one in self.learned.items()},
             overrides=unknown_orders(self.overrides.version) if "overrides" in unread else self.overrides,
             told=Told(version=self.told.version) if "told" in unread else self.told,
+            devices=_without(self.devices, "devices", unread),
             unread=tuple(sorted(unread)),
         )
 
@@ -81,6 +91,11 @@ class InMemoryState:
     def record(self, instance_id: str) -> Record | None:
         """Read one record."""
         return None if f"record#{instance_id}" in self.unreadable else self.records.get(instance_id)
+
+    @_call
+    def note_devices(self, machine: str, devices: Devices) -> None:
+        """Replace what a machine tells."""
+        self.devices[machine] = devices
 
     @_call
     def add_record(self, record: Record) -> None:

@@ -48,6 +48,7 @@ def key_reference(schema: dict[str, Any]) -> str:
         "`defaults`, and `pools.NAME`": parts["Tuning"],
         "`warm_pool`": parts["WarmPoolSettings"],
         "`schedules`": parts["ScheduleSettings"],
+        "`hosts.NAME`": parts["HostSettings"],
         "`teams.NAME`": parts["TeamSettings"],
     }
     return "\n".join(f"## {title}\n\n{section['description']}\n\n" + "".join(_keys(section, parts)) for title, section in sections.items())

@@ -25,9 +25,10 @@ from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.identity import ask_pass
 from autoscaler_workbench.fakes.in_process import InProcessCompute, InProcessController
 from autoscaler_workbench.fakes.state import InMemoryHistory, InMemoryMetrics, InMemoryNotifier, InMemoryState
+from autoscaler_workbench.fakes.world.agents import Agents
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.faults import Faults
-from autoscaler_workbench.fakes.world.world import Agents, World
+from autoscaler_workbench.fakes.world.world import World
 from autoscaler_workbench.simulate.replay import Replay
 from autoscaler_workbench.simulate.result import is_at_rest
 
@@ -150,7 +151,7 @@ class InMemory:
             builds=_builds_of(controllers),
         )
         self._containers = {name: tuple(self._controller(api) for api in self.apis.values()) for name in _FUNCTIONS}
-        self.agents = Agents(self.world, ask_pass(lambda: self.ports_of("register_agent"), self.fleet))
+        self.agents = Agents(self.world, ask_pass(lambda: self.ports_of("register_agent"), lambda: self.fleet))
         self.world.ec2.announce = self.instance_events
 
     def publish_metrics(self) -> None:

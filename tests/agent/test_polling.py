@@ -30,7 +30,7 @@ def test_it_asks_again_while_it_is_connected_and_says_who_it_is(around):
     assert len(around.asked) >= 3
     assert names(around) == ["main-1"]
     first = json.loads(around.bodies[0])
-    assert (first["agent_version"], len(first["boot_id"])) == ("2", 36)
+    assert (first["agent_version"], len(first["boot_id"])) == ("3", 36)
 
 
 def test_without_a_time_to_ask_again_it_asks_when_the_connection_has_ended(around):
@@ -120,3 +120,19 @@ def test_of_a_controller_that_shared_the_machine_nothing_is_left(around):
     assert "what main left is removed" in said
     assert not work.exists()
     assert around.processes_of(SHARED) == []
+
+
+def test_in_a_new_life_it_begins_anew_on_the_same_controller(around):
+    """The autoscaler handed a host back: nothing of what was there before stays."""
+    work = around.directory / "games"
+    around.builds_run(f"touch {work}/workspace; sleep 60")
+    shared = {"user": SHARED, "remote_dir": str(work)}
+    around.answers = [
+        told(around, "main", life=0, **shared),
+        told(around, "main", life=0, **shared),
+        told(around, "main", life=1, **shared),
+    ]
+    said = around.run(seconds=6)
+    assert names(around) == ["main-1", "main-1"]
+    assert "what main left is removed" in said
+    assert json.loads(around.bodies[-1])["connected"] == ["main/main-1/1"]

@@ -8,6 +8,7 @@ import boto3
 import pytest
 
 from autoscaler.adapters.dynamodb import DynamoState
+from autoscaler.domain.facts.intents import IntentState
 from autoscaler.domain.facts.memory import (
     Arrivals,
     Expected,
@@ -22,7 +23,6 @@ from autoscaler.domain.facts.memory import (
     TrackRecord,
 )
 from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, Scope, TeamOverride, resume
-from autoscaler.domain.facts.snapshot import IntentState
 from autoscaler.domain.report.told import Told, Trouble
 from autoscaler.errors import ConflictError
 from autoscaler.ports import StoredState

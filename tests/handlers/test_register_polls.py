@@ -37,13 +37,17 @@ def poll(here, instance, *connected, body=None, **iam):
 
 
 def named(instance):
-    return f"main/utility-{instance.id.removeprefix('i-')}"
+    return f"main/{name_of(instance)}/0"
+
+
+def name_of(instance):
+    return f"utility-{instance.id.removeprefix('i-')}"
 
 
 def test_what_is_as_it_should_be_is_told_so_without_its_secret_and_nobody_else_is_asked(here, instance):
     status, told, requests = poll(here, instance, named(instance))
     [connection] = told["connections"]
-    assert (status, connection["name"], "secret" in connection) == (200, named(instance).partition("/")[2], False)
+    assert (status, connection["name"], "secret" in connection) == (200, name_of(instance), False)
     assert (told["poll_seconds"], requests) == (POLL_SECONDS, [])
 
 

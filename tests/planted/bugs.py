@@ -90,7 +90,7 @@ BUGS = (
     Bug(
         name="a given up agent powers off under its build when it reconnects",
         file="control/registration.py",
-        was="return (verdict.status is Status.GONE and record and _at_work(ports, stored, record)) or verdict",
+        was="return (verdict.status is Status.GONE and _at_work(self.ports, stored, self.id)) or verdict",
         becomes="return verdict",
         found_by=("tests/scenarios/test_condemned.py::test_a_given_up_agent_that_is_at_work_is_not_told_to_power_off",),
     ),
@@ -277,7 +277,7 @@ BUGS = (
     ),
     Bug(
         name="a node that a person deleted is made again for whoever asks with the instance's role",
-        file="control/registration.py",
+        file="control/granting.py",
         was="has_node = claimed.record.node_life == claimed.record.life",
         becomes="has_node = False",
         found_by=("tests/handlers/test_register_agent.py::test_a_node_that_a_person_deleted_is_not_made_again_within_one_life",),

@@ -119,7 +119,7 @@ STOPPED = (
     ),
     Bug(
         name="what was launched to be stopped stays so once it is an agent",
-        file="control/registration.py",
+        file="control/granting.py",
         was=", to_stop=False)",
         becomes=")",
         found_by=("tests/scenarios/test_unused_stopped.py",),

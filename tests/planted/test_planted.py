@@ -16,6 +16,7 @@ from planted.money import MONEY
 from planted.promises import PROMISES
 from planted.reserved import RESERVED
 from planted.rotation import ROTATION
+from planted.sides import SIDES
 from planted.stale import STALE
 from planted.stopped import STOPPED
 from planted.teams import TEAMS
@@ -38,7 +39,7 @@ def planting():
 
 @pytest.mark.parametrize(
     "bug",
-    [*BUGS, *MONEY, *WAITING, *COSTLY, *PROMISES, *STOPPED, *STALE, *IMAGES, *LENDING, *ROTATION, *TEAMS, *HOURS, *RESERVED],
+    [*BUGS, *MONEY, *WAITING, *COSTLY, *PROMISES, *STOPPED, *STALE, *IMAGES, *LENDING, *ROTATION, *TEAMS, *HOURS, *RESERVED, *SIDES],
     ids=lambda bug: bug.name,
 )
 def test_the_suite_finds(bug, planting, record_property):

@@ -5,9 +5,9 @@ from dataclasses import replace
 from autoscaler.domain.facts.plan import Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler_workbench.fakes.identity import ask_pass
+from autoscaler_workbench.fakes.world.agents import Agents
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
-from autoscaler_workbench.fakes.world.world import Agents
 from support.builders import a_pool
 from support.timeline import Day
 from support.worlds import in_memory
@@ -155,7 +155,7 @@ def test_an_agent_whose_pool_left_the_fleet_file_does_not_power_off_under_its_bu
     day.minutes(8)
     [instance] = day.world.alive()
     smaller = replace(day.fleet.fleet, pools={})
-    day.fleet.agents = Agents(day.world, ask_pass(lambda: day.fleet.ports, smaller))
+    day.fleet.agents = Agents(day.world, ask_pass(lambda: day.fleet.ports, lambda: smaller))
     day.fleet.agents.register(instance)
     assert instance.alive()
     assert build.ended is None

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from autoscaler_workbench.fakes.identity import ask_pass
 from autoscaler_workbench.fakes.world.faults import Fault
 from support.builders import a_pool
 from support.timeline import Day
@@ -35,7 +36,8 @@ def test_one_that_was_made_and_not_yet_written_down_is_found_and_not_made_twice(
     record = day.fleet.state.records[instance.id]
     day.fleet.state.records[instance.id] = replace(record, node_life=None)
     day.fleet.faults.plan(Fault("state change_record", after=True, times=1))
-    day.fleet.agents.register(instance)
-    day.fleet.agents.register(instance)
+    ask = ask_pass(lambda: day.fleet.ports, lambda: day.fleet.fleet)
+    for _ in range(2):
+        ask(instance, ())
     assert day.fleet.state.records[instance.id].node_life == record.life == 0
     assert day.nodes() == [instance.tags["Name"]]

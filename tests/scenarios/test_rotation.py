@@ -112,7 +112,7 @@ def test_while_its_old_node_is_there_it_is_told_to_ask_again():
     [record] = day.fleet.state.read().records
     assert [left.controller for left in record.leaves] == ["main"]
     [instance] = day.world.alive()
-    told = ask_pass(lambda: day.fleet.ports, day.fleet.fleet)(instance)
+    told = ask_pass(lambda: day.fleet.ports, lambda: day.fleet.fleet)(instance, ())
     assert (told.status, nodes_of(day.other)) == (425, [])
 
 

@@ -3,7 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from autoscaler.domain.facts.fleet import Fleet, Limits, Market, Offering, Platform, Pool
+from autoscaler.config.hosts import FREE
+from autoscaler.domain.facts.fleet import Fleet, Host, Limits, Market, Offering, Platform, Pool, Quarantine
+from autoscaler.domain.facts.intents import Intent, IntentState
 from autoscaler.domain.facts.marks import Mark, MarkClass
 from autoscaler.domain.facts.memory import Burst, ControllerSession, Learned, Memory, Observation, Window
 from autoscaler.domain.facts.reservations import Reservation
@@ -13,8 +15,6 @@ from autoscaler.domain.facts.snapshot import (
     ControllerView,
     Instance,
     InstanceState,
-    Intent,
-    IntentState,
     Node,
     OfflineCause,
     QueueItem,
@@ -60,11 +60,21 @@ def a_pool(name: str = "cpu", **facts: Any) -> Pool:
     return Pool(name=name, **(given | facts))
 
 
-def a_fleet(*pools: Pool, **limits: Any) -> Fleet:
+def a_pool_of_hosts(name: str = "rocm", **facts: Any) -> Pool:
+    return a_pool(name, **({"launch_template": "", "offerings": FREE, "of_hosts": True, "quarantine": Quarantine.KEEP} | facts))
+
+
+def a_host(name: str = "rocm-1", pool: str = "rocm", **facts: Any) -> Host:
+    return Host(name=name, pool=pool, **({"role_id": f"AROAHOST{name.upper()}"} | facts))
+
+
+def a_fleet(*pools: Pool, hosts: tuple[Host, ...] = (), **limits: Any) -> Fleet:
     pools = pools or (a_pool(),)
     given: dict[str, Any] = {"max_agents": 100, "max_launches_per_hour": 100, "max_usd_per_hour": 1e6, "max_usd_per_month": 1e9}
     controllers = tuple(dict.fromkeys(c for pool in pools for c in pool.controllers))
-    return Fleet(name="f", limits=Limits(**(given | limits)), controllers=controllers, pools={pool.name: pool for pool in pools})
+    named = {pool.name: pool for pool in pools}
+    allowed = Limits(**(given | limits))
+    return Fleet(name="f", limits=allowed, controllers=controllers, pools=named, hosts={host.name: host for host in hosts})
 
 
 def an_item(item_id: int = 1, *, label: str | None = None, why: Wait | None = None, **facts: Any) -> QueueItem:

@@ -18,7 +18,8 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler_workbench.cli import demo
 from autoscaler_workbench.fakes.http_fakes.server import ApiServer
 from autoscaler_workbench.fakes.identity import ask_handler
-from autoscaler_workbench.fakes.world.world import Agents, World, build_world
+from autoscaler_workbench.fakes.world.agents import Agents
+from autoscaler_workbench.fakes.world.world import World, build_world
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET as EXAMPLE
 
 NOON = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC, as in events/tick.json

@@ -9,10 +9,11 @@ from random import Random
 from hypothesis import strategies as st
 
 from autoscaler.domain.facts.fleet import AtMonthLimit, Ceilings, Fleet, Market, Team, WarmPool
+from autoscaler.domain.facts.intents import Intent
 from autoscaler.domain.facts.memory import Breaker, ControllerSession, Learned, Memory, Missing, Month, Spending, SpotPrices, Streak, Window
 from autoscaler.domain.facts.metering import month_name
 from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
-from autoscaler.domain.facts.snapshot import InstanceState, Intent, QueueItem, Wait
+from autoscaler.domain.facts.snapshot import InstanceState, QueueItem, Wait
 from autoscaler.domain.forecast.durations import pool_key
 from support.builders import LONG_AGO, NOW, a_fleet, a_pool, a_snapshot, a_view, an_intent, an_item, an_offering
 from support.looks import Look

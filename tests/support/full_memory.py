@@ -39,6 +39,7 @@ FULL_MEMORY = Memory(
     starts={"cpu": (0.5,)},
     unstoppable=frozenset({"i-9"}),
     never_lent={"gpu": 1e9},
+    hosts_off={"rocm-1": 1e9},
     month=Month(name="2027-01", usd=1.25, metered_at=3.0, by_pool={"cpu": 0.75}),
     day=Day(name="2027-01-15", metered_at=3.0, hours={"cpu": 2.5}),
     lately=(Spending(since_at=1.0, by_pool={"cpu": 0.25}),),

@@ -15,8 +15,8 @@ from autoscaler import bootstrap
 from autoscaler.errors import AutoscalerError
 from autoscaler.telemetry import logger
 from autoscaler_workbench.fakes.identity import ask_handler, ec2_event, function_url_event
+from autoscaler_workbench.fakes.world.agents import Agents
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
-from autoscaler_workbench.fakes.world.world import Agents
 from support.deployed import EXAMPLE, Deployed, deployed
 
 

@@ -12,7 +12,7 @@ from botocore.config import Config
 from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
-from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.fleet import Fleet, Host
 from autoscaler.ports import Controller
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession
@@ -91,10 +91,11 @@ def in_memory(
     faults: Faults | None = None,
     physics: Physics = CALM,
     sdk_attempts: int = 1,
+    hosts: tuple[Host, ...] = (),
     **limits: Any,
 ) -> InMemory:
     """A whole fleet in memory: the real passes on the world. ``slots``: nodes that an operator made on main, with their labels."""
-    fleet = a_fleet(*(pools or (a_pool(),)), **limits)
+    fleet = a_fleet(*(pools or (a_pool(),)), hosts=hosts, **limits)
     if slots is not None:
         fleet = replace(fleet, slot_controllers=frozenset({"main"}))
         made = InMemory(a_world(fleet, seed, physics), fleet, faults or Faults(), sdk_attempts=sdk_attempts)

@@ -3,10 +3,11 @@
 import pytest
 
 from autoscaler.domain.facts.fleet import WarmPool
+from autoscaler_workbench.fakes.world.agents import Agents, IdentityAnswer, Told
 from autoscaler_workbench.fakes.world.ec2.instance import Instance, Spell
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node, secret_of
-from autoscaler_workbench.fakes.world.world import NODE_TAG, Agents, IdentityAnswer, build_world
+from autoscaler_workbench.fakes.world.world import NODE_TAG, build_world
 from autoscaler_workbench.simulate.result import beyond_floor, dollars_an_hour, dollars_of, leaked_instances
 from support.builders import NOW, a_fleet, a_pool, an_offering
 
@@ -26,12 +27,15 @@ def an_instance_of(name, node):
     )
 
 
+ON_SLOT_1 = IdentityAnswer(status=200, connections=(Told(controller="main", node="slot-1", secret=secret_of("slot-1")),))
+
+
 @pytest.mark.parametrize(("who_ends", "killed"), [("i-connected", "i-connected was terminated"), ("i-named-only", "")])
 def test_a_machine_that_never_connected_takes_no_build_with_it(who_ends, killed):
     world = build_world(a_fleet(a_pool("cpu")), start_at=NOW, seed=1)
     controller = world.controllers["main"]
     controller.add_node(Node(name="slot-1", labels=("cpu",), executors=1, exclusive=True, description="", remote_dir="/"))
-    agents = Agents(world, lambda _instance: IdentityAnswer(status=200, node="slot-1", controller="main", secret=secret_of("slot-1")))
+    agents = Agents(world, lambda *_: ON_SLOT_1)
     agents.register(an_instance_of("i-connected", "slot-1"))
     world.timeline.sleep(60.0)
     build = controller.submit("job", "cpu", 600.0)
@@ -77,7 +81,7 @@ def test_a_pipeline_is_not_finished_on_a_machine_that_was_stopped_under_it_and_s
     world = build_world(a_fleet(a_pool("cpu")), start_at=NOW, seed=1)
     controller = world.controllers["main"]
     controller.add_node(Node(name="slot-1", labels=("cpu",), executors=1, exclusive=True, description="", remote_dir="/"))
-    agents = Agents(world, lambda _instance: IdentityAnswer(status=200, node="slot-1", controller="main", secret=secret_of("slot-1")))
+    agents = Agents(world, lambda *_: ON_SLOT_1)
     instance = world.ec2.instances["i-1"] = an_instance_of("i-1", "slot-1")
     instance.spells.append(Spell(NOW))
     agents.register(instance)

@@ -4,7 +4,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
+from autoscaler.domain.facts.devices import Devices
 from autoscaler.domain.facts.fleet import NodeSpec, Offering
+from autoscaler.domain.facts.intents import Intent, IntentState
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides
 from autoscaler.domain.facts.plan import Launch
@@ -16,8 +18,6 @@ from autoscaler.domain.facts.snapshot import (
     Health,
     Instance,
     InstanceState,
-    Intent,
-    IntentState,
     Node,
     Record,
     RecordState,
@@ -224,6 +224,7 @@ class StoredState:
     learned: Mapping[str, Learned] = field(default_factory=dict)
     overrides: Overrides = field(default_factory=Overrides)
     told: Told = field(default_factory=Told)
+    devices: Mapping[str, Devices] = field(default_factory=dict)  # by machine, as its agent told of them last
     unread: tuple[str, ...] = ()  # names of what is there and cannot be read: ``record#i-1``, ``intent#l-1``, ``memory``...
 
 
@@ -238,6 +239,9 @@ class StateStore(Protocol):
 
     def record(self, instance_id: str) -> Record | None:
         """Read one record alone; None where there is none, or it cannot be read."""
+
+    def note_devices(self, machine: str, devices: Devices) -> None:
+        """Replace what a machine tells of its devices. It is forgotten a day later; losing it costs a look."""
 
     def add_record(self, record: Record) -> None:
         """Write a new record; `ConflictError` if there is one for this instance, or another instance has its node."""

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import TypeAdapter
 
+from autoscaler.domain.facts.devices import Devices
+from autoscaler.domain.facts.intents import Intent, IntentState
 from autoscaler.domain.facts.memory import Learned, Memory
+from autoscaler.domain.facts.metering import DAY_SECONDS
 from autoscaler.domain.facts.overrides import Overrides, unknown_orders
-from autoscaler.domain.facts.snapshot import Intent, IntentState, Record, RecordState
+from autoscaler.domain.facts.snapshot import Record, RecordState
 from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR, REQUEST_WINDOW_SECONDS
 from autoscaler.domain.report.told import Told
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
@@ -29,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """The content of one item, exactly one of these. ``name``: the controller of what was learned; ``pieces``: where a large one lies."""
+    """The content of one item, exactly one of these. ``name``: of a controller, or a machine; ``pieces``: where a large one lies."""
 
     record: Record | None = None
     intent: Intent | None = None
@@ -37,13 +40,14 @@ class _Entry:
     learned: Learned | None = None
     overrides: Overrides | None = None
     told: Told | None = None
+    devices: Devices | None = None
     name: str = ""
     pieces: tuple[str, ...] = ()
 
 
 _ENTRY = TypeAdapter(_Entry)
 # Items are named after what they hold; all others are no entries.
-_KINDS = frozenset({"record", "intent", "memory", "learned", "overrides", "told"})
+_KINDS = frozenset({"record", "intent", "memory", "learned", "overrides", "told", "devices"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,7 @@ class DynamoState:
             learned=lost | {entry.name: entry.learned for entry in entries if entry.learned},
             overrides=(*_all(entries, "overrides"), orders)[0],
             told=(*_all(entries, "told"), Told(version=unread.get("told", 0)))[0],
+            devices={entry.name: entry.devices for entry in entries if entry.devices},
             unread=tuple(sorted(unread)),
         )
 
@@ -109,6 +114,13 @@ class DynamoState:
         answer = self._call(lambda: self._client().get_item(TableName=self._table, Key=key, ConsistentRead=True))
         entry = _read(answer["Item"], {}).entry if "Item" in answer else None
         return entry.record if entry else None
+
+    def note_devices(self, machine: str, devices: Devices) -> None:
+        """Replace one item, whatever it was."""
+        body = _ENTRY.dump_json(_Entry(devices=devices, name=machine), exclude_defaults=True).decode()
+        forgotten = {"expiration": {"N": str(int(devices.told_at + DAY_SECONDS))}}
+        key = self._key(f"devices#{machine}")
+        self._call(lambda: self._client().put_item(TableName=self._table, Item={**key, "body": {"S": body}, **forgotten}))
 
     def add_record(self, record: Record) -> None:
         """Write a record for an instance that has none, and claim its node in the same transaction."""

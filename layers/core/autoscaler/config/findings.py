@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from autoscaler.config.controllers import ControllerSettings
+from autoscaler.config.hosts import HostSettings
 from autoscaler.config.problems import FleetFileError, Place, Problem
 from autoscaler.config.rules import contradictions
 from autoscaler.config.schedules import ScheduleSettings
@@ -15,12 +16,13 @@ from autoscaler.config.teams import TeamSettings
 from autoscaler.config.warm_pools import WarmPoolSettings
 from autoscaler.config.words import meant, place_of, sentence
 
-_MODELS: dict[str, type[LimitSettings | ControllerSettings | KindSettings | TeamSettings | Tuning]] = {
+_MODELS: dict[str, type[LimitSettings | ControllerSettings | KindSettings | HostSettings | TeamSettings | Tuning]] = {
     "limits": LimitSettings,
     "controllers": ControllerSettings,
     "kinds": KindSettings,
     "defaults": Tuning,
     "pools": PoolSettings,
+    "hosts": HostSettings,
     "teams": TeamSettings,
 }
 # Keys that hold keys.
@@ -31,6 +33,7 @@ _PLACES = {
     "kinds": "an entry of kinds",
     "defaults": "defaults or a pool",
     "pools": "a pool",
+    "hosts": "an entry of hosts",
     "teams": "an entry of teams",
 }
 _FEW = 8  # keys that a line may list
@@ -136,14 +139,14 @@ def _without(raw: Any, problems: list[Problem]) -> Any:
             case ("pools", name, *_):
                 rest["pools"].pop(name, None)
                 _leave_team(rest, str(name))
-            case ("teams", name, *_):
-                rest["teams"].pop(name, None)
+            case ("teams" | "defaults" as section, name, *_):
+                rest[section].pop(name, None)
+            case ("hosts", *_):
+                rest["hosts"] = _stand_ins(rest["hosts"])
             case ("controllers", name, *_):
                 rest["controllers"][name] = {"url": "http://jenkins.invalid/"}
             case ("limits", *key):
                 _lift(rest, str(key[0]) if key else "")
-            case ("defaults", key, *_):
-                rest["defaults"].pop(key, None)
             case ("fleet",):
                 rest["fleet"] = "unnamed"
             case (key,) if problem.on_key:
@@ -151,6 +154,13 @@ def _without(raw: Any, problems: list[Problem]) -> Any:
             case _:
                 pass
     return rest
+
+
+def _stand_ins(hosts: Any) -> dict[str, Any]:
+    """Put right hosts in the place of wrong ones: without any, their pools would lack what pools without hosts need."""
+    pools = {name: host.get("pool") for name, host in hosts.items() if isinstance(host, dict)} if isinstance(hosts, dict) else {}
+    named = enumerate((name, pool) for name, pool in pools.items() if isinstance(pool, str))
+    return {str(name): {"pool": pool, "role_id": f"AROA{number:012}"} for number, (name, pool) in named}
 
 
 def _leave_team(rest: dict[str, Any], pool: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from autoscaler.domain.facts.fleet import Lending, Pool
+from autoscaler.domain.facts.fleet import Lending, Pool, Share
 
 
 class Kind(Protocol):
@@ -58,7 +58,8 @@ def with_lending(pools: Mapping[str, Pool], wanted: Mapping[str, Lending | None]
     for name, pool in pools.items():
         plain = [_usd_per_executor(other) for other in pools.values() if other.kind in general.get(name, ())]
         by_price = Lending.IDLE if plain and _usd_per_executor(pool) <= min(plain) else Lending.NEVER
-        lending[name] = replace(pool, lend=(wanted[name] or by_price) if pool.lent_labels else Lending.NEVER)
+        may_lend = pool.lent_labels and pool.share is not Share.COOPERATIVE
+        lending[name] = replace(pool, lend=(wanted[name] or by_price) if may_lend else Lending.NEVER)
     return lending
 
 

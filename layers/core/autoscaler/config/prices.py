@@ -33,7 +33,7 @@ def offerings(name: str, pool: "PoolSettings", prices: dict[str, float | None]) 
             **_machine_prices(pool, instance_type, market, prices),
         )
         for market in _MARKETS[pool.market]
-        for instance_type in pool.instance_types
+        for instance_type in pool.instance_types or ()
         for subnet in pool.subnets or [""]
     )
 
@@ -62,7 +62,7 @@ def carried_prices() -> dict[str, dict[str, float]]:
 
 
 def _unpriced(name: str, pool: "PoolSettings") -> Iterator[Problem]:
-    for number, instance_type in enumerate(pool.instance_types if pool.usd_per_hour is None else ()):
+    for number, instance_type in enumerate(pool.instance_types or () if pool.usd_per_hour is None else ()):
         if not _listed(pool, instance_type):
             from autoscaler.config.words import meant  # noqa: PLC0415 - for an error only
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from autoscaler.config import hosts
 from autoscaler.config.controllers import environment_name, url_problem
 from autoscaler.config.kind_rules import between_kinds, kind_of_pool
 from autoscaler.config.problems import Problem
@@ -10,7 +11,7 @@ from autoscaler.config.schedules import ScheduleSettings
 from autoscaler.config.settings import FleetSettings, PoolSettings
 from autoscaler.config.team_rules import between_teams
 from autoscaler.config.warm_pools import WarmPoolSettings
-from autoscaler.domain.facts.fleet import Platform, Share
+from autoscaler.domain.facts.fleet import Lending, Platform, Share
 
 # Families of AWS' own processors have a g after their generation (c7g, m6gd, im4gn, hpc7g); a1 was the first, p6e-gb200 has Nvidia's.
 _ARM64 = re.compile(r"^(a1\.|[a-z]+[0-9]+[a-z]*g[a-z]*[.-]|p6e-gb)")
@@ -22,8 +23,9 @@ def contradictions(settings: FleetSettings) -> Iterator[Problem]:
     yield from _between_controllers(settings)
     yield from between_kinds(settings)
     yield from between_teams(settings)
+    yield from hosts.between_hosts(settings)
     for name, pool in settings.pools.items():
-        for key, text in (*_of_pool(pool), *_with_fleet(settings, name, pool)):
+        for key, text in (*hosts.of_pool(settings, name, pool), *_of_pool(pool), *_with_fleet(settings, name, pool)):
             yield Problem(place=("pools", name, key), text=f"pools.{name}.{text}")
         for number, schedule in enumerate(pool.schedules):
             for key, text in _of_schedule(settings, name, schedule):
@@ -49,11 +51,8 @@ def _between_controllers(settings: FleetSettings) -> Iterator[Problem]:
 
 def _of_pool(pool: PoolSettings) -> Iterator[tuple[str, str]]:
     """Yield the key and the text of what is wrong within a pool."""
-    if pool.min_agents > pool.max_agents:
-        yield "min_agents", f"min_agents ({pool.min_agents}) exceeds max_agents ({pool.max_agents})"
-    most = pool.max_agents * pool.executors
-    if pool.warm_executors > most:
-        yield "warm_executors", f"warm_executors ({pool.warm_executors}) exceeds max_agents x executors ({most})"
+    if pool.max_agents is not None:
+        yield from _minima(pool, pool.max_agents)
     for key in ("labels", "controllers", "instance_types", "subnets"):
         values = getattr(pool, key) or []
         if len(set(values)) != len(values):
@@ -64,8 +63,16 @@ def _of_pool(pool: PoolSettings) -> Iterator[tuple[str, str]]:
             yield "subnets", f"subnets ({subnet}) is not a subnet's id, such as subnet-0a1b2c3d4e5f60718"
 
 
+def _minima(pool: PoolSettings, max_agents: int) -> Iterator[tuple[str, str]]:
+    if pool.min_agents > max_agents:
+        yield "min_agents", f"min_agents ({pool.min_agents}) exceeds max_agents ({max_agents})"
+    most = max_agents * pool.executors
+    if pool.warm_executors > most:
+        yield "warm_executors", f"warm_executors ({pool.warm_executors}) exceeds max_agents x executors ({most})"
+
+
 def _machines(pool: PoolSettings) -> Iterator[tuple[str, str]]:
-    by_architecture = {architecture(kind): kind for kind in pool.instance_types}
+    by_architecture = {architecture(kind): kind for kind in pool.instance_types or ()}
     if len(by_architecture) > 1:
         both = f"{by_architecture['arm64']} is arm64, {by_architecture['x86_64']} is x86_64"
         yield "instance_types", f"instance_types ({both}): one image starts on one architecture only, make two pools"
@@ -82,23 +89,39 @@ def _with_fleet(settings: FleetSettings, name: str, pool: PoolSettings) -> Itera
 
             rule = f"is not one of the controllers ({known}){meant(controller, settings.controllers)}"
             yield "controllers", f"controllers ({controller}) {rule}"
-    if pool.max_agents > settings.limits.max_agents:
+    if pool.max_agents is not None and pool.max_agents > settings.limits.max_agents:
         yield "max_agents", f"max_agents ({pool.max_agents}) exceeds limits.max_agents ({settings.limits.max_agents})"
     yield from _stopped(settings, name, pool)
     yield from kind_of_pool(settings, pool)
-    yield from _shared(settings, pool)
+    yield from _shared(settings, name, pool)
     timeout, boot = (settings.tuned(key, name) for key in ("boot_timeout_seconds", "boot_seconds"))
     if timeout <= boot:
         key = "boot_timeout_seconds" if pool.boot_timeout_seconds is not None else "boot_seconds"
         yield key, f"boot_timeout_seconds ({timeout:g}) must exceed boot_seconds ({boot:g})"
 
 
-def _shared(settings: FleetSettings, pool: PoolSettings) -> Iterator[tuple[str, str]]:
-    served = [name for name in pool.controllers or settings.controllers if name in settings.controllers]
-    if pool.share is Share.ROTATE and len(served) < 2:
+def _shared(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[str, str]]:
+    served = [one for one in pool.controllers or settings.controllers if one in settings.controllers]
+    if pool.share is Share.NONE:
+        return
+    if len(served) < 2:
         yield "share", f"share ({pool.share}): the pool serves one controller only"
-    elif pool.share is Share.ROTATE and any(settings.controllers[name].nodes == "slots" for name in served):
+    elif any(settings.controllers[one].nodes == "slots" for one in served):
         yield "share", f"share ({pool.share}): agents on static nodes (nodes: slots) stay where they are"
+    if pool.share is Share.COOPERATIVE:
+        yield from _cooperative(settings, name, pool)
+
+
+def _cooperative(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[str, str]]:
+    """Yield what an agent cannot be that serves several controllers at once."""
+    if pool.lend not in {None, Lending.NEVER}:
+        yield "lend", f"lend ({pool.lend}): an agent of several controllers at once (share: cooperative) is not lent"
+    if pool.warm_pool:
+        yield "warm_pool", "warm_pool: an agent of several controllers at once (share: cooperative) is not stopped"
+    if settings.tuned("max_builds", name) is not None or settings.tuned("reuse", name) == "never":
+        yield "share", f"share ({pool.share}): builds of several controllers share the machine, so max_builds and reuse: never cannot hold"
+    if pool.platform is Platform.WINDOWS:
+        yield "share", f"share ({pool.share}): on Windows an agent connects to one controller"
 
 
 def _of_schedule(settings: FleetSettings, name: str, schedule: ScheduleSettings) -> Iterator[tuple[str, str]]:
@@ -107,14 +130,16 @@ def _of_schedule(settings: FleetSettings, name: str, schedule: ScheduleSettings)
     if most is not None and most > settings.limits.max_agents:
         yield "max_agents", f"max_agents ({most}) exceeds limits.max_agents ({settings.limits.max_agents})"
     if isinstance(schedule.warm_pool, WarmPoolSettings):
-        yield from _of_warm_pool(settings, name, schedule.warm_pool, settings.pools[name].max_agents if most is None else most)
+        yield from _of_warm_pool(settings, name, schedule.warm_pool, settings.pools[name].max_agents or 0 if most is None else most)
 
 
 def _stopped(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the stopped agents of a pool. Where ``defaults`` ask for them and they cannot be, there are none."""
     warm = settings.tuned("warm_pool", name)
+    if hosts.hosts_of(settings, name) or pool.share is Share.COOPERATIVE:
+        return  # which has rules of its own
     if warm and (pool.warm_pool or (settings.may_stop(pool) and (warm.min_agents or settings.tuned("reuse", name) != "never"))):
-        yield from _of_warm_pool(settings, name, warm, pool.max_agents)
+        yield from _of_warm_pool(settings, name, warm, pool.max_agents or 0)
 
 
 def _of_warm_pool(settings: FleetSettings, name: str, warm: WarmPoolSettings, max_agents: int) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ from pydantic import Field, StringConstraints
 
 from autoscaler.config.basics import Count, Section, Usd
 from autoscaler.config.controllers import ControllerSettings
+from autoscaler.config.hosts import HostSettings, host, hosts_of, of_hosts
 from autoscaler.config.hours import impossible_hours
 from autoscaler.config.kinds import general_kinds, labels_of, lent_labels, with_lending
 from autoscaler.config.prices import offerings, unaffordable_minima
@@ -198,12 +199,15 @@ class PoolSettings(Tuning):
         Share.NONE,
         strict=False,
         description="rotate: an agent that is idle on one of the pool's controllers goes to another whose jobs wait, without a new boot. "
-        "For controllers that trust one another. none: an agent serves one controller for life.",
+        "cooperative: an agent serves all of them at once, and its builds take turns at its devices (gpu-lease). For controllers that "
+        "trust one another. none: an agent serves one controller for life.",
     )
     executors: int = Field(ge=1, le=1000, description="Builds that one agent runs at a time.")
-    launch_template: Annotated[str, StringConstraints(min_length=1)] = Field(
+    launch_template: Annotated[str, StringConstraints(min_length=1)] | None = Field(
+        None,
         description="EC2 launch template, by name or id (lt-...): image, security groups, role, user data. The stack makes "
-        "autoscaler-linux-FLEET and autoscaler-windows-FLEET, and autoscaler-arm64-FLEET with Arm64Agents=yes."
+        "autoscaler-linux-FLEET and autoscaler-windows-FLEET, and autoscaler-arm64-FLEET with Arm64Agents=yes. It, "
+        "instance_types and max_agents are needed in each pool but one of hosts.",
     )
     launch_template_version: Annotated[str, StringConstraints(pattern=VERSION)] | None = Field(
         None,
@@ -215,8 +219,8 @@ class PoolSettings(Tuning):
         "launch: one agent tries it before others follow. The stack's parameter ImageParameterArns must name it. Without it: the launch "
         "template's image.",
     )
-    instance_types: list[Annotated[str, StringConstraints(pattern=INSTANCE_TYPE)]] = Field(
-        min_length=1,
+    instance_types: Annotated[list[Annotated[str, StringConstraints(pattern=INSTANCE_TYPE)]], Field(min_length=1)] | None = Field(
+        None,
         description="EC2 instance types in order of preference, such as [m7i.xlarge, m6i.xlarge]. All of one processor architecture, that "
         "of the launch template's image.",
     )
@@ -231,7 +235,7 @@ class PoolSettings(Tuning):
         description="How machines are bought. spot-then-on-demand: spot first, on-demand for items that have waited too long "
         "(spot_patience_seconds).",
     )
-    max_agents: int = Field(ge=1, le=100_000, description="Most agents of this pool at once.")
+    max_agents: Annotated[int, Field(ge=1, le=100_000)] | None = Field(None, description="Most agents of this pool at once.")
     max_launches_per_hour: LaunchesPerHour = None
     max_usd_per_hour: UsdPerHour = None
     max_usd_per_month: UsdPerMonth = None
@@ -277,6 +281,7 @@ class FleetSettings(Section):
     pools: Annotated[dict[Name, PoolSettings], Field(min_length=1)] = Field(
         description="The kinds of agents, by a name; names of nodes begin with it."
     )
+    hosts: dict[Name, HostSettings] = Field({}, description="Machines of your own, by a name, which is that of their nodes.")
     teams: dict[Name, TeamSettings] = Field({}, description="The teams, by a name. Pools of no team are together one more, of weight 1.")
 
     def domain(self) -> Fleet:
@@ -284,6 +289,8 @@ class FleetSettings(Section):
         problems: list[Problem] = []
         pools: dict[str, Pool] = {}
         for name, pool in self.pools.items():
+            if not (pool.instance_types or hosts_of(self, name)):
+                continue  # which the rules tell
             try:
                 pools[name] = self._pool(name, pool)
             except FleetFileError as error:
@@ -297,6 +304,7 @@ class FleetSettings(Section):
             teams={name: team(name, one, pools) for name, one in self.teams.items()},
             resume_timeouts={name: controller.resume_timeout_seconds for name, controller in self.controllers.items()},
             slot_controllers=frozenset(name for name, controller in self.controllers.items() if controller.nodes == "slots"),
+            hosts={name: host(name, one) for name, one in self.hosts.items()},
         )
         if problems := [*problems, *unaffordable_minima(fleet), *dear_minima(fleet), *impossible_hours(fleet)]:
             raise FleetFileError("", problems)
@@ -309,9 +317,11 @@ class FleetSettings(Section):
 
     def _pool(self, name: str, pool: PoolSettings) -> Pool:
         tuned = {key: self.tuned(key, name) for key in Tuning.model_fields}
-        prices, warm = {key: tuned.pop(key) for key in _PRICES}, tuned.pop("warm_pool")
-        if never := tuned.pop("reuse") == "never":
-            tuned["max_builds"] = 1
+        prices = {key: tuned.pop(key) for key in _PRICES}
+        never = tuned.pop("reuse") == "never"
+        warm = tuned.pop("warm_pool")
+        hosts = hosts_of(self, name)
+        most = len(hosts) or pool.max_agents or 0
         return Pool(
             name=name,
             labels=self.own_labels(name),
@@ -321,21 +331,33 @@ class FleetSettings(Section):
             controllers=tuple(pool.controllers or self.controllers),
             executors=pool.executors,
             platform=pool.platform,
-            launch_template=pool.launch_template,
-            launch_template_version=pool.launch_template_version or self._version_of(pool.launch_template),
-            image_parameter=pool.image_parameter or "",
-            offerings=offerings(name, pool, prices),
-            max_agents=pool.max_agents,
+            max_agents=most,
             ceilings=self._ceilings(pool),
             priority=pool.priority,
             min_agents=pool.min_agents,
             warm_executors=pool.warm_executors,
             exclusive=pool.exclusive,
             remote_dir=pool.remote_dir or REMOTE_DIRS[pool.platform],
-            warm_pool=warm_pool_of(warm, pool.max_agents, unused_only=never) if warm and self.may_stop(pool) else None,
-            schedules=pool_schedules(pool.schedules, pool.max_agents, unused_only=never),
-            **tuned,
+            schedules=pool_schedules(pool.schedules, most, unused_only=never),
+            **tuned
+            | ({"max_builds": 1} if never else {})
+            | (of_hosts(tuned) if hosts else self._launched(name, pool, prices) | self._stopped(pool, warm, unused_only=never)),
         )
+
+    def _launched(self, name: str, pool: PoolSettings, prices: dict[str, float | None]) -> dict[str, Any]:
+        """Translate what is launched for a pool."""
+        template = pool.launch_template or ""
+        return {
+            "launch_template": template,
+            "launch_template_version": pool.launch_template_version or self._version_of(template),
+            "image_parameter": pool.image_parameter or "",
+            "offerings": offerings(name, pool, prices),
+        }
+
+    def _stopped(self, pool: PoolSettings, warm: Any, *, unused_only: bool) -> dict[str, Any]:
+        """Translate which agents of a pool are stopped."""
+        stops = warm and self.may_stop(pool)
+        return {"warm_pool": warm_pool_of(warm, pool.max_agents or 0, unused_only=unused_only) if stops else None}
 
     @staticmethod
     def _ceilings(pool: PoolSettings) -> Ceilings:
@@ -353,9 +375,13 @@ class FleetSettings(Section):
         return {name: general_kinds(pool.kind, self.kinds) for name, pool in self.pools.items() if pool.kind in self.kinds}
 
     def may_stop(self, pool: PoolSettings) -> bool:
-        """Tell whether agents of a pool can be stopped: not those that are spot, nor those whose nodes are static."""
-        return pool.market != "spot" and not any(
-            name in self.controllers and self.controllers[name].nodes == "slots" for name in pool.controllers or self.controllers
+        """Tell whether agents of a pool can be stopped: not those that are spot, serve several at once, or have static nodes."""
+        return (
+            pool.market != "spot"
+            and pool.share is not Share.COOPERATIVE
+            and not any(
+                name in self.controllers and self.controllers[name].nodes == "slots" for name in pool.controllers or self.controllers
+            )
         )
 
     def _version_of(self, template: str) -> str:

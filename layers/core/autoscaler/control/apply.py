@@ -5,13 +5,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from autoscaler.control import launches, nodes, reserving
+from autoscaler.control import launches, nodes, reserving, sides
 from autoscaler.control.cordons import Cordons
 from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.control.rotation import Rotation
 from autoscaler.control.stopping import Stopping
-from autoscaler.domain.facts.fleet import Fleet, agent_spec
+from autoscaler.domain.facts.fleet import HOST, Fleet, agent_spec
 from autoscaler.domain.facts.memory import Memory
+from autoscaler.domain.facts.metering import handed_back
 from autoscaler.domain.facts.plan import (
     Adopt,
     BootFailure,
@@ -37,7 +38,7 @@ from autoscaler.domain.facts.plan import (
     Terminate,
     Uncordon,
 )
-from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState, Snapshot
+from autoscaler.domain.facts.snapshot import SIDE, InstanceState, Record, RecordState, Snapshot
 from autoscaler.domain.facts.versions import version_of
 from autoscaler.domain.launch.backoff import Refusal, may_be_the_image
 from autoscaler.domain.learn import Outcomes, note_results
@@ -237,6 +238,8 @@ class _Actuator:
         keep = self._last_read(step, record)
         if keep:
             return Result(step=step, outcome=Outcome.SKIPPED, detail=keep)
+        if not record.is_instance:
+            return self._disconnect(step)
         try:
             self._ports.compute.terminate(step.instance_id)
         except StuckError:
@@ -246,6 +249,17 @@ class _Actuator:
         # A slot stays cordoned until its machine has surely ended: online again, it would take builds at once.
         if step.node is not None and step.controller not in self._fleet.slot_controllers:
             self._controllers[step.controller].delete_node(step.node)
+        return Result(step=step, outcome=Outcome.DONE)
+
+    def _disconnect(self, step: Terminate) -> Result:
+        """Delete the node, which ends the connection. A host that is still in the fleet file asks anew who it is."""
+        if step.node is not None:
+            self._controllers[step.controller].delete_node(step.node)
+        record = self._records[step.instance_id]
+        if sides.is_wanted(self._fleet, record):
+            self._write(handed_back(record, self._ports.clock()), record.state)
+        else:
+            self._change(record, RecordState.GONE)
         return Result(step=step, outcome=Outcome.DONE)
 
     def _stop_or_start(self, step: Stop | FinishStop | Start) -> Result:
@@ -302,6 +316,7 @@ class _Actuator:
             return None
         try:
             keep = nodes.may_terminate(self._controllers[step.controller], step.node, step.mark)
+            keep = keep or sides.used_elsewhere(self._controllers, self._fleet, self._records.values(), before)
         except AutoscalerError:
             self._take_back(before)
             raise
@@ -316,7 +331,7 @@ class _Actuator:
 
     def _delete(self, step: DeleteNode) -> Result:
         """Delete a node once EC2, asked again, says that its instance is gone, and Jenkins that nobody is connected."""
-        fate = self._ports.compute.fate(step.instance_id)
+        fate = self._fate(step.instance_id)
         if fate is not step.fate:
             return Result(step=step, outcome=Outcome.SKIPPED, detail=f"its instance is {fate}")
         keep = nodes.may_delete(self._controllers[step.controller], step)
@@ -327,6 +342,14 @@ class _Actuator:
             self._change(record, RecordState.CONDEMNED)
         self._controllers[step.controller].delete_node(step.node)
         return Result(step=step, outcome=Outcome.DONE)
+
+    def _fate(self, instance_id: str) -> InstanceState:
+        """Ask EC2 for the instance of a record. A host is there as long as it has a record."""
+        machine, _, _ = instance_id.partition(SIDE)
+        if not machine.startswith(HOST):
+            return self._ports.compute.fate(machine)
+        known = any(record.machine == machine for record in self._records.values())
+        return InstanceState.RUNNING if known else InstanceState.TERMINATED
 
     def _free(self, step: FreeSlot) -> Result:
         """Give a slot back once EC2, asked again by id, says that its instance has ended."""

@@ -10,10 +10,11 @@ from dataclasses import replace
 
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import Fleet, Offering, Pool
+from autoscaler.domain.facts.intents import Intent, IntentState
 from autoscaler.domain.facts.metering import levels_out_of_hours, spent_levels
 from autoscaler.domain.facts.orders import MANUAL_PREFIX
 from autoscaler.domain.facts.plan import Launch
-from autoscaler.domain.facts.snapshot import Binding, Instance, Intent, IntentState, Record, RecordState
+from autoscaler.domain.facts.snapshot import Binding, Instance, Record, RecordState
 from autoscaler.domain.facts.versions import version_of
 from autoscaler.domain.launch.backoff import Refusal
 from autoscaler.domain.learn import REQUESTS_REMEMBERED_SECONDS

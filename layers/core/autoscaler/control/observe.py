@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from autoscaler.control.invocation import Invocation
-from autoscaler.domain.facts.fleet import Fleet, Market, described_instance
+from autoscaler.domain.facts.fleet import HOST, Fleet, Market, described_instance
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.metering import SPOT_PRICES_SECONDS
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Instance, InstanceState, RecordState, Snapshot
@@ -123,7 +123,7 @@ def _ended_runs(ports: Ports, controller: Controller, stored: StoredState, view:
 def _template_versions(ports: Ports, fleet: Fleet) -> Mapping[str, str]:
     """Ask which template versions would be launched now. Where EC2 does not say, no agent is outdated and no launch is a canary."""
     try:
-        return ports.compute.template_versions(fleet.pools)
+        return ports.compute.template_versions([pool.name for pool in fleet.pools.values() if not pool.of_hosts])
     except TransientError as error:
         ports.log("template_versions_not_read", error=str(error))
         return {}
@@ -180,6 +180,7 @@ def _snapshot(ports: Ports, stored: StoredState, views: dict[str, ControllerView
         overrides=stored.overrides,
         look_every_seconds=ports.look_every_seconds,
         unread=stored.unread,
+        devices=stored.devices,
     )
 
 
@@ -187,8 +188,8 @@ def _unlisted(stored: StoredState, fleet: Fleet, views: Iterable[ControllerView]
     """Return the ids to ask for one by one: absence from a list never means gone."""
     listed = {instance.id for instance in instances}
     known = [record for record in stored.records if record.state is not RecordState.GONE]
-    recorded, named = {record.instance_id for record in known}, {record.node for record in known}
+    recorded, named = {record.machine for record in known}, {record.node for record in known}
     described = {
         described_instance(fleet, node.name, node.description) or "" for view in views for node in view.nodes if node.name not in named
     }
-    return sorted((recorded | described) - listed - {""})
+    return sorted(machine for machine in (recorded | described) - listed - {""} if not machine.startswith(HOST))

@@ -206,10 +206,11 @@ def _to_drain(situation: Situation, order: DrainSome | DrainNodes) -> tuple[list
 
 
 def _named(situation: Situation, order: DrainNodes) -> tuple[list[Agent], list[Held]]:
-    by_name = {agent.node.name: agent for agent in situation.agents if agent.phase is Phase.READY and agent.node}
+    ready = [agent for agent in situation.agents if agent.phase is Phase.READY and agent.node]
+    named = [agent for name in order.nodes for agent in ready if agent.record.node == name]  # several, where a machine serves several
     detail = "is no agent of this fleet that takes builds now"
-    unknown = [Held(pool="", reason=Reason.NOT_FOUND, detail=f"{name} {detail}") for name in order.nodes if name not in by_name]
-    return [by_name[name] for name in order.nodes if name in by_name], unknown
+    unknown = sorted({*order.nodes} - {agent.record.node for agent in named})
+    return named, [Held(pool="", reason=Reason.NOT_FOUND, detail=f"{name} {detail}") for name in unknown]
 
 
 def _some(situation: Situation, order: DrainSome) -> tuple[list[Agent], list[Held]]:

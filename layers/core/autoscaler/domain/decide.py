@@ -37,6 +37,7 @@ from autoscaler.domain.scale_in.reclaim import drained, unfinished
 from autoscaler.domain.scale_in.replace import outdated, quarantine
 from autoscaler.domain.scale_in.reserved import keep_reserved
 from autoscaler.domain.scale_in.rotate import finish_rotations
+from autoscaler.domain.scale_in.sides import drain_together, keep_for_other_sides, left_the_file
 from autoscaler.domain.scale_in.surplus import surplus
 from autoscaler.domain.scale_in.warm_pool import not_worth_keeping
 from autoscaler.domain.situation.breakers import failed_boots, hold_failing
@@ -67,6 +68,8 @@ CORDONING: tuple[ControllerRule, ...] = (
     outdated,  # another template version would be launched, or it is too old
     used_up,  # had as many builds as are wanted on one agent
     stop_for_month_limit,  # the month's money is spent, or the hours of the day are used
+    left_the_file,  # a host, or a further side of a machine, that the fleet file does not name any more
+    drain_together,  # drained for good on another controller that its machine serves at once
     not_worth_keeping,  # stopped agents that are outdated, too old, or not needed for too long
 )
 REPAIRING: tuple[FleetRule, ...] = (
@@ -111,6 +114,7 @@ def scale_down(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Pl
             decided += rule(situation, controller, decided)
     for fleet_rule in REPAIRING:
         decided += fleet_rule(situation, decided)
+    decided = list(keep_for_other_sides(situation, decided))
     decided = _allowed(situation, decided)
     failures = failed_boots(situation.memory, snapshot.records, situation.versions, decided)
     return plan_of(situation, decided, conclude(situation, decided, failures), failures)

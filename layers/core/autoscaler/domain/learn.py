@@ -40,6 +40,7 @@ from autoscaler.domain.situation.breakers import note_connected, note_consoles, 
 from autoscaler.domain.situation.builds import arrivals_of, begun_builds, builds_had, job_waits, running_builds, runs_present
 from autoscaler.domain.situation.controller_restarts import next_sessions
 from autoscaler.domain.situation.demand import note_unhelped
+from autoscaler.domain.situation.hosts import next_hosts_off
 from autoscaler.domain.situation.image_canary import is_of_canary, note_failed_canaries, note_refused_canaries, retried, still_tried
 from autoscaler.domain.situation.launched import launched_versions
 from autoscaler.domain.situation.pool_view import PoolView
@@ -91,6 +92,7 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         never_lent=note_never_lent(memory.never_lent, look),
         stuck=_still_stuck(memory, agents),
         missing=missing,
+        hosts_off=next_hosts_off(memory.hosts_off, look) if look.fleet.hosts else {},
     )
 
 

@@ -8,10 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 
 from autoscaler import bootstrap
 from autoscaler.control import registration
+from autoscaler.control.granting import Connection
 from autoscaler.control.registration import Registered
+from autoscaler.domain.facts.devices import Device
 from autoscaler.domain.report.registration import (
     ASK_AGAIN_SECONDS,
-    POLL_SECONDS,
     TOO_MANY_REQUESTS_WAIT_SECONDS,
     Asked,
     Caller,
@@ -40,10 +41,22 @@ class _Iam(BaseModel):
     userId: Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]+:.+$")]  # noqa: N815
 
 
+_Text = Annotated[str, StringConstraints(max_length=300)]
+
+
+class _Device(BaseModel):
+    id: _Text
+    kind: _Text
+    state: _Text
+    user: _Text = ""
+
+
 class _Body(BaseModel):
     """What an agent says of itself. It is bounded, and whatever else it holds is not read."""
 
-    connected: Annotated[tuple[Annotated[str, StringConstraints(max_length=300)], ...], Field(max_length=50)] = ()
+    connected: Annotated[tuple[_Text, ...], Field(max_length=50)] = ()
+    devices: Annotated[tuple[_Device, ...], Field(max_length=64)] = ()
+    waiting: Annotated[int, Field(ge=0, le=10_000)] = 0
 
 
 class _Authorizer(BaseModel):
@@ -75,8 +88,9 @@ def register(event: Any) -> dict[str, Any]:
         # An instance is told what to do, not what broke here: builds may read it, and the log has it.
         reason = "not now: ask again" if answer.status is Status.UNAVAILABLE else answer.reason
         return _url_answer(answer.status, {"message": reason})
-    if answer.connection.secret is not None:
-        log("registered", instance_id=caller.session, node=answer.spec.name, controller=answer.connection.controller)
+    for one in answer.connections:
+        if one.secret is not None:
+            log("registered", instance_id=caller.session, node=one.spec.name, controller=one.controller)
     return _url_answer(Status.REGISTERED, _registered_json(answer))
 
 
@@ -96,23 +110,27 @@ def read_body(event: Any) -> Asked:
         said = _Body.model_validate_json(b64decode(body) if event.get("isBase64Encoded") else body)
     except (KeyError, TypeError, ValueError):
         return registration.NOTHING_SAID
-    return Asked(connected=said.connected)
+    devices = tuple(Device(**device.model_dump()) for device in said.devices)
+    return Asked(connected=said.connected, devices=devices, waiting=said.waiting)
 
 
 def _registered_json(answer: Registered) -> dict[str, Any]:
-    connection = {"controller": answer.connection.controller, "url": answer.connection.url, "name": answer.spec.name, "web_socket": True}
-    if answer.connection.secret is not None:
-        connection["secret"] = answer.connection.secret
-    if answer.connection.user:
-        connection |= {"user": answer.connection.user, "remote_dir": answer.spec.remote_dir}
+    spec = answer.connections[0].spec
     return {
-        "node": answer.spec.name,
-        "connections": [connection],
-        "executors": answer.spec.executors,
-        "labels": list(answer.spec.labels),
-        "remote_dir": answer.spec.remote_dir,
-        "poll_seconds": POLL_SECONDS,
+        "node": spec.name,
+        "connections": [_connection_json(one) for one in answer.connections],
+        "executors": spec.executors,
+        "labels": list(spec.labels),
+        "remote_dir": spec.remote_dir,
+        "poll_seconds": answer.poll_seconds,
     }
+
+
+def _connection_json(told: Connection) -> dict[str, Any]:
+    connection = {"controller": told.controller, "url": told.url, "name": told.spec.name, "life": told.life, "web_socket": True}
+    if told.secret is not None:
+        connection["secret"] = told.secret
+    return connection | ({"user": told.user, "remote_dir": told.spec.remote_dir} if told.user else {})
 
 
 def _url_answer(status: Status, body: dict[str, Any]) -> dict[str, Any]:

@@ -92,10 +92,14 @@ class WarmPool:
 
 
 class Share(StrEnum):
-    """How controllers share the agents of a pool: each has its own, or an idle one goes to the controller whose jobs wait."""
+    """How controllers share the agents of a pool.
+
+    Each has its own, or an idle one goes to the controller whose jobs wait, or each machine serves all of them at once.
+    """
 
     NONE = "none"
     ROTATE = "rotate"
+    COOPERATIVE = "cooperative"
 
 
 class Lending(StrEnum):
@@ -159,6 +163,7 @@ class Pool:
     ceilings: Ceilings = NO_CEILINGS  # beside max_agents
     priority: int = 0  # where a limit keeps jobs waiting, pools of a higher one go first
     schedules: tuple[PoolSchedule, ...] = ()  # in the order they were written: a later one has the last word
+    of_hosts: bool = False  # its machines are hosts: none is ever launched, stopped or ended
 
 
 class AtMonthLimit(StrEnum):
@@ -195,6 +200,26 @@ class Team:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A machine of the operator's own. ``role_id``: unique id of the role that it alone has; ``address``: how a person gets in."""
+
+    name: str
+    pool: str
+    role_id: str
+    owner: str = ""
+    address: str = ""
+
+    @property
+    def id(self) -> str:
+        """What it is called where instances have ids."""
+        return f"{HOST}{self.name}"
+
+
+# No id of an EC2 instance begins so.
+HOST = "host-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
     """Everything one deployment manages."""
 
@@ -203,6 +228,7 @@ class Fleet:
     controllers: tuple[str, ...]
     pools: Mapping[str, Pool]
     teams: Mapping[str, Team] = field(default_factory=dict)
+    hosts: Mapping[str, Host] = field(default_factory=dict)
     slot_controllers: frozenset[str] = frozenset()  # on these an operator makes the nodes; elsewhere each agent gets its own
     home: str = ""  # AWS account and region, ACCOUNT/REGION: another deployment of this name elsewhere is another fleet
     resume_timeouts: Mapping[str, float] = field(default_factory=dict)  # seconds, by controller; unlisted: RESUME_TIMEOUT_SECONDS
@@ -263,8 +289,8 @@ def beacon_spec(fleet: Fleet) -> NodeSpec:
 
 
 def user_for(pool: Pool, controller: str) -> str:
-    """Name the user who runs a controller's builds on a machine that controllers share; "": the one of all its builds."""
-    if pool.share is Share.NONE or pool.platform is not Platform.LINUX:
+    """Name the user who runs a controller's builds on a host, or a machine that controllers share; "": the one of all its builds."""
+    if (pool.share is Share.NONE and not pool.of_hosts) or pool.platform is not Platform.LINUX:
         return ""
     return "jenkins-" + re.sub(r"[^a-z0-9]", "-", controller.lower())[:_LONGEST_USER]
 
@@ -276,14 +302,14 @@ _LONGEST_USER = 24
 def agent_spec(fleet: Fleet, pool: Pool, instance_id: str, controller: str = "") -> NodeSpec:
     """Describe the node of an instance. The name is never used again: an agent's secret is a function of the name alone."""
     user = user_for(pool, controller)
-    name = f"{pool.name}-{instance_id.removeprefix('i-')}"
+    name = instance_id.removeprefix(HOST) if instance_id.startswith(HOST) else f"{pool.name}-{instance_id.removeprefix('i-')}"
     return NodeSpec(
         name=name,
         labels=(*sorted(pool.labels), fleet.ownership_label),
         executors=pool.executors,
         exclusive=pool.exclusive,
         remote_dir=f"/home/{user}/agent" if user else pool.remote_dir,
-        description=f"Agent {name} of fleet {fleet.name}, launched by the autoscaler on instance {instance_id}{_in(fleet)}.",
+        description=f"Agent {name} of fleet {fleet.name}, {_how(instance_id)} the autoscaler on instance {instance_id}{_in(fleet)}.",
     )
 
 
@@ -295,10 +321,15 @@ def described_instance(fleet: Fleet, node: str, description: str) -> str | None:
     return found["instance"]
 
 
+def _how(instance_id: str) -> str:
+    return "connected by" if instance_id.startswith(HOST) else "launched by"
+
+
 def _in(fleet: Fleet) -> str:
     return f" in {fleet.home}" if fleet.home else ""
 
 
 _DESCRIBED = re.compile(
-    r"Agent (?P<node>\S+) of fleet (?P<fleet>\S+), launched by the autoscaler on instance (?P<instance>i-\S+?)(?: in (?P<home>\S+?))?\."
+    r"Agent (?P<node>\S+) of fleet (?P<fleet>\S+), (?:launched|connected) by the autoscaler "
+    r"on instance (?P<instance>(?:i|host)-\S+?)(?: in (?P<home>\S+?))?\."
 )

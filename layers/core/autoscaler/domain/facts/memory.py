@@ -193,6 +193,7 @@ class Memory:
     kept: frozenset[str] = frozenset()  # suspect instances that their operator wants to look at
     boots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds, by pool
     starts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # of stopped agents, likewise
+    hosts_off: Mapping[str, float] = field(default_factory=dict)  # since when each host is not connected, by name
     never_lent: Mapping[str, float] = field(default_factory=dict)  # when a job was seen that no lent agent could run, by pool
     unstoppable: frozenset[str] = frozenset()  # instances that EC2 does not let us stop
     month: Month = field(default_factory=Month)

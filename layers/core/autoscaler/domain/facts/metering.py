@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from math import inf
 
 from autoscaler.domain.facts.fleet import Fleet, Market
+from autoscaler.domain.facts.intents import Intent
 from autoscaler.domain.facts.levels import Level, LevelKind, levels
 from autoscaler.domain.facts.memory import Day, Memory, Month, Spending, SpotPrices
-from autoscaler.domain.facts.snapshot import Binding, Instance, InstanceState, Intent, Record, RecordState, Snapshot
+from autoscaler.domain.facts.snapshot import Binding, Instance, InstanceState, Record, RecordState, Snapshot
 
 # EC2 bills a Linux instance by the second, for a minute at least.
 MINIMUM_BILLED_SECONDS = 60.0
@@ -59,6 +60,8 @@ def launched_lately(snapshot: Snapshot, memory: Memory) -> Counter[str]:
 
 def launches_of(record: Record) -> dict[str, float]:
     """When an agent was launched, and started again, by a name of each of these."""
+    if not record.is_instance:
+        return {}
     return {record.instance_id: record.launched_at} | {f"{record.instance_id}@{at:.0f}": at for at in record.starts}
 
 
@@ -73,6 +76,11 @@ def rotated(record: Record, controller: str, now: float) -> Record:
     bound = replace(record, bindings=(Binding(controller=controller, life=record.life + 1),), leaves=record.bindings)
     cleared = replace(bound, labels=(), cordon="", trouble="", registered_at=None, node_life=None, lent_until=0.0, borrowers=())
     return replace(cleared, state=RecordState.STARTING, rotated_at=now, changed_at=now)
+
+
+def handed_back(record: Record, now: float) -> Record:
+    """Note that a host asks anew who it is: its next life, in which nothing of the last one is left."""
+    return replace(rotated(record, record.controller, now), leaves=(), reservation=None)
 
 
 def month_name(at: float) -> str:

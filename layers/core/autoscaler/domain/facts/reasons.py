@@ -34,6 +34,10 @@ class Reason(StrEnum):
         "drained-before-restart",
         "The agent was being drained when Jenkins restarted; its build has resumed or ended, the drain goes on.",
     )
+    DRAINS_ELSEWHERE = (
+        "drains-elsewhere",
+        "The machine serves several controllers and is drained for good on another one: it takes no new builds here either.",
+    )
     SURPLUS = "surplus", "The agent was not needed for longer than it is worth keeping."
     GIVES_WAY = "gives-way", "A limit keeps jobs waiting elsewhere; this idle agent makes room for them."
     HANDS_OVER = (
@@ -115,6 +119,7 @@ class Reason(StrEnum):
         "EC2 had no capacity, or refused, for each of the pool's types and subnets lately; they are tried again later.",
     )
     NO_FREE_SLOT = "no-free-slot", "All static nodes of the pool are in use (nodes: slots)."
+    OF_HOSTS = "of-hosts", "The pool's machines are hosts of your own: none is launched, stopped or ended."
     POOL_PAUSED = "pool-paused", "EC2 refused a launch of this pool for a reason that trying again at once would not change."
     ACCOUNT_THROTTLED = "account-throttled", "EC2 throttles the account, or one of its quotas is used up."
     BREAKER_OPEN = "breaker-open", "Boots of this pool keep failing, so it is paused for a while."
@@ -137,8 +142,14 @@ class Reason(StrEnum):
     SECOND_LOOK = "second-look", "The agent is marked and idle; a second look must confirm it before the agent is terminated."
     STILL_BUSY = "still-busy", "Builds run on the agent; it is terminated once they are done."
     MARKED_BY_A_PERSON = "marked-by-a-person", "A person took the node offline; it is left alone."
+    USED_ELSEWHERE = (
+        "used-elsewhere",
+        "The machine serves several controllers, and is not drained on all of them: it goes once it is.",
+    )
+    HOST_STAYS = "host-stays", "The host is drained, and stays as it is until a person brings its node online."
     KEPT = "kept-for-inspection", "The agent is kept for a person to inspect (quarantine: keep)."
     DRAIN_OVERDUE = "drain-overdue", "The agent has been draining for longer than drain_timeout_seconds; its builds are not killed."
+    LEFT_THE_FILE = "left-the-file", "The host is not in the fleet file any more, or of another pool; it takes no new builds."
     STUCK = "stuck", "EC2 does not let us terminate the instance; a person must look, for example at termination protection."
     KEEPS_FAILING = "keeps-failing", "This step failed several times in a row; it is tried again less often."
     SWEEP_LIMIT = "sweep-limit", "Repairs would remove too large a share of the pool at once; the rest waits."

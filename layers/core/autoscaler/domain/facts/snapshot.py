@@ -6,6 +6,9 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Self
 
+from autoscaler.domain.facts.devices import Devices
+from autoscaler.domain.facts.fleet import HOST
+from autoscaler.domain.facts.intents import Intent
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides
 from autoscaler.domain.facts.reservations import Reservation
@@ -218,6 +221,10 @@ class Binding:
     life: int = 0
 
 
+# Between a machine and the controller of one more side of it: a machine that serves several at once has a record for each.
+SIDE = "@"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """What we know of one instance of ours. ``bindings``: one, as long as an agent serves one controller."""
@@ -250,6 +257,26 @@ class Record:
     role_id: str = ""  # unique id of the role that it registered with
     to_stop: bool = False  # it was launched to be stopped, and never was an agent: its disk has seen no build
     reservation: Reservation | None = None  # of a person, over or not: it never serves anybody else after
+
+    @property
+    def machine(self) -> str:
+        """Id of its EC2 instance, or of its host."""
+        return self.instance_id.partition(SIDE)[0]
+
+    @property
+    def is_host(self) -> bool:
+        """Tell whether it is a machine of the operator's own, which nobody launches, stops or ends."""
+        return self.instance_id.startswith(HOST)
+
+    @property
+    def is_side(self) -> bool:
+        """Tell whether it is what an instance is on one more controller, beside the record of the instance itself."""
+        return SIDE in self.instance_id and not self.is_host
+
+    @property
+    def is_instance(self) -> bool:
+        """Tell whether it is an EC2 instance: counted, paid for, and ended with it."""
+        return not (self.is_host or self.is_side)
 
     @property
     def began_at(self) -> float:
@@ -301,39 +328,6 @@ class Record:
         return self.usd_per_hour if self.most_usd_per_hour is None else self.most_usd_per_hour
 
 
-class IntentState(StrEnum):
-    """``written -> sent -> settled``."""
-
-    WRITTEN = "written"
-    SENT = "sent"
-    SETTLED = "settled"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Intent:
-    """A launch, written down before the call: the exact request with its client token."""
-
-    id: str
-    state: IntentState
-    pool: str
-    controller: str
-    count: int
-    usd_per_hour: float  # the most that an agent on the dearest offering asked for may cost: reserved
-    request: str  # what is sent, byte for byte
-    created_at: float
-    keep_until: float
-    instances: tuple[str, ...]
-    empty_look_at: float | None
-    version: str = ""  # that is launched, where the pool names an image's parameter
-    to_stop: bool = False  # what is launched is to be stopped before it is an agent
-    reservation: Reservation | None = None  # of the person that it is launched for
-
-    @property
-    def open(self) -> bool:
-        """Its outcome is not known yet."""
-        return self.state is not IntentState.SETTLED
-
-
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """All facts that one pass decides from."""
@@ -356,6 +350,7 @@ class Snapshot:
     spot_prices: Mapping[str, float] | None = None  # dollars an hour by `Instance.priced_as`; None: not asked, or not answered
     ended_runs: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by controller: runs asked for after a restart that have ended
     unread: tuple[str, ...] = ()  # of our own state: names of what is there and cannot be read
+    devices: Mapping[str, Devices] = field(default_factory=dict)  # by machine, as far as it tells of them
 
     @cached_property
     def unread_records(self) -> frozenset[str]:
@@ -369,8 +364,14 @@ class Snapshot:
 
     @cached_property
     def states(self) -> Mapping[str, InstanceState]:
-        """EC2's state of each instance that it was asked about, by id."""
-        return {**self.fates, **{instance.id: instance.state for instance in self.instances}}
+        """The state of each machine by the id of its record: EC2's, where it was asked; a host is there."""
+        seen = {**self.fates, **{instance.id: instance.state for instance in self.instances}}
+        for record in self.records:
+            if record.is_host:
+                seen[record.instance_id] = InstanceState.RUNNING
+            elif record.is_side and record.machine in seen:
+                seen[record.instance_id] = seen[record.machine]
+        return seen
 
     def is_off(self, record: Record) -> bool:
         """Tell whether an agent is stopped: no machine, and its disk alone costs money."""
@@ -380,4 +381,5 @@ class Snapshot:
     def living(self) -> tuple[Record, ...]:
         """Every record whose instance may still cost money."""
         ended = {instance_id for instance_id, state in self.states.items() if state.ended}
-        return tuple([record for record in self.records if record.state is not RecordState.GONE and record.instance_id not in ended])
+        open_ones = (record for record in self.records if record.state is not RecordState.GONE and record.is_instance)
+        return tuple([record for record in open_ones if record.instance_id not in ended])

@@ -235,7 +235,7 @@ def _booting(situation: Situation) -> dict[str, int]:
     counts: dict[str, int] = {}
     connected = situation.memory.connected
     for agent in situation.agents:
-        if agent.record.life_id not in connected and _may_still_connect(agent):
+        if agent.record.is_instance and agent.record.life_id not in connected and _may_still_connect(agent):
             counts[agent.pool.name] = counts.get(agent.pool.name, 0) + 1
     for intent in situation.snapshot.intents:
         counts[intent.pool] = counts.get(intent.pool, 0) + missing_of(intent)

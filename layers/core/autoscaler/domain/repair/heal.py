@@ -96,6 +96,8 @@ def _in_use(situation: Situation, agent: Agent, session: str) -> Seen | None:
     match agent.phase:
         case Phase.STOPPED if agent.instance in _ON:
             return Seen(Condition.STARTED)
+        case Phase.OVERDUE | Phase.LOST if agent.record.is_host:
+            return None  # it is off, or its network is: it comes back by itself, or a person sees to it
         case Phase.OVERDUE if not node_named_after(situation, agent.record.controller, agent.record.instance_id):
             return Seen(Condition.OVERDUE)
         case Phase.READY if agent.idle:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from autoscaler.domain.facts.snapshot import QueueItem
 from autoscaler.domain.launch.queue import expected_starts
+from autoscaler.domain.report.hosts import told_host
 from autoscaler.domain.report.images import image_of
 from autoscaler.domain.report.lending import told_lent
 from autoscaler.domain.report.reservations import told_reserved
@@ -69,7 +70,7 @@ def _agent(situation: Situation, agent: Agent) -> AgentEntry:
         pool=record.pool,
         node=record.node or "",
         instance_id=record.instance_id,
-        instance_type=record.instance_type,
+        instance_type="host" if record.is_host else record.instance_type,
         phase=str(agent.phase),
         busy=agent.busy_executors,
         executors=agent.node.executors if agent.node else agent.pool.executors,
@@ -97,7 +98,7 @@ def _note(situation: Situation, agent: Agent) -> str:
         return node.reason
     if situation.now < record.keep_until:
         return f"kept for another {duration(record.keep_until - situation.now)}"
-    return told_lent(situation, agent)
+    return told_lent(situation, agent) or told_host(situation.fleet.hosts, record)
 
 
 def list_queue(situation: Situation) -> tuple[QueueEntry, ...]:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from autoscaler.domain.facts.memory import Breaker
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.versions import parts_of
+from autoscaler.domain.report.hosts import hosts_seen
 from autoscaler.domain.report.images import told_failed
 from autoscaler.domain.report.limit_messages import limits_seen
 from autoscaler.domain.report.reservations import is_taken_away, reserved_now
@@ -69,6 +70,7 @@ def _seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
         if len(refused_starts(situation, pool)) >= STARTS_REFUSED:
             yield f"starts/{pool}", _starts(situation, pool)
     yield from limits_seen(situation)
+    yield from hosts_seen(situation)
 
 
 def _breaker(situation: Situation, pool: str) -> Seen:

@@ -11,6 +11,7 @@ from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.learn import Lesson
 from autoscaler.domain.report.datum import COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one
 from autoscaler.domain.report.health_metrics import Healths, health_of_agents, health_of_controller, results_of, streak_of, worst_of
+from autoscaler.domain.report.hosts import measure_hosts
 from autoscaler.domain.report.images import boots_of_images
 from autoscaler.domain.report.lending import count_lent
 from autoscaler.domain.report.limits import measure_teams
@@ -22,7 +23,7 @@ from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import is_tripped, keeps_failing
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.supply import build_remaining_seconds, elapsed_seconds
+from autoscaler.domain.situation.supply import build_remaining_seconds, elapsed_seconds, free_executors
 
 # Of these the fleet's value is the worst of its pools and controllers; of all others it is their sum, or all their values.
 _WORST = re.compile("QueueWait|AgentsLimitUsedPercent|NodeFailureStreak|(Agent|Controller)(DiskFreeBytes|MemoryFreeBytes|ResponseSeconds)")
@@ -49,6 +50,7 @@ _TOLD_WHEN_ANY = frozenset(
             "StateUnread",
             "StepsFailing",
             "TeamsHeldBack",
+            "HostsOffline",
         ),
     }
 )
@@ -63,7 +65,13 @@ def measure(situation: Situation, lessons: Mapping[str, Lesson], healths: Health
         parts += _controller_data(situation, view, healths)
     nothing = [one(name, 0, COUNT, ()) for name in _COUNTED]
     since = {view.name: _last_look_at(situation, view.name) for view in situation.views() if view.complete}
-    data = [*parts, *_fleet_totals(situation.fleet, [*nothing, *parts]), *_fleet_data(situation), *boots_of_images(situation, since)]
+    data = [
+        *parts,
+        *_fleet_totals(situation.fleet, [*nothing, *parts]),
+        *_fleet_data(situation),
+        *measure_hosts(situation),
+        *boots_of_images(situation, since),
+    ]
     return [datum for datum in data if _says_something(datum)]
 
 
@@ -124,7 +132,7 @@ def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, heal
 
 def _agent_data(situation: Situation, pool: PoolView, dimensions: Dimensions) -> Iterator[Datum]:
     yield one("ExecutorsBusy", sum(agent.busy_executors for agent in pool.agents), COUNT, dimensions)
-    yield one("ExecutorsFree", pool.ready_executors - sum(agent.busy_executors for agent in pool.ready), COUNT, dimensions)
+    yield one("ExecutorsFree", sum(free_executors(situation, agent) for agent in pool.ready), COUNT, dimensions)
     for metric, phases in _AGENT_METRICS.items():
         yield one(metric, sum(agent.phase in phases for agent in pool.agents), COUNT, dimensions)
     boots = tuple(seconds for life, seconds in _registered_since(situation, pool) if not life)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from autoscaler.domain.facts.devices import Device
 from autoscaler.domain.facts.fleet import Fleet, NodeSpec, agent_spec
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState
 
@@ -43,9 +44,14 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What an instance says of itself, which nobody has verified. ``connected``: CONTROLLER/NODE of what it is connected as."""
+    """What a machine says of itself, which nobody has verified. ``connected``: CONTROLLER/NODE/LIFE of each connection that it has.
+
+    ``devices``: those that it hands out by leases; () where it hands out none. ``waiting``: how many wait for one.
+    """
 
     connected: tuple[str, ...] = ()
+    devices: tuple[Device, ...] = ()
+    waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +98,13 @@ def authenticate(caller: Caller, trust: Trust) -> Refused | None:
         return Refused(status=Status.FORBIDDEN, reason="the caller has none of the agent roles")
     if not _INSTANCE_ID.fullmatch(caller.session):
         return Refused(status=Status.FORBIDDEN, reason="the caller's session is not that of an instance")
+    return None
+
+
+def authenticate_host(caller: Caller, trust: Trust) -> Refused | None:
+    """Refuse a caller with the role of a host that is of another account. Whoever has that role is the host: it alone has it."""
+    if caller.account != trust.account:
+        return Refused(status=Status.FORBIDDEN, reason="the caller is of another account")
     return None
 
 

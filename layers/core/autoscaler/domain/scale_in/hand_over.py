@@ -101,6 +101,6 @@ class _Handover:
 
 def _may_go(situation: Situation, agent: Agent) -> bool:
     """Tell whether an agent takes builds, what is seen of it can be believed, and nobody wants it kept."""
-    if agent.phase is not Phase.READY or agent.instance_ended or situation.no_giving_up(agent.record.controller):
+    if agent.phase is not Phase.READY or agent.instance_ended or not agent.makes_room or situation.no_giving_up(agent.record.controller):
         return False
     return not (situation.protected(agent) or situation.now < agent.record.keep_until or situation.pools[agent.key].on_hold)

@@ -26,6 +26,8 @@ def stop_for_month_limit(situation: Situation, controller: str, decided: Decided
         level = situation.stopped_by(agent.pool.name)
         if level is None or agent.record.controller != controller or agent.record.node in taken or agent.instance_ended:
             continue
+        if agent.record.is_host:
+            continue  # which costs nothing
         if agent.phase in _BOOTS:
             yield _terminate(agent, _of(situation, level)[1], what_holds(situation, level))
         elif agent.phase in _MAY_TAKE_BUILDS and not situation.protected(agent):

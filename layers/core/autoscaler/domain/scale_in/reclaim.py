@@ -25,6 +25,7 @@ from autoscaler.domain.repair.stops import finish, is_off
 from autoscaler.domain.repair.two_looks import is_settled, is_unlabelled_twice
 from autoscaler.domain.scale_in.replace import is_kept
 from autoscaler.domain.scale_in.rotate import rotate, unwanted_elsewhere
+from autoscaler.domain.scale_in.sides import why_not_wanted
 from autoscaler.domain.scale_in.warm_pool import WarmRoom, stop
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import cannot_come_back, keeps_failing
@@ -72,7 +73,20 @@ def _settled(situation: Situation, agent: Agent, seen: str, room: WarmRoom) -> T
     """Send a drained agent to another controller, stop it, or let it go."""
     if is_leaving(agent, agent.pool.name):
         return rotate(situation, agent, seen)
+    if not agent.record.is_instance:
+        return _side_or_host(situation, agent, seen)
     return stop(agent, Reason.KEPT_STOPPED, seen) if room.takes(agent) else terminate(agent, Reason.DRAINED, seen)
+
+
+def _side_or_host(situation: Situation, agent: Agent, seen: str) -> Terminate | Held:
+    """Let go of what is not to serve this controller any more, and of what a person had; all else of a machine goes with the machine."""
+    if why := why_not_wanted(situation, agent):
+        return terminate(agent, Reason.LEFT_THE_FILE, f"{seen}; {why}")
+    if agent.record.is_side:
+        return hold_back(agent, Reason.USED_ELSEWHERE, f"{seen} here; its machine goes once it is on all of its controllers")
+    if agent.record.reservation:
+        return terminate(agent, Reason.RESERVATION_OVER, f"{seen}, and its reservation is over: it begins anew")
+    return hold_back(agent, Reason.HOST_STAYS, f"{seen}, and is a host: resume it, or bring its node online, once it may take builds")
 
 
 def _is_settled(situation: Situation, agent: Agent) -> bool:

@@ -1,8 +1,9 @@
 """Cordon surplus agents: those not needed at any time inside the break-even window. Reversible, and free."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
 
+from autoscaler.domain.facts.fleet import Share
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Held
 from autoscaler.domain.facts.reasons import Reason
@@ -19,8 +20,8 @@ from autoscaler.domain.situation.supply import agent_remaining_seconds
 def surplus(situation: Situation, controller: str, _decided: Decided) -> Iterator[Cordon | Held]:
     """Choose which ready agents of a pool to cordon: idle longest first, then least work left."""
     for pool in situation.pools_of(controller).values():
-        if not situation.stopped_by(pool.name):
-            yield from _surplus_of(situation, pool)
+        if not situation.stopped_by(pool.name) and not pool.spec.of_hosts:
+            yield from _surplus_at_once(situation, pool) if pool.spec.share is Share.COOPERATIVE else _surplus_of(situation, pool)
 
 
 def _surplus_of(situation: Situation, pool: PoolView) -> list[Cordon] | list[Held]:
@@ -42,6 +43,44 @@ def _surplus_of(situation: Situation, pool: PoolView) -> list[Cordon] | list[Hel
     return [cordon(situation, agent, MarkClass.RETIRE, Reason.SURPLUS, detail) for agent in chosen]
 
 
+def _surplus_at_once(situation: Situation, pool: PoolView) -> Iterator[Cordon]:
+    """Choose of machines that serve all of a pool's controllers at once those that are idle on all of them, and that none needs."""
+    views = [view for (_, name), view in situation.pools.items() if name == pool.name]
+    if any(situation.no_giving_up(view.controller) or view.on_hold for view in views):
+        return
+    machines = _by_machine(agent for view in views for agent in view.ready)
+    needed = max(pool.spec.min_agents, sum(_needed(situation, view) for view in views))
+    chosen = _least_missed_machines(situation, machines)[: max(0, len(machines) - needed)]
+    detail = f"no more than {needed} of {len(machines)} machines were needed at once on all of its controllers"
+    for side in pool.ready:
+        if side.record.machine in chosen:
+            yield cordon(situation, side, MarkClass.RETIRE, Reason.SURPLUS, detail)
+
+
+def _by_machine(agents: Iterable[Agent]) -> dict[str, list[Agent]]:
+    found: dict[str, list[Agent]] = {}
+    for agent in agents:
+        found.setdefault(agent.record.machine, []).append(agent)
+    return found
+
+
+def _least_missed_machines(situation: Situation, machines: Mapping[str, list[Agent]]) -> list[str]:
+    """Order the machines that are idle on all sides, and to which no build may be bound on any, by how little is lost with them."""
+    idle = [
+        sides[0] for sides in machines.values() if all(side.idle for side in sides) and len(_free_to_go(situation, sides)) == len(sides)
+    ]
+    return [agent.record.machine for agent in least_missed(situation, idle)]
+
+
+def _needed(situation: Situation, pool: PoolView) -> int:
+    """Count the machines that one controller has needed at once for as long as one is kept, or is foreseen to need; all, if not known."""
+    window, due = situation.memory.windows[pool.full_name], situation.forecasts(pool.controller).get(pool.name, NOTHING)
+    most = needed_lately(window, pool.keep.seconds, situation.now)
+    if situation.now - window.opened_at < pool.keep.seconds(most + 1):
+        return len(pool.agents)
+    return max(most, window.peaks[-1][1] + ceil((due.executors - due.stages) / pool.executors))
+
+
 def _held(pool: PoolView, reason: Reason, detail: str) -> Held:
     return Held(pool=pool.name, controller=pool.controller, reason=reason, detail=detail)
 
@@ -55,7 +94,7 @@ def idle_beyond_need(situation: Situation) -> list[Agent]:
 
 def _idle_beyond_need(situation: Situation, pool: PoolView) -> list[Agent]:
     ready = pool.ready
-    idle = [agent for agent in _free_to_go(situation, ready) if agent.idle]
+    idle = [agent for agent in _free_to_go(situation, ready) if agent.idle and agent.makes_room]
     return least_missed(situation, idle)[: max(0, len(ready) - _least(situation, pool))] if idle else []
 
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from math import ceil
 from typing import NamedTuple
 
-from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet, Pool
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet, Pool, Share
 from autoscaler.domain.facts.marks import Mark, MarkClass, read_mark
 from autoscaler.domain.facts.memory import Missing
 from autoscaler.domain.facts.snapshot import InstanceState, Node, OfflineCause, Record, RecordState, Snapshot
@@ -92,6 +92,11 @@ class Agent:
         return self.mark is not None and self.node is not None and not self.node.temporarily_offline
 
     @property
+    def makes_room(self) -> bool:
+        """Tell whether the limits have room for another agent once this one is gone: it is an instance that one controller uses."""
+        return self.record.is_instance and self.pool.share is not Share.COOPERATIVE
+
+    @property
     def instance_ended(self) -> bool:
         """EC2 said that it is shutting down or gone: it is no supply any more."""
         return self.machine_gone or (self.instance is not None and self.instance.ended)
@@ -139,7 +144,7 @@ def join_agents(
         node, view = nodes.get((record.controller, record.node or "")), views.get(record.controller)
         state = states.get(instance_id)
         if state is InstanceState.NOT_FOUND:
-            state = _if_forgotten(node, is_forgotten=instance_id in forgotten, for_a_day=instance_id in forgotten_for_a_day)
+            state = _if_forgotten(node, is_forgotten=record.machine in forgotten, for_a_day=record.machine in forgotten_for_a_day)
         is_seen = view is not None and view.complete and record.node not in view.unread
         facts[instance_id] = _Facts(record, pool, node, state, is_seen, record.life_id in connected)
     # Passes that ask EC2 and those that do not take turns: each remembers its own.
@@ -254,7 +259,7 @@ def forgotten_for_a_day(missing: Mapping[str, Missing], gone: Collection[str], n
 
 def disagreement(agents: Iterable[Agent], snapshot: Snapshot) -> str | None:
     """Say for how many connected agents EC2 shows no living instance, if they are too many to be true; else None."""
-    connected = [agent for agent in agents if agent.node is not None and not agent.node.offline]
+    connected = [agent for agent in agents if agent.node is not None and not agent.node.offline and not agent.record.is_host]
     gone = sum(snapshot.states.get(agent.record.instance_id) in _NOT_ALIVE for agent in connected)
     if gone <= max(SWEEP_AT_LEAST, ceil(SWEEP_SHARE * len(connected))):
         return None

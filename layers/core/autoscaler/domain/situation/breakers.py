@@ -84,7 +84,7 @@ def failed_boots(
             version=versions.get(record.instance_id, ""),
         )
         for record in failed.values()
-        if record.instance_id not in counted
+        if record.instance_id not in counted and record.is_instance
     )
 
 

@@ -283,6 +283,8 @@ class PoolView:
     def _pause(self) -> tuple[Reason | None, str]:
         if hold := self.overrides.hold_on(self.controller, self.name):
             return Reason.HELD, hold.text(self.now)
+        if self.spec.of_hosts:
+            return Reason.OF_HOSTS, "its machines are hosts of your own"
         for key, reason in ((self.name, Reason.POOL_PAUSED), ("account", Reason.ACCOUNT_THROTTLED)):
             if self._cooled(key):
                 cool_off = self.memory.cool_offs[key]
@@ -301,6 +303,8 @@ def to_stop(pool: str) -> str:
 
 def offered(pool: Pool, memory: Memory, now: float) -> tuple[Offering, ...]:
     """List what may be asked for: not cooled off; where all is, as a last resort what was refused a while ago."""
+    if pool.of_hosts:
+        return ()
     if not memory.cool_offs:
         return pool.offerings
     cool_offs = {offering: memory.cool_offs.get(f"{pool.name}/{offering.key}") for offering in pool.offerings}

@@ -22,7 +22,7 @@ def destinations(situation: Situation, pool: str) -> dict[str, str]:
 
     Those that nobody waits for any more are left out: they stay where they are.
     """
-    if situation.fleet.pools[pool].share is Share.NONE or situation.stopped_by(pool):
+    if situation.fleet.pools[pool].share is not Share.ROTATE or situation.stopped_by(pool):
         return {}
     taken = sorted((agent for agent in situation.agents if is_leaving(agent, pool)), key=lambda agent: agent.record.instance_id)
     short = {view.controller: _short(situation, view) for view in _views(situation, pool)} if taken else {}
@@ -43,7 +43,7 @@ def is_leaving(agent: Agent, pool: str) -> bool:
 
 def spare_elsewhere(situation: Situation, pool: PoolView) -> Iterator[Agent]:
     """Find the idle agents that other controllers have of a shared pool and do not need, those idle longest first."""
-    if pool.spec.share is Share.NONE:
+    if pool.spec.share is not Share.ROTATE:
         return
     for view in _views(situation, pool.name):
         if view.controller == pool.controller or view.on_hold or situation.no_giving_up(view.controller):

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
+from autoscaler.domain.facts.intents import Intent
 from autoscaler.domain.facts.levels import Level, LevelKind
 from autoscaler.domain.facts.memory import Memory, Missing
 from autoscaler.domain.facts.metering import levels_out_of_hours, missing_of, spent_levels
 from autoscaler.domain.facts.overrides import Overrides, in_force
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import ControllerView, Instance, Intent, Node, Snapshot
+from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node, Snapshot
 from autoscaler.domain.forecast.forecast import Forecast, forecast_pools
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.agents import Agent, disagreement, forgotten, forgotten_for_a_day, join_agents
@@ -158,6 +159,14 @@ class Situation(Look):
     def starved_by_pool(self, controller: str) -> dict[str, int]:
         """Count the starved items of one controller, each in the account of one pool."""
         return self._starved[controller]
+
+    @cached_property
+    def sides(self) -> Mapping[str, list[Agent]]:
+        """The agents of each machine that has a record for more than one controller, by machine."""
+        found: dict[str, list[Agent]] = {}
+        for agent in self.agents:
+            found.setdefault(agent.record.machine, []).append(agent)
+        return {machine: sides for machine, sides in found.items() if len(sides) > 1}
 
     @cached_property
     def _pools_by_controller(self) -> dict[str, dict[str, PoolView]]:

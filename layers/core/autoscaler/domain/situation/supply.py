@@ -123,8 +123,24 @@ def builds_left(situation: Situation, agent: Agent) -> int | None:
 def ready_slots(situation: Situation, agent: Agent) -> Iterator[float]:
     """Return when each executor of a connected agent is free: now, or at the expected end of its build."""
     yield from agent_remaining_seconds(situation, agent)
+    yield from (0.0 for _ in range(free_executors(situation, agent)))
+
+
+def free_executors(situation: Situation, agent: Agent) -> int:
+    """Count the executors of a connected agent that are free: where its machine serves several controllers, those that devices are for.
+
+    As far as the machine tells of its devices; where it does not, as many builds as it has executors run on all sides together.
+    """
     executors = agent.node.executors if agent.node else 0
-    yield from (0.0 for _ in range(executors - agent.busy_executors))
+    here = executors - agent.busy_executors
+    if agent.pool.share is not Share.COOPERATIVE:
+        return here
+    builds = [build for side in situation.sides.get(agent.record.machine, [agent]) if side.node for build in side.node.builds]
+    told = situation.snapshot.devices.get(agent.record.machine)
+    if told is None or not told.is_fresh(situation.now):
+        return max(0, min(here, executors - len(builds)))
+    begun = sum(build.elapsed_seconds is not None and build.elapsed_seconds < situation.now - told.told_at for build in builds)
+    return max(0, min(here, told.free - begun))
 
 
 def build_supply(situation: Situation, controller: str) -> Supply:
@@ -160,14 +176,29 @@ def add_lent(supply: Supply, situation: Situation, agent: Agent, labels: frozens
 
 def _pool_slots(situation: Situation, pool: PoolView) -> Iterator[ExecutorSlot]:
     yield from _rotating_slots(situation, pool)
+    taken = _wanted_before(situation, pool)
     for agent in pool.agents:
         for seconds in _agent_slots(situation, agent, pool):
+            if taken and not seconds:
+                taken -= 1
+                continue
             yield ExecutorSlot(pool.name, seconds, spare=seconds <= pool.boot_seconds and not agent.busy_executors)
+
+
+def _wanted_before(situation: Situation, pool: PoolView) -> int:
+    """Count the free executors that jobs of other controllers will take of machines which serve all of them at once.
+
+    Each controller is planned for alone. So that two do not plan on the same device, the jobs of those before this one go first.
+    """
+    if pool.spec.share is not Share.COOPERATIVE:
+        return 0
+    before = pool.spec.controllers[: pool.spec.controllers.index(pool.controller)]
+    return sum(situation.starved_by_pool(name).get(pool.name, 0) for name in before if name in situation.demands)
 
 
 def _rotating_slots(situation: Situation, pool: PoolView) -> Iterator[ExecutorSlot]:
     """Return the executors of agents that other controllers are about to give to this one."""
-    if pool.spec.share is Share.NONE:
+    if pool.spec.share is not Share.ROTATE:
         return
     coming = sum(to == pool.controller for to in destinations(situation, pool.name).values())
     yield from (ExecutorSlot(pool.name, ROTATION_SECONDS) for _ in range(coming * pool.executors))

@@ -1,0 +1,106 @@
+"""Hosts: machines of your own, as an operator writes them; and the pools that they make up."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, StringConstraints
+
+from autoscaler.config.basics import Section
+from autoscaler.config.problems import Problem
+from autoscaler.domain.facts.fleet import Host, Market, Offering, Quarantine
+
+if TYPE_CHECKING:
+    from autoscaler.config.settings import FleetSettings, PoolSettings
+
+ROLE_ID = r"^AROA[A-Z0-9]{8,60}$"
+
+# What says how machines are bought, started and ended. Nobody buys, starts or ends a host.
+_OF_EC2 = (
+    "launch_template",
+    "launch_template_version",
+    "image_parameter",
+    "instance_types",
+    "subnets",
+    "market",
+    "max_agents",
+    "max_launches_per_hour",
+    "max_usd_per_hour",
+    "max_usd_per_month",
+    "max_hours_per_day",
+    "min_agents",
+    "warm_executors",
+    "warm_pool",
+    "schedules",
+    "max_agent_hours",
+    "max_builds",
+    "reuse",
+    "usd_per_hour",
+)
+_NEEDED = ("launch_template", "instance_types", "max_agents")
+# What a host costs that is there anyway.
+FREE = (Offering(instance_type="host", subnet="", market=Market.ON_DEMAND, usd_per_hour=0.0),)
+
+
+class HostSettings(Section):
+    """A machine of your own. It connects as the agents of its pool do, and is never launched, stopped or ended."""
+
+    pool: str = Field(description="Its pool: labels, kind, executors, controllers, share. A pool of hosts has no EC2 instances.")
+    role_id: Annotated[str, StringConstraints(pattern=ROLE_ID)] = Field(
+        description="Unique id of the IAM role that this machine alone has (AROA..., aws iam get-role): who asks with it is this host. The "
+        "machine gets it from IAM Roles Anywhere, or in any other way that gives temporary credentials."
+    )
+    owner: Annotated[str, StringConstraints(max_length=200)] = Field(
+        "", description="Whose it is, for people who look for somebody to ask."
+    )
+    address: Annotated[str, StringConstraints(max_length=200)] = Field(
+        "", description="How a person gets in, such as gpu-1.example.org; told to whoever reserves it."
+    )
+
+
+def hosts_of(settings: "FleetSettings", pool: str) -> list[str]:
+    """Return the names of a pool's hosts; none: its agents are EC2 instances."""
+    return [name for name, host in settings.hosts.items() if host.pool == pool]
+
+
+def host(name: str, settings: HostSettings) -> Host:
+    """Translate a host."""
+    return Host(name=name, pool=settings.pool, role_id=settings.role_id, owner=settings.owner, address=settings.address)
+
+
+def of_hosts(tuned: dict[str, Any]) -> dict[str, Any]:
+    """Translate what makes a pool one of hosts. ``tuned``: its settings, and those for all pools.
+
+    Nothing replaces a host: where builds fail on it, it is cordoned and stays for a person to look at.
+    """
+    quarantine = Quarantine.KEEP if tuned["quarantine"] is Quarantine.REPLACE else tuned["quarantine"]
+    never = {"max_builds": None, "max_agent_hours": None, "warm_pool": None}
+    return {"of_hosts": True, "offerings": FREE, "launch_template": "", "launch_template_version": "", "quarantine": quarantine} | never
+
+
+def between_hosts(settings: "FleetSettings") -> Iterator[Problem]:
+    """Yield what is wrong with the hosts themselves."""
+    roles: dict[str, str] = {}
+    for name, one in settings.hosts.items():
+        if one.pool not in settings.pools:
+            from autoscaler.config.words import meant  # noqa: PLC0415 - for an error only
+
+            rule = f"is not one of the pools ({', '.join(settings.pools)}){meant(one.pool, settings.pools)}"
+            yield Problem(place=("hosts", name, "pool"), text=f"hosts.{name}.pool ({one.pool}) {rule}")
+        if other := roles.get(one.role_id):
+            rule = f"host {other} has the same role, so nobody could tell which of them asks"
+            yield Problem(place=("hosts", name, "role_id"), text=f"hosts.{name}.role_id ({one.role_id}): {rule}")
+        roles[one.role_id] = name
+
+
+def of_pool(settings: "FleetSettings", name: str, pool: "PoolSettings") -> Iterator[tuple[str, str]]:
+    """Yield the key and the text of what is missing in a pool of EC2 instances, or is too much in one of hosts."""
+    if not (hosts := hosts_of(settings, name)):
+        yield from ((key, f"{key}: missing") for key in _NEEDED if not getattr(pool, key))
+        return
+    default = type(pool).model_fields
+    for key in _OF_EC2:
+        if getattr(pool, key) not in (default[key].default, []):
+            yield key, f"{key}: the pool is of hosts ({', '.join(hosts)}), which are not launched, stopped or ended"
+    served = pool.controllers or settings.controllers
+    if any(settings.controllers[one].nodes == "slots" for one in served if one in settings.controllers):
+        yield "controllers", "controllers: hosts do not take static nodes (nodes: slots), each gets a node of its own"

@@ -1,0 +1,194 @@
+"""Gives a machine its node on one controller: claims its record, then creates the node. Cut off anywhere, its next request goes on."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from autoscaler.control import reserving
+from autoscaler.domain.facts.fleet import Fleet, NodeSpec, Share, agent_spec, described_instance, user_for
+from autoscaler.domain.facts.metering import begin_again
+from autoscaler.domain.facts.snapshot import Node, Record, RecordState
+from autoscaler.domain.repair.static_nodes import free_slots
+from autoscaler.domain.report.registration import Granted, Refused, Status
+from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, TransientError
+from autoscaler.ports import Controller, Ports, StoredState
+
+# Launched, or started: it is to become an agent.
+_ASKED_FOR = (RecordState.REQUESTED, RecordState.STARTING)
+# Each costs a write; an instance that found none asks again.
+_SLOTS_TRIED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """How a machine connects to a controller. ``secret`` None: it is connected, and knows it. ``life``: another one begins anew."""
+
+    controller: str
+    url: str
+    spec: NodeSpec
+    secret: str | None
+    user: str = ""  # who runs its builds, where controllers share the machine, or it is a host
+    life: int = 0
+
+    @property
+    def key(self) -> str:
+        """What a machine says that it is connected as."""
+        return f"{self.controller}/{self.spec.name}/{self.life}"
+
+
+def connected(ports: Ports, fleet: Fleet, record: Record) -> Connection | None:
+    """Return the connection that a machine has by its record; None where it has none that anybody knows here."""
+    controller, pool = next((one for one in ports.controllers if one.name == record.controller), None), fleet.pools.get(record.pool)
+    if controller is None or pool is None or record.node is None:
+        return None
+    spec = replace(agent_spec(fleet, pool, record.machine, controller.name), name=record.node)
+    user = user_for(pool, controller.name)
+    return Connection(controller=controller.name, url=controller.url, spec=spec, secret=None, user=user, life=record.life)
+
+
+def grant(ports: Ports, fleet: Fleet, granted: Granted, records: Iterable[Record]) -> Connection | Refused:
+    """Give an instance its node: a free slot, or one of its own name, made once in each of its lives."""
+    controller = next(controller for controller in ports.controllers if controller.name == granted.record.controller)
+    if granted.record.state is RecordState.STOPPED:
+        granted = replace(granted, record=_started_by_hand(ports, granted.record))
+    if controller.name in fleet.slot_controllers:
+        slot = _take_slot(ports, fleet, controller, granted, records)
+        return slot if isinstance(slot, Refused) else _connect(ports, fleet, controller, slot, user="", has_node=True)
+    claimed = _claim_name(ports, fleet, granted)
+    has_node = claimed.record.node_life == claimed.record.life
+    if has_node and controller.node(claimed.spec.name) is None:
+        if _is_made_again(fleet, claimed.record):
+            return _connect(ports, fleet, controller, claimed, user=_user(fleet, claimed.record), has_node=False)
+        # One answer is no reason to power off: scale_down looks twice, and terminates it.
+        return Refused(status=Status.UNAVAILABLE, reason=f"its node {claimed.spec.name} was deleted")
+    return _connect(ports, fleet, controller, claimed, user=_user(fleet, claimed.record), has_node=has_node)
+
+
+def _user(fleet: Fleet, record: Record) -> str:
+    return user_for(fleet.pools[record.pool], record.controller)
+
+
+def _is_made_again(fleet: Fleet, record: Record) -> bool:
+    """Tell whether a node that a person deleted is made again: the machine is there, and may be in use on other controllers."""
+    return record.is_host or fleet.pools[record.pool].share is Share.COOPERATIVE
+
+
+def _started_by_hand(ports: Ports, record: Record) -> Record:
+    """Note that a stopped agent runs, as EC2 says, though nobody here started it."""
+    begun = begin_again(record, ports.clock())
+    ports.state.change_record(begun, expected=RecordState.STOPPED)
+    return begun
+
+
+def _connect(ports: Ports, fleet: Fleet, controller: Controller, granted: Granted, *, user: str, has_node: bool) -> Connection:
+    """Make the node if there is none, and tell how to connect to it.
+
+    Its record says why that failed: whoever gives the instance up counts a failed boot, and can name the reason.
+    """
+    record = granted.record
+    try:
+        if not has_node:
+            record = _make_node(ports, fleet, controller, granted)
+        reserving.keep_builds_away(controller, record, granted.spec.name, fleet)
+        if record.is_instance:
+            ports.compute.name_instance(record.instance_id, granted.spec.name, controller.name)
+        secret = controller.agent_secret(granted.spec.name)
+    except AutoscalerError as error:
+        _note_trouble(ports, record, f"{type(error).__name__}: {error}")
+        raise
+    _note_trouble(ports, record, "")
+    return Connection(controller=controller.name, url=controller.url, spec=granted.spec, secret=secret, user=user, life=granted.record.life)
+
+
+def at_work(ports: Ports, stored: StoredState, record: Record) -> Refused | None:
+    """Tell a condemned machine to ask again while a build may be on it; None where none is."""
+    if record.node is None:
+        return None
+    controller = next((controller for controller in ports.controllers if controller.name == record.controller), None)
+    if controller is None:
+        return Refused(
+            status=Status.UNAVAILABLE, reason=f"its controller {record.controller} is not in the fleet file, so nobody knows what it does"
+        )
+    node = controller.node(record.node)
+    life = stored.memory.sessions.get(record.controller)
+    suspect = life is not None and record.node in life.suspects
+    if node is not None and (suspect or not node.offline or not node.idle or node.builds):
+        return Refused(status=Status.UNAVAILABLE, reason=f"it was given up, and a build may be on its node {record.node}")
+    return None
+
+
+def _claim_name(ports: Ports, fleet: Fleet, granted: Granted) -> Granted:
+    """Claim a node name of its own, and note the labels it is created with: taken labels are given back from this note."""
+    if granted.record.state not in _ASKED_FOR:
+        return granted
+    record = replace(granted.record, labels=granted.spec.labels, exclusive=granted.spec.exclusive)
+    return _win(ports, replace(granted, record=reserving.out_of_use(record, fleet)), granted.spec.name)
+
+
+def _make_node(ports: Ports, fleet: Fleet, controller: Controller, granted: Granted) -> Record:
+    """Create a node of its own, under a name that is never used again, and once in a life of its instance.
+
+    That it was made is written down after it was: cut off in between, the next ask goes on.
+    """
+    try:
+        controller.create_node(reserving.node_of(granted.record, granted.spec, fleet, ports.clock()))
+    except ConflictError:
+        # It asked before, or rebooted: the name is its own and nobody else's, so the node is, too. A host's name was chosen by a person.
+        if granted.record.is_host and not _is_ours(controller.node(granted.spec.name), fleet, granted.record):
+            raise ConfigError(
+                f"a node {granted.spec.name} is there on {controller.name} that is not ours: rename the host, or the node"
+            ) from None
+        ports.log("node_exists", node=granted.spec.name, instance_id=granted.record.instance_id)
+    made = replace(granted.record, node_life=granted.record.life)
+    ports.state.change_record(made, expected=RecordState.REGISTERED)
+    return made
+
+
+def _is_ours(node: Node | None, fleet: Fleet, record: Record) -> bool:
+    return node is None or described_instance(fleet, node.name, node.description) == record.machine
+
+
+def _note_trouble(ports: Ports, record: Record, trouble: str) -> None:
+    if trouble == record.trouble:
+        return
+    try:
+        ports.state.change_record(replace(record, trouble=trouble), expected=record.state)
+    except AutoscalerError as error:
+        # It asks again, and what is wrong is wrong then, too.
+        ports.log("trouble_not_noted", instance_id=record.instance_id, error=f"{type(error).__name__}: {error}")
+
+
+def _take_slot(ports: Ports, fleet: Fleet, controller: Controller, granted: Granted, records: Iterable[Record]) -> Granted | Refused:
+    """Take a free slot at random: instances that ask at the same moment then seldom want the same one, and never both get it."""
+    record = granted.record
+    if record.node is not None:
+        node = controller.node(record.node)
+        return _as_it_is(granted, node) if node else Refused(status=Status.GONE, reason=f"its slot {record.node} was deleted")
+    view = controller.look()
+    if not view.complete:
+        raise TransientError(f"{controller.name} could not be read: {view.problem}")
+    free = free_slots(view, fleet, records).get(record.pool, [])
+    for slot in ports.shuffled(free)[:_SLOTS_TRIED]:
+        try:
+            won = _win(ports, granted, slot.name)
+        except ConflictError:
+            ports.log("slot_taken", node=slot.name, instance_id=record.instance_id)
+        else:
+            return _as_it_is(won, slot)
+    return Refused(status=Status.NO_SLOT, reason=f"no slot of pool {record.pool} is free on {controller.name}")
+
+
+def _as_it_is(granted: Granted, slot: Node) -> Granted:
+    """Take the slot's own labels and executors."""
+    labels = tuple(sorted(slot.labels - {slot.name}))
+    return replace(granted, spec=replace(granted.spec, name=slot.name, labels=labels, executors=slot.executors))
+
+
+def _win(ports: Ports, granted: Granted, node: str) -> Granted:
+    """Change it to ``registered`` before there is a node. Whoever condemned the record meanwhile has won the race."""
+    record = granted.record
+    if record.state not in _ASKED_FOR:
+        return granted
+    now = ports.clock()
+    registered = replace(record.bound(node=node), state=RecordState.REGISTERED, registered_at=now, changed_at=now, to_stop=False)
+    ports.state.change_record(registered, expected=record.state)
+    return replace(granted, record=registered)

@@ -1,0 +1,115 @@
+"""The same for machines that serve several controllers at once, and for hosts."""
+
+from planted.bug import Bug
+
+_UNIT = "tests/unit/test_sides.py"
+_HOSTS = "tests/scenarios/test_hosts.py"
+_DAYS = "tests/scenarios/test_cooperative.py"
+
+SIDES = (
+    Bug(
+        name="a machine is terminated though another side of it is used",
+        file="domain/decide.py",
+        was="    decided = list(keep_for_other_sides(situation, decided))\n",
+        becomes="",
+        found_by=(f"{_UNIT}::test_drained_on_one_side_only_it_stays",),
+    ),
+    Bug(
+        name="a side whose controller cannot be believed counts as drained",
+        file="domain/scale_in/sides.py",
+        was="    if (reason := situation.no_giving_up(controller)) is not None:",
+        becomes="    if (reason := situation.no_giving_up(controller)) is not None and False:",
+        found_by=(f"{_UNIT}::test_where_the_other_side_cannot_be_believed_it_stays",),
+    ),
+    Bug(
+        name="a node whose record was lost counts as drained",
+        file="domain/scale_in/sides.py",
+        was='    if side is None:\n        return f"its node on {controller} has no record"\n',
+        becomes="    if side is None:\n        return None\n",
+        found_by=(f"{_UNIT}::test_drained_on_one_side_only_it_stays",),
+    ),
+    Bug(
+        name="one look at the other side is enough",
+        file="domain/scale_in/sides.py",
+        was="    return is_settled(look, agent.pool.drain_settle_seconds, situation.now, situation.snapshot.request_id)",
+        becomes="    return True",
+        found_by=(f"{_UNIT}::test_drained_on_one_side_only_it_stays",),
+    ),
+    Bug(
+        name="the last read looks at one controller only",
+        file="control/apply.py",
+        was="            keep = keep or sides.used_elsewhere(self._controllers, self._fleet, self._records.values(), before)\n",
+        becomes="",
+        found_by=(f"{_DAYS}::test_a_build_that_slips_in_on_the_other_side_runs_to_its_end",),
+    ),
+    Bug(
+        name="a machine counts once for each controller that it serves",
+        file="domain/facts/snapshot.py",
+        was="record.state is not RecordState.GONE and record.is_instance)",
+        becomes="record.state is not RecordState.GONE)",
+        found_by=(f"{_UNIT}::test_one_machine_counts_once",),
+    ),
+    Bug(
+        name="executors are free whatever runs on the other side",
+        file="domain/situation/supply.py",
+        was="        return max(0, min(here, executors - len(builds)))",
+        becomes="        return here",
+        found_by=(f"{_UNIT}::test_without_devices_as_many_builds_as_it_has_executors_run_on_all_sides_together",),
+    ),
+    Bug(
+        name="executors are free though no device is",
+        file="domain/situation/supply.py",
+        was="    return max(0, min(here, told.free - begun))",
+        becomes="    return max(0, here)",
+        found_by=(f"{_UNIT}::test_executors_are_free_as_far_as_devices_are",),
+    ),
+    Bug(
+        name="what a machine said of its devices holds for ever",
+        file="domain/facts/devices.py",
+        was="        return now - self.told_at <= DEVICES_FRESH_SECONDS",
+        becomes="        return True",
+        found_by=(f"{_UNIT}::test_executors_are_free_as_far_as_devices_are",),
+    ),
+    Bug(
+        name="what is drained for good on one side goes on taking builds on the other",
+        file="domain/decide.py",
+        was="    drain_together,  # drained for good",
+        becomes="    # drained for good",
+        found_by=(f"{_UNIT}::test_drained_for_good_on_one_side_it_is_drained_on_all",),
+    ),
+    Bug(
+        name="a host is terminated in EC2",
+        file="control/apply.py",
+        was="        if not record.is_instance:\n            return self._disconnect(step)\n",
+        becomes="",
+        found_by=(f"{_HOSTS}::test_taken_from_the_fleet_file_it_is_drained_and_disconnected_and_its_build_ends_first",),
+    ),
+    Bug(
+        name="an idle host is surplus",
+        file="domain/scale_in/surplus.py",
+        was="not situation.stopped_by(pool.name) and not pool.spec.of_hosts:",
+        becomes="not situation.stopped_by(pool.name):",
+        found_by=(f"{_HOSTS}::test_idle_for_a_week_it_stays_and_costs_nothing",),
+    ),
+    Bug(
+        name="a host without power is given up",
+        file="domain/repair/heal.py",
+        was="        case Phase.OVERDUE | Phase.LOST if agent.record.is_host:\n",
+        becomes="        case Phase.OVERDUE | Phase.LOST if False:\n",
+        found_by=(f"{_HOSTS}::test_without_power_it_is_no_supply_and_it_comes_back_by_itself",),
+    ),
+    Bug(
+        name="a side that left the fleet file is left out of the answer, which ends its builds",
+        file="control/registration.py",
+        was="        return [*told, *machine.left({self.id, *(side_id(self.id, name) for name in others)})]",
+        becomes="        return told",
+        found_by=(f"{_DAYS}::test_taken_from_the_second_controller_it_is_drained_there_and_its_build_ends_first",),
+    ),
+    Bug(
+        name="somebody else's node of a host's name is taken over",
+        file="control/granting.py",
+        was="        if granted.record.is_host and not _is_ours(",
+        becomes="        if False and not _is_ours(",
+        found_by=(f"{_HOSTS}::test_a_node_of_its_name_that_is_somebody_elses_is_left_alone",),
+    ),
+)
