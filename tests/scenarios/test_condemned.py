@@ -98,7 +98,7 @@ def test_what_a_build_slipped_into_at_the_last_moment_may_reconnect():
         day.minutes(1)
     day.fleet.faults.meanwhile = lambda _call: None
     assert [str(record.state) for record in day.fleet.state.records.values()] == ["registered"]
-    day.fleet.agents.register(instance)
+    day.fleet.agents.begins_anew(instance)
     assert instance.alive()
     day.minutes(60)
     assert late[0].ended is Ended.FINISHED
@@ -129,7 +129,7 @@ def test_a_given_up_agent_that_is_at_work_is_not_told_to_power_off():
     day.minutes(1)
     assert build.node == node.name
     instance.protected = False
-    day.fleet.agents.register(instance)
+    day.fleet.agents.begins_anew(instance)
     assert instance.alive()
     assert build.ended is None
 

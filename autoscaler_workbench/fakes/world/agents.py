@@ -107,6 +107,11 @@ class Agents:
         else:
             self._ask_again(machine, _pause_seconds(self._asked[machine.id]))
 
+    def begins_anew(self, machine: Machine) -> None:
+        """Let a machine ask that does not know what it is connected to, as when its service has just begun."""
+        self._held.pop(machine.id, None)
+        self.register(machine)
+
     def _obey(self, machine: Machine, told: IdentityAnswer) -> None:
         """Be connected to exactly what is listed."""
         del self._asked[machine.id]
