@@ -11,6 +11,8 @@ import importlib
 import inspect
 import json
 import os
+import resource
+import signal
 import sys
 import tempfile
 import traceback
@@ -41,6 +43,8 @@ _OPTIONS = (
     "ignore::pytest.PytestAssertRewriteWarning",
 )
 _BROKEN = 99
+# A bug may make a pass go on for ever, and then no test fails: three times as long as all draws of a property take.
+_MOST_CPU_SECONDS = 300
 
 
 def code_of(text: str, file: Path) -> CodeType:
@@ -116,20 +120,24 @@ def plant(file: str, was: str, becomes: str) -> None:
 
 
 def try_one(file: str, was: str, becomes: str, tests: list[str]) -> tuple[int, str]:
-    """Fork; in the child plant the bug and run the tests until one fails. Return how they ended."""
+    """Fork; in the child plant the bug and run the tests until one fails, or for so long. Return how they ended."""
     with tempfile.NamedTemporaryFile() as output:
         pid = os.fork()
         if pid == 0:
             try:
                 for descriptor in (1, 2):
                     os.dup2(output.fileno(), descriptor)
+                resource.setrlimit(resource.RLIMIT_CPU, (_MOST_CPU_SECONDS, _MOST_CPU_SECONDS + 5))
                 plant(file, was, becomes)
                 os._exit(int(pytest.main([*_OPTIONS, *tests])))
             except BaseException:  # noqa: BLE001 - the child's boundary: whatever it was, the parent is told
                 Path(output.name).write_text(traceback.format_exc(), encoding="utf-8")
                 os._exit(_BROKEN)
         _, status = os.waitpid(pid, 0)
-        return os.waitstatus_to_exitcode(status), Path(output.name).read_text(encoding="utf-8")
+        code = os.waitstatus_to_exitcode(status)
+        if code == -signal.SIGXCPU:
+            return code, f"{_MOST_CPU_SECONDS} s of a processor were not enough: does it go on for ever?"
+        return code, Path(output.name).read_text(encoding="utf-8")
 
 
 def answers() -> Iterator[tuple[int, str]]:
