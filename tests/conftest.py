@@ -19,7 +19,7 @@ settings.register_profile("fast", settings.get_profile("test"), max_examples=15)
 settings.register_profile("slow", settings.get_profile("test"), max_examples=1000)
 # Where something is sure to be found, it is not made smaller first.
 settings.register_profile(
-    "planted", settings.get_profile("test"), max_examples=3000, phases=[Phase.generate], database=None, print_blob=False
+    "planted", settings.get_profile("test"), max_examples=1000, phases=[Phase.generate], database=None, print_blob=False
 )
 settings.load_profile(os.environ.get("HYPOTHESIS", "test"))
 

@@ -29,9 +29,10 @@ LAYER = ROOT / "layers" / "core"
 # What the tests that bugs name import, and through it all that is slow to import.
 _IMPORTED = ("autoscaler.bootstrap", *(f"support.{name}" for name in ("rig", "deployed", "fleets", "leaks", "machine", "busy")))
 _OURS = ("autoscaler", "autoscaler_workbench", "support", "planted", "conftest")
+# The same each day, or a bug would be found one day and not the next. Draws of one seed are much alike: what one misses, another finds.
+_SEEDS = (1, 2, 3)
 # What is imported already is not rewritten, and need not be.
 _OPTIONS = (
-    "--hypothesis-seed=1",  # or a bug would be found one day and not the next
     "-x",
     "-q",
     "--tb=short",
@@ -119,7 +120,7 @@ def plant(file: str, was: str, becomes: str) -> None:
             del sys.modules[ours]
 
 
-def try_one(file: str, was: str, becomes: str, tests: list[str]) -> tuple[int, str]:
+def try_one(file: str, was: str, becomes: str, tests: list[str], seed: int) -> tuple[int, str]:
     """Fork; in the child plant the bug and run the tests until one fails, or for so long. Return how they ended."""
     with tempfile.NamedTemporaryFile() as output:
         pid = os.fork()
@@ -129,7 +130,7 @@ def try_one(file: str, was: str, becomes: str, tests: list[str]) -> tuple[int, s
                     os.dup2(output.fileno(), descriptor)
                 resource.setrlimit(resource.RLIMIT_CPU, (_MOST_CPU_SECONDS, _MOST_CPU_SECONDS + 5))
                 plant(file, was, becomes)
-                os._exit(int(pytest.main([*_OPTIONS, *tests])))
+                os._exit(int(pytest.main([f"--hypothesis-seed={seed}", *_OPTIONS, *tests])))
             except BaseException:  # noqa: BLE001 - the child's boundary: whatever it was, the parent is told
                 Path(output.name).write_text(traceback.format_exc(), encoding="utf-8")
                 os._exit(_BROKEN)
@@ -140,13 +141,23 @@ def try_one(file: str, was: str, becomes: str, tests: list[str]) -> tuple[int, s
         return code, Path(output.name).read_text(encoding="utf-8")
 
 
+def try_seeds(file: str, was: str, becomes: str, tests: list[str]) -> tuple[int, str]:
+    """Try one seed after another until the tests do not pass. Return how they ended."""
+    ended = 0, ""
+    for seed in _SEEDS:
+        ended = try_one(file, was, becomes, tests, seed)
+        if ended[0] != 0:
+            break
+    return ended
+
+
 def answers() -> Iterator[tuple[int, str]]:
     for line in sys.stdin:
         file, was, becomes, tests = json.loads(line)
         if (LAYER / "autoscaler" / file).read_text(encoding="utf-8").count(was) != 1:
             yield _BROKEN, f"{file} has changed: say anew where the bug is planted"
         else:
-            yield try_one(file, was, becomes, tests)
+            yield try_seeds(file, was, becomes, tests)
 
 
 def main() -> None:
