@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from autoscaler.control.registration import register
+from autoscaler.domain.facts.devices import Device
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.report.registration import Asked, Caller, Refused, Trust
 from autoscaler.ports import Ports
@@ -22,11 +24,13 @@ def ask_pass(ports: Callable[[], Ports], fleet: Callable[[], Fleet]) -> Ask:
 
     def ask(machine: Machine, connected: tuple[str, ...]) -> IdentityAnswer:
         role_id = machine.role_id if isinstance(machine, Host) else AGENT_ROLE_ID
-        answer = register(ports(), fleet(), Caller(account=ACCOUNT, role_id=role_id, session=machine.id), TRUST, Asked(connected=connected))
+        devices, waiting = _devices_of(machine)
+        asked = Asked(connected=connected, devices=devices, waiting=waiting)
+        answer = register(ports(), fleet(), Caller(account=ACCOUNT, role_id=role_id, session=machine.id), TRUST, asked)
         if isinstance(answer, Refused):
             return IdentityAnswer(status=int(answer.status))
         told = (Told(controller=one.controller, node=one.spec.name, secret=one.secret or "", life=one.life) for one in answer.connections)
-        return IdentityAnswer(status=200, connections=tuple(told))
+        return IdentityAnswer(status=200, connections=tuple(told), poll_seconds=answer.poll_seconds)
 
     return ask
 
@@ -36,17 +40,25 @@ def ask_handler(handler: Handler) -> Ask:
 
     def ask(machine: Machine, connected: tuple[str, ...]) -> IdentityAnswer:
         role_id = machine.role_id if isinstance(machine, Host) else AGENT_ROLE_ID
-        asked = function_url_event(machine.id, role_id=role_id) | {"body": json.dumps({"connected": connected})}
+        devices, waiting = _devices_of(machine)
+        said = {"connected": connected, "devices": [asdict(device) for device in devices], "waiting": waiting}
+        asked = function_url_event(machine.id, role_id=role_id) | {"body": json.dumps(said)}
         answer = handler(asked)
         if answer["statusCode"] != 200:
             return IdentityAnswer(status=answer["statusCode"])
+        body = json.loads(answer["body"])
         told = (
             Told(controller=one["controller"], node=one["name"], secret=one.get("secret", ""), life=one["life"])
-            for one in json.loads(answer["body"])["connections"]
+            for one in body["connections"]
         )
-        return IdentityAnswer(status=200, connections=tuple(told))
+        return IdentityAnswer(status=200, connections=tuple(told), poll_seconds=body["poll_seconds"])
 
     return ask
+
+
+def _devices_of(machine: Machine) -> tuple[tuple[Device, ...], int]:
+    """What the agent hears of `gpu-lease` on its machine: each device, and how many wait for one."""
+    return machine.cards.told() if isinstance(machine, Host) and machine.cards else ((), 0)
 
 
 def function_url_event(instance_id: str, role_id: str = AGENT_ROLE_ID, **iam: str) -> dict[str, Any]:

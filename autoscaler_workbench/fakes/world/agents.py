@@ -8,9 +8,11 @@ from typing import TypeAlias
 
 from autoscaler.domain.facts.fleet import Share
 from autoscaler.domain.report.registration import POLL_SECONDS
+from autoscaler_workbench.fakes.world.cards import Cards
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.hosts import Host
 from autoscaler_workbench.fakes.world.jenkins.nodes import secret_of
+from autoscaler_workbench.fakes.world.leases import Leases
 from autoscaler_workbench.fakes.world.world import World, ended_by
 
 _CONNECTS_AGAIN_SECONDS = 15.0
@@ -45,10 +47,11 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityAnswer:
-    """The answer to a registration: the HTTP status, and with 200 the connections."""
+    """The answer to a registration: the HTTP status, and with 200 the connections, and when to ask again."""
 
     status: int
     connections: tuple[Told, ...] = ()
+    poll_seconds: float = POLL_SECONDS
 
 
 # A machine asks, and says what it is connected as.
@@ -67,6 +70,8 @@ class Agents:
         self._held: dict[str, dict[str, Told]] = {}  # by machine: the connections that its processes hold or try to get, by key
         self._connected: dict[tuple[str, str], str] = {}  # the machine that connected last, by controller and node
         self._machines: dict[str, Machine] = {}
+        self._asks_at: dict[str, tuple[int, float]] = {}  # by machine: in which life, and when it asks next
+        self._leases = Leases(world.controllers.values(), self._cards_of)
         world.ec2.on_running = self.booted
         world.ec2.on_end = self.ended
         for controller in world.controllers.values():
@@ -124,7 +129,7 @@ class Agents:
                 seconds = self._world.physics.connects_in_seconds(self._world.chance)
                 self._world.timeline.after(seconds, partial(self._connect, machine, one, machine.life))
         if self._polls(machine):
-            self._ask_again(machine, POLL_SECONDS)
+            self._ask_again(machine, told.poll_seconds)
 
     def _let_go(self, machine: Machine, keys: "tuple[str, ...] | list[str]") -> None:
         """End connections: what runs by them ends."""
@@ -167,6 +172,8 @@ class Agents:
     def power_fails(self, host: Host) -> None:
         """Take the power from a host: what runs there dies with it."""
         host.on, host.life = False, host.life + 1
+        if host.cards:
+            host.cards.power_fails()
         for one in self._held.pop(host.id, {}).values():
             if self._is_connected(host, one.controller, one.node):
                 self._world.controllers[one.controller].disconnect(one.node, killed_by=f"{host.id} lost its power")
@@ -177,15 +184,29 @@ class Agents:
         self._ask_again(host, 0.0)
 
     def _ask_again(self, machine: Machine, seconds: float) -> None:
-        """Ask after a pause, unless the machine was stopped meanwhile: it asks anew when it is started."""
-        life = machine.life
-        self._world.timeline.after(seconds, lambda: self.booted(machine) if machine.life == life else None)
+        """Ask after a pause, or sooner if it does so anyway; not if it was stopped meanwhile: it asks anew when it is started."""
+        asks = machine.life, self._world.timeline.now + seconds
+        life, at = self._asks_at.get(machine.id, (-1, 0.0))
+        if life == machine.life and self._world.timeline.now <= at <= asks[1]:
+            return
+        self._asks_at[machine.id] = asks
+
+        def ask() -> None:
+            if machine.life == asks[0] and self._asks_at.get(machine.id) == asks:
+                del self._asks_at[machine.id]
+                self.booted(machine)
+
+        self._world.timeline.at(asks[1], ask)
 
     def ended(self, instance: Instance) -> None:
         """Disconnect the agent of an instance that ended, unless another instance holds the connection."""
         self._held.pop(instance.id, None)
         for controller, node in [key for key, machine in self._connected.items() if machine == instance.id]:
             self._world.controllers[controller].disconnect(node, killed_by=ended_by(instance))
+
+    def _cards_of(self, controller: str, node: str) -> Cards | None:
+        machine = self._machines.get(self._connected.get((controller, node), ""))
+        return machine.cards if isinstance(machine, Host) else None
 
     def _is_connected(self, machine: Machine, controller: str, node: str) -> bool:
         return self._connected.get((controller, node)) == machine.id and node in self._world.controllers[controller].nodes

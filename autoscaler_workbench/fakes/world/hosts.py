@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from autoscaler_workbench.fakes.world.cards import Cards
+
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Host:
@@ -13,6 +15,7 @@ class Host:
     on: bool = True
     life: int = 0
     started_at: float = 0.0
+    cards: Cards | None = None  # that builds take by a lease
 
     @property
     def id(self) -> str:

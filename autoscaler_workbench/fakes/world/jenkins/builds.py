@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import inf
 
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
 from autoscaler_workbench.fakes.world.jenkins.urls import job_path
@@ -66,6 +67,8 @@ class Build:
     succeeded: bool = False
     started_with: Started = Started()
     stopped_by: Stopper | None = None
+    takes_card: bool = False  # by a lease, before its work begins
+    leased_at: float | None = None
     is_dropped: bool = False  # Jenkins forgot it before it began
 
     def __post_init__(self) -> None:
@@ -74,8 +77,14 @@ class Build:
 
     @property
     def lost_its_machine(self) -> bool:
-        """What it ran has ended with a machine that was stopped, whatever may connect there later."""
-        return "was stopped" in self.killed_by
+        """What it ran has ended with a machine that was stopped or lost its power, whatever may connect there later."""
+        return "was stopped" in self.killed_by or "lost its power" in self.killed_by
+
+    @property
+    def done_at(self) -> float:
+        """When its work is done; never, as long as it waits for a card."""
+        begun_at = self.leased_at if self.takes_card else self.started_at
+        return begun_at + self.seconds if begun_at is not None else inf
 
     @property
     def asks_for(self) -> str:

@@ -40,6 +40,8 @@ class Controller:
         self.builds_of: dict[str, list[Build]] = {}  # by job
         self.monitors = Monitors(since_at=0.0)  # of the built-in node
         self.on_delete: Callable[[str], None] = lambda _node: None  # its agent's connection ends
+        self.begins: Callable[[Build, Callable[[], None]], None] = lambda _build, begin: begin()  # it may wait for a card
+        self.has_ended: Callable[[Build], None] = lambda _build: None
         self.on_build_again: Callable[[Build, Started], Build | None] | None = None  # of runs of several builds
         self.quieting_down = False
         self.quiet_reason: str | None = None
@@ -113,7 +115,9 @@ class Controller:
         like = next((build for build in reversed(known) if build.ended is Ended.KILLED), known[-1])
         if self.on_build_again and (build := self.on_build_again(like, started_with)):
             return build
-        return self.submit(job, like.label, like.seconds, kind=like.kind, on_end=like.on_end, started_with=started_with)
+        again = self.submit(job, like.label, like.seconds, kind=like.kind, on_end=like.on_end, started_with=started_with)
+        again.takes_card = like.takes_card  # it begins at the next instant
+        return again
 
     def forget(self, job: str) -> None:
         """Forget a job that was deleted, with its builds: one of the same name begins anew."""
@@ -342,7 +346,7 @@ class Controller:
         self._place(build, node)
         if build.lost_its_machine:
             self._end(build, Ended.KILLED)
-        elif build.started_at is not None and self.timeline.now >= build.started_at + build.seconds:
+        elif self.timeline.now >= build.done_at:
             self._end(build, Ended.FINISHED)
 
     def _taker(self, build: Build) -> Node | None:
@@ -356,7 +360,7 @@ class Controller:
         self.queue.remove(build)
         build.started_at = self.timeline.now
         self._place(build, node)
-        self.timeline.after(build.seconds, lambda: self._finish(build))
+        self.begins(build, lambda: self.timeline.after(build.seconds, lambda: self._finish(build)))
 
     @staticmethod
     def _place(build: Build, node: Node) -> None:
@@ -388,6 +392,7 @@ class Controller:
         if node is not None and node.builds.get(build.executor) is build:
             del node.builds[build.executor]
             node.idle_since = self.timeline.now
+        self.has_ended(build)
         if build.on_end:
             build.on_end(build)
         self.schedule()

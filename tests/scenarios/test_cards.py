@@ -1,0 +1,143 @@
+"""Time-lines of hosts whose builds take a card by a lease: who holds one, who waits, and what is believed after a power failure."""
+
+import pytest
+
+from autoscaler.control.observe import observe
+from autoscaler.domain.facts.fleet import Share
+from autoscaler.domain.facts.plan import Launch, Terminate
+from autoscaler.domain.learn import assess
+from autoscaler.domain.situation.supply import free_executors
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
+from support.builders import a_host, a_pool, a_pool_of_hosts
+from support.cards import give_cards, leased_at_once, submit
+from support.timeline import Day
+from support.worlds import in_memory
+
+LABEL = "amd64+gfx1030"
+BOTH = {"controllers": ("main", "other"), "share": Share.COOPERATIVE, "labels": frozenset({LABEL, "gfx1030"})}
+
+
+def a_day(*pools, cards=2, **facts):
+    """A host with two cards that serves two controllers at once, with as many executors on each."""
+    day = Day(in_memory(a_pool_of_hosts(**(BOTH | {"executors": 2} | facts)), *pools, hosts=(a_host(),)))
+    day.other = day.world.controllers["other"]
+    day.cards = give_cards(day.world, "rocm-1", cards)
+    return day.minutes(3)
+
+
+def jobs(controller, count, seconds=1800.0, **facts):
+    return [submit(controller, f"{controller.name}-{n}", LABEL, seconds, **facts) for n in range(count)]
+
+
+def believed_free(day):
+    """What the functions count as free on each side of the host, from what they can see."""
+    ports, fleet = day.fleet.ports, day.fleet.fleet
+    situation = assess(observe(ports, fleet, ports.state.read(), day.fleet.invocation()), fleet)
+    online = {agent for agent in situation.agents if agent.node and not agent.node.offline}
+    return {agent.record.controller: free_executors(situation, agent) if agent in online else 0 for agent in situation.agents}
+
+
+def power_fails(day):
+    day.fleet.agents.power_fails(day.world.hosts["rocm-1"])
+
+
+def power_returns(day):
+    day.fleet.agents.power_returns(day.world.hosts["rocm-1"])
+
+
+def test_the_agent_tells_which_cards_are_held_and_as_many_executors_count_as_free():
+    day = a_day()
+    assert believed_free(day) == {"main": 2, "other": 2}
+    jobs(day.jenkins, 1)
+    day.minutes(3)
+    assert believed_free(day) == {"main": 1, "other": 1}
+    jobs(day.other, 1)
+    day.minutes(3)
+    assert (day.cards.holders(), believed_free(day)) == (["jenkins-main", "jenkins-other"], {"main": 0, "other": 0})
+
+
+def test_builds_wait_for_a_card_on_their_executor_in_the_order_of_asking_and_no_two_have_the_same():
+    day = a_day()
+    first = jobs(day.jenkins, 2, seconds=600.0)
+    day.minutes(2)
+    [second] = jobs(day.other, 1, seconds=600.0)
+    day.minutes(1)
+    [third] = jobs(day.other, 1, seconds=600.0)
+    day.minutes(1)
+    assert [build.started_at is not None for build in (second, third)] == [True, True]
+    assert [build.leased_at for build in (second, third)] == [None, None]
+    day.minutes(30)
+    assert {build.ended for build in (*first, second, third)} == {Ended.FINISHED}
+    assert second.leased_at <= third.leased_at
+    assert leased_at_once(day.world) == 2
+
+
+@pytest.mark.parametrize("kind", Kind, ids=str)
+def test_a_host_that_dies_with_leases_held_loses_its_builds_and_no_other_and_comes_back_by_itself(kind):
+    day = a_day()
+    lost = [*jobs(day.jenkins, 1, seconds=3600.0, kind=kind), *jobs(day.other, 2, seconds=3600.0, kind=kind)]
+    day.minutes(3)
+    assert [build.leased_at is not None for build in lost] == [True, True, False]
+    power_fails(day)
+    [waits] = jobs(day.jenkins, 1, seconds=300.0)
+    day.minutes(20)
+    assert (believed_free(day), waits.started_at) == ({"main": 0, "other": 0}, None)
+    power_returns(day)
+    day.minutes(10)
+    assert {build.ended for build in lost} == {Ended.KILLED}
+    assert (waits.ended, day.done(Terminate), day.failed) == (Ended.FINISHED, [], 0)
+    assert (leased_at_once(day.world), day.cards.holders(), believed_free(day)) == (2, [], {"main": 2, "other": 2})
+
+
+@pytest.mark.xfail(strict=False, reason="what it said before, or its executors, is believed")
+@pytest.mark.parametrize("seconds", [30.0, 1200.0], ids=["for half a minute", "for twenty minutes"])
+@pytest.mark.parametrize("held", [0, 2], ids=["all were free", "all were held"])
+def test_back_from_a_power_failure_no_card_is_believed_free_until_the_machine_says_so(held, seconds):
+    day = a_day()
+    jobs(day.jenkins, held, seconds=3600.0)
+    day.minutes(3)
+    power_fails(day)
+    day.world.move_to(day.world.timeline.now + seconds)
+    day.cards.answers = False  # the driver is not there yet
+    power_returns(day)
+    day.minutes(1)
+    assert {node.connected for node in (day.jenkins.nodes["rocm-1"], day.other.nodes["rocm-1"])} == {True}
+    assert believed_free(day) == {"main": 0, "other": 0}
+    day.cards.answers = True
+    day.minutes(6)
+    assert believed_free(day) == {"main": 2, "other": 2}
+
+
+def test_where_gpu_lease_does_not_come_back_at_all_executors_count_after_some_minutes():
+    day = a_day()
+    power_fails(day)
+    day.cards.answers = False
+    power_returns(day)
+    day.minutes(7)
+    assert believed_free(day) == {"main": 2, "other": 2}
+
+
+def test_while_it_is_off_jobs_go_elsewhere_where_they_can():
+    day = a_day(a_pool("cloud", labels=frozenset({LABEL}), controllers=("main", "other")))
+    lost = jobs(day.jenkins, 2, seconds=3600.0)
+    day.minutes(3)
+    power_fails(day)
+    again = jobs(day.jenkins, 2, seconds=300.0)
+    day.minutes(15)
+    assert {build.ended for build in lost} == {Ended.KILLED}
+    assert {build.ended for build in again} == {Ended.FINISHED}
+    assert {step.pool for step in day.done(Launch)} == {"cloud"}
+
+
+def test_a_person_in_a_shell_holds_a_card_and_builds_have_the_other():
+    day = a_day()
+    shell = day.cards.ask("alice", lambda: None)
+    day.minutes(3)
+    assert believed_free(day) == {"main": 1, "other": 1}
+    builds = [*jobs(day.jenkins, 1, seconds=300.0), *jobs(day.other, 1, seconds=300.0)]
+    day.minutes(15)
+    assert {build.ended for build in builds} == {Ended.FINISHED}
+    assert (leased_at_once(day.world), day.cards.holders()) == (1, ["alice"])
+    day.cards.end(shell)
+    day.minutes(3)
+    assert believed_free(day) == {"main": 2, "other": 2}
