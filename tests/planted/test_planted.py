@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from planted.bugs import BUGS
+from planted.cards import CARDS
 from planted.costly import COSTLY
 from planted.hours import HOURS
 from planted.images import IMAGES
@@ -39,7 +40,23 @@ def planting():
 
 @pytest.mark.parametrize(
     "bug",
-    [*BUGS, *MONEY, *WAITING, *COSTLY, *PROMISES, *STOPPED, *STALE, *IMAGES, *LENDING, *ROTATION, *TEAMS, *HOURS, *RESERVED, *SIDES],
+    [
+        *BUGS,
+        *MONEY,
+        *WAITING,
+        *COSTLY,
+        *PROMISES,
+        *STOPPED,
+        *STALE,
+        *IMAGES,
+        *LENDING,
+        *ROTATION,
+        *TEAMS,
+        *HOURS,
+        *RESERVED,
+        *SIDES,
+        *CARDS,
+    ],
     ids=lambda bug: bug.name,
 )
 def test_the_suite_finds(bug, planting, record_property):

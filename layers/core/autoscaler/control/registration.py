@@ -72,7 +72,8 @@ class _Request:
 
     def answer(self) -> Registered | Refused:
         """Tell who it is, from its own records where nothing is new."""
-        self._note_devices()
+        if self.asked.devices:
+            self._note_devices()
         told = self._unchanged() or (self._connect_host(self.host) if self.host else self._connect_instance())
         if isinstance(told, Refused):
             return told
@@ -80,13 +81,18 @@ class _Request:
 
     def _note_devices(self) -> None:
         """Note what a machine says of its devices. It is told who it is though that fails."""
-        if not self.asked.devices:
-            return
         devices = Devices(told_at=self.ports.clock(), devices=self.asked.devices, waiting=self.asked.waiting)
         try:
             self.ports.state.note_devices(self.id, devices)
         except AutoscalerError as error:
             self.ports.log("devices_not_noted", machine=self.id, error=f"{type(error).__name__}: {error}")
+
+    def _read(self) -> StoredState:
+        """Read the state. What a machine that begins anew once said of its devices is over: none is free until it says so."""
+        stored = self.ports.state.read()
+        if self.id in stored.devices and not (self.asked.devices or self.asked.connected):
+            self._note_devices()
+        return stored
 
     def _unchanged(self) -> list[Connection] | None:
         """Answer one that is what it should be from its own records alone: agents ask often, and EC2 and Jenkins need not know.
@@ -121,7 +127,7 @@ class _Request:
 
     def _connect_instance(self) -> list[Connection] | Refused:
         identity = self.ports.compute.identity(self.id)
-        stored = self.ports.state.read()
+        stored = self._read()
         if f"record#{self.id}" in stored.unread:
             raise TransientError("its record cannot be read by this version")
         record = next((record for record in stored.records if record.instance_id == self.id), None)
@@ -144,7 +150,7 @@ class _Request:
 
     def _connect_host(self, host: Host) -> list[Connection] | Refused:
         """Connect a host to its controllers, or to the one whose turn it is."""
-        stored, pool = self.ports.state.read(), self.fleet.pools[host.pool]
+        stored, pool = self._read(), self.fleet.pools[host.pool]
         machine = self._machine(pool, stored)
         if pool.share is not Share.COOPERATIVE:
             return self._connect_alone(host, machine)
