@@ -9,6 +9,7 @@ from autoscaler.domain.facts.devices import Devices
 from autoscaler.domain.facts.intents import Intent, IntentState
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides, unknown_orders
+from autoscaler.domain.facts.reruns import Rerun, RerunState
 from autoscaler.domain.facts.snapshot import Record, RecordState
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.event import Event
@@ -57,6 +58,7 @@ class InMemoryState:
     overrides: Overrides = field(default_factory=Overrides)
     told: Told = field(default_factory=Told)
     devices: dict[str, Devices] = field(default_factory=dict)
+    reruns: dict[str, Rerun] = field(default_factory=dict)  # what was answered for lost builds
     requests: dict[str, tuple[float, int]] = field(default_factory=dict)  # when the hour began, and how often since; by instance
     holder: tuple[str, float] | None = None
     faults: Faults = field(default_factory=Faults)
@@ -143,6 +145,28 @@ class InMemoryState:
         if known is not None and known.open:
             raise ConflictError("the intent is open")
         self.intents.pop(intent.id, None)
+
+    @_call
+    def rerun(self, key: str) -> Rerun | None:
+        """Read one answer."""
+        return self.reruns.get(key)
+
+    @_call
+    def add_rerun(self, rerun: Rerun, *, holder: str) -> None:
+        """Write a new answer while the lease is still the holder's."""
+        if self.holder is None or self.holder[0] != holder:
+            raise ConflictError("the lease is somebody else's")
+        if rerun.key in self.reruns:
+            raise ConflictError("the lost build was answered for")
+        self.reruns[rerun.key] = rerun
+
+    @_call
+    def change_rerun(self, rerun: Rerun, *, expected: RerunState) -> None:
+        """Replace an answer in the expected state."""
+        known = self.reruns.get(rerun.key)
+        if known is None or known.state is not expected:
+            raise ConflictError("the lost build was answered for meanwhile")
+        self.reruns[rerun.key] = rerun
 
     @_call
     def save_memory(self, memory: Memory) -> None:

@@ -18,7 +18,7 @@ _KINDS = {"integer": "whole number", "number": "number", "string": "text", "bool
 _GROUPS = {
     Reason.FORESEEN: "Why something is done",
     Reason.BOOT_TIMEOUT: "Why something is repaired",
-    Reason.HELD: "Why something is not done",
+    Reason.MAY_RESUME: "Why something is not done",
 }
 _WIDTH = 140
 _LISTED = {"string": "texts"}
@@ -47,6 +47,8 @@ def key_reference(schema: dict[str, Any]) -> str:
         "`pools.NAME`": parts["PoolSettings"] | {"properties": own},
         "`defaults`, and `pools.NAME`": parts["Tuning"],
         "`warm_pool`": parts["WarmPoolSettings"],
+        "`rerun`": parts["RerunSettings"],
+        "`rerun.lost`": parts["LostSettings"],
         "`schedules`": parts["ScheduleSettings"],
         "`hosts.NAME`": parts["HostSettings"],
         "`teams.NAME`": parts["TeamSettings"],

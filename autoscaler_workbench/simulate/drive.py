@@ -149,6 +149,7 @@ class InMemory:
             log=lambda event, **facts: self.logged.append((event, facts)),
             look_every_seconds=self.look_every_seconds,
             builds=_builds_of(controllers),
+            reruns=self.state,
         )
         self._containers = {name: tuple(self._controller(api) for api in self.apis.values()) for name in _FUNCTIONS}
         self.agents = Agents(self.world, ask_pass(lambda: self.ports_of("register_agent"), lambda: self.fleet))

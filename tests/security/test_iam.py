@@ -142,6 +142,14 @@ def test_who_looks_at_instances_may_ask_what_spot_costs_and_nobody_else(decide, 
     assert answer == ("Allowed" if looks else "ImplicitlyDenied")
 
 
+@every_function
+@pytest.mark.parametrize("action", ["Query", "PutItem", "DeleteItem"])
+def test_lost_builds_are_answered_for_by_one_function_and_shown_to_people_by_another(decide, function, action):
+    [answer] = decide(function, [asked(f"dynamodb:{action}", TABLE, **{"dynamodb:LeadingKeys": [f"{FLEET}#reruns"]})]).values()
+    allowed = {"scale_down": {"Query", "PutItem"}, "operate": {"Query"}}
+    assert answer == ("Allowed" if action in allowed.get(function, set()) else "ImplicitlyDenied")
+
+
 FOREIGN = [
     asked("ec2:TerminateInstances", f"{EC2}:instance/i-1", **THEIRS),
     asked("ec2:TerminateInstances", f"{EC2}:instance/i-1"),

@@ -19,6 +19,7 @@ from autoscaler.domain.facts.memory import (
     Stuck,
     Window,
 )
+from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, RanAgain
 
 _BURST = Burst(peaks=((1.0, 3),), rises=((2.0, 4, 0.5),))
 FULL_MEMORY = Memory(
@@ -58,5 +59,22 @@ FULL_MEMORY = Memory(
     canaries={"cpu": Breaker(failures=1, until_at=3.0, failed=("i-9",), why="no agent", version="7 with ami-2", opened_at=2.0)},
     taken={"outdated/cpu": (1.0, 2.0)},
     kept=frozenset({"i-1"}),
+    lost={
+        "main job/a/7": LostBuild(
+            controller="main",
+            run="job/a/7",
+            pool="cpu",
+            node="cpu-1",
+            instance_id="i-1",
+            how="its instance ended",
+            since_at=3.0,
+            seen_at=2.0,
+            lost_at=2.5,
+            others=("item 5",),
+            elsewhere=True,
+        )
+    },
+    reruns={"main#17": RanAgain(run="job/a/6", times=1, on_demand=True, at=2.0)},
+    left={"main job/a/5": LeftBuild(controller="main", pool="cpu", run="job/a/5", why="a password", at=1.0)},
     spot_prices=SpotPrices(asked_at=5.0, usd_per_hour={"c5.large/us-west-2a/Linux/UNIX": 0.5}),
 )

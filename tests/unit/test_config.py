@@ -7,6 +7,7 @@ import pytest
 
 from autoscaler.config import load_fleet, load_settings
 from autoscaler.domain.facts.fleet import Market, WarmPool
+from autoscaler.domain.facts.reruns import RerunPolicy
 from autoscaler.errors import ConfigError
 
 GOOD = """
@@ -71,6 +72,27 @@ def test_a_warm_pool_of_the_defaults_is_switched_off_in_a_pool(tmp_path, off):
     assert load(tmp_path, f"{text}    warm_pool: {off}\n").pools["cpu"].warm_pool is None
 
 
+@pytest.mark.parametrize("off", ["off", "false"])
+def test_lost_builds_are_run_again_where_the_file_says_so(tmp_path, off):
+    assert (load(tmp_path, GOOD).pools["cpu"].rerun, load(tmp_path, GOOD).rerun_parameter) == (None, "AUTOSCALER_RUN_ID")
+    assert load(tmp_path, GOOD + "    rerun: {}\n").pools["cpu"].rerun == RerunPolicy()
+    text = GOOD.replace("pools:", "rerun_parameter: RUN\ndefaults: {rerun: {jobs: [a/*], lost: {times: 2, second: on-demand}}}\npools:")
+    fleet = load(tmp_path, text)
+    assert (fleet.pools["cpu"].rerun, fleet.rerun_parameter) == (RerunPolicy(times=2, then_on_demand=True, jobs=("a/*",)), "RUN")
+    assert load(tmp_path, f"{text}    rerun: {off}\n").pools["cpu"].rerun is None
+
+
+def test_what_the_defaults_ask_of_on_demand_agents_is_left_out_where_a_pool_buys_none(tmp_path):
+    text = GOOD.replace("pools:", "defaults: {rerun: {lost: {second: on-demand}}}\npools:") + "    market: spot\n"
+    assert load(tmp_path, text).pools["cpu"].rerun == RerunPolicy()
+
+
+def test_jobs_are_named_by_patterns():
+    policy = RerunPolicy(jobs=("nightly/*", "*-deploy"))
+    assert [policy.covers(job) for job in ("nightly/a/b", "x/y-deploy", "daily/a", "Nightly/a")] == [True, True, False, False]
+    assert (RerunPolicy(times=2).most, RerunPolicy(times=2, then_on_demand=True).most) == (2, 3)
+
+
 def test_a_pool_overrides_the_defaults(tmp_path):
     pool = load(
         tmp_path, GOOD.replace("pools:", "defaults: {boot_seconds: 60, max_wait_seconds: 7}\npools:") + "    boot_seconds: 90\n"
@@ -101,7 +123,7 @@ def test_a_windows_pool_has_windows_prices_and_folders(tmp_path):
         (
             "fleet: f\n",
             "fleet: f\nspeed: fast\n",
-            "3:1: speed: unknown key, known here: fleet, limits, controllers, kinds, defaults, pools, hosts, teams",
+            "3:1: speed: unknown key, known here: fleet, limits, controllers, kinds, defaults, pools, hosts, rerun_parameter, teams",
         ),
         ("fleet: f\n", "", "1:1: fleet: missing"),
         ("fleet: f\n", "fleet: F_1\n", "2:8: fleet ('F_1'): must be lower-case letters, digits and hyphens, at most 40"),
@@ -147,6 +169,17 @@ def test_a_windows_pool_has_windows_prices_and_folders(tmp_path):
         ("max_agents: 5", "max_agents: 5\n    warm_pool: of", "13:16: pools.cpu.warm_pool ('of'): must be off, or keys and values"),
         ("max_agents: 5", "max_agents: 5\n    warm_pool: {min_agents: x}", "13:29: pools.cpu.warm_pool.min_agents ('x'): must be a whole"),
         ("max_agents: 5", "max_agents: 5\n    warm_pool: {min_agent: 1}", "warm_pool.min_agent: unknown key, did you mean min_agents?"),
+        ("max_agents: 5", "max_agents: 5\n    rerun: on", "13:12: pools.cpu.rerun ('on'): must be off, or keys and values"),
+        ("max_agents: 5", "max_agents: 5\n    rerun: {lost: {time: 2}}", "pools.cpu.rerun.lost.time: unknown key, did you mean times?"),
+        ("max_agents: 5", "max_agents: 5\n    rerun: {lost: {times: 0}}", "pools.cpu.rerun.lost.times (0): must be 1 or more"),
+        ("max_agents: 5", "max_agents: 5\n    rerun: {lost: {second: spot}}", "rerun.lost.second ('spot'): must be on-demand or off"),
+        ("max_agents: 5", "max_agents: 5\n    rerun: {jobs: []}", "pools.cpu.rerun.jobs ([]): must have 1 or more entries"),
+        (
+            "max_agents: 5",
+            "max_agents: 5\n    market: spot\n    rerun: {lost: {second: on-demand}}",
+            "pools.cpu.rerun.lost.second (on-demand): the pool buys spot agents only (market), use spot-then-on-demand",
+        ),
+        ("pools:", "rerun_parameter: 1ST\npools:", "rerun_parameter ('1ST'): must be letters, digits and underscores"),
         ("pools:", "pools: [", "is not YAML ("),
         ("fleet: f", "fleet: f\n\tlimits: 3", "3:1: is not YAML (a tab stands here, YAML is indented by spaces)"),
     ],

@@ -23,6 +23,7 @@ from autoscaler.adapters.history import DynamoHistory
 from autoscaler.adapters.jenkins.builds import JenkinsBuilds
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
+from autoscaler.adapters.reruns import DynamoReruns
 from autoscaler.adapters.secrets import Credentials, read_credentials
 from autoscaler.adapters.sns import SnsTopic
 from autoscaler.adapters.ssm import SsmImages
@@ -140,9 +141,15 @@ def runtime() -> Runtime:
         log=log,
         look_every_seconds=_look_every_seconds(),
         side_by_side=lambda calls: _TIME.side_by_side(calls),  # noqa: PLW0108
-        builds={controller.name: JenkinsBuilds(controller.connection) for controller in controllers},
+        **_rerunning(controllers, fleet.name),
     )
     return Runtime(ports=ports, fleet=fleet)
+
+
+def _rerunning(controllers: Sequence[JenkinsController], fleet: str) -> dict[str, Any]:
+    """Wire what runs lost builds again."""
+    builds = {controller.name: JenkinsBuilds(controller.connection) for controller in controllers}
+    return {"builds": builds, "reruns": DynamoReruns(partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet)}
 
 
 @cache

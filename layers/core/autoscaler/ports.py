@@ -10,6 +10,7 @@ from autoscaler.domain.facts.intents import Intent, IntentState
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides
 from autoscaler.domain.facts.plan import Launch
+from autoscaler.domain.facts.reruns import Rerun, RerunState
 from autoscaler.domain.facts.runs import Item, Job, Run
 from autoscaler.domain.facts.snapshot import (
     MINUTE_SECONDS,
@@ -274,6 +275,19 @@ class StateStore(Protocol):
         """Replace what people were told of, likewise. Losing it costs a second message."""
 
 
+class RerunStore(Protocol):
+    """The store of what was answered for lost builds, one by one. A write that loses a race raises `ConflictError` and changes nothing."""
+
+    def rerun(self, key: str) -> Rerun | None:
+        """Read one answer; None where there is none."""
+
+    def add_rerun(self, rerun: Rerun, *, holder: str) -> None:
+        """Write a new answer; `ConflictError` if there is one to this build, or the lease is not ``holder``'s any more."""
+
+    def change_rerun(self, rerun: Rerun, *, expected: RerunState) -> None:
+        """Replace an answer whose state is still ``expected``."""
+
+
 class RateLimiter(Protocol):
     """Counts how often each instance asked to register; one count for all executions."""
 
@@ -361,3 +375,4 @@ class Ports:
     look_every_seconds: float = MINUTE_SECONDS
     side_by_side: SideBySide = one_by_one
     builds: Mapping[str, Builds] = field(default_factory=dict)  # by controller
+    reruns: RerunStore | None = None  # None: nothing is run again

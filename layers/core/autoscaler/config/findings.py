@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from autoscaler.config.controllers import ControllerSettings
 from autoscaler.config.hosts import HostSettings
 from autoscaler.config.problems import FleetFileError, Place, Problem
+from autoscaler.config.reruns import LostSettings, RerunSettings
 from autoscaler.config.rules import contradictions
 from autoscaler.config.schedules import ScheduleSettings
 from autoscaler.config.settings import FleetSettings, KindSettings, LimitSettings, PoolSettings, Tuning
@@ -26,7 +27,12 @@ _MODELS: dict[str, type[LimitSettings | ControllerSettings | KindSettings | Host
     "teams": TeamSettings,
 }
 # Keys that hold keys.
-_WITHIN: dict[str, type[ScheduleSettings | WarmPoolSettings]] = {"schedules": ScheduleSettings, "warm_pool": WarmPoolSettings}
+_WITHIN: dict[str, type[ScheduleSettings | WarmPoolSettings | RerunSettings | LostSettings]] = {
+    "schedules": ScheduleSettings,
+    "warm_pool": WarmPoolSettings,
+    "rerun": RerunSettings,
+    "lost": LostSettings,
+}
 _PLACES = {
     "limits": "limits",
     "controllers": "an entry of controllers",
@@ -36,7 +42,7 @@ _PLACES = {
     "hosts": "an entry of hosts",
     "teams": "an entry of teams",
 }
-_FEW = 8  # keys that a line may list
+_FEW = 9  # keys that a line may list
 _MISSING = ": missing"
 _ENOUGH = 100_000  # stands in for a limit that is wrong: no other key exceeds it
 _LIMITS = ("max_agents", "max_launches_per_hour", "max_usd_per_hour", "max_usd_per_month")

@@ -94,6 +94,7 @@ def _with_fleet(settings: FleetSettings, name: str, pool: PoolSettings) -> Itera
     yield from _stopped(settings, name, pool)
     yield from kind_of_pool(settings, pool)
     yield from _shared(settings, name, pool)
+    yield from _run_again(settings, name, pool)
     timeout, boot = (settings.tuned(key, name) for key in ("boot_timeout_seconds", "boot_seconds"))
     if timeout <= boot:
         key = "boot_timeout_seconds" if pool.boot_timeout_seconds is not None else "boot_seconds"
@@ -122,6 +123,13 @@ def _cooperative(settings: FleetSettings, name: str, pool: PoolSettings) -> Iter
         yield "share", f"share ({pool.share}): builds of several controllers share the machine, so max_builds and reuse: never cannot hold"
     if pool.platform is Platform.WINDOWS:
         yield "share", f"share ({pool.share}): on Windows an agent connects to one controller"
+
+
+def _run_again(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the lost builds of a pool; what ``defaults`` ask of a pool of spot agents only is not done there."""
+    rerun = settings.tuned("rerun", name)
+    if pool.rerun and rerun.lost.second == "on-demand" and pool.market == "spot":
+        yield "rerun", "rerun.lost.second (on-demand): the pool buys spot agents only (market), use spot-then-on-demand"
 
 
 def _of_schedule(settings: FleetSettings, name: str, schedule: ScheduleSettings) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from autoscaler.config.hours import impossible_hours
 from autoscaler.config.kinds import general_kinds, labels_of, lent_labels, with_lending
 from autoscaler.config.prices import offerings, unaffordable_minima
 from autoscaler.config.problems import FleetFileError, Problem
+from autoscaler.config.reruns import RerunKey, RerunParameter, rerun_policy
 from autoscaler.config.schedules import ScheduleSettings, pool_schedules
 from autoscaler.config.team_money import dear_minima
 from autoscaler.config.teams import LaunchesPerHour, TeamSettings, UsdPerHour, UsdPerMonth, ceilings, team
@@ -152,6 +153,11 @@ class Tuning(Section):
         "disk only, and is back sooner than a new one. {} keeps as many as pay; off: agents are always terminated. On-demand agents only. "
         "With reuse: never, min_agents of at least 1 are launched to be stopped before their one build; no others are stopped.",
     )
+    rerun: RerunKey | None = Field(
+        None,
+        description="Builds of the pool that are lost with their agent (a spot interruption, a crash, a machine that somebody stopped) are "
+        "started again with the same parameters. {} does so once for all jobs; off: they are left to people. Needs Job/Build.",
+    )
 
 
 TUNING_DEFAULTS: dict[str, Any] = {
@@ -168,6 +174,7 @@ TUNING_DEFAULTS: dict[str, Any] = {
     "quarantine": Quarantine.REPLACE,
     "reuse": "always",
     "warm_pool": False,
+    "rerun": False,
 }  # None for the others says something of its own
 _PRICES = ("spot_discount", "spot_max_usd_per_hour", "volume_gib", "volume_usd_per_gib_month")
 
@@ -282,6 +289,7 @@ class FleetSettings(Section):
         description="The kinds of agents, by a name; names of nodes begin with it."
     )
     hosts: dict[Name, HostSettings] = Field({}, description="Machines of your own, by a name, which is that of their nodes.")
+    rerun_parameter: RerunParameter = "AUTOSCALER_RUN_ID"
     teams: dict[Name, TeamSettings] = Field({}, description="The teams, by a name. Pools of no team are together one more, of weight 1.")
 
     def domain(self) -> Fleet:
@@ -302,6 +310,7 @@ class FleetSettings(Section):
             controllers=tuple(self.controllers),
             pools=pools,
             teams={name: team(name, one, pools) for name, one in self.teams.items()},
+            rerun_parameter=self.rerun_parameter,
             resume_timeouts={name: controller.resume_timeout_seconds for name, controller in self.controllers.items()},
             slot_controllers=frozenset(name for name, controller in self.controllers.items() if controller.nodes == "slots"),
             hosts={name: host(name, one) for name, one in self.hosts.items()},
@@ -322,6 +331,7 @@ class FleetSettings(Section):
         warm = tuned.pop("warm_pool")
         hosts = hosts_of(self, name)
         most = len(hosts) or pool.max_agents or 0
+        tuned["rerun"] = rerun_policy(tuned["rerun"], only_spot=pool.market == "spot")
         return Pool(
             name=name,
             labels=self.own_labels(name),

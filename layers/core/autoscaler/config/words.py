@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from autoscaler.config.hosts import ROLE_ID
+from autoscaler.config.reruns import PARAMETER_NAME
 from autoscaler.config.schedules import TIME_OF_DAY
 from autoscaler.config.settings import FLEET, INSTANCE_TYPE, KIND, LABEL, NAME, PARAMETER, VERSION
 
@@ -18,6 +19,7 @@ PATTERNS = {
     LABEL: "must be one label: no blanks, no quotation marks",
     INSTANCE_TYPE: "must be an EC2 instance type, such as m7i.xlarge",
     ROLE_ID: "must be the unique id of an IAM role, such as AROAEXAMPLEID12345678 (aws iam get-role), not its name or ARN",
+    PARAMETER_NAME: "must be letters, digits and underscores, and begin with no digit",
     PARAMETER: "must be the full name of an SSM parameter, such as /ci/linux-image",
     TIME_OF_DAY: "must be a time of day from 00:00 to 24:00, such as 08:00",
     VERSION: "must be $Default, $Latest or a version's number in quotes, such as '3'",

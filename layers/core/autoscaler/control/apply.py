@@ -7,6 +7,7 @@ from typing import assert_never
 
 from autoscaler.control import launches, nodes, reserving, sides
 from autoscaler.control.cordons import Cordons
+from autoscaler.control.lost_builds import Answers
 from autoscaler.control.report import Outcome, Report, Result
 from autoscaler.control.rotation import Rotation
 from autoscaler.control.stopping import Stopping
@@ -26,11 +27,13 @@ from autoscaler.domain.facts.plan import (
     Forget,
     FreeSlot,
     Launch,
+    LeaveLost,
     Lend,
     Plan,
     Relabel,
     Reserve,
     Rotate,
+    RunAgain,
     Start,
     Step,
     Stop,
@@ -118,6 +121,7 @@ class _Actuator:
         self.unstoppable: dict[str, str] = {}  # pools, by instance id
         self.terminated: set[str] = set()
         self.consoles: dict[str, str] = {}  # of boots that failed
+        self.answers = Answers(ports, holder)  # for lost builds
 
     def outcomes(self) -> Outcomes:
         """Return the outcomes of the steps so far."""
@@ -130,6 +134,7 @@ class _Actuator:
             unstoppable=self.unstoppable,
             terminated=self.terminated,
             consoles=self.consoles,
+            answers=self.answers.given,
         )
 
     def take_all(self, steps: Iterable[Step], ends_at: float) -> list[Result]:
@@ -163,8 +168,8 @@ class _Actuator:
 
     def _take(self, step: Step) -> Result:
         match step:
-            case CreateBeacon() | CancelItem():
-                return nodes.act(self._controllers[step.controller], step)
+            case CreateBeacon() | CancelItem() | RunAgain() | LeaveLost():
+                return self._in_jenkins(step)
             case Cordon() | Uncordon() | Relabel() | Lend() | TakeBack() | Reserve() | EndReservation():
                 return self._cordon_or_reserve(step)
             case Launch():
@@ -181,6 +186,11 @@ class _Actuator:
                 return self._adopt(step) if isinstance(step, Adopt) else self._forget(step)
             case _:
                 assert_never(step)
+
+    def _in_jenkins(self, step: CreateBeacon | CancelItem | RunAgain | LeaveLost) -> Result:
+        if isinstance(step, RunAgain | LeaveLost):
+            return self.answers.act(step)
+        return nodes.act(self._controllers[step.controller], step)
 
     def _cordon_or_reserve(self, step: Cordon | Uncordon | Relabel | Lend | TakeBack | Reserve | EndReservation) -> Result:
         cordons = self._cordons(step.controller)

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from autoscaler.control.invocation import Invocation
+from autoscaler.control.lost_builds import look_up
 from autoscaler.domain.facts.fleet import HOST, Fleet, Market, described_instance
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.metering import SPOT_PRICES_SECONDS
@@ -32,6 +33,7 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
         template_versions=_template_versions(ports, fleet),
         images=_images(ports, fleet),
         spot_prices=_spot_prices(ports, fleet, stored, instances),
+        lost=look_up(ports, stored.memory.lost, views.values()) if stored.memory.lost else {},
         ended_runs={controller.name: _ended_runs(ports, controller, stored, views[controller.name]) for controller in ports.controllers},
     )
 

@@ -34,6 +34,7 @@ Order = LaunchSome | DrainSome | DrainNodes | Reserve | Release
 
 def scale_up(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Report]:
     """Bring back and launch what the queue needs. A first look without the lease tells whether there is anything to do."""
+    ports = _without_lost_builds(ports)
     stored = ports.state.read()
     decision = partial(decide.scale_up, memo=invocation.memo)
     preview = plan_only(ports, fleet, invocation, decision, stored)
@@ -63,7 +64,7 @@ def scale_down(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Repor
 def carry_out(ports: Ports, fleet: Fleet, invocation: Invocation, order: Order) -> list[Report]:
     """Carry out a person's order, within the limits."""
     may_launch = isinstance(order, LaunchSome | Reserve)
-    return [one_pass(ports, fleet, invocation, _decision(order), may_launch=may_launch)]
+    return [one_pass(_without_lost_builds(ports), fleet, invocation, _decision(order), may_launch=may_launch)]
 
 
 def _decision(order: Order) -> Decision:
@@ -80,6 +81,7 @@ def _decision(order: Order) -> Decision:
 
 def handle(ports: Ports, fleet: Fleet, invocation: Invocation, event: InstanceEvent) -> tuple[list[Report], tuple[str, ...]]:
     """Act on an event of EC2 about an instance of ours; return the reports and the builds at risk."""
+    ports = _without_lost_builds(ports)
     identity = ports.compute.identity(event.instance_id)
     if identity is None or identity.fleet != fleet.name:
         return [], ()
@@ -93,6 +95,11 @@ def handle(ports: Ports, fleet: Fleet, invocation: Invocation, event: InstanceEv
     log_notes(ports, snapshot)
     report = apply(ports, fleet, snapshot, decision(snapshot, fleet), invocation.ends_at)
     return [report], builds_at_risk(assess(snapshot, fleet), event)
+
+
+def _without_lost_builds(ports: Ports) -> Ports:
+    """Ask nothing about builds whose agents have gone: `scale_down` answers for those that are lost."""
+    return replace(ports, reruns=None)
 
 
 def _concerns(event: InstanceEvent, record: Record, identity: Identity) -> bool:

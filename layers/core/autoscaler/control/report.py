@@ -19,11 +19,13 @@ from autoscaler.domain.facts.plan import (
     FreeSlot,
     Held,
     Launch,
+    LeaveLost,
     Lend,
     Plan,
     Relabel,
     Reserve,
     Rotate,
+    RunAgain,
     Start,
     Step,
     Stop,
@@ -54,6 +56,8 @@ STEP_NAMES: dict[type[Step], str] = {
     Adopt: "adopt",
     Forget: "forget",
     CancelItem: "cancel-item",
+    RunAgain: "run-again",
+    LeaveLost: "leave-lost",
 }
 
 

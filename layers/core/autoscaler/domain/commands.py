@@ -14,7 +14,7 @@ from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import floors_of
 from autoscaler.domain.learn import assess, close_breaker, remember_request
-from autoscaler.domain.repair.interruption import InstanceEvent, handle_event
+from autoscaler.domain.repair.interruption import Announced, InstanceEvent, handle_event
 from autoscaler.domain.scale_in.reserved import end_reservation, idle_to_reserve, is_for_builds, reserve, why_not_reserved
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -197,7 +197,9 @@ def _is_meant(order: Resume, agent: Agent) -> bool:
 def handle(snapshot: Snapshot, fleet: Fleet, event: InstanceEvent) -> Plan:
     """Decide what follows from an announcement of EC2 before the schedule sees it."""
     situation = assess(snapshot, fleet)
-    return plan_of(situation, without_frozen(situation, handle_event(situation, event)))
+    # Its node is deleted now, and with it goes what Jenkins told of when its agent went: builds that it takes along are noted first.
+    memory = situation.memory if event.kind is Announced.STATE and situation.memory.lost != snapshot.memory.lost else None
+    return plan_of(situation, without_frozen(situation, handle_event(situation, event)), memory)
 
 
 def _to_drain(situation: Situation, order: DrainSome | DrainNodes) -> tuple[list[Agent], list[Held]]:

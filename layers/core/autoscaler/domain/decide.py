@@ -28,6 +28,7 @@ from autoscaler.domain.learn import assess, conclude, watch
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.bring_back import bring_back_outdated, bring_back_pinned, drain_again, let_resume
 from autoscaler.domain.repair.heal import keep_beacon, relabels, repairs
+from autoscaler.domain.repair.lost_builds import run_again
 from autoscaler.domain.repair.orphans import left_the_fleet_file
 from autoscaler.domain.scale_in.hand_over import hand_over
 from autoscaler.domain.scale_in.make_room import make_room
@@ -79,6 +80,7 @@ REPAIRING: tuple[FleetRule, ...] = (
     left_the_fleet_file,  # agents of no pool, for a person to see
     drained,  # cordoned and idle in two looks: terminate
     repairs,  # dead, lost, overdue, unrecorded
+    run_again,  # builds that were lost with their agent
     finish_rotations,  # nodes that agents have left for another controller
     unfinished,  # condemned and not gone yet
 )

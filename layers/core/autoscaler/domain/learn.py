@@ -12,6 +12,7 @@ from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.memory import Breaker, Growth, IdleReturns, Learned, Memory, Missing, Stuck, Window
 from autoscaler.domain.facts.metering import HOUR_SECONDS, launches_of, meter, meter_day, next_spot_prices, note_spending, paid_usd_per_hour
 from autoscaler.domain.facts.plan import BootFailure, Forget
+from autoscaler.domain.facts.reruns import Rerun
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, BuildResult, Record, Snapshot
 from autoscaler.domain.forecast.capacity import note_had, note_refused
 from autoscaler.domain.forecast.durations import note_duration
@@ -31,7 +32,10 @@ from autoscaler.domain.launch.backoff import Refusal, lacks_capacity, note_refus
 from autoscaler.domain.launch.lending import note_never_lent
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.bring_back import note_owed
+from autoscaler.domain.repair.followed_builds import next_lost
 from autoscaler.domain.repair.heal import what_is_seen
+from autoscaler.domain.repair.lost_builds import still_lost
+from autoscaler.domain.repair.ran_again import answered
 from autoscaler.domain.repair.two_looks import next_observations
 from autoscaler.domain.scale_in.build_results import Tally, gone_since, note_streaks, tally
 from autoscaler.domain.scale_in.replace import note_kept, note_taken
@@ -93,6 +97,7 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         stuck=_still_stuck(memory, agents),
         missing=missing,
         hosts_off=next_hosts_off(memory.hosts_off, look) if look.fleet.hosts else {},
+        lost=next_lost(memory.lost, look),
     )
 
 
@@ -217,6 +222,7 @@ def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFail
         taken=note_taken(memory.taken, decided, now),
         kept=note_kept(situation, decided),
         owed=note_owed(situation, decided),
+        lost=still_lost(situation),
         gone=gone,
         gone_from=_note_gone_from(situation, gone),
     )
@@ -269,6 +275,7 @@ class Outcomes:
     stuck: Collection[str] = ()  # instances that EC2 did not let us terminate
     unstoppable: Mapping[str, str] = field(default_factory=dict)  # pools of those that it did not let us stop, by instance id
     terminated: Collection[str] = ()  # instances
+    answers: Collection[tuple[str, str, Rerun]] = ()  # for lost builds: the name in the memory, the pool, and the answer
     consoles: Mapping[str, str] = field(default_factory=dict)  # of boots that failed, as far as they could be read, by instance id
 
 
@@ -282,9 +289,13 @@ def note_results(memory: Memory, fleet: Fleet, outcomes: Outcomes, now: float) -
         cool_offs = note_refusals(cool_offs, fleet.pools[pool], refusals, now)
     cool_offs = note_unstoppable(cool_offs, outcomes.unstoppable.values(), now)
     known = {instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id not in outcomes.terminated}
+    noted = answered(memory, outcomes.answers, now)
     newly = {i: Stuck(since_at=known[i].since_at if i in known else now, tried_at=now) for i in outcomes.stuck}
     return replace(
         memory,
+        lost=noted.lost,
+        reruns=noted.reruns,
+        left=noted.left,
         cool_offs=cool_offs,
         capacity_delays={**memory.capacity_delays, **delays},
         stuck={**known, **newly},

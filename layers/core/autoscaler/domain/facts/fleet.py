@@ -8,6 +8,8 @@ from enum import StrEnum
 from math import inf
 from typing import Literal
 
+from autoscaler.domain.facts.reruns import RerunPolicy
+
 # Pipelines resume within minutes of a restart; one that has not for so long never will, and its agent must not be kept for ever.
 RESUME_TIMEOUT_SECONDS = 7200.0
 
@@ -162,6 +164,7 @@ class Pool:
     share: Share = Share.NONE
     ceilings: Ceilings = NO_CEILINGS  # beside max_agents
     priority: int = 0  # where a limit keeps jobs waiting, pools of a higher one go first
+    rerun: RerunPolicy | None = None  # of builds that are lost with an agent; None: they are left to people
     schedules: tuple[PoolSchedule, ...] = ()  # in the order they were written: a later one has the last word
     of_hosts: bool = False  # its machines are hosts: none is ever launched, stopped or ended
 
@@ -232,6 +235,8 @@ class Fleet:
     slot_controllers: frozenset[str] = frozenset()  # on these an operator makes the nodes; elsewhere each agent gets its own
     home: str = ""  # AWS account and region, ACCOUNT/REGION: another deployment of this name elsewhere is another fleet
     resume_timeouts: Mapping[str, float] = field(default_factory=dict)  # seconds, by controller; unlisted: RESUME_TIMEOUT_SECONDS
+
+    rerun_parameter: str = "AUTOSCALER_RUN_ID"  # by which a build that was started again is found, where its job declares it
 
     def resume_timeout(self, controller: str) -> float:
         """How long after a restart a pipeline may still resume on its node."""

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, RanAgain
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSession:
@@ -203,6 +205,9 @@ class Memory:
     gone: Mapping[str, float] = field(default_factory=dict)  # when agents without a record were launched, by instance id, for an hour
     gone_from: Mapping[str, str] = field(default_factory=dict)  # their pools, likewise; an earlier version did not note them
     requests: Mapping[str, float] = field(default_factory=dict)  # manual request ids done, and when
+    lost: Mapping[str, LostBuild] = field(default_factory=dict)  # builds whose agents have gone, by controller and run
+    reruns: Mapping[str, RanAgain] = field(default_factory=dict)  # builds that we started again, by controller#item
+    left: Mapping[str, LeftBuild] = field(default_factory=dict)  # lost builds that a person must see to, for a day, by controller and run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """A plan is data: small steps, each safe to repeat and with a reason, and the steps that were not taken."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -7,6 +8,7 @@ from autoscaler.domain.facts.fleet import Market, NodeSpec, Offering
 from autoscaler.domain.facts.marks import Mark
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.reruns import Rerun
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.snapshot import InstanceState
 
@@ -291,6 +293,39 @@ class CancelItem:
     detail: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunAgain:
+    """Start a lost build again. ``parameters``: None for a job that declares none; ``is_known``: its answer was written down before.
+
+    ``found``: the queue item of an earlier start that was not answered; nothing is sent then.
+    """
+
+    controller: str
+    pool: str
+    job: str
+    lost: str  # as `Memory.lost` names it
+    rerun: Rerun
+    parameters: Mapping[str, str] | None
+    is_known: bool = False
+    found: int | None = None
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveLost:
+    """Write down that a lost build is not run again, or not once more, and is a person's to see to."""
+
+    controller: str
+    pool: str
+    job: str
+    lost: str
+    rerun: Rerun
+    is_known: bool = False
+    reason: Reason
+    detail: str
+
+
 Step: TypeAlias = (
     CreateBeacon
     | Launch
@@ -312,6 +347,8 @@ Step: TypeAlias = (
     | Adopt
     | Forget
     | CancelItem
+    | RunAgain
+    | LeaveLost
 )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
+from urllib.parse import unquote
 
 
 class Interruption(StrEnum):
@@ -84,6 +85,11 @@ class Job:
 def job_path_of(run: str) -> str:
     """Return the path of the job that a run belongs to: ``job/a/job/b/7`` is one of ``job/a/job/b``."""
     return run.rpartition("/")[0]
+
+
+def job_name_of(run: str) -> str:
+    """Return the full name of the job that a run belongs to, as people read it: ``job/a%20b/job/c/7`` is one of ``a b/c``."""
+    return "/".join(unquote(name) for name in run.split("/")[1:-1:2])
 
 
 def matrix_of(run: str) -> str | None:

@@ -19,6 +19,7 @@ from autoscaler.domain.launch.purchase import Purchase
 from autoscaler.domain.launch.rotations import Rotations
 from autoscaler.domain.launch.starting import startable
 from autoscaler.domain.repair.bring_back import pinned
+from autoscaler.domain.repair.ran_again import wants_on_demand
 from autoscaler.domain.repair.static_nodes import slots_left
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import cannot_come_back
@@ -119,7 +120,8 @@ class QueuePlacement:
         pool = self._best_pool(want)
         start = slot.free_seconds if slot else inf
         if start > self.purchase.ready_seconds(pool):
-            self.purchase.note_waiting(pool, want.item.waiting_seconds)
+            firm = wants_on_demand(self.situation.memory, self.controller, want.item.id)
+            self.purchase.note_waiting(pool, inf if firm else want.item.waiting_seconds)
         if slot is None:
             if not self.purchase.buy(pool, Reason.NOBODY_CAN_SERVE, f"{want.item.job or 'a job'} waits, and no executor can ever take it"):
                 return

@@ -1,0 +1,107 @@
+"""Implements the RerunStore port: an item for each lost build, in a partition of the state table that no pass reads as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+from pydantic import TypeAdapter, ValidationError
+
+from autoscaler.adapters.aws import code_of, translated
+from autoscaler.domain.facts.reruns import Rerun, RerunState
+from autoscaler.errors import ConflictError, TransientError, UnansweredError
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+DAYS_KEPT = 90
+_DAY_SECONDS = 86_400
+_RERUN: TypeAdapter[Rerun] = TypeAdapter(Rerun)
+_LOST_THE_RACE = {"ConditionalCheckFailedException", "TransactionCanceledException", "TransactionConflictException"}
+
+
+@dataclass(frozen=True, slots=True)
+class DynamoReruns:
+    """What was answered for lost builds of one fleet. ``client`` makes the client at the first use."""
+
+    client: Callable[[], DynamoDBClient]
+    table: str
+    fleet: str
+
+    def rerun(self, key: str) -> Rerun | None:
+        """Read one item; what cannot be understood counts as left to a person, so that nothing is sent for it."""
+        with translated("Query"):
+            found = self.client().query(
+                TableName=self.table,
+                ConsistentRead=True,
+                KeyConditionExpression="fleet = :fleet AND #item = :key",
+                ExpressionAttributeNames={"#item": "item"},
+                ExpressionAttributeValues={":fleet": {"S": self._partition}, ":key": {"S": key}},
+            )["Items"]
+        if not found:
+            return None
+        try:
+            return _RERUN.validate_json(found[0]["body"]["S"])
+        except (KeyError, ValidationError):
+            controller, _, run = key.partition("#")
+            return Rerun(
+                controller=controller,
+                run=run.rpartition("@")[0],
+                began_at=0.0,
+                state=RerunState.LEFT,
+                times=0,
+                on_demand=False,
+                created_at=0.0,
+                why="another version wrote it",
+            )
+
+    def add_rerun(self, rerun: Rerun, *, holder: str) -> None:
+        """Write a new item while the lease is the holder's, in one transaction."""
+        key = {"fleet": {"S": self.fleet}, "item": {"S": "lease"}}
+        lease = {
+            "TableName": self.table,
+            "Key": key,
+            "ConditionExpression": "#owner = :owner",
+            "ExpressionAttributeNames": {"#owner": "owner"},
+            "ExpressionAttributeValues": {":owner": {"S": holder}},
+        }
+        new = {**self._put(rerun), "ConditionExpression": "attribute_not_exists(fleet)"}
+        self._write(lambda: self.client().transact_write_items(TransactItems=[{"Put": new}, {"ConditionCheck": lease}]))  # type: ignore[typeddict-item]
+
+    def change_rerun(self, rerun: Rerun, *, expected: RerunState) -> None:
+        """Replace an item whose state is still that."""
+        condition = {
+            "ConditionExpression": "#state = :expected",
+            "ExpressionAttributeNames": {"#state": "state"},
+            "ExpressionAttributeValues": {":expected": {"S": str(expected)}},
+        }
+        self._write(lambda: self.client().put_item(**self._put(rerun), **condition))  # type: ignore[arg-type]
+
+    @property
+    def _partition(self) -> str:
+        return f"{self.fleet}#reruns"
+
+    def _put(self, rerun: Rerun) -> dict[str, Any]:
+        body = _RERUN.dump_json(rerun, exclude_defaults=True).decode()
+        ends = int(rerun.created_at) + DAYS_KEPT * _DAY_SECONDS
+        item = {
+            "fleet": {"S": self._partition},
+            "item": {"S": rerun.key},
+            "state": {"S": str(rerun.state)},
+            "body": {"S": body},
+            "expiration": {"N": str(ends)},
+        }
+        return {"TableName": self.table, "Item": item}
+
+    @staticmethod
+    def _write(write: Callable[[], object]) -> None:
+        try:
+            write()
+        except ClientError as error:
+            if (code := code_of(error)) in _LOST_THE_RACE:
+                raise ConflictError("the lost build was answered for by somebody else meanwhile") from error
+            raise TransientError(f"DynamoDB: {code}") from error
+        except BotoCoreError as error:
+            raise UnansweredError(f"DynamoDB did not answer ({type(error).__name__})") from error

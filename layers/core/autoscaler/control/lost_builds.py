@@ -1,0 +1,102 @@
+"""Looks up what Jenkins and our own store say of builds whose agents have gone, and answers for those that are lost, each once.
+
+The answer is written down before Jenkins is asked. Cut off after that, it may have been sent: the next look finds what it started, or
+that it started nothing.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from autoscaler.control.report import Outcome, Result
+from autoscaler.domain.facts.plan import LeaveLost, RunAgain
+from autoscaler.domain.facts.reruns import LostBuild, LostFacts, Rerun, RerunState, rerun_key
+from autoscaler.domain.facts.runs import job_path_of
+from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView
+from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, RefusedBuildError
+from autoscaler.ports import Builds, Ports, RerunStore
+
+# Some small requests each; the others in the next looks.
+LOST_ASKED_A_LOOK = 20
+
+
+def look_up(ports: Ports, lost: Mapping[str, LostBuild], views: Iterable[ControllerView]) -> dict[str, LostFacts]:
+    """Ask about the builds that are followed. What cannot be read now is asked for in the next look."""
+    found: dict[str, LostFacts] = {}
+    for view in views:
+        mine = [one for one in lost.values() if one.controller == view.name]
+        if not mine or not view.complete or view.name not in ports.builds or ports.reruns is None:
+            continue
+        first = int(ports.clock() // MINUTE_SECONDS) * LOST_ASKED_A_LOOK % len(mine)
+        for one in [*mine[first:], *mine[:first]][:LOST_ASKED_A_LOOK]:
+            try:
+                found[one.key] = _facts(ports.builds[view.name], ports.reruns, one)
+            except AutoscalerError as error:
+                ports.log("lost_build_not_read", controller=view.name, run=one.run, error=f"{type(error).__name__}: {error}")
+                break
+    return found
+
+
+def _facts(builds: Builds, store: RerunStore, lost: LostBuild) -> LostFacts:
+    run = builds.run(lost.run)
+    if run is not None and run.building:
+        return LostFacts(run=run)
+    unit = run if run is None or lost.unit == lost.run else builds.run(lost.unit)
+    rerun = store.rerun(rerun_key(lost.controller, lost.unit, unit.started_at if unit else 0.0))
+    if unit is None or unit.building:
+        return LostFacts(run=run, unit=unit, rerun=rerun)
+    since = unit.ended_at if unit.ended_at is not None else unit.started_at
+    upstream = tuple(up for path in unit.upstream if (up := builds.run(path)) is not None)
+    return LostFacts(run=run, unit=unit, job=builds.job(job_path_of(unit.path), since), rerun=rerun, upstream=upstream)
+
+
+@dataclass(slots=True)
+class Answers:
+    """Answers for lost builds. ``given``: the name in the memory, the pool, and the answer."""
+
+    ports: Ports
+    holder: str
+    given: list[tuple[str, str, Rerun]] = field(default_factory=list)
+
+    def act(self, step: RunAgain | LeaveLost) -> Result:
+        """Take one step."""
+        if self.ports.reruns is None:
+            return Result(step=step, outcome=Outcome.SKIPPED, detail="there is no store of what was run again")
+        return self._start(step, self.ports.reruns) if isinstance(step, RunAgain) else self._leave(step, self.ports.reruns)
+
+    def _start(self, step: RunAgain, store: RerunStore) -> Result:
+        if step.found is not None:
+            return self._note(step, store, replace(step.rerun, state=RerunState.STARTED, item=step.found))
+        try:
+            self._write(step, store)
+        except ConflictError:
+            return Result(step=step, outcome=Outcome.SKIPPED, detail="it was answered for before, or another pass acts by now")
+        builds = self.ports.builds[step.controller]
+        try:
+            item = builds.start(job_path_of(step.rerun.run), step.parameters)
+        except (RefusedBuildError, ConfigError) as error:
+            self._note(step, store, replace(step.rerun, state=RerunState.LEFT, why=str(error)))
+            return Result(step=step, outcome=Outcome.FAILED, detail=f"it is left to a person: {error}")
+        result = self._note(step, store, replace(step.rerun, state=RerunState.STARTED, item=item))
+        return replace(result, detail=f"queue item {item}")
+
+    def _leave(self, step: LeaveLost, store: RerunStore) -> Result:
+        if step.is_known:
+            return self._note(step, store, step.rerun)
+        try:
+            store.add_rerun(step.rerun, holder=self.holder)
+        except ConflictError:
+            return Result(step=step, outcome=Outcome.SKIPPED, detail="it was answered for before, or another pass acts by now")
+        self.given.append((step.lost, step.pool, step.rerun))
+        return Result(step=step, outcome=Outcome.DONE)
+
+    def _write(self, step: RunAgain, store: RerunStore) -> None:
+        """Write the answer down, or when it is sent once more: until Jenkins has surely shown it, it is not sent a third time."""
+        if step.is_known:
+            store.change_rerun(step.rerun, expected=RerunState.WRITTEN)
+        else:
+            store.add_rerun(step.rerun, holder=self.holder)
+
+    def _note(self, step: RunAgain | LeaveLost, store: RerunStore, rerun: Rerun) -> Result:
+        store.change_rerun(rerun, expected=RerunState.WRITTEN)
+        self.given.append((step.lost, step.pool, rerun))
+        return Result(step=step, outcome=Outcome.DONE)

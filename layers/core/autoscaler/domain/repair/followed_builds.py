@@ -1,0 +1,120 @@
+"""Builds that are followed since their agents have gone, until it is known what became of them.
+
+A build is followed from the look that shows its agent's instance ended, stopped, or its connection lost while it was there. After a restart
+of Jenkins, which knows of no connection that was lost before, all that were on agents that are not back yet are followed.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.reruns import LostBuild
+from autoscaler.domain.facts.runs import job_name_of
+from autoscaler.domain.facts.snapshot import ControllerView, InstanceState, Node
+from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.situation import Look
+
+# A pipeline that waits for its agent for longer is not followed any more.
+_FOLLOWED_SECONDS = 7 * 86_400.0
+MOST_FOLLOWED = 500
+_ENDED, _STOPPED = "its instance ended", "its instance was stopped"
+_INTERRUPTED, _CUT_OFF = "EC2 took its instance back", "its agent is gone"
+MISSING = "its agent has not come back since Jenkins restarted"
+
+
+def next_lost(known: Mapping[str, LostBuild], look: Look) -> dict[str, LostBuild]:
+    """Carry on which builds are followed since their agents have gone, and begin to follow those whose agents go now."""
+    followed = _carried_on(known, look)
+    for agent in look.agents:
+        view = look.snapshot.controllers.get(agent.record.controller)
+        if agent.pool.rerun is None or view is None or not view.complete:
+            continue
+        if how := _how_it_went(agent) or _after_a_restart(agent, view, look):
+            _follow(followed, agent, how, look)
+    return dict(list(followed.items())[-MOST_FOLLOWED:])
+
+
+def _carried_on(known: Mapping[str, LostBuild], look: Look) -> dict[str, LostBuild]:
+    """Carry each one on by what Jenkins shows now; none for ever, and none where the fleet file does not ask for it any more."""
+    wanted = {name for name, pool in look.fleet.pools.items() if pool.rerun}
+    carried = [
+        _seen_now(lost, look.snapshot.controllers.get(lost.controller))
+        for lost in known.values()
+        if lost.pool in wanted and look.now - lost.since_at < _FOLLOWED_SECONDS
+    ]
+    return {lost.key: lost for lost in carried if lost}
+
+
+def _follow(followed: dict[str, LostBuild], agent: Agent, how: str, look: Look) -> None:
+    """Follow the builds of an agent that goes; those that only missed it know now how it went."""
+    for key, lost in followed.items():
+        if lost.how == MISSING and lost.instance_id == agent.record.instance_id:
+            followed[key] = replace(lost, how=how)
+    for lost in _of(agent, how, look):
+        followed.setdefault(lost.key, lost)
+
+
+def _how_it_went(agent: Agent) -> str | None:
+    """Say how an agent went, where EC2 or Jenkins says that it did; None: it may be there."""
+    if agent.instance_ended:
+        return _INTERRUPTED if agent.mark is not None and agent.mark.kind is MarkClass.INTERRUPTED else _ENDED
+    if agent.instance in (InstanceState.STOPPING, InstanceState.STOPPED):
+        return _STOPPED
+    is_cut_off = agent.node is not None and _is_disconnected(agent.node) and agent.node.lost_at is not None
+    return _CUT_OFF if is_cut_off else None
+
+
+def _after_a_restart(agent: Agent, view: ControllerView, look: Look) -> str | None:
+    """Say that an agent is not there in the first look after a restart of Jenkins."""
+    before = look.snapshot.memory.sessions.get(view.name)
+    is_first = before is not None and before.session != view.session
+    return MISSING if is_first and agent.node is not None and _is_disconnected(agent.node) else None
+
+
+def _is_disconnected(node: Node) -> bool:
+    return node.offline and not node.temporarily_offline
+
+
+def _of(agent: Agent, how: str, look: Look) -> Iterator[LostBuild]:
+    """Find the builds that were on an agent when it was last seen; after a restart of Jenkins those, too, that have not resumed."""
+    controller, node, memory = agent.record.controller, agent.record.node or "", look.snapshot.memory
+    session, window = memory.sessions.get(controller), memory.windows.get(f"{controller}/{agent.pool.name}")
+    runs = {*session.busy.get(node, ()), *session.suspects.get(node, ())} - {""} if session and node else set()
+    for run in sorted(run for run in runs if agent.pool.rerun and agent.pool.rerun.covers(job_name_of(run))):
+        yield LostBuild(
+            controller=controller,
+            run=run,
+            pool=agent.pool.name,
+            node=node,
+            instance_id=agent.record.instance_id,
+            how=how,
+            since_at=look.now,
+            seen_at=window.seen_at if window else 0.0,
+            lost_at=agent.node.lost_at if agent.node else None,
+            others=tuple(sorted(_elsewhere(run, node, look.snapshot.controllers[controller]))),
+        )
+
+
+def _elsewhere(run: str, node: str, view: ControllerView) -> set[str]:
+    """Name what a run has on other nodes, and in the queue for others than this one."""
+    builds = {build.key for other in view.nodes if other.name != node for build in other.builds if build.run == run}
+    items = (item for item in view.items if item.run == run and node not in item.wait.nodes and item.wait.named != node)
+    return builds | {f"item {item.id}" for item in items}
+
+
+def _seen_now(lost: LostBuild, view: ControllerView | None) -> LostBuild | None:
+    """Carry one on by what Jenkins shows now; None: its agent has come back, and it goes on there or ended by itself."""
+    if view is None or not view.complete:
+        return lost
+    node = next((node for node in view.nodes if node.name == lost.node), None)
+    if node is not None and _is_back(lost, node):
+        return None
+    lost_at = lost.lost_at if node is None or lost.lost_at is not None else node.lost_at
+    begun = _elsewhere(lost.run, lost.node, view).difference(lost.others)
+    return replace(lost, lost_at=lost_at, elsewhere=lost.elsewhere or bool(begun))
+
+
+def _is_back(lost: LostBuild, node: Node) -> bool:
+    """Tell whether an agent is back as it was: what it ran goes on. A machine that was stopped or ended has lost it whatever connects."""
+    resumed = any(build.run == lost.run for build in node.builds)
+    return not node.offline and (lost.how == MISSING or (lost.how == _CUT_OFF and resumed))

@@ -1,0 +1,122 @@
+"""Builds that were lost with their agent: which of those that are followed, by facts alone, and what is done about each.
+
+A build is lost once Jenkins has ended it as failed or aborted with its agent gone: not where a person or a time-out aborted it, where it
+failed before the connection was lost, or where a pipeline has resumed or begun anything elsewhere since. What is lost is answered for
+once: started again with the same parameters, or left to a person.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from autoscaler.domain.facts.fleet import Pool
+from autoscaler.domain.facts.plan import Held, LeaveLost, RunAgain
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.reruns import LostBuild, LostFacts, RerunPolicy, RerunState
+from autoscaler.domain.facts.runs import Interruption, Run, hidden, job_name_of
+from autoscaler.domain.repair.followed_builds import MISSING
+from autoscaler.domain.repair.ran_again import leave, new_rerun, start, times_before
+from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS
+from autoscaler.domain.repair.unanswered_starts import find
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.steps import Decided
+
+# What a machine that goes ends, ends within the moment in which its connection is lost (recorded: 3 ms), or while it shuts down.
+SLACK_SECONDS = 5.0
+# A build that failed so long after the last look that saw its agent well may have failed before the agent went.
+IN_DOUBT_AFTER_SECONDS = 600.0
+_NOT_LOST = {"SUCCESS", "UNSTABLE", "NOT_BUILT"}  # unstable: tests failed
+
+
+def run_again(situation: Situation, _: Decided) -> Iterator[RunAgain | LeaveLost | Held]:
+    """Answer for each build that is lost: start it again, or leave it to a person."""
+    answered: set[str] = set()
+    for lost in situation.memory.lost.values():
+        step = _answer(situation, lost)
+        if isinstance(step, Held):
+            yield step
+        elif step is not None and step.rerun.key not in answered:  # configurations of one matrix are answered for together
+            answered.add(step.rerun.key)
+            yield step
+
+
+def still_lost(situation: Situation) -> dict[str, LostBuild]:
+    """Return the builds that are followed on: those that were not lost after all, or are answered for, are not."""
+    facts = situation.snapshot.lost
+    return {key: lost for key, lost in situation.memory.lost.items() if key not in facts or not _is_over(lost, facts[key])}
+
+
+def _is_over(lost: LostBuild, facts: LostFacts) -> bool:
+    """Tell whether a build need not be followed any more: it is answered for, or was not lost."""
+    if facts.rerun is not None:
+        return facts.rerun.state is not RerunState.WRITTEN
+    return facts.has_ended and not _is_lost(lost, facts)
+
+
+def _is_lost(lost: LostBuild, facts: LostFacts) -> bool:
+    """Tell whether a build that has ended came to its end with its agent."""
+    ended = [run for run in (facts.run, facts.unit) if run is not None]
+    if any(run.result in _NOT_LOST for run in ended):
+        return False
+    if stops := {stop for run in ended for stop in run.interruptions}:
+        return Interruption.AGENT_GONE in stops
+    return facts.run is not None and not _went_on(lost, facts.run) and not _failed_before(lost, facts.run)
+
+
+def _went_on(lost: LostBuild, run: Run) -> bool:
+    """Tell whether a build had another agent than the one that is gone."""
+    return lost.elsewhere if run.is_pipeline else run.node not in {"", lost.node}
+
+
+def _failed_before(lost: LostBuild, run: Run) -> bool:
+    """Tell whether a build failed while its agent was connected: its tests did, or somebody's script."""
+    return lost.lost_at is not None and run.ended_at is not None and run.ended_at < lost.lost_at - SLACK_SECONDS
+
+
+def _answer(situation: Situation, lost: LostBuild) -> RunAgain | LeaveLost | Held | None:
+    facts, pool = situation.snapshot.lost.get(lost.key), situation.fleet.pools.get(lost.pool)
+    if facts is None or pool is None or pool.rerun is None or not _may_judge(situation, lost):
+        return None
+    if facts.is_building:
+        detail = f"{job_name_of(lost.unit)}: {lost.how}, and Jenkins has not ended {lost.run}"
+        return Held(pool=lost.pool, controller=lost.controller, reason=Reason.MAY_RESUME, detail=detail)
+    if _is_over(lost, facts):
+        return None
+    unit = facts.unit
+    if unit is None:
+        return leave(situation, lost, facts, Reason.RERUN_IN_DOUBT, "Jenkins does not show the build any more")
+    return find(situation, lost, facts, unit) if facts.rerun else _first_answer(situation, lost, facts, unit, pool)
+
+
+def _may_judge(situation: Situation, lost: LostBuild) -> bool:
+    """Tell whether what Jenkins shows can be believed now; agents come back within seconds of a restart, some within minutes."""
+    is_early = lost.how == MISSING and situation.now - lost.since_at < DISCONNECT_GRACE_SECONDS
+    return not is_early and not situation.no_giving_up(lost.controller)
+
+
+def _first_answer(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run, pool: Pool) -> RunAgain | LeaveLost:
+    policy, times = pool.rerun or RerunPolicy(), times_before(situation, lost, unit)
+    if refusal := _in_doubt(lost, facts, unit) or _not_repeatable(situation, facts, unit):
+        return leave(situation, lost, facts, *refusal)
+    if times >= policy.most:
+        told = f"it has been run again {times} times, and was lost each time"
+        return leave(situation, lost, facts, Reason.LOST_TOO_OFTEN, told)
+    rerun = new_rerun(situation, lost, unit, times + 1)
+    return start(situation, lost, facts, replace(rerun, on_demand=policy.then_on_demand and times >= policy.times))
+
+
+def _in_doubt(lost: LostBuild, facts: LostFacts, unit: Run) -> tuple[Reason, str] | None:
+    """Say why it is not certain that a build was lost, or that running it again would help whoever waits for it."""
+    if lost.lost_at is None and lost.since_at - lost.seen_at > IN_DOUBT_AFTER_SECONDS:
+        return Reason.RERUN_IN_DOUBT, "nobody looked for long before its agent was gone, so it may have failed by itself"
+    waited = [up.path for up in facts.upstream if up.building or (up.ended_at or 0.0) >= (unit.ended_at or 0.0)]
+    return (Reason.PARENT_WAITS, f"{waited[0]} waited for it: run that one again") if waited else None
+
+
+def _not_repeatable(situation: Situation, facts: LostFacts, unit: Run) -> tuple[Reason, str] | None:
+    """Say why a build cannot be started with the same parameters."""
+    if facts.job is None or not facts.job.buildable:
+        return Reason.NOT_BUILDABLE, "its job is disabled or deleted"
+    if names := hidden(unit.parameters):
+        return Reason.HIDDEN_PARAMETERS, f"Jenkins does not show {', '.join(names)}"
+    unknown = sorted({one.name for one in unit.parameters} - facts.job.declares - {situation.fleet.rerun_parameter})
+    return (Reason.OTHER_PARAMETERS, f"{', '.join(unknown)}: the job does not declare it") if unknown else None
