@@ -5,6 +5,7 @@ import os
 import shlex
 import stat
 import subprocess
+import time
 
 import pytest
 
@@ -139,3 +140,54 @@ def test_what_is_missing_is_said_and_nothing_is_installed(tmp_path, settings, sa
 
 def test_the_installer_passes_shellcheck():
     run("shellcheck", str(INSTALLER))
+
+
+def a_lease_program(around, script):
+    """A gpu-lease that notes how it was called, and then does this."""
+    lease = around.directory / "gpu-lease"
+    status = json.dumps({"devices": [{"id": "left", "kind": "gfx1030", "state": "free"}], "waiting": []})
+    called = around.directory / "leases"
+    lease.write_text(
+        f'#!/bin/sh\nif [ "$1" = status ]; then echo {shlex.quote(status)}; exit; fi\necho "$*" >>{called}\n{script}\n', encoding="utf-8"
+    )
+    lease.chmod(0o755)
+    return {"GPU_LEASE": str(lease)}
+
+
+RUNS_IT = "export ROCR_VISIBLE_DEVICES='GPU-1 two'; export GPU_LEASE_NODES=/dev/dri/renderD128; shift 2; exec \"$@\""
+
+
+def test_it_holds_a_device_for_a_person_and_writes_down_which_one_it_is(around):
+    lease = a_lease_program(around, RUNS_IT)
+    around.builds_run("sleep 60")
+    answer = told(around, "main")
+    answer[1]["people"] = [{"person": "alice w/ü", "until": time.time() + 600}]
+    a_host(around, answer, seconds=3, **lease)
+    file = around.directory / "run" / "people" / "alice-w-ü"
+    shell = subprocess.run(["sh", "-c", f'. {file}; echo "$ROCR_VISIBLE_DEVICES"'], capture_output=True, text=True, check=True)
+    assert shell.stdout == "GPU-1 two\n"
+    assert len((around.directory / "leases").read_text(encoding="utf-8").splitlines()) == 1  # asked again, it holds on
+
+
+def test_once_it_is_not_told_of_them_any_more_it_lets_go(around):
+    lease = a_lease_program(around, RUNS_IT)
+    around.builds_run("sleep 60")
+    with_alice = told(around, "main")
+    with_alice[1]["people"] = [{"person": "alice", "until": time.time() + 600}]
+    a_host(around, with_alice, with_alice, told(around, "main"), seconds=5, **lease)
+    assert not (around.directory / "run" / "people" / "alice").exists()
+    assert subprocess.run(["pgrep", "-f", f"{around.directory}/run/people"], check=False, capture_output=True).stdout == b""
+    assert around.directory.joinpath("ended").read_text(encoding="utf-8") == ""  # builds go on
+
+
+@pytest.mark.parametrize(
+    "people", [7, [7], [{"person": 7, "until": 9e9}], [{"person": "a", "until": "x"}], [{"person": "a", "until": 1}]], ids=str
+)
+def test_people_that_make_no_sense_or_whose_time_is_over_get_nothing(around, people):
+    lease = a_lease_program(around, RUNS_IT)
+    around.builds_run("sleep 60")
+    answer = told(around, "main")
+    answer[1]["people"] = people
+    said = a_host(around, answer, seconds=3, **lease)
+    assert not (around.directory / "leases").exists()
+    assert "Traceback" not in said

@@ -29,6 +29,7 @@ FULL = a_record(
     leaves=(Binding(controller="other", node="cpu-1", life=1), Binding(controller="third", node="日本")),
     role_id="AROA1",
     to_stop=True,
+    devices_for=(a_reservation("bob"),),
     reservation=a_reservation(person="Zoë"),
 )
 

@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 from autoscaler import bootstrap
+from autoscaler.domain.facts.devices import DEVICES_POLL_SECONDS
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.domain.report.registration import POLL_SECONDS
 from autoscaler_workbench.fakes.identity import function_url_event
+from support.builders import a_reservation
 from support.deployed import deployed, event
 
 
@@ -84,3 +86,31 @@ def test_what_is_given_up_or_stopped_hears_it_as_ever(here, instance, state, sta
     [record] = stored.read().records
     stored.change_record(replace(record, state=state), expected=record.state)
     assert poll(here, instance, named(instance))[0] == status
+
+
+def devices(*states):
+    return [{"id": str(number), "kind": "gfx1030", "state": state} for number, state in enumerate(states)]
+
+
+def test_what_it_says_of_its_devices_is_kept_and_it_is_asked_again_sooner(here, instance):
+    body = json.dumps({"connected": [named(instance)], "devices": devices("free", "held"), "waiting": 2})
+    status, told, requests = poll(here, instance, body=body)
+    assert (status, told["poll_seconds"], requests, "people" in told) == (200, DEVICES_POLL_SECONDS, [], False)
+    kept = bootstrap.runtime().ports.state.read().devices[instance.id]
+    assert (kept.free, kept.waiting, [device.state for device in kept.devices]) == (1, 2, ["free", "held"])
+
+
+def test_it_is_told_who_has_a_device_of_it_until_that_is_over(here, instance):
+    state, now = bootstrap.runtime().ports.state, here.world.timeline.now
+    [record] = state.read().records
+    kept = tuple(a_reservation(person, until_at=now + left) for person, left in (("alice", 600.0), ("bob", -1.0)))
+    state.change_record(replace(record, devices_for=kept), expected=record.state)
+    body = json.dumps({"connected": [named(instance)], "devices": devices("free")})
+    _, told, requests = poll(here, instance, body=body)
+    assert (told["people"], requests) == ([{"person": "alice", "until": now + 600.0}], [])
+
+
+@pytest.mark.parametrize("said", [[7], [{"id": 1}], devices("free") * 65, "x"], ids=["a number", "no state", "too many", "a text"])
+def test_devices_that_make_no_sense_are_not_kept_and_it_is_told_who_it_is(here, instance, said):
+    status, _, _ = poll(here, instance, body=json.dumps({"connected": [named(instance)], "devices": said}))
+    assert (status, dict(bootstrap.runtime().ports.state.read().devices)) == (200, {})

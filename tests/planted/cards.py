@@ -22,8 +22,8 @@ CARDS = (
     Bug(
         name="an agent with cards asks as seldom as any other",
         file="control/registration.py",
-        was="poll_seconds=DEVICES_POLL_SECONDS if self.asked.devices else POLL_SECONDS)",
-        becomes="poll_seconds=POLL_SECONDS)",
+        was="poll_seconds=DEVICES_POLL_SECONDS, people=",
+        becomes="poll_seconds=POLL_SECONDS, people=",
         found_by=(f"{_CARDS}::test_the_agent_tells_which_cards_are_held_and_as_many_executors_count_as_free",),
     ),
 )

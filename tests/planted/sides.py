@@ -59,7 +59,7 @@ SIDES = (
     Bug(
         name="executors are free though no device is",
         file="domain/situation/supply.py",
-        was="    return max(0, min(here, told.free - begun))",
+        was="    return max(0, min(here, told.free - _taken_since(situation, told.told_at, builds, sides)))",
         becomes="    return max(0, here)",
         found_by=(f"{_UNIT}::test_executors_are_free_as_far_as_devices_are",),
     ),
@@ -111,5 +111,45 @@ SIDES = (
         was="        if granted.record.is_host and not _is_ours(",
         becomes="        if False and not _is_ours(",
         found_by=(f"{_HOSTS}::test_a_node_of_its_name_that_is_somebody_elses_is_left_alone",),
+    ),
+)
+
+_DEVICES = "tests/unit/test_device_reservations.py"
+
+DEVICES = (
+    Bug(
+        name="a machine of which somebody has a device is terminated",
+        file="domain/scale_in/sides.py",
+        was="    return (Reason.RESERVED, f\"{', '.join(people)} have devices of {agent.record.node}\") if people else None\n",
+        becomes="    return None\n",
+        found_by=(f"{_DEVICES}::test_a_machine_of_which_somebody_has_a_device_is_neither_surplus_nor_terminated_until_that_is_over",),
+    ),
+    Bug(
+        name="a machine of which somebody has a device is surplus",
+        file="domain/scale_in/surplus.py",
+        was=" if not devices_reserved(situation, machine)]",
+        becomes="]",
+        found_by=(f"{_DEVICES}::test_a_machine_of_which_somebody_has_a_device_is_neither_surplus_nor_terminated_until_that_is_over",),
+    ),
+    Bug(
+        name="a device is reserved for a person while jobs wait for it",
+        file="domain/scale_in/device_reservations.py",
+        was="    if first := _jobs_first(situation, mine):\n        return [first]\n",
+        becomes="",
+        found_by=(f"{_DEVICES}::test_none_is_reserved_where",),
+    ),
+    Bug(
+        name="the same device is reserved twice before its agent has asked",
+        file="domain/scale_in/device_reservations.py",
+        was="    return sum(device.state == FREE for device in told.devices) - since\n",
+        becomes="    return sum(device.state == FREE for device in told.devices)\n",
+        found_by=(f"{_DEVICES}::test_none_is_reserved_where",),
+    ),
+    Bug(
+        name="a machine is told of people whose time is over",
+        file="control/registration.py",
+        was="        return tuple(one for one in record.devices_for if not one.is_over(self.ports.clock())) if record else ()",
+        becomes="        return record.devices_for if record else ()",
+        found_by=("tests/handlers/test_register_polls.py::test_it_is_told_who_has_a_device_of_it_until_that_is_over",),
     ),
 )

@@ -17,7 +17,7 @@ from planted.money import MONEY
 from planted.promises import PROMISES
 from planted.reserved import RESERVED
 from planted.rotation import ROTATION
-from planted.sides import SIDES
+from planted.sides import DEVICES, SIDES
 from planted.stale import STALE
 from planted.stopped import STOPPED
 from planted.teams import TEAMS
@@ -55,6 +55,7 @@ def planting():
         *HOURS,
         *RESERVED,
         *SIDES,
+        *DEVICES,
         *CARDS,
     ],
     ids=lambda bug: bug.name,

@@ -21,7 +21,6 @@ from autoscaler.domain.facts.plan import (
     Cordon,
     CreateBeacon,
     DeleteNode,
-    EndReservation,
     FinishRotation,
     FinishStop,
     Forget,
@@ -31,7 +30,6 @@ from autoscaler.domain.facts.plan import (
     Lend,
     Plan,
     Relabel,
-    Reserve,
     Rotate,
     RunAgain,
     Start,
@@ -41,6 +39,7 @@ from autoscaler.domain.facts.plan import (
     Terminate,
     Uncordon,
 )
+from autoscaler.domain.facts.reservation_steps import EndReservation, Reserve, ReserveDevice
 from autoscaler.domain.facts.snapshot import SIDE, InstanceState, Record, RecordState, Snapshot
 from autoscaler.domain.facts.versions import version_of
 from autoscaler.domain.launch.backoff import Refusal, may_be_the_image
@@ -170,7 +169,7 @@ class _Actuator:
         match step:
             case CreateBeacon() | CancelItem() | RunAgain() | LeaveLost():
                 return self._in_jenkins(step)
-            case Cordon() | Uncordon() | Relabel() | Lend() | TakeBack() | Reserve() | EndReservation():
+            case Cordon() | Uncordon() | Relabel() | Lend() | TakeBack() | Reserve() | ReserveDevice() | EndReservation():
                 return self._cordon_or_reserve(step)
             case Launch():
                 return self._launch(step)
@@ -192,11 +191,13 @@ class _Actuator:
             return self.answers.act(step)
         return nodes.act(self._controllers[step.controller], step)
 
-    def _cordon_or_reserve(self, step: Cordon | Uncordon | Relabel | Lend | TakeBack | Reserve | EndReservation) -> Result:
+    def _cordon_or_reserve(self, step: Cordon | Uncordon | Relabel | Lend | TakeBack | Reserve | ReserveDevice | EndReservation) -> Result:
         cordons = self._cordons(step.controller)
         match step:
             case Reserve():
                 return reserving.reserve(cordons, step, self._records.get(step.instance_id))
+            case ReserveDevice():
+                return reserving.reserve_device(cordons, step, self._records)
             case EndReservation():
                 return reserving.end(cordons, step, self._records)
             case _:

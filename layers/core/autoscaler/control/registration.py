@@ -9,6 +9,7 @@ from autoscaler.control.side_of_machine import Machine
 from autoscaler.control.sides import is_wanted, side_id
 from autoscaler.domain.facts.devices import DEVICES_POLL_SECONDS, Devices
 from autoscaler.domain.facts.fleet import Fleet, Host, Pool, Share
+from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.snapshot import Record, RecordState
 from autoscaler.domain.report.registration import (
     MAX_REQUESTS_PER_HOUR,
@@ -34,6 +35,7 @@ class Registered:
 
     connections: tuple[Connection, ...]
     poll_seconds: int = POLL_SECONDS
+    people: tuple[Reservation, ...] = ()  # who have a device of it
 
 
 def register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust, asked: Asked = NOTHING_SAID) -> Registered | Refused:
@@ -77,7 +79,15 @@ class _Request:
         told = self._unchanged() or (self._connect_host(self.host) if self.host else self._connect_instance())
         if isinstance(told, Refused):
             return told
-        return Registered(connections=tuple(told), poll_seconds=DEVICES_POLL_SECONDS if self.asked.devices else POLL_SECONDS)
+        if not self.asked.devices:
+            return Registered(connections=tuple(told))
+        return Registered(connections=tuple(told), poll_seconds=DEVICES_POLL_SECONDS, people=self._people())
+
+    def _people(self) -> tuple[Reservation, ...]:
+        """Read who has a device of it, from the record in which that stands."""
+        first = self.fleet.pools[self.host.pool].controllers[0] if self.host else ""
+        record = self.ports.state.record(side_id(self.id, first) if self.host else self.id)
+        return tuple(one for one in record.devices_for if not one.is_over(self.ports.clock())) if record else ()
 
     def _note_devices(self) -> None:
         """Note what a machine says of its devices. It is told who it is though that fails."""

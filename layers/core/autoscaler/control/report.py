@@ -12,7 +12,6 @@ from autoscaler.domain.facts.plan import (
     Cordon,
     CreateBeacon,
     DeleteNode,
-    EndReservation,
     FinishRotation,
     FinishStop,
     Forget,
@@ -23,7 +22,6 @@ from autoscaler.domain.facts.plan import (
     Lend,
     Plan,
     Relabel,
-    Reserve,
     Rotate,
     RunAgain,
     Start,
@@ -34,6 +32,7 @@ from autoscaler.domain.facts.plan import (
     Uncordon,
 )
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.reservation_steps import EndReservation, Reserve, ReserveDevice
 
 STEP_NAMES: dict[type[Step], str] = {
     CreateBeacon: "create-beacon",
@@ -44,6 +43,7 @@ STEP_NAMES: dict[type[Step], str] = {
     Lend: "lend",
     TakeBack: "take-back",
     Reserve: "reserve",
+    ReserveDevice: "reserve-device",
     EndReservation: "end-reservation",
     Terminate: "terminate",
     Stop: "stop",

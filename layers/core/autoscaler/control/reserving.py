@@ -9,8 +9,9 @@ from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import Fleet, NodeSpec
 from autoscaler.domain.facts.marks import Mark, MarkClass
 from autoscaler.domain.facts.node_labels import drops_handed_builds, labels_wanted
-from autoscaler.domain.facts.plan import Cordon, EndReservation, Reserve
-from autoscaler.domain.facts.snapshot import Node, Record
+from autoscaler.domain.facts.plan import Cordon
+from autoscaler.domain.facts.reservation_steps import EndReservation, Reserve, ReserveDevice
+from autoscaler.domain.facts.snapshot import Node, Record, RecordState
 from autoscaler.errors import ConfigError
 from autoscaler.ports import Controller
 
@@ -80,9 +81,23 @@ def _told(node: Node) -> str:
     return "idle" if node.idle and not node.builds else f"{len(node.builds)} builds go on"
 
 
+def reserve_device(cordons: Cordons, step: ReserveDevice, records: Mapping[str, Record]) -> Result:
+    """Note that a person has a device of a machine. Its agent hears of it when it asks next, and holds one for them."""
+    record = records.get(step.instance_id)
+    if record is None or record.state is not RecordState.REGISTERED:
+        return Result(step=step, outcome=Outcome.SKIPPED, detail="the machine is about to go")
+    kept = tuple(one for one in record.devices_for if not one.is_over(cordons.clock()))
+    cordons.write(replace(record, devices_for=(*kept, step.reservation)))
+    return Result(step=step, outcome=Outcome.DONE)
+
+
 def end(cordons: Cordons, step: EndReservation, records: Mapping[str, Record]) -> Result:
     """Note when a reservation ends."""
     record = records.get(step.instance_id)
+    if record is not None and step.person:
+        changed = (replace(one, until_at=step.until_at) if one.person == step.person else one for one in record.devices_for)
+        cordons.write(replace(record, devices_for=tuple(changed)))
+        return Result(step=step, outcome=Outcome.DONE)
     if record is None or record.reservation is None:
         return Result(step=step, outcome=Outcome.SKIPPED, detail="it is not reserved any more")
     cordons.write(replace(record, reservation=replace(record.reservation, until_at=step.until_at)))

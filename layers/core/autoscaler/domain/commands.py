@@ -1,8 +1,9 @@
 """Orders of people and announcements of EC2: launches, drains, resumes, purges, reservations, interruptions."""
 
+from collections.abc import Callable
 from math import inf
 
-from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.fleet import Fleet, Share
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.orders import MANUAL_PREFIX, CloseBreaker, DrainNodes, DrainSome, LaunchSome, Purge, Release, Reserve, Resume
 from autoscaler.domain.facts.overrides import Scope, asks_for
@@ -15,12 +16,13 @@ from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import floors_of
 from autoscaler.domain.learn import assess, close_breaker, remember_request
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent, handle_event
+from autoscaler.domain.scale_in.device_reservations import release_device, reserve_device
 from autoscaler.domain.scale_in.reserved import end_reservation, idle_to_reserve, is_for_builds, reserve, why_not_reserved
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import is_tripped
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import cordon, plan_of, uncordon, without_frozen
+from autoscaler.domain.situation.steps import Decided, cordon, plan_of, uncordon, without_frozen
 
 _UNDONE_BY_A_PERSON = {MarkClass.OPERATOR, MarkClass.QUARANTINE}
 
@@ -81,16 +83,25 @@ def reserve_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Reserve) -> Pl
     )
     if _was_reserved(situation, order.request_id):
         return plan_of(situation, [Held(pool="", reason=Reason.ALREADY_DONE, detail=f"request {order.request_id}")])
-    of_pool = order.target in situation.fleet.pools
-    decided = without_frozen(situation, (_reserve_any if of_pool else _reserve_named)(situation, order, reservation))
+    decided = without_frozen(situation, _reserving(situation, order)(situation, order, reservation))
     done = any(not isinstance(step, Held) for step in decided)
     return plan_of(situation, decided, remember_request(situation, order.request_id) if done else None)
+
+
+def _reserving(situation: Situation, order: Reserve) -> Callable[[Situation, Reserve, Reservation], Decided]:
+    """Choose how a person gets what they name: a device, any agent of a pool, or this one."""
+    agent, pool = _agent_named(situation, order.target), situation.fleet.pools.get(order.target)
+    named = pool or (agent.pool if agent else None)
+    if named is not None and named.share is Share.COOPERATIVE:
+        return reserve_device
+    return _reserve_any if pool else _reserve_named
 
 
 def _was_reserved(situation: Situation, request_id: str) -> bool:
     """Tell whether a request has reserved an agent before, be it gone since."""
     records, intents = situation.snapshot.records, situation.snapshot.intents
-    found = {one.request for one in (*(r.reservation for r in records), *(i.reservation for i in intents)) if one}
+    of_devices = (one for record in records for one in record.devices_for)
+    found = {one.request for one in (*(r.reservation for r in records), *(i.reservation for i in intents), *of_devices) if one}
     return request_id in found or _was_done(situation, request_id, f"{MANUAL_PREFIX}{request_id}")
 
 
@@ -137,6 +148,8 @@ def _agent_named(situation: Situation, name: str) -> Agent | None:
 def release_for_a_person(snapshot: Snapshot, fleet: Fleet, order: Release) -> Plan:
     """Decide the end of a reservation: now. The agent is terminated as every drained one."""
     situation = assess(snapshot, fleet)
+    if (of_devices := release_device(situation, order)) is not None:
+        return plan_of(situation, without_frozen(situation, of_devices))
     agent = _agent_named(situation, order.target)
     reservation = agent.record.reservation if agent else None
     if agent is None or reservation is None or reservation.is_over(situation.now):

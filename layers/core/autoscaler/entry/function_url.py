@@ -123,7 +123,7 @@ def _registered_json(answer: Registered) -> dict[str, Any]:
         "labels": list(spec.labels),
         "remote_dir": spec.remote_dir,
         "poll_seconds": answer.poll_seconds,
-    }
+    } | ({"people": [{"person": one.person, "until": one.until_at} for one in answer.people]} if answer.people else {})
 
 
 def _connection_json(told: Connection) -> dict[str, Any]:

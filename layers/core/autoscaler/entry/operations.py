@@ -169,9 +169,10 @@ class _Reserve(Operation):
 class _Release(Operation):
     action: Literal["release"]
     target: Text
+    person: Text | None = None
 
     def order(self, _fleet: Fleet, _now: float) -> Release:
-        return Release(target=self.target, reason=self.reason)
+        return Release(target=self.target, reason=self.reason, person=self.person)
 
 
 class _Look(Operation):

@@ -55,10 +55,11 @@ class Reserve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """End the reservation of an agent, named by its node or its instance."""
+    """End the reservation of an agent, named by its node or its instance. ``person``: whose, where several people have devices of it."""
 
     target: str
     reason: str
+    person: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

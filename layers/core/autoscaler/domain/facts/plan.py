@@ -9,6 +9,7 @@ from autoscaler.domain.facts.marks import Mark
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reruns import Rerun
+from autoscaler.domain.facts.reservation_steps import EndReservation, Reserve, ReserveDevice
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.snapshot import InstanceState
 
@@ -104,38 +105,6 @@ class TakeBack:
     pool: str
     node: str
     instance_id: str
-    reason: Reason
-    detail: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reserve:
-    """Reserve an agent for a person, and cordon it for good. ``though_busy``: its builds go on, the person has it after them.
-
-    ``replaces``: the mark of ours that it carries.
-    """
-
-    controller: str
-    pool: str
-    node: str
-    instance_id: str
-    reservation: Reservation
-    mark: Mark
-    replaces: Mark | None
-    though_busy: bool
-    reason: Reason
-    detail: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndReservation:
-    """Set when a reservation ends: now, sooner or later than before."""
-
-    controller: str
-    pool: str
-    node: str | None
-    instance_id: str
-    until_at: float
     reason: Reason
     detail: str
 
@@ -335,6 +304,7 @@ Step: TypeAlias = (
     | Lend
     | TakeBack
     | Reserve
+    | ReserveDevice
     | EndReservation
     | Terminate
     | Stop

@@ -100,6 +100,7 @@ class Reason(StrEnum):
     MAY_RESUME = "may-resume", "The agent of a build has gone, and Jenkins has not ended the build: it may resume, or retry elsewhere."
     HELD = "held", "A person paused scaling here (hold)."
     CI_FIRST = "ci-first", "The agent is one of the pool's min_agents, which are for builds and not to be reserved."
+    NO_FREE_DEVICE = "no-free-device", "No machine has a free device for a person, or none says which devices are free."
     FROZEN = "frozen", "A person paused everything here, drains, too (hold --freeze)."
     MAX_AGENTS = "max-agents", "The pool has max_agents agents."
     TEAM_MAX_AGENTS = "team-max-agents", "The pools of the team have its max_agents agents (teams)."

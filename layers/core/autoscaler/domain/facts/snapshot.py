@@ -258,6 +258,7 @@ class Record:
     role_id: str = ""  # unique id of the role that it registered with
     to_stop: bool = False  # it was launched to be stopped, and never was an agent: its disk has seen no build
     reservation: Reservation | None = None  # of a person, over or not: it never serves anybody else after
+    devices_for: tuple[Reservation, ...] = ()  # of people who have one device of it each, while builds go on
 
     @property
     def machine(self) -> str:

@@ -41,7 +41,7 @@ _USABLE = {Phase.READY, Phase.CONNECTING, Phase.RETIRING}
 def handle_event(situation: Situation, event: InstanceEvent) -> Iterator[Cordon | DeleteNode | FinishStop | Held]:
     """Cordon the interrupted agent at once; it is no supply any more, so demand replaces it. Finish a stop, or a start that failed."""
     for agent in situation.agents:
-        if agent.record.instance_id != event.instance_id:
+        if agent.record.machine != event.instance_id:
             continue
         if agent.phase is Phase.UNSEEN:
             yield Held(pool=agent.pool.name, controller=agent.record.controller, reason=Reason.INCOMPLETE, detail=str(agent.record.node))
@@ -66,7 +66,7 @@ def builds_at_risk(situation: Situation, event: InstanceEvent) -> tuple[str, ...
     return tuple(
         build.job
         for agent in situation.agents
-        if agent.record.instance_id == event.instance_id and agent.node is not None
+        if agent.record.machine == event.instance_id and agent.node is not None
         for build in agent.node.builds
     )
 

@@ -94,7 +94,9 @@ def _reservations(situation: Situation) -> Iterator[tuple[str, Seen]]:
     """Name the reservations that are about to end, by themselves or since EC2 takes the instance."""
     for agent, reservation in reserved_now(situation):
         if reservation.until_at - situation.now <= WARNING_SECONDS or is_taken_away(agent):
-            yield f"reservation/{agent.record.instance_id}", _reservation(agent, reservation)
+            of_device = reservation in agent.record.devices_for
+            whose = f"/{reservation.person}" if of_device else ""
+            yield f"reservation/{agent.record.instance_id}{whose}", (_device if of_device else _reservation)(agent, reservation)
 
 
 def _reservation(agent: Agent, reservation: Reservation) -> Seen:
@@ -102,11 +104,20 @@ def _reservation(agent: Agent, reservation: Reservation) -> Seen:
     if is_taken_away(agent):
         text = f"EC2 takes the spot instance of {name} back two minutes after it said so. Save what is on it now."
         return Seen(f"EC2 takes {name} from {reservation.person}", text, "reservations.md#the-end", "autoscaler reservations")
-    then = "The agent is terminated then, with everything on it."
+    then = "The host begins anew then" if agent.record.is_host else "The agent is terminated then"
+    then = f"{then}, with nothing left of what was on it." if agent.record.is_host else f"{then}, with everything on it."
     text = f"{reservation.person} has {name} until {ends}: {reservation.reason}.\n{then} To keep it for longer, reserve it again."
     return Seen(
         f"{name} is reserved for {reservation.person} until {ends}", text, "reservations.md#the-end", f"autoscaler reserve {name} --hours 2"
     )
+
+
+def _device(agent: Agent, reservation: Reservation) -> Seen:
+    name, ends = agent.record.node or agent.record.machine, _clock(reservation.until_at)
+    then = "Others get it then; whatever still uses it keeps them waiting. To keep it for longer, reserve it again."
+    text = f"{reservation.person} has a device of {name} until {ends}: {reservation.reason}.\n{then}"
+    title = f"{reservation.person} has a device of {name} until {ends}"
+    return Seen(title, text, "reservations.md#one-device", f"autoscaler reserve {name} --for {reservation.person} --hours 2")
 
 
 def _starts(situation: Situation, pool: str) -> Seen:

@@ -1,7 +1,7 @@
 """Reservations for people: who has which agent, until when, what it does, and how to get in."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.intents import Intent
@@ -21,7 +21,10 @@ _STARTS = {RecordState.REQUESTED: "boots", RecordState.STARTING: "starts"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservationEntry:
-    """One reservation. ``state``: what its agent does, in a few words; ``get_in``: a command, or what is missing for one."""
+    """One reservation. ``state``: what its agent does, in a few words; ``get_in``: a command, or what is missing for one.
+
+    ``what``: the whole agent, or one device of it.
+    """
 
     person: str
     reason: str
@@ -35,6 +38,7 @@ class ReservationEntry:
     instance_type: str
     state: str
     get_in: str
+    what: str = "agent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +50,10 @@ class Access:
 
     def get_in(self, fleet: Fleet, record: Record) -> str:
         """Say how a person gets into an agent, or what is missing for that."""
+        if record.is_host:
+            return _into_host(fleet, record)
         pool, region = fleet.pools.get(record.pool), fleet.home.partition("/")[2]
-        command = f"aws ssm start-session --target {record.instance_id}" + (f" --region {region}" if region else "")
+        command = f"aws ssm start-session --target {record.machine}" + (f" --region {region}" if region else "")
         if pool is None or pool.launch_template not in self.templates:
             template = pool.launch_template if pool else "its launch template"
             return f"{command} (where the role of {template} and its image allow Session Manager)"
@@ -56,12 +62,26 @@ class Access:
         return "deploy the stack with AgentSessionManager=yes: the agents' role may not use Session Manager"
 
 
+def _into_host(fleet: Fleet, record: Record) -> str:
+    host = next((one for one in fleet.hosts.values() if one.id == record.machine), None)
+    if host is None or not (host.address or host.owner):
+        return "ask whose host it is: the fleet file names neither its address nor its owner"
+    return f"ssh {host.address}" if host.address else f"ask {host.owner}"
+
+
 def list_reservations(situation: Situation, access: Access) -> tuple[ReservationEntry, ...]:
     """List what is reserved now, and what is launched for people, by the end."""
     agents = [agent for agent in situation.agents if agent.record.reservation and agent.phase is not Phase.CONDEMNED]
     found = [_entry(agent.record, _state(situation, agent), access.get_in(situation.fleet, agent.record)) for agent in agents]
+    devices = [_device(situation.fleet, record, one, access) for record, one in _of_devices(situation)]
     launches = [_entry(intent, _LAUNCHED) for intent in situation.snapshot.intents if intent.reservation and missing_of(intent)]
-    return tuple(sorted([*found, *launches], key=lambda entry: (entry.until_at, entry.instance_id)))
+    return tuple(sorted([*found, *devices, *launches], key=lambda entry: (entry.until_at, entry.instance_id)))
+
+
+def _of_devices(situation: Situation) -> Iterator[tuple[Record, Reservation]]:
+    """Find the devices that people have now."""
+    for agent in situation.agents:
+        yield from ((agent.record, one) for one in agent.record.devices_for if not one.is_over(situation.now))
 
 
 def reserved_by(
@@ -71,7 +91,21 @@ def reserved_by(
     mine = [record for record in records if _is_of(record, order)]
     under_way = [intent for intent in intents if _is_of(intent, order) and missing_of(intent)]
     known = [_entry(record, _STARTS.get(record.state, "is reserved"), access.get_in(fleet, record)) for record in mine]
-    return [*known, *(_entry(intent, _LAUNCHED) for intent in under_way)]
+    devices = [_device(fleet, record, one, access) for record in records for one in record.devices_for if _is_device_of(one, record, order)]
+    return [*known, *devices, *(_entry(intent, _LAUNCHED) for intent in under_way)]
+
+
+def _is_device_of(one: Reservation, record: Record, order: Reserve) -> bool:
+    named = order.target in {record.pool, record.node, record.instance_id, record.machine}
+    return one.person == order.person and (named or one.request == order.request_id)
+
+
+def _device(fleet: Fleet, record: Record, reservation: Reservation, access: Access) -> ReservationEntry:
+    """Describe a device that a person has: its agent writes down which one, once it is free."""
+    file = "".join(letter if letter.isalnum() else "-" for letter in reservation.person)[:64]
+    way = f"{access.get_in(fleet, record)}, then: . /run/autoscaler-agent/people/{file}"
+    entry = _entry(replace(record, reservation=reservation), "has a device of it", way)
+    return replace(entry, instance_id=record.machine, what="device")
 
 
 def _entry(one: Record | Intent, state: str, get_in: str = "") -> ReservationEntry:
@@ -112,7 +146,7 @@ def _state(situation: Situation, agent: Agent) -> str:
     if agent.instance_ended:
         return "its instance has ended"
     if agent.record.reservation and agent.record.reservation.is_over(situation.now):
-        return "is over, to be terminated"
+        return "is over, to begin anew" if agent.record.is_host else "is over, to be terminated"
     if agent.record.state in _STARTS:
         return _STARTS[agent.record.state]
     if agent.instance in _OFF:
@@ -134,8 +168,9 @@ def told_reserved(situation: Situation, agent: Agent) -> str:
 
 
 def reserved_now(situation: Situation) -> Iterator[tuple[Agent, Reservation]]:
-    """Name the agents that are reserved now, with their reservations."""
+    """Name the agents that are reserved now, and those of which people have devices, with their reservations."""
     for agent in situation.agents:
+        yield from ((agent, one) for one in agent.record.devices_for if not one.is_over(situation.now))
         reservation = agent.record.reservation
         if agent.phase is Phase.RESERVED and reservation and not agent.instance_ended and not reservation.is_over(situation.now):
             yield agent, reservation

@@ -12,6 +12,7 @@ from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Held, Step, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.repair.two_looks import is_settled
+from autoscaler.domain.scale_in.device_reservations import devices_reserved
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, hold_back, leaving
@@ -62,8 +63,16 @@ def keep_for_other_sides(situation: Situation, decided: Decided) -> Iterator[Ste
     by_id |= {side.record.machine: agent for side in situation.agents if side.record.is_side and (agent := _whole(situation, side))}
     for step in decided:
         agent = by_id.get(step.instance_id) if isinstance(step, Terminate | Stop) else None
-        where = next(_in_use(situation, agent), None) if agent is not None and agent.record.is_instance else None
-        yield step if where is None or agent is None else hold_back(agent, Reason.USED_ELSEWHERE, where)
+        kept = _kept_for(situation, agent) if agent is not None and agent.record.is_instance else None
+        yield step if kept is None or agent is None else hold_back(agent, *kept)
+
+
+def _kept_for(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
+    """Say for whom a machine is kept: builds of other controllers, or people who have devices of it."""
+    if where := next(_in_use(situation, agent), None):
+        return Reason.USED_ELSEWHERE, where
+    people = sorted(one.person for one in devices_reserved(situation, agent.record.machine))
+    return (Reason.RESERVED, f"{', '.join(people)} have devices of {agent.record.node}") if people else None
 
 
 def _whole(situation: Situation, side: Agent) -> Agent | None:

@@ -9,6 +9,7 @@ from autoscaler.domain.facts.plan import Cordon, Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.forecast import NOTHING
 from autoscaler.domain.forecast.keeping import needed_lately
+from autoscaler.domain.scale_in.device_reservations import devices_reserved
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import why_outdated
 from autoscaler.domain.situation.pool_view import PoolView
@@ -66,9 +67,9 @@ def _by_machine(agents: Iterable[Agent]) -> dict[str, list[Agent]]:
 
 def _least_missed_machines(situation: Situation, machines: Mapping[str, list[Agent]]) -> list[str]:
     """Order the machines that are idle on all sides, and to which no build may be bound on any, by how little is lost with them."""
-    idle = [
-        sides[0] for sides in machines.values() if all(side.idle for side in sides) and len(_free_to_go(situation, sides)) == len(sides)
-    ]
+    loose = [sides for machine, sides in machines.items() if not devices_reserved(situation, machine)]
+    free = [sides for sides in loose if len(_free_to_go(situation, sides)) == len(sides)]
+    idle = [sides[0] for sides in free if all(side.idle for side in sides)]
     return [agent.record.machine for agent in least_missed(situation, idle)]
 
 

@@ -135,12 +135,18 @@ def free_executors(situation: Situation, agent: Agent) -> int:
     here = executors - agent.busy_executors
     if agent.pool.share is not Share.COOPERATIVE:
         return here
-    builds = [build for side in situation.sides.get(agent.record.machine, [agent]) if side.node for build in side.node.builds]
+    sides = situation.sides.get(agent.record.machine, [agent])
+    builds = [build for side in sides if side.node for build in side.node.builds]
     told = situation.snapshot.devices.get(agent.record.machine)
     if told is None or not told.is_fresh(situation.now):
         return max(0, min(here, executors - len(builds)))
-    begun = sum(build.elapsed_seconds is not None and build.elapsed_seconds < situation.now - told.told_at for build in builds)
-    return max(0, min(here, told.free - begun))
+    return max(0, min(here, told.free - _taken_since(situation, told.told_at, builds, sides)))
+
+
+def _taken_since(situation: Situation, at: float, builds: Iterable[Build], sides: Iterable[Agent]) -> int:
+    """Count the builds that have begun on a machine since then, and the devices that were reserved for people."""
+    begun = sum(build.elapsed_seconds is not None and build.elapsed_seconds < situation.now - at for build in builds)
+    return begun + sum(one.since_at >= at and not one.is_over(situation.now) for side in sides for one in side.record.devices_for)
 
 
 def build_supply(situation: Situation, controller: str) -> Supply:

@@ -1,0 +1,127 @@
+"""Devices that people have: of a machine that serves several controllers at once a person gets one device, and builds go on beside them.
+
+It stands in the record of the machine's first side. The agent hears of it when it asks, and holds a lease for the person until it is over.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+from autoscaler.domain.facts.devices import FREE
+from autoscaler.domain.facts.fleet import Share
+from autoscaler.domain.facts.orders import Release, Reserve
+from autoscaler.domain.facts.plan import Held
+from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.reservation_steps import EndReservation, ReserveDevice
+from autoscaler.domain.facts.reservations import Reservation
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.situation import Situation
+
+
+def holders(situation: Situation) -> Iterator[Agent]:
+    """The first side of each machine that serves several controllers at once: what people have of the machine stands there."""
+    found: dict[str, Agent] = {}
+    for agent in situation.agents:
+        if agent.pool.share is Share.COOPERATIVE:
+            before = found.setdefault(agent.record.machine, agent)
+            found[agent.record.machine] = min(before, agent, key=_place)
+    yield from found.values()
+
+
+def _place(agent: Agent) -> tuple[bool, int]:
+    order = agent.pool.controllers
+    name = agent.record.controller
+    return not agent.record.is_instance, order.index(name) if name in order else len(order)
+
+
+def devices_reserved(situation: Situation, machine: str) -> list[Reservation]:
+    """What people have of a machine now."""
+    records = (agent.record for agent in situation.agents if agent.record.machine == machine)
+    return [one for record in records for one in record.devices_for if not one.is_over(situation.now)]
+
+
+def free_devices(situation: Situation, machine: str) -> int | None:
+    """Count the devices that are free, and not to be held for a person by now; None where the machine does not say."""
+    told = situation.snapshot.devices.get(machine)
+    if told is None or not told.is_fresh(situation.now):
+        return None
+    since = sum(one.since_at >= told.told_at for one in devices_reserved(situation, machine))
+    return sum(device.state == FREE for device in told.devices) - since
+
+
+def reserve_device(situation: Situation, order: Reserve, reservation: Reservation) -> list[ReserveDevice | EndReservation | Held]:
+    """Choose the machine of which a person gets a device: the one with most that are free. Jobs that wait come first."""
+    mine = [one for one in holders(situation) if order.target in {one.pool.name, one.record.node, one.record.machine}]
+    for agent in mine:
+        if _of(agent, order.person, situation.now):
+            return [_end(agent, order.person, reservation.until_at, Reason.RESERVED, f"a device for {order.person}, as {order.by} asked")]
+    if first := _jobs_first(situation, mine):
+        return [first]
+    best = max(mine, key=partial(_free_for_people, situation), default=None)
+    if best is None or not _free_for_people(situation, best):
+        return [Held(pool=best.pool.name if best else "", reason=Reason.NO_FREE_DEVICE, detail=_why_none(situation, mine, order.target))]
+    return [_step(best, reservation)]
+
+
+def _jobs_first(situation: Situation, mine: list[Agent]) -> Held | None:
+    for pool in dict.fromkeys(one.pool.name for one in mine):
+        if waits := sum(situation.starved_by_pool(name).get(pool, 0) for name in situation.demands):
+            return Held(pool=pool, reason=Reason.CI_FIRST, detail=f"{waits} jobs wait for {pool}: its devices are for them first")
+    return None
+
+
+def _free_for_people(situation: Situation, agent: Agent) -> int:
+    """Count the devices of a machine that a person may have; none of one that is about to go."""
+    return (free_devices(situation, agent.record.machine) or 0) if _is_usable(agent) else 0
+
+
+def _is_usable(agent: Agent) -> bool:
+    return agent.phase in {Phase.READY, Phase.RETIRING} and not agent.instance_ended
+
+
+def _why_none(situation: Situation, mine: list[Agent], target: str) -> str:
+    silent = sorted(one.record.machine for one in mine if free_devices(situation, one.record.machine) is None)
+    if silent:
+        return f"{', '.join(silent)} of {target} said of no devices lately: gpu-lease hands them out, and the agent tells of them"
+    return f"no device of {target} is free"
+
+
+def _of(agent: Agent, person: str, now: float) -> Reservation | None:
+    return next((one for one in agent.record.devices_for if one.person == person and not one.is_over(now)), None)
+
+
+def _step(agent: Agent, reservation: Reservation) -> ReserveDevice:
+    return ReserveDevice(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        node=agent.record.node or "",
+        instance_id=agent.record.instance_id,
+        reservation=reservation,
+        reason=Reason.RESERVED,
+        detail=f"a device for {reservation.person}: {reservation.reason}",
+    )
+
+
+def release_device(situation: Situation, order: Release) -> list[EndReservation | Held] | None:
+    """End what a person has of a machine; None where nobody has anything of what is named."""
+    mine = [one for one in holders(situation) if order.target in {one.record.node, one.record.machine, one.record.instance_id}]
+    people = {one.person: agent for agent in mine for one in agent.record.devices_for if not one.is_over(situation.now)}
+    wanted = [order.person] if order.person else sorted(people)
+    if not people or not set(wanted) <= people.keys():
+        return None
+    if len(wanted) > 1:
+        detail = f"{', '.join(wanted)} have devices of {order.target}: say whose is to end (person)"
+        return [Held(pool=mine[0].pool.name, reason=Reason.NOT_FOUND, detail=detail)]
+    return [_end(people[wanted[0]], wanted[0], situation.now, Reason.MANUAL, f"a device was reserved for {wanted[0]}; {order.reason}")]
+
+
+def _end(agent: Agent, person: str, until_at: float, reason: Reason, detail: str) -> EndReservation:
+    return EndReservation(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        node=agent.record.node,
+        instance_id=agent.record.instance_id,
+        until_at=until_at,
+        person=person,
+        reason=reason,
+        detail=detail,
+    )
