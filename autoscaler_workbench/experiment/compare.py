@@ -126,7 +126,17 @@ def read_rows(file: Path) -> list[Row]:
 @lru_cache(maxsize=4)
 def _loaded(workload: Workload) -> tuple[Trace, FleetSettings]:
     trace = load_trace(workload.file, hours=workload.hours, skip_hours=workload.skip_hours, lead_in_hours=workload.lead_in_hours)
-    return trace, load_settings(workload.fleet) if workload.fleet else fleet_for(trace)
+    return trace, _played(workload.fleet) if workload.fleet else fleet_for(trace)
+
+
+def _played(file: Path) -> FleetSettings:
+    """Read a fleet file; `ConfigError` where it has what nobody can play whom we compare with."""
+    settings = load_settings(file)
+    if settings.hosts:
+        raise ConfigError(
+            f"{file}: hosts ({', '.join(settings.hosts)}): only what is launched can be compared, take them and their pools out"
+        )
+    return settings
 
 
 def _settings_of(policy: str, *, sweep: bool) -> list[dict[str, Any]]:

@@ -60,6 +60,7 @@ def test_every_sample_event_is_tested_here():
         "doctor",
         "register_agent",
         "register_agent_http_api",
+        "register_agent_host",
         "spot_interruption",
         "rebalance",
         "instance_terminated",

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import distributed
 import joblib
@@ -283,3 +284,12 @@ def test_at_most_five_policies_stand_out_by_themselves_and_the_cheapest_rivals_a
     knobs = [{"trace": "t", "policy": "a", "setting": "knob=1", "total_usd": 1.0}]
     assert highlighted([*rows, *knobs]) == ["autoscaler", "b", "c", "d", "clairvoyant"]
     assert highlighted(rows[:2]) == ["autoscaler"]
+
+
+def test_a_fleet_with_hosts_is_refused_in_one_line(tmp_path):
+    file = tmp_path / "fleet.yaml"
+    hosts = "hosts:\n  rocm-1: {pool: rocm, role_id: AROAEXAMPLEID12345678}\n"
+    text = EXAMPLE_FLEET.read_text(encoding="utf-8").replace("pools:\n", "pools:\n  rocm: {executors: 2}\n", 1)
+    file.write_text(text + hosts, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"hosts \(rocm-1\): only what is launched can be compared"):
+        play_entry(entries([replace(TINY, fleet=file)], ["autoscaler"], 1, sweep=False)[0])

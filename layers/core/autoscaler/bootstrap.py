@@ -173,7 +173,7 @@ def access() -> Access:
 @cache
 def account() -> Account:
     """Return what the doctor asks about the AWS account."""
-    return AwsAccount(_client, runtime().fleet)
+    return AwsAccount(_client, runtime().fleet.launched)
 
 
 @cache

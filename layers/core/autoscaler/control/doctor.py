@@ -61,14 +61,14 @@ def examine(ports: Ports, account: Account, fleet: Fleet, invocation: Invocation
         found += _controller(controller, view)
         if view.complete and not invocation.dry_run:
             found += _permissions(controller, view, fleet)
-    found += _account(ports, account, fleet, snapshot.images if snapshot else {})
+    found += _account(ports, account, fleet.launched, snapshot.images if snapshot else {})
     return [*found, *(_passes(snapshot) if snapshot else ())]
 
 
 def examine_launches(compute: Compute, fleet: Fleet) -> list[Finding]:
     """Try to launch an agent of each pool by dry runs, until EC2 does not answer. For the function that may launch."""
     found: list[Finding] = []
-    for pool in fleet.pools.values():
+    for pool in fleet.launched.pools.values():
         try:
             found += _launches(compute, pool)
         except UnansweredError as error:

@@ -125,7 +125,7 @@ def _ended_runs(ports: Ports, controller: Controller, stored: StoredState, view:
 def _template_versions(ports: Ports, fleet: Fleet) -> Mapping[str, str]:
     """Ask which template versions would be launched now. Where EC2 does not say, no agent is outdated and no launch is a canary."""
     try:
-        return ports.compute.template_versions([pool.name for pool in fleet.pools.values() if not pool.of_hosts])
+        return ports.compute.template_versions(fleet.launched.pools)
     except TransientError as error:
         ports.log("template_versions_not_read", error=str(error))
         return {}

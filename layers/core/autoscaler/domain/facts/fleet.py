@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from enum import StrEnum
 from math import inf
-from typing import Literal
+from typing import Literal, Self
 
 from autoscaler.domain.facts.reruns import RerunPolicy
 
@@ -246,6 +246,11 @@ class Fleet:
     def ownership_label(self) -> str:
         """The label that every node of ours carries."""
         return f"autoscaler-fleet-{self.name}"
+
+    @property
+    def launched(self) -> Self:
+        """The same fleet without its hosts: what is bought."""
+        return replace(self, pools={name: pool for name, pool in self.pools.items() if not pool.of_hosts}, hosts={})
 
     @property
     def beacon(self) -> str:
