@@ -13,17 +13,19 @@ from autoscaler_workbench.experiment.compare import FIXED
 from autoscaler_workbench.experiment.experiment import OurPolicy
 from autoscaler_workbench.fakes.world.world import World, build_world
 from autoscaler_workbench.simulate.result import dollars_of, run_seconds, wait_of
+from benchmarks import porterbox
 from benchmarks.figures import Figures
 
 _CONTROLLERS, _LABEL, _LOTS, _DAYS = ("graphics", "release"), "gpu", (1, 2), 5
 _HOUR, _DAY = 3600.0, 86_400.0
 MONDAY = 1_700_438_400.0  # midnight, UTC
 _AGENTS = (1, 2, 4)
+_SHARES = (Share.NONE, Share.ROTATE)  # cooperative: builds take cards by leases, and nobody else does (porterbox)
 
 
 def measure() -> Iterator[Figures]:
     """Play a week of jobs of both, on ever more machines, exclusive and shared."""
-    asked = [(agents, share, lot) for agents in _AGENTS for share in Share for lot in _LOTS]
+    asked = [(agents, share, lot) for agents in _AGENTS for share in _SHARES for lot in _LOTS]
     played = Parallel(n_jobs=-1)(delayed(_play)(*what) for what in asked)
     results = dict(zip(asked, played, strict=True))
     yield Figures(
@@ -31,8 +33,9 @@ def measure() -> Iterator[Figures]:
         "Five days of graphics jobs on two controllers, in bursts at other hours, on machines that boot in five minutes; means of "
         f"{len(_LOTS)} random loads. Together they may have so many machines. Total: the bill, and waiting at $20 an hour.",
         ("machines at most", "", "jobs", "bill", "mean wait", "p95", "total", "launches", "machines' time used"),
-        tuple(_row(agents, share, [results[agents, share, lot] for lot in _LOTS]) for agents in _AGENTS for share in Share),
+        tuple(_row(agents, share, [results[agents, share, lot] for lot in _LOTS]) for agents in _AGENTS for share in _SHARES),
     )
+    yield from porterbox.measure()
 
 
 def _play(agents: int, share: Share, lot: int) -> Mapping[str, float]:
