@@ -1,8 +1,9 @@
-"""The same for the cards of a host: what is believed of them, and who gets one."""
+"""The same for hosts with cards that several distributions share: what is believed of the cards, and whose jobs an order is about."""
 
 from planted.bug import Bug
 
 _CARDS = "tests/scenarios/test_cards.py"
+_CORNERS = "tests/scenarios/test_debian_corners.py"
 
 CARDS = (
     Bug(
@@ -25,5 +26,33 @@ CARDS = (
         was="poll_seconds=DEVICES_POLL_SECONDS, people=",
         becomes="poll_seconds=POLL_SECONDS, people=",
         found_by=(f"{_CARDS}::test_the_agent_tells_which_cards_are_held_and_as_many_executors_count_as_free",),
+    ),
+    Bug(
+        name="the purge of one distribution's jobs cancels those of the others",
+        file="domain/commands.py",
+        was="            if label not in nodes and asks_for(label, order.label):",
+        becomes="            if label not in nodes:",
+        found_by=(f"{_CORNERS}::test_one_distributions_jobs_are_purged_and_the_others_go_on",),
+    ),
+    Bug(
+        name="the purge on one controller cancels what waits on the others",
+        file="domain/commands.py",
+        was="        if order.controller not in {None, view.name}:\n            continue\n        if not view.complete:",
+        becomes="        if not view.complete:",
+        found_by=(f"{_CORNERS}::test_a_controller_for_each_distribution",),
+    ),
+    Bug(
+        name="jobs on hold by their label are launched for",
+        file="domain/situation/demand.py",
+        was="        if hold := overrides.hold_on_label(item.asked_label):",
+        becomes="        if (hold := overrides.hold_on_label(item.asked_label)) and False:",
+        found_by=(f"{_CORNERS}::test_held_by_its_label_no_machine_is_launched_for_one_distribution_while_others_get_theirs",),
+    ),
+    Bug(
+        name="a host that is back without power for long is not connected again",
+        file="control/side_of_machine.py",
+        was="        record = next((one for one in self.stored.records if one.instance_id == name), None)\n",
+        becomes="        record = next((one for one in self.stored.records if one.instance_id == name and self.asked.connected), None)\n",
+        found_by=(f"{_CARDS}::test_a_host_that_dies_with_leases_held_loses_its_builds_and_no_other_and_comes_back_by_itself",),
     ),
 )

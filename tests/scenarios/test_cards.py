@@ -2,14 +2,11 @@
 
 import pytest
 
-from autoscaler.control.observe import observe
 from autoscaler.domain.facts.fleet import Share
 from autoscaler.domain.facts.plan import Launch, Terminate
-from autoscaler.domain.learn import assess
-from autoscaler.domain.situation.supply import free_executors
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from support.builders import a_host, a_pool, a_pool_of_hosts
-from support.cards import give_cards, leased_at_once, submit
+from support.cards import believed_free, give_cards, leased_at_once, submit
 from support.timeline import Day
 from support.worlds import in_memory
 
@@ -27,14 +24,6 @@ def a_day(*pools, cards=2, **facts):
 
 def jobs(controller, count, seconds=1800.0, **facts):
     return [submit(controller, f"{controller.name}-{n}", LABEL, seconds, **facts) for n in range(count)]
-
-
-def believed_free(day):
-    """What the functions count as free on each side of the host, from what they can see."""
-    ports, fleet = day.fleet.ports, day.fleet.fleet
-    situation = assess(observe(ports, fleet, ports.state.read(), day.fleet.invocation()), fleet)
-    online = {agent for agent in situation.agents if agent.node and not agent.node.offline}
-    return {agent.record.controller: free_executors(situation, agent) if agent in online else 0 for agent in situation.agents}
 
 
 def power_fails(day):

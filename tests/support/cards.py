@@ -1,9 +1,13 @@
 """Hosts with cards, and builds that take one by a lease."""
 
+from autoscaler.control.observe import observe
+from autoscaler.domain.learn import assess
+from autoscaler.domain.situation.supply import free_executors
 from autoscaler_workbench.fakes.world.cards import Cards
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.fakes.world.jenkins.controller import Controller
 from autoscaler_workbench.fakes.world.world import World
+from support.timeline import Day
 
 
 def give_cards(world: World, host: str, count: int) -> Cards:
@@ -29,3 +33,11 @@ def leased_at_once(world: World, node: str = "rocm-1") -> int:
         held += change
         most = max(most, held)
     return most
+
+
+def believed_free(day: Day) -> dict[str, int]:
+    """What the functions count as free on each side of the only host, from what they can see."""
+    ports, fleet = day.fleet.ports, day.fleet.fleet
+    situation = assess(observe(ports, fleet, ports.state.read(), day.fleet.invocation()), fleet)
+    online = {agent for agent in situation.agents if agent.node and not agent.node.offline}
+    return {agent.record.controller: free_executors(situation, agent) if agent in online else 0 for agent in situation.agents}
