@@ -15,6 +15,7 @@ from planted.images import IMAGES
 from planted.lending import LENDING
 from planted.money import MONEY
 from planted.promises import PROMISES
+from planted.reruns import RERUNS
 from planted.reserved import RESERVED
 from planted.rotation import ROTATION
 from planted.sides import DEVICES, SIDES
@@ -54,6 +55,7 @@ def planting():
         *TEAMS,
         *HOURS,
         *RESERVED,
+        *RERUNS,
         *SIDES,
         *DEVICES,
         *CARDS,

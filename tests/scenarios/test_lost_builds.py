@@ -85,13 +85,17 @@ def test_a_pipeline_that_waits_for_its_machine_is_named_and_not_run_again_beside
     assert [held.detail.partition(":")[0] for held in held] == ["job"]
 
 
-def test_a_build_that_a_restart_of_jenkins_ended_is_not_lost():
+@pytest.mark.parametrize("seconds_to_the_look", [8.0, 30.0], ids=["agents are not back yet", "agents are back"])
+def test_a_build_that_a_restart_of_jenkins_ended_is_not_lost(seconds_to_the_look):
     day = a_day()
     running(day, define(day))
+    day.world.timeline.sleep(60.0 - seconds_to_the_look)
     day.jenkins.restart()
+    day.world.timeline.sleep(seconds_to_the_look)
+    day.fleet.scale_down()
     day.minutes(20)
     assert builds(day) == [(1, Ended.RESTARTED)]
-    assert answers(day) == []
+    assert (answers(day), day.fleet.state.memory.lost) == ([], {})
 
 
 def test_a_pipeline_whose_agent_comes_back_goes_on_and_is_not_run_again():

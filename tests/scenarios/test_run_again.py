@@ -44,7 +44,7 @@ def test_how_often_it_was_run_again_is_known_without_our_memory_where_the_job_de
 @pytest.mark.parametrize("declares", [(), (RUN_ID,), ("REF",), ("REF", RUN_ID)], ids=["none", "id", "ref", "ref and id"])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_start_that_jenkins_does_not_answer_is_found_or_sent_again_and_never_both(declares, after):
-    day = a_day()
+    day = a_day(min_agents=2)  # another agent is idle: what was started begins at once, and Jenkins merges nothing
     jobs = define(day, "job", *declares)
     _, instance = running(day, jobs, given=dict.fromkeys(declares, "x") if declares else None)
     day.fleet.faults.plan(Fault("jenkins buildWithParameters" if declares else "jenkins build", after=after))

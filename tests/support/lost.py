@@ -11,14 +11,12 @@ from support.worlds import in_memory
 
 SPOT, FIRM = an_offering(market=Market.SPOT, usd_per_hour=1.0), an_offering(usd_per_hour=3.0)
 RUN_ID = "AUTOSCALER_RUN_ID"
-
-
 ONCE = RerunPolicy()
 
 
-def a_day(rerun=ONCE, offerings=(SPOT, FIRM), **facts):
+def a_day(rerun=ONCE, offerings=(SPOT, FIRM), faults=None, **facts):
     pool = a_pool("cpu", offerings=offerings, idle_seconds=1200.0, rerun=rerun, **facts)
-    return Day(in_memory(pool, a_pool("gpu"))).minutes(3)
+    return Day(in_memory(pool, a_pool("gpu"), faults=faults)).minutes(3)
 
 
 def define(day, job="job", *declares, kind=Kind.FREESTYLE, seconds=1800.0, hides=()):

@@ -1,0 +1,77 @@
+"""The pass that answers for a lost build, cut off at each of its calls in every way: the build is run again, and never twice."""
+
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import pytest
+
+from autoscaler.errors import AutoscalerError
+from autoscaler_workbench.fakes.world.faults import ConnectionLostError, Fault, Faults, StatusError
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended
+from support.cutoffs import Died
+from support.lost import RUN_ID, a_day, answers, define, running
+
+WAYS = ("an error is answered", "the answer is lost", "it dies before", "it dies after")
+DECLARES = pytest.mark.parametrize("declares", [(), (RUN_ID,), ("REF",)], ids=["no parameters", "with the id", "another parameter"])
+
+
+@dataclass(slots=True)
+class Cut(Faults):
+    """Cuts one call of a pass; counts them all."""
+
+    armed: bool = False
+    at: int = -1
+    way: str = ""
+    made: int = 0
+    dead: bool = False
+
+    @contextmanager
+    def around(self, call):
+        if self.dead:
+            raise Died(call)
+        is_it = self.armed and self.made == self.at
+        self.made += self.armed
+        if is_it and self.way == WAYS[0]:
+            raise StatusError(Fault(call, status=503, code="Unavailable"))
+        self.dead = is_it and self.way == WAYS[2]
+        if self.dead:
+            raise Died(call)
+        yield
+        if is_it and self.way == WAYS[1]:
+            raise ConnectionLostError(call)
+        self.dead = is_it and self.way == WAYS[3]
+        if self.dead:
+            raise Died(call)
+
+
+def lived(declares, at=-1, way=""):
+    """A build is lost, and the pass that answers for it is cut off; then an hour goes by. Returns the day and the number of its calls."""
+    faults = Cut(at=at, way=way)
+    day = a_day(faults=faults)
+    _, instance = running(day, define(day, "job", *declares, seconds=600.0), given=dict.fromkeys(declares, "x") if declares else None)
+    day.world.ec2.end(instance)
+    day.world.move_to(day.world.timeline.now + 60.0)
+    assert day.fleet.state.memory.lost, "what EC2 announced is noted"
+    faults.armed = True
+    with suppress(Died, AutoscalerError):
+        day.fleet.scale_down()
+    faults.armed = faults.dead = False
+    calls = faults.made
+    day.world.move_to(day.world.timeline.now + 120.0)  # a lease that nobody released has expired
+    day.minutes(22)
+    return day, calls
+
+
+@DECLARES
+def test_wherever_it_is_cut_off_the_build_is_run_again_once(declares, record_property):
+    _, calls = lived(declares)
+    assert calls > 10
+    record_property("counted", ("cut-offs of a pass that runs a build again", calls * len(WAYS)))
+    broken = []
+    for at in range(calls):
+        for way in WAYS:
+            day, _ = lived(declares, at, way)
+            ended = [build.ended for build in day.jenkins.builds_of["job"]]
+            if ended != [Ended.KILLED, Ended.FINISHED] or answers(day) != [("job/job/1", "started", 1)]:
+                broken.append((at, way, ended, answers(day)))
+    assert broken == []

@@ -1,0 +1,138 @@
+"""The same for builds that are lost with their agents: each change runs one again that was not lost, or twice, or never."""
+
+from planted.bug import Bug
+
+_LOST, _AGAIN = (f"tests/scenarios/{file}.py::test_" for file in ("test_lost_builds", "test_run_again"))
+_JUDGE, _FOLLOW, _FIND = (f"domain/repair/{file}.py" for file in ("lost_builds", "followed_builds", "unanswered_starts"))
+
+
+def planted(name: str, *, file: str = _JUDGE, was: str, becomes: str, found_by: str) -> Bug:
+    return Bug(name=name, file=file, was=was, becomes=becomes, found_by=(found_by,))
+
+
+RERUNS = (
+    planted(
+        "a build that a person aborted counts as lost",
+        was="        return Interruption.AGENT_GONE in stops\n",
+        becomes="        return True\n",
+        found_by=f"{_LOST}a_build_that_a_person_aborted_is_not_lost",
+    ),
+    planted(
+        "a build whose tests failed before its agent went counts as lost",
+        was="run.ended_at < lost.lost_at - SLACK_SECONDS",
+        becomes="run.ended_at < 0.0",
+        found_by=f"{_LOST}a_build_that_failed_before_its_agent_went_is_not_lost",
+    ),
+    planted(
+        "a pipeline that was retried elsewhere and failed there counts as lost",
+        was="    return lost.elsewhere if run.is_pipeline else run.node not in",
+        becomes="    return False if run.is_pipeline else run.node not in",
+        found_by=f"{_LOST}a_pipeline_that_goes_on_elsewhere_is_not_lost",
+    ),
+    planted(
+        "a build that succeeded in its last minute counts as lost",
+        was='_NOT_LOST = {"SUCCESS", "UNSTABLE", "NOT_BUILT"}',
+        becomes='_NOT_LOST = {"UNSTABLE", "NOT_BUILT"}',
+        found_by=f"{_LOST}a_build_that_still_succeeded_is_not_lost",
+    ),
+    planted(
+        "a pipeline that waits for its agent is started beside itself",
+        was="    if facts.is_building:\n        detail",
+        becomes="    if False:\n        detail",
+        found_by=f"{_LOST}a_pipeline_that_waits_for_its_machine_is_named_and_not_run_again_beside_itself",
+    ),
+    planted(
+        "what a restart of Jenkins ended counts as lost though its agent is back",
+        file=_FOLLOW,
+        was="(lost.how == MISSING or (lost.how == _CUT_OFF and resumed))",
+        becomes="(lost.how == _CUT_OFF and resumed)",
+        found_by=f"{_LOST}a_build_that_a_restart_of_jenkins_ended_is_not_lost",
+    ),
+    planted(
+        "agents that are not back after a restart of Jenkins are not followed",
+        file=_FOLLOW,
+        was="        if how := _how_it_went(agent) or _after_a_restart(agent, view, look):\n",
+        becomes="        if how := _how_it_went(agent):\n",
+        found_by=f"{_LOST}whatever_takes_the_agent_the_build_is_run_again_once",
+    ),
+    planted(
+        "what EC2 announces deletes the node before it is noted when its agent went",
+        file="domain/commands.py",
+        was="if event.kind is Announced.STATE and situation.memory.lost != snapshot.memory.lost else None",
+        becomes="if False else None",
+        found_by=f"{_LOST}a_build_that_failed_before_its_agent_went_is_not_lost",
+    ),
+    planted(
+        "the pattern of jobs is not looked at",
+        file=_FOLLOW,
+        was="agent.pool.rerun.covers(job_name_of(run)))",
+        becomes="agent.pool.rerun)",
+        found_by=f"{_AGAIN}only_jobs_that_the_patterns_name_are_run_again",
+    ),
+    planted(
+        "how often it was run again is forgotten",
+        was="new_rerun(situation, lost, unit, times + 1)",
+        becomes="new_rerun(situation, lost, unit, 0)",
+        found_by=f"{_AGAIN}a_build_that_is_lost_again_gets_an_on_demand_agent_and_is_then_left_to_a_person",
+    ),
+    planted(
+        "a build that is lost again waits for spot once more",
+        file="domain/launch/placement.py",
+        was="self.purchase.note_waiting(pool, inf if firm else want.item.waiting_seconds)",
+        becomes="self.purchase.note_waiting(pool, want.item.waiting_seconds)",
+        found_by=f"{_AGAIN}a_build_that_is_lost_again_gets_an_on_demand_agent_and_is_then_left_to_a_person",
+    ),
+    planted(
+        "a build is started with an empty password",
+        was="    if names := hidden(unit.parameters):\n",
+        becomes="    if names := ():\n",
+        found_by=f"{_AGAIN}a_password_cannot_be_repeated",
+    ),
+    planted(
+        "a build is started for which its parent does not wait any more",
+        was="    waited = [up.path for up in facts.upstream if",
+        becomes="    waited = [up.path for up in () if",
+        found_by=f"{_AGAIN}what_cannot_be_run_again_is_left_to_a_person_once",
+    ),
+    planted(
+        "a start is sent before it is written down",
+        file="control/lost_builds.py",
+        was="            self._write(step, store)\n        except ConflictError",
+        becomes="            pass\n        except ConflictError",
+        found_by="tests/faults/test_run_again.py::test_wherever_it_is_cut_off_the_build_is_run_again_once",
+    ),
+    planted(
+        "a start that was not answered is sent again at once",
+        file=_FIND,
+        was="    if found:\n        return start(",
+        becomes="    if False:\n        return start(",
+        found_by=f"{_AGAIN}a_start_that_jenkins_does_not_answer_is_found_or_sent_again_and_never_both",
+    ),
+    planted(
+        "of two builds that may be the one that was started any is taken",
+        file=_FIND,
+        was="    if not is_told and _is_ambiguous(situation, lost, found):\n",
+        becomes="    if False:\n",
+        found_by=f"{_AGAIN}what_our_account_started_twice_meanwhile_is_in_doubt_and_nothing_is_sent",
+    ),
+    planted(
+        "a lost build is answered for as often as anybody likes",
+        file="adapters/reruns.py",
+        was='"ConditionExpression": "attribute_not_exists(fleet)"',
+        becomes='"ConditionExpression": "attribute_not_exists(nothing)"',
+        found_by="tests/contract/test_reruns.py::test_each_lost_build_is_answered_for_once",
+    ),
+    planted(
+        "an error page after a start counts as a refusal",
+        file="adapters/jenkins/builds.py",
+        was="            raise UnansweredError(str(error)) from error\n",
+        becomes="            raise RefusedBuildError(str(error)) from error\n",
+        found_by="tests/contract/test_builds.py::test_an_error_page_after_a_start_proves_nothing",
+    ),
+    planted(
+        "a build that nobody looked at for long counts as lost",
+        was="lost.since_at - lost.seen_at > IN_DOUBT_AFTER_SECONDS",
+        becomes="False",
+        found_by=f"{_AGAIN}a_look_that_nobody_took_for_long_leaves_it_in_doubt_where_jenkins_does_not_tell_when_the_agent_went",
+    ),
+)
