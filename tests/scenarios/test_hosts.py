@@ -7,7 +7,7 @@ import pytest
 
 from autoscaler.control import operate, passes
 from autoscaler.domain import commands
-from autoscaler.domain.facts.fleet import Share
+from autoscaler.domain.facts.fleet import Lending, Share
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.orders import DrainNodes, Resume
 from autoscaler.domain.facts.overrides import Scope
@@ -180,3 +180,16 @@ def test_one_that_is_drained_or_whose_controller_cannot_be_read_is_not_said_to_b
     day.minutes(20)
     assert len(metric(day, "HostsOffline")) == before
     assert day.fleet.notifier.sent == []
+
+
+def test_an_idle_host_of_a_rare_kind_is_lent_to_plain_jobs_and_taken_back():
+    rare = a_pool_of_hosts(labels=frozenset({"gfx1030"}), lent_labels=frozenset({"amd64"}), lend=Lending.IDLE)
+    day = a_day(rare, a_pool("plain", labels=frozenset({"amd64"}), boot_seconds=1800.0))
+    [plain] = day.queue(1, label="amd64", seconds=300.0)
+    day.minutes(12)
+    assert (plain.node, plain.ended) == ("rocm-1", Ended.FINISHED)
+    [own] = day.queue(1, label="gfx1030", seconds=300.0)
+    day.minutes(10)
+    assert (own.node, own.ended) == ("rocm-1", Ended.FINISHED)
+    day.minutes(60)
+    assert "amd64" not in day.jenkins.nodes["rocm-1"].labels
