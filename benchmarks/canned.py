@@ -117,6 +117,7 @@ def open_cans(cans: Cans) -> Ports:
         lease=state,
         metrics=silence,
         history=silence,
+        jobs=silence,
         notifier=None,
         clock=lambda: cans.now,
         sleep=lambda _seconds: None,

@@ -15,13 +15,13 @@ from autoscaler.adapters.jenkins.health import read_result
 from autoscaler.adapters.jenkins.parse import job_of, read_node, read_version, run_of, unknown_wait
 from autoscaler.adapters.jenkins.why import read_why
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.snapshot import BuildResult, ControllerView, Instance, Node, QueueItem, Wait
+from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node, QueueItem, RunEnd, Wait
 from autoscaler.errors import TransientError
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api, instance_json
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession
 from autoscaler_workbench.fakes.http_fakes.jenkins.answers import BUILDABLE, WAITING, builtin_json, item_kind, node_json, why_of
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
-from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import result_of
+from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import run_json
 from autoscaler_workbench.fakes.world.ec2.instance import Instance as Ec2Instance
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
 from autoscaler_workbench.fakes.world.faults import ConnectionLostError, Faults, StatusError
@@ -69,12 +69,11 @@ class InProcessController(JenkinsController):
         node = self._world.nodes.get(name)
         return self._node(node) if node is not None else None
 
-    def result(self, run: str) -> BuildResult | None:
+    def result(self, run: str) -> RunEnd | None:
         """Read the run from the world."""
         _reach(self._api.faults, run, "jenkins job")
         builds = self._world.runs.get(f"{run}/", [])
-        word = result_of(builds) if builds else None
-        return read_result({"building": word is None, "result": word})
+        return read_result(run_json(builds)) if builds else None
 
     def _seen_now(self) -> ControllerView:
         said: dict[str, str] = {}
@@ -111,6 +110,7 @@ class InProcessController(JenkinsController):
             wait=_wait(why) or unknown_wait(why, [*self._world.nodes, self._builtin.name]),
             buildable=kind == BUILDABLE,
             waiting_seconds=max(0.0, now - int(since * 1000) / 1000.0),
+            signature=build.stage if pipeline else "",
         )
 
     def _node(self, node: JenkinsNode) -> Node:

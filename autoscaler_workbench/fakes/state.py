@@ -1,12 +1,14 @@
 """State and metrics in memory, with the promises of the ports."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from autoscaler.domain.facts.devices import Devices
 from autoscaler.domain.facts.intents import Intent, IntentState
+from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides, unknown_orders
 from autoscaler.domain.facts.reruns import Rerun, RerunState
@@ -290,3 +292,49 @@ class InMemoryHistory:
     def since(self, at: float, now: float) -> list[Event]:
         """Find them."""
         return [event for event in self.events if at <= event.at <= now]
+
+
+@dataclass(slots=True)
+class InMemoryJobs:
+    """Keeps the job statistics. ``faults`` may fail any call."""
+
+    trackers: dict[str, JobTracker] = field(default_factory=dict)
+    kept: dict[tuple[str, Subject, str], JobRow] = field(default_factory=dict)
+    faults: Faults = field(default_factory=Faults)
+
+    def tracker(self, controller: str) -> JobTracker:
+        """Read it."""
+        with _failing(self.faults, "jobs tracker"):
+            return self.trackers.get(controller, JobTracker())
+
+    def save_tracker(self, controller: str, tracker: JobTracker, at: float) -> None:  # noqa: ARG002 - memory forgets nothing
+        """Replace the tracker of this version."""
+        with _failing(self.faults, "jobs save_tracker"):
+            if self.trackers.get(controller, JobTracker()).version != tracker.version:
+                raise ConflictError("the tracker was replaced meanwhile")
+            self.trackers[controller] = replace(tracker, version=tracker.version + 1)
+
+    def rows(self, controller: str, subjects: Collection[Subject]) -> tuple[JobRow, ...]:
+        """Find them."""
+        with _failing(self.faults, "jobs rows"):
+            return tuple(row for row in self.kept.values() if row.controller == controller and row.subject in subjects)
+
+    def save_rows(self, rows: Collection[JobRow], at: float) -> None:  # noqa: ARG002
+        """Keep them."""
+        with _failing(self.faults, "jobs save_rows"):
+            self.kept |= {(row.controller, row.subject, row.pool): row for row in rows}
+
+    def all_rows(self) -> tuple[JobRow, ...]:
+        """Return them."""
+        with _failing(self.faults, "jobs all_rows"):
+            return tuple(self.kept.values())
+
+
+@contextmanager
+def _failing(faults: Faults, call: str) -> Iterator[None]:
+    """Let a call fail as planned."""
+    try:
+        with faults.around(call):
+            yield
+    except (ConnectionLostError, StatusError) as error:
+        raise TransientError(f"{call} failed") from error

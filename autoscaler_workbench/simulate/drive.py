@@ -24,7 +24,7 @@ from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalS
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.identity import ask_pass
 from autoscaler_workbench.fakes.in_process import InProcessCompute, InProcessController
-from autoscaler_workbench.fakes.state import InMemoryHistory, InMemoryMetrics, InMemoryNotifier, InMemoryState
+from autoscaler_workbench.fakes.state import InMemoryHistory, InMemoryJobs, InMemoryMetrics, InMemoryNotifier, InMemoryState
 from autoscaler_workbench.fakes.world.agents import Agents
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.faults import Faults
@@ -111,6 +111,7 @@ class InMemory:
     state: InMemoryState = field(default_factory=InMemoryState)
     metrics: InMemoryMetrics = field(default_factory=InMemoryMetrics)
     history: InMemoryHistory = field(default_factory=InMemoryHistory)
+    jobs: InMemoryJobs = field(default_factory=InMemoryJobs)
     notifier: InMemoryNotifier = field(default_factory=InMemoryNotifier)
     reports: list[Report] = field(default_factory=list)
     logged: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -129,7 +130,7 @@ class InMemory:
 
     def __post_init__(self) -> None:
         """Wire the ports, and let agents register through the same state."""
-        self.state.faults = self.metrics.faults = self.notifier.faults = self.history.faults = self.faults
+        self.state.faults = self.metrics.faults = self.notifier.faults = self.history.faults = self.jobs.faults = self.faults
         self.apis = {name: JenkinsApi(controller, f"http://{name}/", self.faults) for name, controller in self.world.controllers.items()}
         controllers = tuple(self._controller(api) for api in self.apis.values())
         self.ports = Ports(
@@ -141,6 +142,7 @@ class InMemory:
             lease=self.state,
             metrics=self.metrics,
             history=self.history,
+            jobs=self.jobs,
             notifier=self.notifier,
             clock=lambda: self.world.timeline.now + self.skew_seconds,
             sleep=self.world.timeline.sleep,

@@ -198,7 +198,10 @@ def test_how_a_run_ended_is_told_once_it_has(here):
     assert here.controller.result(build.run) is None
     assert not here.controller.has_ended(build.run)
     here.until(lambda: here.controller.node(agent).idle, "it has ended")
-    here.until(lambda: here.controller.result(build.run) is BuildResult.SUCCEEDED, "its result is told")
+    here.until(lambda: here.controller.result(build.run), "its end is told")
+    end = here.controller.result(build.run)
+    assert end.result is BuildResult.SUCCEEDED
+    assert end.seconds == pytest.approx(3.0, abs=2.0)
     assert here.controller.has_ended(build.run)
     assert here.controller.result(f"{build.run}99") is None
     assert not here.controller.has_ended(f"{build.run}99"), "what is not shown may go on all the same"

@@ -68,7 +68,7 @@ def test_a_job_of_any_name_is_followed_from_the_queue_to_its_result(here, name, 
     assert item.run in {"", build.run}
     assert here.controller.result(build.run) is None
     here.world.move_to(here.world.timeline.now + 31)
-    assert here.controller.result(build.run) is BuildResult.SUCCEEDED
+    assert here.controller.result(build.run).result is BuildResult.SUCCEEDED
 
 
 @pytest.mark.parametrize("name", ["a b-ü(1)", "日本-1", "c++", "100%", "a#b?c", "x;y=z", "tilde~1"])

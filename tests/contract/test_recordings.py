@@ -7,7 +7,7 @@ import pytest
 
 from autoscaler.adapters.jenkins.health import read_health, read_result
 from autoscaler.adapters.jenkins.parse import read_computers, read_date, read_node, read_queue
-from autoscaler.domain.facts.snapshot import BuildResult, Health, OfflineCause
+from autoscaler.domain.facts.snapshot import BuildResult, Health, OfflineCause, RunEnd
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.http_fakes.messages import Request
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
@@ -59,10 +59,14 @@ def test_after_a_restart_not_even_the_controllers_own_monitors_tell_anything():
 
 @pytest.mark.parametrize(
     ("name", "result"),
-    [("d06_build_running_freestyle", None), ("d07_build_completed_freestyle", BuildResult.SUCCEEDED), ("d07_build_aborted", None)],
+    [
+        ("d06_build_running_freestyle", None),
+        ("d07_build_completed_freestyle", RunEnd(result=BuildResult.SUCCEEDED, seconds=1.522)),
+        ("d07_build_aborted", RunEnd(result=None, seconds=1456.099)),
+    ],
 )
 def test_how_builds_of_a_real_jenkins_ended(name, result):
-    assert read_result(recording(name)["body"]) is result
+    assert read_result(recording(name)["body"]) == result
 
 
 def test_every_kind_of_label_is_read_from_a_queue_of_freestyle_jobs():

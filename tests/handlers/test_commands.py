@@ -1,7 +1,6 @@
 """The command line against the real handlers, invoked as Lambda invokes them."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from rich.console import Console
@@ -17,6 +16,7 @@ from autoscaler_workbench.cli.terminal import Table, plain
 from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import as_json, published
 from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
 from autoscaler_workbench.fakes.world.world import break_boots
+from support.asked import answered, command, told
 from support.cli import autoscaler
 from support.deployed import deployed
 
@@ -26,28 +26,6 @@ def here():
     with deployed() as stood:
         stood.server.functions = LambdaApi(frozenset({"scale_up", "scale_down", "operate"}))
         yield stood
-
-
-def answered(here, act):
-    """Run what asks in a thread of its own, as a person is; the handlers run in this one, with the world."""
-    with ThreadPoolExecutor(1) as pool:
-        asking = pool.submit(act)
-        while not asking.done():
-            here.server.functions.serve(here.call, 0.02)
-    return asking.result()
-
-
-def command(here, *arguments, given=None, columns=None):
-    """Run a command as in a pipe; with ``columns`` as in a terminal of that width."""
-    runner, where = CliRunner(), ["--local", here.server.url]
-    terminal = {"TTY_COMPATIBLE": "1", "COLUMNS": str(columns)} if columns else {"TTY_COMPATIBLE": "0"}
-    return answered(here, lambda: runner.invoke(app, [*arguments, *where], input=given, env=terminal))
-
-
-def told(here, *arguments, code=0):
-    ran = command(here, *arguments, "--json")
-    assert ran.exit_code == code, ran.output
-    return json.loads(ran.stdout)
 
 
 def submit(here, label, count=1):

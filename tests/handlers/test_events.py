@@ -58,6 +58,8 @@ def test_every_sample_event_is_tested_here():
         "events",
         "budget",
         "doctor",
+        "jobs",
+        "eta",
         "register_agent",
         "register_agent_http_api",
         "register_agent_host",

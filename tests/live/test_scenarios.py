@@ -21,7 +21,7 @@ from autoscaler.domain.repair.two_looks import SECOND_LOOK_SECONDS
 from autoscaler.ports import Ports
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSsmClient
-from autoscaler_workbench.fakes.state import InMemoryHistory, InMemoryMetrics, InMemoryState
+from autoscaler_workbench.fakes.state import InMemoryHistory, InMemoryJobs, InMemoryMetrics, InMemoryState
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from autoscaler_workbench.fakes.world.world import World, build_world
 from support.builders import a_memory, a_record
@@ -54,6 +54,7 @@ class Scene:
             lease=self.state,
             metrics=InMemoryMetrics(),
             history=InMemoryHistory(),
+            jobs=InMemoryJobs(),
             notifier=None,
             clock=lambda: time.time() + self.ahead_seconds,
             sleep=time.sleep,

@@ -49,6 +49,9 @@ def requests_of(operation: str, params: dict[str, Any]) -> Iterator[Asked]:  # n
             yield asked(operation, TABLE, **{"dynamodb:LeadingKeys": [params["ExpressionAttributeValues"][":fleet"]["S"]]})
         case "dynamodb:PutItem" | "dynamodb:DeleteItem" | "dynamodb:GetItem" | "dynamodb:UpdateItem":
             yield asked(operation, TABLE, **{"dynamodb:LeadingKeys": [(params.get("Item") or params["Key"])["fleet"]["S"]]})
+        case "dynamodb:BatchGetItem":
+            [asked_for] = params["RequestItems"].values()
+            yield asked(operation, TABLE, **{"dynamodb:LeadingKeys": sorted({key["fleet"]["S"] for key in asked_for["Keys"]})})
         case "cloudwatch:PutMetricData":
             yield asked(operation, "*", **{"cloudwatch:namespace": params["Namespace"]})
         case "secretsmanager:GetSecretValue":
@@ -168,6 +171,8 @@ FOREIGN = [
     asked("kms:CreateGrant", f"arn:aws:kms:{REGION}:{ACCOUNT}:key/k-1", **{"kms:GrantIsForAWSResource": "true"}),
     asked("dynamodb:PutItem", TABLE, **{"dynamodb:LeadingKeys": ["another"]}),
     asked("dynamodb:Query", TABLE, **{"dynamodb:LeadingKeys": ["another"]}),
+    asked("dynamodb:BatchGetItem", TABLE, **{"dynamodb:LeadingKeys": ["another#jobs"]}),
+    asked("dynamodb:BatchGetItem", TABLE, **{"dynamodb:LeadingKeys": [FLEET]}),
     asked("dynamodb:PutItem", f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/other", **{"dynamodb:LeadingKeys": [FLEET]}),
     asked("secretsmanager:GetSecretValue", f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:database/main-AbCdEf"),
     asked("cloudwatch:PutMetricData", "*", **{"cloudwatch:namespace": "Other"}),

@@ -70,6 +70,8 @@ def record_a_life() -> Recorded:
             {"action": "hold", "pool": "utility", "request_id": "once"},
             {"action": "reserve", "target": "mxnetwindows-gpu", "person": "alice"},
             {"action": "reservations"},
+            {"action": "jobs"},
+            {"action": "eta", "subject": "nightly"},
             {"action": "plan"},
             {"action": "why", "subject": "utility"},
             {"action": "doctor"},

@@ -23,6 +23,7 @@ from autoscaler.adapters.history import DynamoHistory
 from autoscaler.adapters.jenkins.builds import JenkinsBuilds
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
+from autoscaler.adapters.jobs import DynamoJobs
 from autoscaler.adapters.reruns import DynamoReruns
 from autoscaler.adapters.secrets import Credentials, read_credentials
 from autoscaler.adapters.sns import SnsTopic
@@ -133,6 +134,7 @@ def runtime() -> Runtime:
         lease=state,
         metrics=CloudWatchMetrics(partial(_client, "cloudwatch"), namespace),
         history=DynamoHistory(partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet.name),
+        jobs=DynamoJobs(partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet.name),
         notifier=_notifier(),
         clock=lambda: _TIME.clock(),  # noqa: PLW0108 - `use_time` may come after the wiring
         sleep=lambda seconds: _TIME.sleep(seconds),  # noqa: PLW0108

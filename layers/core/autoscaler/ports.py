@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 from autoscaler.domain.facts.devices import Devices
 from autoscaler.domain.facts.fleet import NodeSpec, Offering
 from autoscaler.domain.facts.intents import Intent, IntentState
+from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides
 from autoscaler.domain.facts.plan import Launch
@@ -14,7 +15,6 @@ from autoscaler.domain.facts.reruns import Rerun, RerunState
 from autoscaler.domain.facts.runs import Item, Job, Run
 from autoscaler.domain.facts.snapshot import (
     MINUTE_SECONDS,
-    BuildResult,
     ControllerView,
     Health,
     Instance,
@@ -22,6 +22,7 @@ from autoscaler.domain.facts.snapshot import (
     Node,
     Record,
     RecordState,
+    RunEnd,
 )
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.event import Event
@@ -69,8 +70,8 @@ class Controller(Protocol):
     def cancel_item(self, item: int) -> bool:
         """Take an item out of the queue; False if it has left."""
 
-    def result(self, run: str) -> BuildResult | None:
-        """Return how a run ended; None while it runs, when it was aborted, or is gone."""
+    def result(self, run: str) -> RunEnd | None:
+        """Return how a run ended; None while it runs, or when it is gone."""
 
     def has_ended(self, run: str) -> bool:
         """Tell whether a run has ended, however; False while it runs, and where Jenkins does not show it."""
@@ -322,6 +323,28 @@ class History(Protocol):
         """Return the events from then on, oldest first; two weeks are kept."""
 
 
+class JobStore(Protocol):
+    """Statistics of jobs, for people alone. No pass reads them; losing them costs nothing but answers.
+
+    A write that loses a race raises `ConflictError`. Of too many rows those are kept that were seen last.
+    """
+
+    def tracker(self, controller: str) -> JobTracker:
+        """Read what is under way on a controller; an empty one where there is none."""
+
+    def save_tracker(self, controller: str, tracker: JobTracker, at: float) -> None:
+        """Replace the tracker that had this version; ``at``: now."""
+
+    def rows(self, controller: str, subjects: Collection[Subject]) -> tuple[JobRow, ...]:
+        """Read the rows of these subjects, in all pools."""
+
+    def save_rows(self, rows: Collection[JobRow], at: float) -> None:
+        """Replace these rows, or add them; ``at``: now."""
+
+    def all_rows(self) -> tuple[JobRow, ...]:
+        """Read every row of every controller."""
+
+
 class Notifier(Protocol):
     """Tells people."""
 
@@ -366,6 +389,7 @@ class Ports:
     lease: Lease
     metrics: Metrics
     history: History
+    jobs: JobStore
     notifier: Notifier | None  # None: there is no topic
     clock: Clock
     sleep: Sleep

@@ -198,10 +198,19 @@ def _upstream(path: str) -> dict[str, Any]:
 def _task(build: Build, base: str) -> dict[str, Any]:
     shown, name = build.job.replace("/", " » "), build.job.rsplit("/", 1)[-1]
     if build.kind is Kind.PIPELINE:
-        part = f"part of {shown} #{build.number}"
+        part = _part_of(build)
         return {"_class": _PLACEHOLDER, "fullDisplayName": part, "name": part, "url": build.run_path}
     named = {"name": name, "displayName": name, "fullName": build.job, "fullDisplayName": shown}
     return {"_class": "hudson.model.FreeStyleProject", "labelExpression": build.label, "url": base + build.job_path} | named
+
+
+def _run_name(build: Build) -> str:
+    return f"{build.job.replace('/', ' » ')} #{build.number}"
+
+
+def _part_of(build: Build) -> str:
+    """Name a step of a pipeline, with the stage or branch that encloses it."""
+    return f"part of {_run_name(build)}" + (f" ({build.stage})" if build.stage else "")
 
 
 def _executor(number: int, build: Build | None, base: str) -> dict[str, Any]:
@@ -213,7 +222,7 @@ def _executor(number: int, build: Build | None, base: str) -> dict[str, Any]:
         executor["currentExecutable"] = {
             "_class": f"{_PLACEHOLDER}$PlaceholderExecutable" if pipeline else "hudson.model.FreeStyleBuild",
             "estimatedDuration": -1,
-            "fullDisplayName": f"{'part of ' if pipeline else ''}{build.job.replace('/', ' » ')} #{build.number}",
+            "fullDisplayName": _part_of(build) if pipeline else _run_name(build),
             "number": build.number,
             "timestamp": int(began * 1000),
             "url": base + build.run_path,

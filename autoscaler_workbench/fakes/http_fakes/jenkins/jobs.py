@@ -139,10 +139,10 @@ class Jobs:
     def run(self, place: list[str]) -> dict[str, Any] | None:
         """The JSON of one run; None: there is none. ``place``: ``job/a/job/b/7``, decoded."""
         builds = self.controller.runs.get(f"{job_path(full_name_of(place[:-1]))}{place[-1]}/", [])
-        return {**_run_json(builds), "url": self.base + builds[0].run_path} if builds and _is_run(builds[0]) else None
+        return {**run_json(builds), "url": self.base + builds[0].run_path} if builds and _is_run(builds[0]) else None
 
     def _listed(self, build: Build) -> Mapping[str, Any]:
-        return {**_run_json(self.controller.runs[build.run_path]), "url": self.base + build.run_path}
+        return {**run_json(self.controller.runs[build.run_path]), "url": self.base + build.run_path}
 
     def at_the_top(self) -> list[dict[str, Any]]:
         """Jobs and folders that stand in no folder; of jobs that were not made here, but built, the name."""
@@ -176,7 +176,8 @@ def _is_run(build: Build) -> bool:
     return not build.is_dropped and (build.started_at is not None or build.kind is Kind.PIPELINE)
 
 
-def _run_json(run: list[Build]) -> Mapping[str, Any]:
+def run_json(run: list[Build]) -> Mapping[str, Any]:
+    """A run, from its stages."""
     first, result = run[0], result_of(run)
     shown = _build_json(first)
     ended_at = max(build.ended_at or 0.0 for build in run)

@@ -55,6 +55,7 @@ class Build:
     queued_at: float
     buildable_at: float
     on_end: Callable[["Build"], None] | None = None
+    stage: str = ""  # that encloses a pipeline's step
     expression: LabelExpression | None = field(init=False)
     blocked: bool = False
     started_at: float | None = None

@@ -74,6 +74,7 @@ class Controller:
         quiet_seconds: float = 0.0,
         on_end: Callable[[Build], None] | None = None,
         started_with: Started = _BY_NOBODY,
+        stage: str = "",
     ) -> Build:
         """Queue one build. ``number``: of the run it is a part of; else the job's next."""
         if number is None:
@@ -90,6 +91,7 @@ class Controller:
             buildable_at=self.timeline.now + quiet_seconds,
             on_end=on_end,
             started_with=started_with,
+            stage=stage,
         )
         self._queue(build)
         self.timeline.after(quiet_seconds, self.schedule)

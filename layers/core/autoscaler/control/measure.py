@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from autoscaler.control.invocation import Invocation
+from autoscaler.control.jobs import note_jobs
 from autoscaler.control.observe import log_notes, observe_without_instances
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.snapshot import BuildResult, Health, Snapshot
+from autoscaler.domain.facts.snapshot import Health, RunEnd, Snapshot
 from autoscaler.domain.learn import Lesson, assess, learn_from_builds
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.metrics import measure
@@ -31,6 +32,8 @@ def collect(ports: Ports, fleet: Fleet, invocation: Invocation) -> Measured:
     """Return the metrics of the fleet as it is now, and save what was learned on the way."""
     stored = ports.state.read()
     situation, lessons = observe_and_learn(ports, fleet, stored, invocation)
+    if not invocation.dry_run:
+        note_jobs(ports, situation, lessons)
     unread = {view.name for view in situation.views() if not view.complete}
     asked = replace(ports, controllers=tuple(c for c in ports.controllers if c.name not in unread))
     data = measure(situation, lessons, node_health(asked) if invocation.look == 1 else {})
@@ -59,7 +62,9 @@ def observe_and_learn(ports: Ports, fleet: Fleet, stored: StoredState, invocatio
     ask_until = ports.clock() + RESULTS_SECONDS
     for port in ports.controllers:
         controller = port.name
-        lesson = lessons[controller] = learn_from_builds(situation, controller, _results(ports, port, snapshot, ask_until))
+        ends = _ends(ports, port, snapshot, ask_until)
+        results = {run: end.result for run, end in ends.items() if end.result is not None}
+        lesson = lessons[controller] = replace(learn_from_builds(situation, controller, results), ends=ends)
         if not lesson.learned.tells_what(snapshot.learned[controller]):
             try:
                 ports.state.save_learned(controller, lesson.learned)
@@ -70,19 +75,20 @@ def observe_and_learn(ports: Ports, fleet: Fleet, stored: StoredState, invocatio
     return situation, lessons
 
 
-def _results(ports: Ports, controller: Controller, snapshot: Snapshot, ask_until: float) -> dict[str, BuildResult]:
-    """Ask for the results of builds that ended since the last look, until one fails or the time is up; the rest stay unknown."""
-    found: dict[str, BuildResult] = {}
+def _ends(ports: Ports, controller: Controller, snapshot: Snapshot, ask_until: float) -> dict[str, RunEnd]:
+    """Ask how builds ended that are gone since the last look, until one fails or the time is up; the rest stay unknown."""
+    found: dict[str, RunEnd] = {}
     for gone in gone_since(snapshot.learned[controller.name], snapshot.controllers[controller.name]):
         if ports.clock() >= ask_until:
             ports.log("results_not_asked", controller=controller.name, seconds=RESULTS_SECONDS)
             break
         try:
-            result = controller.result(gone.run)
+            end = controller.result(gone.run)
         except AutoscalerError as error:
             ports.log("result_not_read", controller=controller.name, run=gone.run, error=f"{type(error).__name__}: {error}")
             break
-        if result is not None:
-            found[gone.run] = result
-            ports.log("build_ended", controller=controller.name, pool=gone.pool, node=gone.node, run=gone.run, result=result)
+        if end is not None:
+            found[gone.run] = end
+        if end is not None and end.result is not None:
+            ports.log("build_ended", controller=controller.name, pool=gone.pool, node=gone.node, run=gone.run, result=end.result)
     return found

@@ -13,7 +13,7 @@ from autoscaler.domain.facts.memory import Breaker, Growth, IdleReturns, Learned
 from autoscaler.domain.facts.metering import HOUR_SECONDS, launches_of, meter, meter_day, next_spot_prices, note_spending, paid_usd_per_hour
 from autoscaler.domain.facts.plan import BootFailure, Forget
 from autoscaler.domain.facts.reruns import Rerun
-from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, BuildResult, Record, Snapshot
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, BuildResult, Record, RunEnd, Snapshot
 from autoscaler.domain.forecast.capacity import note_had, note_refused
 from autoscaler.domain.forecast.durations import note_duration
 from autoscaler.domain.forecast.forecast import NOTHING, note_growth
@@ -313,6 +313,7 @@ class Lesson:
     learned: Learned
     job_waits: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # seconds, by pool
     tallies: Mapping[str, Tally] = field(default_factory=dict)  # by pool
+    ends: Mapping[str, RunEnd] = field(default_factory=dict)  # of builds gone since, by run; as far as Jenkins was asked
 
 
 def learn_from_builds(situation: Situation, controller: str, results: Mapping[str, BuildResult]) -> Lesson:

@@ -6,7 +6,7 @@ from typing import Any
 
 from autoscaler import bootstrap
 from autoscaler.bootstrap import Runtime
-from autoscaler.control import operate, passes
+from autoscaler.control import jobs, operate, passes
 from autoscaler.control.doctor import examine
 from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
@@ -18,7 +18,7 @@ from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.schedules import list_schedules
 from autoscaler.entry.context import Context
 from autoscaler.entry.idempotency import once
-from autoscaler.entry.operations import Doctor, Events, Operation, Order, Reservations, Why, read_operation
+from autoscaler.entry.operations import Doctor, Eta, Events, Jobs, Operation, Order, Reservations, Why, read_operation
 from autoscaler.telemetry import log, log_reports
 
 # An answer of Lambda holds 6 MB.
@@ -92,6 +92,10 @@ def _answer(wired: Runtime, invocation: Invocation, question: Operation) -> dict
             return {"events": [asdict(event) for event in _history(wired, question)]}
         case Reservations():
             return {"reservations": [asdict(one) for one in operate.reservations(ports, fleet, invocation, bootstrap.access())]}
+        case Jobs():
+            return asdict(jobs.list_jobs(ports, question.pattern, question.most))
+        case Eta():
+            return {"subject": question.subject, "builds": [asdict(one) for one in jobs.eta(ports, fleet, invocation, question.subject)]}
         case Doctor():
             return {"findings": [asdict(finding) for finding in examine(ports, bootstrap.account(), fleet, invocation)]}
         case _:

@@ -210,9 +210,24 @@ class Events(Operation):
         return self.pool is None or self.pool == where.rpartition("/")[2]
 
 
+class Jobs(Operation):
+    """The question what is known of jobs: those whose names match, or have this in them."""
+
+    action: Literal["jobs"]
+    pattern: Annotated[str, Field(max_length=500)] = "*"
+    most: Annotated[int, Field(ge=1, le=2000)] = 200
+
+
+class Eta(Operation):
+    """The question when a job's builds, or an item of the queue, will start and end."""
+
+    action: Literal["eta"]
+    subject: Text
+
+
 _OPERATION: TypeAdapter[Operation] = TypeAdapter(
     Annotated[
-        _Hold | _Resume | _Set | _Drain | _Purge | _Reserve | _Release | _Look | Why | Events | Doctor | Reservations,
+        _Hold | _Resume | _Set | _Drain | _Purge | _Reserve | _Release | _Look | Why | Events | Doctor | Reservations | Jobs | Eta,
         Field(discriminator="action"),
     ]
 )

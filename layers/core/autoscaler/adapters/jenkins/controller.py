@@ -25,7 +25,7 @@ from autoscaler.adapters.jenkins.parse import (
 )
 from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThereError, RefusedRequestError
 from autoscaler.domain.facts.fleet import NodeSpec
-from autoscaler.domain.facts.snapshot import BuildResult, ControllerView, Health, Node
+from autoscaler.domain.facts.snapshot import ControllerView, Health, Node, RunEnd
 from autoscaler.errors import AutoscalerError, ConflictError, TransientError
 
 T = TypeVar("T")
@@ -145,7 +145,7 @@ class JenkinsController:
             return False
         return True
 
-    def result(self, run: str) -> BuildResult | None:
+    def result(self, run: str) -> RunEnd | None:
         """Ask the run itself: one small answer."""
         try:
             return read_result(self._get(f"{run}/{jenkins.INFO}", RESULT_TREE).json())

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-from autoscaler.domain.facts.snapshot import BuildResult, Health
+from autoscaler.domain.facts.snapshot import BuildResult, Health, RunEnd
 from autoscaler.errors import TransientError
 
-RESULT_TREE = "building,result"
+RESULT_TREE = "building,result,duration"
 HEALTH_TREE = "computer[_class,displayName,monitorData[size,availablePhysicalMemory,average]]"
 _RESULTS = {"SUCCESS": BuildResult.SUCCEEDED, "UNSTABLE": BuildResult.FAILED, "FAILURE": BuildResult.FAILED}
 _MONITORS = "hudson.node_monitors."
@@ -22,6 +22,7 @@ class _Run(BaseModel):
     model_config = ConfigDict(extra="ignore")
     building: bool
     result: str | None = None
+    duration: float | None = None  # milliseconds
 
 
 class _Monitor(BaseModel):
@@ -33,10 +34,12 @@ class _Monitor(BaseModel):
     average: _Reading = None  # milliseconds
 
 
-def read_result(body: object) -> BuildResult | None:
-    """Read how a run ended; None while it runs, and where the result says nothing of its node."""
+def read_result(body: object) -> RunEnd | None:
+    """Read how a run ended; None while it runs."""
     run = _read_run(body)
-    return None if run.building else _RESULTS.get(run.result or "")
+    if run.building:
+        return None
+    return RunEnd(result=_RESULTS.get(run.result or ""), seconds=run.duration / 1000.0 if run.duration and run.duration > 0 else None)
 
 
 def read_has_ended(body: object) -> bool:

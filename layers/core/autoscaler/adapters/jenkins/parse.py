@@ -20,7 +20,7 @@ QUEUE_TREE = (
 )
 NODE_FIELDS = (
     "_class,displayName,description,offline,temporarilyOffline,idle,numExecutors,offlineCauseReason,offlineCause[_class,timestamp],"
-    "assignedLabels[name],executors[idle,number,currentExecutable[_class,url,timestamp,estimatedDuration]],"
+    "assignedLabels[name],executors[idle,number,currentExecutable[_class,url,fullDisplayName,timestamp,estimatedDuration]],"
     "oneOffExecutors[idle,currentExecutable[url]]"
 )
 COMPUTER_TREE = f"computer[{NODE_FIELDS}]"
@@ -29,6 +29,9 @@ ROOT_TREE = "quietingDown,quietDownReason,jobs[name]{0,1}"
 _WHY_KEPT = 200  # of a wording that is not understood, as many characters
 # As many as a pool may have. Executors are gone through one by one; whoever may configure a node could make that last for ever.
 _MOST_EXECUTORS = 1000
+# A pipeline's step: "part of folder » job #12 (Unit tests)", where a stage or a parallel branch encloses it.
+_STAGE = re.compile(r"^part of .*#\d+ \((.*)\)$", re.DOTALL)
+_STAGE_CHARACTERS = 100
 _NO_LIST = BeforeValidator(lambda value: value or [])
 _NO_TEXT = BeforeValidator(lambda value: value or "")
 
@@ -58,6 +61,7 @@ class _Item(_Theirs):
 
 class _Executable(_Theirs):
     url: Annotated[str, _NO_TEXT] = ""
+    fullDisplayName: Annotated[str, _NO_TEXT] = ""  # noqa: N815
     timestamp: float | None = None
     estimatedDuration: float | None = None  # noqa: N815
 
@@ -193,6 +197,7 @@ def _queue_item(raw: Any, item: _Item, wait: Wait, date: datetime) -> QueueItem:
         wait=wait,
         buildable=item.buildable and not item.pending,
         waiting_seconds=max(0.0, date.timestamp() - since / 1000.0) if since is not None else 0.0,
+        signature=stage_of(task.name) if placeholder else "",
     )
 
 
@@ -212,7 +217,14 @@ def _build(where: str, executor: _Executor, date: datetime) -> Build | None:
         run=run,
         elapsed_seconds=max(0.0, elapsed) if own_clock else None,
         estimate_seconds=(executable.estimatedDuration or 0) / 1000.0 if own_clock else None,
+        signature=stage_of(executable.fullDisplayName),
     )
+
+
+def stage_of(name: str) -> str:
+    """Return the stage or branch that encloses a pipeline's step, as Jenkins' name of it tells; "" where there is none."""
+    found = _STAGE.match(name)
+    return found[1][:_STAGE_CHARACTERS] if found else ""
 
 
 def run_of(url: str) -> str:

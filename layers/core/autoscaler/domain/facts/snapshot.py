@@ -28,6 +28,14 @@ class BuildResult(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """How a run ended, and how long it took by Jenkins' clock; None where that says nothing, or is not told."""
+
+    result: BuildResult | None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
     """What Jenkins says an item waits for. All empty and ``for_executor``: any executor, or a label it did not name."""
 
@@ -50,6 +58,7 @@ class QueueItem:
     wait: Wait
     buildable: bool
     waiting_seconds: float
+    signature: str = ""  # what tells it apart from others of its job: a stage, or parameters; for people's statistics alone
 
     @property
     def asked_label(self) -> str | None:
@@ -76,6 +85,7 @@ class Build:
     run: str
     elapsed_seconds: float | None
     estimate_seconds: float | None
+    signature: str = ""  # as of a queue item, as far as an executor tells it
 
 
 class OfflineCause(StrEnum):

@@ -112,8 +112,8 @@ class QueuePlacement:
         return False
 
     def _add_executors(self, agent: Agent) -> None:
-        for seconds in ready_slots(self.situation, agent):
-            self.supply.add(ExecutorSlot(agent.pool.name, seconds))
+        for seconds, build in ready_slots(self.situation, agent):
+            self.supply.add(ExecutorSlot(agent.pool.name, seconds, build=build))
 
     def _place(self, want: Want) -> None:
         slot = self._soonest(want)
@@ -125,7 +125,7 @@ class QueuePlacement:
         if slot is None:
             if not self.purchase.buy(pool, Reason.NOBODY_CAN_SERVE, f"{want.item.job or 'a job'} waits, and no executor can ever take it"):
                 return
-            slot = self.supply.soonest(self._servers_of(want))
+            slot = self.supply.soonest(self.servers_of(want))
         else:
             slot = self._soon_enough(want, pool, slot)
         if slot is not None:
@@ -134,13 +134,13 @@ class QueuePlacement:
 
     def _soonest(self, want: Want) -> ExecutorSlot | None:
         """Find the executor that is free first, a retiring or a rarer agent's where none is now."""
-        slot = self.supply.soonest(self._servers_of(want))
+        slot = self.supply.soonest(self.servers_of(want))
         if (slot is None or slot.free_seconds > 0) and self.bring_back(want.pools, f"{want.item.job} waits for it"):
-            slot = self.supply.soonest(self._servers_of(want))
+            slot = self.supply.soonest(self.servers_of(want))
         if (slot is None or slot.free_seconds > WORTH_A_LOAN_SECONDS) and self._borrow(want):
-            slot = self.supply.soonest(self._servers_of(want))
+            slot = self.supply.soonest(self.servers_of(want))
         if (slot is None or slot.free_seconds > ROTATION_SECONDS) and self._rotate(want):
-            slot = self.supply.soonest(self._servers_of(want))
+            slot = self.supply.soonest(self.servers_of(want))
         return slot
 
     def _rotate(self, want: Want) -> bool:
@@ -169,7 +169,7 @@ class QueuePlacement:
             if not self.purchase.buy(pool, Reason.MAX_WAIT, detail):
                 break
             self.choose_again(pool)
-            slot = self.supply.soonest(self._servers_of(want))
+            slot = self.supply.soonest(self.servers_of(want))
         return slot
 
     def _book(self, want: Want, slot: ExecutorSlot, pool: PoolView) -> None:
@@ -193,7 +193,7 @@ class QueuePlacement:
         for _, slot, seconds in account.booked:
             self.supply.occupy(slot, -seconds)
         for want, _, _ in account.booked:
-            if moved_to := self.supply.soonest(self._servers_of(want)):
+            if moved_to := self.supply.soonest(self.servers_of(want)):
                 self._book(want, moved_to, pool)
 
     def _best_pool(self, want: Want) -> PoolView:
@@ -205,7 +205,8 @@ class QueuePlacement:
         open_pools = [pool for pool in pools if self.purchase.may_buy(pool)]
         return min(open_pools or pools, key=score)
 
-    def _servers_of(self, want: Want) -> tuple[str, ...]:
+    def servers_of(self, want: Want) -> tuple[str, ...]:
+        """Name the pools and other nodes whose executors an item may take."""
         names = tuple(pool.name for pool in want.pools)
         if want.expression is None:
             return names

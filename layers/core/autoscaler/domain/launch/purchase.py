@@ -75,7 +75,7 @@ class Purchase:
         self.budget.take_start(pool.spec, agent.record, offered[1] if offered else ())
         self._starts.setdefault(pool.name, _Starts(pool, reason, detail)).agents.append(agent)
         for _ in range(pool.executors):
-            self.supply.add(ExecutorSlot(pool.name, pool.start_seconds))
+            self.supply.add(ExecutorSlot(pool.name, pool.start_seconds, bought=True))
         return True
 
     def _may_start(self, pool: PoolView) -> bool:
@@ -113,7 +113,7 @@ class Purchase:
             orders = self._canaries
         orders.setdefault(pool.name, order).count += 1
         for _ in range(0 if order.to_stop else pool.executors):
-            self.supply.add(ExecutorSlot(pool.name, pool.boot_seconds))
+            self.supply.add(ExecutorSlot(pool.name, pool.boot_seconds, bought=True))
 
     def buy_to_stop(self, pool: PoolView, reason: Reason, detail: str) -> bool:
         """Plan to launch one agent that can be stopped: EC2 stops no spot instance of ours, so that patience for spot is over here."""

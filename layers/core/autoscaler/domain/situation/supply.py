@@ -24,11 +24,22 @@ _RECONNECT_SECONDS = 30.0
 
 @dataclass(eq=False, slots=True)
 class ExecutorSlot:
-    """One executor in planning: when it is free next. Planning changes nothing else."""
+    """One executor in planning: when it is free next. Planning changes nothing else.
+
+    ``first_seconds``: when it is free for the first time; ``build``: the key of the build that runs there until then; ``bought``: its
+    agent is yet to be launched or started.
+    """
 
     server: str
     free_seconds: float
     spare: bool = True  # nothing runs on it, and nothing was planned on it
+    build: str = ""
+    bought: bool = False
+    first_seconds: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Keep when it is free before anything is planned on it."""
+        self.first_seconds = self.free_seconds
 
 
 @dataclass(slots=True)
@@ -73,6 +84,11 @@ class Supply:
     def spare(self, server: str, within_seconds: float) -> int:
         """Count executors without planned work that are there within that time."""
         return sum(slot.spare and slot.free_seconds <= within_seconds for slot in self._slots(server))
+
+    def all_slots(self) -> Iterator[ExecutorSlot]:
+        """Return the executors of all servers that anybody has asked for."""
+        for server in tuple(self._heaps):
+            yield from self._slots(server)
 
     def executors(self, server: str) -> int:
         """Count all its executors, also coming ones."""
@@ -120,10 +136,11 @@ def builds_left(situation: Situation, agent: Agent) -> int | None:
     return max(0, agent.pool.max_builds - learned.builds.get(agent.node.name, 0) - unnoted)
 
 
-def ready_slots(situation: Situation, agent: Agent) -> Iterator[float]:
-    """Return when each executor of a connected agent is free: now, or at the expected end of its build."""
-    yield from agent_remaining_seconds(situation, agent)
-    yield from (0.0 for _ in range(free_executors(situation, agent)))
+def ready_slots(situation: Situation, agent: Agent) -> Iterator[tuple[float, str]]:
+    """Return when each executor of a connected agent is free: now, or at the expected end of the build with this key."""
+    builds = agent.node.builds if agent.node else ()
+    yield from zip(agent_remaining_seconds(situation, agent), (build.key for build in builds), strict=True)
+    yield from ((0.0, "") for _ in range(free_executors(situation, agent)))
 
 
 def free_executors(situation: Situation, agent: Agent) -> int:
@@ -176,19 +193,19 @@ def add_lent(supply: Supply, situation: Situation, agent: Agent, labels: frozens
     """Take in an agent that is lent: whoever asks for one of these labels may have it."""
     server = _server_of(labels - {agent.node.name if agent.node else ""})
     supply.labels[server] = labels
-    for seconds in ready_slots(situation, agent):
-        supply.add(ExecutorSlot(server, seconds, spare=not agent.busy_executors))
+    for seconds, build in ready_slots(situation, agent):
+        supply.add(ExecutorSlot(server, seconds, spare=not agent.busy_executors, build=build))
 
 
 def _pool_slots(situation: Situation, pool: PoolView) -> Iterator[ExecutorSlot]:
     yield from _rotating_slots(situation, pool)
     taken = _wanted_before(situation, pool)
     for agent in pool.agents:
-        for seconds in _agent_slots(situation, agent, pool):
+        for seconds, build in _agent_slots(situation, agent, pool):
             if taken and not seconds:
                 taken -= 1
                 continue
-            yield ExecutorSlot(pool.name, seconds, spare=seconds <= pool.boot_seconds and not agent.busy_executors)
+            yield ExecutorSlot(pool.name, seconds, spare=seconds <= pool.boot_seconds and not agent.busy_executors, build=build)
 
 
 def _wanted_before(situation: Situation, pool: PoolView) -> int:
@@ -210,7 +227,7 @@ def _rotating_slots(situation: Situation, pool: PoolView) -> Iterator[ExecutorSl
     yield from (ExecutorSlot(pool.name, ROTATION_SECONDS) for _ in range(coming * pool.executors))
 
 
-def _agent_slots(situation: Situation, agent: Agent, pool: PoolView) -> Iterator[float]:
+def _agent_slots(situation: Situation, agent: Agent, pool: PoolView) -> Iterator[tuple[float, str]]:
     match agent.phase:
         case Phase.READY if agent.record.is_lent(situation.now):
             return  # taken in by its labels
@@ -218,9 +235,9 @@ def _agent_slots(situation: Situation, agent: Agent, pool: PoolView) -> Iterator
             left = builds_left(situation, agent)
             yield from ready_slots(situation, agent) if left is None else sorted(ready_slots(situation, agent))[:left]
         case Phase.REQUESTED | Phase.CONNECTING if not agent.instance_ended:
-            yield from (_is_there_in(agent, pool) for _ in range(pool.executors))
+            yield from ((_is_there_in(agent, pool), "") for _ in range(pool.executors))
         case Phase.LOST if situation.recovering(pool.controller):
-            yield from (_RECONNECT_SECONDS for _ in range(pool.executors))
+            yield from ((_RECONNECT_SECONDS, "") for _ in range(pool.executors))
         case _:
             return
 
@@ -250,7 +267,7 @@ def _add_others_node(supply: Supply, situation: Situation, controller: str, node
     server = _server_of(labels)
     supply.labels[server] = labels
     for build in node.builds:
-        supply.add(ExecutorSlot(server, _remaining_seconds(situation, controller, build, ""), spare=False))
+        supply.add(ExecutorSlot(server, _remaining_seconds(situation, controller, build, ""), spare=False, build=build.key))
     for _ in range(node.executors - len(node.builds)):
         supply.add(ExecutorSlot(server, 0.0))
 

@@ -1,0 +1,42 @@
+"""Commands that ask about jobs: what is known of them, and when they will start and end."""
+
+from typing import Annotated
+
+import typer
+
+from autoscaler.errors import ConfigError
+from autoscaler_workbench.cli.jobs import print_eta, print_jobs
+from autoscaler_workbench.cli.order_options import Watch
+from autoscaler_workbench.cli.request import Request, asking
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add them to the command line."""
+    for command in (jobs, eta):
+        app.command(command.__name__)(command)
+
+
+@asking
+def jobs(
+    request: Request,
+    pattern: Annotated[str, typer.Argument(help="A part of a job's name, or a shell pattern: 'release/*'.")] = "*",
+    most: Annotated[int, typer.Option(min=1, max=2000, help="At most this many lines.")] = 200,
+) -> None:
+    """List how long builds wait and take, how they end, what the next one will take, and how good such predictions were."""
+    request.ask(print_jobs, watch=False, action="jobs", pattern=pattern, most=most)
+
+
+@asking
+def eta(
+    request: Request,
+    subject: Annotated[str, typer.Argument(help="A job (as in its URL: folder/job), or the id of an item of the queue.")],
+    watch: Watch = False,
+) -> None:
+    """Predict when builds of a job will start and end: those that wait or run, or one that would be queued now."""
+    if watch:
+        request.ask(print_eta, watch=True, action="eta", subject=subject)
+        return
+    answer = request.deployed.call("operate", {"action": "eta", "subject": subject})
+    if not answer["builds"] and not request.as_json:
+        raise ConfigError(f"{subject}: no such job or item waits or runs, and no build of it was seen from its beginning to its end")
+    request.show(answer, print_eta)

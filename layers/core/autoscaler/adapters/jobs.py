@@ -1,0 +1,152 @@
+"""Implements the JobStore port: rows of statistics in shards by job, in a partition of the state table that no pass reads.
+
+A shard is one item: a build that ends changes one or two of them, some kilobytes each. What was seen longest ago leaves a full shard.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+from pydantic import TypeAdapter
+
+from autoscaler.adapters.aws import code_of, translated
+from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
+from autoscaler.errors import ConflictError, TransientError
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+SHARDS = 512
+ROWS_A_SHARD = 128  # 65,536 in all
+DAYS_KEPT = 90
+_TRACKER_DAYS = 7
+_DAY_SECONDS = 86_400.0
+_GET_AT_ONCE = 100  # DynamoDB's most
+_ROWS: TypeAdapter[list[JobRow]] = TypeAdapter(list[JobRow])
+_TRACKER: TypeAdapter[JobTracker] = TypeAdapter(JobTracker)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class DynamoJobs:
+    """The job statistics of one fleet. ``client`` makes the client at the first use."""
+
+    client: Callable[[], DynamoDBClient]
+    table: str
+    fleet: str
+
+    def tracker(self, controller: str) -> JobTracker:
+        """Read one item."""
+        found = self._get([_tracker_item(controller)])
+        return _unpacked(_TRACKER, found[0]) or JobTracker(version=_version(found[0])) if found else JobTracker()
+
+    def save_tracker(self, controller: str, tracker: JobTracker, at: float) -> None:
+        """Replace the item of this version."""
+        body = _TRACKER.dump_json(replace(tracker, version=tracker.version + 1), exclude_defaults=True)
+        self._put(_tracker_item(controller), body, tracker.version, at + _TRACKER_DAYS * _DAY_SECONDS)
+
+    def rows(self, controller: str, subjects: Collection[Subject]) -> tuple[JobRow, ...]:
+        """Read the shards of these subjects."""
+        wanted = set(subjects)
+        shards = self._get({_shard_of(controller, subject) for subject in subjects})
+        return tuple(row for shard in shards for row in _rows_of(shard) if row.controller == controller and row.subject in wanted)
+
+    def save_rows(self, rows: Collection[JobRow], at: float) -> None:
+        """Replace rows in their shards, each in its version; the first that was replaced meanwhile ends it."""
+        by_shard: dict[str, list[JobRow]] = {}
+        for row in rows:
+            by_shard.setdefault(_shard_of(row.controller, row.subject), []).append(row)
+        known = {shard["item"]["S"]: shard for shard in self._get(by_shard)}
+        for name, changed in by_shard.items():
+            before = _rows_of(known[name]) if name in known else []
+            body = _ROWS.dump_json(_kept(before, changed), exclude_defaults=True)
+            self._put(name, body, _version(known[name]) if name in known else 0, at + DAYS_KEPT * _DAY_SECONDS)
+
+    def all_rows(self) -> tuple[JobRow, ...]:
+        """Query the partition: at most some megabytes, for a person's question."""
+        with translated("Query"):
+            pages = list(
+                self.client()
+                .get_paginator("query")
+                .paginate(
+                    TableName=self.table,
+                    KeyConditionExpression="fleet = :fleet AND begins_with(#item, :shards)",
+                    ExpressionAttributeNames={"#item": "item"},
+                    ExpressionAttributeValues={":fleet": {"S": self._partition}, ":shards": {"S": "shard#"}},
+                )
+            )
+        return tuple(row for page in pages for item in page["Items"] for row in _rows_of(item))
+
+    def _get(self, items: Iterable[str]) -> list[Any]:
+        names = sorted(items)
+        found: list[Any] = []
+        with translated("BatchGetItem"):
+            for start in range(0, len(names), _GET_AT_ONCE):
+                keys: Any = [{"fleet": {"S": self._partition}, "item": {"S": name}} for name in names[start : start + _GET_AT_ONCE]]
+                asked: Any = {self.table: {"Keys": keys, "ConsistentRead": True}}
+                while asked:
+                    answer = self.client().batch_get_item(RequestItems=asked)
+                    found += answer["Responses"].get(self.table, [])
+                    asked = answer.get("UnprocessedKeys")
+        return found
+
+    def _put(self, item: str, body: bytes, version: int, expires_at: float) -> None:
+        content: dict[str, Any] = {
+            "fleet": {"S": self._partition},
+            "item": {"S": item},
+            "body": {"B": zlib.compress(body)},
+            "version": {"N": str(version + 1)},
+            "expiration": {"N": str(int(expires_at))},
+        }
+        known = {"ExpressionAttributeValues": {":version": {"N": str(version)}}, "ConditionExpression": "version = :version"}
+        condition = known if version else {"ConditionExpression": "attribute_not_exists(fleet)"}
+        try:
+            self.client().put_item(TableName=self.table, Item=content, **condition)
+        except ClientError as error:
+            if code_of(error) == "ConditionalCheckFailedException":
+                raise ConflictError(f"{item} was written by somebody else meanwhile") from error
+            raise TransientError(f"PutItem: {code_of(error)}") from error
+        except BotoCoreError as error:
+            raise TransientError(f"PutItem was not answered ({type(error).__name__})") from error
+
+    @property
+    def _partition(self) -> str:
+        return f"{self.fleet}#jobs"
+
+
+def _tracker_item(controller: str) -> str:
+    return f"tracker#{controller}"
+
+
+def _shard_of(controller: str, subject: Subject) -> str:
+    """A job's rows lie together, those of all its stages and pools."""
+    digest = hashlib.sha256(f"{controller}\n{subject.job}".encode()).digest()
+    return f"shard#{int.from_bytes(digest[:4], 'big') % SHARDS:03}"
+
+
+def _kept(before: Iterable[JobRow], changed: Iterable[JobRow]) -> list[JobRow]:
+    """Put changed rows in the place of those before; of too many those are kept that were seen last."""
+    rows: Mapping[Any, JobRow] = {(row.controller, row.subject, row.pool): row for row in (*before, *changed)}
+    return sorted(rows.values(), key=lambda row: (-row.seen_at, row.subject, row.pool))[:ROWS_A_SHARD]
+
+
+def _rows_of(item: Any) -> list[JobRow]:
+    return _unpacked(_ROWS, item) or []
+
+
+def _unpacked(adapter: TypeAdapter[T], item: Any) -> T | None:
+    """Read what an item holds; None of what another version wrote: it begins again."""
+    try:
+        return adapter.validate_json(zlib.decompress(item["body"]["B"]))
+    except (ValueError, KeyError, zlib.error):
+        return None
+
+
+def _version(item: Any) -> int:
+    return int(item["version"]["N"])

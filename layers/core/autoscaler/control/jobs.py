@@ -1,0 +1,76 @@
+"""Keeps the job statistics, and answers questions about them. No pass reads them."""
+
+from collections.abc import Mapping
+
+from autoscaler.control.invocation import Invocation
+from autoscaler.control.observe import observe
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.memory import Learned
+from autoscaler.domain.learn import Lesson, assess
+from autoscaler.domain.report import eta as report_eta
+from autoscaler.domain.report import jobs as report_jobs
+from autoscaler.domain.report.eta import EtaEntry
+from autoscaler.domain.report.job_tracking import changes_of, note_changes
+from autoscaler.domain.report.jobs import JobList
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.errors import AutoscalerError, ConflictError
+from autoscaler.ports import Ports
+
+
+def note_jobs(ports: Ports, situation: Situation, lessons: Mapping[str, Lesson]) -> None:
+    """Note what a look taught of jobs. What fails teaches nothing: the metrics must go out."""
+    for controller, lesson in lessons.items():
+        try:
+            _note(ports, situation, controller, lesson)
+        except ConflictError:
+            # An invocation that overlapped this one noted the same look first: it would count twice.
+            ports.log("jobs_noted_elsewhere", controller=controller)
+        except AutoscalerError as error:
+            ports.log("jobs_not_noted", controller=controller, error=f"{type(error).__name__}: {error}")
+
+
+def _note(ports: Ports, situation: Situation, controller: str, lesson: Lesson) -> None:
+    if _is_as_before(situation.snapshot.learned[controller], lesson.learned):
+        return
+    tracker = ports.jobs.tracker(controller)
+    changes = changes_of(tracker, situation, controller, lesson.learned)
+    if not changes and changes.tracker == tracker:
+        return
+    known = ports.jobs.rows(controller, changes.subjects) if changes else ()
+    noted = note_changes(changes, {(row.subject, row.pool): row for row in known}, situation, controller, lesson.ends)
+    # The tracker first: who replaces it may count what it shows to have ended, and nobody else does.
+    ports.jobs.save_tracker(controller, noted.tracker, situation.now)
+    if noted.rows:
+        ports.jobs.save_rows(noted.rows, situation.now)
+
+
+def _is_as_before(before: Learned, after: Learned) -> bool:
+    """Tell whether nothing began, ended, came or left."""
+    return before.running.keys() == after.running.keys() and before.waiting.keys() == after.waiting.keys()
+
+
+def list_jobs(ports: Ports, pattern: str, most: int) -> JobList:
+    """List what is known of jobs that match."""
+    trackers = {controller.name: ports.jobs.tracker(controller.name) for controller in ports.controllers}
+    return report_jobs.list_jobs(ports.jobs.all_rows(), trackers, pattern, most)
+
+
+def eta(ports: Ports, fleet: Fleet, invocation: Invocation, subject: str) -> list[EtaEntry]:
+    """Predict when the builds of a job, or an item of the queue, will start and end."""
+    return _eta(ports, assess(observe(ports, fleet, ports.state.read(), invocation), fleet), subject)
+
+
+def _eta(ports: Ports, situation: Situation, subject: str) -> list[EtaEntry]:
+    found: list[EtaEntry] = []
+    for asked in report_eta.asked_on(situation, subject):
+        rows = ports.jobs.rows(asked.controller, report_eta.subjects_asked(situation, asked))
+        found += report_eta.eta(situation, asked, ports.jobs.tracker(asked.controller), rows)
+    return found
+
+
+def told_etas(ports: Ports, situation: Situation, subject: str) -> list[str]:
+    """Say when builds of a job will start and end that wait or run; nothing where the statistics cannot be read."""
+    try:
+        return [report_eta.told(entry) for entry in _eta(ports, situation, subject) if entry.state != "not queued"]
+    except AutoscalerError:
+        return []

@@ -1,0 +1,200 @@
+"""When a job's builds will start and end: of those that wait, of those that run, and of one that would be queued now."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, Subject
+from autoscaler.domain.facts.snapshot import ControllerView, QueueItem, Wait
+from autoscaler.domain.forecast.estimates import best_row, duration_of, left_of, start_kinds, start_of, subjects_of, sum_of
+from autoscaler.domain.launch.starts import BareStart, WaitsFor, bare_starts
+from autoscaler.domain.report.job_tracking import Rows, ends_of, item_duration
+from autoscaler.domain.situation.demand import Want
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.wording import duration
+
+# Of a job with more builds at once, the first ones tell enough.
+_BUILDS_TOLD = 50
+_NOBODY = -2  # the id of an item that is not there
+_FOR = {
+    WaitsFor.JENKINS: "an executor is free",
+    WaitsFor.BOOT: "an agent that boots",
+    WaitsFor.LAUNCH: "an agent that is yet to be launched",
+    WaitsFor.BUILD: "a build that runs now",
+    WaitsFor.QUEUE: "builds that wait before it",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EtaEntry:
+    """One build: seconds from now until it starts and ends; None: not known. ``state``: waits, runs, or not queued; ``item``: its id."""
+
+    controller: str
+    job: str
+    signature: str
+    pool: str
+    state: str
+    item: int | None
+    starts: Estimate | None
+    ends: Estimate | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a question about one controller is answered from. ``item``: of the queue, where that was asked for instead of a job."""
+
+    controller: str
+    job: str
+    item: int | None = None
+
+
+def asked_on(situation: Situation, subject: str) -> tuple[Asked, ...]:
+    """Say which controllers a question is about: those where a job or an item of this name waits or runs, or all of them."""
+    found = [asked for view in situation.views() if (asked := _asked_of(view, subject))]
+    return tuple(found) or tuple(Asked(controller=view.name, job=subject) for view in situation.views())
+
+
+def _asked_of(view: ControllerView, subject: str) -> Asked | None:
+    for item in view.items:
+        if subject in {str(item.id), item.job}:
+            return Asked(controller=view.name, job=item.job, item=item.id if subject == str(item.id) else None)
+    runs = any(build.job == subject for node in view.nodes for build in node.builds)
+    return Asked(controller=view.name, job=subject) if runs else None
+
+
+def subjects_asked(situation: Situation, asked: Asked) -> frozenset[Subject]:
+    """Name the subjects whose rows an answer needs."""
+    items = [want.item for want in _wants(situation, asked)]
+    of_items = (subjects_of(item.job, item.run, item.signature) for item in items)
+    return frozenset(subject for many in (*of_items, subjects_of(asked.job, asked.job, "")) for subject in many)
+
+
+def eta(situation: Situation, asked: Asked, tracker: JobTracker, rows: Iterable[JobRow]) -> tuple[EtaEntry, ...]:
+    """Answer: what waits, then what runs; where nothing of the job does, when one would start that is queued now."""
+    known = {(row.subject, row.pool): row for row in rows}
+    waiting = list(_waiting(situation, asked, tracker, known))
+    running = [] if asked.item is not None else list(_running(situation, asked, tracker))
+    found = [*waiting, *running]
+    return tuple(found[:_BUILDS_TOLD]) or tuple(_if_queued_now(situation, asked, tracker, known))
+
+
+def _wants(situation: Situation, asked: Asked) -> list[Want]:
+    wants = situation.demands[asked.controller].wants
+    return [want for want in wants if want.item.job == asked.job and asked.item in {None, want.item.id}]
+
+
+def _waiting(situation: Situation, asked: Asked, tracker: JobTracker, rows: Rows) -> Iterator[EtaEntry]:
+    wants = _wants(situation, asked)
+    durations = {want.item.id: item_duration(want, rows, tracker) for want in wants}
+    starts = _starts(situation, asked.controller, tracker, durations) if wants else {}
+    for want in wants:
+        yield _of_want(asked.controller, want, starts.get(want.item.id), durations[want.item.id], tracker)
+    served = {want.item.id for want in situation.demands[asked.controller].wants}
+    for item in situation.snapshot.controllers[asked.controller].items:
+        if item.job == asked.job and item.id not in served and asked.item in {None, item.id}:
+            detail = "no pool of the fleet serves it, or it waits for something else than an executor (autoscaler queue says for what)"
+            yield _entry(asked, item, pool="", starts=None, ends=None, detail=detail)
+
+
+def _starts(situation: Situation, controller: str, tracker: JobTracker, durations: Mapping[int, Estimate | None]) -> dict[int, BareStart]:
+    work = {int(item): known.duration.mid for item, known in tracker.waiting.items() if known.duration}
+    work |= {item: known.mid for item, known in durations.items() if known}
+    return bare_starts(situation, controller, ends_of(tracker, situation.now), work)
+
+
+def _of_want(controller: str, want: Want, bare: BareStart | None, takes: Estimate | None, tracker: JobTracker) -> EtaEntry:
+    asked = Asked(controller=controller, job=want.item.job)
+    if bare is None:
+        detail = (
+            "nobody knows when it starts: no executor that is there or on its way will ever take it, and nothing may be launched for it"
+        )
+        return _entry(asked, want.item, pool=want.pools[0].name, starts=None, ends=None, detail=f"{detail}; {_told_duration(takes)}")
+    starts, _ = start_of(bare.seconds, start_kinds(bare.waits_for, bare.server, mature=want.mature), tracker)
+    where = "another node" if bare.server.startswith("\n") else bare.server
+    ends = sum_of(starts, takes) if takes else None
+    detail = (
+        f"it waits for {_FOR[bare.waits_for]} ({where})" if bare.waits_for is not WaitsFor.JENKINS else f"an executor of {where} is free"
+    )
+    return _entry(asked, want.item, pool=where, starts=starts, ends=ends, detail=f"{detail}; {_told_duration(takes)}")
+
+
+def _told_duration(takes: Estimate | None) -> str:
+    if takes is None:
+        return "no build of it was seen to end, so that nobody knows how long it takes"
+    return f"it takes {duration(takes.mid)} ({duration(takes.low)} to {duration(takes.high)})"
+
+
+def _running(situation: Situation, asked: Asked, tracker: JobTracker) -> Iterator[EtaEntry]:
+    for key, sighting in situation.snapshot.learned[asked.controller].running.items():
+        if sighting.job != asked.job:
+            continue
+        build = tracker.running.get(key)
+        since_at = build.since_at if build else sighting.since_at
+        left = left_of(build.duration, situation.now - since_at) if build and build.duration else None
+        detail = f"it has run for {duration(situation.now - since_at)} on {sighting.node}"
+        if build is None or build.duration is None:
+            detail += "; no build of it was seen to end before it began, so that nobody knows how long it takes"
+        elif left is None:
+            detail += f", where others took {duration(build.duration.mid)}: nobody knows when it ends"
+        signature = build.signature if build else ""
+        told = EtaEntry(
+            controller=asked.controller,
+            job=asked.job,
+            signature=signature,
+            pool=sighting.pool,
+            state="runs",
+            item=None,
+            starts=None,
+            ends=left,
+            detail=detail,
+        )
+        yield told
+
+
+def _if_queued_now(situation: Situation, asked: Asked, tracker: JobTracker, rows: Rows) -> Iterator[EtaEntry]:
+    """Tell of each pool that has run the job when a build would start and end that comes now."""
+    if asked.item is not None:
+        return
+    pools = situation.pools_of(asked.controller)
+    for row in rows.values():
+        if row.subject != Subject(asked.job) or row.pool not in pools:
+            continue
+        want = Want(item=_made_up(asked.job), pools=(pools[row.pool].spec,), expression=None)
+        demand = situation.demands[asked.controller]
+        queued = replace(situation, demands={**situation.demands, asked.controller: replace(demand, wants=(*demand.wants, want))})
+        takes = duration_of(best_row([row], tracker.skills), tracker)
+        bare = _starts(queued, asked.controller, tracker, {_NOBODY: takes}).get(_NOBODY)
+        yield replace(_of_want(asked.controller, want, bare, takes, tracker), state="not queued", item=None)
+
+
+def _made_up(job: str) -> QueueItem:
+    wait = Wait(for_executor=True)
+    return QueueItem(id=_NOBODY, job=job, run="", label=None, labelless=False, wait=wait, buildable=True, waiting_seconds=0.0)
+
+
+def _entry(asked: Asked, item: QueueItem, *, pool: str, starts: Estimate | None, ends: Estimate | None, detail: str) -> EtaEntry:
+    return EtaEntry(
+        controller=asked.controller,
+        job=item.job,
+        signature=item.signature,
+        pool=pool,
+        state="waits",
+        item=item.id,
+        starts=starts,
+        ends=ends,
+        detail=detail,
+    )
+
+
+def told(entry: EtaEntry) -> str:
+    """Say it in a sentence."""
+    of = f"{entry.job} ({entry.signature})" if entry.signature else entry.job
+    what = {"waits": "waits", "runs": "runs", "not queued": "is not queued"}[entry.state]
+    starts = f"would start {_in(entry.starts)}" if entry.starts else ""
+    ends = f"{'would end' if entry.starts else 'is to end'} {_in(entry.ends)}" if entry.ends else ""
+    predicted = " and ".join(filter(None, (starts, ends)))
+    return f"{of} {what}" + (f", and {predicted}" if predicted else "") + f"; {entry.detail}"
+
+
+def _in(seconds: Estimate) -> str:
+    return f"in {duration(seconds.mid)} (four in five: {duration(seconds.low)} to {duration(seconds.high)})"

@@ -1,0 +1,264 @@
+"""Follow items and builds from look to look for the job statistics: what began, what ended, and what had been predicted.
+
+Only builds are counted whose beginning was seen. What ran before the first look, or began or ended in a gap between looks or while a
+controller restarted, teaches nothing.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, RunningBuild, Subject, WaitingItem
+from autoscaler.domain.facts.memory import Learned, Sighting
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, BuildResult, RunEnd
+from autoscaler.domain.forecast.estimates import (
+    best_row,
+    duration_of,
+    left_of,
+    next_record,
+    next_skill,
+    note_end,
+    note_start,
+    start_kinds,
+    start_of,
+    subjects_of,
+)
+from autoscaler.domain.forecast.spread import note_value
+from autoscaler.domain.launch.starts import bare_starts
+from autoscaler.domain.situation.demand import Want
+from autoscaler.domain.situation.situation import Situation
+
+# Of more at once only these are followed: the tracker is read and written with each look that shows a change.
+ITEMS_FOLLOWED, BUILDS_FOLLOWED = 500, 2000
+
+T = TypeVar("T")
+Rows = Mapping[tuple[Subject, str], JobRow]  # by subject and pool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedBuild:
+    """A build that was followed from its beginning to its end. ``seen_seconds``: as looks saw it, give or take their ``gap_seconds``."""
+
+    sighting: Sighting
+    build: RunningBuild
+    seen_seconds: float
+    gap_seconds: float
+
+    @property
+    def subjects(self) -> tuple[Subject, ...]:
+        """Whose statistics it counts in."""
+        return subjects_of(self.sighting.job, self.sighting.run, self.build.signature)
+
+    def seconds(self, end: RunEnd | None) -> float:
+        """Return how long it took: as Jenkins says of its run, where that is what was seen and not a pipeline with other steps."""
+        told = end.seconds if end else None
+        return max(1.0, told if told is not None and abs(told - self.seen_seconds) <= self.gap_seconds else self.seen_seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BegunBuild:
+    """A build that was not there in the last look. ``item``: what it was in the queue, where it ``waited`` so long; None: never seen."""
+
+    sighting: Sighting
+    signature: str
+    item: WaitingItem | None = None
+    waited: float | None = None
+
+    @property
+    def subjects(self) -> tuple[Subject, ...]:
+        """Whose statistics tell how long it takes."""
+        return subjects_of(self.sighting.job, self.sighting.run, self.signature)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What a look shows that the last one did not. ``begun``: builds by key; ``tracker``: without what ended or left."""
+
+    tracker: JobTracker
+    ended: tuple[EndedBuild, ...] = ()
+    begun: Mapping[str, BegunBuild] = field(default_factory=dict)
+    came: tuple[Want, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Tell whether there is anything to note."""
+        return bool(self.ended or self.begun or self.came)
+
+    @property
+    def subjects(self) -> frozenset[Subject]:
+        """Whose statistics are needed to note it."""
+        of_begun = (begun.subjects for begun in self.begun.values())
+        of_came = (subjects_of(want.item.job, want.item.run, want.item.signature) for want in self.came)
+        return frozenset(subject for many in (*(one.subjects for one in self.ended), *of_begun, *of_came) for subject in many)
+
+
+def changes_of(tracker: JobTracker, situation: Situation, controller: str, after: Learned) -> Changes:
+    """Compare a look with the last one. ``after``: what was learned from it."""
+    before, now = situation.snapshot.learned[controller], situation.now
+    wants = {str(want.item.id): want for want in situation.demands[controller].wants}
+    last_at = _last_look(before, situation)
+    if now - last_at > LOOK_GAP_SECONDS or situation.recovering(controller):
+        tracker = replace(tracker, running={}, waiting={})
+        last_at = now
+    waiting, left = _parted(tracker.waiting, wants)
+    running, _ = _parted(tracker.running, after.running)
+    return Changes(
+        tracker=replace(tracker, waiting=waiting, running=running),
+        ended=tuple(_ended(tracker, before, after, last_at, now)),
+        begun=dict(_begun(situation, controller, after, left, last_at)) if last_at < now else {},
+        came=tuple(want for item, want in wants.items() if item not in waiting)[: max(0, ITEMS_FOLLOWED - len(waiting))],
+    )
+
+
+def _parted(known: Mapping[str, T], there: Collection[str]) -> tuple[dict[str, T], dict[str, T]]:
+    """Part what is still there from what is not."""
+    return {key: one for key, one in known.items() if key in there}, {key: one for key, one in known.items() if key not in there}
+
+
+def _last_look(before: Learned, situation: Situation) -> float:
+    """Return when the last look was. Looks that see nothing run or wait are not saved; before the first one anything may have begun."""
+    if before.running or before.waiting or before.runs:
+        return before.seen_at
+    return situation.now - situation.snapshot.look_every_seconds if before.seen_at else situation.now
+
+
+def _ended(tracker: JobTracker, before: Learned, after: Learned, last_at: float, now: float) -> Iterator[EndedBuild]:
+    for key, build in tracker.running.items():
+        if key not in after.running and key in before.running:
+            seen_seconds = (last_at + now) / 2 - build.since_at
+            yield EndedBuild(sighting=before.running[key], build=build, seen_seconds=seen_seconds, gap_seconds=now - last_at)
+
+
+def _begun(
+    situation: Situation, controller: str, after: Learned, left: Mapping[str, WaitingItem], last_at: float
+) -> Iterator[tuple[str, BegunBuild]]:
+    """Match each build that began to an item of its job that left the queue: of several to one with its signature, the oldest first."""
+    before, now = situation.snapshot.learned[controller], situation.now
+    signatures = {build.key: build.signature for node in situation.snapshot.controllers[controller].nodes for build in node.builds}
+    queue = _Left(before, left)
+    for key, sighting in after.running.items():
+        if key in before.running:
+            continue
+        # Where Jenkins does not tell the age of a build, it began somewhere between the two looks.
+        since_at = sighting.since_at if last_at <= sighting.since_at < now else (last_at + now) / 2
+        begun = BegunBuild(sighting=replace(sighting, since_at=since_at), signature=signatures.get(key, ""))
+        if item := queue.take(begun.sighting.job, begun.signature):
+            known, waited = left[item], queue.waited[item][1] + max(0.0, since_at - last_at)
+            begun = replace(begun, signature=known.signature or begun.signature, item=known, waited=waited)
+        yield key, begun
+
+
+class _Left:
+    """Items that left the queue, for builds that began to be matched to."""
+
+    def __init__(self, before: Learned, left: Mapping[str, WaitingItem]) -> None:
+        self.waited = {item: (job, seconds) for key, seconds in before.waiting.items() for item, _, job in [key.partition("\n")]}
+        self._signatures = {item: known.signature for item, known in left.items()}
+        self._free = sorted((item for item in left if item in self.waited), key=lambda item: -self.waited[item][1])
+
+    def take(self, job: str, signature: str) -> str | None:
+        """Take the oldest item of a job, one with this signature if there is any; each is taken once."""
+        mine = [item for item in self._free if self.waited[item][0] == job]
+        item = next((item for item in mine if self._signatures[item] == signature), mine[0] if mine else None)
+        if item is not None:
+            self._free.remove(item)
+        return item
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """The tracker after a look, and the rows that it changed."""
+
+    tracker: JobTracker
+    rows: tuple[JobRow, ...]
+
+
+def note_changes(changes: Changes, rows: Rows, situation: Situation, controller: str, ends: Mapping[str, RunEnd]) -> Noted:
+    """Note what began and ended, and predict what came. ``ends``: of builds that ended, by run, where Jenkins was asked."""
+    tracker, changed = changes.tracker, dict[tuple[Subject, str], JobRow]()
+    for ended in changes.ended:
+        tracker, new = _note_ended(tracker, {**rows, **changed}, ended, controller, ends.get(ended.sighting.run), situation.now)
+        changed |= {(row.subject, row.pool): row for row in new}
+    known: Rows = {**rows, **changed}
+    for key, begun in changes.begun.items():
+        tracker = _note_begun(tracker, known, key, begun)
+    return Noted(tracker=_predict(tracker, known, changes.came, situation, controller), rows=tuple(changed.values()))
+
+
+def _note_ended(
+    tracker: JobTracker, rows: Rows, ended: EndedBuild, controller: str, end: RunEnd | None, now: float
+) -> tuple[JobTracker, list[JobRow]]:
+    """Note the end of a build in the row of each of its subjects, and what had been predicted."""
+    pool, build = ended.sighting.pool, ended.build
+    mine = [
+        rows.get((subject, pool)) or JobRow(controller=controller, subject=subject, pool=pool, first_at=build.since_at, seen_at=now)
+        for subject in ended.subjects
+    ]
+    predicted, seconds = duration_of(best_row(mine, tracker.skills), tracker), ended.seconds(end)
+    for row in mine:
+        tracker = note_end(tracker, row, seconds, now)
+    succeeded = end.result is BuildResult.SUCCEEDED if end and end.result else None
+    return tracker, [_with_build(replace(row, results=next_record(row.results, succeeded)), build, seconds, predicted, now) for row in mine]
+
+
+def _with_build(row: JobRow, build: RunningBuild, seconds: float, predicted: Estimate | None, now: float) -> JobRow:
+    return replace(
+        row,
+        seen_at=now,
+        runs=row.runs + 1,
+        durations=note_value(row.durations, seconds, now),
+        waits=row.waits if build.waited is None else note_value(row.waits, max(1.0, build.waited), now),
+        ranges=next_record(row.ranges, predicted.low <= seconds <= predicted.high if predicted else None),
+        starts=next_record(row.starts, build.on_time),
+        skill=next_skill(row.skill, seconds / predicted.mid) if predicted else row.skill,
+    )
+
+
+def _note_begun(tracker: JobTracker, rows: Rows, key: str, begun: BegunBuild) -> JobTracker:
+    """Follow a build, and note what came of its predicted start."""
+    mine = [row for subject in begun.subjects if (row := rows.get((subject, begun.sighting.pool)))]
+    item, since_at = begun.item, begun.sighting.since_at
+    takes = duration_of(best_row(mine, tracker.skills), tracker) or (item.duration if item else None)
+    on_time = None
+    if item and item.start:
+        took = since_at - item.asked_at
+        tracker, on_time = note_start(tracker, item, took, since_at), item.start.low <= took <= item.start.high
+    if len(tracker.running) >= BUILDS_FOLLOWED:
+        return tracker
+    build = RunningBuild(signature=begun.signature, since_at=since_at, waited=begun.waited, on_time=on_time, duration=takes)
+    return replace(tracker, running={**tracker.running, key: build})
+
+
+def _predict(tracker: JobTracker, rows: Rows, came: Iterable[Want], situation: Situation, controller: str) -> JobTracker:
+    """Predict when the items start that were not there in the last look, and how long they take."""
+    durations = {want.item.id: item_duration(want, rows, tracker) for want in came}
+    if not durations:
+        return tracker
+    work = {int(item): known.duration.mid for item, known in tracker.waiting.items() if known.duration}
+    work |= {item: duration.mid for item, duration in durations.items() if duration}
+    starts = bare_starts(situation, controller, ends_of(tracker, situation.now), work)
+    predicted: dict[str, WaitingItem] = {}
+    for want in came:
+        bare = starts.get(want.item.id)
+        item = WaitingItem(signature=want.item.signature, asked_at=situation.now, duration=durations[want.item.id])
+        if bare:
+            kinds = start_kinds(bare.waits_for, bare.server, mature=want.mature)
+            start, corrected = start_of(bare.seconds, kinds, tracker)
+            item = replace(item, start=start, bare_seconds=bare.seconds, corrected_seconds=corrected, kinds=kinds)
+        predicted[str(want.item.id)] = item
+    return replace(tracker, waiting={**tracker.waiting, **predicted})
+
+
+def item_duration(want: Want, rows: Rows, tracker: JobTracker) -> Estimate | None:
+    """Estimate how long an item's build takes, in the first of its pools that has seen its like."""
+    subjects = subjects_of(want.item.job, want.item.run, want.item.signature)
+    for pool in want.pools:
+        mine = [row for subject in subjects if (row := rows.get((subject, pool.name)))]
+        if known := duration_of(best_row(mine, tracker.skills), tracker):
+            return known
+    return None
+
+
+def ends_of(tracker: JobTracker, now: float) -> dict[str, float]:
+    """Predict in how many seconds builds end, by key; without those of which it is not known."""
+    lefts = {key: left_of(build.duration, now - build.since_at) for key, build in tracker.running.items() if build.duration}
+    return {key: left.mid for key, left in lefts.items() if left}

@@ -1,0 +1,197 @@
+"""The store of job statistics, on DynamoDB (moto) and in memory: what is kept, what is forgotten, and how large it grows."""
+
+from random import Random
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from autoscaler.adapters import jobs
+from autoscaler.adapters.dynamodb import DynamoState
+from autoscaler.adapters.jobs import DAYS_KEPT, DynamoJobs
+from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, RunningBuild, Spread, Subject, WaitingItem
+from autoscaler.domain.forecast.spread import STEPS_KEPT, note_value
+from autoscaler.domain.report.job_tracking import BUILDS_FOLLOWED, ITEMS_FOLLOWED
+from autoscaler.errors import ConflictError, TransientError
+from autoscaler_workbench.cli.demo import TABLE, create_table
+from autoscaler_workbench.fakes.state import InMemoryJobs
+from support.worlds import AWS
+
+NOW = 1_800_000_000.0
+DAY = 86_400.0
+ITEM_BYTES = 400_000
+
+
+def a_row(job, signature="", *, pool="cpu", controller="main", seen_at=NOW, runs=1, spread=None):
+    subject = Subject(job, signature)
+    spread = spread or note_value(Spread(), 60.0, NOW)
+    return JobRow(
+        controller=controller, subject=subject, pool=pool, first_at=NOW, seen_at=seen_at, runs=runs, durations=spread, waits=spread
+    )
+
+
+def widest_spread(seed=0):
+    """As many steps as are kept, with weights of many digits."""
+    chance = Random(seed)
+    spread = Spread()
+    for _ in range(10 * STEPS_KEPT):
+        spread = note_value(spread, chance.uniform(1, 100_000), NOW)
+    assert len(spread.weights) == STEPS_KEPT
+    return spread
+
+
+@pytest.fixture
+def dynamo(monkeypatch):
+    for name, value in AWS.items():
+        monkeypatch.setenv(name, value)
+    with mock_aws():
+        create_table()
+        yield boto3.client("dynamodb")
+
+
+@pytest.fixture(params=["dynamodb", "memory"])
+def kept(request, dynamo):
+    return InMemoryJobs() if request.param == "memory" else DynamoJobs(lambda: dynamo, TABLE, "f")
+
+
+def items(dynamo):
+    return [item for page in dynamo.get_paginator("scan").paginate(TableName=TABLE) for item in page["Items"]]
+
+
+def size_of(item):
+    return sum(len(name) + len(next(iter(value.values()))) for name, value in item.items())
+
+
+def test_rows_are_read_back_as_they_were_written_and_replaced_one_by_one(kept):
+    rows = [a_row("a/job"), a_row("a/job", "GPU: ü"), a_row("a/job", pool="gpu"), a_row("other")]
+    kept.save_rows(rows, NOW)
+    read = kept.rows("main", [Subject("a/job"), Subject("a/job", "GPU: ü")])
+    assert sorted(read, key=lambda row: (row.subject, row.pool)) == [rows[0], rows[2], rows[1]]
+    kept.save_rows([a_row("a/job", runs=2)], NOW)
+    assert {row.runs for row in kept.rows("main", [Subject("a/job")]) if row.pool == "cpu"} == {2}
+    assert len(kept.all_rows()) == 4
+
+
+def test_jobs_of_one_name_on_two_controllers_are_two(kept):
+    kept.save_rows([a_row("job"), a_row("job", controller="other", runs=7)], NOW)
+    assert [row.runs for row in kept.rows("other", [Subject("job")])] == [7]
+    assert kept.rows("third", [Subject("job")]) == ()
+
+
+def test_of_two_that_replace_a_tracker_only_one_does(kept):
+    first, second = kept.tracker("main"), kept.tracker("main")
+    kept.save_tracker("main", first, NOW)
+    with pytest.raises(ConflictError):
+        kept.save_tracker("main", second, NOW)
+    assert kept.tracker("main").version == 1
+    assert kept.tracker("other") == JobTracker()
+
+
+def test_a_tracker_is_read_back_as_it_was(kept):
+    takes = Estimate(low=1.0, mid=2.5, high=9.0)
+    waiting = WaitingItem(
+        signature="s", asked_at=NOW, duration=takes, start=takes, bare_seconds=3.0, corrected_seconds=4.0, kinds=("a", "b")
+    )
+    running = RunningBuild(signature="", since_at=NOW, waited=None, on_time=True, duration=None)
+    tracker = JobTracker(waiting={"12": waiting}, running={"n/0/job": running}, ratios={"k": note_value(Spread(), 0.5, NOW)})
+    kept.save_tracker("main", tracker, NOW)
+    read = kept.tracker("main")
+    assert (read.waiting, read.running, read.ratios) == (tracker.waiting, tracker.running, tracker.ratios)
+
+
+def test_no_pass_reads_the_statistics_and_all_of_it_is_forgotten_by_itself(dynamo):
+    store = DynamoJobs(lambda: dynamo, TABLE, "f")
+    store.save_rows([a_row("job")], NOW)
+    store.save_tracker("main", JobTracker(), NOW)
+    assert {item["fleet"]["S"] for item in items(dynamo)} == {"f#jobs"}
+    assert max(int(item["expiration"]["N"]) for item in items(dynamo)) == NOW + DAYS_KEPT * DAY
+    assert DynamoState(lambda: dynamo, TABLE, "f").read().unread == ()
+
+
+def test_five_thousand_jobs_are_all_kept_and_no_item_is_near_its_limit(dynamo):
+    store = DynamoJobs(lambda: dynamo, TABLE, "f")
+    spreads = [widest_spread(seed) for seed in range(5)]
+    rows = [
+        a_row(f"a folder of many words/project {number:05}/job", pool=pool, spread=spreads[number % 5])
+        for number in range(5000)
+        for pool in ("mxnetlinux-cpu", "mxnetlinux-gpu")
+    ]
+    store.save_rows(rows, NOW)
+    assert len(store.all_rows()) == len(rows), "none is left out"
+    assert max(map(size_of, items(dynamo))) < ITEM_BYTES / 4
+    assert sum(map(size_of, items(dynamo))) < 10_000_000
+
+
+def test_a_full_shard_forgets_what_was_seen_longest_ago_and_stays_below_the_limit(dynamo, monkeypatch):
+    monkeypatch.setattr(jobs, "SHARDS", 1)
+    store = DynamoJobs(lambda: dynamo, TABLE, "f")
+    stages = [a_row("job", f"{'stage ' * 15}{number}", seen_at=NOW + number, spread=widest_spread(number)) for number in range(200)]
+    store.save_rows(stages, NOW)
+    assert {row.seen_at for row in store.all_rows()} == {NOW + number for number in range(200 - jobs.ROWS_A_SHARD, 200)}
+    assert max(map(size_of, items(dynamo))) < ITEM_BYTES
+
+
+def test_a_tracker_of_as_much_as_is_followed_stays_below_the_limit(dynamo):
+    chance = Random(1)
+
+    def takes():
+        return Estimate(low=chance.uniform(1, 1e4), mid=chance.uniform(1, 1e4), high=chance.uniform(1, 1e4))
+
+    waiting = {
+        str(10_000_000 + number): WaitingItem(
+            signature=f"{number} {'stage ' * 15}",
+            asked_at=NOW + chance.random(),
+            duration=takes(),
+            start=takes(),
+            kinds=("x" * 60, "y" * 40),
+        )
+        for number in range(ITEMS_FOLLOWED)
+    }
+    running = {
+        f"agent-{number:017x}/3/job/a%20folder/job/project%20{number}/12/": RunningBuild(
+            signature=f"{number} {'stage ' * 15}",
+            since_at=NOW + chance.random(),
+            waited=chance.uniform(1, 1e4),
+            on_time=True,
+            duration=takes(),
+        )
+        for number in range(BUILDS_FOLLOWED)
+    }
+    ratios = {f"kind {number}": widest_spread(number) for number in range(200)}
+    store = DynamoJobs(lambda: dynamo, TABLE, "f")
+    store.save_tracker("main", JobTracker(waiting=waiting, running=running, ratios=ratios), NOW)
+    assert size_of(items(dynamo)[0]) < ITEM_BYTES
+    assert len(store.tracker("main").running) == BUILDS_FOLLOWED
+
+
+def test_of_two_that_write_a_shard_at_once_the_second_gives_way(dynamo, monkeypatch):
+    store = DynamoJobs(lambda: dynamo, TABLE, "f")
+    store.save_rows([a_row("job")], NOW)
+    monkeypatch.setattr(DynamoJobs, "_get", lambda _self, _items: [])
+    with pytest.raises(ConflictError):
+        store.save_rows([a_row("job", runs=2)], NOW)
+
+
+def test_what_another_version_wrote_begins_again(dynamo):
+    store = DynamoJobs(lambda: dynamo, TABLE, "f")
+    for item in (jobs._shard_of("main", Subject("job")), "tracker#main"):
+        dynamo.put_item(TableName=TABLE, Item={"fleet": {"S": "f#jobs"}, "item": {"S": item}, "body": {"B": b"?"}, "version": {"N": "7"}})
+    assert store.all_rows() == ()
+    store.save_rows([a_row("job")], NOW)
+    store.save_tracker("main", store.tracker("main"), NOW)
+    assert (len(store.all_rows()), store.tracker("main").version) == (1, 8)
+
+
+@pytest.mark.parametrize(
+    ("call", "fails"),
+    [
+        (lambda store: store.rows("main", [Subject("job")]), "batch_get_item"),
+        (lambda store: store.all_rows(), "query"),
+        (lambda store: store.tracker("main"), "batch_get_item"),
+    ],
+)
+def test_a_table_that_does_not_answer_is_a_transient_error(dynamo, call, fails):
+    with Stubber(dynamo) as stub, pytest.raises(TransientError, match="InternalServerError"):
+        stub.add_client_error(fails, "InternalServerError", http_status_code=500)
+        call(DynamoJobs(lambda: dynamo, TABLE, "f"))

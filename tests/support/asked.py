@@ -1,0 +1,30 @@
+"""Commands of the command line that ask the real handlers, as Lambda invokes them."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+from typer.testing import CliRunner
+
+from autoscaler_workbench.cli.main import app
+
+
+def answered(here, act):
+    """Run what asks in a thread of its own, as a person is; the handlers run in this one, with the world."""
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(act)
+        while not asking.done():
+            here.server.functions.serve(here.call, 0.02)
+    return asking.result()
+
+
+def command(here, *arguments, given=None, columns=None):
+    """Run a command as in a pipe; with ``columns`` as in a terminal of that width."""
+    runner, where = CliRunner(), ["--local", here.server.url]
+    terminal = {"TTY_COMPATIBLE": "1", "COLUMNS": str(columns)} if columns else {"TTY_COMPATIBLE": "0"}
+    return answered(here, lambda: runner.invoke(app, [*arguments, *where], input=given, env=terminal))
+
+
+def told(here, *arguments, code=0):
+    ran = command(here, *arguments, "--json")
+    assert ran.exit_code == code, ran.output
+    return json.loads(ran.stdout)
