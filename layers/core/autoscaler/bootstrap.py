@@ -118,13 +118,10 @@ def runtime() -> Runtime:
     """Wire everything from the environment; `ConfigError` says in one line what is missing or wrong."""
     settings = load_settings(Path(os.environ.get("FLEET_CONFIG", "/opt/fleet.yaml")))
     fleet = replace(settings.domain(), home=_required("FLEET_HOME"))
-    if (deployed := os.environ.get("FLEET_NAME", fleet.name)) != fleet.name:
-        raise ConfigError(
-            f"environment variable FLEET_NAME ({deployed}): the stack's FleetName must be the fleet file's name ({fleet.name})"
-        )
+    _check_name(fleet)
     controllers = tuple(_controller(name, settings) for name in settings.controllers)
-    state = DynamoState(partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet.name)
-    namespace = os.environ.get("METRIC_NAMESPACE", "JenkinsFleet")
+    table = partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet.name
+    state = DynamoState(*table)
     ports = Ports(
         controllers=controllers,
         compute=Ec2Compute(partial(_client, "ec2"), fleet, _launcher),
@@ -132,9 +129,9 @@ def runtime() -> Runtime:
         state=state,
         rate_limiter=state,
         lease=state,
-        metrics=CloudWatchMetrics(partial(_client, "cloudwatch"), namespace),
-        history=DynamoHistory(partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet.name),
-        jobs=DynamoJobs(partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet.name),
+        metrics=CloudWatchMetrics(partial(_client, "cloudwatch"), os.environ.get("METRIC_NAMESPACE", "JenkinsFleet")),
+        history=DynamoHistory(*table),
+        jobs=DynamoJobs(*table),
         notifier=_notifier(),
         clock=lambda: _TIME.clock(),  # noqa: PLW0108 - `use_time` may come after the wiring
         sleep=lambda seconds: _TIME.sleep(seconds),  # noqa: PLW0108
@@ -152,6 +149,13 @@ def _rerunning(controllers: Sequence[JenkinsController], fleet: str) -> dict[str
     """Wire what runs lost builds again."""
     builds = {controller.name: JenkinsBuilds(controller.connection) for controller in controllers}
     return {"builds": builds, "reruns": DynamoReruns(partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet)}
+
+
+def _check_name(fleet: Fleet) -> None:
+    if (deployed := os.environ.get("FLEET_NAME", fleet.name)) != fleet.name:
+        raise ConfigError(
+            f"environment variable FLEET_NAME ({deployed}): the stack's FleetName must be the fleet file's name ({fleet.name})"
+        )
 
 
 @cache

@@ -77,14 +77,12 @@ class Controller:
         stage: str = "",
     ) -> Build:
         """Queue one build. ``number``: of the run it is a part of; else the job's next."""
-        if number is None:
-            number = self._numbers[job] = self._numbers.get(job, 0) + 1
         build = Build(
             id=next(self._ids),
             controller=self.name,
             kind=kind,
             job=job,
-            number=number,
+            number=self._next_number(job) if number is None else number,
             label=label,
             seconds=seconds,
             queued_at=self.timeline.now,
@@ -96,6 +94,10 @@ class Controller:
         self._queue(build)
         self.timeline.after(quiet_seconds, self.schedule)
         return build
+
+    def _next_number(self, job: str) -> int:
+        self._numbers[job] = self._numbers.get(job, 0) + 1
+        return self._numbers[job]
 
     def _queue(self, build: Build) -> None:
         self.builds.append(build)
