@@ -42,14 +42,9 @@ class Replay:
         job, number = _job_of(row)
         kind = Kind.PIPELINE if row.run else Kind.FREESTYLE
         build = self._controller.submit(
-            job,
-            row.label,
-            row.duration_seconds,
-            kind=kind,
-            number=number,
-            on_end=lambda _build: self._ended(row),
-            stage=row.job.partition(" ")[2] if row.run else "",
+            job, row.label, row.duration_seconds, kind=kind, number=number, on_end=lambda _build: self._ended(row)
         )
+        build.stage = row.job.partition(" ")[2] if row.run else ""
         self.builds.append(build)
         if row.queued_at >= self._judged_at:
             self.judged.append(build)

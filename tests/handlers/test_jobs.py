@@ -22,8 +22,10 @@ def here():
         yield stood
 
 
-def submit(here, job, seconds, **facts):
-    return here.world.controllers["main"].submit(job, CPU, seconds, **facts)
+def submit(here, job, seconds, *, stage="", **facts):
+    build = here.world.controllers["main"].submit(job, CPU, seconds, **facts)
+    build.stage = stage
+    return build
 
 
 def ran(here, job="folder/job", seconds=300.0, times=1, **facts):

@@ -324,10 +324,7 @@ class History(Protocol):
 
 
 class JobStore(Protocol):
-    """Statistics of jobs, for people alone. No pass reads them; losing them costs nothing but answers.
-
-    A write that loses a race raises `ConflictError`. Of too many rows those are kept that were seen last.
-    """
+    """Statistics of jobs, for people alone: no pass reads them. A write that loses a race raises `ConflictError`."""
 
     def tracker(self, controller: str) -> JobTracker:
         """Read what is under way on a controller; an empty one where there is none."""
@@ -339,7 +336,7 @@ class JobStore(Protocol):
         """Read the rows of these subjects, in all pools."""
 
     def save_rows(self, rows: Collection[JobRow], at: float) -> None:
-        """Replace these rows, or add them; ``at``: now."""
+        """Replace these rows, or add them; of too many those are kept that were seen last. ``at``: now."""
 
     def all_rows(self) -> tuple[JobRow, ...]:
         """Read every row of every controller."""

@@ -74,30 +74,26 @@ class Controller:
         quiet_seconds: float = 0.0,
         on_end: Callable[[Build], None] | None = None,
         started_with: Started = _BY_NOBODY,
-        stage: str = "",
     ) -> Build:
         """Queue one build. ``number``: of the run it is a part of; else the job's next."""
+        if number is None:
+            number = self._numbers[job] = self._numbers.get(job, 0) + 1
         build = Build(
             id=next(self._ids),
             controller=self.name,
             kind=kind,
             job=job,
-            number=self._next_number(job) if number is None else number,
+            number=number,
             label=label,
             seconds=seconds,
             queued_at=self.timeline.now,
             buildable_at=self.timeline.now + quiet_seconds,
             on_end=on_end,
             started_with=started_with,
-            stage=stage,
         )
         self._queue(build)
         self.timeline.after(quiet_seconds, self.schedule)
         return build
-
-    def _next_number(self, job: str) -> int:
-        self._numbers[job] = self._numbers.get(job, 0) + 1
-        return self._numbers[job]
 
     def _queue(self, build: Build) -> None:
         self.builds.append(build)
