@@ -72,7 +72,7 @@ def leaked_instances(world: World) -> list[Instance]:
 
 def leaked_nodes(world: World) -> list[str]:
     """Our nodes without a machine that is on; of pre-made nodes, those that we left offline."""
-    on = {instance.tags.get("autoscaler:node") for instance in world.alive() if instance.is_on()}
+    on = {instance.tags.get("autoscaler:node") for instance in world.alive() if instance.is_on()} | set(world.hosts)
     return [
         node.name
         for controller in world.controllers.values()

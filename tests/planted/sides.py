@@ -5,6 +5,7 @@ from planted.bug import Bug
 _UNIT = "tests/unit/test_sides.py"
 _HOSTS = "tests/scenarios/test_hosts.py"
 _DAYS = "tests/scenarios/test_cooperative.py"
+_TOLD = "tests/scenarios/test_told_apart.py"
 
 SIDES = (
     Bug(
@@ -111,6 +112,51 @@ SIDES = (
         was="        if granted.record.is_host and not _is_ours(",
         becomes="        if False and not _is_ours(",
         found_by=(f"{_HOSTS}::test_a_node_of_its_name_that_is_somebody_elses_is_left_alone",),
+    ),
+    Bug(
+        name="a host whose record was lost is told of the first controller, which ends its build on another one",
+        file="control/registration.py",
+        was="        return said or next((name for name in served if machine.has_node(name)), served[0])",
+        becomes="        return served[0]",
+        found_by=(f"{_TOLD}::test_a_host_whose_record_is_lost_goes_on_where_it_is_connected",),
+    ),
+    Bug(
+        name="a host whose record was lost leaves its node behind on another controller",
+        file="control/registration.py",
+        was="        return said or next((name for name in served if machine.has_node(name)), served[0])",
+        becomes="        return said or served[0]",
+        found_by=(f"{_TOLD}::test_a_host_that_has_just_begun_anew_when_its_record_is_lost_leaves_no_node_on_another_controller",),
+    ),
+    Bug(
+        name="a record that was lost begins at the first life, which ends the build of a later one",
+        file="control/claims.py",
+        was="    if claim is None or claim.life <= record.life or record.state is not RecordState.REGISTERED:",
+        becomes="    if True:",
+        found_by=(
+            f"{_TOLD}::test_an_agent_that_was_given_to_another_controller_goes_on_in_its_life_though_its_record_is_lost",
+            f"{_TOLD}::test_an_agent_that_was_stopped_and_started_goes_on_in_its_life_though_its_record_is_lost",
+        ),
+    ),
+    Bug(
+        name="a side that was lost begins at the first life",
+        file="control/side_of_machine.py",
+        was="life=claim.life if claim else 0",
+        becomes="life=0",
+        found_by=(f"{_TOLD}::test_a_host_of_several_at_once_goes_on_in_the_life_that_it_is_in_though_its_records_are_lost",),
+    ),
+    Bug(
+        name="a side whose record cannot be read is left out of the answer, which ends its builds",
+        file="control/side_of_machine.py",
+        was="(self._kept(record) if record else self._as_it_says(controller)) or refused_or_granted",
+        becomes="(self._kept(record) if record else None) or refused_or_granted",
+        found_by=(f"{_TOLD}::test_a_side_whose_record_cannot_be_read_stays_connected",),
+    ),
+    Bug(
+        name="the node of the next life is made while Java of the last one tries to connect",
+        file="control/side_of_machine.py",
+        was="        if over := self._last_life(record):\n            return over\n",
+        becomes="",
+        found_by=(f"{_TOLD}::test_java_of_the_last_life_that_finds_the_next_ones_node_first_takes_no_build_that_is_then_lost",),
     ),
 )
 

@@ -26,6 +26,8 @@ _HOSTS_BEGIN_SECONDS = 90.0
 _PAUSE_SECONDS = 2.0
 # And once it says anything while it is connected, at the most.
 _NEWS_SECONDS = 20.0
+# Java whose node was deleted tries on, and a node of the same name has the same secret.
+_TRIES_AGAIN_SECONDS = 5.0
 
 Machine: TypeAlias = Instance | Host
 
@@ -76,6 +78,7 @@ class Agents:
         world.ec2.on_end = self.ended
         for controller in world.controllers.values():
             controller.on_delete = partial(self.left, controller.name)
+            controller.on_add = partial(self.came, controller.name)
         for host in world.hosts.values():
             host.started_at = world.timeline.now
             self._ask_again(host, _HOSTS_BEGIN_SECONDS)
@@ -106,7 +109,7 @@ class Agents:
             self._ask_again(machine, POLL_SECONDS if at_rest else _NEWS_SECONDS)
         elif isinstance(machine, Host):
             self._let_go(machine, tuple(held))
-            self._ask_again(machine, _LATER_PAUSE_SECONDS if told.status == _GONE else _pause_seconds(self._asked[machine.id]))
+            self._ask_again(machine, _pause_seconds(self._asked[machine.id]))
         elif told.status == _GONE or (told.status == _FORBIDDEN and machine.id not in self._registered):
             self._world.ec2.end(machine)
         else:
@@ -137,11 +140,12 @@ class Agents:
             one = self._held[machine.id].pop(key)
             if self._connected.get((one.controller, one.node)) == machine.id:
                 del self._connected[one.controller, one.node]
-                self._world.controllers[one.controller].disconnect(one.node)
+                told = f"{machine.id} was told that it is not connected there any more"
+                self._world.controllers[one.controller].disconnect(one.node, killed_by=told)
 
     def _polls(self, machine: Machine) -> bool:
         """Tell whether it matters that it asks again now and then: others are told nothing new while they are connected."""
-        return isinstance(machine, Host) or self._share(machine) is Share.COOPERATIVE
+        return isinstance(machine, Host) or machine.life > 0 or self._share(machine) is not Share.NONE
 
     def _share(self, machine: Machine) -> Share:
         name = machine.pool if isinstance(machine, Host) else machine.tags.get("autoscaler:pool", "")
@@ -155,6 +159,14 @@ class Agents:
             return
         if isinstance(machine, Host) or self._share(machine) is not Share.NONE:
             self._ask_again(machine, _NEWS_SECONDS)
+
+    def came(self, controller: str, node: str) -> None:
+        """Let Java that lost a node of this name find it again."""
+        for machine_id, held in self._held.items():
+            for one in held.values():
+                if (one.controller, one.node) == (controller, node):
+                    machine = self._machines[machine_id]
+                    self._world.timeline.after(_TRIES_AGAIN_SECONDS, partial(self._connect, machine, one, machine.life))
 
     def restarts(self, machine: Machine) -> None:
         """End the agent's processes, as a crash does: its connections are lost, and the machine asks anew who it is.

@@ -42,6 +42,7 @@ class Controller:
         self.on_delete: Callable[[str], None] = lambda _node: None  # its agent's connection ends
         self.begins: Callable[[Build, Callable[[], None]], None] = lambda _build, begin: begin()  # it may wait for a card
         self.has_ended: Callable[[Build], None] = lambda _build: None
+        self.on_add: Callable[[str], None] = lambda _node: None  # an agent that tries that name connects
         self.on_build_again: Callable[[Build, Started], Build | None] | None = None  # of runs of several builds
         self.quieting_down = False
         self.quiet_reason: str | None = None
@@ -183,6 +184,7 @@ class Controller:
         for expression, matching in self._matching.values():
             if node.serves(expression):
                 matching.append(node)
+        self.on_add(node.name)
 
     def connect(self, name: str) -> None:
         """Let a node's agent connect; a pipeline whose machine was stopped finds nothing of its own there, and ends."""

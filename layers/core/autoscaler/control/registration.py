@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from autoscaler.control import granting
+from autoscaler.control.claims import claims, in_the_life_it_says
 from autoscaler.control.granting import Connection
 from autoscaler.control.side_of_machine import Machine
 from autoscaler.control.sides import is_wanted, side_id
@@ -146,7 +147,8 @@ class _Request:
             return (verdict.status is Status.GONE and _at_work(self.ports, stored, self.id)) or verdict
         if verdict.record.boots_to_stop:
             return _booted_to_stop(self.ports, verdict.record)
-        granted = replace(verdict, record=replace(verdict.record, role_id=self.caller.role_id))
+        known = in_the_life_it_says(self.ports, verdict.record, self.asked)
+        granted = replace(verdict, record=replace(known, role_id=self.caller.role_id))
         connection = granting.grant(self.ports, self.fleet, granted, stored.records)
         return connection if isinstance(connection, Refused) else [connection, *self._further(granted.record, stored)]
 
@@ -167,15 +169,23 @@ class _Request:
         told = [machine.told(name) for name in pool.controllers]
         left = machine.left({side_id(host.id, name) for name in pool.controllers})
         connections = [*(one for one in told if isinstance(one, Connection)), *left]
-        return connections or next(one for one in told if isinstance(one, Refused))
+        refused = [one for one in told if isinstance(one, Refused)]
+        # Java of a life that is over ends first: what is told to ask again goes on as it is.
+        return connections or max(refused, key=lambda one: one.status is Status.GONE)
 
     def _connect_alone(self, host: Host, machine: Machine) -> list[Connection] | Refused:
-        """Connect a host to one controller: the one that it serves now, or the first of its pool."""
+        """Connect a host to one controller: the one that it serves now, or the first of its pool where it serves none."""
         mine = next((one for one in machine.stored.records if one.instance_id == host.id and one.pool == host.pool), None)
         if mine and mine.leaves:
             return Refused(status=Status.TOO_EARLY, reason=f"it leaves {mine.leaves[0].controller} first")
-        told = machine.told(mine.controller if mine else machine.pool.controllers[0], alone=True)
+        told = machine.told(mine.controller if mine else self._where_it_is(machine), alone=True)
         return told if isinstance(told, Refused) else [told, *machine.left({host.id})]
+
+    def _where_it_is(self, machine: Machine) -> str:
+        """Find the controller of a host without a record, which may have been lost: where it is connected, or has a node."""
+        served = machine.pool.controllers
+        said = next((claim.controller for claim in claims(self.asked) if claim.controller in served), None)
+        return said or next((name for name in served if machine.has_node(name)), served[0])
 
     def _machine(self, pool: Pool, stored: StoredState) -> Machine:
         return Machine(ports=self.ports, fleet=self.fleet, pool=pool, stored=stored, caller=self.caller, asked=self.asked, id=self.id)

@@ -8,9 +8,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from autoscaler.control import granting
+from autoscaler.control.claims import as_claimed, claim_on, claims, in_the_life_it_says
 from autoscaler.control.granting import Connection
 from autoscaler.control.sides import side_id
-from autoscaler.domain.facts.fleet import Fleet, Pool, agent_spec
+from autoscaler.domain.facts.fleet import Fleet, Pool, agent_spec, described_instance
 from autoscaler.domain.facts.snapshot import Binding, Record, RecordState
 from autoscaler.domain.report.registration import Asked, Caller, Granted, Refused, Status
 from autoscaler.errors import AutoscalerError, TransientError
@@ -40,16 +41,41 @@ class Machine:
         except AutoscalerError as error:
             self.ports.log("side_not_told", record=name, error=f"{type(error).__name__}: {error}")
             refused_or_granted = Refused(status=Status.UNAVAILABLE, reason=f"{type(error).__name__}: {error}")
-        if isinstance(refused_or_granted, Refused) and refused_or_granted.status is not Status.GONE and record:
-            return self._kept(record) or refused_or_granted
+        if isinstance(refused_or_granted, Refused) and refused_or_granted.status is not Status.GONE:
+            return (self._kept(record) if record else self._as_it_says(controller)) or refused_or_granted
         return refused_or_granted
 
     def left(self, wanted: Collection[str]) -> list[Connection]:
-        """Return what it is connected to beside these of its records: it is not to serve these any more, and is yet to be drained there."""
-        records = (one for one in self.stored.records if one.machine == self.id and one.instance_id not in wanted)
-        return [kept for record in records if (kept := self._kept(record))]
+        """Return what it is connected to beside these of its records: it is not to serve these any more, and is yet to be drained there.
+
+        Where its record cannot be read, nobody knows whether it is.
+        """
+        mine = {one.instance_id: one for one in self.stored.records if one.machine == self.id and one.instance_id not in wanted}
+        kept = [self._kept(record) for record in mine.values()]
+        unread = (self._as_it_says(one.controller) for one in claims(self.asked) if self._is_unread(one.controller, wanted))
+        return [one for one in (*kept, *unread) if one]
+
+    def has_node(self, controller: str) -> bool:
+        """Tell whether it has a node of its own on a controller; one that cannot be asked shows none."""
+        asked = next((one for one in self.ports.controllers if one.name == controller), None)
+        try:
+            node = asked.node(self._name(controller)) if asked else None
+        except AutoscalerError as error:
+            self.ports.log("side_not_read", machine=self.id, controller=controller, error=f"{type(error).__name__}: {error}")
+            return False
+        return node is not None and described_instance(self.fleet, node.name, node.description) == self.id
+
+    def _name(self, controller: str) -> str:
+        return agent_spec(self.fleet, self.pool, self.id, controller).name
+
+    def _is_unread(self, controller: str, wanted: Collection[str]) -> bool:
+        name = side_id(self.id, controller)
+        return name not in wanted and f"record#{name}" in self.stored.unread
 
     def _granted(self, record: Record) -> Connection | Refused:
+        if over := self._last_life(record):
+            return over
+        record = in_the_life_it_says(self.ports, record, self.asked)
         if record.state is RecordState.CONDEMNED:
             gone = Refused(status=Status.GONE, reason="it was given up here")
             return granting.at_work(self.ports, self.stored, record) or gone
@@ -57,19 +83,35 @@ class Machine:
         granted = Granted(record=replace(record, role_id=self.caller.role_id), spec=spec)
         return granting.grant(self.ports, self.fleet, granted, self.stored.records)
 
+    def _last_life(self, record: Record) -> Connection | Refused | None:
+        """Let the Java of an earlier life end before there is a node that it would connect to; a build that is there ends first."""
+        claim = claim_on(self.asked, record.controller, self._name(record.controller))
+        if claim is None or claim.life >= record.life:
+            return None
+        controller = next(one for one in self.ports.controllers if one.name == record.controller)
+        node = controller.node(claim.node)
+        if node is not None and (node.builds or not node.idle):
+            return self._as_it_says(record.controller)
+        return Refused(status=Status.GONE, reason="its life there is over, and it begins anew")
+
+    def _as_it_says(self, controller: str) -> Connection | None:
+        """Leave it connected to a controller as it says that it is, where no record tells."""
+        claim = claim_on(self.asked, controller, self._name(controller))
+        return as_claimed(self.ports, self.fleet, self.pool, self.id, claim) if claim else None
+
     def _kept(self, record: Record) -> Connection | None:
         """Leave it connected as it says that it is."""
         kept = granting.connected(self.ports, self.fleet, record)
         return kept if kept and kept.key in self.asked.connected else None
 
     def _new(self, name: str, controller: str) -> Record:
-        """Write a record of what was never launched; as long as it has no node, it asks who it is."""
-        now = self.ports.clock()
+        """Write a record of what was never launched; as long as it has no node, it asks who it is. One that was lost keeps its life."""
+        now, claim = self.ports.clock(), claim_on(self.asked, controller, self._name(controller))
         record = Record(
             instance_id=name,
             state=RecordState.STARTING,
             pool=self.pool.name,
-            bindings=(Binding(controller=controller),),
+            bindings=(Binding(controller=controller, life=claim.life if claim else 0),),
             launch="",
             instance_type="",
             usd_per_hour=0.0,

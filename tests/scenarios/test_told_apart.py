@@ -1,0 +1,129 @@
+"""What a machine is told leaves no connection out on which a build may run: whatever of our own state is lost, unread, or cut off."""
+
+import pytest
+
+from autoscaler.domain.facts.fleet import Share, WarmPool
+from autoscaler.domain.facts.plan import Adopt
+from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended
+from support.builders import a_host, a_pool, a_pool_of_hosts
+from support.timeline import Day
+from support.worlds import in_memory
+
+TWO = ("main", "other")
+LONG = 2400.0
+
+
+def a_day_of(pool, *hosts):
+    day = Day(in_memory(pool, hosts=hosts))
+    day.other = day.world.controllers.get("other")
+    return day.minutes(3)
+
+
+def a_host_given_to_the_other(share=Share.ROTATE):
+    """A host that was given to the other controller, and has a build there."""
+    day = a_day_of(a_pool_of_hosts(controllers=TWO, share=share), a_host())
+    build = day.other.submit("theirs", "rocm", LONG)
+    day.minutes(8)
+    assert build.node == "rocm-1"
+    return day, build
+
+
+def lose(day):
+    """Lose all records, as with a table that was deleted."""
+    state = day.fleet.state
+    state.records.clear()
+    state.intents.clear()
+    state.memory = type(state.memory)(version=state.memory.version)
+
+
+def nodes_of(controller):
+    return [name for name in controller.nodes if not name.startswith("autoscaler-beacon")]
+
+
+def test_a_host_whose_record_is_lost_goes_on_where_it_is_connected():
+    day, build = a_host_given_to_the_other()
+    lose(day)
+    day.minutes(50)
+    assert (build.ended, nodes_of(day.jenkins), nodes_of(day.other)) == (Ended.FINISHED, [], ["rocm-1"])
+
+
+def test_a_host_that_has_just_begun_anew_when_its_record_is_lost_leaves_no_node_on_another_controller():
+    day, build = a_host_given_to_the_other()
+    day.minutes(45)
+    assert build.ended is Ended.FINISHED
+    host = day.world.hosts["rocm-1"]
+    day.fleet.agents.power_fails(host)
+    lose(day)
+    day.fleet.agents.power_returns(host)
+    day.minutes(8)
+    assert (nodes_of(day.jenkins), nodes_of(day.other)) == ([], ["rocm-1"])
+    assert day.other.nodes["rocm-1"].connected
+
+
+def test_a_host_of_several_at_once_goes_on_in_the_life_that_it_is_in_though_its_records_are_lost():
+    day = a_day_of(a_pool_of_hosts(controllers=TWO, share=Share.COOPERATIVE, executors=2), a_host())
+    day.other.delete_node("rocm-1")
+    day.minutes(14)
+    assert {record.life for record in day.fleet.state.read().records} == {0, 1}
+    build = day.other.submit("theirs", "rocm", LONG)
+    day.minutes(1)
+    lose(day)
+    day.minutes(50)
+    assert build.ended is Ended.FINISHED
+    assert {record.life for record in day.fleet.state.read().records} == {0, 1}
+
+
+@pytest.mark.parametrize("side", ["host-rocm-1@main", "host-rocm-1@other"])
+def test_a_side_whose_record_cannot_be_read_stays_connected(side):
+    day = a_day_of(a_pool_of_hosts(controllers=TWO, share=Share.COOPERATIVE, executors=2), a_host())
+    builds = [*day.queue(1, label="rocm", seconds=LONG), day.other.submit("theirs", "rocm", LONG)]
+    day.minutes(2)
+    day.fleet.state.unreadable.add(f"record#{side}")
+    day.minutes(12)
+    day.fleet.state.unreadable.clear()
+    day.minutes(45)
+    assert [build.ended for build in builds] == [Ended.FINISHED] * 2
+
+
+def test_an_agent_that_was_given_to_another_controller_goes_on_in_its_life_though_its_record_is_lost():
+    facts = {"controllers": TWO, "share": Share.ROTATE, "max_agents": 1, "idle_seconds": 7200.0}
+    day = a_day_of(a_pool("gpu", **facts))
+    day.queue(1, label="gpu", seconds=60.0)
+    day.minutes(12)
+    build = day.other.submit("theirs", "gpu", LONG)
+    day.minutes(6)
+    assert build.started_at is not None
+    lose(day)
+    day.minutes(20)
+    assert (build.ended, len(day.done(Adopt))) == (None, 1)
+    assert [record.life for record in day.fleet.state.read().records] == [1]
+    day.minutes(30)
+    assert build.ended is Ended.FINISHED
+
+
+def test_an_agent_that_was_stopped_and_started_goes_on_in_its_life_though_its_record_is_lost():
+    warm = WarmPool(min_agents=0, max_agents=1, max_age_seconds=86_400.0)
+    day = a_day_of(a_pool("gpu", max_agents=1, idle_seconds=120.0, warm_pool=warm))
+    day.queue(1, label="gpu", seconds=60.0)
+    day.minutes(20)
+    [build] = day.queue(1, label="gpu", seconds=LONG)
+    day.minutes(6)
+    assert (build.started_at is not None, [one.life for one in day.world.alive()]) == (True, [1])
+    lose(day)
+    day.minutes(50)
+    assert (build.ended, len(day.done(Adopt))) == (Ended.FINISHED, 1)
+
+
+def test_java_of_the_last_life_that_finds_the_next_ones_node_first_takes_no_build_that_is_then_lost():
+    day = a_day_of(a_pool_of_hosts(), a_host())
+    builds = day.queue(3, label="rocm", seconds=300.0)
+    day.minutes(1)
+    day.jenkins.abort(builds[0])
+    day.jenkins.delete_node("rocm-1")
+    for build in builds:
+        build.killed_by = ""
+    day.fleet.faults.plan(Fault("jenkins doCreateItem", after=True))  # the node is there, and the host was not told
+    day.minutes(40)
+    assert [build.ended for build in builds[2:]] == [Ended.FINISHED]
+    assert day.jenkins.nodes["rocm-1"].connected
