@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.observe import observe, spot_types
@@ -10,10 +11,11 @@ from autoscaler.domain.facts.node_labels import drops_handed_builds
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.runs import job_path_of, matrix_of
 from autoscaler.domain.facts.snapshot import ControllerView, Snapshot
 from autoscaler.domain.report.quotas import Need, needs
-from autoscaler.errors import AutoscalerError, ConflictError, LaunchRefusedError, UnansweredError
-from autoscaler.ports import Account, Compute, Controller, Ports
+from autoscaler.errors import AutoscalerError, ConflictError, LaunchRefusedError, RefusedBuildError, UnansweredError
+from autoscaler.ports import Account, Builds, Compute, Controller, Ports
 
 _LATE_SECONDS = 180.0
 _LAUNCH = "ec2:CreateFleet (a dry run)"
@@ -31,6 +33,7 @@ _GRANT = (
 _SPOT_COMMAND = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
 # Three scheduled functions, one that a person waits for, and agents that register a few at a time.
 _EXECUTIONS_WANTED = 50
+_BUILD = "Job/Build (lost builds are run again)"
 _CREATE, _CORDON, _UNCORDON = "Agent/Create", "Agent/Disconnect (cordon)", "Agent/Connect (uncordon)"
 
 
@@ -60,7 +63,7 @@ def examine(ports: Ports, account: Account, fleet: Fleet, invocation: Invocation
         view = snapshot.controllers[controller.name] if snapshot else controller.look()
         found += _controller(controller, view)
         if view.complete and not invocation.dry_run:
-            found += _permissions(controller, view, fleet)
+            found += _permissions(controller, view, fleet, ports.builds.get(controller.name))
     found += _account(ports, account, fleet.launched, snapshot.images if snapshot else {})
     return [*found, *(_passes(snapshot) if snapshot else ())]
 
@@ -92,12 +95,14 @@ def _controller(controller: Controller, view: ControllerView) -> Iterator[Findin
         yield Finding(about=about, what="is understood", fine=False, detail=f"{len(view.set_aside)} entries are not: {view.set_aside[0]}")
 
 
-def _permissions(controller: Controller, view: ControllerView, fleet: Fleet) -> Iterator[Finding]:
+def _permissions(controller: Controller, view: ControllerView, fleet: Fleet, builds: Builds | None) -> Iterator[Finding]:
     """Create a node that nobody connects to, do to it what passes do to nodes, and delete it."""
     name = f"autoscaler-doctor-{fleet.name}"
     description = f"Made by the doctor of the autoscaler of fleet {fleet.name} to try permissions, and deleted again."
     spec = NodeSpec(name=name, labels=(name,), executors=1, exclusive=True, remote_dir="/nonexistent", description=description)
     cordoned = True
+    if builds is not None and any(pool.rerun for pool in fleet.pools_of(controller.name)):
+        yield _may_build(view, builds)
     for what, attempt in _attempts(controller, view, spec):
         if what == _UNCORDON and not cordoned:
             continue
@@ -113,6 +118,22 @@ def _permissions(controller: Controller, view: ControllerView, fleet: Fleet) -> 
             yield Finding(about=controller.name, what=what, fine=True, detail="")
     cannot = "only purge needs it; it cannot be tried without cancelling an item"
     yield Finding(about=controller.name, what="Job/Cancel", fine=None, detail=cannot)
+
+
+def _may_build(view: ControllerView, builds: Builds) -> Finding:
+    """Ask for a build in the way that its job does not take: Jenkins looks at the permission first, and starts nothing."""
+    runs = [*(build.run for node in view.nodes for build in node.builds), *(item.run for item in view.items)]
+    path = next((job_path_of(matrix_of(run) or run) for run in runs if run), "")
+    try:
+        job = builds.job(path, inf) if path else None
+        if job is None:
+            return Finding(about=view.name, what=_BUILD, fine=None, detail="no build runs that it could be tried on; rerun needs it")
+        builds.start(job.path, None if job.declares else {})
+    except (RefusedBuildError, UnansweredError):
+        return Finding(about=view.name, what=_BUILD, fine=True, detail="")
+    except AutoscalerError as error:
+        return Finding(about=view.name, what=_BUILD, fine=False, detail=f"{error}; lost builds are left to people without it (rerun)")
+    return Finding(about=view.name, what=_BUILD, fine=True, detail="")
 
 
 def _attempts(controller: Controller, view: ControllerView, spec: NodeSpec) -> Iterator[tuple[str, Callable[[], object]]]:

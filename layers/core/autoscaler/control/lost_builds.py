@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.plan import LeaveLost, RunAgain
+from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reruns import LostBuild, LostFacts, Rerun, RerunState, rerun_key
 from autoscaler.domain.facts.runs import job_path_of
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView
@@ -74,10 +75,22 @@ class Answers:
         try:
             item = builds.start(job_path_of(step.rerun.run), step.parameters)
         except (RefusedBuildError, ConfigError) as error:
-            self._note(step, store, replace(step.rerun, state=RerunState.LEFT, why=str(error)))
-            return Result(step=step, outcome=Outcome.FAILED, detail=f"it is left to a person: {error}")
+            return self._refused(step, store, str(error))
         result = self._note(step, store, replace(step.rerun, state=RerunState.STARTED, item=item))
         return replace(result, detail=f"queue item {item}")
+
+    def _refused(self, step: RunAgain, store: RerunStore, why: str) -> Result:
+        """Leave to a person what Jenkins does not start."""
+        left = LeaveLost(
+            controller=step.controller,
+            pool=step.pool,
+            job=step.job,
+            lost=step.lost,
+            rerun=replace(step.rerun, state=RerunState.LEFT, why=why),
+            reason=Reason.RERUN_REFUSED,
+            detail=f"{step.rerun.run}: {why}",
+        )
+        return self._note(left, store, left.rerun)
 
     def _leave(self, step: LeaveLost, store: RerunStore) -> Result:
         if step.is_known:

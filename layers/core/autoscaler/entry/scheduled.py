@@ -13,7 +13,7 @@ from autoscaler.control.notify import notify
 from autoscaler.control.report import Outcome, Report, Result, done, merged_json, starts_failed
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.plan import Cordon, Launch, Rotate, Start, Stop, Terminate
+from autoscaler.domain.facts.plan import Cordon, Launch, LeaveLost, Rotate, RunAgain, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
 from autoscaler.domain.memo import Memo
@@ -164,6 +164,8 @@ def _counts(reports: list[Report]) -> dict[str, int]:
         "Quarantines": _quarantines(results),
         "Ec2Disagrees": any(reason is Reason.EC2_DISAGREES for _, _, reason in held),
         "SweepsStopped": sum(reason is Reason.SWEEP_LIMIT for _, _, reason in held),
+        "BuildsRunAgain": done(results, RunAgain),
+        "BuildsLeft": done(results, LeaveLost),
         "LeaseHeld": 0,
     }
 

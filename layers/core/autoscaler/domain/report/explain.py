@@ -13,6 +13,7 @@ from autoscaler.domain.report.images import image_of, told_images
 from autoscaler.domain.report.keeping import why_kept
 from autoscaler.domain.report.lending import lending_of, told_lent
 from autoscaler.domain.report.listing import QueueEntry, list_queue
+from autoscaler.domain.report.reruns import told_lost
 from autoscaler.domain.report.reservations import told_reserved
 from autoscaler.domain.report.schedules import told_schedules
 from autoscaler.domain.report.stopped import of_stopped, stops_of, told_starts, usd_per_hour_of, why_never_stopped
@@ -192,6 +193,7 @@ def _of_job(situation: Situation, plans: Iterable[Plan], subject: str) -> Iterat
         yield from _of_entry(entry)
     yield from _of_pools_for_it(situation, plans, sorted({pool for entry in entries for pool in entry.pools}))
     yield from (line for agent in situation.agents for line in _of_builds(situation, agent, subject))
+    yield from told_lost(situation, subject)
 
 
 def _of_pools_for_it(situation: Situation, plans: Iterable[Plan], pools: Collection[str]) -> Iterator[str]:

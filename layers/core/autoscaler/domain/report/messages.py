@@ -14,9 +14,10 @@ from autoscaler.domain.facts.versions import parts_of
 from autoscaler.domain.report.hosts import hosts_seen
 from autoscaler.domain.report.images import told_failed
 from autoscaler.domain.report.limit_messages import limits_seen
+from autoscaler.domain.report.reruns import lost_seen
 from autoscaler.domain.report.reservations import is_taken_away, reserved_now
 from autoscaler.domain.report.stopped import refused_starts, why_refused
-from autoscaler.domain.report.told import Message, Seen, Told, Trouble
+from autoscaler.domain.report.told import LOST, Message, Seen, Told, Trouble
 from autoscaler.domain.scale_in.reserved import WARNING_SECONDS
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import is_tripped, told_boots
@@ -33,7 +34,7 @@ def write_messages(told: Told, situation: Situation, runbooks: str) -> tuple[Tol
     seen, now = dict(_seen(situation)), situation.now
     began = [_began(situation, name, one, runbooks) for name, one in seen.items() if name not in told.troubles]
     over = {n: t for n, t in told.troubles.items() if n not in seen and now - t.seen_at >= _over_after(n)}
-    ended = [_ended(situation, name, trouble) for name, trouble in over.items()]
+    ended = [_ended(situation, name, trouble) for name, trouble in over.items() if not name.startswith(LOST)]
     troubles = {name: trouble for name, trouble in told.troubles.items() if name not in over}
     for name, one in seen.items():
         since_at = troubles[name].since_at if name in troubles else now
@@ -71,6 +72,7 @@ def _seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
             yield f"starts/{pool}", _starts(situation, pool)
     yield from limits_seen(situation)
     yield from hosts_seen(situation)
+    yield from lost_seen(situation)
 
 
 def _breaker(situation: Situation, pool: str) -> Seen:

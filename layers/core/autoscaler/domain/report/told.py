@@ -30,6 +30,10 @@ class Message:
     text: str
 
 
+# Troubles of this name have no end that anybody could be told of: what a person did about them is not known here.
+LOST = "lost/"
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """A trouble that is there now. ``runbook``: page and heading; ``try_it``: a command that says more."""
