@@ -199,3 +199,20 @@ DEVICES = (
         found_by=("tests/handlers/test_register_polls.py::test_it_is_told_who_has_a_device_of_it_until_that_is_over",),
     ),
 )
+
+COMING = (
+    Bug(
+        name="each controller launches for itself while a machine boots that will serve both",
+        file="domain/situation/supply.py",
+        was="    yield from (_is_there_in(agent, pool) for agent in _booting_elsewhere(situation, pool))\n",
+        becomes="",
+        found_by=(f"{_UNIT}::test_a_machine_that_boots_for_one_controller_comes_to_all",),
+    ),
+    Bug(
+        name="two controllers plan on the same executor",
+        file="domain/situation/supply.py",
+        was="sorted(slots)[_wanted_before(situation, pool) :]:",
+        becomes="sorted(slots):",
+        found_by=(f"{_UNIT}::test_two_controllers_do_not_plan_on_the_same_executor",),
+    ),
+)

@@ -18,7 +18,7 @@ from planted.promises import PROMISES
 from planted.reruns import RERUNS
 from planted.reserved import RESERVED
 from planted.rotation import ROTATION
-from planted.sides import DEVICES, SIDES
+from planted.sides import COMING, DEVICES, SIDES
 from planted.stale import STALE
 from planted.stopped import STOPPED
 from planted.teams import TEAMS
@@ -58,6 +58,7 @@ def planting():
         *RERUNS,
         *SIDES,
         *DEVICES,
+        *COMING,
         *CARDS,
     ],
     ids=lambda bug: bug.name,

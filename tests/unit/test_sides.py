@@ -8,7 +8,7 @@ from autoscaler.domain import decide
 from autoscaler.domain.facts.devices import DEVICES_FRESH_SECONDS
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.metering import launched_lately
-from autoscaler.domain.facts.plan import Cordon, Held, Terminate
+from autoscaler.domain.facts.plan import Cordon, Held, Launch, Terminate
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState
 from autoscaler.domain.launch.budget import Budget
@@ -20,7 +20,9 @@ from support.builders import (
     a_fleet,
     a_look,
     a_mark,
+    a_record,
     an_instance,
+    an_intent,
     an_item,
     cordoned,
 )
@@ -149,3 +151,20 @@ def test_a_side_alone_is_never_terminated_while_its_machine_serves_the_other():
     plan = down(seen(gpu_node(1), cordoned(gpu_node()), looks=DRAINED))
     assert [step for step in plan.steps if isinstance(step, Terminate)] == []
     assert any(isinstance(held, Held) and held.controller == "other" for held in plan.held)
+
+
+def test_a_machine_that_boots_for_one_controller_comes_to_all():
+    """One job waits on each, and a machine of four executors was launched for the first one's."""
+    boots = a_record("i-1", pool="gpu", controller="main")
+    snapshot = seen(None, None, records=(boots,), items=(an_item(label="gpu"),))
+    theirs = replace(snapshot.controllers["other"], items=(an_item(2, label="gpu"),))
+    both = replace(snapshot, controllers={**snapshot.controllers, "other": theirs})
+    assert decide.scale_up(both, a_fleet(POOL)).steps[2:] == ()
+    alone = replace(both, records=(), instances=())
+    assert [step.count for step in steps(decide.scale_up(alone, a_fleet(POOL)), Launch)] == [1]
+
+
+def test_a_launch_without_an_answer_for_one_controller_comes_to_all():
+    snapshot = seen(None, None, records=(), instances=(), intents=(an_intent(pool="gpu", controller="main"),))
+    situation = assess(snapshot, a_fleet(POOL))
+    assert [build_supply(situation, name).executors("gpu") for name in POOL.controllers] == [4, 4]

@@ -71,7 +71,7 @@ class QueuePlacement:
         self.controller = controller
         self.pools = situation.pools_of(controller)
         self.learned = situation.snapshot.learned[controller]
-        self.supply = build_supply(situation, controller)
+        self.supply = build_supply(situation, controller, decided)
         stopped = {name: startable(situation, pool) for name, pool in self.pools.items() if pool.stopped}
         self.purchase = Purchase(controller, self.supply, budget, slots_left(situation, controller), stopped)
         self.uncordons: list[Uncordon] = []

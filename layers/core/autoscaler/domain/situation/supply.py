@@ -9,6 +9,7 @@ from math import inf
 
 from autoscaler.domain.facts.fleet import Share
 from autoscaler.domain.facts.memory import Learned
+from autoscaler.domain.facts.plan import Held, Launch, Step
 from autoscaler.domain.facts.snapshot import Build, Node
 from autoscaler.domain.forecast.durations import quantiles_of, quantiles_of_job, remaining_seconds
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -166,15 +167,20 @@ def _taken_since(situation: Situation, at: float, builds: Iterable[Build], sides
     return begun + sum(one.since_at >= at and not one.is_over(situation.now) for side in sides for one in side.record.devices_for)
 
 
-def build_supply(situation: Situation, controller: str) -> Supply:
-    """Gather the present and coming executors of one controller, launches without a record included."""
+def build_supply(situation: Situation, controller: str, decided: Iterable[Step | Held] = ()) -> Supply:
+    """Gather the present and coming executors of one controller, launches without a record included.
+
+    ``decided``: what this pass does already; launches for other controllers come to this one, too, where a machine serves all at once.
+    """
     supply, pools = Supply(), situation.pools_of(controller)
     for pool in pools.values():
-        supply.add_when_asked(pool.name, partial(_pool_slots, situation, pool))
+        is_shared = pool.spec.share is Share.COOPERATIVE
+        slots = partial(_shared_slots, situation, pool, decided) if is_shared else partial(_pool_slots, situation, pool)
+        supply.add_when_asked(pool.name, slots)
         for agent in pool.lent:
             add_lent(supply, situation, agent, agent.node.labels if agent.node else frozenset())
     for name, launched_at, agents in situation.expected(controller):
-        for _ in range(agents * pools[name].executors):
+        for _ in range(0 if pools[name].spec.share is Share.COOPERATIVE else agents * pools[name].executors):
             supply.add(ExecutorSlot(name, _boots_in(launched_at, pools[name])))
     for node in _of_others(situation, controller):
         _add_others_node(supply, situation, controller, node)
@@ -199,22 +205,45 @@ def add_lent(supply: Supply, situation: Situation, agent: Agent, labels: frozens
 
 def _pool_slots(situation: Situation, pool: PoolView) -> Iterator[ExecutorSlot]:
     yield from _rotating_slots(situation, pool)
-    taken = _wanted_before(situation, pool)
     for agent in pool.agents:
         for seconds, build in _agent_slots(situation, agent, pool):
-            if taken and not seconds:
-                taken -= 1
-                continue
             yield ExecutorSlot(pool.name, seconds, spare=seconds <= pool.boot_seconds and not agent.busy_executors, build=build)
 
 
+def _shared_slots(situation: Situation, pool: PoolView, decided: Iterable[Step | Held]) -> Iterator[ExecutorSlot]:
+    """Return the executors of machines that serve all of a pool's controllers at once, without those that others take first."""
+    agents = [(agent, not agent.busy_executors) for agent in pool.agents]
+    slots = [(seconds, build, is_idle) for agent, is_idle in agents for seconds, build in _agent_slots(situation, agent, pool)]
+    slots += [(seconds, "", True) for seconds in _coming_to_all(situation, pool, decided) for _ in range(pool.executors)]
+    for seconds, build, is_idle in sorted(slots)[_wanted_before(situation, pool) :]:
+        yield ExecutorSlot(pool.name, seconds, spare=seconds <= pool.boot_seconds and is_idle, build=build)
+
+
+def _coming_to_all(situation: Situation, pool: PoolView, decided: Iterable[Step | Held]) -> Iterator[float]:
+    """Return in how long each machine comes that was launched for any of a pool's controllers, and is no agent of this one yet."""
+    for controller in pool.spec.controllers:
+        yield from (_boots_in(at, pool) for name, at, agents in situation.expected(controller) if name == pool.name for _ in range(agents))
+    yield from (_is_there_in(agent, pool) for agent in _booting_elsewhere(situation, pool))
+    launches = (step for step in decided if isinstance(step, Launch) and step.pool == pool.name and step.reservation is None)
+    for step in launches:
+        yield from (pool.boot_seconds for _ in range(step.count if step.controller != pool.controller else 0))
+
+
+def _booting_elsewhere(situation: Situation, pool: PoolView) -> Iterator[Agent]:
+    here = {agent.record.machine for agent in pool.agents}
+    others = (view for (_, name), view in situation.pools.items() if name == pool.name)
+    yield from (agent for view in others for agent in view.agents if agent.record.machine not in here and _comes(agent))
+
+
+def _comes(agent: Agent) -> bool:
+    return agent.phase in {Phase.REQUESTED, Phase.CONNECTING} and not agent.instance_ended
+
+
 def _wanted_before(situation: Situation, pool: PoolView) -> int:
-    """Count the free executors that jobs of other controllers will take of machines which serve all of them at once.
+    """Count the executors that jobs of other controllers will take first of machines which serve all of them at once.
 
     Each controller is planned for alone. So that two do not plan on the same device, the jobs of those before this one go first.
     """
-    if pool.spec.share is not Share.COOPERATIVE:
-        return 0
     before = pool.spec.controllers[: pool.spec.controllers.index(pool.controller)]
     return sum(situation.starved_by_pool(name).get(pool.name, 0) for name in before if name in situation.demands)
 
