@@ -30,7 +30,8 @@ def ask_pass(ports: Callable[[], Ports], fleet: Callable[[], Fleet]) -> Ask:
         if isinstance(answer, Refused):
             return IdentityAnswer(status=int(answer.status))
         told = (Told(controller=one.controller, node=one.spec.name, secret=one.secret or "", life=one.life) for one in answer.connections)
-        return IdentityAnswer(status=200, connections=tuple(told), poll_seconds=answer.poll_seconds)
+        people = tuple(one.person for one in answer.people)
+        return IdentityAnswer(status=200, connections=tuple(told), poll_seconds=answer.poll_seconds, people=people)
 
     return ask
 
@@ -51,7 +52,8 @@ def ask_handler(handler: Handler) -> Ask:
             Told(controller=one["controller"], node=one["name"], secret=one.get("secret", ""), life=one["life"])
             for one in body["connections"]
         )
-        return IdentityAnswer(status=200, connections=tuple(told), poll_seconds=body["poll_seconds"])
+        people = tuple(one["person"] for one in body.get("people", ()))
+        return IdentityAnswer(status=200, connections=tuple(told), poll_seconds=body["poll_seconds"], people=people)
 
     return ask
 

@@ -7,6 +7,7 @@ from autoscaler.domain.facts.plan import Launch, Terminate
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from support.builders import a_host, a_pool, a_pool_of_hosts
 from support.cards import believed_free, give_cards, leased_at_once, submit
+from support.reserving import reserve
 from support.timeline import Day
 from support.worlds import in_memory
 
@@ -123,6 +124,42 @@ def test_while_it_is_off_jobs_go_elsewhere_where_they_can():
     assert {build.ended for build in lost} == {Ended.KILLED}
     assert {build.ended for build in again} == {Ended.FINISHED}
     assert {step.pool for step in day.done(Launch)} == {"cloud"}
+
+
+def test_a_person_reserves_one_card_and_has_it_for_as_long_as_they_wanted_while_builds_go_on():
+    day = a_day()
+    [result] = reserve(day, "rocm-1", hours=1.0).results
+    assert result.outcome == "done"
+    assert believed_free(day) == {"main": 1, "other": 1}  # from the order on
+    day.minutes(3)
+    assert day.cards.holders() == ["alice"]
+    builds = [*jobs(day.jenkins, 1, seconds=300.0), *jobs(day.other, 1, seconds=300.0)]
+    day.minutes(55)
+    assert ({build.ended for build in builds}, day.cards.holders()) == ({Ended.FINISHED}, ["alice"])
+    day.minutes(5)
+    assert (day.cards.holders(), believed_free(day)) == ([], {"main": 2, "other": 2})
+
+
+@pytest.mark.xfail(strict=True, reason="an answer to who tells of no cards names nobody")
+def test_a_reserved_card_stays_the_persons_though_the_machine_does_not_tell_of_its_cards_for_once():
+    day = a_day()
+    reserve(day, "rocm-1", hours=1.0)
+    day.minutes(3)
+    day.cards.answers = False
+    seen = [day.minutes(1).cards.holders() for _ in range(8)]
+    assert seen == [["alice"]] * 8
+
+
+def test_after_a_power_failure_a_person_has_a_card_again():
+    day = a_day()
+    reserve(day, "rocm-1", hours=2.0)
+    day.minutes(3)
+    power_fails(day)
+    assert day.cards.holders() == []
+    day.minutes(10)
+    power_returns(day)
+    day.minutes(3)
+    assert day.cards.holders() == ["alice"]
 
 
 def test_a_person_in_a_shell_holds_a_card_and_builds_have_the_other():

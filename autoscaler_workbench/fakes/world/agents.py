@@ -49,11 +49,12 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityAnswer:
-    """The answer to a registration: the HTTP status, and with 200 the connections, and when to ask again."""
+    """The answer to a registration: the HTTP status, and with 200 the connections, when to ask again, and who has a card."""
 
     status: int
     connections: tuple[Told, ...] = ()
     poll_seconds: float = POLL_SECONDS
+    people: tuple[str, ...] = ()
 
 
 # A machine asks, and says what it is connected as.
@@ -131,6 +132,8 @@ class Agents:
                 held[key] = one
                 seconds = self._world.physics.connects_in_seconds(self._world.chance)
                 self._world.timeline.after(seconds, partial(self._connect, machine, one, machine.life))
+        if isinstance(machine, Host) and machine.cards:
+            self._leases.give(machine.cards, told.people)
         if self._polls(machine):
             self._ask_again(machine, told.poll_seconds)
 
@@ -186,6 +189,7 @@ class Agents:
         host.on, host.life = False, host.life + 1
         if host.cards:
             host.cards.power_fails()
+            self._leases.forget_people(host.cards)
         for one in self._held.pop(host.id, {}).values():
             if self._is_connected(host, one.controller, one.node):
                 self._world.controllers[one.controller].disconnect(one.node, killed_by=f"{host.id} lost its power")
