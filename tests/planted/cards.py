@@ -23,9 +23,16 @@ CARDS = (
     Bug(
         name="an agent with cards asks as seldom as any other",
         file="control/registration.py",
-        was="poll_seconds=DEVICES_POLL_SECONDS, people=",
-        becomes="poll_seconds=POLL_SECONDS, people=",
+        was="        poll_seconds = DEVICES_POLL_SECONDS if self.asked.devices else POLL_SECONDS\n",
+        becomes="        poll_seconds = POLL_SECONDS\n",
         found_by=(f"{_CARDS}::test_the_agent_tells_which_cards_are_held_and_as_many_executors_count_as_free",),
+    ),
+    Bug(
+        name="a machine that does not tell of its cards for once lets go of those that people have",
+        file="control/registration.py",
+        was="poll_seconds=poll_seconds, people=self._people())",
+        becomes="poll_seconds=poll_seconds, people=self._people() if self.asked.devices else ())",
+        found_by=(f"{_CARDS}::test_a_reserved_card_stays_the_persons_though_the_machine_does_not_tell_of_its_cards_for_once",),
     ),
     Bug(
         name="the purge of one distribution's jobs cancels those of the others",

@@ -140,7 +140,6 @@ def test_a_person_reserves_one_card_and_has_it_for_as_long_as_they_wanted_while_
     assert (day.cards.holders(), believed_free(day)) == ([], {"main": 2, "other": 2})
 
 
-@pytest.mark.xfail(strict=True, reason="an answer to who tells of no cards names nobody")
 def test_a_reserved_card_stays_the_persons_though_the_machine_does_not_tell_of_its_cards_for_once():
     day = a_day()
     reserve(day, "rocm-1", hours=1.0)

@@ -80,12 +80,13 @@ class _Request:
         told = self._unchanged() or (self._connect_host(self.host) if self.host else self._connect_instance())
         if isinstance(told, Refused):
             return told
-        if not self.asked.devices:
-            return Registered(connections=tuple(told))
-        return Registered(connections=tuple(told), poll_seconds=DEVICES_POLL_SECONDS, people=self._people())
+        poll_seconds = DEVICES_POLL_SECONDS if self.asked.devices else POLL_SECONDS
+        return Registered(connections=tuple(told), poll_seconds=poll_seconds, people=self._people())
 
     def _people(self) -> tuple[Reservation, ...]:
-        """Read who has a device of it, from the record in which that stands."""
+        """Read who has a device of it, from the record in which that stands: whoever an answer does not name loses it."""
+        if not (self.asked.devices or any(pool.share is Share.COOPERATIVE for pool in self.fleet.pools.values())):
+            return ()
         first = self.fleet.pools[self.host.pool].controllers[0] if self.host else ""
         record = self.ports.state.record(side_id(self.id, first) if self.host else self.id)
         return tuple(one for one in record.devices_for if not one.is_over(self.ports.clock())) if record else ()
