@@ -1,12 +1,13 @@
 """Scenarios on a live controller: the real passes on a real Jenkins, with instances that exist only here (`make live`)."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from autoscaler.adapters.ec2 import Ec2Compute
+from autoscaler.adapters.jenkins.builds import JenkinsBuilds
 from autoscaler.adapters.ssm import SsmImages
 from autoscaler.control import nodes, passes
 from autoscaler.control.invocation import Invocation
@@ -17,6 +18,7 @@ from autoscaler.domain.facts.memory import ControllerSession
 from autoscaler.domain.facts.orders import DrainNodes
 from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.reruns import RerunPolicy
 from autoscaler.domain.repair.two_looks import SECOND_LOOK_SECONDS
 from autoscaler.ports import Ports
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
@@ -61,6 +63,8 @@ class Scene:
             new_id=lambda: f"launch-{time.monotonic_ns()}",
             shuffled=list,
             log=lambda *_args, **_facts: None,
+            builds={"main": JenkinsBuilds(self.live.controller.connection)},
+            reruns=self.state,
         )
 
     def run(self, function, *order) -> dict[str, Any]:
@@ -195,3 +199,36 @@ def test_labels_change_under_a_build_and_on_an_idle_node_nothing_is_lost(scene):
     special = live.submit("special", rare, 1.0).rpartition("/")[2]
     live.until(lambda: live.result(special) is not None, "a job of its own kind runs there")
     assert (live.result(special), live.result(later), live.node(node).offline) == ("SUCCESS", None, False)
+
+
+@pytest.mark.parametrize("kind", list(Kind), ids=str)
+def test_a_build_that_is_lost_with_its_agent_is_run_again_with_its_parameters(scene, kind):
+    """A freestyle build ends with its agent; a pipeline may resume for as long as Jenkins has not ended it, and is not run again."""
+    live, pool = scene.live, next(iter(scene.fleet.pools))
+    scene.fleet = replace(scene.fleet, pools={pool: replace(scene.fleet.pools[pool], rerun=RerunPolicy())})
+    instance = scene.launch_by_hand(pool)
+    node = scene.node_of(instance)
+    job = live.define("lost", pool, 600.0, kind, declares=("REF", "AUTOSCALER_RUN_ID"))
+    builds = scene.ports.builds["main"]
+    builds.start(job, {"REF": "main & 'so'", "AUTOSCALER_RUN_ID": ""})
+    live.until(lambda: not live.node(node).idle, "the build runs")
+    scene.run(passes.scale_down)  # it is seen on its agent
+    live.kill_agent(node)
+    scene.world.ec2.end(scene.world.ec2.instances[instance])
+
+    def run_again():
+        scene.run(passes.scale_down)
+        return bool(scene.state.reruns)
+
+    if kind is Kind.PIPELINE:
+        scene.run(passes.scale_down)
+        assert not scene.state.reruns, "it may resume"
+        return
+    live.until(run_again, "it is run again")
+    [rerun] = scene.state.reruns.values()
+    assert (rerun.run, str(rerun.state), rerun.times) == (f"{job}/1", "started", 1)
+    entries = builds.job(job, 0.0).entries
+    assert [entry.item for entry in entries if entry.has("AUTOSCALER_RUN_ID", rerun.id) and entry.has("REF", "main & 'so'")] == [rerun.item]
+    scene.run(passes.scale_down)
+    assert len(builds.job(job, 0.0).entries) == len(entries)
+    live.controller.cancel_item(rerun.item)

@@ -1,5 +1,7 @@
 """Time-lines of builds whose agents go: which of them are lost, and are run again once."""
 
+from dataclasses import replace
+
 import pytest
 
 from autoscaler.domain.facts.plan import RunAgain
@@ -167,3 +169,22 @@ def test_a_build_that_still_succeeded_is_not_lost():
     day.minutes(10)
     assert build.succeeded
     assert answers(day) == []
+
+
+def test_a_matrix_is_run_again_as_a_whole_once_though_it_lost_two_of_its_configurations():
+    """A configuration cannot be started by itself; the matrix waits for all of them, and has failed with the lost ones."""
+    day = a_day(offerings=(FIRM,), executors=2)
+    jobs = define(day, "m", "REF")
+    jobs.jobs["m"] = replace(jobs.jobs["m"], configurations=("os=linux,gpu=yes", "os=linux,gpu=no", "os=bsd"))
+    jobs.build("m", {"REF": "x"}, "somebody")
+    day.minutes(6)
+    parts = [build for name, held in day.jenkins.builds_of.items() if name.startswith("m/") for build in held]
+    lost = instance_of(day, parts[0])
+    assert [build.ended for build in parts] == [None] * 3
+    day.world.ec2.end(lost)
+    day.minutes(15)
+    assert (answers(day), [build.ended for build in day.jenkins.builds_of["m"]]) == ([], [None]), "it goes on with the others"
+    day.minutes(60)
+    assert [(build.ended, build.succeeded) for build in day.jenkins.builds_of["m"]] == [(Ended.FINISHED, False), (Ended.FINISHED, True)]
+    assert answers(day) == [("job/m/1", "started", 1)]
+    assert day.jenkins.builds_of["m"][1].started_with.parameters == (("REF", "x"),)

@@ -11,7 +11,14 @@ from urllib.parse import unquote
 from autoscaler_workbench.fakes.http_fakes.jenkins import inbound
 from autoscaler_workbench.fakes.http_fakes.jenkins.answers import builtin_json, computers_json, item_json, node_json, queue_json, root_json
 from autoscaler_workbench.fakes.http_fakes.jenkins.config_xml import config_xml, read_config_xml
-from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import UNSAFE_LETTERS, JobRefusedError, Jobs, RefusedBuildError, full_name_of
+from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import (
+    UNSAFE_LETTERS,
+    JobRefusedError,
+    Jobs,
+    RefusedBuildError,
+    full_name_of,
+    is_configuration,
+)
 from autoscaler_workbench.fakes.http_fakes.jenkins.tree import TreeSyntaxError, parse_tree, prune, without_executors
 from autoscaler_workbench.fakes.http_fakes.messages import Request, Response
 from autoscaler_workbench.fakes.world.faults import Faults
@@ -138,7 +145,8 @@ class JenkinsApi:
             return {"_class": "hudson.model.Queue", "items": []} if place == ["queue"] else None
         match place:
             case ["job", *_]:
-                return self.jobs.run(place) if len(place) % 2 else self.jobs.shown(full_name_of(place))
+                is_run = len(place) % 2 or is_configuration(place)
+                return self.jobs.run(place) if is_run else self.jobs.shown(full_name_of(place))
             case ["queue", "item", number] if number.isdecimal():
                 return item_json(self.controller, int(number), self.base)
             case ["queue"]:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 from autoscaler_workbench.fakes.http_fakes.jenkins.answers import actions_of
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended, Kind, Started, Stopper
 from autoscaler_workbench.fakes.world.jenkins.controller import Controller
+from autoscaler_workbench.fakes.world.jenkins.matrix import submit_matrix
 from autoscaler_workbench.fakes.world.jenkins.urls import job_path
 
 _PIPELINE = re.compile(r"node\('(?P<label>.*)'\)\s*\{\s*sleep (?P<seconds>[\d.]+)\s*\}")
@@ -49,6 +50,7 @@ class Job:
     declares: Mapping[str, str] = field(default_factory=dict)
     hides: frozenset[str] = frozenset()
     disabled: bool = False
+    configurations: tuple[str, ...] = ()  # of a matrix
 
     def parameters(self, given: Mapping[str, str]) -> tuple[tuple[str, str | None], ...]:
         """What a build of it is started with: what is given of what it declares, and for the rest the defaults."""
@@ -90,12 +92,14 @@ class Jobs:
         if (given is None) is bool(job.declares):
             raise RefusedBuildError(500 if given is not None else 400)
         started = Started(parameters=job.parameters(given or {}), users=(user,) if user else ())
-        if waiting := self.controller.equal_item(full_name, started.parameters):
+        if waiting := _equal_item(self.controller, full_name, started):
             users = (*waiting.started_with.users, *(one for one in started.users if one not in waiting.started_with.users))
             waiting.started_with = replace(waiting.started_with, users=users)
             return waiting
         if full_name not in self.jobs:
             return self.controller.build_again(full_name, started)
+        if job.configurations:
+            return submit_matrix(self.controller, full_name, job.label, job.seconds, job.configurations, started)
         return self.controller.submit(full_name, job.label, job.seconds, kind=job.kind, started_with=started)
 
     def _job(self, full_name: str) -> Job:
@@ -138,7 +142,8 @@ class Jobs:
 
     def run(self, place: list[str]) -> dict[str, Any] | None:
         """The JSON of one run; None: there is none. ``place``: ``job/a/job/b/7``, decoded."""
-        builds = self.controller.runs.get(f"{job_path(full_name_of(place[:-1]))}{place[-1]}/", [])
+        of_job, configuration = (place[:-2], f"{place[-2]}/") if is_configuration(place) else (place[:-1], "")
+        builds = self.controller.runs.get(f"{job_path(full_name_of(of_job))}{configuration}{place[-1]}/", [])
         return {**run_json(builds), "url": self.base + builds[0].run_path} if builds and _is_run(builds[0]) else None
 
     def _listed(self, build: Build) -> Mapping[str, Any]:
@@ -153,6 +158,20 @@ class Jobs:
 
     def _all(self, names: Iterable[str]) -> list[dict[str, Any]]:
         return [shown for name in sorted(names) if (shown := self.shown(name)) is not None]
+
+
+def _equal_item(controller: Controller, job: str, started: Started) -> Build | None:
+    """Find what waits of a job that was asked for with the same parameters: Jenkins queues no other one beside it.
+
+    A pipeline's own item leaves the queue at once, so that there is none to merge with.
+    """
+    alike = (b for b in controller.queue if b.job == job and b.kind is Kind.FREESTYLE and b.started_at is None)
+    return next((build for build in alike if set(build.started_with.parameters) == set(started.parameters)), None)
+
+
+def is_configuration(place: list[str]) -> bool:
+    """Tell whether a path is of a run of one configuration of a matrix: ``job/m/os=linux/7``."""
+    return len(place) > 3 and "=" in place[-2] and place[-1].isdecimal()
 
 
 def full_name_of(parts: list[str]) -> str:

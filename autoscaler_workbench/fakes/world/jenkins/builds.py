@@ -67,6 +67,7 @@ class Build:
     killed_by: str = ""
     succeeded: bool = False
     started_with: Started = Started()
+    configuration: str = ""  # of the matrix whose part it is, as paths have it: os=linux,gpu=yes
     stopped_by: Stopper | None = None
     takes_card: bool = False  # by a lease, before its work begins
     leased_at: float | None = None
@@ -95,7 +96,7 @@ class Build:
     @property
     def run_path(self) -> str:
         """The path of its run, as URLs have it."""
-        return f"{self.job_path}{self.number}/"
+        return f"{self.job_path}{self.configuration and f'{self.configuration}/'}{self.number}/"
 
     @property
     def job_path(self) -> str:

@@ -1,7 +1,7 @@
 """The simulated Jenkins controller: queue, executors, exclusive nodes, offline marks, restarts, quiet-down."""
 
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import count
 from random import Random
 
@@ -43,7 +43,6 @@ class Controller:
         self.begins: Callable[[Build, Callable[[], None]], None] = lambda _build, begin: begin()  # it may wait for a card
         self.has_ended: Callable[[Build], None] = lambda _build: None
         self.on_add: Callable[[str], None] = lambda _node: None  # an agent that tries that name connects
-        self.on_build_again: Callable[[Build, Started], Build | None] | None = None  # of runs of several builds
         self.quieting_down = False
         self.quiet_reason: str | None = None
         self.up = "up"  # up, starting, down
@@ -77,14 +76,12 @@ class Controller:
         started_with: Started = _BY_NOBODY,
     ) -> Build:
         """Queue one build. ``number``: of the run it is a part of; else the job's next."""
-        if number is None:
-            number = self._numbers[job] = self._numbers.get(job, 0) + 1
         build = Build(
-            id=next(self._ids),
+            id=self.next_id(),
             controller=self.name,
             kind=kind,
             job=job,
-            number=number,
+            number=self.next_number(job) if number is None else number,
             label=label,
             seconds=seconds,
             queued_at=self.timeline.now,
@@ -92,30 +89,35 @@ class Controller:
             on_end=on_end,
             started_with=started_with,
         )
-        self._queue(build)
+        self.note(build)
+        self.queue.append(build)
         self.timeline.after(quiet_seconds, self.schedule)
         return build
 
-    def _queue(self, build: Build) -> None:
+    def next_number(self, job: str) -> int:
+        """Give a job's next build its number."""
+        self._numbers[job] = self._numbers.get(job, 0) + 1
+        return self._numbers[job]
+
+    def next_id(self) -> int:
+        """Give a queue item its id."""
+        return next(self._ids)
+
+    def note(self, build: Build) -> None:
+        """Keep a build, by its run and its job; a configuration of a matrix is a job of its own."""
         self.builds.append(build)
         self.runs.setdefault(build.run_path, []).append(build)
-        self.builds_of.setdefault(build.job, []).append(build)
-        self.queue.append(build)
+        self.builds_of.setdefault("/".join(filter(None, (build.job, build.configuration))), []).append(build)
 
-    def equal_item(self, job: str, parameters: Iterable[tuple[str, str | None]]) -> Build | None:
-        """The waiting build of a job that was asked for with the same parameters: Jenkins queues no other one beside it.
-
-        A pipeline's own item leaves the queue at once, so that there is none to merge with.
-        """
-        alike = (b for b in self.queue if b.job == job and b.kind is Kind.FREESTYLE and b.started_at is None)
-        return next((build for build in alike if set(build.started_with.parameters) == set(parameters)), None)
+    def end(self, build: Build, *, succeeded: bool) -> None:
+        """End a build that has no executor of its own, such as a matrix whose parts have ended."""
+        self._end(build, Ended.FINISHED)
+        build.succeeded = succeeded
 
     def build_again(self, job: str, started_with: Started) -> Build:
         """Queue a build of a job that nobody defined here: as the last one that lost its agent, or else the last one."""
         known = self.builds_of[job]
         like = next((build for build in reversed(known) if build.ended is Ended.KILLED), known[-1])
-        if self.on_build_again and (build := self.on_build_again(like, started_with)):
-            return build
         again = self.submit(job, like.label, like.seconds, kind=like.kind, on_end=like.on_end, started_with=started_with)
         again.takes_card = like.takes_card  # it begins at the next instant
         return again
