@@ -51,7 +51,7 @@ class Controller:
         self._resuming: list[Build] = []  # pipelines that a restart has taken from their executors and not yet put into the queue
         self._lost: set[str] = set()  # nodes whose agent went away, and has not come back
         self.veto: Veto | None = None  # of a plugin, node by node: why this one does not take that build
-        self._ids = count(1)
+        self.ids = count(1)  # of queue items
         self._numbers: dict[str, int] = {}
         # The nodes of each label expression that was asked for, by its name, in the order in which they were added.
         self._matching: dict[str, tuple[LabelExpression | None, list[Node]]] = {}
@@ -77,7 +77,7 @@ class Controller:
     ) -> Build:
         """Queue one build. ``number``: of the run it is a part of; else the job's next."""
         build = Build(
-            id=self.next_id(),
+            id=next(self.ids),
             controller=self.name,
             kind=kind,
             job=job,
@@ -98,10 +98,6 @@ class Controller:
         """Give a job's next build its number."""
         self._numbers[job] = self._numbers.get(job, 0) + 1
         return self._numbers[job]
-
-    def next_id(self) -> int:
-        """Give a queue item its id."""
-        return next(self._ids)
 
     def note(self, build: Build) -> None:
         """Keep a build, by its run and its job; a configuration of a matrix is a job of its own."""

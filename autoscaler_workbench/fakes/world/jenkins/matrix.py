@@ -12,12 +12,12 @@ def submit_matrix(
     """Begin a matrix, and queue a build of each of its configurations; it has failed where one of them has."""
     now, number = controller.timeline.now, controller.next_number(job)
     facts = {"controller": controller.name, "kind": Kind.FREESTYLE, "job": job, "number": number, "seconds": seconds}
-    whole = Build(id=controller.next_id(), label=None, queued_at=now, buildable_at=now, started_with=by, started_at=now, **facts)  # type: ignore[arg-type]
+    whole = Build(id=next(controller.ids), label=None, queued_at=now, buildable_at=now, started_with=by, started_at=now, **facts)  # type: ignore[arg-type]
     controller.note(whole)
     parts: list[Build] = []
     for configuration in configurations:
         part = Build(
-            id=controller.next_id(),
+            id=next(controller.ids),
             label=label,
             queued_at=now,
             buildable_at=now,
