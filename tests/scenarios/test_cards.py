@@ -173,3 +173,32 @@ def test_a_person_in_a_shell_holds_a_card_and_builds_have_the_other():
     day.cards.end(shell)
     day.minutes(3)
     assert believed_free(day) == {"main": 2, "other": 2}
+
+
+@pytest.mark.parametrize("seconds", [60.0, 120.0, 150.0, 180.0, 210.0, 240.0])
+def test_a_host_whose_power_fails_on_its_way_to_another_controller_arrives_once_it_is_back(seconds):
+    day = Day(in_memory(a_pool_of_hosts(controllers=("main", "other"), share=Share.ROTATE), hosts=(a_host(),))).minutes(10)
+    other = day.world.controllers["other"]
+    build = other.submit("theirs", "rocm", 300.0)
+    day.world.timeline.after(seconds, lambda: power_fails(day))
+    day.minutes(20)
+    assert build.ended is not Ended.FINISHED
+    power_returns(day)
+    again = other.submit("again", "rocm", 300.0)
+    day.minutes(25)
+    assert (again.ended, day.nodes(), day.failed) == (Ended.FINISHED, [], 0)
+    assert [record.leaves for record in day.fleet.state.read().records] == [()]
+
+
+def test_a_host_whose_power_fails_while_a_person_has_it_is_still_theirs_when_it_is_back():
+    day = Day(in_memory(a_pool_of_hosts(), hosts=(a_host(),))).minutes(3)
+    reserve(day, "rocm-1", hours=2.0)
+    day.minutes(3)
+    power_fails(day)
+    day.minutes(30)
+    power_returns(day)
+    [build] = day.queue(1, label="rocm", seconds=300.0)
+    day.minutes(60)
+    assert (build.started_at, day.jenkins.nodes["rocm-1"].temporarily_offline) == (None, True)
+    day.minutes(60)
+    assert (build.ended, day.failed) == (Ended.FINISHED, 0)
