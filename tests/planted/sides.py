@@ -198,6 +198,13 @@ DEVICES = (
         becomes="        return record.devices_for if record else ()",
         found_by=("tests/handlers/test_register_polls.py::test_it_is_told_who_has_a_device_of_it_until_that_is_over",),
     ),
+    Bug(
+        name="a stopped machine whose records were lost stays for ever, since it gets none on its other side",
+        file="domain/scale_in/sides.py",
+        was="    if side is None and agent.instance is InstanceState.STOPPED and _is_left(situation, controller, node):",
+        becomes="    if False:",
+        found_by=(f"{_DAYS}::test_stopped_by_a_person_it_goes_though_all_records_are_lost",),
+    ),
 )
 
 COMING = (

@@ -158,6 +158,15 @@ def test_cut_off_anywhere_it_serves_both_and_goes_in_the_end(call, after, time):
     assert (day.agents(), leaked_nodes(day.world)) == (0, [])
 
 
+def test_stopped_by_a_person_it_goes_though_all_records_are_lost():
+    day = a_shared_day()
+    [instance] = day.world.alive()
+    day.world.ec2.stop(instance.id)
+    day.fleet.state.records.clear()
+    day.minutes(60)
+    assert (day.world.alive(), nodes_of(day.jenkins), nodes_of(day.other), states(day)) == ([], [], [], [])
+
+
 def test_taken_from_the_second_controller_it_is_drained_there_and_its_build_ends_first():
     day = a_shared_day()
     [build] = elsewhere(day, seconds=900.0)

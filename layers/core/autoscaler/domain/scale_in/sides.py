@@ -11,6 +11,7 @@ from autoscaler.domain.facts.fleet import Share
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Held, Step, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import InstanceState, Node
 from autoscaler.domain.repair.two_looks import is_settled
 from autoscaler.domain.scale_in.device_reservations import devices_reserved
 from autoscaler.domain.situation.agents import Agent, Phase
@@ -85,11 +86,12 @@ def _in_use(situation: Situation, agent: Agent) -> Iterator[str]:
         return
     sides = {side.record.controller: side for side in _beside(situation, agent)}
     for controller in dict.fromkeys((*agent.pool.controllers, *sides)):
-        if controller != agent.record.controller and (why := _why_used(situation, controller, sides.get(controller), agent.record.node)):
-            yield f"{agent.record.node or agent.record.instance_id}: {why}"
+        if controller != agent.record.controller and (why := _why_used(situation, controller, sides.get(controller), agent)):
+            yield f"{agent.record.node}: {why}"
 
 
-def _why_used(situation: Situation, controller: str, side: Agent | None, name: str | None) -> str | None:
+def _why_used(situation: Situation, controller: str, side: Agent | None, agent: Agent) -> str | None:
+    name = agent.record.node
     if (reason := situation.no_giving_up(controller)) is not None:
         return f"what runs on {controller} cannot be believed now ({reason})"
     view = situation.snapshot.controllers[controller]
@@ -98,9 +100,16 @@ def _why_used(situation: Situation, controller: str, side: Agent | None, name: s
         return f"its node on {controller} could not be read"
     if node is None:
         return None
+    if side is None and agent.instance is InstanceState.STOPPED and _is_left(situation, controller, node):
+        return None  # it never asks again, and so never gets a record there
     if side is None:
         return f"its node on {controller} has no record"
     return None if is_drained(situation, side) else f"it is {side.phase} on {controller}, and not drained"
+
+
+def _is_left(situation: Situation, controller: str, node: Node) -> bool:
+    """Tell whether nothing runs on a node, or waits for it, and nobody is connected."""
+    return node.offline and node.idle and not node.builds and not situation.is_bound(controller, node.name)
 
 
 def is_drained(situation: Situation, agent: Agent) -> bool:

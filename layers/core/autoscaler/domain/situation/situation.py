@@ -122,9 +122,11 @@ class Situation(Look):
 
     def protected(self, agent: Agent) -> bool:
         """Tell whether a build may be bound to this agent's node though it reads idle: pinned, or busy before a restart."""
-        life = self.memory.sessions.get(agent.record.controller)
-        name = agent.record.node or ""
-        demand = self.demands.get(agent.record.controller)
+        return self.is_bound(agent.record.controller, agent.record.node or "")
+
+    def is_bound(self, controller: str, name: str) -> bool:
+        """Tell whether a build may be bound to a node, by its name."""
+        life, demand = self.memory.sessions.get(controller), self.demands.get(controller)
         return demand is None or name in demand.pins or bool(life and name in life.suspects)
 
     def waits_to_resume(self, agent: Agent) -> bool:
