@@ -1,13 +1,15 @@
 """A world in which anything happens, as a hypothesis state machine: the fleet's promises are checked at each step and in the end."""
 
+from collections import Counter
 from dataclasses import replace
 from random import Random
+from typing import ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from autoscaler.adapters.jenkins.session import READ_SECONDS
-from autoscaler.domain.facts.fleet import described_instance
+from autoscaler.domain.facts.fleet import Share, described_instance
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
@@ -16,9 +18,10 @@ from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from autoscaler_workbench.fakes.world.jenkins.controller import CURRENT_VERSION, DROPS_BUILDS
 from autoscaler_workbench.fakes.world.physics import Physics
 from autoscaler_workbench.simulate.result import beyond_floor, dollars_an_hour, leaked_instances, leaked_nodes, rate_of
-from support.machine_fleet import POOLS, SLOTS, SPOT, TEAMS, pools
+from support.machine_fleet import POOLS, SLOTS, SPOT, TEAMS, hosts, pool_of_hosts, pools
 from support.machine_images import ImagesChange
 from support.machine_people import PeopleAct
+from support.machine_shares import SHARES, MachinesAreShared
 from support.machine_stops import WARM_POOLS, MachinesAreStopped
 from support.worlds import in_memory
 
@@ -32,10 +35,11 @@ JOBS = ("job-0", "größe", "a b/日本", "app/feature%2Fx", "c++", "#4?/5")
 LABELS = st.sampled_from(["cpu", "gpu", "linux", "linux&&!gpu"])
 
 
-class AnythingHappens(MachinesAreStopped, ImagesChange, PeopleAct):
+class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, PeopleAct):
     """Each rule is something that the world, people or AWS do; a minute's passes follow, with calls that fail."""
 
     minutes_lived = 0
+    happened: ClassVar[Counter[str]] = Counter()  # in all worlds of this process
 
     @initialize(
         seed=st.integers(0, 10**6),
@@ -47,13 +51,20 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, PeopleAct):
         teams=st.sampled_from([{}, TEAMS]),
         images=st.booleans(),
         lends=st.booleans(),
+        shares=SHARES,
+        has_hosts=st.booleans(),
     )
-    def begin(self, *, seed, lag, slots, resume, version, warm, teams, images, lends):
+    def begin(self, *, seed, lag, slots, resume, version, warm, teams, images, lends, shares=None, has_hosts=False):
         self.chance = Random(seed)
         physics = Physics(resume_to_seconds=resume)
         attempts = self.chance.choice([1, 2])
+        if slots and shares:
+            shares = Share.NONE  # agents on static nodes stay where they are
+        has_hosts = has_hosts and not slots
         self.fleet = in_memory(
-            *pools(None if slots else warm, images=images, lends=lends),
+            *pools(None if slots else warm, images=images, lends=lends, shares=shares),
+            *([pool_of_hosts(shares)] if has_hosts else []),
+            hosts=hosts() if has_hosts else (),
             seed=seed,
             slots=SLOTS if slots else None,
             physics=physics,
@@ -63,6 +74,8 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, PeopleAct):
         )
         self.fleet.fleet = replace(self.fleet.fleet, teams=teams)
         self.world, self.jenkins = self.fleet.world, self.fleet.world.controllers["main"]
+        self.other = self.world.controllers.get("other")
+        self.share_machines(shares)
         self.world.ec2.lag_seconds = lag
         self.names_images = images
         if images:
@@ -140,14 +153,14 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, PeopleAct):
     @rule(which=st.integers(0, 9))
     def a_connection_is_lost(self, which):
         alive = sorted(self.world.alive(), key=lambda instance: instance.id)
-        node = self.world.node_of(alive[which % len(alive)])
-        waited_for = {build.node for build in self.jenkins.builds if build.ended is None}  # also by what has yet to resume
+        instance = alive[which % len(alive)]
+        node, controller = self.world.node_of(instance), self.world.controllers.get(instance.tags.get("autoscaler:controller"))
+        waited_for = {build.node for build in controller.builds if build.ended is None}  # also by what has yet to resume
         if node is not None and node.connected and not node.builds and node.name not in waited_for:
-            self.jenkins.disconnect(node.name)
+            controller.disconnect(node.name)
             if self.chance.random() < 0.5:
-                instance = alive[which % len(alive)]
                 life = instance.life
-                self.world.timeline.after(self.chance.uniform(5, 600), lambda: self._reconnect(node.name, instance, life))
+                self.world.timeline.after(self.chance.uniform(5, 600), lambda: self._reconnect(controller, node.name, instance, life))
         self.minutes(1)
 
     @precondition(lambda self: self.world.timeline.now >= self.whole_until)
@@ -168,7 +181,8 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, PeopleAct):
         instance = alive[which % len(alive)]
         node = self.world.node_of(instance)
         # A freestyle build dies with its agent's process, whoever manages the agent; a pipeline's goes on.
-        if node is not None and all(build.kind is Kind.PIPELINE for build in node.builds.values()):
+        builds = [build for _, side in self.sides_of(node.name) for build in side.builds.values()] if node else []
+        if node is not None and all(build.kind is Kind.PIPELINE for build in builds):
             self.fleet.agents.restarts(instance)
         self.minutes(1)
 
@@ -254,8 +268,8 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, PeopleAct):
     @invariant()
     def no_build_is_killed(self):
         if hasattr(self, "world"):
-            taken = [build for build in self.jenkins.builds if "was interrupted" in build.killed_by]
-            assert [b for b in self.jenkins.builds if b not in taken and (b.killed_by or b.ended is Ended.KILLED)] == []
+            ours = [b for b in self.builds() if not ("was interrupted" in b.killed_by or "lost its power" in b.killed_by)]
+            assert [build for build in ours if build.killed_by or build.ended is Ended.KILLED] == []
 
     def teardown(self):
         """The world behaves from now on, and no more jobs come: the fleet must come to rest."""
@@ -265,14 +279,16 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, PeopleAct):
         self.world.ec2.listing = Listing()
         if self.names_images:
             self.every_pool_boots_again()
+        self.powered_again()
         quiet = 0
         while quiet < PATIENCE_MINUTES and not self._at_rest():
-            before = [(build.started_at, build.ended) for build in self.jenkins.builds]
+            before = [(build.started_at, build.ended) for build in self.builds()]
             self.minutes(1)
-            quiet = quiet + 1 if before == [(build.started_at, build.ended) for build in self.jenkins.builds] else 0
+            quiet = quiet + 1 if before == [(build.started_at, build.ended) for build in self.builds()] else 0
             if quiet == PATIENCE_MINUTES // 2:
                 self._abort_what_waits_in_vain()
         self.no_build_is_killed()
+        self.count_what_was_done()
         assert self._at_rest(), self._left()
 
     def minutes(self, count):
@@ -306,10 +322,13 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, PeopleAct):
         if call in {"jenkins changeOfflineCause", "jenkins config.xml"} and self.chance.random() < 0.2:
             self.jenkins.submit("just-now", self.chance.choice(POOLS), 300.0, kind=self.chance.choice(list(Kind)))
             self.jenkins.schedule()
+            if self.other and self.chance.random() < 0.5:
+                self.other.submit("just-now", "gpu", 300.0, kind=self.chance.choice(list(Kind)))
+                self.other.schedule()
 
-    def _reconnect(self, name, instance, life):
-        if instance.is_on() and instance.life == life:
-            self.jenkins.connect(name)
+    def _reconnect(self, controller, name, instance, life):
+        if instance.is_on() and instance.life == life and instance.tags.get("autoscaler:controller") == controller.name:
+            controller.connect(name)
 
     def _abort_what_waits_in_vain(self):
         """The runbook asks a person to abort a pipeline that waits for a machine which is gone, where its node is not deleted for it.
@@ -317,21 +336,23 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, PeopleAct):
         A slot never is; nor, within a day, a node whose machine ended while EC2 showed nothing, and that EC2 has forgotten since; nor
         one whose machine a person has stopped, and may start again.
         """
-        for build in self.jenkins.builds:
-            node = self.jenkins.nodes.get(build.node or "")
-            of_a_slot = bool(self.fleet.fleet.slot_controllers)
+        for build in self.builds():
+            controller = self.world.controllers[build.controller]
+            node = controller.nodes.get(build.node or "")
+            of_a_slot = controller.name in self.fleet.fleet.slot_controllers
             machine = self.world.ec2.remembered.get(described_instance(self.fleet.fleet, node.name, node.description)) if node else None
             is_there = machine is not None and (not machine.alive() or machine.is_on())
             if build.ended is None and "was interrupted" in build.killed_by and (of_a_slot or not is_there):
-                self.jenkins.abort(build)
+                controller.abort(build)
 
     def _left(self):
         held = [f"{held.reason}: {held.detail}" for report in self.fleet.reports[-3:] for held in report.plan.held]
         steps = [f"{result.step} {result.outcome} {result.detail}" for report in self.fleet.reports[-3:] for result in report.results]
-        builds = [build for build in self.jenkins.builds if build.ended is None]
-        nodes = [node for node in self.jenkins.nodes.values() if not node.name.startswith("autoscaler-beacon")]
+        builds = [build for build in self.builds() if build.ended is None]
+        nodes = [(one.name, node) for one in self.controllers for node in one.nodes.values() if "autoscaler-beacon" not in node.name]
         return "\n".join(map(str, (*held, *steps, *builds, *nodes, *self.world.alive(), *self.fleet.state.records.values())))
 
     def _at_rest(self):
         left = (leaked_instances(self.world), leaked_nodes(self.world), beyond_floor(self.world))
-        return left == ([], [], []) and self.only_stopped_are_recorded() and all(b.ended for b in self.jenkins.builds)
+        quiet = left == ([], [], []) and self.only_stopped_are_recorded() and self.hosts_serve()
+        return quiet and all(build.ended for build in self.builds())

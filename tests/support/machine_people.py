@@ -24,7 +24,8 @@ class PeopleAct(RuleBasedStateMachine):
         if names and not self.jenkins.nodes[names[which % len(names)]].temporarily_offline:
             name = names[which % len(names)]
             self.world.move_to(self.world.timeline.now + 1.0)  # what Jenkins drops in the instant of a person's mark is not our doing
-            self.jenkins.set_offline(name, THEIR_WORDS, "anna")
+            if name in self.jenkins.nodes:
+                self.jenkins.set_offline(name, THEIR_WORDS, "anna")
             self.world.timeline.after(minutes * MINUTE, lambda: self._give_back(name))
         self.minutes(1)
 

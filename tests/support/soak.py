@@ -19,6 +19,7 @@ _CHECKS = (
     "no_build_is_killed()",
     "only_what_never_was_an_agent_is_kept_stopped_for_one_build()",
     "no_build_begins_on_what_was_launched_for_a_person()",
+    "a_host_is_never_asked_about_in_ec2()",
 )
 _SETTINGS = settings(
     max_examples=WORLDS_A_SEED,
