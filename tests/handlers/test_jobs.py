@@ -55,6 +55,18 @@ def test_what_is_known_of_a_job_is_told_with_what_is_predicted_for_the_next_buil
     assert one["held"] is not None
 
 
+def test_a_build_that_begins_at_once_after_a_quiet_while_counts(here):
+    here.call("operate", {"action": "set", "pool": CPU, "min_agents": 1, "minutes": 600})
+    ran(here)
+    here.pass_minutes(10)  # nothing waits or runs, and such looks are not saved; its agent is still there
+    build = submit(here, "folder/job", 300.0)
+    here.pass_minutes(1)
+    assert build.started_at == build.queued_at
+    here.pass_minutes(7)
+    [one] = [job for job in jobs(here)["jobs"] if job["job"] == "folder/job"]
+    assert one["runs"] == 2
+
+
 def test_steps_of_a_pipeline_are_told_apart_by_their_stage(here):
     for number in range(2):
         for stage, seconds in (("Lint", 100.0), ("GPU: tests", 900.0)):

@@ -12,6 +12,7 @@ from planted.cards import CARDS
 from planted.costly import COSTLY
 from planted.hours import HOURS
 from planted.images import IMAGES
+from planted.jobs import JOBS
 from planted.lending import LENDING
 from planted.money import MONEY
 from planted.promises import PROMISES
@@ -50,6 +51,7 @@ def planting():
         *STOPPED,
         *STALE,
         *IMAGES,
+        *JOBS,
         *LENDING,
         *ROTATION,
         *TEAMS,

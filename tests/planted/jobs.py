@@ -1,0 +1,65 @@
+"""The same for what people are told of jobs: a change that makes an answer wrong, or lets a question disturb a pass."""
+
+from planted.bug import Bug
+
+_UNIT = "tests/unit/test_estimates.py::test_"
+_HANDLERS = "tests/handlers/test_jobs.py::test_"
+_STORE = "tests/contract/test_jobs.py::test_"
+JOBS = (
+    Bug(
+        name="old builds weigh as much as new ones",
+        file="domain/forecast/spread.py",
+        was="    left = fading(at - spread.at if spread.count else 0.0)\n",
+        becomes="    left = 1.0\n",
+        found_by=(f"{_UNIT}a_value_weighs_half_after_thirty_more_and_after_thirty_days",),
+    ),
+    Bug(
+        name="the upper end of a range is the middle",
+        file="domain/forecast/estimates.py",
+        was="high=quantile(spread, 1.0 - tail))",
+        becomes="high=quantile(spread, 0.5))",
+        found_by=(f"{_UNIT}the_range_holds_for_four_builds_in_five",),
+    ),
+    Bug(
+        name="a build that hangs is promised to end soon",
+        file="domain/forecast/estimates.py",
+        was="    if elapsed > _LOST_FACTOR * duration.high:\n        return None\n",
+        becomes="",
+        found_by=(f"{_UNIT}what_is_left_of_a_build_shrinks_then_grows_and_is_unknown_at_last",),
+    ),
+    Bug(
+        name="a branch is predicted from whatever has seen the most builds",
+        file="domain/forecast/estimates.py",
+        was="    return min(seen, key=lambda row: _expected_error(row, skills), default=None)\n",
+        becomes="    return max(seen, key=lambda row: row.durations.count, default=None)\n",
+        found_by=(f"{_UNIT}a_branch_is_predicted_from_its_project_where_that_predicts_better",),
+    ),
+    Bug(
+        name="what begins after a quiet while is not followed",
+        file="domain/report/job_tracking.py",
+        was="    if before.running or before.waiting or before.runs:\n",
+        becomes="    if before.seen_at:\n",
+        found_by=(f"{_HANDLERS}a_build_that_begins_at_once_after_a_quiet_while_counts",),
+    ),
+    Bug(
+        name="a full shard forgets what was seen last",
+        file="adapters/jobs.py",
+        was="key=lambda row: (-row.seen_at, row.subject, row.pool)",
+        becomes="key=lambda row: (row.seen_at, row.subject, row.pool)",
+        found_by=(f"{_STORE}a_full_shard_forgets_what_was_seen_longest_ago_and_stays_below_the_limit",),
+    ),
+    Bug(
+        name="two invocations count the same build",
+        file="adapters/jobs.py",
+        was='        condition = known if version else {"ConditionExpression": "attribute_not_exists(fleet)"}\n',
+        becomes="        condition = {}\n",
+        found_by=(f"{_STORE}of_two_that_replace_a_tracker_only_one_does[dynamodb]",),
+    ),
+    Bug(
+        name="statistics that cannot be kept stop the metrics",
+        file="control/jobs.py",
+        was='        except AutoscalerError as error:\n            ports.log("jobs_not_noted"',
+        becomes='        except KeyError as error:\n            ports.log("jobs_not_noted"',
+        found_by=(f"{_HANDLERS}statistics_that_cannot_be_kept_or_read_stop_no_metric_and_no_why",),
+    ),
+)
