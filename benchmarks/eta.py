@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from autoscaler.control import measure
 from autoscaler.control.jobs import note_jobs
@@ -19,7 +18,47 @@ from benchmarks.figures import Figures, count
 
 _HOURS, _DAY, _MINUTE = 31 * 24.0, 86_400.0, 60.0
 _NEAR = 0.2
-Judged = tuple[WaitingItem, Build]
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What was predicted of a build when it was first seen in the queue, and what came. None: nothing was predicted."""
+
+    item: WaitingItem
+    build: Build
+
+    @property
+    def waits(self) -> float:
+        """Seconds from that look until it began."""
+        return (self.build.started_at or 0.0) - self.item.asked_at
+
+    @property
+    def took(self) -> float:
+        """Seconds on its executor."""
+        return (self.build.ended_at or 0.0) - (self.build.started_at or 0.0)
+
+    @property
+    def duration_held(self) -> bool | None:
+        """Tell whether it took as long as predicted."""
+        return _held(self.item.duration, self.took)
+
+    @property
+    def start_held(self) -> bool | None:
+        """Tell whether it began when predicted."""
+        return _held(self.item.start, self.waits)
+
+    @property
+    def end_held(self) -> bool | None:
+        """Tell whether it ended when predicted."""
+        known = self.item.start and self.item.duration
+        return _held(sum_of(self.item.start, self.item.duration), self.waits + self.took) if known else None  # type: ignore[arg-type]
+
+    @property
+    def start_near(self) -> bool | None:
+        """Tell whether it began close to the middle of what was predicted; None of those that waited for less than a minute."""
+        if (self.build.started_at or 0.0) - self.build.buildable_at <= _MINUTE:
+            return None
+        return self.item.start is not None and abs(self.item.start.mid - self.waits) <= max(_MINUTE, _NEAR * self.waits)
 
 
 def measure_predictions() -> Iterator[Figures]:
@@ -63,54 +102,34 @@ def _rows(workload: Workload, note: str, *, with_stages: bool = True) -> list[tu
     for _ in run.drive(passes):
         passes.reports.clear()
         passes.logged.clear()
-    judged = [
-        (item, build)
-        for build in run.replay.builds
-        if build.started_at is not None and build.ended_at is not None and (item := passes.items.get(build.id))
-    ]
-    later = [(item, build) for item, build in judged if item.asked_at - trace.start_at >= _DAY]
+    ended = [build for build in run.replay.builds if build.started_at is not None and build.ended_at is not None]
+    judged = [_Judged(item, build) for build in ended if (item := passes.items.get(build.id))]
+    later = [one for one in judged if one.item.asked_at - trace.start_at >= _DAY]
     name = trace.name.removesuffix(".csv.gz") + note
     return [_row(name, judged), _row(f"{name}, later", later)]
 
 
-def _row(name: str, judged: Sequence[Judged]) -> tuple[str, ...]:
-    known = [(item.duration, build) for item, build in judged if item.duration]
-    long = [(item, build) for item, build in judged if _begun(build) - build.buildable_at > _MINUTE]
-    ends = [(sum_of(item.start, item.duration), _ended(build) - item.asked_at) for item, build in judged if item.start and item.duration]
-    off = sorted(abs(_took(build) / takes.mid - 1) for takes, build in known)
+def _row(name: str, judged: Sequence[_Judged]) -> tuple[str, ...]:
+    off = sorted(abs(one.took / one.item.duration.mid - 1) for one in judged if one.item.duration)
+    near = [one.start_near for one in judged]
     return (
         name,
         count(len(judged)),
-        _share([item.duration is not None for item, _ in judged]),
-        _share([_held(takes, _took(build)) for takes, build in known]),
+        f"{len(off) / len(judged):.0%}",
+        _share([one.duration_held for one in judged]),
         f"{off[len(off) // 2]:.0%}",
-        _share([_held(item.start, _begun(build) - item.asked_at) for item, build in judged if item.start]),
-        _share([_held(end, came) for end, came in ends]),
-        count(len(long)),
-        _share([_is_near(item, build) for item, build in long]),
+        _share([one.start_held for one in judged]),
+        _share([one.end_held for one in judged]),
+        count(sum(outcome is not None for outcome in near)),
+        _share(near),
     )
 
 
-def _is_near(item: WaitingItem, build: Build) -> bool:
-    came = _begun(build) - item.asked_at
-    return item.start is not None and abs(item.start.mid - came) <= max(_MINUTE, _NEAR * came)
+def _held(predicted: Estimate | None, came: float) -> bool | None:
+    return None if predicted is None else predicted.low <= came <= predicted.high
 
 
-def _held(predicted: Estimate, came: float) -> bool:
-    return predicted.low <= came <= predicted.high
-
-
-def _begun(build: Build) -> float:
-    return build.started_at or 0.0
-
-
-def _ended(build: Build) -> float:
-    return build.ended_at or 0.0
-
-
-def _took(build: Build) -> float:
-    return _ended(build) - _begun(build)
-
-
-def _share(outcomes: Sequence[Any]) -> str:
-    return f"{sum(outcomes) / len(outcomes):.0%}" if outcomes else "none"
+def _share(outcomes: Sequence[bool | None]) -> str:
+    """Return the share that came true of those of which it is known."""
+    known = [outcome for outcome in outcomes if outcome is not None]
+    return f"{sum(known) / len(known):.0%}" if known else "none"
