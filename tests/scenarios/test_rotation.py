@@ -124,6 +124,17 @@ def test_a_build_that_slips_in_before_the_node_is_deleted_is_not_lost():
     assert (slipped.ended, build.ended, day.failed) == (Ended.FINISHED, Ended.FINISHED, 0)
 
 
+def test_an_own_job_that_comes_once_it_is_cordoned_has_it_first_and_then_the_other_one():
+    day = a_day()
+    build = elsewhere(day)
+    day.world.move_to(day.world.timeline.now + 60)
+    day.fleet.scale_up()
+    assert reasons(day, Cordon) == [Reason.ROTATES]
+    [own] = day.queue(1, label="gpu", seconds=60.0)  # Jenkins names the node: it is the only one of its label
+    day.minutes(20)
+    assert (own.ended, build.ended, len(day.done(Launch))) == (Ended.FINISHED, Ended.FINISHED, 1)
+
+
 def test_where_nobody_waits_any_more_it_stays():
     day = a_day()
     build = elsewhere(day)

@@ -11,7 +11,12 @@ from autoscaler.domain.situation.steps import Decided, hold_back, uncordon
 
 
 def unwanted_elsewhere(situation: Situation, agent: Agent) -> Uncordon | None:
-    """Give an agent back to its controller where no other one waits for it any more; None where one does."""
+    """Give an agent back to its controller where no other one waits for it any more, or a build is bound to it; None where it may go.
+
+    Of a label that one node has, Jenkins names the node: an own job that came meanwhile would keep it where it is, and never begin.
+    """
+    if situation.protected(agent):
+        return uncordon(agent, Reason.PINNED, f"a build of {agent.record.controller} waits for {agent.record.node} by name")
     if agent.record.instance_id in destinations(situation, agent.pool.name):
         return None
     return uncordon(agent, Reason.NOT_WANTED_ELSEWHERE, "no other controller waits for it any more")
