@@ -6,9 +6,12 @@ import pytest
 
 from support.forks import ONE_IN, in_a_process
 from support.interleaving import FUNCTIONS, MOMENTS
+from support.interleaving_shared import SHARED_FUNCTIONS, SHARED_MOMENTS
 
 PAIRS = [(one.__name__, other.__name__) for one, other in combinations(FUNCTIONS, 2)]
 PAIRS += [(function.__name__, moment.__name__) for function in FUNCTIONS for moment in MOMENTS]
+SHARED_PAIRS = [(one.__name__, other.__name__) for one, other in combinations(SHARED_FUNCTIONS, 2)]
+SHARED_PAIRS += [(function.__name__, moment.__name__) for function in SHARED_FUNCTIONS for moment in SHARED_MOMENTS]
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS, ids=lambda name: name)
@@ -31,3 +34,11 @@ def test_more_than_two_at_once_with_any_preemptions(record_property):
     told = in_a_process("support.interleaving", "random", str(150 // int(ONE_IN)))
     record_property("counted", ("random schedules", told["schedules"]))
     assert told["broken"] == []
+
+
+@pytest.mark.parametrize(("one", "other"), SHARED_PAIRS, ids=lambda name: name)
+def test_two_at_once_where_controllers_share_machines(one, other, record_property):
+    told = in_a_process("support.interleaving_shared", one, other, ONE_IN)
+    record_property("counted", ("schedules of two", told["schedules"]))
+    assert told["broken"] == []
+    assert all(told["calls"][function.__name__] > 3 for function in SHARED_FUNCTIONS if function.__name__ in {one, other})

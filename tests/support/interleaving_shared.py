@@ -1,0 +1,95 @@
+"""Two at once where controllers share machines: one agent is to go to the other controller, one machine of both is about to end.
+
+Run as a process of its own: ``python -m support.interleaving_shared ONE OTHER ONE_IN``, as its sibling for what one controller has.
+"""
+
+import gc
+import json
+import sys
+from dataclasses import dataclass, replace
+
+from autoscaler.control import passes
+from autoscaler.domain.facts.fleet import Share
+from autoscaler.domain.facts.marks import MarkClass
+from autoscaler.domain.facts.orders import Reserve
+from support import interleaving
+from support.builders import a_mark, a_pool
+from support.busy import FIRM
+from support.interleaving import PERSON, Actor, Scene, calls_of, scale_down, scale_up, try_two
+from support.worlds import in_memory
+
+BOTH = ("main", "other")
+
+
+@dataclass(slots=True)
+class SharedScene(Scene):
+    """A job of the other controller waits for an agent that is idle; a machine of both is drained on both, and was seen so once."""
+
+    def set_up(self) -> "SharedScene":
+        self.run(until=3)
+        self.queue(1, "turns", 60.0)
+        self.queue(1, "both", 60.0)
+        self.run(until=12)
+        [self.retiring] = [one for one in self.world.alive() if one.tags["autoscaler:pool"] == "both"]
+        for controller in self.world.controllers.values():
+            controller.set_offline(self.retiring_node, a_mark(MarkClass.RETIRE, "earlier").text, "bot")
+        self.tick()
+        self.theirs("turns", 300.0)
+        self.world.move_to(self.now() + 60.0)
+        return self
+
+    @property
+    def other(self):
+        return self.world.controllers["other"]
+
+    def theirs(self, label: str, seconds: float) -> None:
+        self.builds.append(self.other.submit(f"theirs-{label}-{len(self.builds)}", label, seconds))
+
+
+def a_shared_scene() -> SharedScene:
+    quick = {"idle_seconds": 1200.0, "boot_seconds": 60.0, "boot_timeout_seconds": 240.0, "queue_maturity_seconds": 0.0}
+    quick |= {"controllers": BOTH, "offerings": (FIRM,), "max_agents": 1}
+    turns = a_pool("turns", share=Share.ROTATE, **quick)
+    both = a_pool("both", share=Share.COOPERATIVE, executors=2, **quick)
+    return SharedScene(in_memory(turns, both, seed=5), script={}, schedule=("scale_up", "scale_down")).set_up()
+
+
+def register_a_side(scene: SharedScene) -> None:
+    """The machine of both asks, as it does now and then."""
+    scene.fleet.agents.register(scene.retiring)
+
+
+def reserve_by_hand(scene: SharedScene) -> None:
+    order = Reserve(target="turns", controller=None, seconds=600.0, person="a", by="ada", reason="a test", request_id="r-1")
+    passes.carry_out(scene.fleet.ports, scene.fleet.fleet, replace(scene.fleet.invocation(), by_a_person=True), order)
+
+
+def a_build_begins_where_the_agent_is(scene: SharedScene) -> None:
+    scene.queue(1, "turns", 200.0)
+
+
+def a_build_begins_on_the_other_side(scene: SharedScene) -> None:
+    """Once a person has brought the node online there."""
+    node = scene.other.nodes.get(scene.retiring_node)
+    if node is not None and node.temporarily_offline:
+        scene.other.toggle(node.name, "", "anna")
+        scene.stage_log.append((PERSON, "toggle"))
+    scene.theirs("both", 200.0)
+
+
+SHARED_FUNCTIONS = (scale_up, scale_down, register_a_side, reserve_by_hand)
+SHARED_MOMENTS = (a_build_begins_where_the_agent_is, a_build_begins_on_the_other_side)
+ACTORS: dict[str, Actor] = {actor.__name__: actor for actor in (*SHARED_FUNCTIONS, *SHARED_MOMENTS)}
+
+
+def main(one: str, other: str, one_in: str = "1") -> None:
+    gc.freeze()
+    interleaving.ACTORS |= ACTORS
+    scene = a_shared_scene()
+    calls = {name: calls_of(scene, name) for name in (one, other)}
+    tried = list(try_two(scene, one, other, calls, int(one_in)))
+    print(json.dumps({"calls": calls, "schedules": len(tried), "broken": [told.broken for told in tried if told.broken]}))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
