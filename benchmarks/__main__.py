@@ -19,6 +19,7 @@ from benchmarks import (
     monthly,
     often,
     parts,
+    rerun,
     sharing,
     short,
     simulation,
@@ -43,6 +44,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
     "full": full.measure,
     "parts": parts.measure,
     "sharing": sharing.measure,
+    "rerun": rerun.measure,
     "warm": warm.measure,
     "warm_frontier": warm_frontier.measure,
 }
