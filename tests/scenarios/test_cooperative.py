@@ -74,12 +74,17 @@ def test_busy_on_one_it_stays_however_long_it_is_idle_on_the_other():
 
 
 def test_a_build_that_slips_in_on_the_other_side_runs_to_its_end():
+    """Somebody brings its node online there just when the machine is given up."""
     day = a_shared_day()
+    [name] = nodes_of(day.jenkins)
     slipped = []
 
     def meanwhile(what):
-        if what == "ec2 TerminateInstances" and not slipped:
+        nodes = [controller.nodes.get(name) for controller in (day.jenkins, day.other)]
+        if what == "state change_record" and not slipped and all(node and node.temporarily_offline for node in nodes):
             slipped.extend(elsewhere(day, seconds=1200.0))
+            day.other.toggle(name, "", "anna")
+            assert slipped[0].node == name
 
     day.fleet.faults.meanwhile = meanwhile
     day.minutes(90)
