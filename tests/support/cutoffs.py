@@ -16,6 +16,7 @@ from enum import StrEnum
 
 from autoscaler_workbench.fakes.world.faults import ConnectionLostError, Fault, Faults, StatusError
 from support.busy import Hour, Invocation, a_fleet_in_memory, ran
+from support.busy_shared import ASKS, SharedHour, a_shared_fleet
 from support.forks import told
 
 READS = {
@@ -25,7 +26,9 @@ READS = {
 }
 HANGS_SECONDS = 50.0
 # Alike but for when they happen: of these, the first few are cut off.
-AS_MANY = {"publish_metrics": 3, "register_agent": 3, "register_agent again": 3, "register_agent for a person": 2}
+AS_MANY = {"publish_metrics": 3, "register_agent": 3, "register_agent again": 3, "register_agent for a person": 2, ASKS: 12}
+# The second busy hour.
+SHARED = "shared"
 
 
 class Way(StrEnum):
@@ -84,8 +87,8 @@ class CuttingFaults(Faults):
         raise Died(call)
 
 
-def hour_with(faults: CuttingFaults) -> Hour:
-    hour = Hour(a_fleet_in_memory(faults))
+def hour_with(faults: CuttingFaults, scene: str = "") -> Hour:
+    hour = SharedHour(a_shared_fleet(faults)) if scene == SHARED else Hour(a_fleet_in_memory(faults))
     faults.hour = hour
     return hour
 
@@ -109,6 +112,7 @@ class Cutting:
     way: Way
     cuts: dict[int, list[str]]  # calls to cut, by the number of the invocation
     one_in: int = 1
+    scene: str = ""
     faults: CuttingFaults = field(default_factory=CuttingFaults)
     invocations: int = 0
     met: int = 0
@@ -119,7 +123,7 @@ class Cutting:
 
     def live(self) -> None:
         """Live the hour to its end, and in each child the rest of its own."""
-        hour = hour_with(self.faults)
+        hour = hour_with(self.faults, self.scene)
         hour.around = lambda name, invocation: self._invoked(hour, name, invocation)
         try:
             hour.settle()
@@ -178,10 +182,10 @@ class Cutting:
             os._exit(0)
 
 
-def to_cut(function: str) -> dict[int, list[str]]:
+def to_cut(function: str, scene: str = "") -> dict[int, list[str]]:
     """Live the hour undisturbed: which of the function's invocations do something, and which calls each makes."""
     faults, calls = CuttingFaults(), []
-    hour = hour_with(faults)
+    hour = hour_with(faults, scene)
 
     def around(name: str, invocation: Invocation) -> None:
         process, before = Process(), len(hour.fleet.reports)
@@ -200,9 +204,9 @@ def to_cut(function: str) -> dict[int, list[str]]:
     return {number: made for number, made in acting.items() if made not in calls[:number]}
 
 
-def main(function: str, way: str, one_in: str) -> None:
+def main(function: str, way: str, one_in: str, scene: str = "") -> None:
     gc.freeze()  # what all children share is not gone through in each
-    cutting = Cutting(function, Way[way], to_cut(function), int(one_in))
+    cutting = Cutting(function, Way[way], to_cut(function, scene), int(one_in), scene)
     cutting.live()
     print(json.dumps({"invocations": len(cutting.cuts), "met": cutting.met, "cases": cutting.cases, "broken": cutting.broken}))  # noqa: T201
 
