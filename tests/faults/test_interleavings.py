@@ -6,12 +6,13 @@ import pytest
 
 from support.forks import ONE_IN, in_a_process
 from support.interleaving import FUNCTIONS, MOMENTS
-from support.interleaving_shared import SHARED_FUNCTIONS, SHARED_MOMENTS
+from support.interleaving_shared import LENDING_MOMENTS, SHARED_FUNCTIONS, SHARED_MOMENTS
 
 PAIRS = [(one.__name__, other.__name__) for one, other in combinations(FUNCTIONS, 2)]
 PAIRS += [(function.__name__, moment.__name__) for function in FUNCTIONS for moment in MOMENTS]
 SHARED_PAIRS = [(one.__name__, other.__name__) for one, other in combinations(SHARED_FUNCTIONS, 2)]
 SHARED_PAIRS += [(function.__name__, moment.__name__) for function in SHARED_FUNCTIONS for moment in SHARED_MOMENTS]
+SHARED_PAIRS += [(function, moment.__name__) for function in ("scale_up", "scale_down") for moment in LENDING_MOMENTS]
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS, ids=lambda name: name)
