@@ -1,12 +1,14 @@
 """Hosts through the real handlers: who asks with a host's role is that host, and nothing of EC2 is asked about it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from autoscaler import bootstrap
 from autoscaler_workbench.fakes.world.hosts import Host
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET as EXAMPLE
+from support.builders import a_reservation
 from support.deployed import deployed, event
 
 ROLE = "AROAEXAMPLEID12345678"
@@ -89,3 +91,21 @@ def test_reserved_it_is_handed_back_and_begins_anew(here):
     _, after = ask(here)
     assert after["connections"][0]["life"] == before["connections"][0]["life"] + 1
     assert not here.world.controllers["main"].nodes["rocm-1"].temporarily_offline
+
+
+def test_who_has_a_device_of_it_keeps_it_though_the_controllers_of_its_pool_are_named_in_another_order(tmp_path):
+    file = tmp_path / "fleet.yaml"
+    two = 'controllers:\n  release: {url: "http://localhost/", secret: jenkins/release}\n'
+    both = POOL.replace("executors: 2", "executors: 2, share: cooperative, controllers: [main, release]")
+    text = EXAMPLE.read_text(encoding="utf-8").replace("controllers:\n", two, 1).replace("\npools:\n", f"\npools:\n{both}", 1) + HOSTS
+    file.write_text(text, encoding="utf-8")
+    with deployed(file) as here:
+        here.world.hosts["rocm-1"].on = False
+        ask(here)
+        state, now = bootstrap.runtime().ports.state, here.world.timeline.now
+        [record] = [one for one in state.read().records if one.instance_id == "host-rocm-1@main"]
+        state.change_record(replace(record, devices_for=(a_reservation(until_at=now + 600.0),)), expected=record.state)
+        assert [one["person"] for one in ask(here)[1]["people"]] == ["alice"]
+        file.write_text(text.replace("[main, release]", "[release, main]"), encoding="utf-8")
+        bootstrap.runtime.cache_clear()
+        assert [one["person"] for one in ask(here)[1]["people"]] == ["alice"]
