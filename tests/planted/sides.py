@@ -194,8 +194,8 @@ DEVICES = (
     Bug(
         name="a machine is told of people whose time is over",
         file="control/registration.py",
-        was="        return tuple(one for one in record.devices_for if not one.is_over(self.ports.clock())) if record else ()",
-        becomes="        return record.devices_for if record else ()",
+        was="for one in record.devices_for if not one.is_over(self.ports.clock()))",
+        becomes="for one in record.devices_for)",
         found_by=("tests/handlers/test_register_polls.py::test_it_is_told_who_has_a_device_of_it_until_that_is_over",),
     ),
     Bug(

@@ -84,12 +84,13 @@ class _Request:
         return Registered(connections=tuple(told), poll_seconds=poll_seconds, people=self._people())
 
     def _people(self) -> tuple[Reservation, ...]:
-        """Read who has a device of it, from the record in which that stands: whoever an answer does not name loses it."""
+        """Read who has a device of it, from the records in which that may stand: whoever an answer does not name loses it."""
         if not (self.asked.devices or any(pool.share is Share.COOPERATIVE for pool in self.fleet.pools.values())):
             return ()
-        first = self.fleet.pools[self.host.pool].controllers[0] if self.host else ""
-        record = self.ports.state.record(side_id(self.id, first) if self.host else self.id)
-        return tuple(one for one in record.devices_for if not one.is_over(self.ports.clock())) if record else ()
+        # In a host's first side when it was reserved: the fleet file may name its controllers in another order by now.
+        names = [side_id(self.id, controller) for controller in self.fleet.controllers] if self.host else [self.id]
+        records = [record for name in names if (record := self.ports.state.record(name))]
+        return tuple(one for record in records for one in record.devices_for if not one.is_over(self.ports.clock()))
 
     def _note_devices(self) -> None:
         """Note what a machine says of its devices. It is told who it is though that fails."""

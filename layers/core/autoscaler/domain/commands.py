@@ -17,12 +17,12 @@ from autoscaler.domain.launch.queue import floors_of
 from autoscaler.domain.learn import assess, close_breaker, remember_request
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent, handle_event
 from autoscaler.domain.scale_in.device_reservations import release_device, reserve_device
-from autoscaler.domain.scale_in.reserved import end_reservation, idle_to_reserve, is_for_builds, reserve, why_not_reserved
+from autoscaler.domain.scale_in.reserved import idle_to_reserve, is_for_builds, reserve, why_not_reserved
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import is_tripped
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, cordon, plan_of, uncordon, without_frozen
+from autoscaler.domain.situation.steps import Decided, cordon, end_reservation, plan_of, uncordon, without_frozen
 
 _UNDONE_BY_A_PERSON = {MarkClass.OPERATOR, MarkClass.QUARANTINE}
 

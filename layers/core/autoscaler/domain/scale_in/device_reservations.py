@@ -3,7 +3,7 @@
 It stands in the record of the machine's first side. The agent hears of it when it asks, and holds a lease for the person until it is over.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from autoscaler.domain.facts.devices import FREE
@@ -15,6 +15,7 @@ from autoscaler.domain.facts.reservation_steps import EndReservation, ReserveDev
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.steps import end_reservation
 
 
 def holders(situation: Situation) -> Iterator[Agent]:
@@ -51,9 +52,9 @@ def free_devices(situation: Situation, machine: str) -> int | None:
 def reserve_device(situation: Situation, order: Reserve, reservation: Reservation) -> list[ReserveDevice | EndReservation | Held]:
     """Choose the machine of which a person gets a device: the one with most that are free. Jobs that wait come first."""
     mine = [one for one in holders(situation) if order.target in {one.pool.name, one.record.node, one.record.machine}]
-    for agent in mine:
-        if _of(agent, order.person, situation.now):
-            return [_end(agent, order.person, reservation.until_at, Reason.RESERVED, f"a device for {order.person}, as {order.by} asked")]
+    if known := _people(situation, mine).get(order.person):
+        told = f"a device for {order.person}, as {order.by} asked"
+        return [end_reservation(known, reservation.until_at, Reason.RESERVED, told, person=order.person)]
     if first := _jobs_first(situation, mine):
         return [first]
     best = max(mine, key=partial(_free_for_people, situation), default=None)
@@ -85,8 +86,11 @@ def _why_none(situation: Situation, mine: list[Agent], target: str) -> str:
     return f"no device of {target} is free"
 
 
-def _of(agent: Agent, person: str, now: float) -> Reservation | None:
-    return next((one for one in agent.record.devices_for if one.person == person and not one.is_over(now)), None)
+def _people(situation: Situation, mine: Iterable[Agent]) -> dict[str, Agent]:
+    """Find who has a device of these machines now, and the side in whose record that stands."""
+    machines = {agent.record.machine for agent in mine}
+    sides = (agent for agent in situation.agents if agent.record.machine in machines)
+    return {one.person: side for side in sides for one in side.record.devices_for if not one.is_over(situation.now)}
 
 
 def _step(agent: Agent, reservation: Reservation) -> ReserveDevice:
@@ -104,24 +108,12 @@ def _step(agent: Agent, reservation: Reservation) -> ReserveDevice:
 def release_device(situation: Situation, order: Release) -> list[EndReservation | Held] | None:
     """End what a person has of a machine; None where nobody has anything of what is named."""
     mine = [one for one in holders(situation) if order.target in {one.record.node, one.record.machine, one.record.instance_id}]
-    people = {one.person: agent for agent in mine for one in agent.record.devices_for if not one.is_over(situation.now)}
+    people = _people(situation, mine)
     wanted = [order.person] if order.person else sorted(people)
     if not people or not set(wanted) <= people.keys():
         return None
     if len(wanted) > 1:
         detail = f"{', '.join(wanted)} have devices of {order.target}: say whose is to end (person)"
         return [Held(pool=mine[0].pool.name, reason=Reason.NOT_FOUND, detail=detail)]
-    return [_end(people[wanted[0]], wanted[0], situation.now, Reason.MANUAL, f"a device was reserved for {wanted[0]}; {order.reason}")]
-
-
-def _end(agent: Agent, person: str, until_at: float, reason: Reason, detail: str) -> EndReservation:
-    return EndReservation(
-        controller=agent.record.controller,
-        pool=agent.pool.name,
-        node=agent.record.node,
-        instance_id=agent.record.instance_id,
-        until_at=until_at,
-        person=person,
-        reason=reason,
-        detail=detail,
-    )
+    told = f"a device was reserved for {wanted[0]}; {order.reason}"
+    return [end_reservation(people[wanted[0]], situation.now, Reason.MANUAL, told, person=wanted[0])]

@@ -20,7 +20,7 @@ from autoscaler.domain.scale_in.month_limit import what_holds
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, cordon, hold_back, terminate
+from autoscaler.domain.situation.steps import Decided, cordon, end_reservation, hold_back, terminate
 from autoscaler.domain.wording import duration
 
 # A person is warned so long before the end: enough to save what they have, or to ask for more.
@@ -95,19 +95,6 @@ def _may_be_marked(situation: Situation, agent: Agent) -> bool:
     if node is None or look is None or not is_unlabelled_twice(look, agent.pool.drain_settle_seconds, situation.now):
         return False
     return not any(may_start_on(item, node) for item in situation.snapshot.controllers[agent.record.controller].items)
-
-
-def end_reservation(agent: Agent, until_at: float, reason: Reason, detail: str) -> EndReservation:
-    """Set when the reservation of an agent ends."""
-    return EndReservation(
-        controller=agent.record.controller,
-        pool=agent.pool.name,
-        node=agent.record.node,
-        instance_id=agent.record.instance_id,
-        until_at=until_at,
-        reason=reason,
-        detail=detail,
-    )
 
 
 def reserve(situation: Situation, agent: Agent, reservation: Reservation, *, though_busy: bool) -> Reserve:

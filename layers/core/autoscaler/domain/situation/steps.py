@@ -7,6 +7,7 @@ from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.overrides import Hold
 from autoscaler.domain.facts.plan import Adopt, BootFailure, Cordon, DeleteNode, Held, Plan, Step, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.reservation_steps import EndReservation
 from autoscaler.domain.facts.snapshot import InstanceState
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.situation import Situation
@@ -73,6 +74,20 @@ def uncordon(agent: Agent, reason: Reason, detail: str) -> Uncordon:
         pool=agent.pool.name,
         node=agent.node.name,
         mark=agent.mark,
+        reason=reason,
+        detail=detail,
+    )
+
+
+def end_reservation(agent: Agent, until_at: float, reason: Reason, detail: str, *, person: str = "") -> EndReservation:
+    """Set when the reservation of an agent ends; with ``person``: of the device of it that they have."""
+    return EndReservation(
+        controller=agent.record.controller,
+        pool=agent.pool.name,
+        node=agent.record.node,
+        instance_id=agent.record.instance_id,
+        until_at=until_at,
+        person=person,
         reason=reason,
         detail=detail,
     )
