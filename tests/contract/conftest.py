@@ -11,6 +11,7 @@ from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler_workbench.cli.demo import TABLE, create_table
 from autoscaler_workbench.fakes.state import InMemoryState
 from support.builders import a_record
+from support.worlds import AWS
 
 
 def one_at_a_time(monkeypatch):
@@ -24,17 +25,22 @@ def one_at_a_time(monkeypatch):
     monkeypatch.setattr(DynamoHandler, "call_action", call_alone)
 
 
+@pytest.fixture
+def dynamo(monkeypatch):
+    """A client of DynamoDB (moto) in which the table is."""
+    for name, value in AWS.items():
+        monkeypatch.setenv(name, value)
+    with mock_aws():
+        create_table()
+        yield boto3.client("dynamodb")
+
+
 @pytest.fixture(params=["memory", "dynamodb"])
 def state(request, monkeypatch):
     """A state store, which another fleet of the same table must not change."""
     if request.param == "memory":
-        yield InMemoryState()
-        return
-    for name, value in {"AWS_DEFAULT_REGION": "us-west-2", "AWS_ACCESS_KEY_ID": "t", "AWS_SECRET_ACCESS_KEY": "t"}.items():
-        monkeypatch.setenv(name, value)
+        return InMemoryState()
     one_at_a_time(monkeypatch)
-    with mock_aws():
-        create_table()
-        client = boto3.client("dynamodb")
-        DynamoState(lambda: client, TABLE, "another-fleet").add_record(a_record("i-other"))
-        yield DynamoState(lambda: client, TABLE, "f")
+    client = request.getfixturevalue("dynamo")
+    DynamoState(lambda: client, TABLE, "another-fleet").add_record(a_record("i-other"))
+    return DynamoState(lambda: client, TABLE, "f")

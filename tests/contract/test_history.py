@@ -2,18 +2,15 @@
 
 from datetime import UTC, datetime
 
-import boto3
 import pytest
 from botocore.stub import Stubber
-from moto import mock_aws
 
 from autoscaler.adapters import history
 from autoscaler.adapters.history import DynamoHistory
 from autoscaler.domain.report.event import Event
 from autoscaler.errors import ConflictError, TransientError
-from autoscaler_workbench.cli.demo import TABLE, create_table
+from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.state import InMemoryHistory
-from support.worlds import AWS
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
 DAY = 86_400.0
@@ -25,15 +22,6 @@ def an_event(subject, at=NOON):
 
 def subjects(events):
     return [event.subject for event in events]
-
-
-@pytest.fixture
-def dynamo(monkeypatch):
-    for name, value in AWS.items():
-        monkeypatch.setenv(name, value)
-    with mock_aws():
-        create_table()
-        yield boto3.client("dynamodb")
 
 
 @pytest.fixture(params=["dynamodb", "memory"])

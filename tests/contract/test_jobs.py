@@ -2,10 +2,8 @@
 
 from random import Random
 
-import boto3
 import pytest
 from botocore.stub import Stubber
-from moto import mock_aws
 
 from autoscaler.adapters import jobs
 from autoscaler.adapters.dynamodb import DynamoState
@@ -14,9 +12,8 @@ from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, Runn
 from autoscaler.domain.forecast.spread import STEPS_KEPT, note_value
 from autoscaler.domain.report.job_tracking import BUILDS_FOLLOWED, ITEMS_FOLLOWED
 from autoscaler.errors import ConflictError, TransientError
-from autoscaler_workbench.cli.demo import TABLE, create_table
+from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.state import InMemoryJobs
-from support.worlds import AWS
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
@@ -39,15 +36,6 @@ def widest_spread(seed=0):
         spread = note_value(spread, chance.uniform(1, 100_000), NOW)
     assert len(spread.weights) == STEPS_KEPT
     return spread
-
-
-@pytest.fixture
-def dynamo(monkeypatch):
-    for name, value in AWS.items():
-        monkeypatch.setenv(name, value)
-    with mock_aws():
-        create_table()
-        yield boto3.client("dynamodb")
 
 
 @pytest.fixture(params=["dynamodb", "memory"])

@@ -2,19 +2,16 @@
 
 from dataclasses import replace
 
-import boto3
 import pytest
 from botocore.stub import Stubber
-from moto import mock_aws
 
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.reruns import DynamoReruns
 from autoscaler.domain.facts.reruns import Rerun, RerunState, rerun_key, times_of
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
-from autoscaler_workbench.cli.demo import TABLE, create_table
+from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.state import InMemoryState
 from autoscaler_workbench.fakes.world.faults import Fault
-from support.worlds import AWS
 
 OWNER = "scale_down/1"
 
@@ -22,15 +19,6 @@ OWNER = "scale_down/1"
 def a_rerun(**facts):
     given = {"state": RerunState.WRITTEN, "times": 1, "on_demand": False, "created_at": 1_800_000_000.0}
     return Rerun(controller="main", run="job/größe%201/7", began_at=1_799_999_000.4, **(given | facts))
-
-
-@pytest.fixture
-def dynamo(monkeypatch):
-    for name, value in AWS.items():
-        monkeypatch.setenv(name, value)
-    with mock_aws():
-        create_table()
-        yield boto3.client("dynamodb")
 
 
 @pytest.fixture(params=["dynamodb", "memory"])
