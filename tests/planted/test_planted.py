@@ -71,3 +71,10 @@ def test_the_suite_finds(bug, planting, record_property):
     code, told = json.loads(planting.stdout.readline())
     assert code == _TESTS_FAILED, told
     record_property("counted", ("planted bugs found", 1))
+
+
+def test_seeds_count_where_ci_is_set_too():
+    """Hypothesis has settings of its own there, and a seed is then passed over without a word: the three draws would be one."""
+    script = "import conftest; from hypothesis import settings; print(settings().derandomize)"
+    environment = {**os.environ, "PYTHONPATH": paths(), "CI": "true", "HYPOTHESIS": "planted"}
+    assert subprocess.check_output([sys.executable, "-c", script], env=environment, text=True) == "False\n"
