@@ -9,6 +9,7 @@ from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.builds import JenkinsBuilds
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.ssm import SsmImages
+from autoscaler.build_ports import Builds
 from autoscaler.control import measure, passes
 from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
@@ -18,7 +19,7 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.memo import Memo
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent
 from autoscaler.errors import AutoscalerError
-from autoscaler.ports import Builds, Compute, Ports
+from autoscaler.ports import Compute, Ports
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession, LocalSsmClient
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi

@@ -39,6 +39,7 @@ def test_the_arm64_layer_is_for_arm64_and_carries_no_sdk(built):
     python = built.functions / "CoreLayer" / "python"
     assert list(python.glob("pydantic_core/*aarch64*.so"))
     assert (python / "autoscaler" / "prices.json").exists()
+    assert (python / "autoscaler" / "instance_types.json").exists()
     assert not (python / "boto3").exists()
     assert not list(python.rglob("tests/unit"))
     assert sum(path.stat().st_size for path in python.rglob("*") if path.is_file()) < 60_000_000

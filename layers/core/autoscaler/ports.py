@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
+from autoscaler.build_ports import Builds, RerunStore, RunOrderStore
 from autoscaler.domain.facts.devices import Devices
 from autoscaler.domain.facts.fleet import NodeSpec, Offering
 from autoscaler.domain.facts.intents import Intent, IntentState
@@ -11,8 +12,6 @@ from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides
 from autoscaler.domain.facts.plan import Launch
-from autoscaler.domain.facts.reruns import Rerun, RerunState
-from autoscaler.domain.facts.runs import Item, Job, Run
 from autoscaler.domain.facts.snapshot import (
     MINUTE_SECONDS,
     ControllerView,
@@ -84,26 +83,6 @@ class Controller(Protocol):
 
     def agent_secret(self, name: str) -> str:
         """Read the secret by which a node's agent connects."""
-
-
-class Builds(Protocol):
-    """The builds of one controller, one by one. Calls raise `TransientError` (or `ConfigError` for a missing permission)."""
-
-    def run(self, path: str) -> Run | None:
-        """Read one build; None where Jenkins does not show it: it was deleted, or this account may not see it."""
-
-    def job(self, path: str, since: float) -> Job | None:
-        """Read one job, with what waits in the queue and what began of it; None where Jenkins does not show it."""
-
-    def item(self, item: int) -> Item:
-        """Read what became of a queue item."""
-
-    def start(self, job: str, parameters: Mapping[str, str] | None) -> int:
-        """Start a build and return its queue item, which may have been there before: Jenkins merges equal ones.
-
-        ``parameters``: None for a job that declares none. `RefusedBuildError`: nothing was done, and asking again would change nothing;
-        `UnansweredError`: it may have been started, so look before asking again; any other error: nothing was done.
-        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,19 +255,6 @@ class StateStore(Protocol):
         """Replace what people were told of, likewise. Losing it costs a second message."""
 
 
-class RerunStore(Protocol):
-    """The store of what was answered for lost builds, one by one. A write that loses a race raises `ConflictError` and changes nothing."""
-
-    def rerun(self, key: str) -> Rerun | None:
-        """Read one answer; None where there is none."""
-
-    def add_rerun(self, rerun: Rerun, *, holder: str) -> None:
-        """Write a new answer; `ConflictError` if there is one to this build, or the lease is not ``holder``'s any more."""
-
-    def change_rerun(self, rerun: Rerun, *, expected: RerunState) -> None:
-        """Replace an answer whose state is still ``expected``."""
-
-
 class RateLimiter(Protocol):
     """Counts how often each instance asked to register; one count for all executions."""
 
@@ -397,3 +363,4 @@ class Ports:
     side_by_side: SideBySide = one_by_one
     builds: Mapping[str, Builds] = field(default_factory=dict)  # by controller
     reruns: RerunStore | None = None  # None: nothing is run again
+    run_orders: RunOrderStore | None = None  # None: nobody orders runs

@@ -42,7 +42,7 @@ _PLACES = {
     "hosts": "an entry of hosts",
     "teams": "an entry of teams",
 }
-_FEW = 9  # keys that a line may list
+_FEW = 10
 _MISSING = ": missing"
 _ENOUGH = 100_000  # stands in for a limit that is wrong: no other key exceeds it
 _LIMITS = ("max_agents", "max_launches_per_hour", "max_usd_per_hour", "max_usd_per_month")

@@ -1,13 +1,14 @@
 """Hosts: machines of your own, as an operator writes them; and the pools that they make up."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
 from autoscaler.config.basics import Section
 from autoscaler.config.problems import Problem
 from autoscaler.domain.facts.fleet import Host, Market, Offering, Quarantine
+from autoscaler.domain.facts.machines import Machine
 
 if TYPE_CHECKING:
     from autoscaler.config.settings import FleetSettings, PoolSettings
@@ -55,6 +56,13 @@ class HostSettings(Section):
     address: Annotated[str, StringConstraints(max_length=200)] = Field(
         "", description="How a person gets in, such as gpu-1.example.org; told to whoever reserves it."
     )
+    arch: Literal["x86_64", "arm64"] | None = Field(
+        None, description="Processor architecture. This and what follows: for autoscaler run --where."
+    )
+    vcpu: Annotated[int, Field(ge=1, le=10_000)] | None = Field(None, description="Processors that it shows.")
+    memory_gib: Annotated[float, Field(gt=0, le=100_000)] | None = Field(None, description="Memory, in GiB.")
+    gpus: Annotated[int, Field(ge=0, le=1000)] | None = Field(None, description="GPUs.")
+    gpu: Annotated[str, StringConstraints(max_length=100)] | None = Field(None, description="Their model, such as AMD gfx1030.")
 
 
 def hosts_of(settings: "FleetSettings", pool: str) -> list[str]:
@@ -64,7 +72,8 @@ def hosts_of(settings: "FleetSettings", pool: str) -> list[str]:
 
 def host(name: str, settings: HostSettings) -> Host:
     """Translate a host."""
-    return Host(name=name, pool=settings.pool, role_id=settings.role_id, owner=settings.owner, address=settings.address)
+    machine = Machine(arch=settings.arch, vcpu=settings.vcpu, memory_gib=settings.memory_gib, gpus=settings.gpus, gpu=settings.gpu)
+    return Host(name=name, pool=settings.pool, role_id=settings.role_id, owner=settings.owner, address=settings.address, machine=machine)
 
 
 def of_hosts(tuned: dict[str, Any]) -> dict[str, Any]:

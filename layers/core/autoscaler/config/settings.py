@@ -10,12 +10,14 @@ from autoscaler.config.controllers import ControllerSettings
 from autoscaler.config.hosts import HostSettings, host, hosts_of, of_hosts
 from autoscaler.config.hours import impossible_hours
 from autoscaler.config.kinds import general_kinds, labels_of, lent_labels, with_lending
+from autoscaler.config.machines import known_machines
 from autoscaler.config.prices import offerings, unaffordable_minima
 from autoscaler.config.problems import FleetFileError, Problem
 from autoscaler.config.reruns import RerunKey, RerunParameter, rerun_policy
+from autoscaler.config.run_orders import RunSettings, run_policy
 from autoscaler.config.schedules import ScheduleSettings, pool_schedules
 from autoscaler.config.team_money import dear_minima
-from autoscaler.config.teams import LaunchesPerHour, TeamSettings, UsdPerHour, UsdPerMonth, ceilings, team
+from autoscaler.config.teams import HoursPerDay, LaunchesPerHour, TeamSettings, UsdPerHour, UsdPerMonth, ceilings, team
 from autoscaler.config.warm_pools import WarmPoolKey, warm_pool_of
 from autoscaler.domain.facts.fleet import (
     AtMonthLimit,
@@ -254,12 +256,7 @@ class PoolSettings(Tuning):
     schedules: list[ScheduleSettings] = Field(
         [], max_length=50, description="Hours of the week with other numbers, such as office hours. Several may be given."
     )
-    max_hours_per_day: Annotated[float, Field(ge=1, le=2_400_000, allow_inf_nan=False)] | None = Field(
-        None,
-        description="Most hours that the pool's agents may run in a calendar day (UTC), all together. Once they are used, nothing is "
-        "launched until midnight, and no agent takes another build; running builds are not killed, so what they take comes on top. Without "
-        "it: any number.",
-    )
+    max_hours_per_day: HoursPerDay = None
     usd_per_hour: Usd | None = Field(
         None,
         description="Price of one machine an hour, in US dollars, for all instance types of the pool. Without it: the carried on-demand "
@@ -290,6 +287,7 @@ class FleetSettings(Section):
     )
     hosts: dict[Name, HostSettings] = Field({}, description="Machines of your own, by a name, which is that of their nodes.")
     rerun_parameter: RerunParameter = "AUTOSCALER_RUN_ID"
+    runs: RunSettings | None = Field(None, description="Builds that people order with autoscaler run. Without this key nobody can.")
     teams: dict[Name, TeamSettings] = Field({}, description="The teams, by a name. Pools of no team are together one more, of weight 1.")
 
     def domain(self) -> Fleet:
@@ -311,9 +309,11 @@ class FleetSettings(Section):
             pools=pools,
             teams={name: team(name, one, pools) for name, one in self.teams.items()},
             rerun_parameter=self.rerun_parameter,
+            runs=run_policy(self.runs),
             resume_timeouts={name: controller.resume_timeout_seconds for name, controller in self.controllers.items()},
             slot_controllers=frozenset(name for name, controller in self.controllers.items() if controller.nodes == "slots"),
             hosts={name: host(name, one) for name, one in self.hosts.items()},
+            machines=known_machines(pools) if self.runs else {},
         )
         if problems := [*problems, *unaffordable_minima(fleet), *dear_minima(fleet), *impossible_hours(fleet)]:
             raise FleetFileError("", problems)

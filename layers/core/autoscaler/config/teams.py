@@ -28,6 +28,14 @@ UsdPerMonth = Annotated[
         "them once it is spent. Without it: the wider limits alone."
     ),
 ]
+HoursPerDay = Annotated[
+    Annotated[float, Field(ge=1, le=2_400_000, allow_inf_nan=False)] | None,
+    Field(
+        description="Most hours that the pool's agents may run in a calendar day (UTC), all together. Once they are used, nothing is "
+        "launched until midnight, and no agent takes another build; running builds are not killed, so what they take comes on top. Without "
+        "it: any number."
+    ),
+]
 
 
 class TeamSettings(Section):

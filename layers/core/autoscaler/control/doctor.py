@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 
+from autoscaler.build_ports import Builds
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.observe import observe, spot_types
 from autoscaler.domain.facts.fleet import Fleet, Market, NodeSpec, Pool
@@ -15,7 +16,7 @@ from autoscaler.domain.facts.runs import job_path_of, matrix_of
 from autoscaler.domain.facts.snapshot import ControllerView, Snapshot
 from autoscaler.domain.report.quotas import Need, needs
 from autoscaler.errors import AutoscalerError, ConflictError, LaunchRefusedError, RefusedBuildError, UnansweredError
-from autoscaler.ports import Account, Builds, Compute, Controller, Ports
+from autoscaler.ports import Account, Compute, Controller, Ports
 
 _LATE_SECONDS = 180.0
 _LAUNCH = "ec2:CreateFleet (a dry run)"

@@ -7,6 +7,7 @@ that it started nothing.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from autoscaler.build_ports import Builds, RerunStore
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.plan import LeaveLost, RunAgain
 from autoscaler.domain.facts.reasons import Reason
@@ -14,7 +15,7 @@ from autoscaler.domain.facts.reruns import LostBuild, LostFacts, Rerun, RerunSta
 from autoscaler.domain.facts.runs import job_path_of
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView
 from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, RefusedBuildError
-from autoscaler.ports import Builds, Ports, RerunStore
+from autoscaler.ports import Ports
 
 # Some small requests each; the others in the next looks.
 LOST_ASKED_A_LOOK = 20

@@ -23,6 +23,7 @@ from autoscaler.errors import NoAnswerError, RefusedBuildError, TransientError, 
 
 # Each is sure to have done nothing: Jenkins refused it, or was not reached.
 _NOT_DONE = (RefusedRequestError, NotThereError, RedirectedError, StartingError, NoAnswerError)
+_CANCEL = "queue/cancelItem"
 _QUEUE = jenkins.Q_INFO.partition("?")[0]
 _ITEM = re.compile(r"/queue/item/(\d+)/?$")
 
@@ -75,6 +76,28 @@ class JenkinsBuilds:
         if found is None:
             raise RefusedBuildError(f"Jenkins put no build of {job} into its queue: a plugin refused it")
         return int(found[1])
+
+    def stop(self, path: str) -> None:
+        """Ask as a person does who presses the red button. Jenkins answers with the page of the build."""
+        try:
+            self._post(f"{path}/stop", {})
+        except (NotThereError, RedirectedError):
+            return
+        except RefusedRequestError as error:
+            raise RefusedBuildError(f"Jenkins does not stop {path}: {error}") from error
+
+    def cancel(self, item: int) -> bool:
+        """Take it out of the queue. An item that left within minutes is answered like a failure of Jenkins', and is asked for then."""
+        try:
+            self._post(_CANCEL, {"id": str(item)})
+        except NotThereError:
+            return False
+        except RefusedRequestError as error:
+            raise RefusedBuildError(f"Jenkins does not cancel queue item {item}: {error}") from error
+        return True
+
+    def _post(self, path: str, query: Mapping[str, str]) -> Answer:
+        return self._connection.ask(lambda session: session.post(path, query))
 
     def _get(self, path: str, tree: str) -> Answer:
         return self._connection.ask(lambda session: session.get(path, tree))

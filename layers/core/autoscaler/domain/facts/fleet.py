@@ -8,7 +8,9 @@ from enum import StrEnum
 from math import inf
 from typing import Literal, Self
 
+from autoscaler.domain.facts.machines import Machine
 from autoscaler.domain.facts.reruns import RerunPolicy
+from autoscaler.domain.facts.run_orders import RunPolicy
 
 # Pipelines resume within minutes of a restart; one that has not for so long never will, and its agent must not be kept for ever.
 RESUME_TIMEOUT_SECONDS = 7200.0
@@ -211,6 +213,7 @@ class Host:
     role_id: str
     owner: str = ""
     address: str = ""
+    machine: Machine = field(default_factory=Machine)
 
     @property
     def id(self) -> str:
@@ -235,8 +238,9 @@ class Fleet:
     slot_controllers: frozenset[str] = frozenset()  # on these an operator makes the nodes; elsewhere each agent gets its own
     home: str = ""  # AWS account and region, ACCOUNT/REGION: another deployment of this name elsewhere is another fleet
     resume_timeouts: Mapping[str, float] = field(default_factory=dict)  # seconds, by controller; unlisted: RESUME_TIMEOUT_SECONDS
-
-    rerun_parameter: str = "AUTOSCALER_RUN_ID"  # by which a build that was started again is found, where its job declares it
+    rerun_parameter: str = "AUTOSCALER_RUN_ID"  # by which a build that we started is found, where its job declares it
+    runs: RunPolicy | None = None  # None: nobody may order runs
+    machines: Mapping[str, Machine] = field(default_factory=dict)  # by instance type, where runs may be ordered
 
     def resume_timeout(self, controller: str) -> float:
         """How long after a restart a pipeline may still resume on its node."""

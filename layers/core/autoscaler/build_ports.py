@@ -1,0 +1,69 @@
+"""The ports about single builds: Jenkins' own, and the stores of what was answered and ordered."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from autoscaler.domain.facts.reruns import Rerun, RerunState
+from autoscaler.domain.facts.run_orders import RunOrder
+from autoscaler.domain.facts.runs import Item, Job, Run
+
+
+class Builds(Protocol):
+    """The builds of one controller, one by one. Calls raise `TransientError` (or `ConfigError` for a missing permission)."""
+
+    def run(self, path: str) -> Run | None:
+        """Read one build; None where Jenkins does not show it: it was deleted, or this account may not see it."""
+
+    def job(self, path: str, since: float) -> Job | None:
+        """Read one job, with what waits in the queue and what began of it; None where Jenkins does not show it."""
+
+    def item(self, item: int) -> Item:
+        """Read what became of a queue item."""
+
+    def start(self, job: str, parameters: Mapping[str, str] | None) -> int:
+        """Start a build and return its queue item, which may have been there before: Jenkins merges equal ones.
+
+        ``parameters``: None for a job that declares none. `RefusedBuildError`: nothing was done, and asking again would change nothing;
+        `UnansweredError`: it may have been started, so look before asking again; any other error: nothing was done.
+        """
+
+    def stop(self, path: str) -> None:
+        """Stop a build; a no-op where it has ended, or is not there. `RefusedBuildError` where this account may not."""
+
+    def cancel(self, item: int) -> bool:
+        """Take an item out of the queue; False if it has left. `RefusedBuildError` where this account may not."""
+
+
+class RerunStore(Protocol):
+    """The store of what was answered for lost builds, one by one. A write that loses a race raises `ConflictError` and changes nothing."""
+
+    def rerun(self, key: str) -> Rerun | None:
+        """Read one answer; None where there is none."""
+
+    def add_rerun(self, rerun: Rerun, *, holder: str) -> None:
+        """Write a new answer; `ConflictError` if there is one to this build, or the lease is not ``holder``'s any more."""
+
+    def change_rerun(self, rerun: Rerun, *, expected: RerunState) -> None:
+        """Replace an answer whose state is still ``expected``."""
+
+
+class RunOrderStore(Protocol):
+    """The store of what people ordered to be run, one by one. A write that loses a race raises `ConflictError` and changes nothing."""
+
+    def open_orders(self) -> tuple[RunOrder, ...]:
+        """Read the orders that have not ended, oldest first; what cannot be read is left out."""
+
+    def order(self, order_id: str) -> RunOrder | None:
+        """Read one order, ended or not; None where there is none."""
+
+    def ended(self, most: int) -> tuple[RunOrder, ...]:
+        """Read the orders that ended last, newest first. They are kept for 90 days."""
+
+    def add_order(self, order: RunOrder) -> None:
+        """Write a new order; `ConflictError` if there is one with this id."""
+
+    def change_order(self, order: RunOrder) -> RunOrder:
+        """Replace an open order of the same version, and return it with the next one; one with ``ended_at`` ends so.
+
+        `ConflictError` if it was changed meanwhile, or has ended.
+        """
