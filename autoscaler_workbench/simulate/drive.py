@@ -25,6 +25,7 @@ from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalS
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.identity import ask_pass
 from autoscaler_workbench.fakes.in_process import InProcessCompute, InProcessController
+from autoscaler_workbench.fakes.run_orders import InMemoryRunOrders
 from autoscaler_workbench.fakes.state import InMemoryHistory, InMemoryJobs, InMemoryMetrics, InMemoryNotifier, InMemoryState
 from autoscaler_workbench.fakes.world.agents import Agents
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
@@ -113,6 +114,7 @@ class InMemory:
     metrics: InMemoryMetrics = field(default_factory=InMemoryMetrics)
     history: InMemoryHistory = field(default_factory=InMemoryHistory)
     jobs: InMemoryJobs = field(default_factory=InMemoryJobs)
+    run_orders: InMemoryRunOrders = field(default_factory=InMemoryRunOrders)
     notifier: InMemoryNotifier = field(default_factory=InMemoryNotifier)
     reports: list[Report] = field(default_factory=list)
     logged: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -133,6 +135,7 @@ class InMemory:
         """Wire the ports, and let agents register through the same state."""
         # Not those of jobs: no pass reads them, and their calls would shift which of the others fail by chance.
         self.state.faults = self.metrics.faults = self.notifier.faults = self.history.faults = self.faults
+        self.run_orders.faults = self.faults
         self.apis = {name: JenkinsApi(controller, f"http://{name}/", self.faults) for name, controller in self.world.controllers.items()}
         controllers = tuple(self._controller(api) for api in self.apis.values())
         self.ports = Ports(
@@ -154,6 +157,7 @@ class InMemory:
             look_every_seconds=self.look_every_seconds,
             builds=_builds_of(controllers),
             reruns=self.state,
+            run_orders=self.run_orders,
         )
         self._containers = {name: tuple(self._controller(api) for api in self.apis.values()) for name in _FUNCTIONS}
         self.agents = Agents(self.world, ask_pass(lambda: self.ports_of("register_agent"), lambda: self.fleet))

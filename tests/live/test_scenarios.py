@@ -23,6 +23,7 @@ from autoscaler.domain.repair.two_looks import SECOND_LOOK_SECONDS
 from autoscaler.ports import Ports
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSsmClient
+from autoscaler_workbench.fakes.run_orders import InMemoryRunOrders
 from autoscaler_workbench.fakes.state import InMemoryHistory, InMemoryJobs, InMemoryMetrics, InMemoryState
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from autoscaler_workbench.fakes.world.world import World, build_world
@@ -40,6 +41,7 @@ class Scene:
     ahead_seconds: float = 0.0
     world: World = field(init=False)
     state: InMemoryState = field(init=False)
+    run_orders: InMemoryRunOrders = field(default_factory=InMemoryRunOrders)
     ports: Ports = field(init=False)
 
     def __post_init__(self):
@@ -65,6 +67,7 @@ class Scene:
             log=lambda *_args, **_facts: None,
             builds={"main": JenkinsBuilds(self.live.controller.connection)},
             reruns=self.state,
+            run_orders=self.run_orders,
         )
 
     def run(self, function, *order) -> dict[str, Any]:

@@ -153,6 +153,16 @@ def test_lost_builds_are_answered_for_by_one_function_and_shown_to_people_by_ano
     assert answer == ("Allowed" if action in allowed.get(function, set()) else "ImplicitlyDenied")
 
 
+@every_function
+@pytest.mark.parametrize("partition", ["open-runs", "runs"])
+@pytest.mark.parametrize("action", ["Query", "PutItem", "DeleteItem", "ConditionCheckItem", "GetItem", "UpdateItem"])
+def test_orders_of_runs_are_kept_by_two_functions_and_those_that_are_open_are_seen_by_a_third(decide, function, partition, action):
+    [answer] = decide(function, [asked(f"dynamodb:{action}", TABLE, **{"dynamodb:LeadingKeys": [f"{FLEET}#{partition}"]})]).values()
+    keeps = function in {"scale_down", "operate"} and action not in {"GetItem", "UpdateItem"}
+    sees = (function, partition, action) == ("scale_up", "open-runs", "Query")
+    assert answer == ("Allowed" if keeps or sees else "ImplicitlyDenied")
+
+
 FOREIGN = [
     asked("ec2:TerminateInstances", f"{EC2}:instance/i-1", **THEIRS),
     asked("ec2:TerminateInstances", f"{EC2}:instance/i-1"),
@@ -171,6 +181,7 @@ FOREIGN = [
     asked("kms:CreateGrant", f"arn:aws:kms:{REGION}:{ACCOUNT}:key/k-1", **{"kms:GrantIsForAWSResource": "true"}),
     asked("dynamodb:PutItem", TABLE, **{"dynamodb:LeadingKeys": ["another"]}),
     asked("dynamodb:Query", TABLE, **{"dynamodb:LeadingKeys": ["another"]}),
+    *(asked(f"dynamodb:{action}", TABLE, **{"dynamodb:LeadingKeys": ["another#open-runs"]}) for action in ("Query", "PutItem")),
     asked("dynamodb:BatchGetItem", TABLE, **{"dynamodb:LeadingKeys": ["another#jobs"]}),
     asked("dynamodb:BatchGetItem", TABLE, **{"dynamodb:LeadingKeys": [FLEET]}),
     asked("dynamodb:PutItem", f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/other", **{"dynamodb:LeadingKeys": [FLEET]}),

@@ -25,6 +25,7 @@ from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
 from autoscaler.adapters.jobs import DynamoJobs
 from autoscaler.adapters.reruns import DynamoReruns
+from autoscaler.adapters.run_orders import DynamoRunOrders
 from autoscaler.adapters.secrets import Credentials, read_credentials
 from autoscaler.adapters.sns import SnsTopic
 from autoscaler.adapters.ssm import SsmImages
@@ -140,15 +141,15 @@ def runtime() -> Runtime:
         log=log,
         look_every_seconds=_look_every_seconds(),
         side_by_side=lambda calls: _TIME.side_by_side(calls),  # noqa: PLW0108
-        **_rerunning(controllers, fleet.name),
+        **_single_builds(controllers, table),
     )
     return Runtime(ports=ports, fleet=fleet)
 
 
-def _rerunning(controllers: Sequence[JenkinsController], fleet: str) -> dict[str, Any]:
-    """Wire what runs lost builds again."""
+def _single_builds(controllers: Sequence[JenkinsController], table: Any) -> dict[str, Any]:
+    """Wire what runs lost builds again, and what people order."""
     builds = {controller.name: JenkinsBuilds(controller.connection) for controller in controllers}
-    return {"builds": builds, "reruns": DynamoReruns(partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet)}
+    return {"builds": builds, "reruns": DynamoReruns(*table), "run_orders": DynamoRunOrders(*table)}
 
 
 def _check_name(fleet: Fleet) -> None:

@@ -54,13 +54,13 @@ class RunOrderStore(Protocol):
         """Read the orders that have not ended, oldest first; what cannot be read is left out."""
 
     def order(self, order_id: str) -> RunOrder | None:
-        """Read one order, ended or not; None where there is none."""
+        """Read one order, ended or not; None where there is none. `TransientError` for one that another version wrote."""
 
     def ended(self, most: int) -> tuple[RunOrder, ...]:
         """Read the orders that ended last, newest first. They are kept for 90 days."""
 
     def add_order(self, order: RunOrder) -> None:
-        """Write a new order; `ConflictError` if there is one with this id."""
+        """Write a new order; `ConflictError` if there is one with this id, `ConfigError` if it is larger than can be kept."""
 
     def change_order(self, order: RunOrder) -> RunOrder:
         """Replace an open order of the same version, and return it with the next one; one with ``ended_at`` ends so.
