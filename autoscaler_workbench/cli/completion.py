@@ -1,6 +1,7 @@
 """Completes names of pools, nodes and controllers, as the deployed fleet has them; silent where it cannot be asked."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import typer
 
@@ -35,11 +36,22 @@ def subjects(ctx: typer.Context, incomplete: str) -> list[str]:
     return _names(ctx, incomplete, ("pools", "nodes"))
 
 
+def run_orders(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete the id of an order of builds; open ones stand first."""
+    told = _asked(ctx, {"action": "runs"}).get("runs", ())
+    return [entry["id"] for entry in told if entry["id"].startswith(incomplete)]
+
+
 def _names(ctx: typer.Context, incomplete: str, kinds: Iterable[str]) -> list[str]:
+    known = _asked(ctx, {"action": "names"}).get("names", {})
+    return [name for kind in kinds for name in known.get(kind, ()) if name.startswith(incomplete)]
+
+
+def _asked(ctx: typer.Context, question: dict[str, Any]) -> dict[str, Any]:
+    """Ask, for a moment only; return nothing where nobody answers."""
     where = {name: ctx.params[name] for name in ("stack", "local", "region", "profile") if ctx.params.get(name)}
     deployed = Deployed(**({"stack": "jenkins-autoscaler"} | where), patience_seconds=_WITHIN_SECONDS)
     try:
-        known = deployed.call("operate", {"action": "names"})["names"]
-    except (AutoscalerError, KeyError):
-        return []
-    return [name for kind in kinds for name in known.get(kind, ()) if name.startswith(incomplete)]
+        return deployed.call("operate", question)
+    except AutoscalerError:
+        return {}

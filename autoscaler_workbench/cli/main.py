@@ -23,7 +23,7 @@ from autoscaler.domain.labels import LabelSyntaxError, parse
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.situation.demand import explain_match
 from autoscaler.errors import AutoscalerError, ConfigError
-from autoscaler_workbench.cli import ask_jobs, demo_command, init, operate
+from autoscaler_workbench.cli import ask_jobs, demo_command, init, operate, run_orders
 from autoscaler_workbench.cli.assignments import PHYSICS, load_with, physics_of, read_assignments
 from autoscaler_workbench.cli.follow import draw, follow, report_directory, tell
 from autoscaler_workbench.cli.options import AsJson, FleetFile, Hours, Out, Seed, TraceFile, the_trace
@@ -76,6 +76,7 @@ def options(
 init.add_commands(app)
 operate.add_commands(app)
 ask_jobs.add_commands(app)
+run_orders.add_commands(app)
 app.add_typer(demo_command.app, name="demo")
 
 
