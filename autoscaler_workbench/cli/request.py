@@ -27,6 +27,7 @@ from autoscaler_workbench.cli.remote import Deployed
 from autoscaler_workbench.cli.reservations import print_reserved
 from autoscaler_workbench.cli.terminal import say, show
 
+NO_REASON = "no reason was given"
 _AGAIN_SECONDS = 5.0
 Answer = dict[str, Any]
 
@@ -40,7 +41,7 @@ class Request:
     region: Region = None
     profile: Profile = None
     as_json: AsJson = False
-    reason: Why = "no reason was given"
+    reason: Why = NO_REASON
     dry_run: DryRun = False
 
     @property

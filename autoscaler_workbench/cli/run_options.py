@@ -29,7 +29,7 @@ Strict = Annotated[
     bool, typer.Option("--strict/--permissive", help="With --vary: where there are too few different ones refuse, or use some again.")
 ]
 Same = Annotated[bool, typer.Option("--same", help="All builds on one pool, to find flaky tests.")]
-Chosen = Annotated[Choose, typer.Option("--choose", help="Which of the pools that fit: where a build starts soonest, or costs least.")]
+Chosen = Annotated[Choose, typer.Option("--choose", help="Which of the pools that fit: where a build would end soonest, or costs least.")]
 Gang = Annotated[int | None, typer.Option("--gang", min=1, help="So many builds as a gang: those that fail are replaced.")]
 Until = Annotated[
     Literal["all", "first-success"] | None,

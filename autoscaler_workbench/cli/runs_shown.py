@@ -6,6 +6,7 @@ from typing import Any
 from autoscaler.domain.report.run_orders import Outcome
 from autoscaler.domain.wording import duration
 from autoscaler_workbench.cli.answers import flat
+from autoscaler_workbench.cli.request import NO_REASON
 from autoscaler_workbench.cli.tables import for_people, print_rows
 from autoscaler_workbench.cli.terminal import say
 
@@ -60,7 +61,7 @@ def headline(entry: Entry, now: float) -> str:
 
 def _about(entry: Entry) -> str:
     parameters = ", ".join(f"{name}={value}" for name, value in entry["parameters"].items())
-    return "; ".join(filter(None, (parameters, entry["reason"])))
+    return "; ".join(filter(None, (parameters, "" if entry["reason"] == NO_REASON else entry["reason"])))
 
 
 def _print_parts(parts: list[Entry]) -> None:

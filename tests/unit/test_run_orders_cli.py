@@ -5,9 +5,11 @@ import re
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from autoscaler.domain.facts.run_orders import TryState, Until, Verdict
 from autoscaler.errors import ConfigError, TransientError
+from autoscaler_workbench.cli.main import app
 from autoscaler_workbench.cli.request import Request
 from autoscaler_workbench.cli.run_waiting import show_end, until_ended
 from support.asked import answered, command
@@ -235,6 +237,21 @@ def test_help_names_the_exit_codes_and_how_to_cancel():
         assert "3 at least one failed" in said
     assert "autoscaler runs cancel ID" in said
     assert "show" not in said.split("Options")[0], "the command that nobody names"
+
+
+def test_ids_and_the_command_to_cancel_are_completed():
+    with answering(told(OPEN, an_order(PASSED, id_="other"), action="runs")) as here:
+        where = {"AUTOSCALER_LOCAL": here.server.url}
+
+        def completed(line):
+            words = {"_AUTOSCALER_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+            return answered(here, lambda: CliRunner().invoke(app, [], env=words | where, prog_name="autoscaler")).stdout.split()
+
+        assert completed("autoscaler runs r") == ["run-1"]
+        assert completed("autoscaler runs cancel ") == ["run-1", "other"]
+        assert "--watch" in completed("autoscaler runs --w")
+        here.answers[:] = [refused("no")]
+        assert completed("autoscaler runs r") == []
 
 
 # A file of orders.
