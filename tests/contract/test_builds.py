@@ -15,6 +15,7 @@ from autoscaler.errors import AutoscalerError, ConfigError, RefusedBuildError, T
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind, Started
+from autoscaler_workbench.fakes.world.jenkins.handing import CURRENT_VERSION, DROPS_BUILDS
 from support.rig import live_rig, world_rig
 from support.worlds import stand
 
@@ -156,6 +157,39 @@ def test_a_start_that_is_not_answered_may_have_happened(kind):
             with pytest.raises(UnansweredError):
                 here.builds.start(job, None)
             assert len(here.stand.jenkins.queue) == waiting
+
+
+@pytest.mark.parametrize("kind", ["memory", "http"])
+@pytest.mark.parametrize(("version", "state"), [(DROPS_BUILDS, ItemState.UNKNOWN), (CURRENT_VERSION, ItemState.WAITING)])
+def test_what_is_handed_to_a_node_that_goes_offline_is_dropped_by_old_versions_alone(kind, version, state):
+    with world_rig(kind) as here:
+        jenkins = here.stand.jenkins
+        jenkins.version, jenkins.handing_seconds = version, 5.0
+        here.add_agent("agent-1", "cpu")
+        item = here.builds.start(here.define("job", "cpu", 600.0), None)
+        here.stand.world.move_to(here.stand.world.timeline.now + 1.0)
+        view = here.controller.look()
+        [pending] = view.items
+        [node] = [node for node in view.nodes if node.agent]
+        assert (pending.id, pending.buildable, node.idle, here.builds.item(item).state) == (item, False, False, ItemState.WAITING)
+        jenkins.set_offline("agent-1", "maintenance", "somebody")
+        here.stand.world.move_to(here.stand.world.timeline.now + 6.0)
+        assert here.builds.item(item).state is state
+        assert [left.id for left in here.controller.look().items] == ([item] if state is ItemState.WAITING else [])
+
+
+@pytest.mark.parametrize("kind", ["memory", "http"])
+@pytest.mark.parametrize("ends", ["began", "cancelled"])
+def test_for_five_minutes_jenkins_tells_what_became_of_an_item(kind, ends):
+    with world_rig(kind) as here:
+        here.add_agent("agent-1", "cpu" if ends == "began" else "gpu")
+        item = here.builds.start(here.define("job", "cpu", 1.0), None)
+        if ends == "cancelled":
+            here.controller.cancel_item(item)
+        known = ItemState.STARTED if ends == "began" else ItemState.CANCELLED
+        for seconds, state in ((0.0, known), (299.0, known), (2.0, ItemState.UNKNOWN)):
+            here.stand.world.move_to(here.stand.world.timeline.now + seconds)
+            assert here.builds.item(item).state is state
 
 
 @pytest.mark.parametrize("status", [500, 502, 504])

@@ -56,8 +56,8 @@ def node_json(node: Node, base: str, now: float) -> dict[str, Any]:
     """One computer. ``now``: what its monitors have told by then."""
     shown = _computer("hudson.slaves.SlaveComputer", node.name, (node.name, *node.labels), node.description, node.monitors, now)
     return shown | {
-        "executors": [_executor(number, node.builds.get(number), base) for number in range(node.executors)],
-        "idle": not node.builds,
+        "executors": _executors(node, base),
+        "idle": not (node.builds or node.handed),
         "jnlpAgent": True,
         "numExecutors": node.executors,
         "offline": node.offline,
@@ -151,7 +151,7 @@ def _item(controller: Controller, build: Build, base: str, said: dict[str, str])
         "why": why_of(controller, build, said),
     }
     shown = {"_class": f"hudson.model.Queue${kind}", "task": _task(build, base)} | about | state | times
-    return shown | ({"pending": False} if kind == BUILDABLE else {})
+    return shown | ({"pending": build.is_pending} if kind == BUILDABLE else {})
 
 
 def left_item_json(build: Build, base: str) -> dict[str, Any]:
@@ -200,6 +200,13 @@ def _task(build: Build, base: str) -> dict[str, Any]:
     if build.kind is Kind.PIPELINE:
         part = _part_of(build)
         return {"_class": _PLACEHOLDER, "fullDisplayName": part, "name": part, "url": build.run_path}
+    if part := build.configuration:
+        named = {"name": part, "displayName": part, "fullName": f"{build.job}/{part}", "fullDisplayName": f"{shown} » {part}"}
+        return {
+            "_class": "hudson.matrix.MatrixConfiguration",
+            "labelExpression": build.label,
+            "url": f"{base}{build.job_path}{part}/",
+        } | named
     named = {"name": name, "displayName": name, "fullName": build.job, "fullDisplayName": shown}
     return {"_class": "hudson.model.FreeStyleProject", "labelExpression": build.label, "url": base + build.job_path} | named
 
@@ -211,6 +218,14 @@ def _run_name(build: Build) -> str:
 def _part_of(build: Build) -> str:
     """Name a step of a pipeline, with the stage or branch that encloses it."""
     return f"part of {_run_name(build)}" + (f" ({build.stage})" if build.stage else "")
+
+
+def _executors(node: Node, base: str) -> list[dict[str, Any]]:
+    """Show each executor; those that something was handed to are busy with nothing yet."""
+    shown = [_executor(number, node.builds.get(number), base) for number in range(node.executors)]
+    for executor in [one for one in shown if one["idle"]][: len(node.handed)]:
+        executor["idle"] = False
+    return shown
 
 
 def _executor(number: int, build: Build | None, base: str) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import (
     Jobs,
     RefusedBuildError,
     full_name_of,
-    is_configuration,
 )
 from autoscaler_workbench.fakes.http_fakes.jenkins.tree import TreeSyntaxError, parse_tree, prune, without_executors
 from autoscaler_workbench.fakes.http_fakes.messages import Request, Response
@@ -145,8 +144,7 @@ class JenkinsApi:
             return {"_class": "hudson.model.Queue", "items": []} if place == ["queue"] else None
         match place:
             case ["job", *_]:
-                is_run = len(place) % 2 or is_configuration(place)
-                return self.jobs.run(place) if is_run else self.jobs.shown(full_name_of(place))
+                return self.jobs.at(place)
             case ["queue", "item", number] if number.isdecimal():
                 return item_json(self.controller, int(number), self.base)
             case ["queue"]:

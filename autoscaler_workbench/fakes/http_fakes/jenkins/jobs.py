@@ -97,10 +97,18 @@ class Jobs:
             waiting.started_with = replace(waiting.started_with, users=users)
             return waiting
         if full_name not in self.jobs:
-            return self.controller.build_again(full_name, started)
+            return self._build_again(full_name, started)
         if job.configurations:
             return submit_matrix(self.controller, full_name, job.label, job.seconds, job.configurations, started)
         return self.controller.submit(full_name, job.label, job.seconds, kind=job.kind, started_with=started)
+
+    def _build_again(self, full_name: str, started: Started) -> Build:
+        """Queue a build of a job that nobody defined here: as the last one that lost its agent, or else the last one."""
+        known = self.controller.builds_of[full_name]
+        like = next((build for build in reversed(known) if build.ended is Ended.KILLED), known[-1])
+        again = self.controller.submit(full_name, like.label, like.seconds, kind=like.kind, on_end=like.on_end, started_with=started)
+        again.takes_card = like.takes_card  # it begins at the next instant
+        return again
 
     def _job(self, full_name: str) -> Job:
         if full_name in self.jobs:
@@ -140,6 +148,19 @@ class Jobs:
             return listed | {"_class": "hudson.model.FreeStyleProject", "labelExpression": job.label}
         return listed | {"_class": "org.jenkinsci.plugins.workflow.job.WorkflowJob"}
 
+    def at(self, place: list[str]) -> dict[str, Any] | None:
+        """The JSON of what is there: a run, a job, or one configuration of a matrix; None: there is nothing."""
+        if len(place) % 2 and "=" in place[-1]:
+            return self._configuration(place)
+        return self.run(place) if len(place) % 2 or is_configuration(place) else self.shown(full_name_of(place))
+
+    def _configuration(self, place: list[str]) -> dict[str, Any] | None:
+        builds = self.controller.builds_of.get(f"{full_name_of(place[:-1])}/{place[-1]}")
+        if builds is None:
+            return None
+        listed = [self._listed(build) for build in reversed(builds) if _is_run(build)]
+        return {"_class": "hudson.matrix.MatrixConfiguration", "name": place[-1], "buildable": True, "property": [], "builds": listed}
+
     def run(self, place: list[str]) -> dict[str, Any] | None:
         """The JSON of one run; None: there is none. ``place``: ``job/a/job/b/7``, decoded."""
         of_job, configuration = (place[:-2], f"{place[-2]}/") if is_configuration(place) else (place[:-1], "")
@@ -165,7 +186,7 @@ def _equal_item(controller: Controller, job: str, started: Started) -> Build | N
 
     A pipeline's own item leaves the queue at once, so that there is none to merge with.
     """
-    alike = (b for b in controller.queue if b.job == job and b.kind is Kind.FREESTYLE and b.started_at is None)
+    alike = (b for b in controller.queue if b.job == job and b.kind is Kind.FREESTYLE and b.started_at is None and not b.is_pending)
     return next((build for build in alike if set(build.started_with.parameters) == set(started.parameters)), None)
 
 
@@ -192,7 +213,7 @@ def result_of(run: list[Build]) -> str | None:
 
 def _is_run(build: Build) -> bool:
     """Tell whether Jenkins has a build of it: of a freestyle job once it has begun."""
-    return not build.is_dropped and (build.started_at is not None or build.kind is Kind.PIPELINE)
+    return build.kind is Kind.PIPELINE or (build.started_at is not None and not build.is_dropped)
 
 
 def run_json(run: list[Build]) -> Mapping[str, Any]:

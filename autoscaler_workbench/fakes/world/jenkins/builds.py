@@ -71,6 +71,7 @@ class Build:
     stopped_by: Stopper | None = None
     takes_card: bool = False  # by a lease, before its work begins
     leased_at: float | None = None
+    is_pending: bool = False  # it was handed to an executor that has not begun
     is_dropped: bool = False  # Jenkins forgot it before it began
 
     def __post_init__(self) -> None:
@@ -81,6 +82,11 @@ class Build:
     def lost_its_machine(self) -> bool:
         """What it ran has ended with a machine that was stopped or lost its power, whatever may connect there later."""
         return "was stopped" in self.killed_by or "lost its power" in self.killed_by
+
+    @property
+    def is_taken(self) -> bool:
+        """It has an executor, or was handed to one."""
+        return self.started_at is not None or self.is_pending
 
     @property
     def done_at(self) -> float:

@@ -7,12 +7,11 @@ from random import Random
 
 from autoscaler.domain.labels import LabelExpression
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended, Kind, Started, Stopper
+from autoscaler_workbench.fakes.world.jenkins.handing import CURRENT_VERSION, DROPS_BUILDS, drop, hand_over, take_back
 from autoscaler_workbench.fakes.world.jenkins.nodes import Monitors, Node
 from autoscaler_workbench.fakes.world.physics import CALM, NodeChoice, Physics
 from autoscaler_workbench.fakes.world.timeline import Timeline
 
-# Before 2.517 a build that was handed to a node is dropped when the node is marked offline in the same instant (core, pull request 10756).
-CURRENT_VERSION, DROPS_BUILDS = "2.528.3", "2.504.3"
 # Measured on 2.504.3: a restart answers 503 for some seconds, then 200 with agents offline, which return after 6-7 s.
 _DOWN_SECONDS, _STARTING_SECONDS, _RECONNECT_SECONDS = 3.0, 2.5, 6.5
 # A pipeline whose node is deleted under it goes on for this long, then it is aborted.
@@ -48,6 +47,7 @@ class Controller:
         self.up = "up"  # up, starting, down
         self._sessions = 1
         self.version = CURRENT_VERSION
+        self.handing_seconds = 0.0  # from the choice of an executor until it begins
         self._resuming: list[Build] = []  # pipelines that a restart has taken from their executors and not yet put into the queue
         self._lost: set[str] = set()  # nodes whose agent went away, and has not come back
         self.veto: Veto | None = None  # of a plugin, node by node: why this one does not take that build
@@ -110,13 +110,9 @@ class Controller:
         self._end(build, Ended.FINISHED)
         build.succeeded = succeeded
 
-    def build_again(self, job: str, started_with: Started) -> Build:
-        """Queue a build of a job that nobody defined here: as the last one that lost its agent, or else the last one."""
-        known = self.builds_of[job]
-        like = next((build for build in reversed(known) if build.ended is Ended.KILLED), known[-1])
-        again = self.submit(job, like.label, like.seconds, kind=like.kind, on_end=like.on_end, started_with=started_with)
-        again.takes_card = like.takes_card  # it begins at the next instant
-        return again
+    def kill(self, build: Build) -> None:
+        """End a build that lost what it ran on, or was to run on."""
+        self._end(build, Ended.KILLED)
 
     def forget(self, job: str) -> None:
         """Forget a job that was deleted, with its builds: one of the same name begins anew."""
@@ -151,12 +147,12 @@ class Controller:
         for build in list(self.queue):
             if build.resumes_on is not None:
                 self._resume(build)
-            elif build.started_at is not None or build.asks_for in taken:
+            elif build.is_taken or build.asks_for in taken:
                 continue  # it began while an earlier one of this round ended, or cannot begin
             elif not self.quieting_down and not build.blocked and build.buildable_at <= self.timeline.now:
                 node = self._taker(build)
                 if node is not None:
-                    self._start(build, node)
+                    (hand_over if self.handing_seconds else type(self).begin)(self, build, node)
                 elif not self.free_for(build):
                     taken.add(build.asks_for)
 
@@ -170,7 +166,7 @@ class Controller:
 
     def free_for(self, build: Build) -> list[Node]:
         """The matching nodes that have an idle executor."""
-        return [node for node in self.matching(build) if len(node.builds) < node.executors and not node.offline]
+        return [node for node in self.matching(build) if node.has_room and not node.offline]
 
     # Nodes
 
@@ -221,7 +217,8 @@ class Controller:
         """Mark a node temporarily offline, over whatever mark there is."""
         node = self.nodes[name]
         if self.version == DROPS_BUILDS:
-            self._drop_what_was_just_handed(node)
+            for build in [build for build in node.builds.values() if build.started_at == self.timeline.now]:
+                drop(self, build, node)
         node.temporarily_offline, node.reason, node.user = True, reason, user
         node.cause = "hudson.slaves.OfflineCause$UserCause"
 
@@ -277,6 +274,7 @@ class Controller:
         """Go down and come back as recorded: freestyle builds end, pipelines wait as queue items for their own nodes."""
         self.up = "down"  # first of all: what ends below must not make room for a build that begins
         connected = [node.name for node in self.nodes.values() if node.connected]
+        take_back(self)
         for node in self.nodes.values():
             for build in list(node.builds.values()):
                 if build.kind is Kind.FREESTYLE:
@@ -331,12 +329,6 @@ class Controller:
         if name not in self._lost:  # an agent that ended while the controller was away does not come back
             self.connect(name)
 
-    def _drop_what_was_just_handed(self, node: Node) -> None:
-        for build in [build for build in node.builds.values() if build.started_at == self.timeline.now]:
-            build.killed_by = build.killed_by or f"it was handed to {node.name} in the instant of its mark"
-            build.is_dropped = True
-            self._end(build, Ended.KILLED)
-
     def _resume(self, build: Build) -> None:
         node = self.nodes.get(build.resumes_on or "")
         if node is None or node.offline:
@@ -356,7 +348,8 @@ class Controller:
         # Consistent hashing by job, roughly as Jenkins' load balancer: the same job tends to the same node.
         return min(takers, key=lambda node: zlib.crc32(f"{build.job}/{node.name}".encode()), default=None)
 
-    def _start(self, build: Build, node: Node) -> None:
+    def begin(self, build: Build, node: Node) -> None:
+        """Begin a build on a node."""
         self.queue.remove(build)
         build.started_at = self.timeline.now
         self._place(build, node)

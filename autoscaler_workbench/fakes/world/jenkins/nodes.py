@@ -45,6 +45,7 @@ class Node:
     user: str = ""
     idle_since: float = 0.0  # when it connected, or its last build left it
     builds: dict[int, Build] = field(default_factory=dict)
+    handed: list[Build] = field(default_factory=list)  # to executors that have not begun
     monitors: Monitors = field(default_factory=Monitors)
     survives_reload: bool = False  # it carries the property that configuration as code leaves alone
     fails_builds: bool = False  # something is wrong with the machine: whatever it builds fails
@@ -53,6 +54,11 @@ class Node:
     def offline(self) -> bool:
         """It takes no builds."""
         return self.temporarily_offline or not self.connected
+
+    @property
+    def has_room(self) -> bool:
+        """Tell whether an executor is free, whatever its state."""
+        return len(self.builds) + len(self.handed) < self.executors
 
     def clear_mark(self) -> None:
         """Drop the mark that sets it offline."""
