@@ -1,47 +1,16 @@
 """The pass that answers for a lost build, cut off at each of its calls in every way: the build is run again, and never twice."""
 
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 
 import pytest
 
 from autoscaler.errors import AutoscalerError
-from autoscaler_workbench.fakes.world.faults import ConnectionLostError, Fault, Faults, StatusError
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
+from support.cut import WAYS, Cut
 from support.cutoffs import Died
 from support.lost import RUN_ID, a_day, answers, define, running
 
-WAYS = ("an error is answered", "the answer is lost", "it dies before", "it dies after")
 DECLARES = pytest.mark.parametrize("declares", [(), (RUN_ID,), ("REF",)], ids=["no parameters", "with the id", "another parameter"])
-
-
-@dataclass(slots=True)
-class Cut(Faults):
-    """Cuts one call of a pass; counts them all."""
-
-    armed: bool = False
-    at: int = -1
-    way: str = ""
-    made: int = 0
-    dead: bool = False
-
-    @contextmanager
-    def around(self, call):
-        if self.dead:
-            raise Died(call)
-        is_it = self.armed and self.made == self.at
-        self.made += self.armed
-        if is_it and self.way == WAYS[0]:
-            raise StatusError(Fault(call, status=503, code="Unavailable"))
-        self.dead = is_it and self.way == WAYS[2]
-        if self.dead:
-            raise Died(call)
-        yield
-        if is_it and self.way == WAYS[1]:
-            raise ConnectionLostError(call)
-        self.dead = is_it and self.way == WAYS[3]
-        if self.dead:
-            raise Died(call)
 
 
 def lived(declares, at=-1, way=""):

@@ -1,9 +1,11 @@
-"""The same for builds that are lost with their agents: each change runs one again that was not lost, or twice, or never."""
+"""The same for builds that are lost with their agents, or on the way there: each change runs one that was not lost, or twice, or never."""
 
 from planted.bug import Bug
 
-_LOST, _AGAIN = (f"tests/scenarios/{file}.py::test_" for file in ("test_lost_builds", "test_run_again"))
-_JUDGE, _FOLLOW, _FIND = (f"domain/repair/{file}.py" for file in ("lost_builds", "followed_builds", "unanswered_starts"))
+_LOST, _AGAIN, _DROPPED = (f"tests/scenarios/{file}.py::test_" for file in ("test_lost_builds", "test_run_again", "test_dropped_items"))
+_JUDGE, _FOLLOW, _FIND, _ITEMS = (
+    f"domain/repair/{file}.py" for file in ("lost_builds", "followed_builds", "unanswered_starts", "dropped_items")
+)
 
 
 def planted(name: str, *, file: str = _JUDGE, was: str, becomes: str, found_by: str) -> Bug:
@@ -71,6 +73,7 @@ RERUNS = (
     ),
     planted(
         "how often it was run again is forgotten",
+        file="domain/repair/ran_again.py",
         was="new_rerun(situation, lost, unit, times + 1)",
         becomes="new_rerun(situation, lost, unit, 0)",
         found_by=f"{_AGAIN}a_build_that_is_lost_again_gets_an_on_demand_agent_and_is_then_left_to_a_person",
@@ -134,5 +137,47 @@ RERUNS = (
         was="lost.since_at - lost.seen_at > IN_DOUBT_AFTER_SECONDS",
         becomes="False",
         found_by=f"{_AGAIN}a_look_that_nobody_took_for_long_leaves_it_in_doubt_where_jenkins_does_not_tell_when_the_agent_went",
+    ),
+    planted(
+        "what Jenkins did not know in one look alone counts as dropped",
+        file="control/dropped_items.py",
+        was="    if item.state is not ItemState.UNKNOWN or one.missed_at is None:\n",
+        becomes="    if item.state is not ItemState.UNKNOWN:\n",
+        found_by=f"{_DROPPED}what_jenkins_did_not_know_in_one_look_alone_is_not_started",
+    ),
+    planted(
+        "what left the queue so long ago that Jenkins has forgotten it counts as dropped",
+        file=_ITEMS,
+        was="    if one.missed_at is None and look.now - one.seen_at >= _TOLD_SECONDS:\n",
+        becomes="    if False:\n",
+        found_by=f"{_DROPPED}what_left_the_queue_otherwise_or_may_have_is_not_started",
+    ),
+    planted(
+        "items of an earlier session of Jenkins are followed on",
+        file=_ITEMS,
+        was="[one for one in mine if one.session == view.session]",
+        becomes="[*mine]",
+        found_by=f"{_DROPPED}what_was_missed_in_one_session_of_jenkins_is_not_started_in_the_next",
+    ),
+    planted(
+        "a pipeline that waits in vain is started beside itself",
+        file=_ITEMS,
+        was="    if one.run:\n        detail",
+        becomes="    if False:\n        detail",
+        found_by=f"{_DROPPED}a_pipeline_that_waits_in_vain_is_named_once_and_nothing_is_started",
+    ),
+    planted(
+        "a build is started without the parameters that were too long to keep",
+        file=_ITEMS,
+        was="asked.parameters if _fits(asked) else None",
+        becomes="asked.parameters if _fits(asked) else ()",
+        found_by=f"{_DROPPED}what_cannot_be_repeated_is_left_to_a_person_once",
+    ),
+    planted(
+        "items are followed on versions that drop none",
+        file=_ITEMS,
+        was="view.complete and drops_handed_builds(view) and",
+        becomes="view.complete and",
+        found_by=f"{_DROPPED}nothing_is_remembered_asked_or_written_where_it_is_not_wanted_or_jenkins_drops_nothing",
     ),
 )

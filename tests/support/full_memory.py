@@ -19,7 +19,9 @@ from autoscaler.domain.facts.memory import (
     Stuck,
     Window,
 )
+from autoscaler.domain.facts.queued_items import QueuedItem
 from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, RanAgain
+from autoscaler.domain.facts.runs import Parameter
 
 _BURST = Burst(peaks=((1.0, 3),), rises=((2.0, 4, 0.5),))
 FULL_MEMORY = Memory(
@@ -72,6 +74,21 @@ FULL_MEMORY = Memory(
             lost_at=2.5,
             others=("item 5",),
             elsewhere=True,
+        )
+    },
+    queued={
+        "main#18": QueuedItem(
+            controller="main",
+            item=18,
+            job="job/a",
+            run="",
+            pool="cpu",
+            session="s1",
+            at=1.0,
+            seen_at=2.0,
+            parameters=(Parameter(name="REF", value="ü"), Parameter(name="TOKEN", value=None)),
+            upstream=("job/b/1",),
+            missed_at=3.0,
         )
     },
     reruns={"main#17": RanAgain(run="job/a/6", times=1, on_demand=True, at=2.0)},

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from autoscaler.control.dropped_items import look_up_items
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.lost_builds import look_up
 from autoscaler.domain.facts.fleet import HOST, Fleet, Market, described_instance
@@ -34,6 +35,7 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
         images=_images(ports, fleet),
         spot_prices=_spot_prices(ports, fleet, stored, instances),
         lost=look_up(ports, stored.memory.lost, views.values()) if stored.memory.lost else {},
+        queued=look_up_items(ports, fleet, stored, views.values()),
         ended_runs={controller.name: _ended_runs(ports, controller, stored, views[controller.name]) for controller in ports.controllers},
     )
 

@@ -32,6 +32,7 @@ from autoscaler.domain.launch.backoff import Refusal, lacks_capacity, note_refus
 from autoscaler.domain.launch.lending import note_never_lent
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.bring_back import note_owed
+from autoscaler.domain.repair.dropped_items import next_queued
 from autoscaler.domain.repair.followed_builds import next_lost
 from autoscaler.domain.repair.heal import what_is_seen
 from autoscaler.domain.repair.lost_builds import still_lost
@@ -98,6 +99,7 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         missing=missing,
         hosts_off=next_hosts_off(memory.hosts_off, look) if look.fleet.hosts else {},
         lost=next_lost(memory.lost, look),
+        queued=next_queued(memory.queued, look),
     )
 
 
@@ -294,6 +296,7 @@ def note_results(memory: Memory, fleet: Fleet, outcomes: Outcomes, now: float) -
     return replace(
         memory,
         lost=noted.lost,
+        queued=noted.queued,
         reruns=noted.reruns,
         left=noted.left,
         cool_offs=cool_offs,

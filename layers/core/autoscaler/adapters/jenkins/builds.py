@@ -16,9 +16,10 @@ from autoscaler.adapters.jenkins.runs import (
     read_item,
     read_job,
     read_run,
+    read_waiting,
 )
 from autoscaler.adapters.jenkins.session import Answer, NotThereError, RedirectedError, RefusedRequestError, StartingError
-from autoscaler.domain.facts.runs import Item, ItemState, Job, Run
+from autoscaler.domain.facts.runs import Item, ItemState, Job, Run, Waiting
 from autoscaler.errors import NoAnswerError, RefusedBuildError, TransientError, UnansweredError
 
 # Each is sure to have done nothing: Jenkins refused it, or was not reached.
@@ -59,6 +60,10 @@ class JenkinsBuilds:
         except NotThereError:
             return Item(state=ItemState.UNKNOWN)
         return read_item(answer.json())
+
+    def waiting(self) -> dict[int, Waiting]:
+        """Ask for the whole queue, with parameters: one request, however many wait."""
+        return read_waiting(self._get(_QUEUE, QUEUED_TREE).json())
 
     def start(self, job: str, parameters: Mapping[str, str] | None) -> int:
         """Ask for a build at once, without the job's quiet period."""

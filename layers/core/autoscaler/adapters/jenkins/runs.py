@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from autoscaler.adapters.jenkins.parse import run_of
-from autoscaler.domain.facts.runs import Entry, Interruption, Item, ItemState, Job, Parameter, Run
+from autoscaler.domain.facts.runs import Entry, Interruption, Item, ItemState, Job, Parameter, Run, Waiting
 from autoscaler.errors import TransientError
 
 # A job that had more builds since the time in question is not known as a whole.
@@ -151,6 +151,16 @@ def read_job(body: object, queue: object, path: str, since: float, user: str | N
         entries=(*(entry for entry in queued if entry.item not in items), *began),
         is_whole=len(began) < BUILDS_LISTED or min(entry.at for entry in began) < since,
     )
+
+
+def read_waiting(body: object) -> dict[int, Waiting]:
+    """Read what each item of the queue was asked for with."""
+    return {
+        one.id: Waiting(
+            job=run_of(one.task.url), at=one.inQueueSince / 1000.0, parameters=one.parameters(), upstream=_upstream(one.causes())
+        )
+        for one in _read(_Queue, body, "the queue").items
+    }
 
 
 def read_item(body: object) -> Item:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from autoscaler.domain.facts.queued_items import QueuedItem
 from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, RanAgain
 
 
@@ -207,6 +208,7 @@ class Memory:
     requests: Mapping[str, float] = field(default_factory=dict)  # manual request ids done, and when
     lost: Mapping[str, LostBuild] = field(default_factory=dict)  # builds whose agents have gone, by controller and run
     reruns: Mapping[str, RanAgain] = field(default_factory=dict)  # builds that we started again, by controller#item
+    queued: Mapping[str, QueuedItem] = field(default_factory=dict)  # items that Jenkins may drop, by controller#item
     left: Mapping[str, LeftBuild] = field(default_factory=dict)  # lost builds that a person must see to, for a day, by controller and run
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from autoscaler.domain.facts.runs import Job, Run, matrix_of
+from autoscaler.domain.facts.runs import Item, Job, Run, Waiting, matrix_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,3 +142,16 @@ class LostFacts:
     def has_ended(self) -> bool:
         """It has ended, and what would be run again, too."""
         return self.run is not None and not self.is_building
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemFacts:
+    """What Jenkins says of one queue item, in one of its stages.
+
+    ``waiting``: it is in the queue, and not followed yet; ``item``: what became of it since it was there; ``lost``: what is known of a
+    build that Jenkins did not know any more in an earlier look, and does not now.
+    """
+
+    waiting: Waiting | None = None
+    item: Item | None = None
+    lost: LostFacts | None = None

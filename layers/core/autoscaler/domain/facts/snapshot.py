@@ -11,7 +11,7 @@ from autoscaler.domain.facts.fleet import HOST
 from autoscaler.domain.facts.intents import Intent
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides
-from autoscaler.domain.facts.reruns import LostFacts
+from autoscaler.domain.facts.reruns import ItemFacts, LostFacts
 from autoscaler.domain.facts.reservations import Reservation
 
 # A look is worth nothing when passes were missing since: what happened in between is unknown.
@@ -362,6 +362,7 @@ class Snapshot:
     spot_prices: Mapping[str, float] | None = None  # dollars an hour by `Instance.priced_as`; None: not asked, or not answered
     ended_runs: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by controller: runs asked for after a restart that have ended
     lost: Mapping[str, LostFacts] = field(default_factory=dict)  # facts about the builds in `Memory.lost`
+    queued: Mapping[str, ItemFacts] = field(default_factory=dict)  # facts about items that Jenkins may drop, by controller#item
     unread: tuple[str, ...] = ()  # of our own state: names of what is there and cannot be read
     devices: Mapping[str, Devices] = field(default_factory=dict)  # by machine, as far as it tells of them
 

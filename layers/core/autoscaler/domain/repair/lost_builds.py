@@ -6,7 +6,6 @@ once: started again with the same parameters, or left to a person.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from autoscaler.domain.facts.fleet import Pool
 from autoscaler.domain.facts.plan import Held, LeaveLost, RunAgain
@@ -14,7 +13,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reruns import LostBuild, LostFacts, RerunPolicy, RerunState
 from autoscaler.domain.facts.runs import Interruption, Run, hidden, job_name_of
 from autoscaler.domain.repair.followed_builds import MISSING
-from autoscaler.domain.repair.ran_again import leave, new_rerun, start, times_before
+from autoscaler.domain.repair.ran_again import again_or_left, leave
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS
 from autoscaler.domain.repair.unanswered_starts import find
 from autoscaler.domain.situation.situation import Situation
@@ -94,14 +93,9 @@ def _may_judge(situation: Situation, lost: LostBuild) -> bool:
 
 
 def _first_answer(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run, pool: Pool) -> RunAgain | LeaveLost:
-    policy, times = pool.rerun or RerunPolicy(), times_before(situation, lost, unit)
-    if refusal := _in_doubt(lost, facts, unit) or _not_repeatable(situation, facts, unit):
+    if refusal := _in_doubt(lost, facts, unit) or not_repeatable(situation, facts, unit):
         return leave(situation, lost, facts, *refusal)
-    if times >= policy.most:
-        told = f"it has been run again {times} times, and was lost each time"
-        return leave(situation, lost, facts, Reason.LOST_TOO_OFTEN, told)
-    rerun = new_rerun(situation, lost, unit, times + 1)
-    return start(situation, lost, facts, replace(rerun, on_demand=policy.then_on_demand and times >= policy.times))
+    return again_or_left(situation, lost, facts, unit, pool.rerun or RerunPolicy())
 
 
 def _in_doubt(lost: LostBuild, facts: LostFacts, unit: Run) -> tuple[Reason, str] | None:
@@ -112,7 +106,7 @@ def _in_doubt(lost: LostBuild, facts: LostFacts, unit: Run) -> tuple[Reason, str
     return (Reason.PARENT_WAITS, f"{waited[0]} waited for it: run that one again") if waited else None
 
 
-def _not_repeatable(situation: Situation, facts: LostFacts, unit: Run) -> tuple[Reason, str] | None:
+def not_repeatable(situation: Situation, facts: LostFacts, unit: Run) -> tuple[Reason, str] | None:
     """Say why a build cannot be started with the same parameters."""
     if facts.job is None or not facts.job.buildable:
         return Reason.NOT_BUILDABLE, "its job is disabled or deleted"

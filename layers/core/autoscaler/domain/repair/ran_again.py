@@ -6,8 +6,9 @@ from typing import TypeVar
 
 from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.plan import LeaveLost, RunAgain
+from autoscaler.domain.facts.queued_items import QueuedItem
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, LostFacts, RanAgain, Rerun, RerunState, times_of
+from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, LostFacts, RanAgain, Rerun, RerunPolicy, RerunState, times_of
 from autoscaler.domain.facts.runs import Run, job_name_of
 from autoscaler.domain.situation.situation import Situation
 
@@ -42,6 +43,16 @@ def new_rerun(situation: Situation, lost: LostBuild, unit: Run | None, times: in
         on_demand=False,
         created_at=situation.now,
     )
+
+
+def again_or_left(situation: Situation, lost: LostBuild, facts: LostFacts, unit: Run, policy: RerunPolicy) -> RunAgain | LeaveLost:
+    """Start a build again, unless it was lost as often as is allowed."""
+    times = times_before(situation, lost, unit)
+    if times >= policy.most:
+        told = f"it has been run again {times} times, and was lost each time"
+        return leave(situation, lost, facts, Reason.LOST_TOO_OFTEN, told)
+    rerun = new_rerun(situation, lost, unit, times + 1)
+    return start(situation, lost, facts, replace(rerun, on_demand=policy.then_on_demand and times >= policy.times))
 
 
 def start(situation: Situation, lost: LostBuild, facts: LostFacts, rerun: Rerun, found: int | None = None) -> RunAgain:
@@ -81,6 +92,7 @@ class Answered:
     """What is followed on, and remembered of builds that were run again or left to a person, once some were answered for."""
 
     lost: Mapping[str, LostBuild]
+    queued: Mapping[str, QueuedItem]
     reruns: Mapping[str, RanAgain]
     left: Mapping[str, LeftBuild]
 
@@ -96,6 +108,7 @@ def answered(memory: Memory, answers: Iterable[tuple[str, str, Rerun]], now: flo
     done = {name for name, _, _ in answers}
     return Answered(
         lost={key: lost for key, lost in memory.lost.items() if key not in done},
+        queued={key: one for key, one in memory.queued.items() if key not in done},
         reruns=_kept(reruns, now - _REMEMBERED_SECONDS),
         left=_kept(left, now - _LEFT_SECONDS),
     )

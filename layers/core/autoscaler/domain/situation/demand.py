@@ -137,8 +137,21 @@ def explain_match(pool: Pool, fleet: Fleet, expression: LabelExpression) -> str 
 
 def starved_by_pool(demand: Demand) -> dict[str, int]:
     """Count starved items, mature or not, each for one pool: the one with the fewest labels."""
-    homes = (min(want.pools, key=lambda pool: (len(pool.labels), pool.name)).name for want in demand.wants)
-    return dict(Counter(homes))
+    return dict(Counter(_home(want).name for want in demand.wants))
+
+
+def homes(view: ControllerView, fleet: Fleet, records: Iterable[Record]) -> Iterator[tuple[QueueItem, Pool]]:
+    """Say for which pool each item of the queue is, whatever state it is in; of those that no pool can serve nothing."""
+    resolver = _Resolver(view, fleet, records)
+    for item in view.items:
+        want = resolver.resolve(item)
+        if isinstance(want, Want):
+            yield item, _home(want)
+
+
+def _home(want: Want) -> Pool:
+    """Choose the pool that an item is counted for: the one with the fewest labels."""
+    return min(want.pools, key=lambda pool: (len(pool.labels), pool.name))
 
 
 def pins_of_begun(view: ControllerView, pins: frozenset[str], since_at: float, now: float) -> frozenset[str]:
