@@ -100,7 +100,7 @@ class InProcessController(JenkinsController):
         if build.id not in self._items:
             self._items[build.id] = job_of(build.run_path if pipeline else build.job_path), run_of(build.run_path) if pipeline else ""
         job, run = self._items[build.id]
-        label = None if pipeline else build.label or None
+        label = None if pipeline or build.label_is_given else build.label or None
         return QueueItem(
             id=build.id,
             job=job,

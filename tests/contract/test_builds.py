@@ -16,7 +16,7 @@ from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind, Started
 from autoscaler_workbench.fakes.world.jenkins.handing import CURRENT_VERSION, DROPS_BUILDS
-from support.rig import live_rig, world_rig
+from support.rig import begun, ended, live_rig, world_rig
 from support.worlds import stand
 
 RUN_ID = "AUTOSCALER_RUN_ID"
@@ -31,19 +31,6 @@ def here(request):
     else:
         with world_rig(request.param) as rig:
             yield rig
-
-
-def begun(here, job, item):
-    """The path of the build that a queue item becomes."""
-    here.until(lambda: here.builds.item(item).state is ItemState.STARTED, "the build begins")
-    run = here.builds.item(item).run
-    assert run.startswith(f"{job}/")
-    return run
-
-
-def ended(here, run):
-    here.until(lambda: not here.builds.run(run).building, "the build ends")
-    return here.builds.run(run)
 
 
 def test_a_build_is_started_with_parameters_and_keeps_them(here):

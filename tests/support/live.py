@@ -125,12 +125,16 @@ class LiveJenkins:
         self.until(lambda: not self.node(name).offline, f"{name} is online", hint=lambda: (directory / "log").read_text()[-500:])
 
     def define(self, job: str, label: str, seconds: float, kind: Kind = Kind.FREESTYLE, declares: tuple[str, ...] = ()) -> str:
-        """Make a job in the folder, with string parameters and one password for each name with that word; return its path."""
+        """Make a job in the folder, with string parameters and one password for each name with that word; return its path.
+
+        A pipeline whose label is ``params.NAME`` runs where this parameter says.
+        """
         self._jobs.append(job)
         assert len(self._jobs) <= _MOST_JOBS, "polite tests make few jobs at a time"
         facts = {"declared": _declared(declares)}
         if kind is Kind.PIPELINE:
-            config = _PIPELINE.format(script=escape(f"node('{label}') {{ sleep {seconds:g} }}"), **facts)
+            where = label if label.startswith("params.") else f"'{label}'"
+            config = _PIPELINE.format(script=escape(f"node({where}) {{ sleep {seconds:g} }}"), **facts)
         else:
             config = _FREESTYLE.format(label=escape(label), seconds=seconds, **facts)
         self.session.create_item(f"job/{self.prefix}/createItem", job, config)

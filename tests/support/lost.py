@@ -54,7 +54,7 @@ def waiting(
     node.connected = pending
     jobs = define(day, "job", *declares, hides={"PASSWORD"} & set(declares), **({"seconds": 600.0} | job))
     item = jobs.build("job", given, "somebody")
-    item = next(build for build in day.jenkins.queue if build.job == item.job)
+    item = next((build for build in day.jenkins.queue if build.job == item.job), item)  # a pipeline asks for its node some seconds later
     if parent:
         waits = day.jenkins.submit("parent", "gpu", 36_000.0, kind=Kind.PIPELINE)
         item.started_with = Started(upstream=(waits.run_path.rstrip("/"),))

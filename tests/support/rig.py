@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from autoscaler.adapters.jenkins.builds import JenkinsBuilds
 from autoscaler.build_ports import Builds
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.runs import ItemState, Run
 from autoscaler.ports import Controller
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
@@ -81,7 +82,9 @@ class WorldRig:
 
     def define(self, job: str, label: str, seconds: float = 600.0, kind: Kind = Kind.FREESTYLE, declares: tuple[str, ...] = ()) -> str:
         hides = frozenset(name for name in declares if "PASSWORD" in name)
-        self.stand.api.jobs.jobs[f"folder/{job}"] = Job(kind, label, seconds, declares=dict.fromkeys(declares, ""), hides=hides)
+        by = label.removeprefix("params.") if label.startswith("params.") else ""
+        declared = dict.fromkeys(declares, "")
+        self.stand.api.jobs.jobs[f"folder/{job}"] = Job(kind, label, seconds, declares=declared, hides=hides, label_parameter=by)
         return job_path(f"folder/{job}").rstrip("/")
 
     def stop(self, run: str) -> None:
@@ -148,6 +151,25 @@ class LiveRig:
 
     def until(self, check: Callable[[], bool], what: str, *, hint: Callable[[], str] = str) -> None:
         self.live.until(check, what, hint=hint)
+
+
+def begun(here: Rig, job: str, item: int) -> str:
+    """The path of the build that a queue item becomes."""
+    here.until(lambda: here.builds.item(item).state is ItemState.STARTED, "the build begins")
+    run = here.builds.item(item).run
+    assert run.startswith(f"{job}/")
+    return run
+
+
+def ended(here: Rig, run: str) -> Run:
+    here.until(lambda: not _run(here, run).building, "the build ends")
+    return _run(here, run)
+
+
+def _run(here: Rig, path: str) -> Run:
+    run = here.builds.run(path)
+    assert run is not None, f"{path} is not there"
+    return run
 
 
 @contextmanager

@@ -31,10 +31,16 @@ class Builds(Protocol):
         """
 
     def stop(self, path: str) -> None:
-        """Stop a build; a no-op where it has ended, or is not there. `RefusedBuildError` where this account may not."""
+        """Stop a build, which ends some seconds later, unless it is done before; a no-op where it has ended, or is not there.
+
+        `RefusedBuildError` where this account may not. Safe to repeat: after an error, and while it goes on.
+        """
 
     def cancel(self, item: int) -> bool:
-        """Take an item out of the queue; False if it has left. `RefusedBuildError` where this account may not."""
+        """Take an item out of the queue; False if it has left, and may have begun. `RefusedBuildError` where this account may not.
+
+        Safe to repeat. A pipeline's run has left the queue at once: that is stopped, and what waits of it in the queue goes with it.
+        """
 
 
 class RerunStore(Protocol):

@@ -144,7 +144,7 @@ def _item(controller: Controller, build: Build, base: str, said: dict[str, str])
     state = {"blocked": build.blocked or kind == BLOCKED, "buildable": kind == BUILDABLE, "stuck": False}
     times = {"inQueueSince": int(build.queued_at * 1000), "timestamp" if kind == WAITING else "buildableStartMilliseconds": at}
     about = {
-        "actions": actions_of(build.started_with),
+        "actions": [] if build.run_item else actions_of(build.started_with),  # a node block carries no parameters
         "id": build.id,
         "params": "",
         "url": f"queue/item/{build.id}/",
@@ -162,9 +162,19 @@ def left_item_json(build: Build, base: str) -> dict[str, Any]:
     return {"_class": "hudson.model.Queue$LeftItem", "cancelled": cancelled, "executable": executable} | about
 
 
+def _run_item_json(build: Build, base: str) -> dict[str, Any]:
+    """The item by which a pipeline's run began."""
+    task = {"_class": "org.jenkinsci.plugins.workflow.job.WorkflowJob", "url": base + build.job_path}
+    about = {"actions": actions_of(build.started_with), "id": build.run_item, "task": task, "why": None}
+    executable = {"_class": "org.jenkinsci.plugins.workflow.job.WorkflowRun", "number": build.number, "url": base + build.run_path}
+    return {"_class": "hudson.model.Queue$LeftItem", "cancelled": False, "executable": executable} | about
+
+
 def item_json(controller: Controller, number: int, base: str) -> dict[str, Any] | None:
     """``/queue/item/ID/api/json``; None: Jenkins knows no such item, or no longer. What it dropped it never knew."""
-    build = next((build for build in reversed(controller.builds) if build.id == number), None)
+    build = next((build for build in reversed(controller.builds) if number in (build.id, build.run_item)), None)
+    if build is not None and build.run_item == number:
+        return _run_item_json(build, base) if controller.timeline.now - build.queued_at < _LEFT_ITEMS_SECONDS else None
     if build is None or build.is_dropped:
         return None
     if build in controller.queue and build.started_at is None:
@@ -208,7 +218,8 @@ def _task(build: Build, base: str) -> dict[str, Any]:
             "url": f"{base}{build.job_path}{part}/",
         } | named
     named = {"name": name, "displayName": name, "fullName": build.job, "fullDisplayName": shown}
-    return {"_class": "hudson.model.FreeStyleProject", "labelExpression": build.label, "url": base + build.job_path} | named
+    label = None if build.label_is_given else build.label  # what a parameter of the plugin NodeLabel says is no label of the job
+    return {"_class": "hudson.model.FreeStyleProject", "labelExpression": label, "url": base + build.job_path} | named
 
 
 def _run_name(build: Build) -> str:

@@ -21,9 +21,10 @@ from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import (
 from autoscaler_workbench.fakes.http_fakes.jenkins.tree import TreeSyntaxError, parse_tree, prune, without_executors
 from autoscaler_workbench.fakes.http_fakes.messages import Request, Response
 from autoscaler_workbench.fakes.world.faults import Faults
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind, Stopper
 from autoscaler_workbench.fakes.world.jenkins.controller import Controller
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
-from autoscaler_workbench.fakes.world.jenkins.urls import job_path
+from autoscaler_workbench.fakes.world.jenkins.stop import stop
 
 # io.jenkins.plugins.casc.core.CascKeepNode, as a form spells it.
 KEEP_PROPERTY = "io-jenkins-plugins-casc-core-CascKeepNode"
@@ -34,6 +35,7 @@ _READ_BY_EVERYBODY = {"jnlpJars", "stand-in"}  # agents have no account
 _CONNECT = "hudson.model.Computer.Connect"
 _EXTENDED_READ = "hudson.model.Computer.ExtendedRead"
 _SYSTEM_READ = "hudson.model.Hudson.SystemRead"
+_CANCEL = "hudson.model.Item.Cancel"
 _PERMISSIONS = {
     "doCreateItem": "hudson.model.Computer.Create",
     "doDelete": "hudson.model.Computer.Delete",
@@ -189,11 +191,11 @@ class JenkinsApi:
                 return self._done(400)
             case ["computer", name, _] if name in self.controller.nodes:
                 return self._change_node(name, action, request)
-            case ["queue", "cancelItem"]:
+            case ["queue", "cancelItem"] if not self._hides_jobs:
                 return self._cancel(request.query.get("id", ""))
             case ["stand-in", "connect" | "disconnect"]:
                 return self._agent(action, request)
-            case ["job", *_] | ["createItem"]:
+            case ["job", *_] | ["createItem"] if not self._hides_jobs:
                 return self._job(action, parts[:-1], request)
             case _:
                 return self._not_found()
@@ -243,7 +245,7 @@ class JenkinsApi:
             build = self.jobs.build(full_name, given, user)
         except RefusedBuildError as error:
             return self._html(error.status, _LONG_PAGE)
-        return self._done(201, {"Location": f"{self.base}queue/item/{build.id}/"})
+        return self._done(201, {"Location": f"{self.base}queue/item/{build.run_item or build.id}/"})
 
     def _create_job(self, folder: str, request: Request) -> Response:
         try:
@@ -262,16 +264,28 @@ class JenkinsApi:
         return Response(200, self._headers() | {"Content-Type": "application/x-yaml;charset=utf-8"}, exported.encode())
 
     def _stop(self, full_name: str, number: str) -> Response:
-        run = self.controller.runs.get(f"{job_path(full_name)}{number}/", [])
-        for build in run:
-            self.controller.abort(build)
-        return self._redirect(f"/{run[0].run_path}") if run else self._not_found()
+        """Stop a run (Executor.doStopBuild, WorkflowRun.doStop). Of a freestyle build that has ended nobody asks for the permission."""
+        run = self.jobs.run_at(full_name, number)
+        if not run:
+            return self._not_found()
+        going = [build for build in run if build.ended is None]
+        if (going or run[0].kind is Kind.PIPELINE) and (refused := self._lacking(_CANCEL)):
+            return refused
+        for build in going:
+            stop(self.controller, build)
+        return self._redirect(f"/{run[0].run_path}")
 
     def _cancel(self, item: str) -> Response:
-        build = next((build for build in self.controller.queue if str(build.id) == item), None)
-        if build is None:
+        """Cancel an item (Queue.doCancelItem): one that left is known for five minutes, and can no more be cancelled than a pending one."""
+        known = item_json(self.controller, int(item), self.base) if item.isdecimal() else None
+        if known is None:
             return self._not_found()
-        self.controller.abort(build)
+        if _CANCEL in self.lacks:
+            return self._html(422, _LONG_PAGE)
+        build = next((build for build in self.controller.queue if str(build.id) == item), None)
+        if build is None or build.is_pending:
+            return self._html(500, _LONG_PAGE)
+        self.controller.abort(build, Stopper.CANCELLED_ITEM if build.kind is Kind.PIPELINE else Stopper.PERSON)
         return self._done(204)
 
     def _agent(self, action: str, request: Request) -> Response:

@@ -10,9 +10,10 @@ from autoscaler_workbench.fakes.http_fakes.jenkins.answers import actions_of
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended, Kind, Started, Stopper
 from autoscaler_workbench.fakes.world.jenkins.controller import Controller
 from autoscaler_workbench.fakes.world.jenkins.matrix import submit_matrix
+from autoscaler_workbench.fakes.world.jenkins.pipeline import submit_pipeline
 from autoscaler_workbench.fakes.world.jenkins.urls import job_path
 
-_PIPELINE = re.compile(r"node\('(?P<label>.*)'\)\s*\{\s*sleep (?P<seconds>[\d.]+)\s*\}")
+_PIPELINE = re.compile(r"node\((?:'(?P<label>.*)'|params\.(?P<parameter>\w+))\)\s*\{\s*sleep (?P<seconds>[\d.]+)\s*\}")
 _SLEEP = re.compile(r"sleep (?P<seconds>[\d.]+)")
 # ``builds`` shows the newest; ``allBuilds`` all.
 _BUILDS_SHOWN = 100
@@ -21,6 +22,10 @@ _INTERRUPTED = {
     Stopper.REMOVED_NODE: {
         "_class": "org.jenkinsci.plugins.workflow.support.steps.ExecutorStepExecution$RemovedNodeCause",
         "shortDescription": "Agent was removed",
+    },
+    Stopper.CANCELLED_ITEM: {
+        "_class": "org.jenkinsci.plugins.workflow.support.steps.ExecutorStepExecution$QueueTaskCancelled",
+        "shortDescription": "Queue task was cancelled",
     },
 }
 # Jenkins refuses names with any of these.
@@ -42,7 +47,11 @@ class RefusedBuildError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job. ``declares``: the parameters it takes, with their defaults; ``hides``: those that are passwords."""
+    """A job. ``declares``: the parameters it takes, with their defaults; ``hides``: those of which Jenkins shows no value.
+
+    ``label_parameter``: whose value is where it runs: a pipeline's own script says so; for freestyle it is one of the plugin NodeLabel,
+    which shows no value of it.
+    """
 
     kind: Kind
     label: str | None
@@ -51,11 +60,19 @@ class Job:
     hides: frozenset[str] = frozenset()
     disabled: bool = False
     configurations: tuple[str, ...] = ()  # of a matrix
+    label_parameter: str = ""
+
+    def label_for(self, given: Mapping[str, str]) -> str | None:
+        """Where a build of it is to run; None: on any node that takes jobs without a label."""
+        if not self.label_parameter:
+            return self.label
+        return given.get(self.label_parameter, self.declares[self.label_parameter]) or None
 
     def parameters(self, given: Mapping[str, str]) -> tuple[tuple[str, str | None], ...]:
         """What a build of it is started with: what is given of what it declares, and for the rest the defaults."""
         values = [(name, given.get(name, default)) for name, default in self.declares.items()]
-        return tuple((name, None if name in self.hides else value) for name, value in values)
+        hides = self.hides | ({self.label_parameter} if self.kind is Kind.FREESTYLE else set())
+        return tuple((name, None if name in hides else value) for name, value in values)
 
 
 @dataclass(slots=True)
@@ -68,7 +85,7 @@ class Jobs:
     jobs: dict[str, Job] = field(default_factory=dict)
 
     def create(self, folder: str, name: str, config: bytes) -> None:
-        """Create a folder, a freestyle job that sleeps in a shell, or a pipeline ``node('LABEL') { sleep N }``."""
+        """Create a folder, a freestyle job that sleeps in a shell, or a pipeline ``node('LABEL') { sleep N }``, or ``params.LABEL``."""
         if not name or set(name) & UNSAFE_LETTERS:
             raise JobRefusedError("is an unsafe character")
         full = f"{folder}/{name}" if folder else name
@@ -92,15 +109,23 @@ class Jobs:
         if (given is None) is bool(job.declares):
             raise RefusedBuildError(500 if given is not None else 400)
         started = Started(parameters=job.parameters(given or {}), users=(user,) if user else ())
-        if waiting := _equal_item(self.controller, full_name, started):
+        label = job.label_for(given or {})
+        if waiting := _equal_item(self.controller, full_name, label, started):
             users = (*waiting.started_with.users, *(one for one in started.users if one not in waiting.started_with.users))
             waiting.started_with = replace(waiting.started_with, users=users)
             return waiting
         if full_name not in self.jobs:
             return self._build_again(full_name, started)
+        return self._begin(full_name, job, label, started)
+
+    def _begin(self, full_name: str, job: Job, label: str | None, started: Started) -> Build:
         if job.configurations:
-            return submit_matrix(self.controller, full_name, job.label, job.seconds, job.configurations, started)
-        return self.controller.submit(full_name, job.label, job.seconds, kind=job.kind, started_with=started)
+            return submit_matrix(self.controller, full_name, label, job.seconds, job.configurations, started)
+        if job.kind is Kind.PIPELINE:
+            return submit_pipeline(self.controller, full_name, label, job.seconds, started)
+        build = self.controller.submit(full_name, label, job.seconds, started_with=started)
+        build.label_is_given = bool(job.label_parameter)
+        return build
 
     def _build_again(self, full_name: str, started: Started) -> Build:
         """Queue a build of a job that nobody defined here: as the last one that lost its agent, or else the last one."""
@@ -164,8 +189,13 @@ class Jobs:
     def run(self, place: list[str]) -> dict[str, Any] | None:
         """The JSON of one run; None: there is none. ``place``: ``job/a/job/b/7``, decoded."""
         of_job, configuration = (place[:-2], f"{place[-2]}/") if is_configuration(place) else (place[:-1], "")
-        builds = self.controller.runs.get(f"{job_path(full_name_of(of_job))}{configuration}{place[-1]}/", [])
-        return {**run_json(builds), "url": self.base + builds[0].run_path} if builds and _is_run(builds[0]) else None
+        builds = self.run_at(full_name_of(of_job), f"{configuration}{place[-1]}")
+        return {**run_json(builds), "url": self.base + builds[0].run_path} if builds else None
+
+    def run_at(self, full_name: str, number: str) -> list[Build]:
+        """The stages of a run; none where Jenkins has no such run (yet)."""
+        builds = self.controller.runs.get(f"{job_path(full_name)}{number}/", [])
+        return builds if builds and _is_run(builds[0]) else []
 
     def _listed(self, build: Build) -> Mapping[str, Any]:
         return {**run_json(self.controller.runs[build.run_path]), "url": self.base + build.run_path}
@@ -181,13 +211,14 @@ class Jobs:
         return [shown for name in sorted(names) if (shown := self.shown(name)) is not None]
 
 
-def _equal_item(controller: Controller, job: str, started: Started) -> Build | None:
+def _equal_item(controller: Controller, job: str, label: str | None, started: Started) -> Build | None:
     """Find what waits of a job that was asked for with the same parameters: Jenkins queues no other one beside it.
 
     A pipeline's own item leaves the queue at once, so that there is none to merge with.
     """
     alike = (b for b in controller.queue if b.job == job and b.kind is Kind.FREESTYLE and b.started_at is None and not b.is_pending)
-    return next((build for build in alike if set(build.started_with.parameters) == set(started.parameters)), None)
+    equal = (build for build in alike if set(build.started_with.parameters) == set(started.parameters))
+    return next((build for build in equal if build.label == label), None)
 
 
 def is_configuration(place: list[str]) -> bool:
@@ -222,9 +253,9 @@ def run_json(run: list[Build]) -> Mapping[str, Any]:
     shown = _build_json(first)
     ended_at = max(build.ended_at or 0.0 for build in run)
     duration = int(1000 * ended_at) - shown["timestamp"] if result is not None else 0
-    stopped = [_INTERRUPTED[build.stopped_by] for build in run if build.stopped_by]
+    stopped = [_INTERRUPTED[by] for by in dict.fromkeys(build.stopped_by for build in run if build.stopped_by)]
     interrupted = [{"_class": "jenkins.model.InterruptedBuildAction", "causes": stopped}] if stopped else []
-    about = {"queueId": first.id, "actions": [*actions_of(first.started_with), *interrupted], "duration": duration}
+    about = {"queueId": first.run_item or first.id, "actions": [*actions_of(first.started_with), *interrupted], "duration": duration}
     return {**shown, **about, "building": result is None, "result": result}
 
 
@@ -264,6 +295,6 @@ def _read_work(root: ET.Element) -> Job:
         found = _PIPELINE.search(root.findtext("definition/script", ""))
         if found is None:
             raise JobRefusedError("the stand-in knows no other pipeline than node('LABEL') { sleep N }")
-        return Job(Kind.PIPELINE, found["label"] or None, float(found["seconds"]))
+        return Job(Kind.PIPELINE, found["label"] or None, float(found["seconds"]), label_parameter=found["parameter"] or "")
     sleep = _SLEEP.search(root.findtext("builders/hudson.tasks.Shell/command", ""))
     return Job(Kind.FREESTYLE, root.findtext("assignedNode") or None, float(sleep["seconds"]) if sleep else 0.0)

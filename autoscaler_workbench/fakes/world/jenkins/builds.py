@@ -30,6 +30,7 @@ class Stopper(StrEnum):
 
     PERSON = "person"
     REMOVED_NODE = "removed-node"  # a pipeline's, five minutes after its node was deleted
+    CANCELLED_ITEM = "cancelled-item"  # a pipeline's, whose node block was taken out of the queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,8 @@ class Build:
     buildable_at: float
     on_end: Callable[["Build"], None] | None = None
     stage: str = ""  # that encloses a pipeline's step
+    label_is_given: bool = False  # by a parameter of its own, not by its job
+    run_item: int | None = None  # the queue item of a pipeline's run, which left at once; ``id`` is that of its node block
     expression: LabelExpression | None = field(init=False)
     blocked: bool = False
     started_at: float | None = None

@@ -120,12 +120,13 @@ class Controller:
             self.runs.pop(build.run_path, None)
         self._numbers.pop(job, None)
 
-    def abort(self, build: Build) -> None:
+    def abort(self, build: Build, by: Stopper = Stopper.PERSON) -> None:
         """Stop a build, or take it from the queue, as a person does it."""
-        if build in self.queue:
-            self.queue.remove(build)
+        for waiting in (self.queue, self._resuming):
+            if build in waiting:
+                waiting.remove(build)
         if build.ended is None:
-            build.stopped_by = Stopper.PERSON
+            build.stopped_by = by
             self._end(build, Ended.ABORTED)
 
     def schedule(self) -> None:

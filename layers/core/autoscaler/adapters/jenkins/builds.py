@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import jenkins
+import requests
 
 from autoscaler.adapters.jenkins.connection import Connection
 from autoscaler.adapters.jenkins.runs import (
@@ -18,7 +19,15 @@ from autoscaler.adapters.jenkins.runs import (
     read_run,
     read_waiting,
 )
-from autoscaler.adapters.jenkins.session import Answer, NotThereError, RedirectedError, RefusedRequestError, StartingError
+from autoscaler.adapters.jenkins.session import (
+    Answer,
+    FailedRequestError,
+    LackingPermissionError,
+    NotThereError,
+    RedirectedError,
+    RefusedRequestError,
+    StartingError,
+)
 from autoscaler.domain.facts.runs import Item, ItemState, Job, Run, Waiting
 from autoscaler.errors import NoAnswerError, RefusedBuildError, TransientError, UnansweredError
 
@@ -83,22 +92,31 @@ class JenkinsBuilds:
         return int(found[1])
 
     def stop(self, path: str) -> None:
-        """Ask as a person does who presses the red button. Jenkins answers with the page of the build."""
+        """Ask as a person does who presses the red button: a build ends some seconds after the answer, which is the way to its page."""
         try:
-            self._post(f"{path}/stop", {})
-        except (NotThereError, RedirectedError):
+            answer = self._post(f"{path}/stop", {})
+        except NotThereError:
             return
-        except RefusedRequestError as error:
+        except LackingPermissionError as error:
             raise RefusedBuildError(f"Jenkins does not stop {path}: {error}") from error
+        led = unquote(urlsplit(answer.headers.get("Location", "")).path)
+        if led and not f"/{led.strip('/')}".endswith(f"/{unquote(path)}"):
+            raise RedirectedError(f"stopping {path} was answered with a redirect to {led}: a login page or a proxy is in the way")
 
     def cancel(self, item: int) -> bool:
-        """Take it out of the queue. An item that left within minutes is answered like a failure of Jenkins', and is asked for then."""
+        """Take it out of the queue. Jenkins fails (500) for one that left within five minutes, and for one that begins right now."""
         try:
             self._post(_CANCEL, {"id": str(item)})
         except NotThereError:
             return False
         except RefusedRequestError as error:
-            raise RefusedBuildError(f"Jenkins does not cancel queue item {item}: {error}") from error
+            if error.status != requests.codes.unprocessable_entity:
+                raise
+            raise RefusedBuildError(f"Jenkins does not cancel queue item {item} (422): the account lacks Job/Cancel") from error
+        except FailedRequestError:
+            if (state := self.item(item).state) is ItemState.WAITING:
+                raise
+            return state is ItemState.CANCELLED
         return True
 
     def _post(self, path: str, query: Mapping[str, str]) -> Answer:

@@ -38,6 +38,10 @@ class RefusedCredentialsError(ConfigError):
     """Jenkins refused the credentials; nothing was done."""
 
 
+class LackingPermissionError(ConfigError):
+    """The account lacks a permission; nothing was done."""
+
+
 class RedirectedError(TransientError):
     """A login page or a proxy redirected the request; nothing was done."""
 
@@ -49,6 +53,10 @@ class RefusedRequestError(TransientError):
         """Keep the status."""
         super().__init__(message)
         self.status = status
+
+
+class FailedRequestError(TransientError):
+    """Jenkins, or a proxy before it, answered 5xx."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +234,7 @@ def error_of(status: int, headers: Mapping[str, str], text: str) -> AutoscalerEr
             return RefusedRequestError(status, f"Jenkins answered 403: {_NO_CRUMB}")
         permission = headers.get("X-Required-Permission")
         if permission:
-            return ConfigError(f"Jenkins answered 403: the account lacks {permission}")
+            return LackingPermissionError(f"Jenkins answered 403: the account lacks {permission}")
         return RefusedCredentialsError("Jenkins answered 403: no or unknown credentials were sent")
     if status == requests.codes.not_found:
         # A proxy that lost its way to Jenkins says 404, too: that a node is not there is believed of Jenkins alone.
@@ -240,4 +248,4 @@ def error_of(status: int, headers: Mapping[str, str], text: str) -> AutoscalerEr
         return StartingError("Jenkins is starting up (503)") if starting else TransientError("Jenkins answered 503")
     if status < requests.codes.internal_server_error:
         return RefusedRequestError(status, f"Jenkins answered {status}: {headers.get('X-Error', 'no reason given')}")
-    return TransientError(f"Jenkins answered {status}")
+    return FailedRequestError(f"Jenkins answered {status}")
