@@ -7,17 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.jenkins.builds import JenkinsBuilds
 from autoscaler.adapters.jenkins.parse import read_node
 from autoscaler.adapters.jenkins.runs import read_item, read_job, read_run, read_waiting
 from autoscaler.domain.facts.runs import Interruption, ItemState, Parameter, job_path_of, matrix_of
-from autoscaler.errors import AutoscalerError, ConfigError, RefusedBuildError, TransientError, UnansweredError
-from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
-from autoscaler_workbench.fakes.world.faults import Fault
-from autoscaler_workbench.fakes.world.jenkins.builds import Kind, Started
-from autoscaler_workbench.fakes.world.jenkins.handing import CURRENT_VERSION, DROPS_BUILDS
+from autoscaler.errors import AutoscalerError, RefusedBuildError, TransientError
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.rig import begun, ended, live_rig, world_rig
-from support.worlds import stand
 
 RUN_ID = "AUTOSCALER_RUN_ID"
 NOW = datetime.now(UTC)
@@ -143,107 +138,6 @@ def test_a_cancelled_item_never_becomes_a_build(here):
     item = here.builds.start(job, None)
     here.controller.cancel_item(item)
     assert here.builds.item(item).state is ItemState.CANCELLED
-
-
-# What only the world can show.
-
-
-@pytest.mark.parametrize("kind", ["memory", "http"])
-def test_a_start_that_is_not_answered_may_have_happened(kind):
-    with world_rig(kind) as here:
-        job = here.define("job", "nothing")
-        for after, waiting in ((False, 0), (True, 1)):
-            here.stand.faults.plan(Fault("jenkins build", after=after))
-            with pytest.raises(UnansweredError):
-                here.builds.start(job, None)
-            assert len(here.stand.jenkins.queue) == waiting
-
-
-@pytest.mark.parametrize("kind", ["memory", "http"])
-@pytest.mark.parametrize(("version", "state"), [(DROPS_BUILDS, ItemState.UNKNOWN), (CURRENT_VERSION, ItemState.WAITING)])
-def test_what_is_handed_to_a_node_that_goes_offline_is_dropped_by_old_versions_alone(kind, version, state):
-    with world_rig(kind) as here:
-        jenkins = here.stand.jenkins
-        jenkins.version, jenkins.handing_seconds = version, 5.0
-        here.add_agent("agent-1", "cpu")
-        item = here.builds.start(here.define("job", "cpu", 600.0), None)
-        here.stand.world.move_to(here.stand.world.timeline.now + 1.0)
-        view = here.controller.look()
-        [pending] = view.items
-        [node] = [node for node in view.nodes if node.agent]
-        assert (pending.id, pending.buildable, node.idle, here.builds.item(item).state) == (item, False, False, ItemState.WAITING)
-        jenkins.set_offline("agent-1", "maintenance", "somebody")
-        here.stand.world.move_to(here.stand.world.timeline.now + 6.0)
-        assert here.builds.item(item).state is state
-        assert [left.id for left in here.controller.look().items] == ([item] if state is ItemState.WAITING else [])
-
-
-@pytest.mark.parametrize("kind", ["memory", "http"])
-@pytest.mark.parametrize("ends", ["began", "cancelled"])
-def test_for_five_minutes_jenkins_tells_what_became_of_an_item(kind, ends):
-    with world_rig(kind) as here:
-        here.add_agent("agent-1", "cpu" if ends == "began" else "gpu")
-        item = here.builds.start(here.define("job", "cpu", 1.0), None)
-        if ends == "cancelled":
-            here.controller.cancel_item(item)
-        known = ItemState.STARTED if ends == "began" else ItemState.CANCELLED
-        for seconds, state in ((0.0, known), (299.0, known), (2.0, ItemState.UNKNOWN)):
-            here.stand.world.move_to(here.stand.world.timeline.now + seconds)
-            assert here.builds.item(item).state is state
-
-
-@pytest.mark.parametrize("status", [500, 502, 504])
-def test_an_error_page_after_a_start_proves_nothing(status):
-    with world_rig("http") as here:
-        job = here.define("job", "nothing")
-        here.stand.faults.plan(Fault("jenkins build", after=True, status=status))
-        with pytest.raises(UnansweredError):
-            here.builds.start(job, None)
-
-
-def test_a_job_that_is_disabled_is_not_started():
-    with world_rig("memory") as here:
-        job = here.define("job", "nothing")
-        here.stand.api.jobs.jobs["folder/job"] = Job(Kind.FREESTYLE, None, 1.0, disabled=True)
-        assert not here.builds.job(job, 0.0).buildable
-        with pytest.raises(RefusedBuildError):
-            here.builds.start(job, None)
-        assert here.stand.jenkins.queue == []
-
-
-def test_an_account_without_job_build_is_told_which_permission_it_lacks():
-    with world_rig("memory") as here:
-        job = here.define("job", "nothing")
-        here.stand.api.lacks.add("hudson.model.Item.Build")
-        with pytest.raises(ConfigError, match=r"hudson\.model\.Item\.Build"):
-            here.builds.start(job, None)
-
-
-def test_a_crumb_is_sent_once_jenkins_asks_for_one():
-    with stand("http", read_token=lambda: "pw", passwords={"u": "pw"}) as here:
-        here.api.jobs.jobs["job"] = Job(Kind.FREESTYLE, "nothing", 1.0)
-        JenkinsBuilds(here.controller.connection).start("job/job", None)
-        assert [build.job for build in here.jenkins.queue] == ["job"]
-
-
-def test_a_job_with_more_builds_than_are_listed_is_not_known_as_a_whole():
-    with world_rig("memory") as here:
-        here.add_agent("agent-1", "cpu")
-        job = here.define("job", "cpu", 1.0)
-        before = here.stand.world.timeline.now
-        for _ in range(51):
-            begun(here, job, here.builds.start(job, None))
-        assert not here.builds.job(job, before).is_whole
-        assert here.builds.job(job, here.stand.world.timeline.now - 1.0).is_whole
-
-
-def test_the_builds_that_caused_another_one_are_named():
-    with world_rig("memory") as here:
-        here.add_agent("agent-1", "cpu")
-        started = Started(upstream=("job/a%20b/job/up/7",))
-        build = here.stand.jenkins.submit("folder/down", "cpu", 1.0, started_with=started)
-        here.until(lambda: build.started_at is not None, "it begins")
-        assert here.builds.run(build.run_path.rstrip("/")).upstream == ("job/a%20b/job/up/7",)
 
 
 @pytest.mark.parametrize("body", [None, [], {"building": "perhaps"}, {"building": False, "timestamp": "noon"}])

@@ -130,7 +130,7 @@ RERUNS = (
         file="adapters/jenkins/builds.py",
         was="            raise UnansweredError(str(error)) from error\n",
         becomes="            raise RefusedBuildError(str(error)) from error\n",
-        found_by="tests/contract/test_builds.py::test_an_error_page_after_a_start_proves_nothing",
+        found_by="tests/contract/test_simulated_builds.py::test_an_error_page_after_a_start_proves_nothing",
     ),
     planted(
         "a build that nobody looked at for long counts as lost",

@@ -71,6 +71,14 @@ def begins_and_is_discarded(day, item):
     day.jenkins.builds_of["job"].remove(item)
 
 
+def begins_ends_and_jenkins_restarts(day, item):
+    """What Jenkins knew of it went with its memory."""
+    item.seconds = 5.0
+    day.world.move_to(day.world.timeline.now + 30.0)
+    assert item.ended is Ended.FINISHED
+    day.jenkins.restart()
+
+
 def is_superseded(day, item):
     """A newer build takes its place in the queue, and that one runs."""
     day.jenkins.abort(item)
@@ -98,6 +106,7 @@ def is_dropped_and_its_job_deleted(day, item):
     [
         is_cancelled,
         begins_and_is_discarded,
+        begins_ends_and_jenkins_restarts,
         is_superseded,
         is_dropped_and_jenkins_restarts,
         is_dropped_and_nobody_looks,

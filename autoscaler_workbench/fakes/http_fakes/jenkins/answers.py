@@ -174,13 +174,18 @@ def item_json(controller: Controller, number: int, base: str) -> dict[str, Any] 
     """``/queue/item/ID/api/json``; None: Jenkins knows no such item, or no longer. What it dropped it never knew."""
     build = next((build for build in reversed(controller.builds) if number in (build.id, build.run_item)), None)
     if build is not None and build.run_item == number:
-        return _run_item_json(build, base) if controller.timeline.now - build.queued_at < _LEFT_ITEMS_SECONDS else None
+        return _run_item_json(build, base) if _is_told(controller, build.queued_at) else None
     if build is None or build.is_dropped:
         return None
     if build in controller.queue and build.started_at is None:
         return _item(controller, build, base, {})
     left_at = build.started_at if build.started_at is not None else build.ended_at or 0.0
-    return left_item_json(build, base) if controller.timeline.now - left_at < _LEFT_ITEMS_SECONDS else None
+    return left_item_json(build, base) if _is_told(controller, left_at) else None
+
+
+def _is_told(controller: Controller, left_at: float) -> bool:
+    """Tell whether Jenkins still knows what left its queue then: for minutes, and never after a restart."""
+    return left_at >= controller.up_since and controller.timeline.now - left_at < _LEFT_ITEMS_SECONDS
 
 
 def actions_of(started: Started) -> list[dict[str, Any]]:

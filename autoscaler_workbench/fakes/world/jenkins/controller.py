@@ -44,7 +44,7 @@ class Controller:
         self.on_add: Callable[[str], None] = lambda _node: None  # an agent that tries that name connects
         self.quieting_down = False
         self.quiet_reason: str | None = None
-        self.up = "up"  # up, starting, down
+        self.up, self.up_since = "up", 0.0  # up, starting, down
         self._sessions = 1
         self.version = CURRENT_VERSION
         self.handing_seconds = 0.0  # from the choice of an executor until it begins
@@ -297,7 +297,7 @@ class Controller:
     def _come_back(self, connected: list[str]) -> None:
         self.up, self.quieting_down, self.quiet_reason = "up", False, None
         self._sessions += 1
-        self.monitors.since_at = self.timeline.now
+        self.monitors.since_at = self.up_since = self.timeline.now
         for node in self.nodes.values():
             node.monitors.since_at = None
 
