@@ -173,10 +173,14 @@ def _run_item_json(build: Build, base: str) -> dict[str, Any]:
 def item_json(controller: Controller, number: int, base: str) -> dict[str, Any] | None:
     """``/queue/item/ID/api/json``; None: Jenkins knows no such item, or no longer. What it dropped it never knew."""
     build = next((build for build in reversed(controller.builds) if number in (build.id, build.run_item)), None)
-    if build is not None and build.run_item == number:
-        return _run_item_json(build, base) if _is_told(controller, build.queued_at) else None
-    if build is None or build.is_dropped:
+    if build is None:
         return None
+    if build.run_item == number:
+        return _run_item_json(build, base) if _is_told(controller, build.queued_at) else None
+    return None if build.is_dropped else _own_item_json(controller, build, base)
+
+
+def _own_item_json(controller: Controller, build: Build, base: str) -> dict[str, Any] | None:
     if build in controller.queue and build.started_at is None:
         return _item(controller, build, base, {})
     left_at = build.started_at if build.started_at is not None else build.ended_at or 0.0

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from math import inf
 
 from autoscaler.build_ports import Builds
+from autoscaler.control.build_permissions import may_build, may_cancel
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.observe import observe, spot_types
 from autoscaler.domain.facts.fleet import Fleet, Market, NodeSpec, Pool
@@ -12,10 +12,9 @@ from autoscaler.domain.facts.node_labels import drops_handed_builds
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.runs import job_path_of, matrix_of
 from autoscaler.domain.facts.snapshot import ControllerView, Snapshot
 from autoscaler.domain.report.quotas import Need, needs
-from autoscaler.errors import AutoscalerError, ConflictError, LaunchRefusedError, RefusedBuildError, UnansweredError
+from autoscaler.errors import AutoscalerError, ConflictError, LaunchRefusedError, UnansweredError
 from autoscaler.ports import Account, Compute, Controller, Ports
 
 _LATE_SECONDS = 180.0
@@ -34,7 +33,6 @@ _GRANT = (
 _SPOT_COMMAND = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
 # Three scheduled functions, one that a person waits for, and agents that register a few at a time.
 _EXECUTIONS_WANTED = 50
-_BUILD = "Job/Build (lost builds are run again)"
 _CREATE, _CORDON, _UNCORDON = "Agent/Create", "Agent/Disconnect (cordon)", "Agent/Connect (uncordon)"
 
 
@@ -102,8 +100,7 @@ def _permissions(controller: Controller, view: ControllerView, fleet: Fleet, bui
     description = f"Made by the doctor of the autoscaler of fleet {fleet.name} to try permissions, and deleted again."
     spec = NodeSpec(name=name, labels=(name,), executors=1, exclusive=True, remote_dir="/nonexistent", description=description)
     cordoned = True
-    if builds is not None and any(pool.rerun for pool in fleet.pools_of(controller.name)):
-        yield _may_build(view, builds)
+    yield from _about_builds(view, fleet, builds)
     for what, attempt in _attempts(controller, view, spec):
         if what == _UNCORDON and not cordoned:
             continue
@@ -117,24 +114,18 @@ def _permissions(controller: Controller, view: ControllerView, fleet: Fleet, bui
             cordoned = cordoned and what != _CORDON
         else:
             yield Finding(about=controller.name, what=what, fine=True, detail="")
-    cannot = "only purge needs it; it cannot be tried without cancelling an item"
-    yield Finding(about=controller.name, what="Job/Cancel", fine=None, detail=cannot)
 
 
-def _may_build(view: ControllerView, builds: Builds) -> Finding:
-    """Ask for a build in the way that its job does not take: Jenkins looks at the permission first, and starts nothing."""
-    runs = [*(build.run for node in view.nodes for build in node.builds), *(item.run for item in view.items)]
-    path = next((job_path_of(matrix_of(run) or run) for run in runs if run), "")
-    try:
-        job = builds.job(path, inf) if path else None
-        if job is None:
-            return Finding(about=view.name, what=_BUILD, fine=None, detail="no build runs that it could be tried on; rerun needs it")
-        builds.start(job.path, None if job.declares else {})
-    except (RefusedBuildError, UnansweredError):
-        return Finding(about=view.name, what=_BUILD, fine=True, detail="")
-    except AutoscalerError as error:
-        return Finding(about=view.name, what=_BUILD, fine=False, detail=f"{error}; lost builds are left to people without it (rerun)")
-    return Finding(about=view.name, what=_BUILD, fine=True, detail="")
+def _about_builds(view: ControllerView, fleet: Fleet, builds: Builds | None) -> Iterator[Finding]:
+    """Try what lost builds and ordered runs need, where the fleet file has their keys."""
+    reruns = any(pool.rerun for pool in fleet.pools_of(view.name))
+    needed_by = " and ".join(key for key, wanted in (("rerun", reruns), ("runs", fleet.runs)) if wanted)
+    if builds is not None and needed_by:
+        fine, detail = may_build(view, builds, needed_by)
+        yield Finding(about=view.name, what="Job/Build (builds are started)", fine=fine, detail=detail)
+    cannot = None, "only purge needs it; it cannot be tried without cancelling an item"
+    fine, detail = may_cancel(view, builds) if builds is not None and fleet.runs else cannot
+    yield Finding(about=view.name, what="Job/Cancel", fine=fine, detail=detail)
 
 
 def _attempts(controller: Controller, view: ControllerView, spec: NodeSpec) -> Iterator[tuple[str, Callable[[], object]]]:

@@ -113,8 +113,8 @@ class JenkinsBuilds:
             if error.status != requests.codes.unprocessable_entity:
                 raise
             raise RefusedBuildError(f"Jenkins does not cancel queue item {item} (422): the account lacks Job/Cancel") from error
-        except FailedRequestError:
-            if (state := self.item(item).state) is ItemState.WAITING:
+        except FailedRequestError as error:
+            if error.status != requests.codes.internal_server_error or (state := self.item(item).state) is ItemState.WAITING:
                 raise
             return state is ItemState.CANCELLED
         return True

@@ -58,6 +58,11 @@ class RefusedRequestError(TransientError):
 class FailedRequestError(TransientError):
     """Jenkins, or a proxy before it, answered 5xx."""
 
+    def __init__(self, status: int) -> None:
+        """Keep the status."""
+        super().__init__(f"Jenkins answered {status}")
+        self.status = status
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -248,4 +253,4 @@ def error_of(status: int, headers: Mapping[str, str], text: str) -> AutoscalerEr
         return StartingError("Jenkins is starting up (503)") if starting else TransientError("Jenkins answered 503")
     if status < requests.codes.internal_server_error:
         return RefusedRequestError(status, f"Jenkins answered {status}: {headers.get('X-Error', 'no reason given')}")
-    return FailedRequestError(f"Jenkins answered {status}")
+    return FailedRequestError(status)
