@@ -97,7 +97,7 @@ def exists(path: str) -> bool:
 
 def is_module(name: str) -> bool:
     """A package, a module, or what stands in a module."""
-    path = (CORE.parent if name.startswith("autoscaler") else ROOT) / Path(*name.split("."))
+    path = (CORE.parent if name.startswith("autoscaler.") else ROOT) / Path(*name.split("."))
     return path.is_dir() or path.with_suffix(".py").is_file() or path.parent.with_suffix(".py").is_file()
 
 
