@@ -8,6 +8,8 @@ from support.page_commands import Command, commands_of, spoken_of
 NOT_RUN = {
     "autoscaler ui": "serves a page until it is interrupted; tests/browser opens it",
     "autoscaler validate fleet.yaml --live": "reads an AWS account; its checks: tests/unit/test_template_findings.py",
+    "python -m autoscaler_workbench.shared_build": "tests/faults/test_shared_build.py runs it",
+    "python -m autoscaler_workbench.shared_build.join": "waits for a build; tests/faults/test_shared_build.py has one",
     "make setup": "installs from the network; every test runs in what it installed",
     "make demo": "tests/walks/test_new_user.py runs it in a fresh clone",
     "make build": "tests/walks/test_new_user.py and tests/packaging run it",
