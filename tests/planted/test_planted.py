@@ -15,6 +15,7 @@ from planted.images import IMAGES
 from planted.jobs import JOBS
 from planted.lending import LENDING
 from planted.money import MONEY
+from planted.ordered import ORDERED
 from planted.promises import PROMISES
 from planted.reruns import RERUNS
 from planted.reserved import RESERVED
@@ -58,6 +59,7 @@ def planting():
         *HOURS,
         *RESERVED,
         *RERUNS,
+        *ORDERED,
         *SIDES,
         *DEVICES,
         *COMING,
