@@ -8,6 +8,7 @@ import pytest
 from autoscaler.adapters.jenkins.builds import JenkinsBuilds
 from autoscaler.domain.facts.runs import Interruption, ItemState, Parameter
 from autoscaler.errors import ConfigError, RefusedBuildError, TransientError, UnansweredError
+from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.rig import begun, ended, live_rig, world_rig
@@ -34,7 +35,7 @@ def test_a_build_that_is_stopped_is_aborted_and_its_executor_is_free(here, kind)
     run = begun(here, job, here.builds.start(job, None))
     here.until(lambda: not here.controller.node(agent).idle, "it runs")
     here.builds.stop(run)
-    assert (ended(here, run).result, ended(here, run).interruptions) == ("ABORTED", (Interruption.PERSON,))
+    assert (ended(here, run).result, set(ended(here, run).interruptions)) == ("ABORTED", {Interruption.PERSON})
     here.until(lambda: here.controller.node(agent).idle, "its executor is free")
     here.builds.stop(run)
     assert here.builds.run(run).result == "ABORTED"
@@ -175,6 +176,19 @@ def test_a_build_may_come_to_its_own_end_while_it_is_stopped():
         assert here.builds.run(run).building
         here.stand.world.timeline.sleep(10.0)
         assert here.builds.run(run).result == "SUCCESS"
+
+
+def test_a_matrix_that_is_stopped_takes_its_configurations_with_it_that_run_or_wait():
+    with world_rig("memory") as here:
+        here.add_agent("agent-1", "cpu")
+        here.stand.api.jobs.jobs["m"] = Job(Kind.FREESTYLE, "cpu", 600.0, configurations=("os=a", "os=b", "os=c"))
+        here.builds.start("job/m", None)
+        here.until(lambda: not here.controller.node("agent-1").idle, "a configuration runs")
+        assert len(here.controller.look().items) == 2
+        here.builds.stop("job/m/1")
+        here.stand.world.timeline.sleep(10.0)
+        assert [here.builds.run(f"job/m/{part}1").result for part in ("", "os=a/")] == ["ABORTED", "ABORTED"]
+        assert (here.controller.look().items, here.controller.node("agent-1").idle) == ((), True)
 
 
 @pytest.mark.parametrize("kind", [Kind.FREESTYLE, Kind.PIPELINE])
