@@ -29,6 +29,7 @@ def submit_matrix(
         parts.append(part)
         controller.note(part)
         controller.queue.append(part)
+    whole.on_end = partial(_stop, controller, parts)
     controller.timeline.after(0.0, controller.schedule)
     return whole
 
@@ -36,3 +37,9 @@ def submit_matrix(
 def _ended(controller: Controller, whole: Build, parts: list[Build], _part: Build) -> None:
     if whole.ended is None and all(part.ended is not None for part in parts):
         controller.end(whole, succeeded=all(part.succeeded for part in parts))
+
+
+def _stop(controller: Controller, parts: list[Build], _whole: Build) -> None:
+    """Whoever stops the whole stops what still runs or waits of it (MatrixBuild.doRun)."""
+    for part in parts:
+        controller.abort(part)
