@@ -2,10 +2,12 @@
 
 import pytest
 
+from autoscaler.control.dropped_items import ITEMS_ASKED_A_LOOK
 from autoscaler.control.observe import observe
 from autoscaler.domain.facts.plan import LeaveLost, RunAgain
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reruns import RerunPolicy
+from autoscaler.domain.repair.dropped_items import MOST_FOLLOWED
 from autoscaler.domain.report.explain import explain
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
@@ -144,6 +146,52 @@ def test_what_was_missed_in_one_session_of_jenkins_is_not_started_in_the_next():
     day.jenkins.restart()
     day.minutes(10)
     assert (answers(day), day.fleet.state.memory.queued) == ([], {})
+
+
+def test_looks_that_see_nothing_of_jenkins_change_nothing():
+    day, item = waiting()
+    dropped(day, item)
+    day.fleet.faults.plan(Fault("jenkins computer", times=2 * len(("publish_metrics", "scale_up", "scale_down"))))
+    day.minutes(2)
+    assert [one.item for one in day.fleet.state.memory.queued.values()] == [item.id]
+    day.minutes(20)
+    assert builds(day) == [(1, Ended.KILLED), (2, Ended.FINISHED)]
+
+
+def test_nothing_is_started_while_jenkins_is_about_to_restart():
+    day, item = waiting()
+    dropped(day, item)
+    day.jenkins.quiet_down()
+    day.minutes(10)
+    assert (builds(day), answers(day)) == ([(1, Ended.KILLED)], [])
+    day.jenkins.cancel_quiet_down()
+    day.minutes(20)
+    assert builds(day) == [(1, Ended.KILLED), (2, Ended.FINISHED)]
+
+
+def test_of_a_long_queue_the_next_items_are_followed_and_the_others_in_their_turn():
+    day, first = waiting(pending=False)
+    later = [day.jenkins.submit("job", "cpu", 60.0) for _ in range(MOST_FOLLOWED)]
+    day.minutes(1)
+    followed = [one.item for one in day.fleet.state.memory.queued.values()]
+    assert followed == [build.id for build in (first, *later[:-1])]
+    day.jenkins.abort(first)
+    day.minutes(1)
+    followed = [one.item for one in day.fleet.state.memory.queued.values()]
+    assert followed == [build.id for build in later]
+
+
+def test_what_left_the_queue_together_is_asked_for_in_turns():
+    day, first = waiting(pending=False)
+    later = [day.jenkins.submit("job", "cpu", 60.0) for _ in range(2 * ITEMS_ASKED_A_LOOK)]
+    day.minutes(1)
+    for build in (first, *later):
+        day.jenkins.abort(build)
+    left = []
+    for _ in range(4):
+        day.minutes(1)
+        left.append(len(day.fleet.state.memory.queued))
+    assert left == [1 + ITEMS_ASKED_A_LOOK, 1, 0, 0]
 
 
 def test_a_pipeline_that_waits_in_vain_is_named_once_and_nothing_is_started():

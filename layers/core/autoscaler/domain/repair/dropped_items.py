@@ -48,6 +48,8 @@ def to_follow(view: ControllerView, fleet: Fleet, records: Iterable[Record]) -> 
 
 def next_queued(known: Mapping[str, QueuedItem], look: Look) -> dict[str, QueuedItem]:
     """Carry on which items are followed."""
+    if not (known or look.snapshot.queued):
+        return {}
     carried: list[QueuedItem] = []
     for view in look.views():
         mine = [one for one in known.values() if one.controller == view.name and look.now - one.seen_at < _FOLLOWED_SECONDS]
