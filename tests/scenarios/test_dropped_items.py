@@ -40,6 +40,17 @@ def test_what_waited_for_an_agent_and_was_dropped_between_two_looks_is_started_t
     assert builds(day) == [(1, Ended.KILLED), (2, Ended.FINISHED)]
 
 
+def test_what_waited_for_longer_than_jenkins_tells_of_it_is_started_too():
+    day, item = waiting(pending=False)
+    day.jenkins.veto = lambda _build, _node: "a plugin keeps it"
+    day.minutes(10)
+    day.jenkins.handing_seconds, day.jenkins.veto = 10.0, None
+    day.jenkins.schedule()
+    dropped(day, item)
+    day.minutes(30)
+    assert builds(day) == [(1, Ended.KILLED), (2, Ended.FINISHED)]
+
+
 def asked(day):
     """The calls of a day from now on."""
     calls = []
@@ -194,6 +205,17 @@ def test_what_left_the_queue_together_is_asked_for_in_turns():
     assert left == [1 + ITEMS_ASKED_A_LOOK, 1, 0, 0]
 
 
+def test_of_what_left_the_queue_only_the_latest_is_remembered():
+    day, first = waiting(pending=False)
+    for _ in range(3):
+        wave = [day.jenkins.submit("job", "cpu", 60.0) for _ in range(MOST_FOLLOWED)]
+        day.minutes(1)
+        for build in wave:
+            day.jenkins.abort(build)
+    day.minutes(1)
+    assert len(day.fleet.state.memory.queued) == MOST_FOLLOWED + len([first])
+
+
 def test_a_pipeline_that_waits_in_vain_is_named_once_and_nothing_is_started():
     day, item = waiting(kind=Kind.PIPELINE)
     dropped(day, item)
@@ -202,6 +224,7 @@ def test_a_pipeline_that_waits_in_vain_is_named_once_and_nothing_is_started():
     [step] = day.done(LeaveLost)
     assert (step.job, step.pool, step.reason) == ("job", "cpu", Reason.NODE_BLOCK_DROPPED)
     assert step.detail.endswith("job/job/1 waits for a node block that is neither running nor scheduled: abort it, and start it again")
+    assert answers(day) == [(f"job/job/item-{item.id}", "left", 0)]
     assert (day.done(RunAgain), len(day.fleet.state.memory.left), day.fleet.state.memory.queued) == ([], 1, {})
 
 
@@ -233,6 +256,15 @@ def test_what_another_build_waits_for_is_left_to_a_person():
     dropped(day, item)
     day.minutes(20)
     assert (reasons(day), builds(day)) == ([Reason.PARENT_WAITS], [(1, Ended.KILLED)])
+
+
+def test_what_a_build_caused_that_has_ended_since_is_started():
+    day, item = waiting(parent=True)
+    [parent] = day.jenkins.builds_of["parent"]
+    day.jenkins.abort(parent)
+    dropped(day, item)
+    day.minutes(20)
+    assert builds(day) == [(1, Ended.KILLED), (2, Ended.FINISHED)]
 
 
 def test_a_part_of_a_matrix_cannot_be_started_by_itself():
@@ -271,8 +303,10 @@ def test_why_names_what_is_waited_for_and_what_was_left():
     day, item = waiting(kind=Kind.PIPELINE)
     dropped(day, item)
     day.minutes(1)
+    assert [one.item for one in day.fleet.state.memory.queued.values()] == [item.id]
     assert any(f"queue item {item.id} left the queue, and Jenkins does not know it" in line for line in why(day))
-    day.minutes(3)
+    day.minutes(1)
+    assert day.fleet.state.memory.queued == {}
     assert any("is left to a person: job/job/1 waits for a node block" in line for line in why(day))
 
 

@@ -37,9 +37,9 @@ def _asked_for(builds: Builds, controller: str) -> dict[str, ItemFacts]:
 
 
 def _left(known: Iterable[QueuedItem], view: ControllerView) -> list[QueuedItem]:
-    """Choose whom to ask for: what is missed already comes first, and then what Jenkins will have forgotten first."""
+    """Choose whom to ask for: what Jenkins will have forgotten first, or has, comes first."""
     listed = {item.id for item in view.items}
-    left = sorted((one for one in known if one.item not in listed), key=lambda one: (one.missed_at is None, one.seen_at))
+    left = sorted((one for one in known if one.item not in listed), key=lambda one: one.seen_at)
     return left[:ITEMS_ASKED_A_LOOK]
 
 
