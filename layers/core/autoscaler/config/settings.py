@@ -10,7 +10,7 @@ from autoscaler.config.controllers import ControllerSettings
 from autoscaler.config.hosts import HostSettings, host, hosts_of, of_hosts
 from autoscaler.config.hours import impossible_hours
 from autoscaler.config.kinds import general_kinds, labels_of, lent_labels, with_lending
-from autoscaler.config.machines import known_machines
+from autoscaler.config.machines import machines_for
 from autoscaler.config.prices import offerings, unaffordable_minima
 from autoscaler.config.problems import FleetFileError, Problem
 from autoscaler.config.reruns import RerunKey, RerunParameter, rerun_policy
@@ -313,7 +313,7 @@ class FleetSettings(Section):
             resume_timeouts={name: controller.resume_timeout_seconds for name, controller in self.controllers.items()},
             slot_controllers=frozenset(name for name, controller in self.controllers.items() if controller.nodes == "slots"),
             hosts={name: host(name, one) for name, one in self.hosts.items()},
-            machines=known_machines(pools) if self.runs else {},
+            machines=machines_for(self.runs, pools),
         )
         if problems := [*problems, *unaffordable_minima(fleet), *dear_minima(fleet), *impossible_hours(fleet)]:
             raise FleetFileError("", problems)

@@ -11,6 +11,7 @@ from autoscaler.control.lost_builds import look_up
 from autoscaler.domain.facts.fleet import HOST, Fleet, Market, described_instance
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.metering import SPOT_PRICES_SECONDS
+from autoscaler.domain.facts.run_orders import RunOrder
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Instance, InstanceState, RecordState, Snapshot
 from autoscaler.domain.situation.agents import FORGOTTEN_ASKED_A_LOOK, ids_to_ask_alone
 from autoscaler.domain.situation.controller_restarts import RUNS_ASKED_A_LOOK, runs_to_ask_for
@@ -36,6 +37,7 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
         spot_prices=_spot_prices(ports, fleet, stored, instances),
         lost=look_up(ports, stored.memory.lost, views.values()) if stored.memory.lost else {},
         queued=look_up_items(ports, fleet, stored, views.values()),
+        run_orders=_run_orders(ports, fleet),
         ended_runs={controller.name: _ended_runs(ports, controller, stored, views[controller.name]) for controller in ports.controllers},
     )
 
@@ -146,6 +148,17 @@ def _images(ports: Ports, fleet: Fleet) -> Mapping[str, str]:
     if untold := sorted({*wanted.values()} - known.keys()):
         ports.log("image_parameters_untold", names=untold, hint="there is no such parameter, or its value is no image's id")
     return {name: known[parameter] for name, parameter in wanted.items() if parameter in known}
+
+
+def _run_orders(ports: Ports, fleet: Fleet) -> tuple[RunOrder, ...] | None:
+    """Read the orders that are open, where the fleet file lets people order runs."""
+    if fleet.runs is None or ports.run_orders is None:
+        return ()
+    try:
+        return ports.run_orders.open_orders()
+    except TransientError as error:
+        ports.log("run_orders_not_read", error=str(error))
+        return None
 
 
 def _spot_prices(ports: Ports, fleet: Fleet, stored: StoredState, instances: Collection[Instance]) -> Mapping[str, float] | None:

@@ -108,7 +108,7 @@ class _Reader:
         elif self._wants_operand:
             label = _unquote(token) if kind == "string" else token
             self._program.append(_Atom(label))
-            self._spelled.append(_escape(label))
+            self._spelled.append(quoted(label))
             self._operand_done()
         else:
             raise LabelSyntaxError(f"column {at + 1}: {token!r} where an operator or the end belongs")
@@ -167,15 +167,16 @@ def _unquote(literal: str) -> str:
     return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), literal[1:-1])
 
 
-def _escape(label: str) -> str:
+def quoted(label: str) -> str:
+    """Spell a label as Jenkins does inside an expression: in quotation marks where it could not be an item's name."""
     # Jenkins quotes what could not be an item's name: blanks, controls, its unsafe signs, a dot at the end.
     trimmed = label.strip(_JAVA_BLANKS)
     if trimmed and not trimmed.endswith(".") and not any(c in _UNSAFE or _is_control(c) for c in label):
         return label
-    quoted = label.replace("\\", "\\\\").replace('"', '\\"')
+    escaped = label.replace("\\", "\\\\").replace('"', '\\"')
     for letter, char in _ESCAPES.items():
-        quoted = quoted.replace(char, f"\\{letter}")
-    return f'"{quoted}"'
+        escaped = escaped.replace(char, f"\\{letter}")
+    return f'"{escaped}"'
 
 
 def _is_control(char: str) -> bool:

@@ -1,12 +1,13 @@
 """Carries out what a person orders or asks, beyond what the scaling functions take."""
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
 from autoscaler import bootstrap
 from autoscaler.bootstrap import Runtime
-from autoscaler.control import jobs, operate, passes
+from autoscaler.control import jobs, operate, ordering_runs, passes
 from autoscaler.control.doctor import examine
 from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
@@ -16,9 +17,12 @@ from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, Tea
 from autoscaler.domain.facts.pool_schedules import fleet_at
 from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.schedules import list_schedules
+from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns
 from autoscaler.entry.context import Context
 from autoscaler.entry.idempotency import once
-from autoscaler.entry.operations import Doctor, Eta, Events, Jobs, Operation, Order, Reservations, Why, read_operation
+from autoscaler.entry.operation import FleetOrder, Operation, Order
+from autoscaler.entry.operations import Doctor, Eta, Events, Jobs, Reservations, Why, read_operation
+from autoscaler.entry.run_operations import Runs
 from autoscaler.telemetry import log, log_reports
 
 # An answer of Lambda holds 6 MB.
@@ -36,12 +40,21 @@ def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
     if order is None:
         answer = _answer(wired, invocation, operation)
     else:
-        carry_out = partial(_carry_out, function, wired, invocation, operation, order)
+        carry_out = _carrying_out(function, wired, invocation, operation, order)
         answer = once(operation.request_id, context, carry_out) if operation.request_id and not operation.dry_run else carry_out()
     return {"action": operation.action, "dry_run": operation.dry_run, "now_at": now} | answer
 
 
-def _carry_out(function: str, wired: Runtime, invocation: Invocation, operation: Operation, order: Order) -> dict[str, Any]:
+def _carrying_out(
+    function: str, wired: Runtime, invocation: Invocation, operation: Operation, order: Order
+) -> Callable[[], dict[str, Any]]:
+    """Choose what carries an order out."""
+    if isinstance(order, OrderRuns | CancelRun):
+        return partial(_ordered, wired, invocation, operation, order)
+    return partial(_carry_out, function, wired, invocation, operation, order)
+
+
+def _carry_out(function: str, wired: Runtime, invocation: Invocation, operation: Operation, order: FleetOrder) -> dict[str, Any]:
     """Carry out an order, and log who wanted it and why."""
     if isinstance(order, Reserve) and not order.request_id:
         order = replace(order, request_id=invocation.request_id)
@@ -62,7 +75,23 @@ def _carry_out(function: str, wired: Runtime, invocation: Invocation, operation:
     return in_force | ({"plan": merged_json(reports)} if reports else {})
 
 
-def _applied(wired: Runtime, invocation: Invocation, order: Order) -> tuple[Overrides | None, list[Report]]:
+def _ordered(wired: Runtime, invocation: Invocation, operation: Operation, order: OrderRuns | CancelRun) -> dict[str, Any]:
+    """Order builds, or end an order."""
+    if isinstance(order, OrderRuns):
+        order = order if order.request_id else replace(order, request_id=invocation.request_id)
+        entry, events = ordering_runs.order_runs(wired.ports, wired.fleet, invocation, order)
+    else:
+        entry, events = ordering_runs.cancel(wired.ports, wired.fleet, invocation, order)
+    log("operated", action=operation.action, by=operation.by, reason=operation.reason, dry_run=operation.dry_run)
+    if not operation.dry_run:
+        itself = Event(
+            at=wired.ports.clock(), by=operation.by, what=operation.action, subject=entry.job, detail=f"{entry.id}: {operation.reason}"
+        )
+        note(wired.ports, [itself, *events])
+    return {"runs": [asdict(entry)]}
+
+
+def _applied(wired: Runtime, invocation: Invocation, order: FleetOrder) -> tuple[Overrides | None, list[Report]]:
     """Return the overrides in force where the order is about them, and a report of each pass it took."""
     ports, fleet = wired.ports, wired.fleet
     match order:
@@ -92,14 +121,23 @@ def _answer(wired: Runtime, invocation: Invocation, question: Operation) -> dict
             return {"events": [asdict(event) for event in _history(wired, question)]}
         case Reservations():
             return {"reservations": [asdict(one) for one in operate.reservations(ports, fleet, invocation, bootstrap.access())]}
-        case Jobs():
-            return asdict(jobs.list_jobs(ports, question.pattern, question.most))
-        case Eta():
-            return {"subject": question.subject, "builds": [asdict(one) for one in jobs.eta(ports, fleet, invocation, question.subject)]}
+        case Jobs() | Eta() | Runs():
+            return _about_jobs(wired, invocation, question)
         case Doctor():
             return {"findings": [asdict(finding) for finding in examine(ports, bootstrap.account(), fleet, invocation)]}
         case _:
             return _look(wired, invocation, question.action)
+
+
+def _about_jobs(wired: Runtime, invocation: Invocation, question: Jobs | Eta | Runs) -> dict[str, Any]:
+    ports, fleet = wired.ports, wired.fleet
+    match question:
+        case Jobs():
+            return asdict(jobs.list_jobs(ports, question.pattern, question.most))
+        case Eta():
+            return {"subject": question.subject, "builds": [asdict(one) for one in jobs.eta(ports, fleet, invocation, question.subject)]}
+        case Runs():
+            return {"runs": [asdict(one) for one in ordering_runs.list_runs(ports, fleet, question.most, question.id)]}
 
 
 def _history(wired: Runtime, question: Events) -> list[Event]:

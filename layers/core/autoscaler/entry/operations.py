@@ -10,25 +10,14 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import CloseBreaker, DrainNodes, DrainSome, Purge, Release, Reserve, Resume
 from autoscaler.domain.facts.overrides import POOL_NUMBERS, TEAM_NUMBERS, Hold, PoolOverride, Scope, TeamOverride
 from autoscaler.domain.facts.pool_schedules import pool_at
-from autoscaler.entry.events import SCALE_DOWN, Manual, Text, checked, known_pool, read_trigger
+from autoscaler.entry.events import SCALE_DOWN, Text, checked, known_pool, read_trigger
+from autoscaler.entry.operation import Operation
+from autoscaler.entry.run_operations import CancelsRun, Run, Runs
 from autoscaler.errors import ConfigError
-
-Order = Hold | Resume | CloseBreaker | PoolOverride | TeamOverride | DrainSome | DrainNodes | Purge | Reserve | Release
 
 _Minutes = Annotated[float, Field(gt=0, le=10_080)]  # a week
 _Count = Annotated[int, Field(ge=0, le=10_000)]
 _REASON_CHARACTERS = 300
-
-
-class Operation(Manual):
-    """The fields that every action accepts; ``order`` makes one for the domain, and a question has none."""
-
-    action: str
-    by: Text = "somebody who did not say who"
-
-    def order(self, _fleet: Fleet, _now: float) -> Order | None:
-        """Check what the fleet file must know, and translate."""
-        return None
 
 
 class _Scoped(Operation):
@@ -227,7 +216,23 @@ class Eta(Operation):
 
 _OPERATION: TypeAdapter[Operation] = TypeAdapter(
     Annotated[
-        _Hold | _Resume | _Set | _Drain | _Purge | _Reserve | _Release | _Look | Why | Events | Doctor | Reservations | Jobs | Eta,
+        _Hold
+        | _Resume
+        | _Set
+        | _Drain
+        | _Purge
+        | _Reserve
+        | _Release
+        | _Look
+        | Why
+        | Events
+        | Doctor
+        | Reservations
+        | Jobs
+        | Eta
+        | Run
+        | Runs
+        | CancelsRun,
         Field(discriminator="action"),
     ]
 )

@@ -1,5 +1,6 @@
 """Runs the scheduled functions: reads the event, takes one look or several, reports."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from math import ceil
 from typing import Any
@@ -11,6 +12,7 @@ from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.notify import notify
 from autoscaler.control.report import Outcome, Report, Result, done, merged_json, starts_failed
+from autoscaler.control.run_orders import RunKeeper
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Launch, LeaveLost, Rotate, RunAgain, Start, Stop, Terminate
@@ -19,6 +21,7 @@ from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
 from autoscaler.domain.memo import Memo
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.metrics import heartbeat, held_by_teams, scaling
+from autoscaler.domain.report.run_orders import Outcome as RunOutcome
 from autoscaler.entry.context import Context
 from autoscaler.entry.events import SCALE_DOWN, SCALE_UP, TICK, Shapes, Trigger, read_trigger
 from autoscaler.errors import LeaseHeldError, TransientError
@@ -97,7 +100,23 @@ def _scale_once(function: str, wired: Runtime, invocation: Invocation, trigger: 
     note(wired.ports, events_of(function, reports))
     if not trigger.dry_run:
         send_metrics(wired.ports, scaling_data(wired.fleet, function, reports))
+    if ordinary is passes.scale_down and trigger.order is None and not trigger.dry_run:
+        _carry_runs_on(wired, invocation, reports)
     return reports
+
+
+def _carry_runs_on(wired: Runtime, invocation: Invocation, reports: list[Report]) -> None:
+    """Carry on the runs that people have ordered, with what the pass knows of agents that have gone."""
+    if wired.fleet.runs is None or wired.ports.run_orders is None:
+        return
+    keeper = RunKeeper(
+        ports=wired.ports, store=wired.ports.run_orders, ends_at=invocation.ends_at, lost=reports[-1].plan.memory.lost if reports else {}
+    )
+    keeper.carry_on_all()
+    note(wired.ports, keeper.events)
+    counts = Counter(keeper.outcomes)
+    ended = {"RunsPassed": counts[RunOutcome.PASSED], "RunsFailed": counts[RunOutcome.FAILED], "BuildsLeft": counts[RunOutcome.UNFINISHED]}
+    send_metrics(wired.ports, scaling(wired.fleet.name, ended))
 
 
 def _each_look(function: str, shapes: Shapes, event: Any, context: Context, look: Look) -> Trigger | None:

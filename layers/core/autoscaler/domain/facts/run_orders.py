@@ -1,5 +1,6 @@
 """Builds of one job that a person ordered, on machines that were chosen for them: what was asked for, and what has become of it."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -58,8 +59,9 @@ class Try:
     item: int | None = None  # of the queue
     run: str = ""  # path of the build
     node: str = ""  # on which it was last seen
-    began_at: float | None = None  # when the build began
+    began_at: float | None = None  # when it was first seen to run
     ended_at: float | None = None  # when it was first seen to have ended
+    took_seconds: float | None = None  # by the controller's clock
     verdict: Verdict | None = None
     why: str = ""  # it ended so, where that is not plain
 
@@ -137,6 +139,10 @@ class RunOrder:
         delivered = self.until is Until.FIRST_SUCCESS and any(one.verdict is Verdict.PASSED for one in self.all_tries())
         return bool(self.cancelled_by) or delivered
 
+    def ended_by(self, person: str) -> Self:
+        """Note who wants no more of it."""
+        return replace(self, cancelled_by=person)
+
     def all_tries(self) -> Iterator[Try]:
         """Go through everything that was started."""
         return (one for part in self.parts for one in part.tries)
@@ -149,6 +155,14 @@ class RunOrder:
         """Name its builds that run on a controller, by path."""
         found = (one.run for part in self.parts for one in part.tries if part.target.controller == controller)
         return frozenset(run for run in found if run)
+
+
+def is_try_id(text: str) -> bool:
+    """Tell whether a parameter's value names a build of an order."""
+    return _TRY_ID.fullmatch(text) is not None
+
+
+_TRY_ID = re.compile(r"run-[0-9a-f]+\.[0-9]+\.[0-9]+")
 
 
 def job_path(name: str) -> str:

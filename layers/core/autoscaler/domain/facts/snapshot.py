@@ -13,6 +13,7 @@ from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides
 from autoscaler.domain.facts.reruns import ItemFacts, LostFacts
 from autoscaler.domain.facts.reservations import Reservation
+from autoscaler.domain.facts.run_orders import RunOrder
 
 # A look is worth nothing when passes were missing since: what happened in between is unknown.
 LOOK_GAP_SECONDS = 180.0
@@ -363,6 +364,7 @@ class Snapshot:
     ended_runs: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by controller: runs asked for after a restart that have ended
     lost: Mapping[str, LostFacts] = field(default_factory=dict)  # facts about the builds in `Memory.lost`
     queued: Mapping[str, ItemFacts] = field(default_factory=dict)  # facts about items that Jenkins may drop, by controller#item
+    run_orders: tuple[RunOrder, ...] | None = ()  # that are open; None: they could not be read
     unread: tuple[str, ...] = ()  # of our own state: names of what is there and cannot be read
     devices: Mapping[str, Devices] = field(default_factory=dict)  # by machine, as far as it tells of them
 

@@ -22,6 +22,7 @@ from autoscaler.domain.repair.bring_back import pinned
 from autoscaler.domain.repair.ran_again import wants_on_demand
 from autoscaler.domain.repair.static_nodes import slots_left
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.announced import announced
 from autoscaler.domain.situation.breakers import cannot_come_back
 from autoscaler.domain.situation.demand import Want
 from autoscaler.domain.situation.pool_view import PoolView
@@ -88,7 +89,8 @@ class QueuePlacement:
 
     def place_queue(self) -> None:
         """Place the items in the order in which Jenkins will take them."""
-        mature = [want for want in self.situation.demands[self.controller].wants if want.mature]
+        waiting = [want for want in self.situation.demands[self.controller].wants if want.mature]
+        mature = [*waiting, *announced(self.situation, self.controller)]
         for want in mature:
             for pool in want.pools:
                 self._items_for[pool.name] = self._items_for.get(pool.name, 0) + 1

@@ -38,8 +38,7 @@ def launch_for_queue(situation: Situation, controller: str, decided: Decided) ->
     if view.quieting_down:
         yield Held(pool="", controller=controller, reason=Reason.QUIETING_DOWN, detail="the controller takes no new builds")
         return
-    has_floor = any(pool.has_floor for pool in situation.pools_of(controller).values())
-    if not (demand.wants or demand.unmet or has_floor or situation.forecasts(controller)):
+    if not _may_need_any(situation, controller):
         return
     placement = QueuePlacement(situation, controller, Budget(situation, decided=decided, kept=kept_room(situation)), decided)
     for launch in LAUNCHES:
@@ -53,6 +52,13 @@ def launch_for_queue(situation: Situation, controller: str, decided: Decided) ->
     yield from placement.purchase.steps()
     yield from placement.purchase.held.values()
     yield from placement.loans.held.values()
+
+
+def _may_need_any(situation: Situation, controller: str) -> bool:
+    """Tell whether anything may want an agent: a job that waits or is announced, a minimum, a forecast."""
+    demand, pools = situation.demands[controller], situation.pools_of(controller).values()
+    waits = bool(demand.wants or demand.unmet or situation.snapshot.run_orders)
+    return waits or any(pool.has_floor for pool in pools) or bool(situation.forecasts(controller))
 
 
 def place_queue(situation: Situation, controller: str, budget: Budget) -> QueuePlacement:

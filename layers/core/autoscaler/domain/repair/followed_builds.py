@@ -4,11 +4,12 @@ A build is followed from the look that shows its agent's instance ended, stopped
 of Jenkins, which knows of no connection that was lost before, all that were on agents that are not back yet are followed.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.reruns import LostBuild
+from autoscaler.domain.facts.run_orders import RunOrder
 from autoscaler.domain.facts.runs import job_name_of
 from autoscaler.domain.facts.snapshot import ControllerView, InstanceState, Node
 from autoscaler.domain.situation.agents import Agent
@@ -27,7 +28,7 @@ def next_lost(known: Mapping[str, LostBuild], look: Look) -> dict[str, LostBuild
     followed = _carried_on(known, look)
     for agent in look.agents:
         view = look.snapshot.controllers.get(agent.record.controller)
-        if agent.pool.rerun is None or view is None or not view.complete:
+        if not (agent.pool.rerun or look.snapshot.run_orders) or view is None or not view.complete:
             continue
         if how := _how_it_went(agent) or _after_a_restart(agent, view, look):
             _follow(followed, agent, how, look)
@@ -37,10 +38,11 @@ def next_lost(known: Mapping[str, LostBuild], look: Look) -> dict[str, LostBuild
 def _carried_on(known: Mapping[str, LostBuild], look: Look) -> dict[str, LostBuild]:
     """Carry each one on by what Jenkins shows now; none for ever, and none where the fleet file does not ask for it any more."""
     wanted = {name for name, pool in look.fleet.pools.items() if pool.rerun}
+    orders = look.snapshot.run_orders
     carried = [
         _seen_now(lost, look.snapshot.controllers.get(lost.controller))
         for lost in known.values()
-        if lost.pool in wanted and look.now - lost.since_at < _FOLLOWED_SECONDS
+        if (lost.pool in wanted or orders is None or is_ordered(lost, orders)) and look.now - lost.since_at < _FOLLOWED_SECONDS
     ]
     return {lost.key: lost for lost in carried if lost}
 
@@ -80,7 +82,11 @@ def _of(agent: Agent, how: str, look: Look) -> Iterator[LostBuild]:
     controller, node, memory = agent.record.controller, agent.record.node or "", look.snapshot.memory
     session, window = memory.sessions.get(controller), memory.windows.get(f"{controller}/{agent.pool.name}")
     runs = {*session.busy.get(node, ()), *session.suspects.get(node, ())} - {""} if session and node else set()
-    for run in sorted(run for run in runs if agent.pool.rerun and agent.pool.rerun.covers(job_name_of(run))):
+    orders = look.snapshot.run_orders or ()
+    for run in sorted(runs):
+        covered = agent.pool.rerun is not None and agent.pool.rerun.covers(job_name_of(run))
+        if not (covered or any(run in order.runs_on(controller) for order in orders)):
+            continue
         yield LostBuild(
             controller=controller,
             run=run,
@@ -118,3 +124,8 @@ def _is_back(lost: LostBuild, node: Node) -> bool:
     """Tell whether an agent is back as it was: what it ran goes on. A machine that was stopped or ended has lost it whatever connects."""
     resumed = any(build.run == lost.run for build in node.builds)
     return not node.offline and (lost.how == MISSING or (lost.how == _CUT_OFF and resumed))
+
+
+def is_ordered(lost: LostBuild, orders: Iterable[RunOrder]) -> bool:
+    """Tell whether a build is one of those that people ordered: what becomes of it is up to the order."""
+    return any(lost.unit in order.runs_on(lost.controller) for order in orders)

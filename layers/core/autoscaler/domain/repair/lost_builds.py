@@ -11,8 +11,9 @@ from autoscaler.domain.facts.fleet import Pool
 from autoscaler.domain.facts.plan import Held, LeaveLost, RunAgain
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reruns import LostBuild, LostFacts, RerunPolicy, RerunState
+from autoscaler.domain.facts.run_orders import is_try_id
 from autoscaler.domain.facts.runs import Interruption, Run, hidden, job_name_of
-from autoscaler.domain.repair.followed_builds import MISSING
+from autoscaler.domain.repair.followed_builds import MISSING, is_ordered
 from autoscaler.domain.repair.ran_again import again_or_left, leave
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS
 from autoscaler.domain.repair.unanswered_starts import find
@@ -41,17 +42,28 @@ def run_again(situation: Situation, _: Decided) -> Iterator[RunAgain | LeaveLost
 def still_lost(situation: Situation) -> dict[str, LostBuild]:
     """Return the builds that are followed on: those that were not lost after all, or are answered for, are not."""
     facts = situation.snapshot.lost
-    return {key: lost for key, lost in situation.memory.lost.items() if key not in facts or not _is_over(lost, facts[key])}
+    return {key: lost for key, lost in situation.memory.lost.items() if key not in facts or not _is_over(situation, lost, facts[key])}
 
 
-def _is_over(lost: LostBuild, facts: LostFacts) -> bool:
+def _is_over(situation: Situation, lost: LostBuild, facts: LostFacts) -> bool:
     """Tell whether a build need not be followed any more: it is answered for, or was not lost."""
+    if _is_of_an_order(situation, facts):
+        orders = situation.snapshot.run_orders
+        return facts.has_ended and not (is_lost(lost, facts) and (orders is None or is_ordered(lost, orders)))
     if facts.rerun is not None:
         return facts.rerun.state is not RerunState.WRITTEN
-    return facts.has_ended and not _is_lost(lost, facts)
+    return facts.has_ended and not is_lost(lost, facts)
 
 
-def _is_lost(lost: LostBuild, facts: LostFacts) -> bool:
+def _is_of_an_order(situation: Situation, facts: LostFacts) -> bool:
+    """Tell whether a person ordered a build with `autoscaler run`, by its own parameter: its order answers for it."""
+    told = [
+        one.value or "" for run in (facts.run, facts.unit) if run for one in run.parameters if one.name == situation.fleet.rerun_parameter
+    ]
+    return any(is_try_id(value) for value in told)
+
+
+def is_lost(lost: LostBuild, facts: LostFacts) -> bool:
     """Tell whether a build that has ended came to its end with its agent."""
     ended = [run for run in (facts.run, facts.unit) if run is not None]
     if any(run.result in _NOT_LOST for run in ended):
@@ -78,7 +90,7 @@ def _answer(situation: Situation, lost: LostBuild) -> RunAgain | LeaveLost | Hel
     if facts.is_building:
         detail = f"{job_name_of(lost.unit)}: {lost.how}, and Jenkins has not ended {lost.run}"
         return Held(pool=lost.pool, controller=lost.controller, reason=Reason.MAY_RESUME, detail=detail)
-    if _is_over(lost, facts):
+    if _is_of_an_order(situation, facts) or _is_over(situation, lost, facts):
         return None
     unit = facts.unit
     if unit is None:

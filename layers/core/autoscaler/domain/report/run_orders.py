@@ -90,15 +90,23 @@ def outcome_of(order: RunOrder) -> Outcome | None:
 
 def summary_of(order: RunOrder) -> str:
     """Say in a sentence how far an order is, or how it ended: ``2 of 3 failed, both on gfx1030``."""
-    counts = Counter(_state(part) for part in order.parts)
     if order.is_open:
-        told = ", ".join(f"{count} {state}" for state, count in counts.items())
-        return f"{told}; its end was ordered by {order.cancelled_by}" if order.cancelled_by else told
+        return _how_far(order)
     winner = next((part for part in order.parts if part.verdict is Verdict.PASSED), None)
     if order.until is Until.FIRST_SUCCESS and winner:
         return f"passed first on {_place(winner)}"
     if order.cancelled_by:
         return f"cancelled by {order.cancelled_by}"
+    return _results(order)
+
+
+def _how_far(order: RunOrder) -> str:
+    counts = Counter(_state(part) for part in order.parts)
+    told = ", ".join(f"{count} {state}" for state, count in counts.items())
+    return f"{told}; its end was ordered by {order.cancelled_by}" if order.cancelled_by else told
+
+
+def _results(order: RunOrder) -> str:
     failed = [part for part in order.parts if part.verdict is not Verdict.PASSED]
     if not failed:
         return f"{len(order.parts)} of {len(order.parts)} passed"
@@ -172,7 +180,9 @@ def _waited(last: Try | None, now: float) -> float | None:
 
 
 def _took(last: Try | None, now: float) -> float | None:
-    return None if last is None or last.began_at is None else max(0.0, (last.ended_at or now) - last.began_at)
+    if last is None or last.began_at is None:
+        return None
+    return max(0.0, (last.ended_at or now) - last.began_at) if last.took_seconds is None else last.took_seconds
 
 
 def _why(part: Part) -> str:

@@ -1,0 +1,114 @@
+"""What people order and ask about runs: where each takes place is chosen first, and nothing is started where anything is wrong."""
+
+from hashlib import sha256
+
+from autoscaler.build_ports import RunOrderStore
+from autoscaler.control.invocation import Invocation
+from autoscaler.control.observe import observe
+from autoscaler.control.run_orders import RunKeeper
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.job_stats import Subject
+from autoscaler.domain.facts.run_orders import RunOrder, job_path
+from autoscaler.domain.learn import assess
+from autoscaler.domain.report.event import Event
+from autoscaler.domain.report.run_orders import RunEntry, entry_of
+from autoscaler.domain.run_orders.choice import ChoiceError, Chosen, Statistics, choose
+from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns, new_order, refusal_of
+from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, TransientError
+from autoscaler.ports import Ports
+
+_TRIES = 3
+
+
+def order_runs(ports: Ports, fleet: Fleet, invocation: Invocation, request: OrderRuns) -> tuple[RunEntry, list[Event]]:
+    """Choose where the runs take place, write the order down, and start them; the passes carry it on."""
+    store, policy = _store(ports, fleet), fleet.runs
+    order_id = f"run-{sha256(request.request_id.encode()).hexdigest()[:10]}"
+    if known := store.order(order_id):
+        return entry_of(known, ports.clock()), []
+    is_full = len(store.open_orders()) >= (policy.max_open if policy else 0)
+    if is_full and policy:
+        raise ConfigError(f"event refused: {policy.max_open} orders are open, no more may be at once (runs.max_open)")
+    order = new_order(request, order_id, _chosen(ports, fleet, invocation, request), fleet, ports.clock())
+    _check_jobs(ports, order)
+    if invocation.dry_run:
+        return entry_of(order, ports.clock()), []
+    store.add_order(order)
+    return _carried_on(ports, store, invocation, order)
+
+
+def cancel(ports: Ports, fleet: Fleet, invocation: Invocation, request: CancelRun) -> tuple[RunEntry, list[Event]]:
+    """End an order: write it down, then cancel and stop what is open; the passes go on with what cannot be ended now."""
+    store = _store(ports, fleet)
+    for _ in range(_TRIES):
+        order = _known(store, request.id)
+        if not order.is_open:
+            raise ConfigError(f"event refused: id ({request.id}): it has ended")
+        if invocation.dry_run or order.cancelled_by:
+            return entry_of(order, ports.clock()), []
+        try:
+            order = store.change_order(order.ended_by(request.by))
+        except ConflictError:
+            continue  # a pass carried it on meanwhile
+        return _carried_on(ports, store, invocation, order)
+    raise TransientError(f"{request.id} was changed by others each time; ask again")
+
+
+def list_runs(ports: Ports, fleet: Fleet, most: int, order_id: str | None) -> list[RunEntry]:
+    """List orders: those that are open, then those that ended, the last one first; or one alone."""
+    store, now = _store(ports, fleet), ports.clock()
+    if order_id is not None:
+        return [entry_of(_known(store, order_id), now)]
+    open_ones = store.open_orders()
+    return [entry_of(order, now) for order in (*open_ones, *store.ended(max(0, most - len(open_ones))))][:most]
+
+
+def _carried_on(ports: Ports, store: RunOrderStore, invocation: Invocation, order: RunOrder) -> tuple[RunEntry, list[Event]]:
+    """Begin at once. What fails now, the next pass does: the order stands."""
+    keeper = RunKeeper(ports=ports, store=store, ends_at=invocation.ends_at, lost={})
+    try:
+        order = keeper.carry_on(order)
+    except AutoscalerError as error:
+        ports.log("run_order_not_carried_on", order=order.id, error=f"{type(error).__name__}: {error}")
+        order = store.order(order.id) or order
+    return entry_of(order, ports.clock()), keeper.events
+
+
+def _chosen(ports: Ports, fleet: Fleet, invocation: Invocation, request: OrderRuns) -> Chosen:
+    situation = assess(observe(ports, fleet, ports.state.read(), invocation), fleet)
+    try:
+        return choose(situation, request.asked, _statistics(ports, request.asked.job))
+    except ChoiceError as error:
+        raise ConfigError(f"event refused: {error}") from error
+
+
+def _statistics(ports: Ports, job: str) -> Statistics:
+    """Read what is known of a job; without that, pools are ranked by when a build would start."""
+    names = [controller.name for controller in ports.controllers]
+    try:
+        trackers = {name: ports.jobs.tracker(name) for name in names}
+        return Statistics(trackers=trackers, rows={name: ports.jobs.rows(name, {Subject(job)}) for name in names})
+    except AutoscalerError as error:
+        ports.log("job_statistics_not_read", error=f"{type(error).__name__}: {error}")
+        return Statistics(trackers={}, rows={})
+
+
+def _check_jobs(ports: Ports, order: RunOrder) -> None:
+    """Refuse what a controller would not start, before anything is."""
+    for target in {part.target.controller: part.target for part in order.parts}.values():
+        job = ports.builds[target.controller].job(job_path(order.job), ports.clock())
+        if refusal := refusal_of(job, order, target):
+            raise ConfigError(f"event refused: {refusal}")
+
+
+def _store(ports: Ports, fleet: Fleet) -> RunOrderStore:
+    if fleet.runs is None or ports.run_orders is None:
+        raise ConfigError("event refused: the fleet file has no key runs, without which nobody may order any (docs/runs.md)")
+    return ports.run_orders
+
+
+def _known(store: RunOrderStore, order_id: str) -> RunOrder:
+    order = store.order(order_id)
+    if order is None:
+        raise ConfigError(f"event refused: id ({order_id}): there is no such run")
+    return order

@@ -1,0 +1,162 @@
+"""Orders runs, carries each order on look by look, and ends it: what is started is written down before Jenkins is asked.
+
+Whoever writes an order down holds no lease: of two at once the second one loses, by the order's version, and does nothing. Cut off after
+that, a build may have been started: the next look finds it by its parameter, or knows that there is none.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from autoscaler.build_ports import Builds, RunOrderStore
+from autoscaler.control.apply import STEP_RESERVE_SECONDS
+from autoscaler.domain.facts.reruns import LostBuild
+from autoscaler.domain.facts.run_orders import Part, RunOrder, Try, TryState, Verdict, job_path
+from autoscaler.domain.facts.runs import ItemState, Job
+from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
+from autoscaler.domain.repair.unanswered_starts import FIND_AFTER_SECONDS
+from autoscaler.domain.report.event import Event
+from autoscaler.domain.report.run_orders import Outcome, outcome_of, summary_of
+from autoscaler.domain.run_orders.carrying_on import Action, Cancel, Start, Stop, carry_on
+from autoscaler.domain.run_orders.judging import TryFacts, judge, lost_of
+from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, RefusedBuildError
+from autoscaler.ports import Ports
+
+# Some small requests each; the others in the next looks.
+TRIES_ASKED_A_LOOK = 30
+STARTS_A_LOOK = 30
+
+
+@dataclass(slots=True, kw_only=True)
+class RunKeeper:
+    """Carries orders on. ``lost``: builds that are followed since their agents have gone; ``events``: what was done, for the history."""
+
+    ports: Ports
+    store: RunOrderStore
+    ends_at: float
+    lost: Mapping[str, LostBuild]
+    events: list[Event] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)  # of orders that have ended
+
+    def carry_on_all(self) -> None:
+        """Carry every open order on. What fails of one is made good in the next look, and keeps no other one waiting."""
+        for order in self.store.open_orders():
+            if not self._is_time():
+                return
+            try:
+                self.carry_on(order)
+            except ConflictError:
+                self.ports.log("run_order_changed_meanwhile", order=order.id)
+            except AutoscalerError as error:
+                self.ports.log("run_order_not_carried_on", order=order.id, error=f"{type(error).__name__}: {error}")
+
+    def carry_on(self, order: RunOrder) -> RunOrder:
+        """Carry one order on: look, write down what will be done, do it, and write down what came of it."""
+        now = self.ports.clock()
+        judged = judge(order, self._facts(order), now)
+        following = carry_on(judged, now, STARTS_A_LOOK)
+        written = self._write(order, following.order)
+        if not written.is_open:
+            self._note_end(written)
+            return written
+        return self._write(written, self._act(written, following.actions))
+
+    def _write(self, before: RunOrder, after: RunOrder) -> RunOrder:
+        return before if after == before else self.store.change_order(after)
+
+    def _note_end(self, order: RunOrder) -> None:
+        outcome = outcome_of(order)
+        if outcome is not None:
+            self.outcomes.append(outcome)
+        self._note(order, f"run-{outcome}", "", summary_of(order))
+
+    def _note(self, order: RunOrder, what: str, where: str, detail: str, *, failed: bool = False) -> None:
+        event = Event(at=self.ports.clock(), by=f"run {order.id}", what=what, where=where, subject=order.job, detail=detail)
+        self.events.append(replace(event, outcome="failed") if failed else event)
+
+    def _facts(self, order: RunOrder) -> dict[str, TryFacts]:
+        """Ask Jenkins about the builds that are open. A controller that does not answer is not asked again in this look."""
+        open_ones = [(part, part.last) for part in order.parts if part.last is not None and part.last.is_open]
+        first = int(self.ports.clock() // MINUTE_SECONDS) * TRIES_ASKED_A_LOOK % max(1, len(open_ones))
+        found: dict[str, TryFacts] = {}
+        jobs: dict[str, Job | None] = {}
+        failed: set[str] = set()
+        for part, one in [*open_ones[first:], *open_ones[:first]][:TRIES_ASKED_A_LOOK]:
+            controller = part.target.controller
+            if controller in failed or controller not in self.ports.builds or not self._is_time():
+                continue
+            try:
+                found[one.id] = self._facts_of(order, part, one, jobs)
+            except AutoscalerError as error:
+                failed.add(controller)
+                self.ports.log("run_not_read", controller=controller, run=one.run or one.id, error=f"{type(error).__name__}: {error}")
+        return found
+
+    def _facts_of(self, order: RunOrder, part: Part, one: Try, jobs: dict[str, Job | None]) -> TryFacts:
+        builds = self.ports.builds[part.target.controller]
+        if one.state is TryState.RUNNING:
+            return TryFacts(run=builds.run(one.run), run_asked=True, lost=lost_of(part, self.lost))
+        if one.state is TryState.QUEUED and one.item is not None:
+            item = builds.item(one.item)
+            if item.state is not ItemState.UNKNOWN:
+                return TryFacts(item=item)
+            return TryFacts(item=item, job=_job(order, part, builds, jobs), job_asked=True)
+        if self.ports.clock() - one.at < FIND_AFTER_SECONDS:
+            return TryFacts()
+        return TryFacts(job=_job(order, part, builds, jobs), job_asked=True)
+
+    def _act(self, order: RunOrder, actions: Iterable[Action]) -> RunOrder:
+        for action in actions:
+            if not self._is_time():
+                break
+            try:
+                order = self._act_once(order, action)
+            except AutoscalerError as error:
+                # What may have been done is looked for in the next looks; what surely was not, is done then.
+                controller = action.target.controller
+                self.ports.log("run_step_failed", order=order.id, controller=controller, error=f"{type(error).__name__}: {error}")
+        return order
+
+    def _act_once(self, order: RunOrder, action: Action) -> RunOrder:
+        builds = self.ports.builds[action.target.controller]
+        where = f"{action.target.controller}/{action.target.pool}"
+        match action:
+            case Start():
+                return self._start(order, action, builds, where)
+            case Stop():
+                builds.stop(action.run)
+                self._note(order, "stop-run", where, action.run)
+            case Cancel():
+                builds.cancel(action.item)
+                self._note(order, "cancel-run", where, f"queue item {action.item}")
+        return order
+
+    def _start(self, order: RunOrder, action: Start, builds: Builds, where: str) -> RunOrder:
+        own = {order.label_parameter: action.target.label, order.run_parameter: action.try_id}
+        try:
+            item = builds.start(job_path(order.job), dict(order.parameters) | own)
+        except (RefusedBuildError, ConfigError) as error:
+            self._note(order, "start-run", where, str(error), failed=True)
+            refused = {"state": TryState.ENDED, "verdict": Verdict.REFUSED, "ended_at": self.ports.clock(), "why": str(error)}
+            return _with_try(order, action.part, **refused)
+        self._note(order, "start-run", where, f"{action.try_id}: queue item {item}")
+        return _with_try(order, action.part, state=TryState.QUEUED, item=item)
+
+    def _is_time(self) -> bool:
+        return self.ends_at - self.ports.clock() >= STEP_RESERVE_SECONDS
+
+
+def _job(order: RunOrder, part: Part, builds: Builds, jobs: dict[str, Job | None]) -> Job | None:
+    """Read the job once a look and controller."""
+    controller = part.target.controller
+    if controller not in jobs:
+        jobs[controller] = builds.job(job_path(order.job), order.created_at)
+    return jobs[controller]
+
+
+def _with_try(order: RunOrder, number: int, **changes: object) -> RunOrder:
+    part = order.parts[number]
+    if part.last is None:
+        return order
+    parts = list(order.parts)
+    parts[number] = part.with_last(replace(part.last, **changes))  # type: ignore[arg-type] # its own fields
+    return replace(order, parts=tuple(parts))

@@ -1,0 +1,242 @@
+"""Where runs take place that a person orders: pools that satisfy what was asked, ranked, and as many of them as differ as was asked."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import inf
+from statistics import fmean
+
+from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler.domain.facts.job_stats import JobRow, JobTracker
+from autoscaler.domain.facts.run_orders import Target
+from autoscaler.domain.labels import LabelExpression
+from autoscaler.domain.run_orders.addresses import address_of
+from autoscaler.domain.run_orders.criteria import Condition, unmet, values_of
+from autoscaler.domain.run_orders.prospects import Prospect, prospect
+from autoscaler.domain.situation.demand import explain_match
+from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.wording import duration
+
+
+class Vary(StrEnum):
+    """In what runs differ."""
+
+    POOL = "pool"
+    INSTANCE_TYPE = "instance_type"
+    KIND = "kind"
+    ZONE = "zone"
+    CONTROLLER = "controller"
+
+
+class Choose(StrEnum):
+    """Which of several pools is preferred: where a build would end first, or where it costs least."""
+
+    SOONEST = "soonest"
+    CHEAPEST = "cheapest"
+
+
+class ChoiceError(ValueError):
+    """Nothing can be chosen; the text says why, in one line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a person asked for. ``same``: all on one pool; ``strict``: fewer different ones than ``runs`` are an error."""
+
+    job: str
+    runs: int = 1
+    expression: LabelExpression | None = None
+    conditions: tuple[Condition, ...] = ()
+    vary: Vary | None = None
+    same: bool = False
+    strict: bool = False
+    choose: Choose = Choose.SOONEST
+    controller: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """What is known of the job, by controller."""
+
+    trackers: Mapping[str, JobTracker]
+    rows: Mapping[str, tuple[JobRow, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """Where each run takes place, and why, for people."""
+
+    targets: tuple[Target, ...]
+    ranking: tuple[str, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Candidate:
+    """A pool that satisfies what was asked. ``chosen``: how many runs it has so far."""
+
+    view: PoolView
+    target: Target
+    prospect: Prospect
+    assumed: float  # seconds a build takes, where none was seen there
+    choose: Choose
+    chosen: int = 0
+
+    @property
+    def score(self) -> tuple[float, float, str]:
+        """What the next run would come to there: the lower, the better."""
+        return self.score_of(self.chosen)
+
+    def score_of(self, number: int) -> tuple[float, float, str]:
+        """What the run of this number would come to there."""
+        ends, usd = self.prospect.ends(number, self.assumed), self.prospect.usd
+        by_time, by_money = inf if ends is None else ends, inf if usd is None else usd
+        first, second = (by_time, by_money) if self.choose is Choose.SOONEST else (by_money, by_time)
+        if ends is None:  # nobody knows when it would start: last, whatever it costs
+            first = inf
+        return first, second, f"{self.target.controller}/{self.target.pool}"
+
+    def take(self) -> Target:
+        """Give it one more run."""
+        self.chosen += 1
+        return self.target
+
+
+@dataclass(slots=True)
+class _Search:
+    """Pools that were looked at: those that will do, and why others will not."""
+
+    candidates: list[_Candidate] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+
+def choose(situation: Situation, asked: Asked, statistics: Statistics) -> Chosen:
+    """Choose where each run takes place; raise `ChoiceError` where there is no such pool, or too few different ones."""
+    search = _Search()
+    for controller in [asked.controller] if asked.controller else list(situation.snapshot.controllers):
+        _look_on(situation, controller, asked, statistics, search)
+    if not search.candidates:
+        raise ChoiceError("no pool satisfies it: " + ("; ".join(search.left_out) or "the fleet has none there"))
+    targets = _distribute(search.candidates, asked, search.left_out)
+    return Chosen(targets=tuple(targets), ranking=tuple(_ranking(search, asked)))
+
+
+def _look_on(situation: Situation, controller: str, asked: Asked, statistics: Statistics, search: _Search) -> None:
+    view = situation.snapshot.controllers[controller]
+    if not view.complete:
+        search.left_out.append(f"{controller}: {view.problem}")
+        return
+    found: list[tuple[PoolView, Target, Prospect]] = []
+    for pool in situation.pools_of(controller).values():
+        where = f"{pool.name} on {controller}" if len(situation.snapshot.controllers) > 1 else pool.name
+        target = _target(situation, pool, asked)
+        if isinstance(target, str):
+            search.left_out.append(f"{where}: {target}")
+        else:
+            tracker, rows = statistics.trackers.get(controller, JobTracker()), statistics.rows.get(controller, ())
+            found.append((pool, target, prospect(situation, pool, asked.job, asked.runs, tracker, rows)))
+    known = [one.takes for _, _, one in found if one.takes is not None]
+    assumed = fmean(known) if known else 0.0
+    search.candidates += [
+        _Candidate(view=pool, target=target, prospect=one, assumed=assumed, choose=asked.choose) for pool, target, one in found
+    ]
+
+
+def _target(situation: Situation, pool: PoolView, asked: Asked) -> Target | str:
+    """Say where a run in a pool takes place, or why it cannot."""
+    spec, fleet = pool.spec, situation.fleet
+    if asked.expression and (why := explain_match(spec, fleet, asked.expression)):
+        return why
+    if why := unmet(asked.conditions, spec, fleet):
+        return why
+    value = _value(spec, fleet, pool.controller, asked.vary)
+    if not value:
+        return _NO_VALUE[asked.vary or Vary.POOL](spec)
+    label = address_of(spec, fleet, situation.snapshot.controllers[pool.controller])
+    if label is None:
+        return "another pool has all of its labels, so that no label expression names its agents alone: give it a label of its own"
+    return Target(controller=pool.controller, pool=pool.name, label=label, value=value)
+
+
+def _value(pool: Pool, fleet: Fleet, controller: str, vary: Vary | None) -> str:
+    """By what a pool differs from others; "" where that is not one thing."""
+    match vary:
+        case Vary.INSTANCE_TYPE:
+            return _only(values_of("instance_type", pool, fleet))
+        case Vary.ZONE:
+            return _only(values_of("subnet", pool, fleet))
+        case Vary.KIND:
+            return pool.kind
+        case Vary.CONTROLLER:
+            return controller
+        case _:
+            return pool.name
+
+
+def _only(values: Iterable[object]) -> str:
+    known = [str(value) for value in values]
+    return known[0] if len(known) == 1 else ""
+
+
+_NO_VALUE: Mapping[Vary, Callable[[Pool], str]] = {
+    Vary.POOL: lambda _: "",
+    Vary.CONTROLLER: lambda _: "",
+    Vary.INSTANCE_TYPE: lambda pool: (
+        "its machines are hosts"
+        if pool.of_hosts
+        else f"it launches {' or '.join(dict.fromkeys(one.instance_type for one in pool.offerings))}: a pool for each type tells them apart"
+    ),
+    Vary.ZONE: lambda _: "it has not one subnet (subnets): a pool for each zone tells them apart",
+    Vary.KIND: lambda _: "it is of no kind (kind)",
+}
+
+
+def _distribute(candidates: list[_Candidate], asked: Asked, left_out: list[str]) -> list[Target]:
+    """Give each run its place."""
+    if asked.same:
+        best = min(candidates, key=lambda one: one.score_of(asked.runs - 1))
+        return [best.take() for _ in range(asked.runs)]
+    if asked.vary is None:
+        return [min(candidates, key=lambda one: one.score).take() for _ in range(asked.runs)]
+    groups = _by_value(candidates)
+    if len(groups) < asked.runs and asked.strict:
+        of = {"zone": "zones", "kind": "kinds"}.get(asked.vary, f"{asked.vary.replace('_', ' ')}s")
+        others = f"; left out: {'; '.join(left_out)}" if left_out else ""
+        raise ChoiceError(f"only {len(groups)} different {of} satisfy it ({', '.join(groups)}){others}")
+    return list(_in_turn(groups, asked.runs))
+
+
+def _by_value(candidates: Iterable[_Candidate]) -> dict[str, list[_Candidate]]:
+    """Group candidates that do not differ in what was asked, the best group first."""
+    groups: dict[str, list[_Candidate]] = {}
+    for candidate in sorted(candidates, key=lambda one: one.score):
+        groups.setdefault(candidate.target.value, []).append(candidate)
+    return groups
+
+
+def _in_turn(groups: Mapping[str, list[_Candidate]], runs: int) -> Iterator[Target]:
+    """Give one run to each group in turn, and begin anew where there are fewer groups than runs."""
+    values = list(groups)
+    for number in range(runs):
+        yield min(groups[values[number % len(values)]], key=lambda one: one.score).take()
+
+
+def _ranking(search: _Search, asked: Asked) -> Iterator[str]:
+    """Say of each pool what it would come to, and what became of it."""
+    for candidate in sorted(search.candidates, key=lambda one: (-one.chosen, one.score)):
+        place = candidate.target
+        name = place.pool if len({one.target.controller for one in search.candidates}) == 1 else f"{place.pool} on {place.controller}"
+        varied = f" ({place.value})" if asked.vary and place.value not in {place.pool, place.controller} else ""
+        taken = f"{candidate.chosen} of {asked.runs} runs" if candidate.chosen else "not chosen"
+        yield f"{name}{varied}: {taken}; {_told(candidate)}"
+    yield from (f"{line}; left out" for line in search.left_out)
+
+
+def _told(candidate: _Candidate) -> str:
+    one = candidate.prospect
+    if not one.starts:
+        return "nobody knows when a build would start there"
+    starts = "a build would start at once" if one.starts[0] < 1.0 else f"a build would start in {duration(one.starts[0])}"
+    takes = f"takes {duration(one.takes)}" if one.takes is not None else "nobody has seen how long it takes"
+    usd = f", costs ${one.usd:.2f}" if one.usd is not None else ""
+    return f"{starts}, {takes}{usd}"

@@ -1,0 +1,171 @@
+"""What has become of the builds of an order, by what Jenkins says of each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from autoscaler.domain.facts.reruns import LostBuild, LostFacts
+from autoscaler.domain.facts.run_orders import Part, RunOrder, Try, TryState, Verdict
+from autoscaler.domain.facts.runs import Entry, Interruption, Item, ItemState, Job, Run
+from autoscaler.domain.repair.followed_builds import MISSING
+from autoscaler.domain.repair.lost_builds import is_lost
+from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS
+from autoscaler.domain.repair.unanswered_starts import FIND_AFTER_SECONDS
+
+# Until EC2 shows that a machine has ended, a build that was lost with it looks like one that failed.
+SETTLE_SECONDS = 120.0
+# Where Jenkins does not show a build any more, it may be about to show it again, as after a restart.
+UNSEEN_SECONDS = 300.0
+_PASSED = {"SUCCESS": Verdict.PASSED, "UNSTABLE": Verdict.UNSTABLE, "NOT_BUILT": Verdict.FAILED}
+_GONE = "its job is not there any more"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TryFacts:
+    """What Jenkins says of one build; None: it was not asked, or shows nothing of the kind. ``lost``: its agent has gone under it."""
+
+    item: Item | None = None
+    run: Run | None = None
+    run_asked: bool = False
+    job: Job | None = None
+    job_asked: bool = False
+    lost: LostBuild | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """An order by what is known now. ``unsent``: ids of tries that Jenkins surely does not have, though they are written."""
+
+    order: RunOrder
+    unsent: frozenset[str] = frozenset()
+
+
+def judge(order: RunOrder, facts: Mapping[str, TryFacts], now: float) -> Judged:
+    """Carry each open try on to what is known of it now."""
+    parts, unsent = [], set()
+    for part in order.parts:
+        last = part.last
+        if last is None or not last.is_open or last.id not in facts:
+            parts.append(part)
+            continue
+        told = facts[last.id]
+        if last.state is TryState.WRITTEN and _is_surely_absent(last, told, order, now):
+            unsent.add(last.id)
+        parts.append(part.with_last(_carried_on(last, told, order, now)))
+    return Judged(order=replace(order, parts=tuple(parts)), unsent=frozenset(unsent))
+
+
+def _carried_on(one: Try, facts: TryFacts, order: RunOrder, now: float) -> Try:
+    match one.state:
+        case TryState.WRITTEN:
+            return _written(one, facts, order, now)
+        case TryState.QUEUED:
+            return _queued(one, facts, order, now)
+        case _:
+            return _running(one, facts, order, now)
+
+
+def _written(one: Try, facts: TryFacts, order: RunOrder, now: float) -> Try:
+    """Find what may have been sent."""
+    if not facts.job_asked:
+        return one
+    if facts.job is None:
+        return _ended(one, Verdict.REFUSED, now, _GONE)
+    if entry := _entry(one, facts, order):
+        return _found(one, entry, now)
+    if now - one.at >= FIND_AFTER_SECONDS and not facts.job.is_whole:
+        return _ended(one, Verdict.IN_DOUBT, now, "Jenkins did not answer, and the job has had too many builds since to find it among them")
+    return one
+
+
+def _is_surely_absent(one: Try, facts: TryFacts, order: RunOrder, now: float) -> bool:
+    """Tell whether Jenkins surely has nothing of what may have been sent."""
+    job = facts.job
+    return job is not None and job.is_whole and _entry(one, facts, order) is None and now - one.at >= FIND_AFTER_SECONDS
+
+
+def _queued(one: Try, facts: TryFacts, order: RunOrder, now: float) -> Try:
+    if facts.item is None or facts.item.state is ItemState.WAITING:
+        return one
+    if facts.item.state is ItemState.STARTED and facts.item.run:
+        return _began(one, facts.item.run, now)
+    if facts.item.state is ItemState.CANCELLED:
+        return _ended(one, Verdict.STOPPED if order.is_over else Verdict.ABORTED, now, "it was taken out of the queue")
+    if not facts.job_asked:
+        return one
+    if facts.job is None:
+        return _ended(one, Verdict.IN_DOUBT, now, _GONE)
+    if (entry := _entry(one, facts, order)) is not None:
+        return _found(one, entry, now)
+    if facts.job.is_whole:
+        return _ended(one, Verdict.LOST, now, "Jenkins has dropped it from its queue")
+    return _ended(one, Verdict.IN_DOUBT, now, "it has left Jenkins' queue, and the job has had too many builds since to find it among them")
+
+
+def _running(one: Try, facts: TryFacts, order: RunOrder, now: float) -> Try:
+    run = facts.run
+    if run is None:
+        if not facts.run_asked:
+            return one
+        seen_at = one.ended_at if one.ended_at is not None else now
+        if now - seen_at < UNSEEN_SECONDS:
+            return replace(one, ended_at=seen_at)
+        return _ended(replace(one, ended_at=seen_at), Verdict.IN_DOUBT, now, "Jenkins does not show it any more")
+    shown = replace(one, node=run.node or one.node, ended_at=None if run.building else (one.ended_at or now))
+    if run.building:
+        return shown
+    if run.ended_at is not None:
+        shown = replace(shown, took_seconds=max(0.0, run.ended_at - run.started_at))
+    verdict = _verdict(shown, run, facts.lost, order, now)
+    return shown if verdict is None else replace(shown, state=TryState.ENDED, verdict=verdict, why=_why(verdict, facts.lost))
+
+
+def _verdict(one: Try, run: Run, lost: LostBuild | None, order: RunOrder, now: float) -> Verdict | None:
+    """Say how a build ended; None: that is not known yet."""
+    if run.result in _PASSED:
+        return _PASSED[run.result]
+    if order.is_over and Interruption.PERSON in run.interruptions:
+        return Verdict.STOPPED
+    is_found_lost = lost is not None and is_lost(lost, LostFacts(run=run, unit=run))
+    if Interruption.AGENT_GONE in run.interruptions or (is_found_lost and not _may_come_back(lost, now)):
+        return Verdict.LOST
+    if is_found_lost or (not run.interruptions and now - (one.ended_at or now) < SETTLE_SECONDS):
+        return None
+    return Verdict.ABORTED if run.result == "ABORTED" else Verdict.FAILED
+
+
+def _may_come_back(lost: LostBuild | None, now: float) -> bool:
+    """Tell whether an agent may only be late after a restart of Jenkins."""
+    return lost is not None and lost.how == MISSING and now - lost.since_at < DISCONNECT_GRACE_SECONDS
+
+
+def _why(verdict: Verdict, lost: LostBuild | None) -> str:
+    return lost.how if verdict is Verdict.LOST and lost is not None else ""
+
+
+def _entry(one: Try, facts: TryFacts, order: RunOrder) -> Entry | None:
+    """Find a build, or an item of the queue, by our parameter."""
+    if facts.job is None:
+        return None
+    return next((entry for entry in facts.job.entries if entry.has(order.run_parameter, one.id)), None)
+
+
+def _found(one: Try, entry: Entry, now: float) -> Try:
+    queued = replace(one, state=TryState.QUEUED, item=entry.item)
+    return _began(queued, entry.run, now) if entry.run else queued
+
+
+def _began(one: Try, run: str, now: float) -> Try:
+    return replace(one, state=TryState.RUNNING, run=run, began_at=now)
+
+
+def _ended(one: Try, verdict: Verdict, now: float, why: str) -> Try:
+    return replace(one, state=TryState.ENDED, verdict=verdict, ended_at=one.ended_at or now, why=why)
+
+
+def lost_of(part: Part, lost: Mapping[str, LostBuild]) -> LostBuild | None:
+    """Find what is followed of a part's build since its agent has gone."""
+    last = part.last
+    if last is None or not last.run:
+        return None
+    mine = (one for one in lost.values() if one.controller == part.target.controller and one.unit == last.run)
+    return next(mine, None)

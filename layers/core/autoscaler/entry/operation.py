@@ -1,0 +1,21 @@
+"""What every event of ``operate`` is: an order, which it makes for the domain, or a question."""
+
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.orders import CloseBreaker, DrainNodes, DrainSome, Purge, Release, Reserve, Resume
+from autoscaler.domain.facts.overrides import Hold, PoolOverride, TeamOverride
+from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns
+from autoscaler.entry.events import Manual, Text
+
+FleetOrder = Hold | Resume | CloseBreaker | PoolOverride | TeamOverride | DrainSome | DrainNodes | Purge | Reserve | Release
+Order = FleetOrder | OrderRuns | CancelRun
+
+
+class Operation(Manual):
+    """The fields that every action accepts; ``order`` makes one for the domain, and a question has none."""
+
+    action: str
+    by: Text = "somebody who did not say who"
+
+    def order(self, _fleet: Fleet, _now: float) -> Order | None:
+        """Check what the fleet file must know, and translate."""
+        return None
