@@ -258,7 +258,7 @@ def test_set_tells_the_limits_in_force_and_those_of_the_fleet_file(here):
         ({}, r"action: missing"),
         (
             {"action": "explode"},
-            r"action \('explode'\): must be hold, resume, set, drain, purge, reserve, release, plan, status, .* or eta",
+            r"action \('explode'\): must be hold, resume, set, drain, purge, reserve, release, plan, status, .* or cancel-run",
         ),
         ({"action": "hold", "pool": "nope"}, r"pool \(nope\): is not one of the pools \(mxnetlinux-cpu"),
         ({"action": "hold", "controller": "nope"}, r"controller \(nope\): is not one of the controllers \(main\)"),

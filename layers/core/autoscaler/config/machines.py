@@ -10,7 +10,7 @@ from autoscaler.domain.facts.machines import Machine
 
 
 def machines_for(runs: RunSettings | None, pools: Mapping[str, Pool]) -> dict[str, Machine]:
-    """Return what the instance types of these pools are, without those that the table does not know; nothing where nobody may order runs."""
+    """Return what the instance types of these pools are, as far as the table knows; nothing where nobody may order runs."""
     if runs is None:
         return {}
     wanted = {offering.instance_type for pool in pools.values() for offering in pool.offerings}

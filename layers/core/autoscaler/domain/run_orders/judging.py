@@ -125,17 +125,23 @@ def _verdict(one: Try, run: Run, lost: LostBuild | None, order: RunOrder, now: f
         return _PASSED[run.result]
     if order.is_over and Interruption.PERSON in run.interruptions:
         return Verdict.STOPPED
-    is_found_lost = lost is not None and is_lost(lost, LostFacts(run=run, unit=run))
-    if Interruption.AGENT_GONE in run.interruptions or (is_found_lost and not _may_come_back(lost, now)):
+    if Interruption.AGENT_GONE in run.interruptions:
         return Verdict.LOST
-    if is_found_lost or (not run.interruptions and now - (one.ended_at or now) < SETTLE_SECONDS):
+    if lost is not None and is_lost(lost, LostFacts(run=run, unit=run)):
+        return None if _may_come_back(lost, now) else Verdict.LOST
+    return _by_its_own(one, run, now)
+
+
+def _by_its_own(one: Try, run: Run, now: float) -> Verdict | None:
+    """Say how a build ended whose agent is there, as far as is known yet."""
+    if not run.interruptions and now - (one.ended_at or now) < SETTLE_SECONDS:
         return None
     return Verdict.ABORTED if run.result == "ABORTED" else Verdict.FAILED
 
 
-def _may_come_back(lost: LostBuild | None, now: float) -> bool:
+def _may_come_back(lost: LostBuild, now: float) -> bool:
     """Tell whether an agent may only be late after a restart of Jenkins."""
-    return lost is not None and lost.how == MISSING and now - lost.since_at < DISCONNECT_GRACE_SECONDS
+    return lost.how == MISSING and now - lost.since_at < DISCONNECT_GRACE_SECONDS
 
 
 def _why(verdict: Verdict, lost: LostBuild | None) -> str:
