@@ -5,7 +5,8 @@ from dataclasses import fields
 import pytest
 
 from autoscaler.domain.facts.fleet import agent_spec, beacon_spec
-from autoscaler.domain.facts.snapshot import BuildResult, Health, OfflineCause
+from autoscaler.domain.facts.health import Health
+from autoscaler.domain.facts.snapshot import BuildResult, OfflineCause
 from autoscaler.errors import ConflictError, TransientError
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.rig import live_rig, world_rig

@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 from autoscaler.build_ports import Builds, RerunStore, RunOrderStore
 from autoscaler.domain.facts.devices import Devices
 from autoscaler.domain.facts.fleet import NodeSpec, Offering
+from autoscaler.domain.facts.health import Health
 from autoscaler.domain.facts.intents import Intent, IntentState
 from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
 from autoscaler.domain.facts.memory import Learned, Memory
@@ -15,7 +16,6 @@ from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.snapshot import (
     MINUTE_SECONDS,
     ControllerView,
-    Health,
     Instance,
     InstanceState,
     Node,

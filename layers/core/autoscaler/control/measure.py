@@ -8,7 +8,8 @@ from autoscaler.control.invocation import Invocation
 from autoscaler.control.jobs import note_jobs
 from autoscaler.control.observe import log_notes, observe_without_instances
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.snapshot import Health, RunEnd, Snapshot
+from autoscaler.domain.facts.health import Health
+from autoscaler.domain.facts.snapshot import RunEnd, Snapshot
 from autoscaler.domain.learn import Lesson, assess, learn_from_builds
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.metrics import measure

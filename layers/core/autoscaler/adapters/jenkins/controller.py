@@ -25,7 +25,8 @@ from autoscaler.adapters.jenkins.parse import (
 )
 from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThereError, RefusedRequestError
 from autoscaler.domain.facts.fleet import NodeSpec
-from autoscaler.domain.facts.snapshot import ControllerView, Health, Node, RunEnd
+from autoscaler.domain.facts.health import Health
+from autoscaler.domain.facts.snapshot import ControllerView, Node, RunEnd
 from autoscaler.errors import AutoscalerError, ConflictError, TransientError
 
 T = TypeVar("T")

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-from autoscaler.domain.facts.snapshot import BuildResult, Health, RunEnd
+from autoscaler.domain.facts.health import Health
+from autoscaler.domain.facts.snapshot import BuildResult, RunEnd
 from autoscaler.errors import TransientError
 
 RESULT_TREE = "building,result,duration"

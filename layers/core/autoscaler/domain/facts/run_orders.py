@@ -1,11 +1,13 @@
 """Builds of one job that a person ordered, on machines that were chosen for them: what was asked for, and what has become of it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self
 from urllib.parse import quote
+
+from autoscaler.domain.facts.runs import Parameter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,9 +159,9 @@ class RunOrder:
         return frozenset(run for run in found if run)
 
 
-def is_try_id(text: str) -> bool:
-    """Tell whether a parameter's value names a build of an order."""
-    return _TRY_ID.fullmatch(text) is not None
+def are_of_an_order(parameters: Iterable[Parameter], own: str) -> bool:
+    """Tell whether a build was ordered, by its own parameter: its order answers for it. ``own``: that parameter's name."""
+    return any(one.name == own and _TRY_ID.fullmatch(one.value or "") for one in parameters)
 
 
 _TRY_ID = re.compile(r"run-[0-9a-f]+\.[0-9]+\.[0-9]+")

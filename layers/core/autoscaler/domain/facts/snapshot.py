@@ -116,15 +116,6 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
-    """Readings of Jenkins' node monitors; None: not told. ``disk``: the lower of the agent's and the temporary directory."""
-
-    disk_bytes: float | None = None
-    memory_bytes: float | None = None
-    response_seconds: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerView:
     """One controller as three GETs showed it. Incomplete: nothing destructive may follow from it."""
 

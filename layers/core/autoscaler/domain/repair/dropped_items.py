@@ -16,6 +16,7 @@ from autoscaler.domain.facts.plan import LeaveLost, RunAgain
 from autoscaler.domain.facts.queued_items import QueuedItem, item_key
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reruns import LostBuild, LostFacts, RerunPolicy, RerunState
+from autoscaler.domain.facts.run_orders import are_of_an_order
 from autoscaler.domain.facts.runs import ItemState, Waiting, job_path_of, matrix_of
 from autoscaler.domain.facts.snapshot import ControllerView, QueueItem, Record
 from autoscaler.domain.repair.lost_builds import not_repeatable
@@ -80,11 +81,11 @@ def _carried_on(mine: Iterable[QueuedItem], view: ControllerView, look: Look) ->
 
 
 def _there_now(known: QueuedItem | None, item: QueueItem, pool: Pool, view: ControllerView, look: Look) -> QueuedItem | None:
-    """Note an item that is in the queue; None: it is not known what it was asked for with."""
+    """Note an item that is in the queue; None: it is not known what it was asked for with, or its order answers for it."""
     if known is not None:
         return replace(known, pool=pool.name, seen_at=look.now, missed_at=None)
     facts = look.snapshot.queued.get(item_key(view.name, item.id))
-    if facts is None or facts.waiting is None:
+    if facts is None or facts.waiting is None or are_of_an_order(facts.waiting.parameters, look.fleet.rerun_parameter):
         return None
     asked = facts.waiting
     return QueuedItem(

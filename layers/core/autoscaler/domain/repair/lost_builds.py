@@ -11,7 +11,7 @@ from autoscaler.domain.facts.fleet import Pool
 from autoscaler.domain.facts.plan import Held, LeaveLost, RunAgain
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reruns import LostBuild, LostFacts, RerunPolicy, RerunState
-from autoscaler.domain.facts.run_orders import is_try_id
+from autoscaler.domain.facts.run_orders import are_of_an_order
 from autoscaler.domain.facts.runs import Interruption, Run, hidden, job_name_of
 from autoscaler.domain.repair.followed_builds import MISSING, is_ordered
 from autoscaler.domain.repair.ran_again import again_or_left, leave
@@ -57,10 +57,8 @@ def _is_over(situation: Situation, lost: LostBuild, facts: LostFacts) -> bool:
 
 def _is_of_an_order(situation: Situation, facts: LostFacts) -> bool:
     """Tell whether a person ordered a build with `autoscaler run`, by its own parameter: its order answers for it."""
-    told = [
-        one.value or "" for run in (facts.run, facts.unit) if run for one in run.parameters if one.name == situation.fleet.rerun_parameter
-    ]
-    return any(is_try_id(value) for value in told)
+    own = situation.fleet.rerun_parameter
+    return any(are_of_an_order(run.parameters, own) for run in (facts.run, facts.unit) if run)
 
 
 def is_lost(lost: LostBuild, facts: LostFacts) -> bool:

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from autoscaler.domain.facts.snapshot import ControllerView, Health
+from autoscaler.domain.facts.health import Health
+from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.learn import Lesson
 from autoscaler.domain.report.datum import BYTES, COUNT, SECONDS, Datum, Dimensions, one
 from autoscaler.domain.scale_in.build_results import Tally
