@@ -50,6 +50,7 @@ def key_reference(schema: dict[str, Any]) -> str:
         "`rerun`": parts["RerunSettings"],
         "`rerun.lost`": parts["LostSettings"],
         "`schedules`": parts["ScheduleSettings"],
+        "`runs`": parts["RunSettings"],
         "`hosts.NAME`": parts["HostSettings"],
         "`teams.NAME`": parts["TeamSettings"],
     }
