@@ -67,8 +67,8 @@ RERUNS = (
     planted(
         "the pattern of jobs is not looked at",
         file=_FOLLOW,
-        was="agent.pool.rerun.covers(job_name_of(run)))",
-        becomes="agent.pool.rerun)",
+        was="agent.pool.rerun is not None and agent.pool.rerun.covers(job_name_of(run))",
+        becomes="agent.pool.rerun is not None",
         found_by=f"{_AGAIN}only_jobs_that_the_patterns_name_are_run_again",
     ),
     planted(
