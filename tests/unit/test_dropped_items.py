@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.domain.facts.queued_items import QueuedItem
 from autoscaler.domain.facts.reruns import ItemFacts, RerunPolicy
-from autoscaler.domain.facts.runs import Item, ItemState, Waiting
+from autoscaler.domain.facts.runs import Item, ItemState, Parameter, Waiting
 from autoscaler.domain.learn import assess
 from autoscaler.domain.repair.dropped_items import to_follow
 from support.builders import NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_item
@@ -38,6 +38,12 @@ def test_an_item_is_followed_with_what_it_was_asked_for_with():
     asked = Waiting(job="job/a%20b", at=NOW - 5.0, upstream=("job/up/1",))
     [one] = followed(items=(an_item(7, label="cpu"),), waiting=asked)
     assert (one.path, one.at, one.seen_at, one.upstream, one.missed_at) == ("job/a%20b/item-7", NOW - 5.0, NOW, ("job/up/1",), None)
+
+
+@pytest.mark.parametrize(("run_id", "count"), [("run-0a1b.2.1", 0), ("job/a/7@1800000000~1", 1), ("by hand", 1)])
+def test_an_item_of_an_order_is_followed_by_its_order_alone(run_id, count):
+    asked = Waiting(job="job/a", at=NOW - 5.0, parameters=(Parameter(name=FLEET.rerun_parameter, value=run_id),))
+    assert len(followed(items=(an_item(7, label="cpu"),), waiting=asked)) == count
 
 
 def test_an_item_of_which_nothing_is_told_is_not_followed():
