@@ -1,15 +1,16 @@
 """Reads a YAML file with a list of orders. Each error is one line: where in the file, the key, the value, the rule."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from autoscaler.config import FleetFileError, Problem
 from autoscaler.config.words import meant, place_of, sentence
 from autoscaler.config.yaml_file import located, parse
+from autoscaler.domain.facts.run_orders import Until
+from autoscaler.domain.run_orders.choice import Choose, Vary
 from autoscaler.errors import ConfigError
-from autoscaler_workbench.cli.run_options import Choose, Vary
 
 _Text = Annotated[str, Field(min_length=1)]
 _SAID_BEFORE = "event refused: "
@@ -25,11 +26,11 @@ class _Order(BaseModel):
     on: _Text | None = None
     where: list[_Text] | None = None
     runs: Annotated[int, Field(ge=1)] | None = None
-    vary: Vary | None = None
+    vary: Annotated[Vary | None, Field(strict=False)] = None
     strict: bool | None = None
     same: bool | None = None
-    choose: Choose | None = None
-    until: Literal["each", "all", "first-success"] | None = None
+    choose: Annotated[Choose | None, Field(strict=False)] = None
+    until: Annotated[Until | None, Field(strict=False)] = None
     resubmit: Annotated[int, Field(ge=0)] | None = None
     replace: Annotated[int, Field(ge=0)] | None = None
     controller: _Text | None = None

@@ -9,12 +9,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from autoscaler.domain.run_orders.choice import Choose, Vary
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli import completion
 from autoscaler_workbench.cli.request import Request, given
-
-Vary = Literal["pool", "instance_type", "kind", "zone", "controller"]
-Choose = Literal["soonest", "cheapest"]
 
 Job = Annotated[str | None, typer.Argument(help="The job, as in its URL: folder/job.", show_default="those of --file")]
 Params = Annotated[list[str] | None, typer.Option("--param", metavar="NAME=VALUE", help="A parameter of the job; may be repeated.")]
@@ -62,7 +60,7 @@ class Asked:
     vary: Varied = None
     strict: Strict = False
     same: Same = False
-    choose: Chosen = "soonest"
+    choose: Chosen = Choose.SOONEST
     gang: Gang = None
     until: Until = None
     resubmit: Resubmit = None

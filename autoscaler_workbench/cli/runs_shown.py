@@ -46,7 +46,7 @@ def print_orders(answer: Entry, *, ranking: bool = False) -> None:
     if answer["dry_run"]:
         say("dry run: nothing was changed; this would be so")
     for entry in answer["runs"]:
-        say(f"{entry['job']}: {entry['summary']}" if answer["dry_run"] else headline(entry, answer["now_at"]))
+        say(f"{_job(entry)}: {entry['summary']}" if answer["dry_run"] else headline(entry, answer["now_at"]))
         if about := _about(entry):
             say(f"  {about}")
         _print_parts(entry["parts"])
@@ -56,7 +56,13 @@ def print_orders(answer: Entry, *, ranking: bool = False) -> None:
 
 def headline(entry: Entry, now: float) -> str:
     """Say of an order what it is, and how far."""
-    return f"{entry['id']}: {entry['job']}, ordered by {entry['by']} {_ago(entry, now)}: {entry['summary']}"
+    return f"{entry['id']}: {_job(entry)}, ordered by {entry['by']} {_ago(entry, now)}: {entry['summary']}"
+
+
+def _job(entry: Entry) -> str:
+    """Name the job, and its controller where all builds are on one: else each of them says its own."""
+    controllers = {part["controller"] for part in entry["parts"]}
+    return f"{entry['job']} on {controllers.pop()}" if len(controllers) == 1 else str(entry["job"])
 
 
 def _about(entry: Entry) -> str:

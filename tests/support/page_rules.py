@@ -10,6 +10,7 @@ NOT_RUN = {
     "autoscaler validate fleet.yaml --live": "reads an AWS account; its checks: tests/unit/test_template_findings.py",
     "python -m autoscaler_workbench.shared_build": "tests/faults/test_shared_build.py runs it",
     "python -m autoscaler_workbench.shared_build.join": "waits for a build; tests/faults/test_shared_build.py has one",
+    "autoscaler run nightly/kernel --wait": "waits for builds; tests/unit/test_run_orders_cli.py waits, and for its exit code",
     "make setup": "installs from the network; every test runs in what it installed",
     "make demo": "tests/walks/test_new_user.py runs it in a fresh clone",
     "make build": "tests/walks/test_new_user.py and tests/packaging run it",

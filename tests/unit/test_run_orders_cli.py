@@ -93,7 +93,7 @@ def test_one_order_is_a_sentence_a_table_and_on_request_why_these_places():
         without = command(here, "run", "nightly/kernel", columns=140)
     lines = shown_lines(shown)
     assert lines == [
-        "run-1: nightly/kernel, ordered by alice 10 min ago: 1 of 2 failed, on T4",
+        "run-1: nightly/kernel on main, ordered by alice 10 min ago: 1 of 2 failed, on T4",
         "K=V; flaky?",
         "run where state node build waited took why",
         "1 A10G (gpu-a10g) passed gpu-0ab1 job/kernel/7 100 s 7 min 20 s",

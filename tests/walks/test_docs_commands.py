@@ -28,6 +28,8 @@ from autoscaler_workbench.cli.demo import MEND, TOKEN
 from autoscaler_workbench.cli.main import app
 from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import as_json, published
 from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
+from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
 from autoscaler_workbench.simulate.traces import MXNET
 from benchmarks.__main__ import SECTIONS
@@ -50,6 +52,7 @@ SHORTENED = {
     "simulate": ["--hours", "0.2", "--json"],
     "demo": ["--hours", "0.1", "--json"],
 }
+ORDER = "run-0a1b2c3d4e"
 # What a page says that comes of it: the command's first words, its exit code, and what it prints.
 ENDS = {
     "validate fleet.yaml": (0, "fleet my-ci: valid"),
@@ -62,6 +65,10 @@ ENDS = {
     "launch linux-gpu 3": (0, "3 of 3 agents of linux-gpu launched"),
     "purge": (0, "1"),
     "dashboard": (0, "dashboard.html"),
+    "run nightly/kernel --vary kind --runs 3 --on gpu --dry-run": (0, "3 to be started"),
+    f"runs {ORDER}": (6, "linux+t4"),
+    "runs cancel": (0, "its end was ordered"),
+    "run --file": (0, "the nightly gate"),
     "demo mend": (0, "mxnetlinux-gpu is mended"),
 }
 NODE, BROKEN = "linux-gpu-0ab1", "mxnetlinux-gpu"
@@ -216,8 +223,14 @@ class Reader:
         names = [name for name in self.here.world.controllers["main"].nodes if name.startswith("linux-gpu-")]
         return names[0]
 
+    def order(self):
+        """The order that was made last: it stands after those before it."""
+        return [one["id"] for one in self.here.call("operate", {"action": "runs"})["runs"] if one["outcome"] is None][-1]
+
     def filled_in(self, word):
         self.typed += 1
+        if word == ORDER:
+            return self.order()
         word = word.replace("https://jenkins.example.org/", f"{self.here.server.url}/jenkins/main/")
         if word == NODE:
             return self.node()
@@ -256,6 +269,9 @@ def lay_out(folder, page):
         (folder / name).write_bytes(gzip.compress(some.encode()))
     (folder / "my").mkdir()
     shutil.copy(EXAMPLE_FLEET, folder / "my-fleet.yaml")
+    for block in blocks_of(page):
+        if block.language == "yaml" and block.text.startswith("- job:"):
+            (folder / "orders.yaml").write_text(block.text, encoding="utf-8")
     if own := own_fleet(page):
         (folder / "fleet.yaml").write_text(own, encoding="utf-8")
 
@@ -309,6 +325,9 @@ def busy(here):
     jobs = here.server.jenkins["main"].jobs
     jobs.create("", "unit", FREESTYLE.format(label).encode())
     jobs.build("unit")
+    for controller in here.server.jenkins.values():
+        declares = dict.fromkeys(("AGENT_LABEL", "AUTOSCALER_RUN_ID", "REF"), "")
+        controller.jobs.jobs["nightly/kernel"] = Job(Kind.PIPELINE, None, 600.0, declares, label_parameter="AGENT_LABEL")
     jenkins.submit("nightly", label, 3600.0)
     jenkins.submit("driver-tests", "gfx1030", 600.0)
     here.pass_minutes(12)
