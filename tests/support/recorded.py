@@ -14,9 +14,11 @@ import boto3
 from autoscaler import bootstrap
 from autoscaler.errors import AutoscalerError
 from autoscaler.telemetry import logger
+from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.identity import ask_handler, ec2_event, function_url_event
 from autoscaler_workbench.fakes.world.agents import Agents
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from support.deployed import EXAMPLE, Deployed, deployed
 
 
@@ -35,10 +37,11 @@ class Recorded:
         self.calls.append((self.function, f"{service}:{model.name}", dict(params)))
 
 
-# The example fleet, and a pool of which one agent is kept stopped, and whose image a parameter names.
+# The example fleet, and a pool of which one agent is kept stopped, and whose image a parameter names; people may order runs.
 _WARM = """
   warm: {executors: 1, launch_template: warm, instance_types: [c5.xlarge], max_agents: 2, idle_seconds: 60, warm_pool: {min_agents: 1},
     image_parameter: /ci/warm-image}
+runs: {}
 """
 
 
@@ -79,6 +82,7 @@ def record_a_life() -> Recorded:
             {"action": "purge", "label": "none"},
         ):
             _call(here, recorded, "operate", asked)
+        _order_runs(here, recorded)
         _call(here, recorded, "scale_up", {"action": "doctor"})
         _call(here, recorded, "register_agent", function_url_event("i-00000000000000000"))
         _call(here, recorded, "register_agent", {"body": "x"})
@@ -86,6 +90,21 @@ def record_a_life() -> Recorded:
         recorded.nodes |= set(jenkins.nodes)
     recorded.log = stream.getvalue()
     return recorded
+
+
+def _order_runs(here: Deployed, recorded: Recorded) -> None:
+    """Let a person order runs, ask how they fare, and end some: one waits for its agent then, another one is carried to its end."""
+    declares = {"AGENT_LABEL": "", "AUTOSCALER_RUN_ID": ""}
+    jenkins = here.server.jenkins["main"]
+    jenkins.jobs.jobs["ordered"] = Job(Kind.PIPELINE, None, 120.0, declares=declares, label_parameter="AGENT_LABEL")
+    order = {"action": "run", "job": "ordered", "on": "warm", "by": "alice", "reason": "a test"}
+    orders = [_call(here, recorded, "operate", order | {"request_id": request})["runs"][0]["id"] for request in ("first", "second")]
+    _minutes(here, recorded, 2)
+    _call(here, recorded, "operate", {"action": "runs"})
+    _call(here, recorded, "operate", {"action": "cancel-run", "id": orders[0], "by": "bob", "reason": "a test"})
+    _minutes(here, recorded, 15)
+    ended = _call(here, recorded, "operate", {"action": "runs"})["runs"]
+    assert sorted(str(run["outcome"]) for run in ended) == ["cancelled", "passed"], ended
 
 
 def _poll(here: Deployed, recorded: Recorded, instance: Instance) -> None:
