@@ -15,6 +15,7 @@ from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.notify import notify
 from autoscaler.control.report import Outcome, Report, merged_json
+from autoscaler.control.run_orders import carry_orders_on
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.memo import Memo
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent
@@ -179,7 +180,10 @@ class InMemory:
 
     def scale_down(self) -> dict[str, Any]:
         """Run one tick."""
-        return self._note("scale_down", passes.scale_down)
+        before = len(self.reports)
+        answer = self._note("scale_down", passes.scale_down)
+        carry_orders_on(self.ports_of("scale_down"), self.fleet, self.invocation(), self.reports[before:])
+        return answer
 
     def instance_events(self, instance: Instance, what: str) -> None:
         """Handle an EC2 event; a failure is logged, and the next scheduled pass repairs it."""

@@ -4,11 +4,15 @@ Whoever writes an order down holds no lease: of two at once the second one loses
 that, a build may have been started: the next look finds it by its parameter, or knows that there is none.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from autoscaler.build_ports import Builds, RunOrderStore
 from autoscaler.control.apply import STEP_RESERVE_SECONDS
+from autoscaler.control.events import note
+from autoscaler.control.invocation import Invocation
+from autoscaler.control.report import Report
+from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.reruns import LostBuild
 from autoscaler.domain.facts.run_orders import Part, RunOrder, Try, TryState, Verdict, job_path
 from autoscaler.domain.facts.runs import ItemState, Job
@@ -24,6 +28,17 @@ from autoscaler.ports import Ports
 # Some small requests each; the others in the next looks.
 TRIES_ASKED_A_LOOK = 30
 STARTS_A_LOOK = 30
+
+
+def carry_orders_on(ports: Ports, fleet: Fleet, invocation: Invocation, reports: Sequence[Report]) -> list[Outcome]:
+    """Carry every open order on after a pass, by what that knows of agents that have gone; return how those ended that have."""
+    if fleet.runs is None or ports.run_orders is None or not reports:
+        return []
+    lost = reports[-1].plan.memory.lost
+    keeper = RunKeeper(ports=ports, store=ports.run_orders, ends_at=invocation.ends_at, lost=lost)
+    keeper.carry_on_all()
+    note(ports, keeper.events)
+    return keeper.outcomes
 
 
 @dataclass(slots=True, kw_only=True)

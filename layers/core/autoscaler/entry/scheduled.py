@@ -12,7 +12,7 @@ from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.notify import notify
 from autoscaler.control.report import Outcome, Report, Result, done, merged_json, starts_failed
-from autoscaler.control.run_orders import RunKeeper
+from autoscaler.control.run_orders import carry_orders_on
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.plan import Cordon, Launch, LeaveLost, Rotate, RunAgain, Start, Stop, Terminate
@@ -107,14 +107,10 @@ def _scale_once(function: str, wired: Runtime, invocation: Invocation, trigger: 
 
 def _carry_runs_on(wired: Runtime, invocation: Invocation, reports: list[Report]) -> None:
     """Carry on the runs that people have ordered, with what the pass knows of agents that have gone."""
-    if wired.fleet.runs is None or wired.ports.run_orders is None:
+    outcomes = carry_orders_on(wired.ports, wired.fleet, invocation, reports)
+    if not outcomes:
         return
-    keeper = RunKeeper(
-        ports=wired.ports, store=wired.ports.run_orders, ends_at=invocation.ends_at, lost=reports[-1].plan.memory.lost if reports else {}
-    )
-    keeper.carry_on_all()
-    note(wired.ports, keeper.events)
-    counts = Counter(keeper.outcomes)
+    counts = Counter(outcomes)
     ended = {"RunsPassed": counts[RunOutcome.PASSED], "RunsFailed": counts[RunOutcome.FAILED], "BuildsLeft": counts[RunOutcome.UNFINISHED]}
     send_metrics(wired.ports, scaling(wired.fleet.name, ended))
 

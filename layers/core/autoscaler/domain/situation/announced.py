@@ -44,9 +44,11 @@ def _coming(order: RunOrder, controller: str, now: float) -> Iterator[tuple[Targ
 
 
 def _unknown_builds(order: RunOrder, view: ControllerView) -> int:
-    """Count the builds of the job on agents of which no order knows yet whether they are its own."""
+    """Count the builds of the job, on agents or waiting for one, of which the order does not know yet whether they are its own."""
     known = order.runs_on(view.name)
-    return sum(build.job == order.job and build.run not in known for node in view.nodes if node.agent for build in node.builds)
+    on_agents = (build.run for node in view.nodes if node.agent for build in node.builds if build.job == order.job)
+    waiting = (item.run for item in view.items if item.job == order.job and item.run)
+    return len({*on_agents, *waiting} - known)
 
 
 def _is_seen(one: Try, view: ControllerView) -> bool:
