@@ -3,6 +3,8 @@
 from planted.bug import Bug
 
 _STORE, _STOPPED = (f"tests/contract/{file}.py::test_" for file in ("test_run_orders", "test_stopped_builds"))
+_RUNS = "tests/scenarios/test_runs.py::test_"
+_JUDGING, _CARRYING = (f"domain/run_orders/{file}.py" for file in ("judging", "carrying_on"))
 _KEPT, _BUILDS = "adapters/run_orders.py", "adapters/jenkins/builds.py"
 
 
@@ -66,5 +68,75 @@ ORDERED = (
         was='            raise RefusedBuildError(f"Jenkins does not stop {path}: {error}") from error\n',
         becomes="            return\n",
         found_by=f"{_STOPPED}an_account_without_job_cancel_is_told_so_for_whatever_it_may_not_do",
+    ),
+    planted(
+        "what was found is sent once more",
+        file=_JUDGING,
+        was="job.is_whole and _entry(one, facts, order) is None and",
+        becomes="job.is_whole and",
+        found_by=f"{_RUNS}whatever_call_fails_each_run_is_started_once",
+    ),
+    planted(
+        "a build that was lost is started again for ever",
+        file=_CARRYING,
+        was="<= order.resubmit",
+        becomes="<= 99",
+        found_by=f"{_RUNS}a_build_that_is_lost_too_often_is_left_to_a_person",
+    ),
+    planted(
+        "the first that passes ends nothing",
+        file="domain/facts/run_orders.py",
+        was="return bool(self.cancelled_by) or delivered",
+        becomes="return bool(self.cancelled_by)",
+        found_by=f"{_RUNS}the_first_of_a_gang_that_passes_ends_the_others",
+    ),
+    planted(
+        "what waits is not cancelled with its order",
+        file=_CARRYING,
+        was="elif last.state is TryState.QUEUED and last.item is not None:",
+        becomes="elif False:",
+        found_by=f"{_RUNS}a_cancelled_order_ends_its_builds_wherever_they_are",
+    ),
+    planted(
+        "a failing worker of a gang is not replaced",
+        file=_CARRYING,
+        was="_replaced(order) < order.replace",
+        becomes="False",
+        found_by=f"{_RUNS}a_worker_of_a_gang_that_fails_is_replaced_and_does_not_end_it",
+    ),
+    planted(
+        "a lost build of an order is run again by its pool, too",
+        file="domain/repair/lost_builds.py",
+        was="    if _is_of_an_order(situation, facts) or _is_over(situation, lost, facts):\n        return None\n",
+        becomes="    if _is_over(situation, lost, facts) and not _is_of_an_order(situation, facts):\n        return None\n",
+        found_by=f"{_RUNS}a_build_that_is_lost_with_its_machine_is_started_again_by_its_order_and_by_nobody_else",
+    ),
+    planted(
+        "builds of orders are not followed where their pool runs nothing again",
+        file="domain/repair/followed_builds.py",
+        was="if not (covered or any(run in order.runs_on(controller) for order in orders)):",
+        becomes="if not covered:",
+        found_by=f"{_RUNS}a_build_that_is_lost_with_its_machine_is_started_again_by_its_order_and_by_nobody_else",
+    ),
+    planted(
+        "two agents boot for a pipeline whose run is not known yet",
+        file="domain/situation/announced.py",
+        was="            if not one.run and unknown:\n",
+        becomes="            if False:\n",
+        found_by=f"{_RUNS}an_agent_boots_while_a_pipeline_still_begins",
+    ),
+    planted(
+        "no agent boots before a pipeline asks for it",
+        file="domain/launch/placement.py",
+        was="mature = [*waiting, *announced(self.situation, self.controller)]",
+        becomes="mature = waiting",
+        found_by=f"{_RUNS}an_agent_boots_while_a_pipeline_still_begins",
+    ),
+    planted(
+        "what is started is written down only afterwards",
+        file="control/run_orders.py",
+        was="        written = self._write(order, following.order)\n",
+        becomes="        written = following.order if following.actions else self._write(order, following.order)\n",
+        found_by="tests/faults/test_runs.py::test_wherever_it_is_cut_off_each_run_is_started_once_and_ended",
     ),
 )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from autoscaler.domain.facts.reruns import RerunPolicy
 from autoscaler.domain.facts.run_orders import Until
 from autoscaler.domain.report.run_orders import Outcome
 from autoscaler.errors import AutoscalerError, ConfigError
@@ -59,9 +60,10 @@ def test_the_same_request_orders_once():
     assert len(builds(day)) == 1
 
 
+@pytest.mark.parametrize("rerun", [None, RerunPolicy(times=3)], ids=["without rerun", "with rerun"])
 @KINDS
-def test_a_build_that_is_lost_with_its_machine_is_started_again_by_its_order_and_by_nobody_else(kind):
-    day = a_day(a_pool("cpu", rerun=None), a_pool("gpu"))
+def test_a_build_that_is_lost_with_its_machine_is_started_again_by_its_order_and_by_nobody_else(kind, rerun):
+    day = a_day(a_pool("cpu", rerun=rerun), a_pool("gpu"))
     define(day, kind=kind, seconds=1800.0)
     entry = order(day, asked(on="cpu"))
     day.minutes(8)
@@ -140,6 +142,7 @@ def test_a_cancelled_order_ends_its_builds_wherever_they_are(kind):
     day.minutes(4)
     entry = told(day, entry.id)
     assert (entry.outcome, set(states(entry))) == (Outcome.CANCELLED, {"stopped"})
+    assert sum(build.node is not None for build in builds(day)) == 1, "what waited never began"
     assert other.ended is Ended.FINISHED, "what others have started is not touched"
     assert not day.jenkins.queue
 
@@ -157,7 +160,8 @@ CALLS = [
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("call", CALLS)
 def test_whatever_call_fails_each_run_is_started_once(call, after):
-    day = a_day()
+    # Agents are idle: what was started begins at once, and Jenkins merges nothing.
+    day = a_day(a_pool("cpu", min_agents=1), a_pool("gpu", min_agents=1)).minutes(6)
     define(day, seconds=300.0)
     day.fleet.faults.plan(Fault(call, after=after))
     try:
