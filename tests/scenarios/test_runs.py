@@ -2,6 +2,7 @@
 
 import pytest
 
+from autoscaler.control.operate import why
 from autoscaler.domain.facts.reruns import RerunPolicy
 from autoscaler.domain.facts.run_orders import Until
 from autoscaler.domain.report.run_orders import Outcome
@@ -26,6 +27,7 @@ def test_one_job_runs_on_three_pools_and_the_order_has_passed(kind):
     assert sorted(pool_of(day, build) for build in builds(day)) == ["arm", "cpu", "gpu"]
     assert [dict(build.started_with.parameters)["SUITE"] for build in builds(day)] == ["all"] * 3
     assert [590 < part.took_seconds < 1200 for part in entry.parts] == [True] * 3
+    assert [part.node.partition("-")[0] for part in entry.parts] == [part.pool for part in entry.parts]
     assert len(day.world.ec2.instances) == 3, "no agent is launched in vain"
     assert day.failed == 0
 
@@ -204,3 +206,14 @@ def test_nobody_orders_runs_where_the_fleet_file_does_not_say_so():
     define(day)
     with pytest.raises(ConfigError, match="has no key runs"):
         order(day, asked())
+
+
+def test_why_tells_of_a_job_how_far_its_order_is_and_why_its_places_were_chosen():
+    day = a_day()
+    define(day)
+    entry = order(day, asked(2, vary="pool"))
+    day.minutes(2)
+    facts = why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "job")
+    assert f"{entry.id}: job, ordered by alice 2 min ago: 2 waits" in facts
+    assert any(line.startswith(f"{entry.id}: arm: 1 of 2 runs; a build would start in ") for line in facts)
+    assert why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), entry.id)[0].startswith(f"{entry.id}: job, ordered by alice")

@@ -11,6 +11,7 @@ from autoscaler.control.apply import apply
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.jobs import told_etas
 from autoscaler.control.observe import observe, observe_without_instances
+from autoscaler.control.ordering_runs import told_runs
 from autoscaler.control.report import Report
 from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.fleet import Ceilings, Fleet, Pool
@@ -138,7 +139,8 @@ def _numbers(of: Pool | Ceilings, names: Iterable[str]) -> dict[str, float | Non
 def why(ports: Ports, fleet: Fleet, invocation: Invocation, subject: str) -> list[str]:
     """Return the facts about a job, a node or a pool, and what was done with it lately."""
     snapshot = observe(ports, fleet, ports.state.read(), invocation)
-    return [*explain(snapshot, fleet, subject), *told_etas(ports, assess(snapshot, fleet), subject), *_done_with(ports, subject)]
+    etas, runs = told_etas(ports, assess(snapshot, fleet), subject), told_runs(ports, fleet, subject)
+    return [*explain(snapshot, fleet, subject), *etas, *runs, *_done_with(ports, subject)]
 
 
 def _done_with(ports: Ports, subject: str) -> list[str]:

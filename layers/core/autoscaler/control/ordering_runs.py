@@ -11,13 +11,14 @@ from autoscaler.domain.facts.job_stats import Subject
 from autoscaler.domain.facts.run_orders import RunOrder, job_path
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.event import Event
-from autoscaler.domain.report.run_orders import RunEntry, entry_of
+from autoscaler.domain.report.run_orders import RunEntry, entry_of, told
 from autoscaler.domain.run_orders.choice import ChoiceError, Chosen, Statistics, choose
 from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns, new_order, refusal_of
 from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, TransientError
 from autoscaler.ports import Ports
 
 _TRIES = 3
+_LAST_TOLD = 20
 
 
 def order_runs(ports: Ports, fleet: Fleet, invocation: Invocation, request: OrderRuns) -> tuple[RunEntry, list[Event]]:
@@ -63,9 +64,22 @@ def list_runs(ports: Ports, fleet: Fleet, most: int, order_id: str | None) -> li
     return [entry_of(order, now) for order in (*open_ones, *store.ended(max(0, most - len(open_ones))))][:most]
 
 
+def told_runs(ports: Ports, fleet: Fleet, subject: str) -> list[str]:
+    """Say of the orders of a job, or of one by its id, how far they are and why there; nothing where none can be read."""
+    if fleet.runs is None or ports.run_orders is None:
+        return []
+    try:
+        orders = [*ports.run_orders.open_orders(), *ports.run_orders.ended(_LAST_TOLD)]
+    except AutoscalerError:
+        return []
+    now = ports.clock()
+    mine = [entry_of(order, now) for order in orders if subject in {order.job, order.id}]
+    return [line for entry in mine for line in (told(entry, now), *(f"{entry.id}: {ranked}" for ranked in entry.ranking))]
+
+
 def _carried_on(ports: Ports, store: RunOrderStore, invocation: Invocation, order: RunOrder) -> tuple[RunEntry, list[Event]]:
     """Begin at once. What fails now, the next pass does: the order stands."""
-    keeper = RunKeeper(ports=ports, store=store, ends_at=invocation.ends_at, lost={})
+    keeper = RunKeeper(ports=ports, store=store, ends_at=invocation.ends_at)
     try:
         order = keeper.carry_on(order)
     except AutoscalerError as error:

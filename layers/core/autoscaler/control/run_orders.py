@@ -4,7 +4,7 @@ Whoever writes an order down holds no lease: of two at once the second one loses
 that, a build may have been started: the next look finds it by its parameter, or knows that there is none.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from autoscaler.build_ports import Builds, RunOrderStore
@@ -13,7 +13,7 @@ from autoscaler.control.events import note
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Report
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.reruns import LostBuild
+from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.run_orders import Part, RunOrder, Try, TryState, Verdict, job_path
 from autoscaler.domain.facts.runs import ItemState, Job
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
@@ -21,7 +21,7 @@ from autoscaler.domain.repair.unanswered_starts import FIND_AFTER_SECONDS
 from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.run_orders import Outcome, outcome_of, summary_of
 from autoscaler.domain.run_orders.carrying_on import Action, Cancel, Start, Stop, carry_on
-from autoscaler.domain.run_orders.judging import TryFacts, judge, lost_of
+from autoscaler.domain.run_orders.judging import TryFacts, judge, lost_of, node_of
 from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, RefusedBuildError
 from autoscaler.ports import Ports
 
@@ -34,8 +34,7 @@ def carry_orders_on(ports: Ports, fleet: Fleet, invocation: Invocation, reports:
     """Carry every open order on after a pass, by what that knows of agents that have gone; return how those ended that have."""
     if fleet.runs is None or ports.run_orders is None or not reports:
         return []
-    lost = reports[-1].plan.memory.lost
-    keeper = RunKeeper(ports=ports, store=ports.run_orders, ends_at=invocation.ends_at, lost=lost)
+    keeper = RunKeeper(ports=ports, store=ports.run_orders, ends_at=invocation.ends_at, memory=reports[-1].plan.memory)
     keeper.carry_on_all()
     note(ports, keeper.events)
     return keeper.outcomes
@@ -43,12 +42,12 @@ def carry_orders_on(ports: Ports, fleet: Fleet, invocation: Invocation, reports:
 
 @dataclass(slots=True, kw_only=True)
 class RunKeeper:
-    """Carries orders on. ``lost``: builds that are followed since their agents have gone; ``events``: what was done, for the history."""
+    """Carries orders on. ``memory``: what the pass before it knew of nodes and lost builds; ``events``: what was done, for the history."""
 
     ports: Ports
     store: RunOrderStore
     ends_at: float
-    lost: Mapping[str, LostBuild]
+    memory: Memory = field(default_factory=Memory)
     events: list[Event] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)  # of orders that have ended
 
@@ -109,7 +108,8 @@ class RunKeeper:
     def _facts_of(self, order: RunOrder, part: Part, one: Try, jobs: dict[str, Job | None]) -> TryFacts:
         builds = self.ports.builds[part.target.controller]
         if one.state is TryState.RUNNING:
-            return TryFacts(run=builds.run(one.run), run_asked=True, lost=lost_of(part, self.lost))
+            node = node_of(part, one, self.memory)
+            return TryFacts(run=builds.run(one.run), run_asked=True, lost=lost_of(part, self.memory.lost), node=node)
         if one.state is TryState.QUEUED and one.item is not None:
             item = builds.item(one.item)
             if item.state is not ItemState.UNKNOWN:

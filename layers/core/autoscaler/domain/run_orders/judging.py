@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from autoscaler.domain.facts.memory import Memory
 from autoscaler.domain.facts.reruns import LostBuild, LostFacts
 from autoscaler.domain.facts.run_orders import Part, RunOrder, Try, TryState, Verdict
 from autoscaler.domain.facts.runs import Entry, Interruption, Item, ItemState, Job, Run
@@ -21,7 +22,10 @@ _GONE = "its job is not there any more"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TryFacts:
-    """What Jenkins says of one build; None: it was not asked, or shows nothing of the kind. ``lost``: its agent has gone under it."""
+    """What Jenkins says of one build; None: it was not asked, or shows nothing of the kind. ``lost``: its agent has gone under it.
+
+    ``node``: on which it was last seen, since Jenkins does not say it of a pipeline's run.
+    """
 
     item: Item | None = None
     run: Run | None = None
@@ -29,6 +33,7 @@ class TryFacts:
     job: Job | None = None
     job_asked: bool = False
     lost: LostBuild | None = None
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +115,7 @@ def _running(one: Try, facts: TryFacts, order: RunOrder, now: float) -> Try:
         if now - seen_at < UNSEEN_SECONDS:
             return replace(one, ended_at=seen_at)
         return _ended(replace(one, ended_at=seen_at), Verdict.IN_DOUBT, now, "Jenkins does not show it any more")
-    shown = replace(one, node=run.node or one.node, ended_at=None if run.building else (one.ended_at or now))
+    shown = replace(one, node=run.node or facts.node or one.node, ended_at=None if run.building else (one.ended_at or now))
     if run.building:
         return shown
     if run.ended_at is not None:
@@ -175,3 +180,9 @@ def lost_of(part: Part, lost: Mapping[str, LostBuild]) -> LostBuild | None:
         return None
     mine = (one for one in lost.values() if one.controller == part.target.controller and one.unit == last.run)
     return next(mine, None)
+
+
+def node_of(part: Part, one: Try, memory: Memory) -> str:
+    """Find the node on which a build was seen in the last look; "" where it was on none."""
+    session = memory.sessions.get(part.target.controller)
+    return next((node for node, runs in session.busy.items() if one.run in runs), "") if session else ""
