@@ -1,5 +1,7 @@
 """Time-lines of runs that people order: each is started once where it was chosen to, and followed to its end."""
 
+from dataclasses import replace
+
 import pytest
 
 from autoscaler.control.operate import why
@@ -217,3 +219,18 @@ def test_why_tells_of_a_job_how_far_its_order_is_and_why_its_places_were_chosen(
     assert f"{entry.id}: job, ordered by alice 2 min ago: 2 waits" in facts
     assert any(line.startswith(f"{entry.id}: arm: 1 of 2 runs; a build would start in ") for line in facts)
     assert why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), entry.id)[0].startswith(f"{entry.id}: job, ordered by alice")
+
+
+def test_a_controller_that_the_fleet_file_names_no_more_leaves_its_runs_in_doubt_and_stops_no_pass():
+    day = a_day(a_pool("cpu", controllers=("main", "other"), max_agents=1))
+    for name in ("main", "other"):
+        define(day, controller=name, seconds=3600.0)
+    entry = order(day, asked(2, vary="controller"), until=Until.ALL)
+    day.minutes(3)
+    day.fleet.ports = replace(day.fleet.ports, builds={"main": day.fleet.ports.builds["main"]})
+    day.fleet._containers.clear()
+    day.minutes(2)
+    assert sorted(states(told(day, entry.id))) in (["in-doubt", "runs"], ["in-doubt", "waits"])
+    cancel(day, entry.id)
+    day.minutes(3)
+    assert sorted(states(told(day, entry.id))) == ["in-doubt", "stopped"]
