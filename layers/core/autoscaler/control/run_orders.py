@@ -21,7 +21,7 @@ from autoscaler.domain.repair.unanswered_starts import FIND_AFTER_SECONDS
 from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.run_orders import Outcome, outcome_of, summary_of
 from autoscaler.domain.run_orders.carrying_on import Action, Cancel, Start, Stop, carry_on
-from autoscaler.domain.run_orders.judging import TryFacts, judge, lost_of, node_of
+from autoscaler.domain.run_orders.judging import TryFacts, given_up, judge, lost_of, node_of
 from autoscaler.errors import AutoscalerError, ConfigError, ConflictError, RefusedBuildError
 from autoscaler.ports import Ports
 
@@ -66,7 +66,7 @@ class RunKeeper:
     def carry_on(self, order: RunOrder) -> RunOrder:
         """Carry one order on: look, write down what will be done, do it, and write down what came of it."""
         now = self.ports.clock()
-        judged = judge(order, self._facts(order), now)
+        judged = judge(given_up(order, self.ports.builds, now), self._facts(order), now)
         following = carry_on(judged, now, STARTS_A_LOOK)
         written = self._write(order, following.order)
         if not written.is_open:

@@ -1,6 +1,6 @@
 """What has become of the builds of an order, by what Jenkins says of each."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from autoscaler.domain.facts.memory import Memory
@@ -171,6 +171,24 @@ def _began(one: Try, run: str, now: float) -> Try:
 
 def _ended(one: Try, verdict: Verdict, now: float, why: str) -> Try:
     return replace(one, state=TryState.ENDED, verdict=verdict, ended_at=one.ended_at or now, why=why)
+
+
+def given_up(order: RunOrder, controllers: Collection[str], now: float) -> RunOrder:
+    """Give up the runs on controllers that the fleet file names no more: nobody can ask these."""
+    return replace(
+        order,
+        parts=tuple(
+            part if part.target.controller in controllers else _given_up(part, order, number, now)
+            for number, part in enumerate(order.parts)
+        ),
+    )
+
+
+def _given_up(part: Part, order: RunOrder, number: int, now: float) -> Part:
+    why = f"the fleet file names no controller {part.target.controller} any more"
+    if part.last is None:
+        return replace(part, tries=(_ended(Try(id=order.try_id(number), state=TryState.WRITTEN, at=now), Verdict.REFUSED, now, why),))
+    return part.with_last(_ended(part.last, Verdict.IN_DOUBT, now, why)) if part.last.is_open else part
 
 
 def lost_of(part: Part, lost: Mapping[str, LostBuild]) -> LostBuild | None:
