@@ -18,7 +18,7 @@ from rich.progress import MofNCompleteColumn, Progress
 from autoscaler.adapters.launch_templates import check_templates
 from autoscaler.config import FleetFileError, load_fleet, load_settings
 from autoscaler.config.advice import warnings_in
-from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.labels import LabelSyntaxError, parse
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.situation.demand import explain_match
@@ -95,18 +95,25 @@ def validate(
     if live:
         _validate_live(checked, as_json=as_json)
         return
-    pools = {pool.name: {"usd_per_hour": pool.offerings[0].usd_per_hour, "max_agents": pool.max_agents} for pool in checked.pools.values()}
+    pools = {pool.name: _pool_json(pool) for pool in checked.pools.values()}
     answer = {"fleet": checked.name, "controllers": list(checked.controllers), "pools": pools, "warnings": warnings}
     show(answer, lambda: _print_fleet(checked), as_json=as_json)
+
+
+def _pool_json(pool: Pool) -> dict[str, Any]:
+    prices = {offering.instance_type: offering.usd_per_hour for offering in reversed(pool.offerings)}
+    first = pool.offerings[0].usd_per_hour
+    return {"usd_per_hour": first, "max_agents": pool.max_agents, "instance_types": dict(reversed(prices.items()))}
 
 
 def _print_fleet(fleet: Fleet) -> None:
     rows = []
     for pool in fleet.pools.values():
-        offering = pool.offerings[0]
+        prices = _pool_json(pool)["instance_types"]
         labels = "" if pool.labels == {pool.name} else f"\n  {' '.join(sorted(pool.labels))}"
-        rows.append((pool.name + labels, pool.executors, offering.instance_type, f"{offering.usd_per_hour:.3f}", pool.max_agents))
-    print_table(("pool", "executors", "first offering", "$/h", "max"), rows, title=f"fleet {fleet.name}: valid", figures=True)
+        usd = "\n".join(f"{usd:.3f}" for usd in prices.values())
+        rows.append((pool.name + labels, pool.executors, "\n".join(prices), usd, pool.max_agents))
+    print_table(("pool", "executors", "instance types", "$/h", "max"), rows, title=f"fleet {fleet.name}: valid", figures=True)
 
 
 def _validate_live(fleet: Fleet, *, as_json: bool) -> None:

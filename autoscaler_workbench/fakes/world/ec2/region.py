@@ -241,7 +241,7 @@ class Ec2:
         template = name_of_template(config["LaunchTemplateSpecification"])
         tags = self._tags_of(request, template)
         self.asked[tags.get(LAUNCH_TAG, "")] = max(self.asked.get(tags.get(LAUNCH_TAG, ""), 0), wanted)
-        overrides = sorted(config["Overrides"], key=lambda override: float(override.get("Priority", 0)))
+        overrides = self._in_turn(request, config["Overrides"], market)
         self._check_overrides(overrides)
         groups: dict[str, list[str]] = {}
         errors: list[dict[str, Any]] = []
@@ -259,6 +259,14 @@ class Ec2:
             "Errors": errors,
             "Instances": [{"InstanceIds": ids, "InstanceType": kind, "Lifecycle": market} for kind, ids in groups.items()],
         }
+
+    def _in_turn(self, request: dict[str, Any], overrides: list[dict[str, Any]], market: str) -> list[dict[str, Any]]:
+        """Put offerings in the order in which EC2 turns to them: by priority, or by spot price; as they are written where none is known."""
+        strategy = request.get("SpotOptions", request.get("OnDemandOptions", {})).get("AllocationStrategy", "")
+        if "prioritized" in strategy:
+            return sorted(overrides, key=lambda override: float(override.get("Priority", 0)))
+        keys = {id(one): f"{one['InstanceType']}/{one.get('SubnetId', '')}/{market}" for one in overrides}
+        return sorted(overrides, key=lambda one: self.spot_usd_per_hour.get(keys[id(one)], 0.0))
 
     def _tags_of(self, request: dict[str, Any], template: str) -> dict[str, str]:
         """The tags of the instances that are asked for, and the one that EC2 adds."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from autoscaler.adapters.aws import code_of, pages, translated
-from autoscaler.domain.facts.fleet import Market, Offering
+from autoscaler.domain.facts.fleet import Allocation, Market, Offering
 from autoscaler.domain.facts.snapshot import Instance, InstanceState
 from autoscaler.domain.launch.backoff import KNOWN_CODES
 from autoscaler.domain.report.registration import Identity
@@ -38,6 +38,12 @@ _SERVER_ERROR = 500
 # Protected against it, a one-time spot request, or a disk that does not outlive the machine: it will not be otherwise next time.
 _NEVER_STOPS = frozenset({"OperationNotPermitted", "UnsupportedOperation"})
 _IN_A_VPC = " (Amazon VPC)"  # old accounts see prices of both kinds of network; instances do not say theirs
+_STRATEGIES = {
+    (Allocation.IN_ORDER, Market.SPOT): "capacity-optimized-prioritized",
+    (Allocation.IN_ORDER, Market.ON_DEMAND): "prioritized",
+    (Allocation.BY_PRICE, Market.SPOT): "price-capacity-optimized",
+    (Allocation.BY_PRICE, Market.ON_DEMAND): "lowest-price",
+}
 
 
 class Ec2Compute:
@@ -108,7 +114,9 @@ class Ec2Compute:
         # By its number where it is known: what was decided on is launched, however often the template changes meanwhile.
         version = launch.template_version or pool.launch_template_version
         spot = launch.market is Market.SPOT
-        strategy = {"AllocationStrategy": "capacity-optimized-prioritized" if spot else "prioritized"}
+        strategy = {"AllocationStrategy": _STRATEGIES[pool.allocation, launch.market]}
+        in_order = pool.allocation is Allocation.IN_ORDER
+        overrides = [_override(offering, place if in_order else None, launch.image) for place, offering in enumerate(launch.offerings)]
         request = {
             "ClientToken": hashlib.sha256(f"{self._fleet.name}/{intent_id}".encode()).hexdigest(),
             "Type": "instant",
@@ -120,7 +128,7 @@ class Ec2Compute:
             "LaunchTemplateConfigs": [
                 {
                     "LaunchTemplateSpecification": {template: pool.launch_template, "Version": version},
-                    "Overrides": [_override(offering, place, launch.image) for place, offering in enumerate(launch.offerings)],
+                    "Overrides": overrides,
                 }
             ],
             # Volumes and network interfaces are tagged by the launch template: CreateFleet takes only these two.
@@ -280,8 +288,8 @@ class Ec2Compute:
                 yield from reservation.get("Instances", [])
 
 
-def _override(offering: Offering, place: int, image: str) -> dict[str, Any]:
-    override: dict[str, Any] = {"InstanceType": offering.instance_type, "Priority": float(place)}
+def _override(offering: Offering, place: int | None, image: str) -> dict[str, Any]:
+    override: dict[str, Any] = {"InstanceType": offering.instance_type} | ({} if place is None else {"Priority": float(place)})
     if offering.subnet:
         override["SubnetId"] = offering.subnet
     if image:

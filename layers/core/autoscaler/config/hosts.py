@@ -21,6 +21,8 @@ _OF_EC2 = (
     "launch_template_version",
     "image_parameter",
     "instance_types",
+    "instance_requirements",
+    "allocation",
     "subnets",
     "market",
     "max_agents",
@@ -104,7 +106,7 @@ def between_hosts(settings: "FleetSettings") -> Iterator[Problem]:
 def of_pool(settings: "FleetSettings", name: str, pool: "PoolSettings") -> Iterator[tuple[str, str]]:
     """Yield the key and the text of what is missing in a pool of EC2 instances, or is too much in one of hosts."""
     if not (hosts := hosts_of(settings, name)):
-        yield from ((key, f"{key}: missing") for key in _NEEDED if not getattr(pool, key))
+        yield from ((key, f"{key}: missing") for key in _missing(pool))
         return
     default = type(pool).model_fields
     for key in _OF_EC2:
@@ -113,3 +115,9 @@ def of_pool(settings: "FleetSettings", name: str, pool: "PoolSettings") -> Itera
     served = pool.controllers or settings.controllers
     if any(settings.controllers[one].nodes == "slots" for one in served if one in settings.controllers):
         yield "controllers", "controllers: hosts do not take static nodes (nodes: slots), each gets a node of its own"
+
+
+def _missing(pool: "PoolSettings") -> Iterator[str]:
+    """Name the keys that a pool of EC2 instances lacks."""
+    instead = {"instance_types": pool.instance_requirements}
+    return (key for key in _NEEDED if not (getattr(pool, key) or instead.get(key)))

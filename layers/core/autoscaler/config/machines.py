@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from autoscaler.config.run_orders import RunSettings
 from autoscaler.domain.facts.fleet import Pool
@@ -14,5 +16,12 @@ def machines_for(runs: RunSettings | None, pools: Mapping[str, Pool]) -> dict[st
     if runs is None:
         return {}
     wanted = {offering.instance_type for pool in pools.values() for offering in pool.offerings}
-    shapes = json.loads(files("autoscaler").joinpath("instance_types.json").read_text(encoding="utf-8"))["shapes"]
-    return {name: Machine(**shapes[name]) for name in sorted(wanted & shapes.keys())}
+    return {name: Machine(**shapes()[name]) for name in sorted(wanted & shapes().keys())}
+
+
+@cache
+def shapes() -> dict[str, dict[str, Any]]:
+    """Return the facts of each instance type, named as those of a `Machine` (``make prices`` made the table)."""
+    text = files("autoscaler").joinpath("instance_types.json").read_text(encoding="utf-8")
+    known: dict[str, dict[str, Any]] = json.loads(text)["shapes"]
+    return known

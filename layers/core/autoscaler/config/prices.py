@@ -1,7 +1,7 @@
 """Prices of a pool's machines: the carried on-demand table, spot's discount, and root volumes."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,8 @@ HOURS_A_MONTH = 730.0
 _MARKETS = {"on-demand": [Market.ON_DEMAND], "spot": [Market.SPOT], "spot-then-on-demand": [Market.SPOT, Market.ON_DEMAND]}
 
 
-def offerings(name: str, pool: "PoolSettings", prices: dict[str, float | None]) -> tuple[Offering, ...]:
-    """Return what a pool may launch, in order of preference; `FleetFileError` names types whose price is not known."""
+def offerings(name: str, pool: "PoolSettings", types: Sequence[str], prices: dict[str, float | None]) -> tuple[Offering, ...]:
+    """Return what a pool may launch, of these types in order of preference; `FleetFileError` names those whose price is not known."""
     if unknown := tuple(_unpriced(name, pool)):
         raise FleetFileError("", unknown)
     gib = prices["volume_gib"]
@@ -33,7 +33,7 @@ def offerings(name: str, pool: "PoolSettings", prices: dict[str, float | None]) 
             **_machine_prices(pool, instance_type, market, prices),
         )
         for market in _MARKETS[pool.market]
-        for instance_type in pool.instance_types or ()
+        for instance_type in types
         for subnet in pool.subnets or [""]
     )
 

@@ -7,6 +7,7 @@ from autoscaler.config import hosts
 from autoscaler.config.controllers import environment_name, url_problem
 from autoscaler.config.kind_rules import between_kinds, kind_of_pool
 from autoscaler.config.problems import Problem
+from autoscaler.config.requirements import types_of
 from autoscaler.config.schedules import ScheduleSettings
 from autoscaler.config.settings import FleetSettings, PoolSettings
 from autoscaler.config.team_rules import between_teams
@@ -72,12 +73,17 @@ def _minima(pool: PoolSettings, max_agents: int) -> Iterator[tuple[str, str]]:
 
 
 def _machines(pool: PoolSettings) -> Iterator[tuple[str, str]]:
-    by_architecture = {architecture(kind): kind for kind in pool.instance_types or ()}
+    key, given = ("instance_types", "") if pool.instance_types else ("instance_requirements", ", ".join(pool.instance_requirements or ()))
+    if pool.instance_types and pool.instance_requirements:
+        yield "instance_requirements", "instance_requirements: only one of it and instance_types can be given"
+    elif given and not types_of(pool):
+        yield key, f"{key} ({given}): no instance type of the carried table satisfies all of it"
+    by_architecture = {architecture(kind): kind for kind in types_of(pool)}
     if len(by_architecture) > 1:
         both = f"{by_architecture['arm64']} is arm64, {by_architecture['x86_64']} is x86_64"
-        yield "instance_types", f"instance_types ({both}): one image starts on one architecture only, make two pools"
+        yield key, f"{key} ({both}): one image starts on one architecture only, make two pools"
     elif "arm64" in by_architecture and pool.platform is Platform.WINDOWS:
-        yield "instance_types", f"instance_types ({by_architecture['arm64']}): Windows on EC2 does not run on arm64"
+        yield key, f"{key} ({by_architecture['arm64']}): Windows on EC2 does not run on arm64"
 
 
 def _with_fleet(settings: FleetSettings, name: str, pool: PoolSettings) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from autoscaler.config.kinds import general_kinds, labels_of, lent_labels, with_
 from autoscaler.config.machines import machines_for
 from autoscaler.config.prices import offerings, unaffordable_minima
 from autoscaler.config.problems import FleetFileError, Problem
+from autoscaler.config.requirements import AllocationKey, InstanceTypes, Requirements, allocation_of, types_of
 from autoscaler.config.reruns import RerunKey, RerunParameter, rerun_policy
 from autoscaler.config.run_orders import RunSettings, run_policy
 from autoscaler.config.schedules import ScheduleSettings, pool_schedules
@@ -34,7 +35,6 @@ from autoscaler.domain.facts.fleet import (
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 LABEL = r"^[^\s\"]+$"
 FLEET = r"^[a-z0-9][a-z0-9-]{0,39}$"
-INSTANCE_TYPE = r"^[a-z0-9-]+\.[a-z0-9-]+$"
 VERSION = r"^(\$Default|\$Latest|[1-9][0-9]*)$"
 KIND = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}(\+[A-Za-z0-9][A-Za-z0-9._-]{0,62}){0,8}$"
 PARAMETER = r"^(/[A-Za-z0-9_.-]+){1,15}$"
@@ -216,7 +216,7 @@ class PoolSettings(Tuning):
         None,
         description="EC2 launch template, by name or id (lt-...): image, security groups, role, user data. The stack makes "
         "autoscaler-linux-FLEET and autoscaler-windows-FLEET, and autoscaler-arm64-FLEET with Arm64Agents=yes. It, "
-        "instance_types and max_agents are needed in each pool but one of hosts.",
+        "instance_types (or instance_requirements) and max_agents are needed in each pool but one of hosts.",
     )
     launch_template_version: Annotated[str, StringConstraints(pattern=VERSION)] | None = Field(
         None,
@@ -228,11 +228,9 @@ class PoolSettings(Tuning):
         "launch: one agent tries it before others follow. The stack's parameter ImageParameterArns must name it. Without it: the launch "
         "template's image.",
     )
-    instance_types: Annotated[list[Annotated[str, StringConstraints(pattern=INSTANCE_TYPE)]], Field(min_length=1)] | None = Field(
-        None,
-        description="EC2 instance types in order of preference, such as [m7i.xlarge, m6i.xlarge]. All of one processor architecture, that "
-        "of the launch template's image.",
-    )
+    instance_types: InstanceTypes = None
+    instance_requirements: Requirements = None
+    allocation: AllocationKey = None
     subnets: list[Annotated[str, StringConstraints(min_length=1)]] = Field(
         [], description="Ids of subnets in order of preference, such as [subnet-0a1b2c3d], one a zone. Without it: the launch template's."
     )
@@ -295,7 +293,7 @@ class FleetSettings(Section):
         problems: list[Problem] = []
         pools: dict[str, Pool] = {}
         for name, pool in self.pools.items():
-            if not (pool.instance_types or hosts_of(self, name)):
+            if not (types_of(pool) or hosts_of(self, name)):
                 continue  # which the rules tell
             try:
                 pools[name] = self._pool(name, pool)
@@ -361,7 +359,8 @@ class FleetSettings(Section):
             "launch_template": template,
             "launch_template_version": pool.launch_template_version or self._version_of(template),
             "image_parameter": pool.image_parameter or "",
-            "offerings": offerings(name, pool, prices),
+            "offerings": offerings(name, pool, types_of(pool), prices),
+            "allocation": allocation_of(pool),
         }
 
     def _stopped(self, pool: PoolSettings, warm: Any, *, unused_only: bool) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from autoscaler.config.hosts import ROLE_ID
+from autoscaler.config.requirements import INSTANCE_TYPE
 from autoscaler.config.reruns import PARAMETER_NAME
 from autoscaler.config.schedules import TIME_OF_DAY
-from autoscaler.config.settings import FLEET, INSTANCE_TYPE, KIND, LABEL, NAME, PARAMETER, VERSION
+from autoscaler.config.settings import FLEET, KIND, LABEL, NAME, PARAMETER, VERSION
 
 PATTERNS = {
     FLEET: "must be lower-case letters, digits and hyphens, at most 40, and begin with a letter or a digit",

@@ -30,6 +30,13 @@ class Market(StrEnum):
     SPOT = "spot"
 
 
+class Allocation(StrEnum):
+    """How EC2 chooses among the offerings of a market: in the order in which they are written, or by price, for spot by capacity, too."""
+
+    IN_ORDER = "in-order"
+    BY_PRICE = "by-price"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offering:
     """Instance type x subnet (one per zone; "" is the launch template's own) x market, and its price.
@@ -168,6 +175,7 @@ class Pool:
     priority: int = 0  # where a limit keeps jobs waiting, pools of a higher one go first
     rerun: RerunPolicy | None = None  # of builds that are lost with an agent; None: they are left to people
     schedules: tuple[PoolSchedule, ...] = ()  # in the order they were written: a later one has the last word
+    allocation: Allocation = Allocation.IN_ORDER
     of_hosts: bool = False  # its machines are hosts: none is ever launched, stopped or ended
 
 
