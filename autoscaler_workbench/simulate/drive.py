@@ -176,14 +176,13 @@ class InMemory:
 
     def scale_up(self) -> dict[str, Any]:
         """Run one tick."""
-        return self._note("scale_up", passes.scale_up)
+        return merged_json(self._note("scale_up", passes.scale_up))
 
     def scale_down(self) -> dict[str, Any]:
         """Run one tick."""
-        before = len(self.reports)
-        answer = self._note("scale_down", passes.scale_down)
-        carry_orders_on(self.ports_of("scale_down"), self.fleet, self.invocation(), self.reports[before:])
-        return answer
+        reports = self._note("scale_down", passes.scale_down)
+        carry_orders_on(self.ports_of("scale_down"), self.fleet, self.invocation(), reports)
+        return merged_json(reports)
 
     def instance_events(self, instance: Instance, what: str) -> None:
         """Handle an EC2 event; a failure is logged, and the next scheduled pass repairs it."""
@@ -224,12 +223,12 @@ class InMemory:
         now = self.ports.clock()
         return Invocation(request_id=f"request-{next(self._ids)}", ends_at=now + _FUNCTION_SECONDS, dry_run=dry_run, memo=self.memo)
 
-    def _note(self, function: str, run: Callable[[Ports, Fleet, Invocation], list[Report]]) -> dict[str, Any]:
+    def _note(self, function: str, run: Callable[[Ports, Fleet, Invocation], list[Report]]) -> list[Report]:
         ports = self.ports_of(function)
         reports = run(ports, self.fleet, self.invocation())
         self.reports += reports
         note(ports, events_of(function, reports))
-        return merged_json(reports)
+        return reports
 
     def _controller(self, api: JenkinsApi) -> JenkinsController:
         def connect() -> Any:

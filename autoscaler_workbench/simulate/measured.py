@@ -1,7 +1,6 @@
 """The functions in process with all the metrics that they publish in Lambda, for those who draw them."""
 
 from collections.abc import Callable
-from typing import Any
 
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.report import Report
@@ -20,8 +19,7 @@ class InProcessMeasured(InProcess):
         InMemory.publish_metrics(self)
         self.metrics.publish([heartbeat(self.fleet.name, "publish_metrics")], self.ports.clock())
 
-    def _note(self, function: str, run: Callable[[Ports, Fleet, Invocation], list[Report]]) -> dict[str, Any]:
-        before = len(self.reports)
-        plan = super()._note(function, run)
-        self.metrics.publish(scaling_data(self.fleet, function, self.reports[before:]), self.ports.clock())
-        return plan
+    def _note(self, function: str, run: Callable[[Ports, Fleet, Invocation], list[Report]]) -> list[Report]:
+        reports = super()._note(function, run)
+        self.metrics.publish(scaling_data(self.fleet, function, reports), self.ports.clock())
+        return reports
