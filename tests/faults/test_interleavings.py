@@ -6,6 +6,7 @@ import pytest
 
 from support.forks import ONE_IN, in_a_process
 from support.interleaving import FUNCTIONS, MOMENTS
+from support.interleaving_ordered import PAIRS as ORDERED_PAIRS
 from support.interleaving_shared import LENDING_MOMENTS, SHARED_FUNCTIONS, SHARED_MOMENTS
 
 PAIRS = [(one.__name__, other.__name__) for one, other in combinations(FUNCTIONS, 2)]
@@ -43,3 +44,11 @@ def test_two_at_once_where_controllers_share_machines(one, other, record_propert
     record_property("counted", ("schedules of two", told["schedules"]))
     assert told["broken"] == []
     assert all(told["calls"][function.__name__] > 3 for function in SHARED_FUNCTIONS if function.__name__ in {one, other})
+
+
+@pytest.mark.parametrize(("one", "other"), [(one.__name__, other.__name__) for one, other in ORDERED_PAIRS], ids=lambda name: name)
+def test_two_at_once_where_runs_are_ordered_and_lost_builds_run_again(one, other, record_property):
+    told = in_a_process("support.interleaving_ordered", one, other, str(max(1, int(ONE_IN) - 1)))
+    record_property("counted", ("schedules of two", told["schedules"]))
+    assert told["broken"] == []
+    assert told["calls"][one] > 3

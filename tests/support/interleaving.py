@@ -8,9 +8,10 @@ most two pre-emptions, one in so many lengths of a first turn; ``random N`` trie
 import gc
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
+from types import MappingProxyType
 
 from greenlet import getcurrent, greenlet
 
@@ -99,6 +100,7 @@ class Stage:
         if self.left == 0:
             self.preempted.append(name)
             getcurrent().parent.switch()
+        self.hour.before_a_call()
         self.left -= 1
         self.log.append((name, call))
 
@@ -161,6 +163,9 @@ class Scene(Hour):
     @property
     def retiring_node(self) -> str:
         return self.retiring.tags["autoscaler:node"]
+
+    def before_a_call(self) -> None:
+        """Let the world do what is due at once."""
 
 
 # So briefly that in the end nothing is left.
@@ -253,12 +258,17 @@ MOMENTS = (
 ACTORS: dict[str, Actor] = {actor.__name__: actor for actor in (*FUNCTIONS, *MOMENTS)}
 
 
-def try_two(scene: "Scene", one: str, other: str, calls: dict[str, int], one_in: int) -> Iterator[Tried]:
-    """Schedules of two actors with at most two pre-emptions: either begins, and after its turn the other one has its."""
+def try_two(
+    scene: "Scene", one: str, other: str, calls: dict[str, int], one_in: int, since: Mapping[str, int] = MappingProxyType({})
+) -> Iterator[Tried]:
+    """Schedules of two actors with at most two pre-emptions: either begins, and after its turn the other one has its.
+
+    ``since``: how many calls an actor makes before it is pre-empted, where those before only read.
+    """
     for first, second in ((one, other), (other, one)):
         yield tried(scene, (one, other), ((first, ALL), (second, ALL)))
-        for turn in range(1, calls[first], one_in):
-            for answer in range(1, calls[second]):
+        for turn in range(since.get(first, 1), calls[first], one_in):
+            for answer in range(since.get(second, 1), calls[second]):
                 told = tried(scene, (one, other), ((first, turn), (second, answer), (first, ALL), (second, ALL)))
                 yield told
                 if not told.preempted_again:
@@ -296,13 +306,18 @@ def tried(scene: Scene, names: Iterable[str], schedule: Iterable[Turn]) -> Tried
 
 def calls_of(scene: Scene, name: str) -> int:
     """How many outside calls an actor makes when nobody disturbs it."""
+    return len(calls_by(scene, name))
+
+
+def calls_by(scene: Scene, name: str) -> list[str]:
+    """The outside calls that an actor makes when nobody disturbs it."""
 
     def act() -> str:
         stage = Stage(scene)
         stage.run({name: ACTORS[name]}, ())
-        return str(len(stage.log))
+        return json.dumps([call for _, call in stage.log])
 
-    return int(in_a_child(act))
+    return json.loads(in_a_child(act))
 
 
 def main(one: str, other: str, one_in: str = "1", warm: str = "") -> None:
