@@ -137,6 +137,6 @@ ORDERED = (
         file="control/run_orders.py",
         was="        written = self._write(order, following.order)\n",
         becomes="        written = following.order if following.actions else self._write(order, following.order)\n",
-        found_by="tests/faults/test_runs.py::test_wherever_it_is_cut_off_each_run_is_started_once_and_ended",
+        found_by=f"{_RUNS}whatever_call_fails_each_run_is_started_once",
     ),
 )

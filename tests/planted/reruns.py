@@ -102,7 +102,7 @@ RERUNS = (
         file="control/lost_builds.py",
         was="            self._write(step, store)\n        except ConflictError",
         becomes="            pass\n        except ConflictError",
-        found_by="tests/faults/test_run_again.py::test_wherever_it_is_cut_off_the_build_is_run_again_once",
+        found_by=f"{_AGAIN}a_start_that_jenkins_does_not_answer_is_found_or_sent_again_and_never_both",
     ),
     planted(
         "a start that was not answered is sent again at once",

@@ -2,9 +2,13 @@
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
+from math import ceil
+from random import Random
 
 from autoscaler_workbench.fakes.world.faults import ConnectionLostError, Fault, Faults, StatusError
 from support.cutoffs import Died
+from support.forks import ONE_IN
 
 WAYS = ("an error is answered", "the answer is lost", "it dies before", "it dies after")
 
@@ -36,3 +40,9 @@ class Cut(Faults):
         self.dead = is_it and self.way == WAYS[3]
         if self.dead:
             raise Died(call)
+
+
+def cuts(calls):
+    """Which calls are cut off, and how: all of them, or of many alike some, other ones of each number of calls."""
+    every = list(product(range(calls), WAYS))
+    return Random(calls).sample(every, ceil(len(every) / int(ONE_IN)))
