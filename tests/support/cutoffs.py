@@ -16,17 +16,18 @@ from enum import StrEnum
 
 from autoscaler_workbench.fakes.world.faults import ConnectionLostError, Fault, Faults, StatusError
 from support.busy import Hour, Invocation, a_fleet_in_memory, ran
-from support.busy_shared import ASKS, SharedHour, a_shared_fleet
+from support.busy_shared import ASKS, ORDERS, SharedHour, a_shared_fleet
 from support.forks import told
 
 READS = {
-    *("state read", "state record", "jenkins queue", "jenkins computer", "jenkins api", "jenkins job"),
+    *("state read", "state record", "state rerun", "jenkins queue", "jenkins computer", "jenkins api", "jenkins job"),
+    *("run_orders open_orders", "run_orders order"),
     "ssm GetParameters",
     *("ec2 DescribeInstances", "ec2 DescribeLaunchTemplates", "ec2 DescribeSpotPriceHistory", "ec2 GetConsoleOutput"),
 }
 HANGS_SECONDS = 50.0
 # Alike but for when they happen: of these, the first few are cut off.
-AS_MANY = {"publish_metrics": 3, "register_agent": 3, "register_agent again": 3, "register_agent for a person": 2, ASKS: 12}
+AS_MANY = {"publish_metrics": 3, "register_agent": 3, "register_agent again": 3, "register_agent for a person": 2, ASKS: 12, ORDERS: 2}
 # The second busy hour.
 SHARED = "shared"
 
@@ -188,10 +189,11 @@ def to_cut(function: str, scene: str = "") -> dict[int, list[str]]:
     hour = hour_with(faults, scene)
 
     def around(name: str, invocation: Invocation) -> None:
-        process, before = Process(), len(hour.fleet.reports)
+        process, before, orders = Process(), len(hour.fleet.reports), dict(hour.fleet.run_orders.orders)
         live(faults, process, invocation)
         if name == function:
-            acts = name in AS_MANY or any(report.results for report in hour.fleet.reports[before:])
+            acts = name in AS_MANY or orders != hour.fleet.run_orders.orders
+            acts = acts or any(report.results for report in hour.fleet.reports[before:])
             calls.append(process.calls if acts else [])
 
     hour.around = around
