@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.adapters.jenkins.builds import JenkinsBuilds
+from autoscaler.adapters.jenkins.session import StartingError
 from autoscaler.domain.facts.runs import ItemState, Parameter
-from autoscaler.errors import ConfigError, RefusedBuildError, UnansweredError
+from autoscaler.errors import ConfigError, NoAnswerError, RefusedBuildError, UnansweredError
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind, Started
@@ -67,8 +68,25 @@ def test_after_a_restart_jenkins_tells_nothing_of_what_left_its_queue_before(kin
         item, waits = here.builds.start(job, None), here.builds.start(here.define("waits", "nothing"), None)
         ended(here, begun(here, job, item))
         here.stand.jenkins.restart()
-        here.until(lambda: here.stand.jenkins.up == "up", "it is back")
+        assert here.controller.look().problem, "it is down"
+        here.until(lambda: here.controller.look().problem is None, "it is back")
         assert (here.builds.item(item).state, here.builds.item(waits).state) == (ItemState.UNKNOWN, ItemState.WAITING)
+
+
+@pytest.mark.parametrize("kind", ["memory", "http"])
+def test_a_controller_that_is_down_answers_nobody_and_one_that_starts_says_so(kind):
+    with world_rig(kind) as here:
+        job = here.define("job", "nothing")
+        here.stand.jenkins.restart()
+        with pytest.raises(NoAnswerError):
+            here.builds.job(job, 0.0)
+        with pytest.raises(UnansweredError):
+            here.builds.start(job, None)
+        here.stand.world.timeline.sleep(4.0)
+        with pytest.raises(StartingError):
+            here.builds.job(job, 0.0)
+        here.stand.world.timeline.sleep(4.0)
+        assert here.builds.job(job, 0.0).entries == ()
 
 
 @pytest.mark.parametrize("kind", ["memory", "http"])
@@ -117,7 +135,8 @@ def test_a_restart_ends_a_freestyle_build_and_a_pipeline_goes_on(kind):
         freestyle, pipeline = (begun(here, job, here.builds.start(job, None)) for job in jobs)
         here.until(lambda: not (here.controller.node("agent-1").idle or here.controller.node("agent-2").idle), "both have their nodes")
         here.stand.jenkins.restart()
-        here.until(lambda: here.stand.jenkins.up == "up", "it is back")
+        assert here.controller.look().problem, "it is down"
+        here.until(lambda: here.controller.look().problem is None, "it is back")
         assert (here.builds.run(freestyle).building, here.builds.run(pipeline).building) == (False, True)
         assert here.builds.run(freestyle).interruptions == ()
         assert ended(here, pipeline).result == "SUCCESS"
