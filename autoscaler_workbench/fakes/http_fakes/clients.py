@@ -45,13 +45,13 @@ class LocalSession:
         return self._call("POST", path, {}, {}, body)
 
     def _call(self, method: str, path: str, query: Mapping[str, str], form: Mapping[str, str], body: bytes = b"") -> Answer:
+        lost = UnansweredError if method == "POST" else NoAnswerError
         if self._api.controller.up == "down":
-            raise NoAnswerError("Jenkins could not be reached in time")
+            raise lost("the connection to Jenkins failed")  # whether it was refused or cut off in the middle is not told apart
         request = Request(method, quote(path, safe="/%()"), query, form, self._user, self._token, body=body)
         try:
             response = self._api.handle(request)
         except ConnectionLostError as error:
-            lost = UnansweredError if method == "POST" else NoAnswerError
             raise lost("the connection to Jenkins failed") from error
         except StatusError as error:
             raise error_of(error.fault.status, {}, "planned") from error

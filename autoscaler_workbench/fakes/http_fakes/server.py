@@ -89,6 +89,8 @@ class ApiServer:
         api = self.jenkins.get(controller)
         if api is None:
             return Response(404, {}, b"")
+        if api.controller.up == "down":
+            raise ConnectionLostError(controller)
         query = dict(parse_qsl(url.query, keep_blank_values=True))
         user, password = _basic(headers.get("authorization"))
         return api.handle(Request(method, path, query, form, user, password, headers.get("jenkins-crumb"), body))
