@@ -113,6 +113,17 @@ def test_a_matrix_has_failed_once_one_of_its_configurations_lost_its_agent_and_t
 
 
 @pytest.mark.parametrize("kind", ["memory", "http"])
+def test_a_configuration_of_a_matrix_shows_its_label_only_in_what_it_waits_for(kind):
+    """Its axes say where it runs; the label expression of the job that it is stays null (AbstractProject.getAssignedLabelString)."""
+    with world_rig(kind) as here:
+        here.add_node("other", "other")
+        here.stand.api.jobs.jobs["m"] = Job(Kind.FREESTYLE, "cpu", 60.0, configurations=("label=cpu,os=linux",))
+        here.builds.start("job/m", None)
+        [item] = here.controller.look().items
+        assert (item.label, item.wait.label) == (None, "cpu")
+
+
+@pytest.mark.parametrize("kind", ["memory", "http"])
 def test_a_pipeline_whose_machine_was_stopped_waits_for_it_and_fails_once_it_is_back(kind):
     with world_rig(kind) as here:
         here.add_agent("agent-1", "cpu")

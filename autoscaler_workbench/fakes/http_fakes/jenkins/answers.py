@@ -223,7 +223,7 @@ def _task(build: Build, base: str) -> dict[str, Any]:
         named = {"name": part, "displayName": part, "fullName": f"{build.job}/{part}", "fullDisplayName": f"{shown} » {part}"}
         return {
             "_class": "hudson.matrix.MatrixConfiguration",
-            "labelExpression": build.label,
+            "labelExpression": None,  # what its axes say is no label of its own (AbstractProject.getAssignedLabelString)
             "url": f"{base}{build.job_path}{part}/",
         } | named
     named = {"name": name, "displayName": name, "fullName": build.job, "fullDisplayName": shown}

@@ -113,19 +113,26 @@ class JenkinsApi:
         match parts:
             case ["jnlpJars", "agent.jar"]:
                 return Response(200, self._headers(), inbound.AGENT_JAR)
-            case ["computer", name, "jenkins-agent.jnlp"] if name in self.controller.nodes:
-                return self._lacking(_CONNECT) or Response(
-                    200, self._headers() | {"Content-Type": "application/x-java-jnlp-file"}, inbound.jnlp(name)
-                )
-            case ["computer", name, "config.xml"] if name in self.controller.nodes:
-                return self._lacking(_EXTENDED_READ) or self._config(name)
-            case ["computer", _, "toggleOffline" | "changeOfflineCause" | "doDelete"]:
-                return self._html(405, "<html>Method Not Allowed</html>")
+            case ["job", *_, "itemCategories"] if not self._hides_jobs:
+                return self._json(self.jobs.kinds(), request)
             case [*place, "api", "json"]:
                 body = self._body(place)
                 return self._not_found() if body is None else self._json(body, request)
+            case ["computer", name, what]:
+                return self._file_of(name, what)
             case _:
                 return self._not_found()
+
+    def _file_of(self, name: str, what: str) -> Response:
+        """What of a node is no JSON."""
+        if what in {"toggleOffline", "changeOfflineCause", "doDelete"}:
+            return self._html(405, "<html>Method Not Allowed</html>")
+        if name in self.controller.nodes and what == "jenkins-agent.jnlp":
+            headers = self._headers() | {"Content-Type": "application/x-java-jnlp-file"}
+            return self._lacking(_CONNECT) or Response(200, headers, inbound.jnlp(name))
+        if name in self.controller.nodes and what == "config.xml":
+            return self._lacking(_EXTENDED_READ) or self._config(name)
+        return self._not_found()
 
     def _body(self, place: list[str]) -> dict[str, Any] | None:
         match place:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -28,6 +29,7 @@ _INTERRUPTED = {
         "shortDescription": "Queue task was cancelled",
     },
 }
+_MATRIX, _NODE_LABEL = "matrix-project", "nodelabelparameter"  # plugins
 # Jenkins refuses names with any of these.
 UNSAFE_LETTERS = set("?*/\\%!@#$^&|<>[]:;")
 
@@ -83,9 +85,19 @@ class Jobs:
     base: str = ""  # where the controller is reached
     folders: set[str] = field(default_factory=set)
     jobs: dict[str, Job] = field(default_factory=dict)
+    plugins: set[str] = field(default_factory=lambda: {_MATRIX, _NODE_LABEL})  # beside those for folders and pipelines
+
+    def kinds(self) -> dict[str, Any]:
+        """Tell which kinds of jobs may be made (View.doItemCategories)."""
+        kinds = ["hudson.model.FreeStyleProject", "org.jenkinsci.plugins.workflow.job.WorkflowJob"]
+        kinds += ["hudson.matrix.MatrixProject"] if _MATRIX in self.plugins else []
+        return {"categories": [{"id": "standalone-projects", "items": [{"class": kind} for kind in kinds]}]}
 
     def create(self, folder: str, name: str, config: bytes) -> None:
-        """Create a folder, a freestyle job that sleeps in a shell, or a pipeline ``node('LABEL') { sleep N }``, or ``params.LABEL``."""
+        """Create a folder, a freestyle job or matrix that sleeps in a shell, or a pipeline ``node('LABEL') { sleep N }``.
+
+        Instead of a label, a pipeline may have ``params.NAME``, and a freestyle job a parameter of the plugin NodeLabel.
+        """
         if not name or set(name) & UNSAFE_LETTERS:
             raise JobRefusedError("is an unsafe character")
         full = f"{folder}/{name}" if folder else name
@@ -95,7 +107,7 @@ class Jobs:
         if root.tag == "com.cloudbees.hudson.plugins.folder.Folder":
             self.folders.add(full)
         else:
-            self.jobs[full] = _read_job(root)
+            self.jobs[full] = _read_job(root, self.plugins)
 
     def knows(self, full_name: str) -> bool:
         """Tell whether there is such a job: it was made here, or was built without having been made, as those of traces are."""
@@ -169,6 +181,8 @@ class Jobs:
         ordered = [self._listed(runs[number]) for number in sorted(runs, reverse=True)]
         listed: dict[str, Any] = {"builds": ordered[:_BUILDS_SHOWN], "allBuilds": ordered, "lastBuild": next(iter(ordered), None)}
         listed |= {"name": full_name.rpartition("/")[2], "fullName": full_name, "buildable": not job.disabled, "property": _declared(job)}
+        if job.configurations:
+            return listed | {"_class": "hudson.matrix.MatrixProject", "labelExpression": None}
         if freestyle:
             return listed | {"_class": "hudson.model.FreeStyleProject", "labelExpression": job.label}
         return listed | {"_class": "org.jenkinsci.plugins.workflow.job.WorkflowJob"}
@@ -279,14 +293,18 @@ def _declared(job: Job) -> list[dict[str, Any]]:
     return [{"_class": "hudson.model.ParametersDefinitionProperty", "parameterDefinitions": named}]
 
 
-def _read_job(root: ET.Element) -> Job:
-    declared = list(root.iterfind("properties/hudson.model.ParametersDefinitionProperty/parameterDefinitions/*"))
+def _read_job(root: ET.Element, plugins: set[str]) -> Job:
+    """Read config.xml. A parameter of a class that is not there is left out (RobustCollectionConverter)."""
+    found = root.iterfind("properties/hudson.model.ParametersDefinitionProperty/parameterDefinitions/*")
+    declared = [one for one in found if one.tag.startswith("hudson.model.") or _NODE_LABEL in plugins]
+    labels = [one.findtext("name", "") for one in declared if one.tag.endswith(".LabelParameterDefinition")]
     job = _read_work(root)
     return replace(
         job,
         declares={one.findtext("name", ""): one.findtext("defaultValue", "") for one in declared},
         hides=frozenset(one.findtext("name", "") for one in declared if "Password" in one.tag),
         disabled=root.findtext("disabled") == "true",
+        label_parameter=job.label_parameter or next(iter(labels), ""),
     )
 
 
@@ -297,4 +315,18 @@ def _read_work(root: ET.Element) -> Job:
             raise JobRefusedError("the stand-in knows no other pipeline than node('LABEL') { sleep N }")
         return Job(Kind.PIPELINE, found["label"] or None, float(found["seconds"]), label_parameter=found["parameter"] or "")
     sleep = _SLEEP.search(root.findtext("builders/hudson.tasks.Shell/command", ""))
-    return Job(Kind.FREESTYLE, root.findtext("assignedNode") or None, float(sleep["seconds"]) if sleep else 0.0)
+    seconds = float(sleep["seconds"]) if sleep else 0.0
+    if root.tag == "matrix-project":
+        return _read_matrix(root, seconds)
+    return Job(Kind.FREESTYLE, root.findtext("assignedNode") or None, seconds)
+
+
+def _read_matrix(root: ET.Element, seconds: float) -> Job:
+    """Read the axes: a configuration is named after them in order of their names (Combination), and runs where its label axis says."""
+    axes = {axis.findtext("name", ""): [value.text or "" for value in axis.iterfind("values/string")] for axis in root.iterfind("axes/*")}
+    labels = [value.text or "" for value in root.iterfind("axes/hudson.matrix.LabelAxis/values/string")]
+    if len(labels) > 1:
+        raise JobRefusedError("the stand-in knows no matrix on several labels")
+    named = [[f"{name}={value}" for value in axes[name]] for name in sorted(axes)]
+    configurations = tuple(",".join(values) for values in product(*named))
+    return Job(Kind.FREESTYLE, next(iter(labels), None), seconds, configurations=configurations)
