@@ -41,7 +41,8 @@ mutate: $(VENV)/.ready  ## Mutants of domain and control, and the share that the
 live: $(VENV)/.ready  ## Contract and scenarios on a live Jenkins: make live JENKINS_URL=... JENKINS_USER=... JENKINS_TOKEN=...
 	@test -n "$(JENKINS_URL)" || { echo "JENKINS_URL: missing; make live JENKINS_URL=... JENKINS_USER=... JENKINS_TOKEN=..." >&2; exit 2; }
 	@JENKINS_URL="$(JENKINS_URL)" JENKINS_USER="$(JENKINS_USER)" JENKINS_TOKEN="$(JENKINS_TOKEN)" \
-		$(BIN)/pytest tests/contract/test_controller.py tests/contract/test_builds.py tests/contract/test_stopped_builds.py tests/live/test_scenarios.py -k live -v
+		$(BIN)/pytest tests/contract/test_controller.py tests/contract/test_builds.py tests/contract/test_stopped_builds.py \
+			tests/live/test_scenarios.py tests/live/test_lost_builds.py tests/live/test_run_orders.py -k live -v
 
 check: $(VENV)/.ready  ## Format, lint, types, import contracts, complexity
 	$(BIN)/ruff format --check .

@@ -9,7 +9,8 @@ import pytest
 
 from autoscaler.domain.facts.fleet import NodeSpec
 from autoscaler.errors import AutoscalerError
-from support.live import PREFIX
+from support.live import PREFIX, LiveJenkins
+from support.live_scene import needs_a_restart, needs_label_parameters, needs_matrices
 from support.rig import opened, stand_in_jenkins
 
 
@@ -75,6 +76,30 @@ def test_a_run_without_credentials_says_what_is_missing(live):
     live.session = type(live.session)(live.url, "live", "wrong", time.monotonic)
     with pytest.raises(AssertionError, match="check the controller's secret"):
         live.open()
+
+
+def asks_for_everything(live):
+    job = live.define("job", "params.AGENT_LABEL", 1.0, declares=("AGENT_LABEL", "REF"))
+    return [lambda: needs_matrices(live), lambda: needs_label_parameters(live, job, "AGENT_LABEL"), lambda: needs_a_restart(live)]
+
+
+def test_the_stand_in_leaves_nothing_out(live):
+    with opened(live):
+        for ask in asks_for_everything(live):
+            ask()
+    with stand_in_jenkins(plugins=()) as bare, opened(bare), pytest.raises(AssertionError, match="leaves nothing out"):
+        needs_matrices(bare)
+
+
+def test_what_a_controller_cannot_do_is_not_tried_and_says_why():
+    with stand_in_jenkins(plugins=()) as bare:
+        given = LiveJenkins(bare.url, bare.user, bare.token)  # as one of which only the URL is known
+        with opened(given):
+            for ask, why in zip(
+                asks_for_everything(given), ("matrix-project is not", "NodeLabel Parameter is not", "nobody's"), strict=True
+            ):
+                with pytest.raises(pytest.skip.Exception, match=why):
+                    ask()
 
 
 def spec_of(name):

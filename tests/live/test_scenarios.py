@@ -1,109 +1,16 @@
 """Scenarios on a live controller: the real passes on a real Jenkins, with instances that exist only here (`make live`)."""
 
-import time
-from dataclasses import dataclass, field, replace
-from typing import Any
-
 import pytest
 
-from autoscaler.adapters.ec2 import Ec2Compute
-from autoscaler.adapters.jenkins.builds import JenkinsBuilds
-from autoscaler.adapters.ssm import SsmImages
 from autoscaler.control import nodes, passes
-from autoscaler.control.invocation import Invocation
-from autoscaler.control.report import Outcome, merged_json
-from autoscaler.domain.facts.fleet import Fleet, agent_spec, beacon_spec
+from autoscaler.control.report import Outcome
+from autoscaler.domain.facts.fleet import beacon_spec
 from autoscaler.domain.facts.marks import Mark, MarkClass
-from autoscaler.domain.facts.memory import ControllerSession
 from autoscaler.domain.facts.orders import DrainNodes
 from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.reruns import RerunPolicy
 from autoscaler.domain.repair.two_looks import SECOND_LOOK_SECONDS
-from autoscaler.ports import Ports
-from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
-from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSsmClient
-from autoscaler_workbench.fakes.run_orders import InMemoryRunOrders
-from autoscaler_workbench.fakes.state import InMemoryHistory, InMemoryJobs, InMemoryMetrics, InMemoryState
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
-from autoscaler_workbench.fakes.world.world import World, build_world
-from support.builders import a_memory, a_record
-from support.live import LiveJenkins
-from support.rig import live_rig
-
-
-@dataclass(slots=True)
-class Scene:
-    """The passes of a fleet that has known this controller for long, with an EC2 of its own. ``ahead_seconds``: of the wall clock."""
-
-    live: LiveJenkins
-    fleet: Fleet
-    ahead_seconds: float = 0.0
-    world: World = field(init=False)
-    state: InMemoryState = field(init=False)
-    run_orders: InMemoryRunOrders = field(default_factory=InMemoryRunOrders)
-    ports: Ports = field(init=False)
-
-    def __post_init__(self):
-        self.world = build_world(self.fleet, start_at=time.time(), seed=1)
-        since = ControllerSession(session=self.live.look().session, since_at=_an_hour_ago())
-        self.state = InMemoryState(memory=a_memory(sessions={"main": since}))
-        client: Any = LocalEc2Client(Ec2Api(self.world.ec2))
-        self.ports = Ports(
-            controllers=(self.live.controller,),
-            compute=Ec2Compute(lambda: client, self.fleet, lambda: client),
-            images=SsmImages(lambda: LocalSsmClient(Ec2Api(self.world.ec2))),
-            state=self.state,
-            rate_limiter=self.state,
-            lease=self.state,
-            metrics=InMemoryMetrics(),
-            history=InMemoryHistory(),
-            jobs=InMemoryJobs(),
-            notifier=None,
-            clock=lambda: time.time() + self.ahead_seconds,
-            sleep=time.sleep,
-            new_id=lambda: f"launch-{time.monotonic_ns()}",
-            shuffled=list,
-            log=lambda *_args, **_facts: None,
-            builds={"main": JenkinsBuilds(self.live.controller.connection)},
-            reruns=self.state,
-            run_orders=self.run_orders,
-        )
-
-    def run(self, function, *order) -> dict[str, Any]:
-        """Take one turn of a function; its plan, as a person sees it."""
-        invocation = Invocation(request_id=f"request-{time.monotonic_ns()}", ends_at=self.ports.clock() + 55.0)
-        return merged_json(function(self.ports, self.fleet, invocation, *order))
-
-    def launch_by_hand(self, pool: str) -> str:
-        """An instance that runs and has registered; its node is the live controller's. Returns its id."""
-        instance = self.world.ec2._launch({"InstanceType": "c5.18xlarge"}, "on-demand", pool, self._tags(pool))
-        instance.state = "running"
-        spec = agent_spec(self.fleet, self.fleet.pools[pool], instance.id)
-        self.live.own_node(spec.name)
-        self.live.controller.create_node(spec)
-        self.live.start_agent(spec.name)
-        then = _an_hour_ago()
-        facts = {"launched_at": then, "registered_at": then, "changed_at": then}
-        self.state.add_record(a_record(instance.id, pool=pool, node=spec.name, **facts))
-        return instance.id
-
-    def node_of(self, instance_id: str) -> str:
-        return self.state.records[instance_id].node
-
-    def _tags(self, pool: str) -> dict[str, str]:
-        words = {"fleet": self.fleet.name, "pool": pool, "controller": "main", "launch": "by-hand"}
-        return {f"autoscaler:{word}": text for word, text in words.items()}
-
-
-def _an_hour_ago() -> float:
-    return time.time() - 3600.0
-
-
-@pytest.fixture
-def scene(live):
-    with live_rig(live) as rig:
-        yield Scene(live, rig.fleet)
 
 
 def test_labels_are_resolved_from_zero_nodes(scene):
@@ -174,6 +81,7 @@ def test_a_drain_waits_for_the_build(scene, kind):
             seen_busy += 1
             assert "terminate" not in [step["step"] for step in steps]
             assert [i.id for i in scene.world.alive()] == [instance]
+            live.pass_time(live.poll_seconds)
     assert (live.result(job), seen_busy > 0) == ("SUCCESS", True)
 
     scene.run(passes.scale_down)
@@ -202,36 +110,3 @@ def test_labels_change_under_a_build_and_on_an_idle_node_nothing_is_lost(scene):
     special = live.submit("special", rare, 1.0).rpartition("/")[2]
     live.until(lambda: live.result(special) is not None, "a job of its own kind runs there")
     assert (live.result(special), live.result(later), live.node(node).offline) == ("SUCCESS", None, False)
-
-
-@pytest.mark.parametrize("kind", list(Kind), ids=str)
-def test_a_build_that_is_lost_with_its_agent_is_run_again_with_its_parameters(scene, kind):
-    """A freestyle build ends with its agent; a pipeline may resume for as long as Jenkins has not ended it, and is not run again."""
-    live, pool = scene.live, next(iter(scene.fleet.pools))
-    scene.fleet = replace(scene.fleet, pools={pool: replace(scene.fleet.pools[pool], rerun=RerunPolicy())})
-    instance = scene.launch_by_hand(pool)
-    node = scene.node_of(instance)
-    job = live.define("lost", pool, 600.0, kind, declares=("REF", "AUTOSCALER_RUN_ID"))
-    builds = scene.ports.builds["main"]
-    builds.start(job, {"REF": "main & 'so'", "AUTOSCALER_RUN_ID": ""})
-    live.until(lambda: not live.node(node).idle, "the build runs")
-    scene.run(passes.scale_down)  # it is seen on its agent
-    live.kill_agent(node)
-    scene.world.ec2.end(scene.world.ec2.instances[instance])
-
-    def run_again():
-        scene.run(passes.scale_down)
-        return bool(scene.state.reruns)
-
-    if kind is Kind.PIPELINE:
-        scene.run(passes.scale_down)
-        assert not scene.state.reruns, "it may resume"
-        return
-    live.until(run_again, "it is run again")
-    [rerun] = scene.state.reruns.values()
-    assert (rerun.run, str(rerun.state), rerun.times) == (f"{job}/1", "started", 1)
-    entries = builds.job(job, 0.0).entries
-    assert [entry.item for entry in entries if entry.has("AUTOSCALER_RUN_ID", rerun.id) and entry.has("REF", "main & 'so'")] == [rerun.item]
-    scene.run(passes.scale_down)
-    assert len(builds.job(job, 0.0).entries) == len(entries)
-    live.controller.cancel_item(rerun.item)

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
-from xml.sax.saxutils import escape
 
 import jenkins
 
@@ -26,23 +25,12 @@ from autoscaler.domain.facts.fleet import NodeSpec
 from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
+from support import live_jobs
 
 PREFIX = "autoscaler-live-"
 _MOST_NODES, _MOST_JOBS = 8, 8
-_SESSION_SECONDS = 900.0
+_SESSION_SECONDS = 3600.0
 _LEFTOVER_SECONDS = 3600.0
-_XML = "<?xml version='1.1' encoding='UTF-8'?>"
-_FREESTYLE = (
-    f"{_XML}<project><description/><keepDependencies>false</keepDependencies><properties>{{declared}}</properties>"
-    "<scm class='hudson.scm.NullSCM'/><assignedNode>{label}</assignedNode><canRoam>false</canRoam><disabled>false</disabled>"
-    "<concurrentBuild>true</concurrentBuild>"
-    "<builders><hudson.tasks.Shell><command>sleep {seconds:g}</command></hudson.tasks.Shell></builders><publishers/>"
-    "<buildWrappers/></project>"
-)
-_PIPELINE = (
-    f"{_XML}<flow-definition><properties>{{declared}}</properties><definition class='org.jenkinsci.plugins.workflow.cps.CpsFlowDefinition'>"
-    "<script>{script}</script><sandbox>true</sandbox></definition><triggers/></flow-definition>"
-)
 
 
 class LiveSession(JenkinsSession):
@@ -57,7 +45,11 @@ class LiveSession(JenkinsSession):
 
 @dataclass(slots=True)
 class LiveJenkins:
-    """One controller and what was made there. ``build_seconds``: how long a build of the tests may take to be worth waiting for."""
+    """One controller and what was made there. ``build_seconds``: how long a build of the tests may take to be worth waiting for.
+
+    ``now``, ``pass_time``: the controller's time, which the stand-in lets pass faster than the wall clock; ``restart``: of the stand-in
+    alone, since nobody's Jenkins is restarted by a test.
+    """
 
     url: str
     user: str
@@ -65,6 +57,9 @@ class LiveJenkins:
     java: str = "java"
     build_seconds: float = 20.0
     poll_seconds: float = 1.0
+    now: Callable[[], float] = time.time
+    pass_time: Callable[[float], None] = time.sleep
+    restart: Callable[[], None] | None = None
     prefix: str = field(default_factory=lambda: f"{PREFIX}{int(time.time())}-{uuid.uuid4().hex[:4]}")
     session: LiveSession = field(init=False)
     controller: JenkinsController = field(init=False)
@@ -127,16 +122,17 @@ class LiveJenkins:
     def define(self, job: str, label: str, seconds: float, kind: Kind = Kind.FREESTYLE, declares: tuple[str, ...] = ()) -> str:
         """Make a job in the folder, with string parameters and one password for each name with that word; return its path.
 
-        A pipeline whose label is ``params.NAME`` runs where this parameter says.
+        One whose label is ``params.NAME`` runs where this parameter says: in a freestyle job it is one of the plugin NodeLabel.
         """
+        return self._create(job, live_jobs.config(kind, label, seconds, declares))
+
+    def define_matrix(self, job: str, label: str, seconds: float, values: tuple[str, ...], declares: tuple[str, ...] = ()) -> str:
+        """Make a matrix in the folder, with one configuration for each value of its axis ``os``, all on one label; return its path."""
+        return self._create(job, live_jobs.matrix_config(label, seconds, values, declares))
+
+    def _create(self, job: str, config: str) -> str:
         self._jobs.append(job)
         assert len(self._jobs) <= _MOST_JOBS, "polite tests make few jobs at a time"
-        facts = {"declared": _declared(declares)}
-        if kind is Kind.PIPELINE:
-            where = label if label.startswith("params.") else f"'{label}'"
-            config = _PIPELINE.format(script=escape(f"node({where}) {{ sleep {seconds:g} }}"), **facts)
-        else:
-            config = _FREESTYLE.format(label=escape(label), seconds=seconds, **facts)
         self.session.create_item(f"job/{self.prefix}/createItem", job, config)
         return self._job_path(job)
 
@@ -154,6 +150,11 @@ class LiveJenkins:
 
     # Looking
 
+    def kinds_of_jobs(self) -> set[str]:
+        """The classes of the jobs that may be made in the folder: of a plugin that is not installed there is none."""
+        shown = self.session.get(f"job/{self.prefix}/itemCategories?depth=3").json()
+        return {str(item["class"]) for category in shown["categories"] for item in category["items"]}
+
     def look(self) -> ControllerView:
         view = self.controller.look()
         assert view.problem is None, view.problem
@@ -170,11 +171,14 @@ class LiveJenkins:
         last = shown.get("lastBuild") or {}
         return None if last.get("building") else last.get("result")
 
-    def until(self, check: Callable[[], bool], what: str, *, seconds: float = 90.0, hint: Callable[[], str] = str) -> None:
+    def until(
+        self, check: Callable[[], bool], what: str, *, seconds: float = 90.0, each: float | None = None, hint: Callable[[], str] = str
+    ) -> None:
+        """Wait for something; ``each``: how many seconds lie between two looks, where it takes long."""
         deadline = min(time.monotonic() + seconds, self._ends_at)
         while not check():
             assert time.monotonic() < deadline, f"not within {seconds:g} s: {what} {hint()}"
-            time.sleep(self.poll_seconds)
+            self.pass_time(each or self.poll_seconds)
 
     # Removing
 
@@ -258,12 +262,3 @@ class LiveJenkins:
 
     def _job_path(self, job: str) -> str:
         return f"job/{self.prefix}/job/{quote(job, safe='')}"
-
-
-def _declared(names: tuple[str, ...]) -> str:
-    if not names:
-        return ""
-    one = "<hudson.model.{kind}ParameterDefinition><name>{name}</name><defaultValue/></hudson.model.{kind}ParameterDefinition>"
-    all_of_them = "".join(one.format(kind="Password" if "PASSWORD" in name else "String", name=name) for name in names)
-    definitions = f"<parameterDefinitions>{all_of_them}</parameterDefinitions>"
-    return f"<hudson.model.ParametersDefinitionProperty>{definitions}</hudson.model.ParametersDefinitionProperty>"

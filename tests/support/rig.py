@@ -221,16 +221,39 @@ def _from_environment() -> Any:
     return given()
 
 
+@dataclass(slots=True)
+class StandInClock:
+    """The stand-in's time: the wall clock's, and what was skipped because a test waited. Agents' processes need a little of the former."""
+
+    skipped_seconds: float = 0.0
+
+    def now(self) -> float:
+        return time.time() + self.skipped_seconds
+
+    def pass_time(self, seconds: float) -> None:
+        time.sleep(0.01)
+        self.skipped_seconds += seconds
+
+
 @contextmanager
-def stand_in_jenkins() -> Iterator[LiveJenkins]:
-    """A controller of the world on the wall clock; in the end nothing may be left on it."""
-    timeline = Timeline(time.time())
+def stand_in_jenkins(plugins: tuple[str, ...] = ("matrix-project", "nodelabelparameter")) -> Iterator[LiveJenkins]:
+    """A controller of the world, on a clock that goes on by what tests wait for; in the end nothing may be left on it."""
+    clock = StandInClock()
+    timeline = Timeline(clock.now())
     with ApiServer() as server:
         jenkins = WorldController("main", timeline)
         server.jenkins["main"] = JenkinsApi(jenkins, f"{server.url}/jenkins/main/", accounts={"live": "live-token"})
-        server.before_answer = lambda: timeline.move_to(time.time())
+        server.jenkins["main"].jobs.plugins = set(plugins)
+        server.before_answer = lambda: timeline.move_to(clock.now())
         url = f"{server.url}/jenkins/main/"
-        yield LiveJenkins(url, "live", "live-token", java=str(FAKE_JAVA), build_seconds=6.0, poll_seconds=0.1)
+
+        def restart() -> None:
+            with server.lock:
+                timeline.move_to(clock.now())
+                jenkins.restart()
+
+        times = {"build_seconds": 6.0, "poll_seconds": 0.2, "now": clock.now, "pass_time": clock.pass_time}
+        yield LiveJenkins(url, "live", "live-token", java=str(FAKE_JAVA), restart=restart, **times)
         left = [*jenkins.nodes, *server.jenkins["main"].jobs.folders, *server.jenkins["main"].jobs.jobs, *jenkins.queue]
         assert left == [], f"left on the controller: {left}"
 
