@@ -26,14 +26,14 @@ class Followed:
     rows: dict[tuple[Subject, str], JobRow] = field(default_factory=dict)
     session: ControllerSession = field(default_factory=lambda: ControllerSession(session="s1", since_at=LONG_AGO))
 
-    def look(self, *builds, items=(), after=MINUTE, ends=None):
+    def look(self, *builds, items=(), after=MINUTE, ends=None, recorded=True):
         """Look at these builds and items so many seconds after the last look; returns what it showed."""
         self.now += after
         record, node = an_agent(builds=builds, executors=8)
         memory = a_memory(sessions={"main": self.session})
         snapshot = a_snapshot(
             a_view(node, items=items),
-            records=(record,),
+            records=(record,) if recorded else (),
             learned={"main": self.learned},
             memory=memory,
             taken_at=self.now,
@@ -126,6 +126,29 @@ def test_what_ends_while_a_controller_restarts_teaches_nothing():
     here.look()
     here.look(building())
     here.session = ControllerSession(session="s1", since_at=here.now, restarted=True)
+    here.look()
+    assert here.rows == {}
+    assert here.tracker.running == {}
+
+
+def test_a_build_whose_agent_has_no_record_for_a_while_is_one_build_from_its_beginning_to_its_end():
+    here = Followed()
+    here.look()
+    here.look(building())
+    for recorded in (True, False, False, True, True):
+        here.look(building(), recorded=recorded)
+        assert here.rows == {}, "it still runs"
+    here.look()
+    assert here.row().runs == 1
+    assert median(here.row().durations) == pytest.approx(6 * MINUTE, rel=0.03)
+
+
+def test_a_build_that_ends_while_its_agent_has_no_record_teaches_nothing():
+    here = Followed()
+    here.look()
+    here.look(building())
+    here.look(building(), recorded=False)
+    here.look(recorded=False)
     here.look()
     assert here.rows == {}
     assert here.tracker.running == {}
