@@ -100,11 +100,14 @@ def changes_of(tracker: JobTracker, situation: Situation, controller: str, after
         tracker = replace(tracker, running={}, waiting={})
         last_at = now
     waiting, left = _parted(tracker.waiting, wants)
-    running, _ = _parted(tracker.running, after.running)
+    # What runs on an agent whose record is not there is no sighting, and has not ended for all that.
+    shown = {build.key for node in situation.snapshot.controllers[controller].nodes for build in node.builds}
+    running, gone = _parted(tracker.running, shown)
+    fresh = {key: sighting for key, sighting in after.running.items() if key not in before.running and key not in running}
     return Changes(
         tracker=replace(tracker, waiting=waiting, running=running),
-        ended=tuple(_ended(tracker, before, after, last_at, now)),
-        begun=dict(_begun(situation, controller, after, left, last_at)) if last_at < now else {},
+        ended=tuple(_ended(gone, before, last_at, now)),
+        begun=dict(_begun(situation, controller, fresh, left, last_at)) if last_at < now else {},
         came=tuple(want for item, want in wants.items() if item not in waiting)[: max(0, ITEMS_FOLLOWED - len(waiting))],
     )
 
@@ -121,23 +124,21 @@ def _last_look(before: Learned, situation: Situation) -> float:
     return situation.now - situation.snapshot.look_every_seconds if before.seen_at else situation.now
 
 
-def _ended(tracker: JobTracker, before: Learned, after: Learned, last_at: float, now: float) -> Iterator[EndedBuild]:
-    for key, build in tracker.running.items():
-        if key not in after.running and key in before.running:
+def _ended(gone: Mapping[str, RunningBuild], before: Learned, last_at: float, now: float) -> Iterator[EndedBuild]:
+    for key, build in gone.items():
+        if key in before.running:
             seen_seconds = (last_at + now) / 2 - build.since_at
             yield EndedBuild(sighting=before.running[key], build=build, seen_seconds=seen_seconds, gap_seconds=now - last_at)
 
 
 def _begun(
-    situation: Situation, controller: str, after: Learned, left: Mapping[str, WaitingItem], last_at: float
+    situation: Situation, controller: str, fresh: Mapping[str, Sighting], left: Mapping[str, WaitingItem], last_at: float
 ) -> Iterator[tuple[str, BegunBuild]]:
     """Match each build that began to an item of its job that left the queue: of several to one with its signature, the oldest first."""
     before, now = situation.snapshot.learned[controller], situation.now
     signatures = {build.key: build.signature for node in situation.snapshot.controllers[controller].nodes for build in node.builds}
     queue = _Left(before, left)
-    for key, sighting in after.running.items():
-        if key in before.running:
-            continue
+    for key, sighting in fresh.items():
         # Where Jenkins does not tell the age of a build, it began somewhere between the two looks.
         since_at = sighting.since_at if last_at <= sighting.since_at < now else (last_at + now) / 2
         begun = BegunBuild(sighting=replace(sighting, since_at=since_at), signature=signatures.get(key, ""))
