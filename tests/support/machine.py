@@ -10,7 +10,6 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from autoscaler.adapters.jenkins.session import READ_SECONDS
 from autoscaler.domain.facts.fleet import Share, described_instance
-from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
 from autoscaler_workbench.fakes.world.faults import Fault
@@ -20,6 +19,7 @@ from autoscaler_workbench.fakes.world.physics import Physics
 from autoscaler_workbench.simulate.result import beyond_floor, dollars_an_hour, leaked_instances, leaked_nodes, rate_of
 from support.machine_fleet import POOLS, SLOTS, SPOT, TEAMS, hosts, pool_of_hosts, pools
 from support.machine_images import ImagesChange
+from support.machine_jobs import JobStatisticsFail
 from support.machine_people import PeopleAct
 from support.machine_shares import SHARES, MachinesAreShared
 from support.machine_stops import WARM_POOLS, MachinesAreStopped
@@ -35,7 +35,7 @@ JOBS = ("job-0", "größe", "a b/日本", "app/feature%2Fx", "c++", "#4?/5")
 LABELS = st.sampled_from(["cpu", "gpu", "linux", "linux&&!gpu"])
 
 
-class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, PeopleAct):
+class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, PeopleAct, JobStatisticsFail):
     """Each rule is something that the world, people or AWS do; a minute's passes follow, with calls that fail."""
 
     minutes_lived = 0
@@ -83,6 +83,7 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
         # The operator of slots keeps their labels: there a Jenkins that drops what it hands over has no other way out than an upgrade.
         self.jenkins.version = CURRENT_VERSION if slots else version
         self.fleet.faults.meanwhile = self._hands_over
+        self.fail_job_statistics(seed)
         self.world.ec2.listing = Listing(page=self.chance.choice([2, 5, 1000]))
         self.world.ec2.forgets_tokens = self.chance.random() < 0.5
         self.share, self.whole_until, self.trickles_until = 0.0, 0.0, 0.0
@@ -288,6 +289,7 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
             if quiet == PATIENCE_MINUTES // 2:
                 self._abort_what_waits_in_vain()
         self.no_build_is_killed()
+        self.no_build_is_counted_twice()
         self.count_what_was_done()
         assert self._at_rest(), self._left()
 
@@ -301,10 +303,8 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
                 self._run(function)
 
     def _run(self, function):
-        try:
-            function()
-        except AutoscalerError:
-            return  # Lambda's own boundary: an error in the log, and the next tick comes
+        # Lambda's own boundary: an error in the log, and the next tick comes.
+        self.run_beside_failing_statistics(function)
 
     def _late(self, call):
         if not call.startswith("jenkins"):

@@ -1,0 +1,58 @@
+"""The table that keeps the job statistics fails, with dice of its own: what it does must neither stop nor change a pass or a metric."""
+
+from random import Random
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from autoscaler.errors import AutoscalerError
+from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind
+
+
+class JobStatisticsFail(RuleBasedStateMachine):
+    """The rules about that table, for a world that has the others."""
+
+    @rule(share=st.sampled_from([0.0, 0.2, 0.5, 1.0]))
+    def the_job_statistics_begin_to_fail(self, share):
+        self.jobs_share = share
+
+    def fail_job_statistics(self, seed):
+        """Let calls fail before or after they took effect, by dice of their own: those of other calls fall as without this."""
+        chance, faults = Random(seed), self.fleet.jobs.faults
+        self.jobs_share, self.function_now = 0.0, None
+
+        def dice(call):
+            if chance.random() >= self.jobs_share:
+                return None
+            self.happened["calls about job statistics that failed"] += 1
+            return Fault(call, after=chance.random() < 0.5, status=chance.choice([0, 0, 503]), code="Unavailable")
+
+        def nobody_else_asks(call):
+            assert self.function_now == "publish_metrics", f"{call}: no pass reads or writes the statistics of jobs"
+
+        faults.dice, faults.meanwhile = dice, nobody_else_asks
+
+    def run_beside_failing_statistics(self, function):
+        """Run a function: whatever stops it, it is not that table; and where nothing else fails, metrics go out."""
+        self.function_now, told = function.__name__, len(self.fleet.metrics.published)
+        try:
+            function()
+        except AutoscalerError as error:
+            assert "jobs " not in str(error)
+            assert self.function_now != "publish_metrics" or self.fleet.faults.dice, f"metrics were stopped by {error!r}"
+        else:
+            assert self.function_now != "publish_metrics" or len(self.fleet.metrics.published) > told
+        finally:
+            self.function_now = None
+
+    def no_build_is_counted_twice(self):
+        """Whatever failed: of each job no more builds are known than ran. A pipeline's step may be seen again after a restart."""
+        for row in self.fleet.jobs.kept.values():
+            if row.subject.signature or row.subject.job.endswith("/*"):
+                continue
+            controller = self.world.controllers[row.controller]
+            ran = [build for build in controller.builds_of.get(row.subject.job, []) if build.started_at is not None]
+            again = controller._sessions
+            most = sum(again if build.kind is Kind.PIPELINE else 1 for build in ran)
+            assert row.runs <= most, f"{row.subject.job} in {row.pool}: {row.runs} builds of {most}"
