@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median
 
 from autoscaler.control import measure
 from autoscaler.control.jobs import note_jobs
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.job_parameters import JobParameters
 from autoscaler.domain.facts.job_stats import Estimate, WaitingItem
 from autoscaler.domain.forecast.estimates import sum_of
 from autoscaler_workbench.cli.assignments import load_with
@@ -13,8 +16,9 @@ from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.simulate.drive import InProcess
 from autoscaler_workbench.simulate.fleets import fleet_for
 from autoscaler_workbench.simulate.run import prepare
-from autoscaler_workbench.simulate.traces import MXNET, load_trace
+from autoscaler_workbench.simulate.traces import MXNET, Trace, load_trace
 from benchmarks.figures import Figures, count
+from benchmarks.parameters import MADE_UP, made_up_loads
 
 _HOURS, _DAY, _MINUTE = 31 * 24.0, 86_400.0, 60.0
 _NEAR = 0.2
@@ -35,7 +39,7 @@ class _Judged:
     @property
     def took(self) -> float:
         """Seconds on its executor."""
-        return (self.build.ended_at or 0.0) - (self.build.started_at or 0.0)
+        return _took(self.build)
 
     @property
     def duration_held(self) -> bool | None:
@@ -75,6 +79,13 @@ def measure_predictions() -> Iterator[Figures]:
         ("trace", "jobs", "known", "duration held", "off by", "start held", "end held", "waited over a minute", "start near"),
         tuple(rows),
     )
+    yield Figures(
+        "Durations by parameters",
+        f"Made-up loads, since no carried trace has parameters: {MADE_UP}. Judged is what was predicted at the look that first saw a build "
+        "on its executor, without the first day. Key: whether job_parameters names SUITE.",
+        ("load", "key", "builds", "known", "duration held", "off by"),
+        tuple(_by_parameters()),
+    )
 
 
 @dataclass(slots=True)
@@ -82,6 +93,7 @@ class _Predicting(InProcess):
     """The production passes, and what they predict of each item when they first see it."""
 
     items: dict[int, WaitingItem] = field(default_factory=dict)
+    builds: dict[str, Estimate | None] = field(default_factory=dict)  # how long each takes, by its run's path
 
     def publish_metrics(self) -> None:
         """Learn as when publishing, and note the jobs."""
@@ -90,6 +102,8 @@ class _Predicting(InProcess):
         for tracker in self.jobs.trackers.values():
             for item, predicted in tracker.waiting.items():
                 self.items.setdefault(int(item), predicted)
+            for key, build in tracker.running.items():
+                self.builds.setdefault(f"{key.split('/', 2)[2]}/", build.duration)
 
 
 def _rows(workload: Workload, note: str, *, with_stages: bool = True) -> list[tuple[str, ...]]:
@@ -97,16 +111,45 @@ def _rows(workload: Workload, note: str, *, with_stages: bool = True) -> list[tu
     if not with_stages:
         trace = replace(trace, rows=tuple(replace(row, job=row.job.split(" ")[0]) for row in trace.rows))
     fleet = (load_with(workload.fleet, []) if workload.fleet else fleet_for(trace)).domain()
-    run = prepare(trace, fleet, hours=workload.hours, seed=1)
+    judged = _judged(trace, fleet, hours=workload.hours)
+    name = trace.name.removesuffix(".csv.gz") + note
+    return [_row(name, judged), _row(f"{name}, later", _later(judged, trace))]
+
+
+def _by_parameters() -> Iterator[tuple[str, ...]]:
+    """Play each made-up load without the key, and with it: what is predicted of each build when it is first seen to run."""
+    for load in made_up_loads():
+        for name, told_apart in (("without", JobParameters()), ("with", load.told_apart)):
+            fleet = replace(fleet_for(load.trace).domain(), job_parameters=told_apart)
+            passes, ended = _played(load.trace, fleet, hours=load.hours)
+            seen = [build for build in ended if build.run_path in passes.builds and build.queued_at - load.trace.start_at >= _DAY]
+            known = [(takes, _took(build)) for build in seen if (takes := passes.builds[build.run_path])]
+            off = median(abs(took / takes.mid - 1) for takes, took in known)
+            held = _share([_held(takes, took) for takes, took in known])
+            yield load.trace.name, name, count(len(seen)), f"{len(known) / len(seen):.0%}", held, f"{off:.0%}"
+
+
+def _later(judged: Sequence[_Judged], trace: Trace) -> list[_Judged]:
+    return [one for one in judged if one.item.asked_at - trace.start_at >= _DAY]
+
+
+def _judged(trace: Trace, fleet: Fleet, *, hours: float) -> list[_Judged]:
+    passes, ended = _played(trace, fleet, hours=hours)
+    return [_Judged(item, build) for build in ended if (item := passes.items.get(build.id))]
+
+
+def _played(trace: Trace, fleet: Fleet, *, hours: float) -> tuple[_Predicting, list[Build]]:
+    """Play a trace, and return what was predicted, and the builds that ended."""
+    run = prepare(trace, fleet, hours=hours, seed=1)
     passes = _Predicting(run.world, fleet)
     for _ in run.drive(passes):
         passes.reports.clear()
         passes.logged.clear()
-    ended = [build for build in run.replay.builds if build.started_at is not None and build.ended_at is not None]
-    judged = [_Judged(item, build) for build in ended if (item := passes.items.get(build.id))]
-    later = [one for one in judged if one.item.asked_at - trace.start_at >= _DAY]
-    name = trace.name.removesuffix(".csv.gz") + note
-    return [_row(name, judged), _row(f"{name}, later", later)]
+    return passes, [build for build in run.replay.builds if build.started_at is not None and build.ended_at is not None]
+
+
+def _took(build: Build) -> float:
+    return (build.ended_at or 0.0) - (build.started_at or 0.0)
 
 
 def _row(name: str, judged: Sequence[_Judged]) -> tuple[str, ...]:

@@ -12,14 +12,16 @@ from typing import Any
 from autoscaler.adapters.ec2 import Ec2Compute, instance_of
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.health import read_result
+from autoscaler.adapters.jenkins.parameters import parameters_of
 from autoscaler.adapters.jenkins.parse import job_of, read_node, read_version, run_of, unknown_wait
 from autoscaler.adapters.jenkins.why import read_why
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.job_parameters import JobParameters
 from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node, QueueItem, RunEnd, Wait
 from autoscaler.errors import TransientError
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api, instance_json
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession
-from autoscaler_workbench.fakes.http_fakes.jenkins.answers import BUILDABLE, WAITING, builtin_json, item_kind, node_json, why_of
+from autoscaler_workbench.fakes.http_fakes.jenkins.answers import BUILDABLE, WAITING, actions_of, builtin_json, item_kind, node_json, why_of
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import run_json
 from autoscaler_workbench.fakes.world.ec2.instance import Instance as Ec2Instance
@@ -36,10 +38,10 @@ _LONG_AGO = datetime.fromtimestamp(0, UTC)  # no build of the world tells its ag
 class InProcessController(JenkinsController):
     """One controller of the world."""
 
-    def __init__(self, api: JenkinsApi) -> None:
+    def __init__(self, api: JenkinsApi, tell_apart: JobParameters) -> None:
         """Look at this one; any other call goes to its API."""
         session: Any = LocalSession(api)
-        super().__init__(api.controller.name, api.base, lambda: session, lambda: api.controller.timeline.now)
+        super().__init__(api.controller.name, api.base, lambda: session, lambda: api.controller.timeline.now, tell_apart)
         self._api = api
         self._world = api.controller
         self._nodes: dict[str, tuple[tuple[Any, ...], Node]] = {}
@@ -110,14 +112,20 @@ class InProcessController(JenkinsController):
             wait=_wait(why) or unknown_wait(why, [*self._world.nodes, self._builtin.name]),
             buildable=kind == BUILDABLE,
             waiting_seconds=max(0.0, now - int(since * 1000) / 1000.0),
-            signature=build.stage if pipeline else "",
+            signature=build.stage if pipeline else self._told_apart(job, build),
         )
+
+    def _told_apart(self, job: str, build: Build) -> str:
+        return self.tell_apart.signature(job, parameters_of(actions_of(build.started_with))) if self.tell_apart else ""
 
     def _node(self, node: JenkinsNode) -> Node:
         signs = (node.temporarily_offline, node.connected, node.cause, node.cause_at, node.reason, node.labels, *node.builds.items())
         known = self._nodes.get(node.name)
         if known is None or known[0] != signs:
-            known = self._nodes[node.name] = signs, read_node(node_json(node, self._api.base, self._world.timeline.now), _LONG_AGO)
+            known = self._nodes[node.name] = (
+                signs,
+                read_node(node_json(node, self._api.base, self._world.timeline.now), _LONG_AGO, self.tell_apart),
+            )
         return known[1]
 
 

@@ -214,7 +214,7 @@ class InMemory:
     def read_in_process(self) -> None:
         """From now on read the world in process, in half the time."""
         self._containers = {}
-        controllers = tuple(InProcessController(api) for api in self.apis.values())
+        controllers = tuple(InProcessController(api, self.fleet.job_parameters) for api in self.apis.values())
         compute = InProcessCompute(Ec2Api(self.world.ec2, self.faults), self.fleet)
         self.ports = replace(self.ports, controllers=controllers, compute=compute, builds=_builds_of(controllers))
 
@@ -234,7 +234,7 @@ class InMemory:
         def connect() -> Any:
             return LocalSession(api, _USER, self.token)
 
-        return JenkinsController(api.controller.name, api.base, connect, lambda: self.world.timeline.now)
+        return JenkinsController(api.controller.name, api.base, connect, lambda: self.world.timeline.now, self.fleet.job_parameters)
 
     def _compute(self) -> Compute:
         api = Ec2Api(self.world.ec2, self.faults)

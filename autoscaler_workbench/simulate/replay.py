@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-from autoscaler_workbench.fakes.world.jenkins.builds import Build, Kind
+from autoscaler_workbench.fakes.world.jenkins.builds import Build, Kind, Started
 from autoscaler_workbench.fakes.world.jenkins.controller import Controller
 from autoscaler_workbench.simulate.traces import Row, Trace
 
@@ -42,7 +42,13 @@ class Replay:
         job, number = _job_of(row)
         kind = Kind.PIPELINE if row.run else Kind.FREESTYLE
         build = self._controller.submit(
-            job, row.label, row.duration_seconds, kind=kind, number=number, on_end=lambda _build: self._ended(row)
+            job,
+            row.label,
+            row.duration_seconds,
+            kind=kind,
+            number=number,
+            on_end=lambda _build: self._ended(row),
+            started_with=Started(parameters=row.parameters),
         )
         build.stage = row.job.partition(" ")[2] if row.run else ""
         self.builds.append(build)

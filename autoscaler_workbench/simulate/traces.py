@@ -31,6 +31,7 @@ class Row:
     run: str
     stage: str
     depends_on: str
+    parameters: tuple[tuple[str, str], ...] = ()  # no file has any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +133,10 @@ def _row(cells: dict[str, str], where: str) -> Row:
         queued_at=_number(cells["queued_at"], "queued_at", where),
         duration_seconds=_duration(cells["duration_s"], where),
         label=cells["label"] or None,
-        **{name: cells.get(name, "") for name in ("job", "run", "stage", "depends_on")},
+        job=cells["job"],
+        run=cells.get("run", ""),
+        stage=cells.get("stage", ""),
+        depends_on=cells.get("depends_on", ""),
     )
 
 

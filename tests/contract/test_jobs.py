@@ -120,6 +120,17 @@ def test_a_full_shard_forgets_what_was_seen_longest_ago_and_stays_below_the_limi
     assert max(map(size_of, items(dynamo))) < ITEM_BYTES
 
 
+def test_a_job_whose_builds_all_have_other_parameters_displaces_no_other_job(dynamo, monkeypatch):
+    monkeypatch.setattr(jobs, "SHARDS", 1)
+    store = DynamoJobs(lambda: dynamo, TABLE, "f")
+    store.save_rows([a_row(f"job {number}", seen_at=NOW) for number in range(jobs.ROWS_A_SHARD - jobs.ROWS_A_JOB)], NOW)
+    for number in range(1, 2 * jobs.ROWS_A_SHARD):
+        store.save_rows([a_row("wild", f"SHA={number}", seen_at=NOW + number)], NOW)
+    kept = store.all_rows()
+    assert sum(row.subject.job != "wild" for row in kept) == jobs.ROWS_A_SHARD - jobs.ROWS_A_JOB
+    assert sum(row.subject.job == "wild" for row in kept) == jobs.ROWS_A_JOB
+
+
 def test_a_tracker_of_as_much_as_is_followed_stays_below_the_limit(dynamo):
     chance = Random(1)
 

@@ -7,9 +7,9 @@ from botocore.exceptions import ClientError
 from autoscaler.adapters.jobs import DynamoJobs
 from autoscaler.errors import ConfigError, TransientError
 from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
-from autoscaler_workbench.fakes.world.jenkins.builds import Kind
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind, Started
 from support.asked import command, told
-from support.deployed import deployed, event
+from support.deployed import EXAMPLE, deployed, event
 
 CPU = "mxnetlinux-cpu"
 
@@ -77,6 +77,27 @@ def test_steps_of_a_pipeline_are_told_apart_by_their_stage(here):
     assert lint["durations"]["p95"] < 200
     assert tests["durations"]["p50"] > 800
     assert {one["signature"] for one in jobs(here, pattern="app/[*]")["jobs"]} == {"", "GPU: tests", "Lint"}, "of its branches together"
+
+
+def test_builds_are_told_apart_by_the_parameters_that_the_fleet_file_names(tmp_path):
+    file = tmp_path / "fleet.yaml"
+    file.write_text(f"{EXAMPLE.read_text(encoding='utf-8')}\njob_parameters: {{nightly/*: [ARCH]}}\n", encoding="utf-8")
+    with deployed(file) as here:
+        here.pass_minutes(1)
+        for arch, seconds in (("amd64", 100.0), ("arm64", 900.0), ("amd64", 100.0), ("arm64", 900.0)):
+            given = Started(parameters=(("ARCH", arch), ("AUTOSCALER_RUN_ID", f"r-{seconds}"), ("TOKEN", None)))
+            ran(here, "nightly/all", seconds, started_with=given)
+            ran(here, "weekly/all", seconds, started_with=given)
+        told_apart = {one["signature"]: one for one in jobs(here, pattern="nightly/all")["jobs"]}
+        assert {name: one["runs"] for name, one in told_apart.items()} == {"": 4, "ARCH=amd64": 2, "ARCH=arm64": 2}
+        assert told_apart["ARCH=amd64"]["next"]["mid"] == pytest.approx(100, abs=30)
+        assert told_apart["ARCH=arm64"]["next"]["mid"] == pytest.approx(900, rel=0.05)
+        assert {one["signature"] for one in jobs(here, pattern="weekly/all")["jobs"]} == {""}
+        given = Started(parameters=(("ARCH", "arm64"),))
+        submit(here, "nightly/all", 900.0, started_with=given)
+        here.pass_minutes(1)
+        [one] = [build for build in eta(here, "nightly/all") if build["state"] != "not queued"]
+        assert one["signature"] == "ARCH=arm64"
 
 
 def test_jobs_are_found_by_a_part_of_their_name_and_by_a_pattern_and_the_rest_is_counted(here):

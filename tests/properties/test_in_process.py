@@ -21,7 +21,7 @@ class AnythingHappensAndIsSeenStraight(AnythingHappens):
         if not hasattr(self, "world"):
             return
         if not hasattr(self, "straight"):
-            self.straight = InProcessController(self.fleet.apis["main"])
+            self.straight = InProcessController(self.fleet.apis["main"], self.fleet.fleet.job_parameters)
             self.compute = InProcessCompute(Ec2Api(self.world.ec2), self.fleet.fleet)
         self.fleet.faults.dice = None
         read = self.fleet.ports.controllers[0]

@@ -7,6 +7,7 @@ import pytest
 
 from autoscaler.config import load_fleet, load_settings
 from autoscaler.domain.facts.fleet import Market, WarmPool
+from autoscaler.domain.facts.job_parameters import JobParameters
 from autoscaler.domain.facts.reruns import RerunPolicy
 from autoscaler.errors import ConfigError
 
@@ -82,6 +83,12 @@ def test_lost_builds_are_run_again_where_the_file_says_so(tmp_path, off):
     assert load(tmp_path, f"{text}    rerun: {off}\n").pools["cpu"].rerun is None
 
 
+def test_parameters_tell_builds_apart_where_the_file_names_them(tmp_path):
+    assert load(tmp_path, GOOD).job_parameters == JobParameters()
+    text = GOOD.replace("pools:", "job_parameters: {nightly/*: [ARCH, SUITE], '*': [DEBUG]}\npools:")
+    assert load(tmp_path, text).job_parameters == JobParameters(by_pattern=(("nightly/*", ("ARCH", "SUITE")), ("*", ("DEBUG",))))
+
+
 def test_what_the_defaults_ask_of_on_demand_agents_is_left_out_where_a_pool_buys_none(tmp_path):
     text = GOOD.replace("pools:", "defaults: {rerun: {lost: {second: on-demand}}}\npools:") + "    market: spot\n"
     assert load(tmp_path, text).pools["cpu"].rerun == RerunPolicy()
@@ -123,7 +130,7 @@ def test_a_windows_pool_has_windows_prices_and_folders(tmp_path):
         (
             "fleet: f\n",
             "fleet: f\nspeed: fast\n",
-            "3:1: speed: unknown key, known here: fleet, limits, controllers, kinds, defaults, pools, hosts, rerun_parameter, runs, teams",
+            "known here: fleet, limits, controllers, kinds, defaults, pools, hosts, rerun_parameter, job_parameters, runs, teams",
         ),
         ("fleet: f\n", "", "1:1: fleet: missing"),
         ("fleet: f\n", "fleet: F_1\n", "2:8: fleet ('F_1'): must be lower-case letters, digits and hyphens, at most 40"),
@@ -180,6 +187,9 @@ def test_a_windows_pool_has_windows_prices_and_folders(tmp_path):
             "pools.cpu.rerun.lost.second (on-demand): the pool buys spot agents only (market), use spot-then-on-demand",
         ),
         ("pools:", "rerun_parameter: 1ST\npools:", "rerun_parameter ('1ST'): must be letters, digits and underscores"),
+        ("pools:", "job_parameters: {a: [1ST]}\npools:", "job_parameters.a.0 ('1ST'): must be letters, digits and underscores"),
+        ("pools:", "job_parameters: {a: []}\npools:", "job_parameters.a ([]): must have 1 or more entries"),
+        ("pools:", "job_parameters: {a: ARCH}\npools:", "job_parameters.a ('ARCH'): must be a list"),
         ("pools:", "pools: [", "is not YAML ("),
         ("fleet: f", "fleet: f\n\tlimits: 3", "3:1: is not YAML (a tab stands here, YAML is indented by spaces)"),
     ],

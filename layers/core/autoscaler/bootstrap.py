@@ -30,6 +30,7 @@ from autoscaler.adapters.secrets import Credentials, read_credentials
 from autoscaler.adapters.sns import SnsTopic
 from autoscaler.adapters.ssm import SsmImages
 from autoscaler.config import FleetSettings, environment_name, load_settings, url_problem
+from autoscaler.config.job_parameters import job_parameters
 from autoscaler.domain.report.registration import Trust
 from autoscaler.domain.report.reservations import Access
 from autoscaler.errors import ConfigError
@@ -215,7 +216,8 @@ def _launcher() -> Any:
 def _controller(name: str, settings: FleetSettings) -> JenkinsController:
     controller = settings.controllers[name]
     url = os.environ.get(f"JENKINS_URL_{environment_name(name)}", controller.url)
-    return JenkinsController(name, url, partial(_connect, name, url, controller), _stopwatch)
+    significant = job_parameters(settings.job_parameters)
+    return JenkinsController(name, url, partial(_connect, name, url, controller), _stopwatch, significant)
 
 
 def _stopwatch() -> float:

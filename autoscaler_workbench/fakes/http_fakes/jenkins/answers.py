@@ -254,7 +254,8 @@ def _executor(number: int, build: Build | None, base: str) -> dict[str, Any]:
         pipeline = build.kind is Kind.PIPELINE
         # A pipeline's executor shows the run's own start, not the stage's.
         began = build.queued_at if pipeline else build.started_at or build.queued_at
-        executor["currentExecutable"] = {
+        # A pipeline's step tells nothing of what its run was started with.
+        executor["currentExecutable"] = ({} if pipeline else {"actions": actions_of(build.started_with)}) | {
             "_class": f"{_PLACEHOLDER}$PlaceholderExecutable" if pipeline else "hudson.model.FreeStyleBuild",
             "estimatedDuration": -1,
             "fullDisplayName": _part_of(build) if pipeline else _run_name(build),

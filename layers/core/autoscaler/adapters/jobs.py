@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 SHARDS = 512
 ROWS_A_SHARD = 128  # 65,536 in all
+ROWS_A_JOB = 64  # of its stages and parameters, in a full shard
 DAYS_KEPT = 90
 _TRACKER_DAYS = 7
 _DAY_SECONDS = 86_400.0
@@ -131,9 +133,20 @@ def _shard_of(controller: str, subject: Subject) -> str:
 
 
 def _kept(before: Iterable[JobRow], changed: Iterable[JobRow]) -> list[JobRow]:
-    """Put changed rows in the place of those before; of too many those are kept that were seen last."""
+    """Put changed rows in the place of those before; of too many those are kept that were seen last.
+
+    Those of a job beyond its share make room first: one whose builds all have other parameters is to displace no other job.
+    """
     rows: Mapping[Any, JobRow] = {(row.controller, row.subject, row.pool): row for row in (*before, *changed)}
-    return sorted(rows.values(), key=lambda row: (-row.seen_at, row.subject, row.pool))[:ROWS_A_SHARD]
+    latest = sorted(rows.values(), key=lambda row: (-row.seen_at, row.subject, row.pool))
+    told_apart: Counter[tuple[str, str]] = Counter()
+    first: list[JobRow] = []
+    beyond: list[JobRow] = []
+    for row in latest:
+        job = row.controller, row.subject.job
+        told_apart[job] += bool(row.subject.signature)
+        (beyond if row.subject.signature and told_apart[job] > ROWS_A_JOB else first).append(row)
+    return [*first, *beyond][:ROWS_A_SHARD]
 
 
 def _rows_of(item: Any) -> list[JobRow]:

@@ -8,11 +8,12 @@ from pydantic import ValidationError
 
 from autoscaler.config.controllers import ControllerSettings
 from autoscaler.config.hosts import HostSettings
+from autoscaler.config.limits import LimitSettings
 from autoscaler.config.problems import FleetFileError, Place, Problem
 from autoscaler.config.reruns import LostSettings, RerunSettings
 from autoscaler.config.rules import contradictions
 from autoscaler.config.schedules import ScheduleSettings
-from autoscaler.config.settings import FleetSettings, KindSettings, LimitSettings, PoolSettings, Tuning
+from autoscaler.config.settings import FleetSettings, KindSettings, PoolSettings, Tuning
 from autoscaler.config.teams import TeamSettings
 from autoscaler.config.warm_pools import WarmPoolSettings
 from autoscaler.config.words import meant, place_of, sentence
@@ -42,7 +43,7 @@ _PLACES = {
     "hosts": "an entry of hosts",
     "teams": "an entry of teams",
 }
-_FEW = 10
+_FEW = 12
 _MISSING = ": missing"
 _ENOUGH = 100_000  # stands in for a limit that is wrong: no other key exceeds it
 _LIMITS = ("max_agents", "max_launches_per_hour", "max_usd_per_hour", "max_usd_per_month")

@@ -9,7 +9,9 @@ from autoscaler.config.basics import Count, Section, Usd
 from autoscaler.config.controllers import ControllerSettings
 from autoscaler.config.hosts import HostSettings, host, hosts_of, of_hosts
 from autoscaler.config.hours import impossible_hours
+from autoscaler.config.job_parameters import JobParametersKey, job_parameters
 from autoscaler.config.kinds import general_kinds, labels_of, lent_labels, with_lending
+from autoscaler.config.limits import LimitSettings
 from autoscaler.config.machines import machines_for
 from autoscaler.config.prices import offerings, unaffordable_minima
 from autoscaler.config.problems import FleetFileError, Problem
@@ -21,7 +23,6 @@ from autoscaler.config.team_money import dear_minima
 from autoscaler.config.teams import HoursPerDay, LaunchesPerHour, TeamSettings, UsdPerHour, UsdPerMonth, ceilings, team
 from autoscaler.config.warm_pools import WarmPoolKey, warm_pool_of
 from autoscaler.domain.facts.fleet import (
-    AtMonthLimit,
     Ceilings,
     Fleet,
     Lending,
@@ -45,27 +46,6 @@ Label = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=L
 Seconds = Annotated[float, Field(ge=0, le=31_536_000, allow_inf_nan=False)]
 
 REMOTE_DIRS = {Platform.LINUX: "/home/jenkins/agent", Platform.WINDOWS: "C:\\jenkins"}
-
-
-class LimitSettings(Section):
-    """Hard ceilings of the whole fleet; nothing is launched beyond them, no matter who asks."""
-
-    max_agents: Annotated[int, Field(ge=1, le=100_000, description="Most agents at once, of all pools together.")]
-    max_launches_per_hour: Annotated[int, Field(ge=1, le=100_000, description="Most agents launched within any 60 minutes.")]
-    max_usd_per_hour: Usd = Field(
-        description="Most that all agents together may cost an hour, in US dollars. Spot agents count at the highest price that they may "
-        "reach, root volumes count, too."
-    )
-    max_usd_per_month: Usd = Field(
-        description="Most that agents may cost in a calendar month (UTC), in US dollars. Running builds are not killed when it is spent, "
-        "so what they still cost comes on top."
-    )
-    at_month_limit: AtMonthLimit = Field(
-        AtMonthLimit.STOP,
-        strict=False,
-        description="What happens once max_usd_per_month is spent. stop: all agents are drained, and none is launched. launch-nothing: "
-        "agents stay in use, and none is launched; the month then costs more.",
-    )
 
 
 class KindSettings(Section):
@@ -285,6 +265,7 @@ class FleetSettings(Section):
     )
     hosts: dict[Name, HostSettings] = Field({}, description="Machines of your own, by a name, which is that of their nodes.")
     rerun_parameter: RerunParameter = "AUTOSCALER_RUN_ID"
+    job_parameters: JobParametersKey = Field({})
     runs: RunSettings | None = Field(None, description="Builds that people order with autoscaler run. Without this key nobody can.")
     teams: dict[Name, TeamSettings] = Field({}, description="The teams, by a name. Pools of no team are together one more, of weight 1.")
 
@@ -307,6 +288,7 @@ class FleetSettings(Section):
             pools=pools,
             teams={name: team(name, one, pools) for name, one in self.teams.items()},
             rerun_parameter=self.rerun_parameter,
+            job_parameters=job_parameters(self.job_parameters),
             runs=run_policy(self.runs),
             resume_timeouts={name: controller.resume_timeout_seconds for name, controller in self.controllers.items()},
             slot_controllers=frozenset(name for name, controller in self.controllers.items() if controller.nodes == "slots"),

@@ -14,8 +14,10 @@ from autoscaler.adapters.jenkins.connection import Connection
 from autoscaler.adapters.jenkins.health import HEALTH_TREE, RESULT_TREE, read_has_ended, read_health, read_result
 from autoscaler.adapters.jenkins.parse import (
     COMPUTER_TREE,
+    COMPUTER_TREE_WITH_PARAMETERS,
     NODE_FIELDS,
     QUEUE_TREE,
+    QUEUE_TREE_WITH_PARAMETERS,
     ROOT_TREE,
     read_computers,
     read_date,
@@ -26,11 +28,13 @@ from autoscaler.adapters.jenkins.parse import (
 from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThereError, RefusedRequestError
 from autoscaler.domain.facts.fleet import NodeSpec
 from autoscaler.domain.facts.health import Health
+from autoscaler.domain.facts.job_parameters import JobParameters
 from autoscaler.domain.facts.snapshot import ControllerView, Node, RunEnd
 from autoscaler.errors import AutoscalerError, ConflictError, TransientError
 
 T = TypeVar("T")
 
+_NOTHING_TELLS_APART = JobParameters()
 # All three GETs together; the rest of an invocation is for acting.
 LOOK_SECONDS = 15.0
 # The first argument is the secret: 64 hexadecimal digits.
@@ -45,14 +49,25 @@ _CHANGE_OFFLINE_CAUSE, _AGENT_FILE = "computer/%(name)s/changeOfflineCause", "co
 
 
 class JenkinsController:
-    """One controller. ``connect`` is called at the first use, so that credentials are read only when needed."""
+    """One controller. ``connect`` is called at the first use, so that credentials are read only when needed.
 
-    def __init__(self, name: str, url: str, connect: Callable[[], JenkinsSession], monotonic: Callable[[], float]) -> None:
+    ``tell_apart``: the parameters that tell builds of a job apart; where there are any, a look asks for parameters.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        connect: Callable[[], JenkinsSession],
+        monotonic: Callable[[], float],
+        tell_apart: JobParameters = _NOTHING_TELLS_APART,
+    ) -> None:
         """Keep what is needed to connect."""
         self._name = name
         self._url = url
         self.connection = Connection(connect)
         self._monotonic = monotonic
+        self.tell_apart = tell_apart
 
     @property
     def name(self) -> str:
@@ -71,8 +86,8 @@ class JenkinsController:
         def read(session: JenkinsSession) -> tuple[Answer, Answer, Answer]:
             session.allow_seconds(LOOK_SECONDS - (self._monotonic() - began))
             try:
-                queue = session.get(_QUEUE, QUEUE_TREE)
-                computers = session.get(_NODES, COMPUTER_TREE)
+                queue = session.get(_QUEUE, QUEUE_TREE_WITH_PARAMETERS if self.tell_apart else QUEUE_TREE)
+                computers = session.get(_NODES, COMPUTER_TREE_WITH_PARAMETERS if self.tell_apart else COMPUTER_TREE)
                 return queue, computers, session.get(jenkins.INFO, ROOT_TREE)
             finally:
                 session.allow_seconds(None)
@@ -192,11 +207,11 @@ class JenkinsController:
         problem = None
         if session is None or len(sessions) > 1:
             problem = "the controller restarted while it was being read, or tells no X-Jenkins-Session"
-        nodes, unread = read_computers(computers.json(), read_date(computers.headers.get("Date")))
+        nodes, unread = read_computers(computers.json(), read_date(computers.headers.get("Date")), self.tell_apart)
         names = frozenset(node.name for node in nodes) | unread.keys()
         if "" in unread:
             problem = problem or f"which node is not known: {unread['']}"
-        items, items_aside = read_queue(queue.json(), read_date(queue.headers.get("Date")), names)
+        items, items_aside = read_queue(queue.json(), read_date(queue.headers.get("Date")), names, self.tell_apart)
         state: Any = root.json()
         if not isinstance(state, dict) or not isinstance(state.get("quietingDown"), bool):
             raise TransientError("Jenkins' answer does not say whether it is quieting down")

@@ -11,7 +11,9 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
+from autoscaler.adapters.jenkins.parameters import ACTIONS, parameters_of
 from autoscaler.adapters.jenkins.why import named_nodes, read_why
+from autoscaler.domain.facts.job_parameters import JobParameters
 from autoscaler.domain.facts.snapshot import Build, Node, OfflineCause, QueueItem, Wait
 from autoscaler.errors import TransientError
 
@@ -24,6 +26,9 @@ NODE_FIELDS = (
     "oneOffExecutors[idle,currentExecutable[url]]"
 )
 COMPUTER_TREE = f"computer[{NODE_FIELDS}]"
+# The same, where the fleet file names parameters that tell builds apart.
+QUEUE_TREE_WITH_PARAMETERS = QUEUE_TREE.replace("items[", f"items[{ACTIONS},")
+COMPUTER_TREE_WITH_PARAMETERS = COMPUTER_TREE.replace("number,currentExecutable[", f"number,currentExecutable[{ACTIONS},")
 ROOT_TREE = "quietingDown,quietDownReason,jobs[name]{0,1}"
 
 _WHY_KEPT = 200  # of a wording that is not understood, as many characters
@@ -32,6 +37,7 @@ _MOST_EXECUTORS = 1000
 # A pipeline's step: "part of folder » job #12 (Unit tests)", where a stage or a parallel branch encloses it.
 _STAGE = re.compile(r"^part of .*#\d+ \((.*)\)$", re.DOTALL)
 _STAGE_CHARACTERS = 100
+_NOTHING_TELLS_APART = JobParameters()
 _NO_LIST = BeforeValidator(lambda value: value or [])
 _NO_TEXT = BeforeValidator(lambda value: value or "")
 
@@ -56,6 +62,7 @@ class _Item(_Theirs):
     pending: bool = False
     inQueueSince: float | None = None  # noqa: N815
     buildableStartMilliseconds: float | None = None  # noqa: N815
+    actions: Any = None
     task: _Task = _Task()
 
 
@@ -64,6 +71,7 @@ class _Executable(_Theirs):
     fullDisplayName: Annotated[str, _NO_TEXT] = ""  # noqa: N815
     timestamp: float | None = None
     estimatedDuration: float | None = None  # noqa: N815
+    actions: Any = None
 
 
 class _Executor(_Theirs):
@@ -90,8 +98,10 @@ class _Computer(_Theirs):
     oneOffExecutors: Annotated[list[_Executor], _NO_LIST] = []  # noqa: N815
 
 
-def read_queue(body: object, date: datetime, node_names: Collection[str]) -> tuple[tuple[QueueItem, ...], list[str]]:
-    """Read the queue, next item first, and a line for each entry that was not understood."""
+def read_queue(
+    body: object, date: datetime, node_names: Collection[str], tell_apart: JobParameters = _NOTHING_TELLS_APART
+) -> tuple[tuple[QueueItem, ...], list[str]]:
+    """Read the queue, next item first, and a line for each entry that was not understood. ``tell_apart``: builds, by parameters."""
     items: list[QueueItem] = []
     aside: list[str] = []
     # The API lists the queue backwards: the last is next.
@@ -105,17 +115,19 @@ def read_queue(body: object, date: datetime, node_names: Collection[str]) -> tup
         wait = read_why(item.why)
         if wait is None and item.buildable and not item.pending:
             aside.append(f"queue item {item.id}: unknown why {item.why[:_WHY_KEPT]!r}")
-        items.append(_queue_item(raw, item, wait or unknown_wait(item.why, node_names), date))
+        items.append(_queue_item(raw, item, wait or unknown_wait(item.why, node_names), date, tell_apart))
     return tuple(items), aside
 
 
-def read_computers(body: object, date: datetime) -> tuple[tuple[Node, ...], dict[str, str]]:
+def read_computers(
+    body: object, date: datetime, tell_apart: JobParameters = _NOTHING_TELLS_APART
+) -> tuple[tuple[Node, ...], dict[str, str]]:
     """Read the nodes, and a line for each that was not understood, by its name ("" when not even that could be read)."""
     nodes: list[Node] = []
     aside: dict[str, str] = {}
     for raw in _entries(body, "computer"):
         try:
-            nodes.append(read_node(raw, date))
+            nodes.append(read_node(raw, date, tell_apart))
         except ValidationError as error:
             name = raw.get("displayName") if isinstance(raw, dict) else None
             known = name if isinstance(name, str) else ""
@@ -123,14 +135,14 @@ def read_computers(body: object, date: datetime) -> tuple[tuple[Node, ...], dict
     return tuple(nodes), aside
 
 
-def read_node(raw: Any, date: datetime) -> Node:
+def read_node(raw: Any, date: datetime, tell_apart: JobParameters = _NOTHING_TELLS_APART) -> Node:
     """Read one node; pydantic's `ValidationError` when it is none."""
     computer = _Computer.model_validate(raw)
     kind = str(raw.get("_class") or "")
     builtin = kind.endswith("MasterComputer") or computer.displayName in {"master", "Built-In Node"}
-    builds = [b for e in computer.executors if (b := _build(computer.displayName, e, date))]
+    builds = [b for e in computer.executors if (b := _build(computer.displayName, e, date, tell_apart))]
     # One-off executors count as work: a flyweight task on the node is a build as any other.
-    builds += [b for e in computer.oneOffExecutors if (b := _build(f"{computer.displayName}/one-off", e, date))]
+    builds += [b for e in computer.oneOffExecutors if (b := _build(f"{computer.displayName}/one-off", e, date, tell_apart))]
     return Node(
         name=computer.displayName,
         labels=frozenset(label.name for label in computer.assignedLabels),
@@ -183,41 +195,42 @@ def unknown_wait(why: str, node_names: Collection[str]) -> Wait:
     return Wait(for_executor=False, nodes=named_nodes(why, node_names), unclear=why[:_WHY_KEPT] or "(nothing)")
 
 
-def _queue_item(raw: Any, item: _Item, wait: Wait, date: datetime) -> QueueItem:
+def _queue_item(raw: Any, item: _Item, wait: Wait, date: datetime, tell_apart: JobParameters) -> QueueItem:
     task, raw_task = item.task, raw.get("task") or {}
     since = item.inQueueSince if item.buildableStartMilliseconds is None else item.buildableStartMilliseconds
     placeholder = "PlaceholderTask" in str(raw_task.get("_class"))
     run = run_of(task.url) if placeholder else ""
+    job = job_of(task.url) or task.fullName or task.name
     return QueueItem(
         id=item.id,
-        job=job_of(task.url) or task.fullName or task.name,
+        job=job,
         run=run,
         label=task.labelExpression or None,
         labelless=not placeholder and "labelExpression" in raw_task and not task.labelExpression,
         wait=wait,
         buildable=item.buildable and not item.pending,
         waiting_seconds=max(0.0, date.timestamp() - since / 1000.0) if since is not None else 0.0,
-        signature=stage_of(task.name) if placeholder else "",
+        signature=stage_of(task.name) if placeholder else tell_apart.signature(job, parameters_of(item.actions)),
     )
 
 
-def _build(where: str, executor: _Executor, date: datetime) -> Build | None:
+def _build(where: str, executor: _Executor, date: datetime, tell_apart: JobParameters) -> Build | None:
     executable = executor.currentExecutable
     if executable is None:
         # Busy with something that the account may not read (no Job/Read): a build all the same.
         return (
             None if executor.idle else Build(key=f"{where}/{executor.number}", job="", run="", elapsed_seconds=None, estimate_seconds=None)
         )
-    run = run_of(executable.url)
+    run, job = run_of(executable.url), job_of(executable.url)
     own_clock = executable.estimatedDuration is not None and executable.estimatedDuration > 0 and executable.timestamp is not None
     elapsed = date.timestamp() - (executable.timestamp or 0) / 1000.0
     return Build(
         key=f"{where}/{executor.number}/{run}",
-        job=job_of(executable.url),
+        job=job,
         run=run,
         elapsed_seconds=max(0.0, elapsed) if own_clock else None,
         estimate_seconds=(executable.estimatedDuration or 0) / 1000.0 if own_clock else None,
-        signature=stage_of(executable.fullDisplayName),
+        signature=stage_of(executable.fullDisplayName) or tell_apart.signature(job, parameters_of(executable.actions)),
     )
 
 

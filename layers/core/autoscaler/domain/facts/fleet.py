@@ -8,6 +8,7 @@ from enum import StrEnum
 from math import inf
 from typing import Literal, Self
 
+from autoscaler.domain.facts.job_parameters import JobParameters
 from autoscaler.domain.facts.machines import Machine
 from autoscaler.domain.facts.reruns import RerunPolicy
 from autoscaler.domain.facts.run_orders import RunPolicy
@@ -247,6 +248,7 @@ class Fleet:
     home: str = ""  # AWS account and region, ACCOUNT/REGION: another deployment of this name elsewhere is another fleet
     resume_timeouts: Mapping[str, float] = field(default_factory=dict)  # seconds, by controller; unlisted: RESUME_TIMEOUT_SECONDS
     rerun_parameter: str = "AUTOSCALER_RUN_ID"  # by which a build that we started is found, where its job declares it
+    job_parameters: JobParameters = field(default_factory=JobParameters)  # that tell builds apart in statistics
     runs: RunPolicy | None = None  # None: nobody may order runs
     machines: Mapping[str, Machine] = field(default_factory=dict)  # by instance type, where runs may be ordered
 
