@@ -79,10 +79,15 @@ def measure_predictions() -> Iterator[Figures]:
         ("trace", "jobs", "known", "duration held", "off by", "start held", "end held", "waited over a minute", "start near"),
         tuple(rows),
     )
-    yield Figures(
+    yield _durations_by_parameters()
+
+
+def _durations_by_parameters() -> Figures:
+    return Figures(
         "Durations by parameters",
         f"Made-up loads, since no carried trace has parameters: {MADE_UP}. Judged is what was predicted at the look that first saw a build "
-        "on its executor, without the first day. Key: whether job_parameters names SUITE.",
+        "on its executor, without the first day. Key: whether job_parameters names SUITE. Off by: the median of how far off predicted "
+        "durations were; held: the share of ranges, which is to be 75 to 85 %.",
         ("load", "key", "builds", "known", "duration held", "off by"),
         tuple(_by_parameters()),
     )
