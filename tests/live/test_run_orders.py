@@ -161,6 +161,25 @@ def gone_on(scene, order_id, tries):
     return entry.outcome is not None or entry.parts[0].tries > tries
 
 
+def test_a_pipeline_that_is_lost_is_started_again_by_its_order_once_jenkins_has_given_it_up(scene, pools):
+    """Its node is removed with the machine, and Jenkins waits for it for five minutes more."""
+    live, job = scene.live, define(scene, Kind.PIPELINE, 600.0)
+    order_id = order(scene, 1, pool=pools[0])
+    agent = scene.launch_by_hand(pools[0], "spot")
+    live.until(lambda: not live.node(scene.node_of(agent)).idle, "it runs")
+    [lost] = shown(scene, order_id)
+    scene.interrupt(agent)
+    for _ in range(10):
+        scene.minutes_later()
+    assert told(scene, order_id).parts[0].tries == 1, "it may resume"
+    live.until(lambda: not scene.ports.builds["main"].run(lost.run).building, "Jenkins gives it up", seconds=480.0, each=5.0)
+    scene.until(lambda: told(scene, order_id).parts[0].tries == 2, "its order starts it again")
+    scene.minutes_later()
+    assert (scene.state.reruns, len(scene.ports.builds["main"].job(job, 0.0).entries)) == ({}, 2)
+    ordering_runs.cancel(scene.ports, scene.fleet, scene.invocation(), CancelRun(id=order_id, by="bob", reason=""))
+    assert ended(scene, order_id).outcome is Outcome.CANCELLED
+
+
 @KINDS
 def test_a_start_whose_answer_is_lost_is_found_by_its_parameter_and_not_started_twice(scene, pools, kind):
     job = define(scene, kind, 600.0)
