@@ -147,8 +147,8 @@ def test_a_pipeline_asks_for_its_node_though_jenkins_restarts_while_it_begins():
         assert here.builds.run(run).result == "SUCCESS"
 
 
-def test_a_freestyle_job_runs_where_its_parameter_says_which_shows_no_value_and_is_no_label_of_its_job():
-    """The plugin NodeLabel: LabelParameterValue exports ``label``, not ``value``; the job's labelExpression stays null."""
+def test_a_freestyle_job_runs_where_its_parameter_says_which_is_no_label_of_its_job():
+    """The plugin NodeLabel: LabelParameterValue exports its label as ``value`` since 2015; the job's labelExpression stays null."""
     with world_rig("memory") as here:
         here.add_node("other", "other")
         job = here.define("where", "params.AGENT_LABEL", declares=("AGENT_LABEL", "REF"))
@@ -162,7 +162,7 @@ def test_a_freestyle_job_runs_where_its_parameter_says_which_shows_no_value_and_
         run = here.builds.run(begun(here, job, elsewhere))
         assert (run.node, set(run.parameters)) == (
             "agent-1",
-            {Parameter(name="AGENT_LABEL", value=None), Parameter(name="REF", value="")},
+            {Parameter(name="AGENT_LABEL", value="gpu"), Parameter(name="REF", value="")},
         )
 
 
