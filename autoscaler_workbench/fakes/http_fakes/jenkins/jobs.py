@@ -51,8 +51,7 @@ class RefusedBuildError(Exception):
 class Job:
     """A job. ``declares``: the parameters it takes, with their defaults; ``hides``: those of which Jenkins shows no value.
 
-    ``label_parameter``: whose value is where it runs: a pipeline's own script says so; for freestyle it is one of the plugin NodeLabel,
-    which shows no value of it.
+    ``label_parameter``: whose value is where it runs: a pipeline's own script says so; for freestyle it is one of the plugin NodeLabel.
     """
 
     kind: Kind
@@ -73,8 +72,7 @@ class Job:
     def parameters(self, given: Mapping[str, str]) -> tuple[tuple[str, str | None], ...]:
         """What a build of it is started with: what is given of what it declares, and for the rest the defaults."""
         values = [(name, given.get(name, default)) for name, default in self.declares.items()]
-        hides = self.hides | ({self.label_parameter} if self.kind is Kind.FREESTYLE else set())
-        return tuple((name, None if name in hides else value) for name, value in values)
+        return tuple((name, None if name in self.hides else value) for name, value in values)
 
 
 @dataclass(slots=True)
