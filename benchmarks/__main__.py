@@ -10,6 +10,7 @@ from rich.console import Console
 
 from benchmarks import (
     baserock,
+    bill,
     burst,
     cold,
     dear,
@@ -41,6 +42,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Figures]]] = {
     "shared_build": shared_build.measure,
     "made_up": made_up.measure,
     "dear": dear.measure,
+    "bill": bill.measure_bill,
     "eta": eta.measure_predictions,
     "short": short.measure,
     "full": full.measure,

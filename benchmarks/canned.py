@@ -18,6 +18,7 @@ from autoscaler.control.invocation import Invocation
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.report.datum import Datum
 from autoscaler.ports import Ports
+from autoscaler_workbench.fakes.costs import InMemoryCosts
 from benchmarks.ec2_answers import read_pages
 
 
@@ -118,6 +119,7 @@ def open_cans(cans: Cans) -> Ports:
         metrics=silence,
         history=silence,
         jobs=silence,
+        costs=InMemoryCosts(),
         notifier=None,
         clock=lambda: cans.now,
         sleep=lambda _seconds: None,

@@ -1,18 +1,20 @@
-"""Commands that ask about jobs: what is known of them, and when they will start and end."""
+"""Commands that ask about jobs: what is known of them, when they will start and end, and what they cost."""
 
 from typing import Annotated
 
 import typer
 
+from autoscaler.domain.report.costs import By
 from autoscaler.errors import ConfigError
+from autoscaler_workbench.cli.costs import print_costs, print_csv
 from autoscaler_workbench.cli.jobs import print_eta, print_jobs
 from autoscaler_workbench.cli.order_options import Watch
-from autoscaler_workbench.cli.request import Request, asking
+from autoscaler_workbench.cli.request import Request, asking, given
 
 
 def add_commands(app: typer.Typer) -> None:
     """Add them to the command line."""
-    for command in (jobs, eta):
+    for command in (jobs, eta, costs):
         app.command(command.__name__)(command)
 
 
@@ -40,3 +42,14 @@ def eta(
     if not answer["builds"] and not request.as_json:
         raise ConfigError(f"{subject}: no such job or item waits or runs, and no build of it was seen from its beginning to its end")
     request.show(answer, print_eta)
+
+
+@asking
+def costs(
+    request: Request,
+    by: Annotated[By, typer.Option(help="What dollars are grouped by.")] = By.JOB,
+    month: Annotated[str | None, typer.Option(metavar="YYYY-MM", help="A calendar month (UTC); default: this one.")] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
+) -> None:
+    """List what jobs cost: their time on agents, and their part of boots, idle and stopped agents. The sum is what all agents cost."""
+    request.ask(print_csv if csv else print_costs, watch=False, action="costs", by=by.value, **given(month=month))

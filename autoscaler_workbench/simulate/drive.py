@@ -21,6 +21,7 @@ from autoscaler.domain.memo import Memo
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent
 from autoscaler.errors import AutoscalerError
 from autoscaler.ports import Compute, Ports
+from autoscaler_workbench.fakes.costs import InMemoryCosts
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession, LocalSsmClient
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
@@ -115,6 +116,7 @@ class InMemory:
     metrics: InMemoryMetrics = field(default_factory=InMemoryMetrics)
     history: InMemoryHistory = field(default_factory=InMemoryHistory)
     jobs: InMemoryJobs = field(default_factory=InMemoryJobs)
+    costs: InMemoryCosts = field(default_factory=InMemoryCosts)
     run_orders: InMemoryRunOrders = field(default_factory=InMemoryRunOrders)
     notifier: InMemoryNotifier = field(default_factory=InMemoryNotifier)
     reports: list[Report] = field(default_factory=list)
@@ -134,7 +136,7 @@ class InMemory:
 
     def __post_init__(self) -> None:
         """Wire the ports, and let agents register through the same state."""
-        # Not those of jobs: no pass reads them, and their calls would shift which of the others fail by chance.
+        # Not those of jobs and costs: no pass reads them, and their calls would shift which of the others fail by chance.
         self.state.faults = self.metrics.faults = self.notifier.faults = self.history.faults = self.faults
         self.run_orders.faults = self.faults
         self.apis = {name: JenkinsApi(controller, f"http://{name}/", self.faults) for name, controller in self.world.controllers.items()}
@@ -149,6 +151,7 @@ class InMemory:
             metrics=self.metrics,
             history=self.history,
             jobs=self.jobs,
+            costs=self.costs,
             notifier=self.notifier,
             clock=lambda: self.world.timeline.now + self.skew_seconds,
             sleep=self.world.timeline.sleep,

@@ -60,6 +60,7 @@ def test_every_sample_event_is_tested_here():
         "doctor",
         "jobs",
         "eta",
+        "costs",
         "run",
         "run_gang",
         "runs",

@@ -126,7 +126,7 @@ def test_instances_may_ask_who_they_are_and_nothing_else():
 
 
 def test_the_state_is_reached_only_for_this_fleet():
-    parts = ("asks",), ("events",), ("jobs",), ("reruns",), ("open-runs", "runs")
+    parts = ("asks",), ("events",), ("jobs", "costs"), ("reruns",), ("open-runs", "runs")
     ours = [{"Ref": "FleetName"}], *([{"Sub": f"${{FleetName}}#{part}"} for part in together] for together in parts)
     for statement in allowing("dynamodb:PutItem"):
         assert statement["Condition"] in [{"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": keys}} for keys in ours]

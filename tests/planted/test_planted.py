@@ -10,6 +10,7 @@ import pytest
 from planted.bugs import BUGS
 from planted.cards import CARDS
 from planted.costly import COSTLY
+from planted.costs import COSTS
 from planted.hours import HOURS
 from planted.images import IMAGES
 from planted.jobs import JOBS
@@ -53,6 +54,7 @@ def planting():
         *STALE,
         *IMAGES,
         *JOBS,
+        *COSTS,
         *LENDING,
         *ROTATION,
         *TEAMS,

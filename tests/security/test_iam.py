@@ -163,6 +163,14 @@ def test_orders_of_runs_are_kept_by_two_functions_and_those_that_are_open_are_se
     assert answer == ("Allowed" if keeps or sees else "ImplicitlyDenied")
 
 
+@every_function
+@pytest.mark.parametrize("action", ["Query", "BatchGetItem", "PutItem", "DeleteItem", "GetItem", "UpdateItem"])
+def test_costs_are_written_by_one_function_and_read_by_another(decide, function, action):
+    [answer] = decide(function, [asked(f"dynamodb:{action}", TABLE, **{"dynamodb:LeadingKeys": [f"{FLEET}#costs"]})]).values()
+    allowed = {"publish_metrics": {"BatchGetItem", "PutItem"}, "operate": {"Query", "BatchGetItem"}}
+    assert answer == ("Allowed" if action in allowed.get(function, set()) else "ImplicitlyDenied")
+
+
 FOREIGN = [
     asked("ec2:TerminateInstances", f"{EC2}:instance/i-1", **THEIRS),
     asked("ec2:TerminateInstances", f"{EC2}:instance/i-1"),
@@ -182,7 +190,7 @@ FOREIGN = [
     asked("dynamodb:PutItem", TABLE, **{"dynamodb:LeadingKeys": ["another"]}),
     asked("dynamodb:Query", TABLE, **{"dynamodb:LeadingKeys": ["another"]}),
     *(asked(f"dynamodb:{action}", TABLE, **{"dynamodb:LeadingKeys": ["another#open-runs"]}) for action in ("Query", "PutItem")),
-    asked("dynamodb:BatchGetItem", TABLE, **{"dynamodb:LeadingKeys": ["another#jobs"]}),
+    *(asked("dynamodb:BatchGetItem", TABLE, **{"dynamodb:LeadingKeys": [f"another#{part}"]}) for part in ("jobs", "costs")),
     asked("dynamodb:BatchGetItem", TABLE, **{"dynamodb:LeadingKeys": [FLEET]}),
     asked("dynamodb:PutItem", f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/other", **{"dynamodb:LeadingKeys": [FLEET]}),
     asked("secretsmanager:GetSecretValue", f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:database/main-AbCdEf"),

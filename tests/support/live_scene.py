@@ -18,6 +18,7 @@ from autoscaler.domain.facts.fleet import Fleet, agent_spec
 from autoscaler.domain.facts.memory import ControllerSession
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent
 from autoscaler.ports import Ports
+from autoscaler_workbench.fakes.costs import InMemoryCosts
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSsmClient
 from autoscaler_workbench.fakes.run_orders import InMemoryRunOrders
@@ -55,6 +56,7 @@ class Scene:
             metrics=InMemoryMetrics(),
             history=InMemoryHistory(),
             jobs=InMemoryJobs(),
+            costs=InMemoryCosts(),
             notifier=None,
             clock=lambda: self.live.now() + self.ahead_seconds,
             sleep=self.live.pass_time,

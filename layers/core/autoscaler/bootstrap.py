@@ -17,6 +17,7 @@ from botocore.config import Config
 
 from autoscaler.adapters.account import AwsAccount
 from autoscaler.adapters.cloudwatch import CloudWatchMetrics
+from autoscaler.adapters.costs import DynamoCosts
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.history import DynamoHistory
@@ -134,6 +135,7 @@ def runtime() -> Runtime:
         metrics=CloudWatchMetrics(partial(_client, "cloudwatch"), os.environ.get("METRIC_NAMESPACE", "JenkinsFleet")),
         history=DynamoHistory(*table),
         jobs=DynamoJobs(*table),
+        costs=DynamoCosts(*table),
         notifier=_notifier(),
         clock=lambda: _TIME.clock(),  # noqa: PLW0108 - `use_time` may come after the wiring
         sleep=lambda seconds: _TIME.sleep(seconds),  # noqa: PLW0108

@@ -1,8 +1,9 @@
-"""The ports about single builds: Jenkins' own, and the stores of what was answered and ordered."""
+"""The ports about builds: Jenkins' own, and the stores of what was answered, ordered and paid."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from autoscaler.domain.facts.costs import CostBatch, MonthCosts
 from autoscaler.domain.facts.reruns import Rerun, RerunState
 from autoscaler.domain.facts.run_orders import RunOrder
 from autoscaler.domain.facts.runs import Item, Job, Run, Waiting
@@ -76,3 +77,19 @@ class RunOrderStore(Protocol):
 
         `ConflictError` if it was changed meanwhile, or has ended.
         """
+
+
+class CostStore(Protocol):
+    """The store of what jobs cost, for people alone: no pass reads it. A write that loses a race raises `ConflictError`."""
+
+    def batch(self) -> CostBatch:
+        """Read what is not in a month's costs yet; an empty batch where there is none."""
+
+    def save_batch(self, batch: CostBatch, at: float) -> None:
+        """Replace the batch that had this version; ``at``: now."""
+
+    def month(self, name: str) -> MonthCosts:
+        """Read the costs of a month, without the batch; without any where there are none. They are kept for 25 months."""
+
+    def book(self, months: Sequence[MonthCosts], batch: CostBatch, at: float) -> None:
+        """Replace months and the batch, each of its version, all or nothing. Rows of what is too large are folded."""

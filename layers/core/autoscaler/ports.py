@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from autoscaler.build_ports import Builds, RerunStore, RunOrderStore
+from autoscaler.build_ports import Builds, CostStore, RerunStore, RunOrderStore
 from autoscaler.domain.facts.devices import Devices
 from autoscaler.domain.facts.fleet import NodeSpec, Offering
 from autoscaler.domain.facts.health import Health
@@ -353,6 +353,7 @@ class Ports:
     metrics: Metrics
     history: History
     jobs: JobStore
+    costs: CostStore
     notifier: Notifier | None  # None: there is no topic
     clock: Clock
     sleep: Sleep

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+from autoscaler.control.costs import note_costs
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.jobs import note_jobs
 from autoscaler.control.observe import log_notes, observe_without_instances
@@ -35,6 +36,7 @@ def collect(ports: Ports, fleet: Fleet, invocation: Invocation) -> Measured:
     situation, lessons = observe_and_learn(ports, fleet, stored, invocation)
     if not invocation.dry_run:
         note_jobs(ports, situation, lessons)
+        note_costs(ports, situation, lessons)
     unread = {view.name for view in situation.views() if not view.complete}
     asked = replace(ports, controllers=tuple(c for c in ports.controllers if c.name not in unread))
     data = measure(situation, lessons, node_health(asked) if invocation.look == 1 else {})

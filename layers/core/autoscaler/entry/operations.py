@@ -10,6 +10,7 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.orders import CloseBreaker, DrainNodes, DrainSome, Purge, Release, Reserve, Resume
 from autoscaler.domain.facts.overrides import POOL_NUMBERS, TEAM_NUMBERS, Hold, PoolOverride, Scope, TeamOverride
 from autoscaler.domain.facts.pool_schedules import pool_at
+from autoscaler.domain.report.costs import By
 from autoscaler.entry.events import SCALE_DOWN, Text, checked, known_pool, read_trigger
 from autoscaler.entry.operation import Operation
 from autoscaler.entry.run_operations import CancelsRun, Run, Runs
@@ -214,6 +215,14 @@ class Eta(Operation):
     subject: Text
 
 
+class Costs(Operation):
+    """The question what jobs cost in a month."""
+
+    action: Literal["costs"]
+    by: By = Field(By.JOB, strict=False)
+    month: Annotated[str, Field(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")] | None = None
+
+
 _OPERATION: TypeAdapter[Operation] = TypeAdapter(
     Annotated[
         _Hold
@@ -230,6 +239,7 @@ _OPERATION: TypeAdapter[Operation] = TypeAdapter(
         | Reservations
         | Jobs
         | Eta
+        | Costs
         | Run
         | Runs
         | CancelsRun,

@@ -1,0 +1,125 @@
+"""What all jobs cost together, against the meter of the month's limit and against the bill, in recorded weeks."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from joblib import Parallel, delayed
+
+from autoscaler.adapters.costs import month_body
+from autoscaler.control import measure
+from autoscaler.control.costs import note_costs
+from autoscaler.domain.facts.costs import MonthCosts
+from autoscaler.domain.report.costs import By, list_costs
+from autoscaler.domain.report.job_costs import in_month
+from autoscaler_workbench.cli.assignments import load_with
+from autoscaler_workbench.simulate.drive import InProcess
+from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
+from autoscaler_workbench.simulate.result import disk_rate_of, dollars, on_seconds_of, run_seconds
+from autoscaler_workbench.simulate.run import Run, prepare
+from autoscaler_workbench.simulate.traces import MXNET, load_trace
+from benchmarks.figures import Figures, count
+
+_WEEK, _HOUR = 168.0, 3600.0
+_LINKERD = MXNET.parent / "linkerd_gha.csv.gz"
+_RUNS = (("mxnet_stages", MXNET, False), ("mxnet_stages, stopped agents", MXNET, True), ("linkerd_gha", _LINKERD, False))
+
+
+def measure_bill() -> Iterator[Figures]:
+    """Play recorded weeks, and add up what jobs cost."""
+    played = Parallel(n_jobs=-1)(delayed(_play)(name, file, warm) for name, file, warm in _RUNS)
+    yield Figures(
+        "What jobs cost",
+        "Recorded weeks, a look a minute. All jobs: the dollars of all jobs together, with what nobody used; against the meter, which "
+        "the month's limit goes by, and against the world's bill. Idle: the share of boots, idle and stopped agents. Hours off: how far "
+        "the hours that builds were seen to run are from those that they ran, of all together and, in the mean, of each job. Bytes: of "
+        "the month's item; writes: of the table, for each hour.",
+        (
+            "trace",
+            "builds",
+            "jobs",
+            "all jobs",
+            "metered",
+            "off",
+            "bill",
+            "off",
+            "idle",
+            "hours off",
+            "of each job",
+            "bytes",
+            "writes an hour",
+        ),
+        tuple(played),
+    )
+
+
+@dataclass(slots=True)
+class _Counting(InProcess):
+    """The production passes, which note what jobs cost."""
+
+    metered_months: dict[str, float] = field(default_factory=dict)  # what each month came to
+
+    def publish_metrics(self) -> None:
+        """Learn as when publishing, and note the costs."""
+        situation, lessons = measure.observe_and_learn(self.ports, self.fleet, self.ports.state.read(), self.invocation())
+        note_costs(self.ports, situation, lessons)
+
+    def scale_down(self) -> dict[str, Any]:
+        """Run one tick, and note what the meter has then."""
+        answer = InProcess.scale_down(self)
+        metered = self.state.memory.month
+        self.metered_months[metered.name] = metered.usd
+        return answer
+
+    def months(self) -> list[MonthCosts]:
+        """The costs of each month, with what is not added yet."""
+        store = self.costs
+        return [in_month(store.month(name), store.batch(), self.state.memory.month) for name in self.metered_months]
+
+
+def _play(name: str, file: Path, warm: bool) -> tuple[str, ...]:  # noqa: FBT001 - one of two fleets
+    trace = load_trace(file, hours=_WEEK)
+    settings = load_with(EXAMPLE_FLEET, ["warm_pool={}"] if warm else []) if file == MXNET else fleet_for(trace)
+    run = prepare(trace, settings.domain(), hours=_WEEK, seed=1)
+    passes = _Counting(run.world, run.world.fleet)
+    for _ in run.drive(passes):
+        passes.reports.clear()
+        passes.logged.clear()
+    return _row(name, run, passes)
+
+
+def _row(name: str, run: Run, passes: _Counting) -> tuple[str, ...]:
+    months, world = passes.months(), run.world
+    lists = [list_costs(month, world.fleet, By.JOB) for month in months]
+    usd, metered, bill = sum(one.usd for one in lists), sum(passes.metered_months.values()), _bill(run)
+    idle = sum(entry.idle_usd for one in lists for entry in one.entries)
+    told, ran = defaultdict[str, float](float), defaultdict[str, float](float)
+    for entry in (entry for one in lists for entry in one.entries):
+        told[entry.name] += entry.hours
+    for build in run.replay.builds:
+        ran[build.job] += run_seconds(world, build) / _HOUR
+    hours, off = sum(ran.values()), sum(abs(told[job] - ran[job]) for job in {**told, **ran})
+    return (
+        name,
+        count(len(run.replay.builds)),
+        count(len(ran)),
+        f"${usd:,.2f}",
+        f"${metered:,.2f}",
+        f"{usd / metered - 1:+.3%}",
+        f"${bill:,.2f}",
+        f"{usd / bill - 1:+.2%}",
+        f"{idle / usd:.0%}",
+        f"{sum(told.values()) / hours - 1:+.1%}",
+        f"{off / hours:.1%}",
+        count(max(len(month_body(month)) for month in months)),
+        f"{passes.costs.writes / ((world.timeline.now - run.trace.start_at) / _HOUR):.0f}",
+    )
+
+
+def _bill(run: Run) -> float:
+    """The world's bill, with the volumes of machines that were on, which it leaves out."""
+    world = run.world
+    volumes = sum(disk_rate_of(world, one) * on_seconds_of(world, one) / _HOUR for one in world.ec2.instances.values())
+    return dollars(world) + volumes

@@ -1,0 +1,209 @@
+"""Implements the CostStore port: an item a month, and one for what is not in it yet, in a part of the state table that no pass reads."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+from pydantic import TypeAdapter
+
+from autoscaler.adapters.aws import code_of, translated
+from autoscaler.domain.facts.costs import CostBatch, CostKey, MonthCosts, Used
+from autoscaler.domain.report.job_costs import bounded
+from autoscaler.errors import ConflictError, TransientError, UnansweredError
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+# DynamoDB takes 400 KB an item.
+MOST_BYTES = 300_000
+MONTHS_KEPT = 25
+_MONTH_SECONDS = 31 * 86_400.0
+_BATCH = "batch"
+# A millionth of a dollar is lost or won in each row of each batch, by chance.
+_DIGITS, _HOUR_DIGITS = 6, 4
+_LOST_THE_RACE = {"ConditionalCheckFailedException", "TransactionConflictException", "ConditionalCheckFailed", "TransactionConflict"}
+
+Rows = dict[str, dict[str, dict[str, tuple[float, float]]]]  # dollars and hours by controller, pool and job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Month:
+    """A month as it is written."""
+
+    rows: Rows
+    unused: dict[str, float]
+    metered_usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batch:
+    """A batch as it is written."""
+
+    month: str
+    seen_at: float
+    opened_at: float
+    metered_at: float
+    metered: dict[str, float]
+    spent: dict[str, float]
+    rows: Rows
+    unused: dict[str, float]
+
+
+_MONTH: TypeAdapter[_Month] = TypeAdapter(_Month)
+_OPEN: TypeAdapter[_Batch] = TypeAdapter(_Batch)
+T = TypeVar("T")
+_Kept = TypeVar("_Kept", MonthCosts, CostBatch)
+
+
+@dataclass(frozen=True, slots=True)
+class DynamoCosts:
+    """The costs of one fleet. ``client`` makes the client at the first use."""
+
+    client: Callable[[], DynamoDBClient]
+    table: str
+    fleet: str
+
+    def batch(self) -> CostBatch:
+        """Read one item."""
+        item = self._get(_BATCH)
+        if item is None:
+            return CostBatch()
+        known = _unpacked(_OPEN, item)
+        if known is None:
+            return CostBatch(version=_version(item))
+        facts = {name: value for name, value in asdict(known).items() if name != "rows"}
+        return CostBatch(**facts, used=_used(known.rows), version=_version(item))
+
+    def save_batch(self, batch: CostBatch, at: float) -> None:
+        """Replace the item of this version."""
+        put = self._put(_BATCH, _packed(batch, _batch_json), batch.version, at)
+        self._write("PutItem", lambda: self.client().put_item(**put))
+
+    def month(self, name: str) -> MonthCosts:
+        """Read one item."""
+        item = self._get(_item_of(name))
+        if item is None:
+            return MonthCosts(name=name)
+        known = _unpacked(_MONTH, item)
+        if known is None:
+            return MonthCosts(name=name, version=_version(item))
+        return MonthCosts(name=name, used=_used(known.rows), unused=known.unused, metered_usd=known.metered_usd, version=_version(item))
+
+    def book(self, months: Sequence[MonthCosts], batch: CostBatch, at: float) -> None:
+        """Replace the items in one transaction."""
+        puts = [self._put(_item_of(month.name), month_body(month), month.version, at) for month in months]
+        puts.append(self._put(_BATCH, _packed(batch, _batch_json), batch.version, at))
+        writes: Any = [{"Put": put} for put in puts]
+        self._write("TransactWriteItems", lambda: self.client().transact_write_items(TransactItems=writes))
+
+    def _get(self, item: str) -> Any:
+        key: Any = {"fleet": {"S": self._partition}, "item": {"S": item}}
+        asked: Any = {self.table: {"Keys": [key], "ConsistentRead": True}}
+        with translated("BatchGetItem"):
+            answer = self.client().batch_get_item(RequestItems=asked)
+        if answer.get("UnprocessedKeys"):
+            raise TransientError("BatchGetItem: the table is throttled")
+        return next(iter(answer["Responses"].get(self.table, [])), None)
+
+    def _put(self, item: str, body: bytes, version: int, at: float) -> dict[str, Any]:
+        content = {
+            "fleet": {"S": self._partition},
+            "item": {"S": item},
+            "body": {"B": body},
+            "version": {"N": str(version + 1)},
+            "expiration": {"N": str(int(at + MONTHS_KEPT * _MONTH_SECONDS))},
+        }
+        known = {"ExpressionAttributeValues": {":version": {"N": str(version)}}, "ConditionExpression": "version = :version"}
+        condition = known if version else {"ConditionExpression": "attribute_not_exists(fleet)"}
+        return {"TableName": self.table, "Item": content, **condition}
+
+    @staticmethod
+    def _write(action: str, write: Callable[[], object]) -> None:
+        try:
+            write()
+        except ClientError as error:
+            told: Any = error.response
+            codes = {code_of(error), *(reason.get("Code") for reason in told.get("CancellationReasons", ()))}
+            if codes & _LOST_THE_RACE:
+                raise ConflictError("the costs were written by somebody else meanwhile") from error
+            raise TransientError(f"{action}: {code_of(error)}") from error
+        except BotoCoreError as error:
+            raise UnansweredError(f"{action} was not answered ({type(error).__name__})") from error
+
+    @property
+    def _partition(self) -> str:
+        return f"{self.fleet}#costs"
+
+
+def month_body(month: MonthCosts) -> bytes:
+    """Write a month as its item holds it."""
+    return _packed(month, _month_json)
+
+
+def _item_of(month: str) -> str:
+    return f"month#{month}"
+
+
+def _packed(kept: _Kept, write: Callable[[_Kept], bytes]) -> bytes:
+    """Write what is kept, with its smallest rows folded until it is small enough."""
+    body, most = zlib.compress(write(kept)), len(kept.used)
+    while len(body) > MOST_BYTES and most > 1:
+        most //= 2
+        kept = replace(kept, used=bounded(kept.used, most))
+        body = zlib.compress(write(kept))
+    return body
+
+
+def _month_json(month: MonthCosts) -> bytes:
+    return _MONTH.dump_json(_Month(rows=_rows(month.used), unused=_rounded(month.unused), metered_usd=month.metered_usd))
+
+
+def _batch_json(batch: CostBatch) -> bytes:
+    written = _Batch(
+        month=batch.month,
+        seen_at=batch.seen_at,
+        opened_at=batch.opened_at,
+        metered_at=batch.metered_at,
+        metered=dict(batch.metered),
+        spent=dict(batch.spent),
+        rows=_rows(batch.used),
+        unused=_rounded(batch.unused),
+    )
+    return _OPEN.dump_json(written)
+
+
+def _rows(used: Mapping[CostKey, Used]) -> Rows:
+    rows: Rows = {}
+    for key, one in sorted(used.items()):  # names that begin alike compress well
+        jobs = rows.setdefault(key.controller, {}).setdefault(key.pool, {})
+        jobs[key.job] = round(one.usd, _DIGITS), round(one.hours, _HOUR_DIGITS)
+    return rows
+
+
+def _used(rows: Rows) -> dict[CostKey, Used]:
+    return {
+        CostKey(controller, pool, job): Used(*one)
+        for controller, pools in rows.items()
+        for pool, jobs in pools.items()
+        for job, one in jobs.items()
+    }
+
+
+def _rounded(unused: Mapping[str, float]) -> dict[str, float]:
+    return {pool: round(usd, _DIGITS) for pool, usd in unused.items()}
+
+
+def _unpacked(adapter: TypeAdapter[T], item: Any) -> T | None:
+    """Read what an item holds; None of what another version wrote: it begins again, with the meter's sum."""
+    try:
+        return adapter.validate_json(zlib.decompress(item["body"]["B"]))
+    except (ValueError, KeyError, zlib.error):
+        return None
+
+
+def _version(item: Any) -> int:
+    return int(item["version"]["N"])

@@ -1,0 +1,60 @@
+"""Keeps what jobs cost, and answers questions about it. No pass reads it."""
+
+from collections.abc import Mapping
+
+from autoscaler.build_ports import CostStore
+from autoscaler.domain.facts.costs import CostBatch, MonthCosts
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.metering import month_name
+from autoscaler.domain.learn import Lesson
+from autoscaler.domain.report.costs import By, CostList, list_costs
+from autoscaler.domain.report.job_costs import CostLook, holds_anything, in_month, is_due, is_news, note_look, opened, share_out
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.errors import AutoscalerError, ConflictError, TransientError
+from autoscaler.ports import Ports
+
+_READS = 3
+
+
+def note_costs(ports: Ports, situation: Situation, lessons: Mapping[str, Lesson]) -> None:
+    """Note what a look saw agents used for. What fails is made good by the next look: the metrics must go out."""
+    learned = {controller: lesson.learned for controller, lesson in lessons.items()}
+    try:
+        _note(ports.costs, CostLook(snapshot=situation.snapshot, fleet=situation.fleet, learned=learned))
+    except ConflictError:
+        # An invocation that overlapped this one noted the same minute first: it would count twice.
+        ports.log("costs_noted_elsewhere")
+    except AutoscalerError as error:
+        ports.log("costs_not_noted", error=f"{type(error).__name__}: {error}")
+
+
+def _note(store: CostStore, look: CostLook) -> None:
+    batch, now = store.batch(), look.snapshot.taken_at
+    if not is_news(batch, look):
+        return
+    new = opened(look.metered, now, batch.version)
+    if batch.month != look.metered.name:
+        ended = [share_out(store.month(batch.month), batch)] if batch.month and holds_anything(batch) else []
+        store.book([*ended, share_out(store.month(new.month), new)], new, now)
+        return
+    after = note_look(batch, look)
+    if is_due(after):
+        store.book([share_out(store.month(after.month), after)], new, now)
+    elif (after.used, after.unused, after.spent) != (batch.used, batch.unused, batch.spent):
+        store.save_batch(after, now)
+
+
+def list_month(ports: Ports, fleet: Fleet, month: str | None, by: By) -> CostList:
+    """List the costs of a month, of the present one where none is named."""
+    name = month or month_name(ports.clock())
+    costs, batch = _read(ports.costs, name)
+    return list_costs(in_month(costs, batch, ports.state.read().memory.month), fleet, by)
+
+
+def _read(store: CostStore, name: str) -> tuple[MonthCosts, CostBatch]:
+    """Read both as they were at one instant: in between, the batch may be added to the month."""
+    for _ in range(_READS):
+        batch, month = store.batch(), store.month(name)
+        if store.batch().version == batch.version:
+            return month, batch
+    raise TransientError("the costs were written while they were read; ask again")
