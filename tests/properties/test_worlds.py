@@ -23,6 +23,16 @@ LEAST = {
     "a host out of the fleet file": 2,
     "a host's service restarts": 4,
     "calls about job statistics that failed": 100,
+    "a world in which runs are ordered": 25,
+    "a world in which lost builds run again": 30,
+    "an order": 12,
+    "an order that passed": 5,
+    "an order that cancelled": 1,
+    "an order that failed": 1,
+    "a machine taken from a build": 8,
+    "a lost build started": 5,
+    "an ordered build that was lost and started again": 0.7,
+    "a failing worker that was replaced": 0.3,
 }
 # With fewer, chance alone could miss one.
 _WORLDS_TO_COUNT = 300

@@ -21,6 +21,7 @@ from support.machine_fleet import POOLS, SLOTS, SPOT, TEAMS, hosts, pool_of_host
 from support.machine_images import ImagesChange
 from support.machine_jobs import JobStatisticsFail
 from support.machine_people import PeopleAct
+from support.machine_runs import RERUNS, RunsAreOrdered
 from support.machine_shares import SHARES, MachinesAreShared
 from support.machine_stops import WARM_POOLS, MachinesAreStopped
 from support.worlds import in_memory
@@ -35,7 +36,7 @@ JOBS = ("job-0", "größe", "a b/日本", "app/feature%2Fx", "c++", "#4?/5")
 LABELS = st.sampled_from(["cpu", "gpu", "linux", "linux&&!gpu"])
 
 
-class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, PeopleAct, JobStatisticsFail):
+class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, PeopleAct, JobStatisticsFail, RunsAreOrdered):
     """Each rule is something that the world, people or AWS do; a minute's passes follow, with calls that fail."""
 
     minutes_lived = 0
@@ -53,8 +54,12 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
         lends=st.booleans(),
         shares=SHARES,
         has_hosts=st.booleans(),
+        orders_runs=st.booleans(),
+        rerun=RERUNS,
     )
-    def begin(self, *, seed, lag, slots, resume, version, warm, teams, images, lends, shares=None, has_hosts=False):
+    def begin(
+        self, *, seed, lag, slots, resume, version, warm, teams, images, lends, shares=None, has_hosts=False, orders_runs=False, rerun=None
+    ):
         self.chance = Random(seed)
         physics = Physics(resume_to_seconds=resume)
         attempts = self.chance.choice([1, 2])
@@ -73,6 +78,7 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
             max_usd_per_hour=MAX_USD_PER_HOUR,
         )
         self.fleet.fleet = replace(self.fleet.fleet, teams=teams)
+        self.let_runs_be_ordered(orders_runs, rerun)
         self.world, self.jenkins = self.fleet.world, self.fleet.world.controllers["main"]
         self.other = self.world.controllers.get("other")
         self.share_machines(shares)
@@ -87,7 +93,7 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
         self.world.ec2.listing = Listing(page=self.chance.choice([2, 5, 1000]))
         self.world.ec2.forgets_tokens = self.chance.random() < 0.5
         self.share, self.whole_until, self.trickles_until = 0.0, 0.0, 0.0
-        self.by_hand = {}
+        self.by_hand, self.aborted = {}, []
         self.minutes(3)
 
     @rule(label=LABELS, seconds=st.floats(20, 2400), kind=st.sampled_from(list(Kind)), count=st.integers(1, 4))
@@ -290,7 +296,10 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
                 self._abort_what_waits_in_vain()
         self.no_build_is_killed()
         self.no_build_is_counted_twice()
+        for holds in self.about_runs():
+            holds()
         self.count_what_was_done()
+        self.count_what_was_ordered()
         assert self._at_rest(), self._left()
 
     def minutes(self, count):
@@ -334,7 +343,7 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
         """The runbook asks a person to abort a pipeline that waits for a machine which is gone, where its node is not deleted for it.
 
         A slot never is; nor, within a day, a node whose machine ended while EC2 showed nothing, and that EC2 has forgotten since; nor
-        one whose machine a person has stopped, and may start again.
+        one whose machine a person has stopped, and may start again. So it is with an ordered run that waits for hosts elsewhere.
         """
         for build in self.builds():
             controller = self.world.controllers[build.controller]
@@ -342,8 +351,10 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
             of_a_slot = controller.name in self.fleet.fleet.slot_controllers
             machine = self.world.ec2.remembered.get(described_instance(self.fleet.fleet, node.name, node.description)) if node else None
             is_there = machine is not None and (not machine.alive() or machine.is_on())
-            if build.ended is None and "was interrupted" in build.killed_by and (of_a_slot or not is_there):
+            in_vain = "was interrupted" in build.killed_by and (of_a_slot or not is_there)
+            if build.ended is None and (in_vain or self.waits_for_hosts_elsewhere(build)):
                 controller.abort(build)
+                self.aborted.append(build)
 
     def _left(self):
         held = [f"{held.reason}: {held.detail}" for report in self.fleet.reports[-3:] for held in report.plan.held]
@@ -354,5 +365,5 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
 
     def _at_rest(self):
         left = (leaked_instances(self.world), leaked_nodes(self.world), beyond_floor(self.world))
-        quiet = left == ([], [], []) and self.only_stopped_are_recorded() and self.hosts_serve()
+        quiet = left == ([], [], []) and self.orders_have_ended() and self.only_stopped_are_recorded() and self.hosts_serve()
         return quiet and all(build.ended for build in self.builds())

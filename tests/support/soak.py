@@ -20,6 +20,10 @@ _CHECKS = (
     "only_what_never_was_an_agent_is_kept_stopped_for_one_build()",
     "no_build_begins_on_what_was_launched_for_a_person()",
     "a_host_is_never_asked_about_in_ec2()",
+    "nothing_is_started_twice()",
+    "a_lost_build_runs_again_no_more_often_than_the_fleet_file_says()",
+    "no_order_stops_what_is_not_its_own()",
+    "nothing_of_an_order_that_has_ended_goes_on()",
 )
 _SETTINGS = settings(
     max_examples=WORLDS_A_SEED,
