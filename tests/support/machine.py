@@ -249,6 +249,7 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
 
     @rule()
     def the_state_is_lost(self):
+        self.is_state_lost = True
         # Until instances are adopted, EC2's list is all that is known of them: if that leaves some out too, no limit can count them.
         self.world.ec2.listing = replace(self.world.ec2.listing, missing=0.0, missing_by_id=0.0, empty_until=0.0)
         self.whole_until = self.world.timeline.now + ADOPTED_WITHIN_MINUTES * MINUTE
@@ -296,6 +297,7 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
                 self._abort_what_waits_in_vain()
         self.no_build_is_killed()
         self.no_build_is_counted_twice()
+        self.every_dollar_is_somebodys()
         for holds in self.about_runs():
             holds()
         self.count_what_was_done()
