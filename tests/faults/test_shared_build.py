@@ -21,7 +21,7 @@ def test_builders_killed_at_random_lose_nothing_and_hardly_anything_is_built_twi
     assert outcome.published == tasks
     assert outcome.digest == digest(artifacts(order.graph()))
     assert len(outcome.duplicates) < 0.05 * tasks
-    assert len({one.builder for one in outcome.built}) > 6
+    assert any(one.builder > "builder-06" for one in outcome.built), "who came in the place of a killed one has built, too"
     record_property("counted", ("real builders of a shared build killed", len(outcome.killed)))
 
 

@@ -41,7 +41,9 @@ def test_an_agent_that_may_not_be_made_or_connected_is_a_failed_boot_and_the_bre
     assert metric(day, "BreakersOpen")[-1] >= 1
     breaker = day.fleet.state.memory.breakers["cpu"]
     assert f"the account lacks {right}" in breaker.why
-    assert {f"ConfigError: Jenkins answered 403: the account lacks {right}"} == {facts["why"] for facts in logged(day, "boot_failed")}
+    assert {f"LackingPermissionError: Jenkins answered 403: the account lacks {right}"} == {
+        facts["why"] for facts in logged(day, "boot_failed")
+    }
     day.fleet.apis["main"].lacks.clear()
     day.minutes(75)
     assert build.ended is Ended.FINISHED
@@ -58,7 +60,7 @@ def test_any_lasting_failure_to_make_a_node_opens_the_breaker_and_is_told():
     [status] = operate.status(day.fleet.ports, day.fleet.fleet, day.fleet.invocation()).pools
     assert "Jenkins answered 500" in day.fleet.state.memory.breakers["cpu"].why
     assert not status.paused or "Jenkins answered 500" in status.paused
-    assert "could not be made: TransientError: Jenkins answered 500" in day.done(Terminate)[-1].detail
+    assert "could not be made: FailedRequestError: Jenkins answered 500" in day.done(Terminate)[-1].detail
 
 
 def test_what_failed_for_a_while_is_in_no_trouble_once_it_registered():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
 # Where cases are many and alike, `make test` tries one in so many, and `make slow` each.
-ONE_IN = "1" if os.environ.get("WHOLE") else "6"
+ONE_IN = "1" if os.environ.get("WHOLE") else "8"
 
 
 def paths() -> str:
