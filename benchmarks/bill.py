@@ -17,7 +17,7 @@ from autoscaler.domain.report.job_costs import in_month
 from autoscaler_workbench.cli.assignments import load_with
 from autoscaler_workbench.simulate.drive import InProcess
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
-from autoscaler_workbench.simulate.result import disk_rate_of, dollars, on_seconds_of, run_seconds
+from autoscaler_workbench.simulate.result import billed_dollars, run_seconds
 from autoscaler_workbench.simulate.run import Run, prepare
 from autoscaler_workbench.simulate.traces import MXNET, load_trace
 from benchmarks.figures import Figures, count
@@ -93,7 +93,7 @@ def _play(name: str, file: Path, warm: bool) -> tuple[str, ...]:  # noqa: FBT001
 def _row(name: str, run: Run, passes: _Counting) -> tuple[str, ...]:
     months, world = passes.months(), run.world
     lists = [list_costs(month, world.fleet, By.JOB) for month in months]
-    usd, metered, bill = sum(one.usd for one in lists), sum(passes.metered_months.values()), _bill(run)
+    usd, metered, bill = sum(one.usd for one in lists), sum(passes.metered_months.values()), billed_dollars(run.world)
     idle = sum(entry.idle_usd for one in lists for entry in one.entries)
     told, ran = defaultdict[str, float](float), defaultdict[str, float](float)
     for entry in (entry for one in lists for entry in one.entries):
@@ -116,10 +116,3 @@ def _row(name: str, run: Run, passes: _Counting) -> tuple[str, ...]:
         count(max(len(month_body(month)) for month in months)),
         f"{passes.costs.writes / ((world.timeline.now - run.trace.start_at) / _HOUR):.0f}",
     )
-
-
-def _bill(run: Run) -> float:
-    """The world's bill, with the volumes of machines that were on, which it leaves out."""
-    world = run.world
-    volumes = sum(disk_rate_of(world, one) * on_seconds_of(world, one) / _HOUR for one in world.ec2.instances.values())
-    return dollars(world) + volumes

@@ -99,6 +99,12 @@ def dollars_of(world: World, instance: Instance, since: float = 0.0) -> float:
     return usd + disk_rate_of(world, instance) * stopped / 3600
 
 
+def billed_dollars(world: World) -> float:
+    """The bill so far as EC2 would write it: that of `dollars`, which rivals are compared by, and the disks of machines that are on."""
+    disks = sum(disk_rate_of(world, one) * on_seconds_of(world, one) / 3600 for one in world.ec2.instances.values())
+    return dollars(world) + disks
+
+
 def disk_rate_of(world: World, instance: Instance) -> float:
     """The price of an instance's disk per hour."""
     return pool_of(world, instance).offerings[0].volume_usd_per_hour

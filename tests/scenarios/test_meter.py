@@ -1,0 +1,34 @@
+"""Time-lines: the dollars that the month's limit goes by are those that EC2 bills."""
+
+from random import Random
+
+import pytest
+
+from autoscaler.domain.facts.fleet import WarmPool
+from autoscaler_workbench.simulate.result import billed_dollars
+from support.builders import a_pool, an_offering
+from support.timeline import Day
+from support.worlds import in_memory
+
+STOPS = WarmPool(min_agents=1, max_agents=3, max_age_seconds=86_400.0)
+DEAR = an_offering(usd_per_hour=30.0, volume_usd_per_hour=0.01)
+
+
+def metered(day):
+    return day.fleet.state.memory.month.usd
+
+
+def a_day_of_starts(**facts):
+    """Short jobs come at any second, far apart: each has an agent of its own, which is stopped or ended after it."""
+    day, chance = Day(in_memory(a_pool("cpu", offerings=(DEAR,), idle_seconds=60.0, **facts))), Random(1)
+    for _ in range(12):
+        day.world.timeline.after(chance.uniform(0, 600), lambda: day.jenkins.submit("job", "cpu", 90.0))
+        day.minutes(20)
+    return day
+
+
+@pytest.mark.parametrize("warm_pool", [None, STOPS], ids=["ended", "stopped"])
+def test_each_launch_and_start_is_metered_from_its_second_on(warm_pool):
+    day = a_day_of_starts(warm_pool=warm_pool)
+    assert sum(len(instance.spells) for instance in day.world.ec2.instances.values()) >= 8
+    assert metered(day) == pytest.approx(billed_dollars(day.world), rel=0.005)
