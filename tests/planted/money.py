@@ -18,6 +18,13 @@ MONEY = (
         found_by=("tests/scenarios/test_spot_prices.py::test_on_demand_counts_at_its_own_price",),
     ),
     Bug(
+        name="what is started again costs the minute before its start, too",
+        file="domain/facts/metering.py",
+        was="return max(0.0, now - max(since, began_at))",
+        becomes="return max(0.0, now - since)",
+        found_by=("tests/scenarios/test_meter.py::test_each_launch_and_start_is_metered_from_its_second_on",),
+    ),
+    Bug(
         name="a launch is sent again before EC2 lists what it launched",
         file="control/launches.py",
         was="    elif age < LISTED_AFTER_SECONDS:\n        return\n",

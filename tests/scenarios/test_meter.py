@@ -32,3 +32,9 @@ def test_each_launch_and_start_is_metered_from_its_second_on(warm_pool):
     day = a_day_of_starts(warm_pool=warm_pool)
     assert sum(len(instance.spells) for instance in day.world.ec2.instances.values()) >= 8
     assert metered(day) == pytest.approx(billed_dollars(day.world), rel=0.005)
+
+
+def test_what_runs_while_no_pass_sees_it_is_metered_later():
+    day = Day(in_memory(a_pool("cpu", offerings=(DEAR,), min_agents=1))).minutes(30)
+    day.world.move_to(day.world.timeline.now + 7200.0)
+    assert metered(day.minutes(5)) == pytest.approx(billed_dollars(day.world), rel=0.005)

@@ -59,7 +59,9 @@ class Account:
         for record, _ in agents:
             if record.is_instance:
                 paid[record.pool] = paid.get(record.pool, 0.0) + record.usd_per_hour
-        self.metered = meter(self.metered, paid if rates is None else rates, self.now)
+        rates = paid if rates is None else rates
+        seconds = self.now - self.metered.metered_at
+        self.metered = meter(self.metered, {pool: rate * seconds / 3600.0 for pool, rate in rates.items()}, self.now)
         ran = {"main": {}} | (ran or {})
         views = [
             a_view(*(node for record, node in agents if record.controller == controller), name=controller) for controller in sorted(ran)

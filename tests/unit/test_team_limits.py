@@ -106,7 +106,7 @@ def test_the_pool_of_a_launch_is_noted_as_long_as_it_counts():
 
 def test_the_months_dollars_are_kept_by_pool_beside_those_of_the_fleet():
     before = Month(name=MONTH, usd=100.0, metered_at=NOW - 1800, by_pool={"cpu": 4.0, "left": 5.0})
-    after = meter(before, {"cpu": 2.0, "gpu": 6.0}, NOW)
+    after = meter(before, {"cpu": 1.0, "gpu": 3.0}, NOW)
     assert (after.usd, after.by_pool) == (104.0, {"cpu": 5.0, "left": 5.0, "gpu": 3.0})
 
 
@@ -120,10 +120,10 @@ def test_a_new_month_begins_at_nothing():
 
 
 def test_what_was_spent_lately_is_remembered_for_four_hours_in_a_few_steps():
-    lately, month = (), Month(name=MONTH, metered_at=NOW)
+    lately = ()
     for minute in range(1, 12 * 60 + 1):
         now = NOW + 60.0 * minute
-        lately = note_spending(lately, replace(month, metered_at=now - 60.0), {"cpu": 6.0, "web": 1.0}, now)
+        lately = note_spending(lately, {"cpu": 6.0 / 60, "web": 1.0 / 60}, now)
         assert len(lately) <= SHARE_SECONDS / 900 + 1
     assert spent_lately(lately, {"cpu"}) == pytest.approx(4 * 6.0, rel=0.1)
     assert spent_lately(lately, {"cpu", "web"}) == pytest.approx(4 * 7.0, rel=0.1)

@@ -12,7 +12,7 @@ from autoscaler.domain.commands import launch_some
 from autoscaler.domain.facts.fleet import Market, WarmPool
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import CoolOff, IdleReturns, Month, Window
-from autoscaler.domain.facts.metering import launched_lately, month_name, paid_usd_per_hour
+from autoscaler.domain.facts.metering import launched_lately, month_name, paid_since
 from autoscaler.domain.facts.orders import LaunchSome
 from autoscaler.domain.facts.plan import FinishStop, Launch, Start, Stop, Terminate
 from autoscaler.domain.facts.reasons import Reason
@@ -326,7 +326,7 @@ def test_a_start_takes_room_in_each_limit_like_a_launch(limits, pool, reason):
 
 def test_a_stopped_agent_costs_its_disk_and_takes_no_room_among_the_agents():
     snapshot = seen(one(1), one(2), items=[an_item(label="cpu", waiting_seconds=5000.0)])
-    assert sum(paid_usd_per_hour(snapshot, fleet(), snapshot.memory.spot_prices).values()) == pytest.approx(0.2)
+    assert sum(paid_since(snapshot, fleet(), snapshot.memory.spot_prices, NOW - 3600.0).values()) == pytest.approx(0.2)
     assert starts(up(snapshot, fleet(limits={"max_agents": 1}, max_agents=1))) == [("i-1",)]
 
 

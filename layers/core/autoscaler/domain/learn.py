@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.facts.memory import Breaker, Growth, IdleReturns, Learned, Memory, Missing, Stuck, Window
-from autoscaler.domain.facts.metering import HOUR_SECONDS, launches_of, meter, meter_day, next_spot_prices, note_spending, paid_usd_per_hour
+from autoscaler.domain.facts.metering import HOUR_SECONDS, launches_of, meter, meter_day, next_spot_prices, note_spending, paid_since
 from autoscaler.domain.facts.plan import BootFailure, Forget
 from autoscaler.domain.facts.reruns import Rerun
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, BuildResult, Record, RunEnd, Snapshot
@@ -106,12 +106,12 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
 def _metered(memory: Memory, look: Look) -> Memory:
     """Add what the agents cost and ran since the last look."""
     spot_prices = next_spot_prices(memory.spot_prices, look.snapshot)
-    rates = paid_usd_per_hour(look.snapshot, look.fleet, spot_prices)
+    spent = paid_since(look.snapshot, look.fleet, spot_prices, memory.month.metered_at)
     return replace(
         memory,
-        month=meter(memory.month, rates, look.now),
+        month=meter(memory.month, spent, look.now),
         day=meter_day(memory.day, look.snapshot, look.fleet),
-        lately=note_spending(memory.lately, memory.month, rates, look.now) if look.fleet.teams else (),
+        lately=note_spending(memory.lately, spent, look.now) if look.fleet.teams else (),
         spot_prices=spot_prices,
     )
 

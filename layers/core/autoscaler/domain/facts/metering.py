@@ -99,36 +99,42 @@ def next_spot_prices(known: SpotPrices, snapshot: Snapshot) -> SpotPrices:
     return known if told is None else SpotPrices(asked_at=snapshot.taken_at, usd_per_hour={**known.usd_per_hour, **told})
 
 
-def paid_usd_per_hour(snapshot: Snapshot, fleet: Fleet, prices: SpotPrices) -> dict[str, float]:
-    """Sum the price of all living agents by pool: spot at EC2's price, or at its highest where EC2 never told one."""
+def paid_since(snapshot: Snapshot, fleet: Fleet, prices: SpotPrices, since: float) -> dict[str, float]:
+    """Sum the dollars of all living agents since an instant, by pool; none where nothing was metered before (0)."""
     spot = {i.id: prices.usd_per_hour.get(i.priced_as) for i in snapshot.instances if i.market == Market.SPOT}
-    rates: dict[str, float] = {}
-    for record in snapshot.living:
+    began = {i.id: i.launched_at for i in snapshot.instances}
+    spent: dict[str, float] = {}
+    for record in snapshot.living if since else ():
         price, pool = spot.get(record.instance_id), fleet.pools.get(record.pool)
         volume = pool.offerings[0].volume_usd_per_hour if pool else 0.0
         usd = record.reserved_usd_per_hour if price is None else price + volume
         is_off = snapshot.states.get(record.instance_id) in _OFF
-        rates[record.pool] = rates.get(record.pool, 0.0) + (record.volume_usd_per_hour if is_off else usd)
-    return rates
+        on = _on_seconds(began.get(record.instance_id, record.began_at), since, snapshot.taken_at, is_off=is_off)
+        off = max(0.0, snapshot.taken_at - max(since, record.launched_at) - on)
+        spent[record.pool] = spent.get(record.pool, 0.0) + (usd * on + record.volume_usd_per_hour * off) / HOUR_SECONDS
+    return spent
 
 
-def meter(month: Month, rates: Mapping[str, float], now: float) -> Month:
-    """Add the cost since the last look at these dollars an hour of each pool; a new month begins at zero."""
+def _on_seconds(began_at: float, since: float, now: float, *, is_off: bool) -> float:
+    """How long EC2 has billed a machine since an instant: from its launch or its last start on.
+
+    Of one that is off nobody knows when it stopped: we stop agents just after a look. What was started since the last one costs a minute.
+    """
+    if is_off:
+        return MINIMUM_BILLED_SECONDS if since < began_at <= now else 0.0
+    return max(0.0, now - max(since, began_at))
+
+
+def meter(month: Month, spent: Mapping[str, float], now: float) -> Month:
+    """Add the cost since the last look, dollars by pool; a new month begins at zero."""
     if month.name != month_name(now):
         return Month(name=month_name(now), usd=0.0, metered_at=now)
-    spent = _spent_since(month, rates, now)
     by_pool = {pool: month.by_pool.get(pool, 0.0) + spent.get(pool, 0.0) for pool in {**month.by_pool, **spent}}
     return Month(name=month.name, usd=month.usd + sum(spent.values()), metered_at=now, by_pool=by_pool)
 
 
-def _spent_since(month: Month, rates: Mapping[str, float], now: float) -> dict[str, float]:
-    seconds = max(0.0, now - month.metered_at) if month.metered_at else 0.0
-    return {pool: rate * seconds / HOUR_SECONDS for pool, rate in rates.items()}
-
-
-def note_spending(lately: tuple[Spending, ...], month: Month, rates: Mapping[str, float], now: float) -> tuple[Spending, ...]:
-    """Add the same cost to what was spent lately, and forget what is older. ``month``: before this look."""
-    spent = _spent_since(month, rates, now)
+def note_spending(lately: tuple[Spending, ...], spent: Mapping[str, float], now: float) -> tuple[Spending, ...]:
+    """Add the same cost to what was spent lately, and forget what is older."""
     kept = tuple(one for one in lately if now - one.since_at < SHARE_SECONDS)
     if not kept or now - kept[-1].since_at >= _SPENDING_SECONDS:
         return (*kept, Spending(since_at=now, by_pool=spent))
