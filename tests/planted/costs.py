@@ -28,9 +28,9 @@ COSTS = (
     ),
     Bug(
         name="of two that add a batch to its month both do",
-        file="adapters/costs.py",
-        was='        return {"TableName": self.table, "Item": content, **condition}\n',
-        becomes='        return {"TableName": self.table, "Item": content}\n',
+        file="adapters/versioned.py",
+        was='    return {"TableName": table, "Item": content, **condition}\n',
+        becomes='    return {"TableName": table, "Item": content}\n',
         found_by=(f"{_STORE}of_two_that_add_a_batch_to_its_month_the_second_changes_nothing_at_all",),
     ),
     Bug(

@@ -50,9 +50,9 @@ JOBS = (
     ),
     Bug(
         name="two invocations count the same build",
-        file="adapters/jobs.py",
-        was='        condition = known if version else {"ConditionExpression": "attribute_not_exists(fleet)"}\n',
-        becomes="        condition = {}\n",
+        file="adapters/versioned.py",
+        was='    condition = known if version else {"ConditionExpression": "attribute_not_exists(fleet)"}\n',
+        becomes="    condition = {}\n",
         found_by=(f"{_STORE}of_two_that_replace_a_tracker_only_one_does[dynamodb]",),
     ),
     Bug(

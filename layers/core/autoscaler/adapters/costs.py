@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import TypeAdapter
 
-from autoscaler.adapters.aws import code_of, translated
+from autoscaler.adapters.aws import translated
+from autoscaler.adapters.versioned import put_of, unpacked, version_of, writing
 from autoscaler.domain.facts.costs import CostBatch, CostKey, MonthCosts, Used
 from autoscaler.domain.report.job_costs import bounded
-from autoscaler.errors import ConflictError, TransientError, UnansweredError
+from autoscaler.errors import TransientError
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -25,7 +25,6 @@ _MONTH_SECONDS = 31 * 86_400.0
 _BATCH = "batch"
 # A millionth of a dollar is lost or won in each row of each batch, by chance.
 _DIGITS, _HOUR_DIGITS = 6, 4
-_LOST_THE_RACE = {"ConditionalCheckFailedException", "TransactionConflictException", "ConditionalCheckFailed", "TransactionConflict"}
 
 Rows = dict[str, dict[str, dict[str, tuple[float, float]]]]  # dollars and hours by controller, pool and job
 
@@ -55,7 +54,6 @@ class _Batch:
 
 _MONTH: TypeAdapter[_Month] = TypeAdapter(_Month)
 _OPEN: TypeAdapter[_Batch] = TypeAdapter(_Batch)
-T = TypeVar("T")
 _Kept = TypeVar("_Kept", MonthCosts, CostBatch)
 
 
@@ -72,33 +70,35 @@ class DynamoCosts:
         item = self._get(_BATCH)
         if item is None:
             return CostBatch()
-        known = _unpacked(_OPEN, item)
+        known = unpacked(_OPEN, item)
         if known is None:
-            return CostBatch(version=_version(item))
+            return CostBatch(version=version_of(item))
         facts = {name: value for name, value in asdict(known).items() if name != "rows"}
-        return CostBatch(**facts, used=_used(known.rows), version=_version(item))
+        return CostBatch(**facts, used=_used(known.rows), version=version_of(item))
 
     def save_batch(self, batch: CostBatch, at: float) -> None:
         """Replace the item of this version."""
         put = self._put(_BATCH, _packed(batch, _batch_json), batch.version, at)
-        self._write("PutItem", lambda: self.client().put_item(**put))
+        with writing("PutItem", "the costs"):
+            self.client().put_item(**put)
 
     def month(self, name: str) -> MonthCosts:
         """Read one item."""
         item = self._get(_item_of(name))
         if item is None:
             return MonthCosts(name=name)
-        known = _unpacked(_MONTH, item)
+        known = unpacked(_MONTH, item)
         if known is None:
-            return MonthCosts(name=name, version=_version(item))
-        return MonthCosts(name=name, used=_used(known.rows), unused=known.unused, metered_usd=known.metered_usd, version=_version(item))
+            return MonthCosts(name=name, version=version_of(item))
+        return MonthCosts(name=name, used=_used(known.rows), unused=known.unused, metered_usd=known.metered_usd, version=version_of(item))
 
     def book(self, months: Sequence[MonthCosts], batch: CostBatch, at: float) -> None:
         """Replace the items in one transaction."""
         puts = [self._put(_item_of(month.name), month_body(month), month.version, at) for month in months]
         puts.append(self._put(_BATCH, _packed(batch, _batch_json), batch.version, at))
         writes: Any = [{"Put": put} for put in puts]
-        self._write("TransactWriteItems", lambda: self.client().transact_write_items(TransactItems=writes))
+        with writing("TransactWriteItems", "the costs"):
+            self.client().transact_write_items(TransactItems=writes)
 
     def _get(self, item: str) -> Any:
         key: Any = {"fleet": {"S": self._partition}, "item": {"S": item}}
@@ -110,29 +110,7 @@ class DynamoCosts:
         return next(iter(answer["Responses"].get(self.table, [])), None)
 
     def _put(self, item: str, body: bytes, version: int, at: float) -> dict[str, Any]:
-        content = {
-            "fleet": {"S": self._partition},
-            "item": {"S": item},
-            "body": {"B": body},
-            "version": {"N": str(version + 1)},
-            "expiration": {"N": str(int(at + MONTHS_KEPT * _MONTH_SECONDS))},
-        }
-        known = {"ExpressionAttributeValues": {":version": {"N": str(version)}}, "ConditionExpression": "version = :version"}
-        condition = known if version else {"ConditionExpression": "attribute_not_exists(fleet)"}
-        return {"TableName": self.table, "Item": content, **condition}
-
-    @staticmethod
-    def _write(action: str, write: Callable[[], object]) -> None:
-        try:
-            write()
-        except ClientError as error:
-            told: Any = error.response
-            codes = {code_of(error), *(reason.get("Code") for reason in told.get("CancellationReasons", ()))}
-            if codes & _LOST_THE_RACE:
-                raise ConflictError("the costs were written by somebody else meanwhile") from error
-            raise TransientError(f"{action}: {code_of(error)}") from error
-        except BotoCoreError as error:
-            raise UnansweredError(f"{action} was not answered ({type(error).__name__})") from error
+        return put_of(self.table, (self._partition, item), body, version, at + MONTHS_KEPT * _MONTH_SECONDS)
 
     @property
     def _partition(self) -> str:
@@ -195,15 +173,3 @@ def _used(rows: Rows) -> dict[CostKey, Used]:
 
 def _rounded(unused: Mapping[str, float]) -> dict[str, float]:
     return {pool: round(usd, _DIGITS) for pool, usd in unused.items()}
-
-
-def _unpacked(adapter: TypeAdapter[T], item: Any) -> T | None:
-    """Read what an item holds; None of what another version wrote: it begins again, with the meter's sum."""
-    try:
-        return adapter.validate_json(zlib.decompress(item["body"]["B"]))
-    except (ValueError, KeyError, zlib.error):
-        return None
-
-
-def _version(item: Any) -> int:
-    return int(item["version"]["N"])

@@ -10,14 +10,13 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import TypeAdapter
 
-from autoscaler.adapters.aws import code_of, translated
+from autoscaler.adapters.aws import translated
+from autoscaler.adapters.versioned import put_of, unpacked, version_of, writing
 from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
-from autoscaler.errors import ConflictError, TransientError
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -32,8 +31,6 @@ _GET_AT_ONCE = 100  # DynamoDB's most
 _ROWS: TypeAdapter[list[JobRow]] = TypeAdapter(list[JobRow])
 _TRACKER: TypeAdapter[JobTracker] = TypeAdapter(JobTracker)
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True, slots=True)
 class DynamoJobs:
@@ -46,7 +43,7 @@ class DynamoJobs:
     def tracker(self, controller: str) -> JobTracker:
         """Read one item."""
         found = self._get([_tracker_item(controller)])
-        return _unpacked(_TRACKER, found[0]) or JobTracker(version=_version(found[0])) if found else JobTracker()
+        return unpacked(_TRACKER, found[0]) or JobTracker(version=version_of(found[0])) if found else JobTracker()
 
     def save_tracker(self, controller: str, tracker: JobTracker, at: float) -> None:
         """Replace the item of this version."""
@@ -68,7 +65,7 @@ class DynamoJobs:
         for name, changed in by_shard.items():
             before = _rows_of(known[name]) if name in known else []
             body = _ROWS.dump_json(_kept(before, changed), exclude_defaults=True)
-            self._put(name, body, _version(known[name]) if name in known else 0, at + DAYS_KEPT * _DAY_SECONDS)
+            self._put(name, body, version_of(known[name]) if name in known else 0, at + DAYS_KEPT * _DAY_SECONDS)
 
     def all_rows(self) -> tuple[JobRow, ...]:
         """Query the partition: at most some megabytes, for a person's question."""
@@ -99,23 +96,9 @@ class DynamoJobs:
         return found
 
     def _put(self, item: str, body: bytes, version: int, expires_at: float) -> None:
-        content: dict[str, Any] = {
-            "fleet": {"S": self._partition},
-            "item": {"S": item},
-            "body": {"B": zlib.compress(body)},
-            "version": {"N": str(version + 1)},
-            "expiration": {"N": str(int(expires_at))},
-        }
-        known = {"ExpressionAttributeValues": {":version": {"N": str(version)}}, "ConditionExpression": "version = :version"}
-        condition = known if version else {"ConditionExpression": "attribute_not_exists(fleet)"}
-        try:
-            self.client().put_item(TableName=self.table, Item=content, **condition)
-        except ClientError as error:
-            if code_of(error) == "ConditionalCheckFailedException":
-                raise ConflictError(f"{item} was written by somebody else meanwhile") from error
-            raise TransientError(f"PutItem: {code_of(error)}") from error
-        except BotoCoreError as error:
-            raise TransientError(f"PutItem was not answered ({type(error).__name__})") from error
+        put = put_of(self.table, (self._partition, item), zlib.compress(body), version, expires_at)
+        with writing("PutItem", item):
+            self.client().put_item(**put)
 
     @property
     def _partition(self) -> str:
@@ -150,16 +133,4 @@ def _kept(before: Iterable[JobRow], changed: Iterable[JobRow]) -> list[JobRow]:
 
 
 def _rows_of(item: Any) -> list[JobRow]:
-    return _unpacked(_ROWS, item) or []
-
-
-def _unpacked(adapter: TypeAdapter[T], item: Any) -> T | None:
-    """Read what an item holds; None of what another version wrote: it begins again."""
-    try:
-        return adapter.validate_json(zlib.decompress(item["body"]["B"]))
-    except (ValueError, KeyError, zlib.error):
-        return None
-
-
-def _version(item: Any) -> int:
-    return int(item["version"]["N"])
+    return unpacked(_ROWS, item) or []
