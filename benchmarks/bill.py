@@ -9,12 +9,14 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from autoscaler.adapters.costs import month_body
+from autoscaler.config import load_settings
 from autoscaler.control import measure
 from autoscaler.control.costs import note_costs
 from autoscaler.domain.facts.costs import MonthCosts
 from autoscaler.domain.report.costs import By, list_costs
 from autoscaler.domain.report.job_costs import in_month
 from autoscaler_workbench.cli.assignments import load_with
+from autoscaler_workbench.fakes.world.physics import Physics
 from autoscaler_workbench.simulate.drive import InProcess
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET, fleet_for
 from autoscaler_workbench.simulate.result import billed_dollars, run_seconds
@@ -24,12 +26,19 @@ from benchmarks.figures import Figures, count
 
 _WEEK, _HOUR = 168.0, 3600.0
 _LINKERD = MXNET.parent / "linkerd_gha.csv.gz"
-_RUNS = (("mxnet_stages", MXNET, False), ("mxnet_stages, stopped agents", MXNET, True), ("linkerd_gha", _LINKERD, False))
+_SPOT = tuple(f"{pool}.market=spot" for pool in load_settings(EXAMPLE_FLEET).pools if pool != "utility")
+# Name, trace, settings that differ from the example's, and how far spot prices move.
+_RUNS = (
+    ("mxnet_stages", MXNET, (), 0.0),
+    ("mxnet_stages, stopped agents", MXNET, ("warm_pool={}",), 0.0),
+    ("mxnet_stages, spot prices that move", MXNET, _SPOT, 0.4),
+    ("linkerd_gha", _LINKERD, (), 0.0),
+)
 
 
 def measure_bill() -> Iterator[Figures]:
     """Play recorded weeks, and add up what jobs cost."""
-    played = Parallel(n_jobs=-1)(delayed(_play)(name, file, warm) for name, file, warm in _RUNS)
+    played = Parallel(n_jobs=-1)(delayed(_play)(*run) for run in _RUNS)
     yield Figures(
         "What jobs cost",
         "Recorded weeks, a look a minute. All jobs: the dollars of all jobs together, with what nobody used; against the meter, which "
@@ -79,10 +88,10 @@ class _Counting(InProcess):
         return [in_month(store.month(name), store.batch(), self.state.memory.month) for name in self.metered_months]
 
 
-def _play(name: str, file: Path, warm: bool) -> tuple[str, ...]:  # noqa: FBT001 - one of two fleets
+def _play(name: str, file: Path, assignments: tuple[str, ...], swing: float) -> tuple[str, ...]:
     trace = load_trace(file, hours=_WEEK)
-    settings = load_with(EXAMPLE_FLEET, ["warm_pool={}"] if warm else []) if file == MXNET else fleet_for(trace)
-    run = prepare(trace, settings.domain(), hours=_WEEK, seed=1)
+    settings = load_with(EXAMPLE_FLEET, assignments) if file == MXNET else fleet_for(trace)
+    run = prepare(trace, settings.domain(), hours=_WEEK, seed=1, physics=Physics(spot_swing=swing))
     passes = _Counting(run.world, run.world.fleet)
     for _ in run.drive(passes):
         passes.reports.clear()

@@ -10,6 +10,7 @@ from autoscaler.domain.facts.fleet import Market, Pool
 from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
 from autoscaler.domain.facts.pool_schedules import fleet_at, pool_at_its_widest
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
+from autoscaler_workbench.fakes.world.ec2.spot_market import mean_move, price_at
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.fakes.world.world import World
 
@@ -90,10 +91,11 @@ def dollars(world: World) -> float:
 
 def dollars_of(world: World, instance: Instance, since: float = 0.0) -> float:
     """The cost of an instance from an instant on: while it is on by the second, at least a minute each time; stopped, its disk."""
-    rate, now = rate_of(world, instance), world.timeline.now
+    price, now = rate_of(world, instance), world.timeline.now
     usd = 0.0
     for spell in instance.spells:
         seconds = spell.seconds(now, since)
+        rate = price * mean_move(world.ec2, instance, max(spell.began_at, since), spell.ended_at or now)
         usd += rate * (seconds if spell.began_at < since else max(seconds, MINIMUM_BILLED_SECONDS)) / 3600
     stopped = seconds_of(world, instance, since) - on_seconds_of(world, instance, since)
     return usd + disk_rate_of(world, instance) * stopped / 3600
@@ -122,8 +124,10 @@ def dollars_an_hour(world: World) -> float:
 
 
 def _rate_now(world: World, instance: Instance) -> float:
-    key = f"{instance.instance_type}/{instance.subnet}/{instance.market}"
-    return world.ec2.spot_usd_per_hour.get(key, rate_of(world, instance))
+    if instance.market != Market.SPOT:
+        return rate_of(world, instance)
+    usd = price_at(world.ec2, instance.instance_type, instance.subnet, instance.platform, world.timeline.now)
+    return rate_of(world, instance) if usd is None else usd
 
 
 def on_seconds_of(world: World, instance: Instance, since: float = 0.0) -> float:

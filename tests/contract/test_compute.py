@@ -1,8 +1,5 @@
 """The Compute port, with real boto3 over HTTP and in memory."""
 
-from datetime import UTC, datetime
-from unittest.mock import Mock
-
 import pytest
 
 from autoscaler.adapters import ec2
@@ -104,45 +101,6 @@ def test_the_most_to_pay_for_spot_is_sent_and_what_is_dearer_by_then_is_not_had(
     assert [kind for _, kind, _ in answer.instances] == ["c5.large", "c5.large"]
     assert [(e.code, e.offering_key) for e in answer.errors] == [("SpotMaxPriceTooLow", dear.key)]
     assert len(send(here, intent_id="l-2", market=Market.SPOT, offerings=(an_offering("m5.large", market=Market.SPOT),)).instances) == 1
-
-
-def test_spot_prices_are_told_by_type_zone_and_platform_as_instances_name_them(here):
-    spot, other = an_offering(subnet="subnet-b", market=Market.SPOT), an_offering("m5.large", market=Market.SPOT)
-    here.world.ec2.zones["subnet-b"] = "us-west-2b"
-    here.world.ec2.spot_usd_per_hour = {spot.key: 1.25, other.key: 0.5}
-    send(here, market=Market.SPOT, offerings=(spot,))
-    [instance] = here.compute.instances()
-    assert instance.priced_as == "c5.18xlarge/us-west-2b/Linux/UNIX"
-    now = here.world.timeline.now
-    assert here.compute.spot_prices({spot.instance_type}, {instance.platform}, now) == {instance.priced_as: 1.25}
-    assert here.compute.spot_prices({"t9.none"}, {instance.platform}, now) == {}
-
-
-def test_spot_prices_are_read_page_by_page(here):
-    here.world.ec2.listing = Listing(page=2)
-    here.world.ec2.spot_usd_per_hour = {an_offering(f"c{kind}.large", market=Market.SPOT).key: kind + 0.5 for kind in range(5)}
-    told = here.compute.spot_prices({f"c{kind}.large" for kind in range(5)}, {"Windows"}, here.world.timeline.now)
-    assert told == {f"c{kind}.large/us-west-2a/Windows": kind + 0.5 for kind in range(5)}
-
-
-def test_spot_prices_that_are_not_answered_are_an_error(here):
-    here.faults.plan(Fault("ec2 DescribeSpotPriceHistory", times=9))
-    with pytest.raises(TransientError):
-        here.compute.spot_prices({"c5.large"}, {"Linux/UNIX"}, here.world.timeline.now)
-
-
-def test_of_two_changes_of_a_price_the_later_one_counts_whatever_network_it_is_of():
-    def change(usd, hour, platform="Linux/UNIX"):
-        at = datetime(2026, 11, 1, hour, tzinfo=UTC)
-        return {"InstanceType": "c5.large", "AvailabilityZone": "a", "ProductDescription": platform, "SpotPrice": usd, "Timestamp": at}
-
-    client = Mock()
-    client.get_paginator.return_value.paginate.return_value = [
-        {"SpotPriceHistory": [change("0.3", 9, "Linux/UNIX (Amazon VPC)"), change("0.2", 7)]},
-        {"SpotPriceHistory": []},
-    ]
-    compute = ec2.Ec2Compute(lambda: client, FLEET, lambda: client)
-    assert compute.spot_prices({"c5.large"}, {"Linux/UNIX"}, 0.0) == {"c5.large/a/Linux/UNIX": 0.3}
 
 
 @pytest.mark.parametrize("after", [False, True])

@@ -4,8 +4,9 @@ from random import Random
 
 import pytest
 
-from autoscaler.domain.facts.fleet import WarmPool
-from autoscaler_workbench.simulate.result import billed_dollars
+from autoscaler.domain.facts.fleet import Market, WarmPool
+from autoscaler_workbench.fakes.world.physics import Physics
+from autoscaler_workbench.simulate.result import billed_dollars, dollars_an_hour
 from support.builders import a_pool, an_offering
 from support.timeline import Day
 from support.worlds import in_memory
@@ -38,3 +39,21 @@ def test_what_runs_while_no_pass_sees_it_is_metered_later():
     day = Day(in_memory(a_pool("cpu", offerings=(DEAR,), min_agents=1))).minutes(30)
     day.world.move_to(day.world.timeline.now + 7200.0)
     assert metered(day.minutes(5)) == pytest.approx(billed_dollars(day.world), rel=0.005)
+
+
+def test_spot_is_metered_at_prices_that_move_and_differ_by_zone_and_type():
+    kinds = (("c5.large", "a"), ("c5.large", "b"), ("m5.large", "a"))
+    spot = [
+        an_offering(kind, subnet=zone, market=Market.SPOT, usd_per_hour=10.0, most_usd_per_hour=30.0, volume_usd_per_hour=0.01)
+        for kind, zone in kinds
+    ]
+    day = Day(in_memory(a_pool("cpu", offerings=tuple(spot), min_agents=3), physics=Physics(spot_swing=0.8)))
+    day.world.ec2.zones |= {"b": "us-west-2b"}
+    day.world.ec2.capacity |= {one.key: 1 for one in spot}
+    rates = set()
+    for _ in range(7):
+        rates.add(round(dollars_an_hour(day.minutes(60).world), 4))
+    assert len(rates) == 7
+    assert len({one.priced_as for one in day.fleet.ports.compute.instances()}) == 3
+    assert metered(day) == pytest.approx(billed_dollars(day.world), rel=0.02)
+    assert metered(day) != pytest.approx(7 * 3 * 10.01, rel=0.01)

@@ -56,6 +56,8 @@ class Physics:
     no_capacity_seconds: Annotated[float, Ge(1), Le(86_400)] = 600.0
     # Of a spot instance. AWS' Spot advisor has bands from under 5 % to over 20 % a month: 0.00007 to 0.0003 an hour; a bad hour is worse.
     interruptions_per_hour: Annotated[float, Ge(0), Le(60)] = 0.0
+    # How far spot prices move up and down around what is expected, as a share of it, from hour to hour. Assumed.
+    spot_swing: _Share = 0.0
     # The share of calls that fail, half of them after they took effect. A rival's call just fails, which is kind to it.
     failing_calls: _Share = 0.0
 

@@ -7,7 +7,8 @@ from random import Random
 from autoscaler.domain.facts.fleet import Fleet, Market, Platform, Pool
 from autoscaler_workbench.fakes.world.ec2.account import safe_template
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
-from autoscaler_workbench.fakes.world.ec2.region import WINDOWS, Ec2
+from autoscaler_workbench.fakes.world.ec2.region import Ec2
+from autoscaler_workbench.fakes.world.ec2.spot_market import WINDOWS, key_of
 from autoscaler_workbench.fakes.world.hosts import Host
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
 from autoscaler_workbench.fakes.world.jenkins.controller import Controller
@@ -75,8 +76,10 @@ def _furnish(ec2: Ec2, fleet: Fleet, launched: Collection[Pool]) -> None:
     """Let EC2 know the launch templates of these pools, and the prices of their spot instances."""
     ec2.template_data = {pool.launch_template: safe_template(fleet.name, pool.platform) for pool in launched}
     ec2.platforms = {pool.launch_template: WINDOWS for pool in launched if pool.platform is Platform.WINDOWS}
-    offerings = [offering for pool in launched for offering in pool.offerings]
-    ec2.spot_usd_per_hour = {offering.key: offering.usd_per_hour for offering in offerings if offering.market is Market.SPOT}
+    for pool in launched:
+        platform = WINDOWS if pool.platform is Platform.WINDOWS else ""
+        spot = [offering for offering in pool.offerings if offering.market is Market.SPOT]
+        ec2.spot_usd_per_hour |= {key_of(one.instance_type, one.subnet, platform): one.usd_per_hour for one in spot}
 
 
 def break_boots(world: World, pools: Collection[str]) -> None:

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from autoscaler_workbench.fakes.http_fakes.aws.ec2_query import answer_xml, error_xml, request_of
 from autoscaler_workbench.fakes.world.ec2.account import vcpus_of
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
-from autoscaler_workbench.fakes.world.ec2.region import ZONE, Ec2, Ec2Error, name_of_template
+from autoscaler_workbench.fakes.world.ec2.region import Ec2, Ec2Error, name_of_template
+from autoscaler_workbench.fakes.world.ec2.spot_market import ZONE, told_prices
 from autoscaler_workbench.fakes.world.faults import Faults
 
 _Found = TypeVar("_Found")
@@ -99,8 +100,8 @@ class Ec2Api:
         """One page of the current spot prices: the last change of each before the time that is asked for."""
         if request["StartTime"] != request["EndTime"]:
             raise Ec2Error("InvalidParameterValue", "Only the prices of one instant are known here")
-        page, more = self._page(self.ec2.spot_prices(request["InstanceTypes"], request["ProductDescriptions"]), request)
-        return {"SpotPriceHistory": [spot_price_json(*price, request["StartTime"]) for price in page]} | more
+        page, more = self._page(told_prices(self.ec2, request["InstanceTypes"], request["ProductDescriptions"]), request)
+        return {"SpotPriceHistory": [spot_price_json(*price) for price in page]} | more
 
     def _page(self, found: list[_Found], request: dict[str, Any]) -> tuple[list[_Found], dict[str, Any]]:
         """The page that is asked for, and the token of the next one, if there is one."""
@@ -158,9 +159,10 @@ def instance_type_json(kind: str) -> dict[str, Any]:
     return {"InstanceType": kind, "VCpuInfo": {"DefaultVCpus": vcpus_of(kind)}, "ProcessorInfo": processor}
 
 
-def spot_price_json(kind: str, zone: str, platform: str, usd: float, at: datetime) -> dict[str, Any]:
+def spot_price_json(kind: str, zone: str, platform: str, usd: float, at: float) -> dict[str, Any]:
     """One price in boto3's words."""
-    return {"InstanceType": kind, "AvailabilityZone": zone, "ProductDescription": platform, "SpotPrice": f"{usd:.6f}", "Timestamp": at}
+    since = datetime.fromtimestamp(at, UTC)
+    return {"InstanceType": kind, "AvailabilityZone": zone, "ProductDescription": platform, "SpotPrice": f"{usd:.6f}", "Timestamp": since}
 
 
 def instance_json(instance: Instance) -> dict[str, Any]:

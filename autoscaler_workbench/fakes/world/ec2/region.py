@@ -4,6 +4,7 @@ import json
 from collections import Counter, deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from math import inf
 from random import Random
 from typing import Any
 
@@ -11,6 +12,7 @@ from autoscaler_workbench.fakes.world.ec2.account import QUOTAS, Account
 from autoscaler_workbench.fakes.world.ec2.error_codes import refused
 from autoscaler_workbench.fakes.world.ec2.instance import Instance, Spell
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
+from autoscaler_workbench.fakes.world.ec2.spot_market import LINUX, ZONE, price_at, too_dear_at
 from autoscaler_workbench.fakes.world.ec2.stopping import BY_API, begin_start, begin_stop, why_not_started, why_not_stopped
 from autoscaler_workbench.fakes.world.physics import CALM, Physics
 from autoscaler_workbench.fakes.world.timeline import Timeline
@@ -19,8 +21,6 @@ _SHUTTING_DOWN_SECONDS = 20.0
 _NOTICE_SECONDS = 120.0  # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
 _EVENT_SECONDS = 1.0
 _FORGOTTEN_AFTER_SECONDS = 3600.0
-LINUX, WINDOWS = "Linux/UNIX", "Windows"
-ZONE = "us-west-2a"  # of subnets of which nothing else is said
 _WOULD_HAVE = "DryRunOperation", "Request would have succeeded, but DryRun flag is set."
 LAUNCH_TAG = "autoscaler:launch"
 # The one account and the one agent role of this world.
@@ -34,6 +34,10 @@ def _offering_of(instance: Instance) -> str:
 def profile_arn(role: str) -> str:
     """The instance profile that carries a role."""
     return f"arn:aws:iam::{ACCOUNT}:instance-profile/{role}"
+
+
+def _most(override: dict[str, Any]) -> float:
+    return float(override.get("MaxPrice", inf))
 
 
 def name_of_template(specification: dict[str, Any]) -> str:
@@ -67,7 +71,8 @@ class Ec2:
     refuse: tuple[str, str] | None = None  # code and message of every CreateFleet
     refuse_market: dict[str, tuple[str, str]] = field(default_factory=dict)  # the same of one market
     answers: dict[str, str] = field(default_factory=dict)  # code instead of instances, by instance type/subnet/market
-    spot_usd_per_hour: dict[str, float] = field(default_factory=dict)  # as it stands, by instance type/subnet/market; it moves
+    # By instance type/subnet/spot, or that and /platform: the usual price, around which it moves where `physics.spot_swing` says so.
+    spot_usd_per_hour: dict[str, float] = field(default_factory=dict)
     forgets_tokens: bool = False  # a request that is repeated is a new one
     template_versions: dict[str, int] = field(default_factory=dict)  # the default one by name; unlisted: 1
     latest_versions: dict[str, int] = field(default_factory=dict)  # by name; unlisted: the default one
@@ -173,17 +178,6 @@ class Ec2:
         self.latest_versions[template] = self.version_of(template, "$Latest") + 1
         return self.latest_versions[template]
 
-    def spot_prices(self, kinds: list[str], platforms: list[str]) -> list[tuple[str, str, str, float]]:
-        """Current spot prices: instance type, zone, platform, dollars an hour."""
-        offerings = [(key.split("/"), usd) for key, usd in self.spot_usd_per_hour.items()]
-        return [
-            (kind, self.zones.get(subnet, ZONE), platform, usd)
-            for (kind, subnet, _), usd in offerings
-            if kind in kinds
-            for platform in (LINUX, WINDOWS)
-            if platform in platforms
-        ]
-
     def end(self, instance: Instance) -> None:
         """End an instance, for whatever reason."""
         if not instance.alive():
@@ -247,6 +241,9 @@ class Ec2:
         errors: list[dict[str, Any]] = []
         left = wanted
         for override in overrides:
+            if left and market == "spot" and self._spot_price(override, self.platforms.get(template, LINUX)) > _most(override):
+                errors.append(refused(override, market, "SpotMaxPriceTooLow"))
+                continue
             got, code = self._take(override, market, left, wanted)
             launched = [self._launch(override, market, template, tags).id for _ in range(got)]
             if launched:
@@ -265,8 +262,13 @@ class Ec2:
         strategy = request.get("SpotOptions", request.get("OnDemandOptions", {})).get("AllocationStrategy", "")
         if "prioritized" in strategy:
             return sorted(overrides, key=lambda override: float(override.get("Priority", 0)))
-        keys = {id(one): f"{one['InstanceType']}/{one.get('SubnetId', '')}/{market}" for one in overrides}
-        return sorted(overrides, key=lambda one: self.spot_usd_per_hour.get(keys[id(one)], 0.0))
+        if market != "spot":
+            return overrides
+        platform = self.platforms.get(name_of_template(request["LaunchTemplateConfigs"][0]["LaunchTemplateSpecification"]), LINUX)
+        return sorted(overrides, key=lambda one: self._spot_price(one, platform))
+
+    def _spot_price(self, override: dict[str, Any], platform: str) -> float:
+        return price_at(self, override["InstanceType"], override.get("SubnetId", ""), platform, self.timeline.now) or 0.0
 
     def _tags_of(self, request: dict[str, Any], template: str) -> dict[str, str]:
         """The tags of the instances that are asked for, and the one that EC2 adds."""
@@ -278,8 +280,6 @@ class Ec2:
     def _take(self, override: dict[str, Any], market: str, left: int, wanted: int) -> tuple[int, str]:
         """How many instances an offering gives, and the error code where they are too few."""
         key = f"{override['InstanceType']}/{override.get('SubnetId', '')}/{market}"
-        if self.spot_usd_per_hour.get(key, 0.0) > float(override.get("MaxPrice", "inf")):
-            return 0, "SpotMaxPriceTooLow"
         if override.get("ImageId") and override["ImageId"] not in self.account.images:
             return 0, "InvalidAMIID.NotFound"
         got = min(left, self._to_be_had(key, wanted))
@@ -302,7 +302,7 @@ class Ec2:
         self.instances[instance.id] = self.remembered[instance.id] = instance
         self.changes += 1
         self.timeline.after(self.physics.pending_seconds(self.chance), lambda: self.run(instance, 0))
-        self._doom(instance)
+        self._doom(instance, _most(override))
         return instance
 
     def _to_be_had(self, offering: str, wanted: int) -> int:
@@ -310,9 +310,13 @@ class Ec2:
             return 0
         return self.capacity.get(offering, wanted)
 
-    def _doom(self, instance: Instance) -> None:
-        """Schedule the interruption of a spot instance, if it still runs by then."""
-        if instance.market == "spot" and self.physics.interruptions_per_hour:
+    def _doom(self, instance: Instance, most_usd: float) -> None:
+        """Schedule the interruption of a spot instance, if it still runs by then: by chance, or once it is dearer than may be paid."""
+        if instance.market != "spot":
+            return
+        if most_usd < inf and (at := too_dear_at(self, instance, most_usd)) is not None:
+            self.timeline.at(at, lambda: self._take_back(instance))
+        if self.physics.interruptions_per_hour:
             chance = Random(f"{self.seed}/{len(self.instances)}")  # noqa: S311 - a simulation's chance
             seconds = chance.expovariate(self.physics.interruptions_per_hour / 3600.0)
             self.timeline.after(seconds, lambda: self._take_back(instance))
