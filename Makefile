@@ -85,8 +85,8 @@ components: $(VENV)/.ready  ## Pack image/ into image.yaml
 	$(BIN)/python -m autoscaler_workbench.maintenance.gpu_lease_archive
 	$(BIN)/python -m autoscaler_workbench.maintenance.image_components
 
-prices: $(VENV)/.ready  ## Make the carried price table from a wider one: make prices SOURCE=prices.json
-	$(BIN)/python -m autoscaler_workbench.maintenance.prices "$(SOURCE)"
+prices: $(VENV)/.ready  ## Make the carried prices: make prices REGIONS="us-east-1 eu-west-1" asks the AWS Price List API, SOURCE=FILE reads a wider table
+	$(BIN)/python -m autoscaler_workbench.maintenance.prices $(if $(REGIONS),--regions $(REGIONS),"$(SOURCE)")
 
 lock: $(VENV)/.ready  ## Pin what the layer carries, and what the tools are
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header layers/core/pyproject.toml -o layers/core/requirements.txt

@@ -24,6 +24,8 @@ def print_costs(answer: Answer) -> None:
     print_rows(headers, (_row(entry, answer["usd"], several) for entry in answer["entries"]), figures=_FIGURES)
     say("builds: their time on their agents; idle: the part of boots, idle and stopped agents of their pools; hours: of executors")
     say(f"all of {answer['month']} (UTC): {dollars(answer['usd'])}; the month's limit counted {dollars(answer['metered_usd'])}")
+    if days := answer.get("prices_listed_on"):  # which an earlier version does not tell
+        say(f"list prices of {' and '.join(days)}; spot as EC2 told it")
 
 
 def _row(entry: Answer, total: float, with_controller: bool) -> tuple[str, ...]:  # noqa: FBT001 - one of two ways to name a place

@@ -7,7 +7,7 @@ from typing import TypeVar
 import typer
 
 from autoscaler.config import url_problem
-from autoscaler.config.prices import carried_prices
+from autoscaler.config.price_list import carried_prices
 from autoscaler.config.rules import architecture
 from autoscaler.config.settings import FLEET, LABEL
 from autoscaler.config.words import PATTERNS, meant

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from autoscaler.config.prices import carried_prices
+from autoscaler.config.price_list import carried_prices
 from autoscaler.config.rules import architecture
 from autoscaler.config.settings import LABEL, REMOTE_DIRS
 from autoscaler_workbench.cli.init_read import Machine, Seen

@@ -21,6 +21,7 @@ from autoscaler.config.advice import warnings_in
 from autoscaler.domain.facts.fleet import Fleet, Pool
 from autoscaler.domain.labels import LabelSyntaxError, parse
 from autoscaler.domain.report.datum import Datum
+from autoscaler.domain.report.price_age import price_ages
 from autoscaler.domain.situation.demand import explain_match
 from autoscaler.errors import AutoscalerError, ConfigError
 from autoscaler_workbench.cli import ask_jobs, demo_command, init, operate, run_orders
@@ -89,7 +90,7 @@ def validate(
 ) -> None:
     """Check a fleet file. Each error is one line: where, the key, the value, the rule. Warnings do not fail."""
     checked = load_fleet(file or fleet)
-    warnings = warnings_in(file or fleet)
+    warnings = warnings_in(file or fleet, now=time.time())
     for line in warnings:
         say(f"warning: {line}", stderr=True)
     if live:
@@ -114,6 +115,8 @@ def _print_fleet(fleet: Fleet) -> None:
         usd = "\n".join(f"{usd:.3f}" for usd in prices.values())
         rows.append((pool.name + labels, pool.executors, "\n".join(prices), usd, pool.max_agents))
     print_table(("pool", "executors", "instance types", "$/h", "max"), rows, title=f"fleet {fleet.name}: valid", figures=True)
+    for one in price_ages(fleet, time.time()):
+        say(one.told)
 
 
 def _validate_live(fleet: Fleet, *, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from autoscaler.config import FleetSettings, check
-from autoscaler.config.prices import carried_prices
+from autoscaler.config.price_list import carried_prices
 from autoscaler.domain.wording import counted, dollars, duration
 from autoscaler_workbench.experiment.compare import Row, append_row
 from autoscaler_workbench.experiment.experiment import OURS, Experiment, play

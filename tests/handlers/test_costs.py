@@ -41,6 +41,7 @@ def test_all_jobs_together_cost_what_the_meter_counted(here):
     assert {entry["name"] for entry in answer["entries"]} >= {"app/PR-1", "app/PR-2"}
     assert sum(entry["usd"] for entry in answer["entries"]) == pytest.approx(answer["metered_usd"])
     assert answer["metered_usd"] == pytest.approx(month_of_the_limit(here), rel=0.02)
+    assert [*answer["prices_listed_on"]] == ["2023-08-30", "2026-07-20"], "of Windows and Linux"
     dearest = answer["entries"][0]
     assert (dearest["name"], dearest["controller"]) == ("app/PR-2", "main")
     assert dearest["hours"] == pytest.approx(2400 / 3600, rel=0.05)

@@ -25,6 +25,20 @@ MONEY = (
         found_by=("tests/scenarios/test_meter.py::test_each_launch_and_start_is_metered_from_its_second_on",),
     ),
     Bug(
+        name="a Savings Plan takes off what is paid for spot, too",
+        file="config/prices.py",
+        was='expected = pool.usd_per_hour or usd * (1 - (prices["spot_discount"] or 0.0))',
+        becomes='expected = pool.usd_per_hour or usd * listed.multiplier * (1 - (prices["spot_discount"] or 0.0))',
+        found_by=("tests/unit/test_price_list.py::test_a_multiplier_is_paid_of_the_list_price_on_demand_and_of_nothing_else",),
+    ),
+    Bug(
+        name="a type without a price costs nothing",
+        file="config/prices.py",
+        was="        if not listed.usd(instance_type):\n",
+        becomes="        if False:\n",
+        found_by=("tests/unit/test_price_list.py::test_a_type_whose_price_on_windows_no_source_tells_is_refused_with_the_way_out",),
+    ),
+    Bug(
         name="a launch is sent again before EC2 lists what it launched",
         file="control/launches.py",
         was="    elif age < LISTED_AFTER_SECONDS:\n        return\n",

@@ -14,6 +14,7 @@ from autoscaler.config.settings import FleetSettings
 from autoscaler.config.team_money import dear_agents
 from autoscaler.config.yaml_file import located
 from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler.domain.report.price_age import WAY_OUT, price_ages
 
 SECRET_PREFIX = "jenkins/"  # the template's ControllerSecretPrefix, where samconfig.toml says nothing else
 _SUBNET = re.compile(r"^subnet-([0-9a-f]{8}|[0-9a-f]{17})$")
@@ -21,9 +22,13 @@ _ARN = re.compile(r"^arn:[^:]*:secretsmanager:[^:]*:[^:]*:secret:(?P<name>.*)$")
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
-def warnings_in(path: Path, prefix: str = SECRET_PREFIX) -> list[str]:
-    """Return the warnings for a fleet file that is right, a line each. ``prefix``: of the secrets that the functions may read."""
-    found = located(warnings_of(load_settings(path), prefix), path.read_bytes())
+def warnings_in(path: Path, prefix: str = SECRET_PREFIX, now: float | None = None) -> list[str]:
+    """Return the warnings for a fleet file that is right, a line each.
+
+    ``prefix``: of the secrets that the functions may read; ``now``: that tells how old the prices are, which is left out without it.
+    """
+    settings = load_settings(path)
+    found = located([*warnings_of(settings, prefix), *_old_prices(settings, now)], path.read_bytes())
     return [f"{path}:{line}:{column}: {problem.text}" for problem in found for line, column in [problem.at or (1, 1)]]
 
 
@@ -32,6 +37,12 @@ def warnings_of(settings: FleetSettings, prefix: str = SECRET_PREFIX) -> list[Pr
     fleet = settings.domain()
     found = (*_secrets(settings, prefix), *_addresses(settings), *_subnets(settings), *_twins(fleet), *_money(fleet))
     return list(found)
+
+
+def _old_prices(settings: FleetSettings, now: float | None) -> Iterator[Problem]:
+    for one in price_ages(settings.domain(), now) if now is not None else ():
+        if one.old:
+            yield Problem(place=("pools", one.pools[0]), text=f"{one.told}; {WAY_OUT}")
 
 
 def readable(secret: str, prefix: str) -> bool:

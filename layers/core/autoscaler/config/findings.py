@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from autoscaler.config.controllers import ControllerSettings
 from autoscaler.config.hosts import HostSettings
 from autoscaler.config.limits import LimitSettings
+from autoscaler.config.price_list import PriceSettings
 from autoscaler.config.problems import FleetFileError, Place, Problem
 from autoscaler.config.reruns import LostSettings, RerunSettings
 from autoscaler.config.rules import contradictions
@@ -28,11 +29,12 @@ _MODELS: dict[str, type[LimitSettings | ControllerSettings | KindSettings | Host
     "teams": TeamSettings,
 }
 # Keys that hold keys.
-_WITHIN: dict[str, type[ScheduleSettings | WarmPoolSettings | RerunSettings | LostSettings]] = {
+_WITHIN: dict[str, type[ScheduleSettings | WarmPoolSettings | RerunSettings | LostSettings | PriceSettings]] = {
     "schedules": ScheduleSettings,
     "warm_pool": WarmPoolSettings,
     "rerun": RerunSettings,
     "lost": LostSettings,
+    "prices": PriceSettings,
 }
 _PLACES = {
     "limits": "limits",

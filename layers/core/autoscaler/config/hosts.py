@@ -38,6 +38,7 @@ _OF_EC2 = (
     "max_builds",
     "reuse",
     "usd_per_hour",
+    "prices",
 )
 _NEEDED = ("launch_template", "instance_types", "max_agents")
 # What a host costs that is there anyway.

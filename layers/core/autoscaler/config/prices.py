@@ -1,11 +1,9 @@
-"""Prices of a pool's machines: the carried on-demand table, spot's discount, and root volumes."""
+"""Prices of a pool's machines: those of its price list, spot's discount, and root volumes."""
 
-import json
 from collections.abc import Iterator, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from autoscaler.config.price_list import PriceList
 from autoscaler.config.problems import FleetFileError, Problem
 from autoscaler.domain.facts.fleet import Fleet, Market, Offering, Platform
 
@@ -18,9 +16,11 @@ HOURS_A_MONTH = 730.0
 _MARKETS = {"on-demand": [Market.ON_DEMAND], "spot": [Market.SPOT], "spot-then-on-demand": [Market.SPOT, Market.ON_DEMAND]}
 
 
-def offerings(name: str, pool: "PoolSettings", types: Sequence[str], prices: dict[str, float | None]) -> tuple[Offering, ...]:
+def offerings(
+    name: str, pool: "PoolSettings", types: Sequence[str], prices: dict[str, float | None], listed: PriceList
+) -> tuple[Offering, ...]:
     """Return what a pool may launch, of these types in order of preference; `FleetFileError` names those whose price is not known."""
-    if unknown := tuple(_unpriced(name, pool)):
+    if unknown := tuple(_unpriced(name, pool, types, listed)):
         raise FleetFileError("", unknown)
     gib = prices["volume_gib"]
     volume = (VOLUME_GIB[pool.platform] if gib is None else gib) * (prices["volume_usd_per_gib_month"] or 0.0) / HOURS_A_MONTH
@@ -30,7 +30,7 @@ def offerings(name: str, pool: "PoolSettings", types: Sequence[str], prices: dic
             subnet=subnet,
             market=market,
             volume_usd_per_hour=volume,
-            **_machine_prices(pool, instance_type, market, prices),
+            **_machine_prices(pool, listed, instance_type, market, prices),
         )
         for market in _MARKETS[pool.market]
         for instance_type in types
@@ -53,34 +53,26 @@ def cheapest(offered: tuple[Offering, ...]) -> float:
     return min(offering.reserved_usd_per_hour for offering in offered)
 
 
-@cache
-def carried_prices() -> dict[str, dict[str, float]]:
-    """Return on-demand dollars per hour by instance type and platform (``make prices`` made the table)."""
-    text = files("autoscaler").joinpath("prices.json").read_text(encoding="utf-8")
-    prices: dict[str, dict[str, float]] = json.loads(text)["usd_per_hour"]
-    return prices
-
-
-def _unpriced(name: str, pool: "PoolSettings") -> Iterator[Problem]:
-    for number, instance_type in enumerate(pool.instance_types or () if pool.usd_per_hour is None else ()):
-        if not _listed(pool, instance_type):
+def _unpriced(name: str, pool: "PoolSettings", types: Sequence[str], listed: PriceList) -> Iterator[Problem]:
+    key = "instance_types" if pool.instance_types else "instance_requirements"
+    for number, instance_type in enumerate(types if pool.usd_per_hour is None else ()):
+        if not listed.usd(instance_type):
             from autoscaler.config.words import meant  # noqa: PLC0415 - for an error only
 
-            known = [kind for kind, prices in carried_prices().items() if prices.get(str(pool.platform))]
-            rule = f"no {pool.platform} price is carried for it, set usd_per_hour{meant(instance_type, known)}"
-            yield Problem(place=("pools", name, "instance_types", number), text=f"pools.{name}.instance_types ({instance_type}): {rule}")
+            rule = f"no {listed.system} price is carried for it, set usd_per_hour{meant(instance_type, listed.types)}"
+            place = ("pools", name, key, number) if pool.instance_types else ("pools", name, key)
+            yield Problem(place=place, text=f"pools.{name}.{key} ({instance_type}): {rule}")
 
 
-def _listed(pool: "PoolSettings", instance_type: str) -> float:
-    return carried_prices().get(instance_type, {}).get(str(pool.platform)) or 0.0
-
-
-def _machine_prices(pool: "PoolSettings", instance_type: str, market: Market, prices: dict[str, float | None]) -> dict[str, Any]:
+def _machine_prices(
+    pool: "PoolSettings", listed: PriceList, instance_type: str, market: Market, prices: dict[str, float | None]
+) -> dict[str, Any]:
     """Return the expected and the highest price. The highest of spot is the maximum that is sent, or the on-demand price."""
+    usd = listed.usd(instance_type)
     if market is Market.ON_DEMAND:
-        return {"usd_per_hour": pool.usd_per_hour or _listed(pool, instance_type)}
-    expected = pool.usd_per_hour or _listed(pool, instance_type) * (1 - (prices["spot_discount"] or 0.0))
+        return {"usd_per_hour": pool.usd_per_hour or usd * listed.multiplier}
+    expected = pool.usd_per_hour or usd * (1 - (prices["spot_discount"] or 0.0))
     most = prices["spot_max_usd_per_hour"]
     if most is None:
-        return {"usd_per_hour": expected, "most_usd_per_hour": max(expected, _listed(pool, instance_type))}
+        return {"usd_per_hour": expected, "most_usd_per_hour": max(expected, usd)}
     return {"usd_per_hour": min(expected, most), "most_usd_per_hour": most, "spot_max_usd_per_hour": most}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import AfterValidator, Field, StringConstraints
 
 from autoscaler.config.machines import shapes
-from autoscaler.config.prices import carried_prices
+from autoscaler.config.price_list import carried_prices
 from autoscaler.domain.facts.fleet import Allocation, Platform
 from autoscaler.domain.run_orders.criteria import Condition, ConditionError, Value, read_condition
 

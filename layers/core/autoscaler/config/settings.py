@@ -13,6 +13,7 @@ from autoscaler.config.job_parameters import JobParametersKey, job_parameters
 from autoscaler.config.kinds import general_kinds, labels_of, lent_labels, with_lending
 from autoscaler.config.limits import LimitSettings
 from autoscaler.config.machines import machines_for
+from autoscaler.config.price_list import PricesKey, listed_days, price_list_of
 from autoscaler.config.prices import offerings, unaffordable_minima
 from autoscaler.config.problems import FleetFileError, Problem
 from autoscaler.config.requirements import AllocationKey, InstanceTypes, Requirements, allocation_of, types_of
@@ -108,6 +109,7 @@ class Tuning(Section):
     volume_usd_per_gib_month: Annotated[float, Field(ge=0, le=100)] | None = Field(
         None, description="Price of a GiB of root volume for a month, in US dollars."
     )
+    prices: PricesKey = None
     max_agent_hours: Annotated[float, Field(gt=0, le=87_600)] | None = Field(
         None, description="An agent older than this is drained and replaced, a few at a time. Without it, age is no reason."
     )
@@ -294,6 +296,7 @@ class FleetSettings(Section):
             slot_controllers=frozenset(name for name, controller in self.controllers.items() if controller.nodes == "slots"),
             hosts={name: host(name, one) for name, one in self.hosts.items()},
             machines=machines_for(self.runs, pools),
+            prices_listed_on=listed_days(self, pools),
         )
         if problems := [*problems, *unaffordable_minima(fleet), *dear_minima(fleet), *impossible_hours(fleet)]:
             raise FleetFileError("", problems)
@@ -307,6 +310,7 @@ class FleetSettings(Section):
     def _pool(self, name: str, pool: PoolSettings) -> Pool:
         tuned = {key: self.tuned(key, name) for key in Tuning.model_fields}
         prices = {key: tuned.pop(key) for key in _PRICES}
+        tuned.pop("prices")
         never = tuned.pop("reuse") == "never"
         warm = tuned.pop("warm_pool")
         hosts = hosts_of(self, name)
@@ -341,7 +345,7 @@ class FleetSettings(Section):
             "launch_template": template,
             "launch_template_version": pool.launch_template_version or self._version_of(template),
             "image_parameter": pool.image_parameter or "",
-            "offerings": offerings(name, pool, types_of(pool), prices),
+            "offerings": offerings(name, pool, types_of(pool), prices, price_list_of(self, name)),
             "allocation": allocation_of(pool),
         }
 

@@ -13,6 +13,7 @@ from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Snapshot
+from autoscaler.domain.report.price_age import WAY_OUT, price_ages
 from autoscaler.domain.report.quotas import Need, needs
 from autoscaler.errors import AutoscalerError, ConflictError, LaunchRefusedError, UnansweredError
 from autoscaler.ports import Account, Compute, Controller, Ports
@@ -64,6 +65,7 @@ def examine(ports: Ports, account: Account, fleet: Fleet, invocation: Invocation
         if view.complete and not invocation.dry_run:
             found += _permissions(controller, view, fleet, ports.builds.get(controller.name))
     found += _account(ports, account, fleet.launched, snapshot.images if snapshot else {})
+    found += _price_ages(ports, fleet)
     return [*found, *(_passes(snapshot) if snapshot else ())]
 
 
@@ -223,6 +225,14 @@ def _spot_prices(ports: Ports, fleet: Fleet) -> Iterator[Finding]:
         untold = types - {key.partition("/")[0] for key in prices}
         detail = f"none of {', '.join(sorted(untold))}, which count at the most that may be paid" if untold else f"{len(types)} types"
         yield Finding(about="aws", what=_SPOT_PRICES, fine=not untold, detail=detail)
+
+
+def _price_ages(ports: Ports, fleet: Fleet) -> Iterator[Finding]:
+    """Tell how old the carried prices are that limits and costs go by."""
+    for one in price_ages(fleet, ports.clock()):
+        # Nobody knows whether old ones are still today's.
+        detail = f"{one.told}; {WAY_OUT}" if one.old else one.told
+        yield Finding(about="prices", what=f"listed on {one.listed_on}", fine=None if one.old else True, detail=detail)
 
 
 def _executions(account: Account) -> Iterator[Finding]:

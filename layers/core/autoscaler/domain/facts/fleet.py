@@ -251,6 +251,7 @@ class Fleet:
     job_parameters: JobParameters = field(default_factory=JobParameters)  # that tell builds apart in statistics
     runs: RunPolicy | None = None  # None: nobody may order runs
     machines: Mapping[str, Machine] = field(default_factory=dict)  # by instance type, where runs may be ordered
+    prices_listed_on: Mapping[str, str] = field(default_factory=dict)  # day of the carried prices, by pool that goes by them
 
     def resume_timeout(self, controller: str) -> float:
         """How long after a restart a pipeline may still resume on its node."""

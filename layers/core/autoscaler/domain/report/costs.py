@@ -35,13 +35,14 @@ class CostEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostList:
-    """The costs of a month. ``metered_usd``: what the limit of the month counted."""
+    """The costs of a month. ``metered_usd``: what the limit of the month counted; ``prices_listed_on``: the days of the list prices now."""
 
     month: str
     by: By
     entries: tuple[CostEntry, ...]
     usd: float
     metered_usd: float
+    prices_listed_on: tuple[str, ...] = ()
 
 
 def list_costs(month: MonthCosts, fleet: Fleet, by: By) -> CostList:
@@ -61,6 +62,7 @@ def list_costs(month: MonthCosts, fleet: Fleet, by: By) -> CostList:
         entries=tuple(sorted(entries, key=lambda entry: (-entry.usd, entry.name, entry.controller))),
         usd=sum(entry.usd for entry in entries),
         metered_usd=month.metered_usd,
+        prices_listed_on=tuple(sorted({*fleet.prices_listed_on.values()})),
     )
 
 
