@@ -15,6 +15,7 @@ from autoscaler.domain.facts.reruns import Rerun, RerunState
 from autoscaler.domain.facts.snapshot import Record, RecordState
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.event import Event
+from autoscaler.domain.report.pass_notes import PassNotes
 from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR, REQUEST_WINDOW_SECONDS
 from autoscaler.domain.report.told import Message, Told
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
@@ -24,7 +25,7 @@ from autoscaler_workbench.fakes.world.faults import ConnectionLostError, Faults,
 _Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
 _Item = TypeVar("_Item")
-_Saved = TypeVar("_Saved", Memory, Learned, Overrides, Told)
+_Saved = TypeVar("_Saved", Memory, Learned, Overrides, Told, PassNotes)
 
 
 def _call(
@@ -60,6 +61,7 @@ class InMemoryState:
     overrides: Overrides = field(default_factory=Overrides)
     told: Told = field(default_factory=Told)
     devices: dict[str, Devices] = field(default_factory=dict)
+    passes: dict[str, PassNotes] = field(default_factory=dict)
     reruns: dict[str, Rerun] = field(default_factory=dict)  # what was answered for lost builds
     requests: dict[str, tuple[float, int]] = field(default_factory=dict)  # when the hour began, and how often since; by instance
     holder: tuple[str, float] | None = None
@@ -79,6 +81,7 @@ class InMemoryState:
                 overrides=self.overrides,
                 told=self.told,
                 devices=dict(self.devices),
+                passes=dict(self.passes),
             )
         return StoredState(
             records=tuple(_without(self.records, "record", unread).values()),
@@ -88,6 +91,7 @@ class InMemoryState:
             overrides=unknown_orders(self.overrides.version) if "overrides" in unread else self.overrides,
             told=Told(version=self.told.version) if "told" in unread else self.told,
             devices=_without(self.devices, "devices", unread),
+            passes=_without(self.passes, "passes", unread),
             unread=tuple(sorted(unread)),
         )
 
@@ -190,6 +194,18 @@ class InMemoryState:
     def save_told(self, told: Told) -> None:
         """Replace what people were told of, of this version."""
         self.told = self._next(told, self.told.version, "told")
+
+    @_call
+    def pass_notes(self, function: str) -> PassNotes:
+        """Read the notes of one function."""
+        known = self.passes.get(function, PassNotes())
+        return PassNotes(version=known.version) if f"passes#{function}" in self.unreadable else known
+
+    @_call
+    def save_pass_notes(self, function: str, notes: PassNotes) -> None:
+        """Replace the notes of this version."""
+        known = self.passes.get(function, PassNotes())
+        self.passes[function] = self._next(notes, known.version, f"passes#{function}")
 
     def _next(self, saved: _Saved, version: int, name: str) -> _Saved:
         if saved.version != version:

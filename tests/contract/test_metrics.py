@@ -7,7 +7,7 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from autoscaler.adapters.cloudwatch import CloudWatchMetrics
+from autoscaler.adapters.cloudwatch import CloudWatchMetrics, EssentialMetrics
 from autoscaler.adapters.secrets import read_credentials
 from autoscaler.domain.report.datum import Datum
 from autoscaler.errors import ConfigError, TransientError
@@ -88,6 +88,21 @@ def test_no_call_is_larger_than_cloudwatch_takes():
     CloudWatchMetrics(lambda: client, "n").publish([a_datum(values=tuple(map(float, range(150 * 1500))))], at=0.0)
     assert [len(data) for data in calls] == [1000, 500]
     assert max(len(datum["Values"]) for data in calls for datum in data) == 150
+
+
+def test_of_few_metrics_only_those_are_sent_and_nothing_is_called_for_none():
+    calls = []
+
+    class Client:
+        def put_metric_data(self, **request):
+            calls.append([datum["MetricName"] for datum in request["MetricData"]])
+
+    client = Client()
+    metrics = EssentialMetrics(CloudWatchMetrics(lambda: client, "n"))
+    beat = Datum(name="Heartbeat", values=(1.0,), unit="Count", dimensions=(("Fleet", "f"),))
+    assert metrics.publish([a_datum(), a_datum("Launches")], at=0.0) == 0
+    assert metrics.publish([a_datum(), beat], at=0.0) == 1
+    assert calls == [["Heartbeat"]]
 
 
 def test_a_failed_call_is_transient(monkeypatch):

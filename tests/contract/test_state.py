@@ -23,7 +23,8 @@ from autoscaler.domain.facts.memory import (
     TrackRecord,
 )
 from autoscaler.domain.facts.overrides import Hold, Overrides, PoolOverride, Scope, TeamOverride, resume
-from autoscaler.domain.report.told import Told, Trouble
+from autoscaler.domain.report.pass_notes import Counted, PassNotes
+from autoscaler.domain.report.told import Span, Told, Trouble
 from autoscaler.errors import ConflictError
 from autoscaler.ports import StoredState
 from autoscaler_workbench.cli.demo import TABLE
@@ -271,8 +272,32 @@ def test_what_was_learned_and_cannot_be_read_is_learned_anew(state):
 
 
 def test_what_people_were_told_is_kept_and_one_of_two_writers_loses(state):
-    told = Told(troubles={"breaker/cpu": Trouble(title="agents of cpu do not boot", since_at=1.0, seen_at=2.0)})
+    told = Told(
+        troubles={"breaker/cpu": Trouble(title="agents of cpu do not boot", since_at=1.0, seen_at=2.0)},
+        spans={"problem/agents-stuck/": Span(since_at=1.0, seen_at=2.0)},
+    )
     state.save_told(told)
     assert state.read().told == replace(told, version=1)
     with pytest.raises(ConflictError):
         state.save_told(told)
+
+
+def test_the_notes_of_passes_are_kept_by_function_and_one_of_two_writers_loses(state):
+    notes = PassNotes(completed=(1.0, 61.0), counts=(Counted(at=61.0, name="BootFailures", count=2, places=("pool cpu (i-1)",)),))
+    assert state.pass_notes("scale_up") == PassNotes()
+    state.save_pass_notes("scale_up", notes)
+    assert state.pass_notes("scale_up") == replace(notes, version=1)
+    assert state.read().passes == {"scale_up": replace(notes, version=1)}
+    with pytest.raises(ConflictError):
+        state.save_pass_notes("scale_up", notes)
+    state.save_pass_notes("scale_down", PassNotes())
+    assert state.read().passes.keys() == {"scale_up", "scale_down"}
+
+
+def test_notes_that_cannot_be_read_are_named_and_replaced_at_the_next_save(state):
+    state.save_pass_notes("scale_up", PassNotes())
+    spoil(state, "passes#scale_up")
+    assert state.read().unread == ("passes#scale_up",)
+    assert state.read().passes == {}
+    state.save_pass_notes("scale_up", replace(state.pass_notes("scale_up"), completed=(5.0,)))
+    assert state.read().passes["scale_up"].completed == (5.0,)

@@ -25,6 +25,7 @@ from autoscaler.domain.facts.snapshot import (
 )
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.event import Event
+from autoscaler.domain.report.pass_notes import PassNotes
 from autoscaler.domain.report.quotas import Quota
 from autoscaler.domain.report.registration import Identity
 from autoscaler.domain.report.told import Message, Told
@@ -206,6 +207,7 @@ class StoredState:
     overrides: Overrides = field(default_factory=Overrides)
     told: Told = field(default_factory=Told)
     devices: Mapping[str, Devices] = field(default_factory=dict)  # by machine, as its agent told of them last
+    passes: Mapping[str, PassNotes] = field(default_factory=dict)  # by function; only at `MetricsLevel: essential`
     unread: tuple[str, ...] = ()  # names of what is there and cannot be read: ``record#i-1``, ``intent#l-1``, ``memory``...
 
 
@@ -253,6 +255,12 @@ class StateStore(Protocol):
 
     def save_told(self, told: Told) -> None:
         """Replace what people were told of, likewise. Losing it costs a second message."""
+
+    def pass_notes(self, function: str) -> PassNotes:
+        """Read what the passes of a function left, alone; of none that can be read, notes of nothing."""
+
+    def save_pass_notes(self, function: str, notes: PassNotes) -> None:
+        """Replace the notes of this version, likewise. Losing them costs the counts of an hour."""
 
 
 class RateLimiter(Protocol):

@@ -8,11 +8,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from autoscaler.adapters.aws import translated
+from autoscaler.domain.report.essential import essential
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
 
     from autoscaler.domain.report.datum import Datum
+    from autoscaler.ports import Metrics
 
 _VALUES_A_DATUM, _DATA_A_CALL = 150, 1000
 
@@ -33,6 +35,19 @@ class CloudWatchMetrics:
             for start in range(0, len(parts), _DATA_A_CALL):
                 self._client().put_metric_data(Namespace=self._namespace, MetricData=parts[start : start + _DATA_A_CALL])
         return len(data)
+
+
+class EssentialMetrics:
+    """Sends the few metrics of `MetricsLevel: essential` alone, whoever publishes; calls nothing where there is none of them."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        """Keep who sends."""
+        self._metrics = metrics
+
+    def publish(self, data: Iterable[Datum], at: float) -> int:
+        """Send what is essential; return how many metrics were sent."""
+        kept = essential(data)
+        return self._metrics.publish(kept, at) if kept else 0
 
 
 def _parts(datum: Datum, at: float) -> Iterator[Any]:

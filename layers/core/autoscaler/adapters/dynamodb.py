@@ -17,6 +17,7 @@ from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.metering import DAY_SECONDS
 from autoscaler.domain.facts.overrides import Overrides, unknown_orders
 from autoscaler.domain.facts.snapshot import Record, RecordState
+from autoscaler.domain.report.pass_notes import PassNotes
 from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR, REQUEST_WINDOW_SECONDS
 from autoscaler.domain.report.told import Told
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
@@ -32,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """The content of one item, exactly one of these. ``name``: of a controller, or a machine; ``pieces``: where a large one lies."""
+    """The content of one item, exactly one of these. ``name``: of a controller, machine or function; ``pieces``: of a large one."""
 
     record: Record | None = None
     intent: Intent | None = None
@@ -41,13 +42,14 @@ class _Entry:
     overrides: Overrides | None = None
     told: Told | None = None
     devices: Devices | None = None
+    passes: PassNotes | None = None
     name: str = ""
     pieces: tuple[str, ...] = ()
 
 
 _ENTRY = TypeAdapter(_Entry)
 # Items are named after what they hold; all others are no entries.
-_KINDS = frozenset({"record", "intent", "memory", "learned", "overrides", "told", "devices"})
+_KINDS = frozenset({"record", "intent", "memory", "learned", "overrides", "told", "devices", "passes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +103,11 @@ class DynamoState:
             records=_all(entries, "record"),
             intents=_all(entries, "intent"),
             memory=(*_all(entries, "memory"), Memory(version=unread.get("memory", 0)))[0],
-            learned=lost | {entry.name: entry.learned for entry in entries if entry.learned},
+            learned=lost | _named(entries, "learned"),
             overrides=(*_all(entries, "overrides"), orders)[0],
             told=(*_all(entries, "told"), Told(version=unread.get("told", 0)))[0],
-            devices={entry.name: entry.devices for entry in entries if entry.devices},
+            devices=_named(entries, "devices"),
+            passes=_named(entries, "passes"),
             unread=tuple(sorted(unread)),
         )
 
@@ -165,6 +168,24 @@ class DynamoState:
     def save_told(self, told: Told) -> None:
         """Replace what people were told of, of this version."""
         self._save("told", told.version, _Entry(told=replace(told, version=told.version + 1)))
+
+    def pass_notes(self, function: str) -> PassNotes:
+        """Read one item by its key, with a query: scaling functions may do nothing else that reads."""
+        answer = self._call(
+            lambda: self._client().query(
+                TableName=self._table,
+                ConsistentRead=True,
+                KeyConditionExpression="fleet = :fleet AND #item = :item",
+                ExpressionAttributeNames={"#item": "item"},
+                ExpressionAttributeValues={":fleet": {"S": self._fleet}, ":item": {"S": f"passes#{function}"}},
+            )
+        )
+        [item] = [_read(one, {}) for one in answer["Items"]] or [_Item("", 0, None)]
+        return item.entry.passes if item.entry and item.entry.passes else PassNotes(version=item.version)
+
+    def save_pass_notes(self, function: str, notes: PassNotes) -> None:
+        """Replace the notes of this version."""
+        self._save(f"passes#{function}", notes.version, _Entry(passes=replace(notes, version=notes.version + 1), name=function))
 
     def acquire(self, owner: str, *, now: float, until: float) -> bool:
         """Take the lease by one conditional write. The SDK may send it twice, so our own name is no obstacle."""
@@ -292,6 +313,10 @@ def _stated(state: str, entry: _Entry) -> dict[str, Any]:
 
 def _all(entries: Iterable[_Entry], kind: str) -> tuple[Any, ...]:
     return tuple(held for entry in entries if (held := getattr(entry, kind)))
+
+
+def _named(entries: Iterable[_Entry], kind: str) -> dict[str, Any]:
+    return {entry.name: held for entry in entries if (held := getattr(entry, kind))}
 
 
 def _in_state(state: str) -> _Condition:

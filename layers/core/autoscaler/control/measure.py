@@ -14,6 +14,7 @@ from autoscaler.domain.facts.snapshot import RunEnd, Snapshot
 from autoscaler.domain.learn import Lesson, assess, learn_from_builds
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.metrics import measure
+from autoscaler.domain.report.pass_notes import PassNotes
 from autoscaler.domain.report.told import Told
 from autoscaler.domain.scale_in.build_results import RESULTS_SECONDS, gone_since
 from autoscaler.domain.situation.situation import Situation
@@ -23,11 +24,12 @@ from autoscaler.ports import Controller, Ports, StoredState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What one look saw, its metrics, and what people had been told of before."""
+    """What one look saw, its metrics, what people had been told of before, and the notes that passes left, by function."""
 
     situation: Situation
     data: list[Datum]
     told: Told
+    passes: Mapping[str, PassNotes]
 
 
 def collect(ports: Ports, fleet: Fleet, invocation: Invocation) -> Measured:
@@ -40,7 +42,7 @@ def collect(ports: Ports, fleet: Fleet, invocation: Invocation) -> Measured:
     unread = {view.name for view in situation.views() if not view.complete}
     asked = replace(ports, controllers=tuple(c for c in ports.controllers if c.name not in unread))
     data = measure(situation, lessons, node_health(asked) if invocation.look == 1 else {})
-    return Measured(situation=situation, data=data, told=stored.told)
+    return Measured(situation=situation, data=data, told=stored.told, passes=stored.passes)
 
 
 def node_health(ports: Ports) -> dict[str, Mapping[str, Health]]:

@@ -1,8 +1,10 @@
 """Tells people what begins and what is over, each once: sent first, remembered then, so that a message may come twice and is never lost."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from autoscaler.domain.report.messages import is_worth_saving, untold, write_messages
+from autoscaler.domain.report.problems import Problem
 from autoscaler.domain.report.told import Message, Told
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.errors import AutoscalerError
@@ -12,11 +14,16 @@ from autoscaler.ports import Notifier, Ports
 SEND_SECONDS = 27.0
 
 
-def notify(ports: Ports, told: Told, situation: Situation, ends_at: float) -> int:
-    """Send what is to be told; return how many messages that were. What fails, or comes too late, is sent at the next look."""
-    if ports.notifier is None:
+def notify(
+    ports: Ports, told: Told, situation: Situation, ends_at: float, problems: Sequence[Problem] = (), now_seen: Told | None = None
+) -> int:
+    """Send what is to be told; return how many messages that were. What fails, or comes too late, is sent at the next look.
+
+    ``problems``: what people are told of beside what is told always; ``now_seen``: what is remembered of these.
+    """
+    if ports.notifier is None and now_seen is None:
         return 0
-    after, messages = write_messages(told, situation, ports.notifier.runbooks)
+    after, messages = write_messages(now_seen or told, situation, ports.notifier.runbooks if ports.notifier else "", problems)
     failed = {message.about for message in messages if not _sent(ports, ports.notifier, message, ends_at)}
     # What could not be sent stays untold, and keeps nothing else from being remembered as told.
     after = replace(after, troubles=untold(told, after, failed))
@@ -28,8 +35,8 @@ def notify(ports: Ports, told: Told, situation: Situation, ends_at: float) -> in
     return len(messages) - len(failed)
 
 
-def _sent(ports: Ports, notifier: Notifier, message: Message, ends_at: float) -> bool:
-    if ends_at - ports.clock() < SEND_SECONDS:
+def _sent(ports: Ports, notifier: Notifier | None, message: Message, ends_at: float) -> bool:
+    if notifier is None or ends_at - ports.clock() < SEND_SECONDS:
         return False
     try:
         notifier.send(message)

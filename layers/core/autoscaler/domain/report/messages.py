@@ -4,7 +4,7 @@ A CloudWatch alarm's text is fixed; a message names the pool, the cause and what
 so that each is told once. A limit that is left for some minutes and reached again is the same trouble.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -14,6 +14,7 @@ from autoscaler.domain.facts.versions import parts_of
 from autoscaler.domain.report.hosts import hosts_seen
 from autoscaler.domain.report.images import told_failed
 from autoscaler.domain.report.limit_messages import limits_seen
+from autoscaler.domain.report.problems import Problem
 from autoscaler.domain.report.reruns import lost_seen
 from autoscaler.domain.report.reservations import is_taken_away, reserved_now
 from autoscaler.domain.report.stopped import refused_starts, why_refused
@@ -29,9 +30,12 @@ STARTS_REFUSED = 3  # one may fail by itself
 SUBJECT_CHARACTERS = 100  # SNS takes no more
 
 
-def write_messages(told: Told, situation: Situation, runbooks: str) -> tuple[Told, list[Message]]:
-    """Return what is to be told now, and what has been told then. ``runbooks``: where the documentation is to be read."""
-    seen, now = dict(_seen(situation)), situation.now
+def write_messages(told: Told, situation: Situation, runbooks: str, problems: Sequence[Problem] = ()) -> tuple[Told, list[Message]]:
+    """Return what is to be told now, and what has been told then. ``runbooks``: where the documentation is to be read.
+
+    ``problems``: what else people are told of, each unless a message of its own says the same.
+    """
+    seen, now = _all_seen(situation, problems), situation.now
     began = [_began(situation, name, one, runbooks) for name, one in seen.items() if name not in told.troubles]
     over = {n: t for n, t in told.troubles.items() if n not in seen and now - t.seen_at >= _over_after(n)}
     ended = [_ended(situation, name, trouble) for name, trouble in over.items() if not name.startswith(LOST)]
@@ -50,9 +54,18 @@ def untold(before: Told, after: Told, failed: Collection[str]) -> dict[str, Trou
 
 def is_worth_saving(before: Told, after: Told) -> bool:
     """Tell whether what has been told differs by more than when it was last seen within the last minutes."""
-    if before.troubles.keys() != after.troubles.keys():
+    if before.troubles.keys() != after.troubles.keys() or before.spans != after.spans:
         return True
     return any(after.troubles[name].seen_at - known.seen_at >= LIMIT_OVER_SECONDS / 3 for name, known in before.troubles.items())
+
+
+def _all_seen(situation: Situation, problems: Sequence[Problem]) -> dict[str, Seen]:
+    seen = dict(_seen(situation))
+    return seen | {one.breach.name: one.seen for one in problems if not _is_told_otherwise(one, seen)}
+
+
+def _is_told_otherwise(problem: Problem, seen: Collection[str]) -> bool:
+    return any(name.startswith(problem.breach.rule.told_by) for name in seen)
 
 
 def _over_after(name: str) -> float:

@@ -14,11 +14,20 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Since when a condition is there, and when a look saw it last."""
+
+    since_at: float
+    seen_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What people were told of, by its name."""
+    """What people were told of, by its name. ``spans``: conditions that people are told of once they have lasted."""
 
     version: int = 0
     troubles: Mapping[str, Trouble] = field(default_factory=dict)
+    spans: Mapping[str, Span] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,60 @@
+"""Where a metric of the whole fleet comes from: the names of agents, pools, controllers and steps behind it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from autoscaler.domain.facts.levels import LevelKind
+from autoscaler.domain.report.datum import Datum
+from autoscaler.domain.report.limits import held_back
+from autoscaler.domain.scale_in.reclaim import is_drain_overdue
+from autoscaler.domain.situation.breakers import is_tripped, keeps_failing
+from autoscaler.domain.situation.situation import Situation
+
+
+def places_of(situation: Situation, data: Sequence[Datum]) -> dict[str, list[str]]:
+    """Name them by metric."""
+    return {
+        **_of_agents(situation),
+        **_of_controllers(situation),
+        "StateUnread": list(situation.snapshot.unread),
+        "TeamsHeldBack": [use.level.text for use in held_back(situation) if use.level.kind is LevelKind.TEAM],
+        "AgentsLimitUsedPercent": list(_full(situation)),
+        "ExecutorsFree": [f"pool {pool} ({count:g})" for pool, count in _by_pool("ExecutorsFree", data).items() if count],
+    }
+
+
+def _of_agents(situation: Situation) -> dict[str, list[str]]:
+    memory = situation.memory
+    pools = {record.instance_id: record.pool for record in situation.snapshot.records}
+    tripped = [name for kind in (memory.breakers, memory.canaries) for name, one in kind.items() if is_tripped(one)]
+    return {
+        "DrainsOverdue": [f"{one.record.node} of pool {one.pool.name}" for one in situation.agents if is_drain_overdue(situation, one)],
+        "AgentsStuck": [f"{name} of pool {pools.get(name, '?')}" for name in memory.stuck],
+        "BreakersOpen": [f"pool {name}" for name in tripped],
+    }
+
+
+def _of_controllers(situation: Situation) -> dict[str, list[str]]:
+    views = list(situation.views())
+    return {
+        "StepsFailing": [key for key, failing in situation.memory.failing.items() if keeps_failing(failing)],
+        "ControllersUnread": [f"controller {view.name} ({view.problem})" for view in views if not view.complete],
+        "ControllersWithoutJobs": [f"controller {view.name}" for view in views if not view.shows_jobs],
+    }
+
+
+def _full(situation: Situation) -> Iterator[str]:
+    """Name the pools that have as many agents as they may, and the fleet where it has."""
+    there: dict[str, int] = {}
+    for agent in situation.agents:
+        there[agent.pool.name] = there.get(agent.pool.name, 0) + 1
+    for name, pool in situation.fleet.pools.items():
+        if there.get(name, 0) >= max(pool.max_agents, 1):
+            yield f"pool {name} (max_agents {pool.max_agents})"
+    if len(situation.agents) >= situation.fleet.limits.max_agents:
+        yield f"the fleet (max_agents {situation.fleet.limits.max_agents})"
+
+
+def _by_pool(metric: str, data: Sequence[Datum]) -> Mapping[str, float]:
+    """Values by pool, the largest first."""
+    found = {dict(one.dimensions)["Pool"]: sum(one.values) for one in data if one.name == metric and len(one.dimensions) > 2}
+    return dict(sorted(found.items(), key=lambda item: -item[1]))

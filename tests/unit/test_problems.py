@@ -1,0 +1,200 @@
+"""Conditions that need a person are judged at each look: they must last, are told once with place, value and threshold, and end."""
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.domain.facts.memory import Breaker
+from autoscaler.domain.learn import assess
+from autoscaler.domain.report.datum import Datum
+from autoscaler.domain.report.essential import ESSENTIAL, essential, lines_of
+from autoscaler.domain.report.messages import write_messages
+from autoscaler.domain.report.problems import facts_of, judge, problems_datum
+from autoscaler.domain.report.rules import Comparison, Thresholds, rules
+from autoscaler.domain.report.told import Span, Told
+from support.builders import NOW, a_fleet, a_memory, a_pool
+from support.decisions import seen
+
+AT = Thresholds(
+    job_wait_seconds=1800,
+    free_executors=50,
+    failure_streak=5,
+    agent_disk_bytes=5 * 2**30,
+    agent_memory_bytes=2**28,
+    controller_disk_bytes=10 * 2**30,
+    controller_memory_bytes=2**29,
+    controller_response_seconds=10,
+)
+RULES = rules(AT)
+VALUES = {"Controller": "main", "Pool": "gpu", "Function": "scale_up"}
+
+
+def a_datum(rule, value):
+    dimensions = (("Fleet", "f"), *((name, VALUES[name]) for name in rule.by))
+    return Datum(name=rule.metric, values=(float(value),), unit="Count", dimensions=dimensions)
+
+
+def beyond(rule):
+    """A value that breaches a rule, and one that does not."""
+    match rule.comparison:
+        case Comparison.BELOW:
+            return rule.threshold / 2, rule.threshold
+        case Comparison.AT_LEAST:
+            return rule.threshold, rule.threshold - 1
+        case Comparison.OVER:
+            return rule.threshold + 1, rule.threshold
+
+
+def looks(rule, values, told=None, every=60.0):
+    """Judge a value a minute; yield what was found at each."""
+    told = told or Told()
+    for number, value in enumerate(values):
+        data = [] if value is None else [a_datum(rule, value)]
+        judged = judge(told, RULES, data, {}, NOW + number * every)
+        told = replace(told, spans=judged.spans)
+        yield judged
+
+
+def rung(rule, values):
+    return [bool(judged.problems) for judged in looks(rule, values)]
+
+
+def the(name):
+    [rule] = [rule for rule in RULES if rule.name == name]
+    return rule
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_each_condition_rings_once_it_has_lasted_and_ends(rule):
+    bad, good = beyond(rule)
+    minutes = int(rule.seconds // 60) + 2
+    found = list(looks(rule, [bad] * minutes + [good] * 3))
+    assert not found[0].problems or rule.seconds == 0.0
+    assert found[minutes - 1].problems
+    assert [len(judged.began) for judged in found].count(1) == 1
+    assert not found[-1].problems
+    assert found[-1].spans == {}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_each_says_where_it_is_so_with_value_threshold_and_runbook(rule):
+    bad, _ = beyond(rule)
+    *_, last = looks(rule, [bad] * (int(rule.seconds // 60) + 2))
+    [problem] = last.problems
+    assert rule.metric in problem.seen.text
+    assert rule.setting in problem.seen.text
+    assert all(VALUES[name] in problem.seen.title for name in rule.by)
+    assert problem.seen.runbook == f"operations.md#{rule.heading or rule.name}"
+    assert facts_of(problem)["value"] == bad
+
+
+def test_a_value_at_its_threshold_is_as_the_alarm_of_it_says():
+    disk, streak, slow = the("agent-disk-low"), the("node-failure-streak"), the("controller-slow")
+    assert [disk.breached_by(value) for value in (disk.threshold - 1, disk.threshold)] == [True, False]
+    assert [streak.breached_by(value) for value in (streak.threshold - 1, streak.threshold)] == [False, True]
+    assert [slow.breached_by(value) for value in (slow.threshold, slow.threshold + 1)] == [False, True]
+
+
+def test_one_look_that_sees_otherwise_ends_nothing_that_is_seen_again():
+    bad, good = beyond(the("queue-unservable"))
+    assert rung(the("queue-unservable"), [bad, bad, good, bad]) == [False, False, False, True]
+    assert rung(the("queue-unservable"), [bad, bad, good, good, bad]) == [False] * 5
+
+
+def test_what_must_be_so_without_a_break_begins_anew_after_one():
+    bad, good = beyond(the("executors-free"))
+    assert not any(rung(the("executors-free"), [bad] * 100 + [good] + [bad] * 100))
+    assert rung(the("executors-free"), [bad] * 117)[-3:] == [False, True, True]
+
+
+def test_a_controller_that_tells_nothing_for_a_while_is_as_it_was():
+    bad, _ = beyond(the("controller-disk-low"))
+    assert rung(the("controller-disk-low"), [bad, bad, None, None, None, bad]) == [False] * 5 + [True]
+
+
+def test_what_nobody_looked_at_for_an_hour_begins_anew():
+    bad, _ = beyond(the("executors-free"))
+    told = Told(spans={"problem/executors-free/": Span(since_at=NOW - 9000.0, seen_at=NOW - 4000.0)})
+    [judged] = looks(the("executors-free"), [bad], told)
+    assert judged.problems == ()
+
+
+def test_a_rule_that_is_gone_is_forgotten():
+    told = Told(spans={"problem/of-another-version/": Span(since_at=NOW, seen_at=NOW)})
+    assert judge(told, RULES, [], {}, NOW).spans == {}
+
+
+def test_memory_is_watched_only_where_a_number_is_given():
+    names = {rule.name for rule in rules(replace(AT, agent_memory_bytes=0, controller_memory_bytes=0))}
+    assert {rule.name for rule in RULES} - names == {"agent-memory-low", "controller-memory-low"}
+
+
+def test_what_has_an_alarm_of_its_own_is_told_and_counted_by_that_alone():
+    bad, _ = beyond(the("job-waits"))
+    *_, last = looks(the("job-waits"), [bad] * 5)
+    assert len(last.problems) == 1
+    assert problems_datum("f", last).values == (0.0,)
+
+
+def test_two_pools_are_two_problems_and_the_places_of_a_fleet_wide_value_are_named():
+    streak, overdue = the("node-failure-streak"), the("drains-overdue")
+    others = replace(a_datum(streak, 7), dimensions=(("Fleet", "f"), ("Controller", "main"), ("Pool", "cpu")))
+    places = {"DrainsOverdue": [f"cpu-{n} of pool cpu" for n in range(7)]}
+    judged = judge(Told(), RULES, [a_datum(streak, 6), others, a_datum(overdue, 7)], places, NOW)
+    assert problems_datum("f", judged).values == (3.0,)
+    texts = {problem.seen.title: problem.seen.text for problem in judged.problems}
+    assert (
+        "NodeFailureStreak of pool cpu of main: 7, which is at or over 5 (FailureStreakAlarm)."
+        in texts["node failure streak: pool cpu of main"]
+    )
+    assert "cpu-4 of pool cpu and 2 more: 7, which is over 0." in texts["drains overdue: cpu-0 of pool cpu, cpu-1 of pool cpu"]
+
+
+def test_people_are_told_once_when_it_begins_and_once_when_it_is_over():
+    situation = assess(seen(), a_fleet(a_pool("gpu")))
+    bad, _ = beyond(the("node-failure-streak"))
+    [judged] = looks(the("node-failure-streak"), [bad])
+    told, [began] = write_messages(Told(), situation, "docs", judged.problems)
+    assert began.subject.endswith("node failure streak: pool gpu of main")
+    assert "docs/operations.md#node-failure-streak" in began.text
+    told, again = write_messages(told, situation, "docs", judged.problems)
+    assert again == []
+    _, [ended] = write_messages(told, situation, "docs", ())
+    assert "over: node failure streak" in ended.subject
+
+
+def test_what_a_message_of_its_own_says_is_not_said_twice():
+    fleet, tripped = a_fleet(a_pool("gpu")), Breaker(failures=3, until_at=NOW + 300.0)
+    bad, _ = beyond(the("breakers-open"))
+    [judged] = looks(the("breakers-open"), [bad])
+    broken = assess(seen(memory=a_memory(breakers={"gpu": tripped})), fleet)
+    [message] = write_messages(Told(), broken, "docs", judged.problems)[1]
+    assert message.subject.endswith("agents of gpu do not boot")
+    [message] = write_messages(Told(), assess(seen(), fleet), "docs", judged.problems)[1]
+    assert message.subject.endswith("breakers open")
+
+
+def test_few_values_of_the_whole_fleet_are_sent():
+    by_pool = a_datum(the("node-failure-streak"), 1)
+    whole = Datum(name="QueueStarved", values=(3.0,), unit="Count", dimensions=(("Fleet", "f"),))
+    assert essential([by_pool, whole, replace(by_pool, name="QueueStarved"), replace(whole, name="Launches")]) == [whole]
+    assert len(ESSENTIAL) == 8
+
+
+def test_a_pool_is_one_line_with_the_worst_of_each_and_with_zeros_of_what_is_looked_for():
+    at = (("Fleet", "f"), ("Controller", "main"), ("Pool", "gpu"))
+    data = [
+        Datum(name="JobWaitSeconds", values=(10.0, 30.5), unit="Seconds", dimensions=at),
+        Datum(name="AgentDiskFreeBytes", values=(5.0, 3.0), unit="Bytes", dimensions=at),
+        Datum(name="BuildsFailed", values=(0.0,), unit="Count", dimensions=at),
+        Datum(name="UsdPerHour", values=(1.5,), unit="None", dimensions=(("Fleet", "f"), ("Team", "web"))),
+    ]
+    [(event, facts)] = lines_of(data)
+    assert event == "pool_measured"
+    assert facts == {
+        "controller": "main",
+        "pool": "gpu",
+        "JobWaitSeconds": 30.5,
+        "AgentDiskFreeBytes": 3,
+        **dict.fromkeys(("QueueStarved", "QueueWait", "AgentsOnline", "AgentsBooting", "ExecutorsBusy", "ExecutorsTotal"), 0),
+    }
