@@ -9,6 +9,7 @@ from typing import Any
 from autoscaler_workbench.cli.remote import Deployed
 from autoscaler_workbench.cli.tables import for_people, print_rows
 from autoscaler_workbench.report.dashboard.alarms import Period, Published, periods, read_alarms, state_of
+from autoscaler_workbench.report.dashboard.cloudformation import FULL
 from autoscaler_workbench.simulate.shipped import deployed as shipped
 
 _RINGS = "ALARM"
@@ -95,7 +96,7 @@ def _periods_of(changes: Iterable[tuple[float, dict[str, Any]]], since: float) -
 def of_published(published: Published) -> list[AlarmState]:
     """Evaluate the template's alarms on what a demo or a run has published."""
     fleet = dict(published[0][1].dimensions)["Fleet"] if published else ""
-    alarms, composites = read_alarms(shipped("template.yaml"), fleet)
+    alarms, composites = read_alarms(shipped("template.yaml"), fleet, **FULL)
     began, now = min((at for at, _ in published), default=0.0), max((at for at, _ in published), default=0.0)
     found = periods(alarms, composites, published, began, now)
     shown = [(one.name, one.description) for one in composites] + [(one.name, one.description) for one in alarms]

@@ -217,11 +217,27 @@ def serve(server: ApiServer, world: World) -> None:
 def environment(server: ApiServer, settings: FleetSettings, fleet_file: Path) -> Iterator[None]:
     """Set the environment that the handlers read, and restore it afterwards."""
     before = dict(os.environ)
-    os.environ |= {
+    os.environ |= _functions_environment(server, fleet_file)
+    for name, controller in settings.controllers.items():
+        override = environment_name(name)
+        os.environ[f"JENKINS_URL_{override}"] = f"{server.url}/jenkins/{name}/"
+        if controller.secret is None:
+            os.environ[f"JENKINS_USER_{override}"] = _USER
+            os.environ[f"JENKINS_TOKEN_{override}"] = TOKEN
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ |= before
+
+
+def _functions_environment(server: ApiServer, fleet_file: Path) -> dict[str, str]:
+    return {
         "FLEET_CONFIG": str(fleet_file),
         "STATE_TABLE": TABLE,
         "FLEET_HOME": f"{ACCOUNT}/{_REGION}",
         "METRIC_NAMESPACE": "JenkinsFleet",
+        "METRICS_LEVEL": "full",  # its page has a graph for each pool
         "AWS_DEFAULT_REGION": _REGION,
         "AWS_ACCESS_KEY_ID": "demo",
         "AWS_SECRET_ACCESS_KEY": "demo",
@@ -234,17 +250,6 @@ def environment(server: ApiServer, settings: FleetSettings, fleet_file: Path) ->
         "AGENT_ROLES": f"{AGENT_ROLE_ID}={profile_arn(AGENT_ROLE)}",
         "POWERTOOLS_SERVICE_NAME": "autoscaler",
     }
-    for name, controller in settings.controllers.items():
-        override = environment_name(name)
-        os.environ[f"JENKINS_URL_{override}"] = f"{server.url}/jenkins/{name}/"
-        if controller.secret is None:
-            os.environ[f"JENKINS_USER_{override}"] = _USER
-            os.environ[f"JENKINS_TOKEN_{override}"] = TOKEN
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ |= before
 
 
 @contextmanager

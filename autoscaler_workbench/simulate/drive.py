@@ -5,20 +5,25 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Protocol
 
+from autoscaler.adapters.cloudwatch import EssentialMetrics
 from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.builds import JenkinsBuilds
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.ssm import SsmImages
 from autoscaler.build_ports import Builds
 from autoscaler.control import measure, passes
+from autoscaler.control.counts import counts_of
 from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.notify import notify
+from autoscaler.control.pass_notes import leave_note, places_of_reports
+from autoscaler.control.publish import publish_essential
 from autoscaler.control.report import Outcome, Report, merged_json
 from autoscaler.control.run_orders import carry_orders_on
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.memo import Memo
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent
+from autoscaler.domain.report.rules import Thresholds
 from autoscaler.errors import AutoscalerError
 from autoscaler.ports import Compute, Ports
 from autoscaler_workbench.fakes.costs import InMemoryCosts
@@ -125,6 +130,7 @@ class InMemory:
     skew_seconds: float = 0.0  # how far the functions' clock is ahead of the world's
     look_every_seconds: float = MINUTE
     memo: Memo = field(default_factory=Memo)  # of the whole run
+    thresholds: Thresholds | None = None  # those of `MetricsLevel: essential`, where that is what runs
     sdk_attempts: int = 1  # how often the SDK sends what fails, but for launches
     token: str = "first"  # what the secret holds now
     ports: Ports = field(init=False)
@@ -148,7 +154,7 @@ class InMemory:
             state=self.state,
             rate_limiter=self.state,
             lease=self.state,
-            metrics=self.metrics,
+            metrics=EssentialMetrics(self.metrics) if self.thresholds else self.metrics,
             history=self.history,
             jobs=self.jobs,
             costs=self.costs,
@@ -172,6 +178,9 @@ class InMemory:
         ports = self.ports_of("publish_metrics")
         invocation = self.invocation()
         measured = measure.collect(ports, self.fleet, invocation)
+        if self.thresholds is not None:
+            publish_essential(ports, self.fleet.name, measured, invocation, self.thresholds)
+            return
         try:
             ports.metrics.publish(measured.data, ports.clock())
         finally:
@@ -231,6 +240,8 @@ class InMemory:
         reports = run(ports, self.fleet, self.invocation())
         self.reports += reports
         note(ports, events_of(function, reports))
+        if self.thresholds:
+            leave_note(ports, function, counts_of(reports), places_of_reports(reports), completed=True)
         return reports
 
     def _controller(self, api: JenkinsApi) -> JenkinsController:

@@ -8,6 +8,7 @@ import pytest
 
 from autoscaler.domain.report.datum import Datum
 from autoscaler_workbench.report.dashboard import page
+from autoscaler_workbench.report.dashboard.cloudformation import FULL
 from autoscaler_workbench.report.dashboard.page import TEMPLATE, write_dashboard
 from autoscaler_workbench.report.dashboard.widgets import read_widgets
 from browser.conftest import Opened
@@ -42,7 +43,7 @@ def board(browser, tmp_path):
 
 
 def test_every_widget_that_has_data_is_drawn_and_the_others_say_so(board):
-    widgets = read_widgets(TEMPLATE, "f", list(published()))
+    widgets = read_widgets(TEMPLATE, "f", list(published()), **FULL)
     drawn = {f"w{number}" for number, widget in enumerate(widgets) if widget.series}
     assert set(board.run("Object.keys(window.views)")) == drawn
     for name in drawn:
@@ -64,7 +65,7 @@ def test_times_are_of_24_hours_and_numbers_are_plain(board):
 
 
 def test_a_line_breaks_where_nothing_was_published_and_a_value_alone_is_a_dot(board):
-    widgets = read_widgets(TEMPLATE, "f", list(published()))
+    widgets = read_widgets(TEMPLATE, "f", list(published()), **FULL)
     [place] = [number for number, widget in enumerate(widgets) if widget.title == "Launched, started, stopped and given up"]
     path = board.run(f"document.querySelector('#w{place} .mark-line path').getAttribute('d')")
     assert path.count("M") == 3
@@ -73,7 +74,7 @@ def test_a_line_breaks_where_nothing_was_published_and_a_value_alone_is_a_dot(bo
 
 def test_zeros_lie_on_the_ground(tmp_path, browser):
     rows = [(at, datum) if datum.name != "UsdPerHour" else (at, replace(datum, values=(0.0,))) for at, datum in published()]
-    [place] = [n for n, widget in enumerate(read_widgets(TEMPLATE, "f", rows)) if widget.title == "What the agents cost an hour"]
+    [place] = [n for n, widget in enumerate(read_widgets(TEMPLATE, "f", rows, **FULL)) if widget.title == "What the agents cost an hour"]
     browser.get(write_dashboard("f", rows, tmp_path).as_uri())
     browser.execute_async_script("window.drawn.then(arguments[0])")
     shown = Opened(browser)

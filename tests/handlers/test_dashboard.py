@@ -2,10 +2,12 @@
 
 import json
 
+import pytest
 from typer.testing import CliRunner
 
 from autoscaler_workbench.cli.main import app
 from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import as_json, published
+from autoscaler_workbench.report.dashboard.cloudformation import FULL
 from autoscaler_workbench.report.dashboard.widgets import dashboard_body, read_widgets
 from packaging_root import ROOT
 from support.deployed import deployed, event
@@ -21,7 +23,7 @@ def test_every_widget_of_ours_has_data_but_those_of_what_should_not_be_has_data_
             jenkins.submit(f"job-{number}", "mxnetlinux-gpu", 400.0)
         jenkins.submit("windows", "mxnetwindows-cpu", 400.0)
         here.pass_minutes(40)
-        widgets = read_widgets(TEMPLATE, "mxnet-ci", published())
+        widgets = read_widgets(TEMPLATE, "mxnet-ci", published(), **FULL)
         silent = {widget.title for widget in widgets if not (widget.series or widget.elsewhere)}
         of_warm_pools = {"How long starts of stopped agents took", "Stopped agents by pool"}
         assert silent == {"Failures in a row on one agent, by pool", "By hand, and in each other's way", *of_warm_pools}
@@ -33,8 +35,9 @@ def test_every_widget_of_ours_has_data_but_those_of_what_should_not_be_has_data_
         assert "Agents online by pool" in (tmp_path / "d" / "dashboard.html").read_text(encoding="utf-8")
 
 
-def test_the_body_is_what_cloudwatch_takes():
-    board = json.loads(dashboard_body(TEMPLATE, "mxnet-ci"))
+@pytest.mark.parametrize("level", ["essential", "full"])
+def test_the_body_is_what_cloudwatch_takes(level):
+    board = json.loads(dashboard_body(TEMPLATE, "mxnet-ci", MetricsLevel=level))
     assert all(widget["x"] + widget["width"] <= 24 for widget in board["widgets"])
     places = {(widget["x"], widget["y"]) for widget in board["widgets"]}
     assert len(places) == len(board["widgets"])

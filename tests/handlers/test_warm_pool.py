@@ -6,6 +6,7 @@ import pytest
 
 from autoscaler_workbench.cli import answers
 from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import published
+from autoscaler_workbench.report.dashboard.cloudformation import FULL
 from autoscaler_workbench.report.dashboard.widgets import read_widgets
 from packaging_root import ROOT
 from support.deployed import deployed, event
@@ -207,7 +208,7 @@ def test_metrics_count_stopped_agents_and_measure_starts_apart_from_boots(here, 
 def test_the_dashboard_draws_stopped_agents_and_their_starts(here, stopped):
     submitted(here, 2)
     here.pass_minutes(4)
-    drawn = {widget.title: [series.label for series in widget.series] for widget in read_widgets(TEMPLATE, "mxnet-ci", published())}
+    drawn = {widget.title: [series.label for series in widget.series] for widget in read_widgets(TEMPLATE, "mxnet-ci", published(), **FULL)}
     assert (drawn["Stopped agents by pool"], drawn["How long starts of stopped agents took"]) == (["cpu"], ["cpu"])
     assert "stopped" in drawn["Agents by state"]
     assert {"started again", "stopped"} <= set(drawn["Launched, started, stopped and given up"])

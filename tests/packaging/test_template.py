@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from autoscaler.control.counts import counts_of
 from autoscaler.control.passes import LEASE_SECONDS
 from autoscaler.domain.report.metrics import _TOLD_WHEN_ANY
-from autoscaler.entry.scheduled import _counts
 from packaging_root import ROOT
 from support.builders import a_pool
 from support.template import TEMPLATE
@@ -163,7 +163,7 @@ def test_every_alarm_leads_to_the_topic_or_a_composite_and_to_its_entry_in_the_r
         assert f'<a id="{heading}"></a>' in runbook, name
 
 
-ONLY_WITH_AGENTS_OR_JOBS = {"AgentDiskFreeBytes", "AgentMemoryFreeBytes", "JobWaitSeconds", "QueueWait"} | _TOLD_WHEN_ANY
+ONLY_WITH_AGENTS_OR_JOBS = {"Problems", "AgentDiskFreeBytes", "AgentMemoryFreeBytes", "JobWaitSeconds", "QueueWait"} | _TOLD_WHEN_ANY
 
 
 def test_every_alarm_watches_a_metric_that_is_really_published():
@@ -179,4 +179,4 @@ def test_every_alarm_watches_a_metric_that_is_really_published():
 
 
 def scaling_counts():
-    return {*_counts([]), "Heartbeat"}
+    return {*counts_of([]), "Heartbeat"}

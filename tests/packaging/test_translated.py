@@ -28,13 +28,17 @@ def test_the_schedules_are_what_schedule_state_says_and_announcements_go_on(stat
 
 @pytest.mark.parametrize("state", ["ENABLED", "DISABLED"])
 def test_schedules_stopped_on_purpose_are_not_missed_and_failures_still_ring(state):
-    alarms = kinds(stack(ScheduleState=state), "AWS::CloudWatch::Alarm")
+    alarms = kinds(stack(ScheduleState=state, MetricsLevel="full"), "AWS::CloudWatch::Alarm")
     silent = {name: alarm["TreatMissingData"] for name, alarm in alarms.items() if name.endswith("SilentAlarm")}
     missing = {"ENABLED": "breaching", "DISABLED": "notBreaching"}[state]
     assert silent == {f"{function.removesuffix('Function')}SilentAlarm": missing for function in SCHEDULED}
-    [down] = [alarm for name, alarm in kinds(stack(ScheduleState=state), "AWS::CloudWatch::CompositeAlarm").items() if "Down" in name]
+    composites = kinds(stack(ScheduleState=state, MetricsLevel="full"), "AWS::CloudWatch::CompositeAlarm")
+    [down] = [alarm for name, alarm in composites.items() if "Down" in name]
     assert down.get("ActionsEnabled", True) is True
     assert "FunctionErrorsAlarm" in down["AlarmRule"]
+    essential = kinds(stack(ScheduleState=state), "AWS::CloudWatch::Alarm")
+    assert essential["HeartbeatAlarm"]["TreatMissingData"] == missing
+    assert essential["RegisterAgentErrorsAlarm"]["AlarmActions"]
 
 
 def launch_templates(**parameters):

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,9 @@ from autoscaler_workbench.fakes.http_fakes.server import ApiServer
 from autoscaler_workbench.fakes.identity import ask_handler
 from autoscaler_workbench.fakes.world.agents import Agents
 from autoscaler_workbench.fakes.world.world import World, build_world
+from autoscaler_workbench.report.dashboard.cloudformation import read_template
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET as EXAMPLE
+from packaging_root import ROOT
 
 NOON = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC, as in events/tick.json
 
@@ -51,8 +54,17 @@ class Deployed:
                 self.call(function, {})
 
 
+def essential_environment() -> dict[str, str]:
+    """The environment of functions at `MetricsLevel: essential`, with the template's own thresholds, as the template hands them on."""
+    template = read_template(ROOT / "template.yaml")
+    given = template["Resources"]["PublishMetricsFunction"]["Properties"]["Environment"]["Variables"]
+    parameters = {name: parameter.get("Default") for name, parameter in template["Parameters"].items()}
+    handed_on = {name: parameters[value["Ref"]] for name, value in given.items() if isinstance(value, dict) and value["Ref"] in parameters}
+    return {"METRICS_LEVEL": "essential"} | {name: str(value) for name, value in handed_on.items()}
+
+
 @contextmanager
-def deployed(fleet_file: Path = EXAMPLE):
+def deployed(fleet_file: Path = EXAMPLE, environment: Mapping[str, str] | None = None):
     settings = load_settings(fleet_file)
     fleet = settings.domain()
     world = build_world(fleet, start_at=NOON, seed=1)
@@ -60,6 +72,7 @@ def deployed(fleet_file: Path = EXAMPLE):
         server = stack.enter_context(ApiServer())
         demo.serve(server, world)
         stack.enter_context(demo.environment(server, settings, fleet_file))
+        os.environ |= environment or {}  # until `demo.environment` ends
         stack.enter_context(mock_aws())
         demo.create_table()
         demo.create_secrets(settings)

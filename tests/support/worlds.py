@@ -13,6 +13,7 @@ from autoscaler.adapters.ec2 import Ec2Compute
 from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.session import JenkinsSession
 from autoscaler.domain.facts.fleet import Fleet, Host
+from autoscaler.domain.report.rules import Thresholds
 from autoscaler.ports import Controller
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession
@@ -92,9 +93,13 @@ def in_memory(
     physics: Physics = CALM,
     sdk_attempts: int = 1,
     hosts: tuple[Host, ...] = (),
+    thresholds: Thresholds | None = None,
     **limits: Any,
 ) -> InMemory:
-    """A whole fleet in memory: the real passes on the world. ``slots``: nodes that an operator made on main, with their labels."""
+    """A whole fleet in memory: the real passes on the world. ``slots``: nodes that an operator made on main, with their labels.
+
+    ``thresholds``: it runs at `MetricsLevel: essential`.
+    """
     fleet = a_fleet(*(pools or (a_pool(),)), hosts=hosts, **limits)
     if slots is not None:
         fleet = replace(fleet, slot_controllers=frozenset({"main"}))
@@ -104,7 +109,7 @@ def in_memory(
                 a_world_node(name, *labels, fleet.ownership_label, connected=False, survives_reload=True)
             )
         return made
-    return InMemory(a_world(fleet, seed, physics), fleet, faults or Faults(), sdk_attempts=sdk_attempts)
+    return InMemory(a_world(fleet, seed, physics), fleet, faults or Faults(), sdk_attempts=sdk_attempts, thresholds=thresholds)
 
 
 @contextmanager

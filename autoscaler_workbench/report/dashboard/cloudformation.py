@@ -11,6 +11,8 @@ from autoscaler.errors import ConfigError
 
 _PLACE = re.compile(r"\$\{([^!}]+)\}")
 _NOTHING = {"Ref": "AWS::NoValue"}
+# The parameters of a stack that publishes all that a demo or a run does.
+FULL = {"MetricsLevel": "full"}
 
 
 class Loader(yaml.SafeLoader):

@@ -9,6 +9,7 @@ import altair as alt
 
 from autoscaler.domain.wording import counted, duration
 from autoscaler_workbench.report.dashboard.alarms import Alarm, Composite, Period, Published, periods, read_alarms, state_of
+from autoscaler_workbench.report.dashboard.cloudformation import FULL
 from autoscaler_workbench.report.dashboard.widgets import Widget, read_widgets
 from autoscaler_workbench.report.html import CONFIG, render, time_axis
 from autoscaler_workbench.simulate.shipped import deployed
@@ -25,10 +26,10 @@ def write_dashboard(fleet: str, published: Published, out: Path) -> Path:
     """Write ``dashboard.html`` into a directory that is there; return its path."""
     began = min((at for at, _ in published), default=0.0)
     ended = max((at for at, _ in published), default=0.0)
-    alarms, composites = read_alarms(TEMPLATE, fleet)
+    alarms, composites = read_alarms(TEMPLATE, fleet, **FULL)
     rang = periods(alarms, composites, published, began, ended)
     told = [_alarm(name, description, rang[name], ended) for name, description in _shown(alarms, composites)]
-    widgets = read_widgets(TEMPLATE, fleet, published)
+    widgets = read_widgets(TEMPLATE, fleet, published, **FULL)
     html = render(
         "dashboard/dashboard.html",
         {f"w{number}": _spec(widget) for number, widget in enumerate(widgets) if widget.series},

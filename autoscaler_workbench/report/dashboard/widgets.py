@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from autoscaler_workbench.report.dashboard.alarms import Published, statistic_of
-from autoscaler_workbench.report.dashboard.cloudformation import defaults_of, read_template, resolved
+from autoscaler_workbench.report.dashboard.cloudformation import defaults_of, made_by, read_template
 
 _POINTS = 360
 _SEARCH = re.compile(r"SEARCH\('\{(?P<schema>[^}]+)\} (?P<wanted>[^']*)', '(?P<stat>\w+)', \d+\)")
@@ -37,9 +37,9 @@ class Widget:
     elsewhere: bool
 
 
-def read_widgets(file: Path, fleet: str, published: Published) -> list[Widget]:
-    """The graphs of a template's dashboard, with what they show of what was published."""
-    board = json.loads(dashboard_body(file, fleet))
+def read_widgets(file: Path, fleet: str, published: Published, **parameters: str) -> list[Widget]:
+    """The graphs of a template's dashboard, with what they show of what was published; ``parameters`` other than their defaults."""
+    board = json.loads(dashboard_body(file, fleet, **parameters))
     index: dict[str, list[tuple[float, dict[str, str], tuple[float, ...]]]] = {}
     for at, datum in published:
         index.setdefault(datum.name, []).append((at, dict(datum.dimensions), datum.values))
@@ -47,12 +47,12 @@ def read_widgets(file: Path, fleet: str, published: Published) -> list[Widget]:
     return [_widget(widget, index, span) for widget in board["widgets"] if widget["type"] == "metric"]
 
 
-def dashboard_body(file: Path, fleet: str) -> str:
-    """The dashboard's JSON, at the parameters' defaults."""
+def dashboard_body(file: Path, fleet: str, **parameters: str) -> str:
+    """The dashboard's JSON; ``parameters`` other than their defaults."""
     template = read_template(file)
     names = {name: name for name in template["Resources"]} | {f"{name}.Arn": name for name in template["Resources"]}
-    given = {"AWS::Region": "us-west-2"} | defaults_of(template) | {"FleetName": fleet} | names
-    body: str = resolved(template["Resources"]["Dashboard"]["Properties"]["DashboardBody"], given)
+    given = {"AWS::Region": "us-west-2"} | defaults_of(template) | parameters | {"FleetName": fleet} | names
+    body: str = made_by(template, given)["Dashboard"]["Properties"]["DashboardBody"]
     return body.replace("${!", "${")
 
 

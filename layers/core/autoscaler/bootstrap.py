@@ -16,7 +16,7 @@ import boto3
 from botocore.config import Config
 
 from autoscaler.adapters.account import AwsAccount
-from autoscaler.adapters.cloudwatch import CloudWatchMetrics
+from autoscaler.adapters.cloudwatch import CloudWatchMetrics, EssentialMetrics
 from autoscaler.adapters.costs import DynamoCosts
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.ec2 import Ec2Compute
@@ -32,6 +32,7 @@ from autoscaler.adapters.sns import SnsTopic
 from autoscaler.adapters.ssm import SsmImages
 from autoscaler.config import FleetSettings, environment_name, load_settings, url_problem
 from autoscaler.config.job_parameters import job_parameters
+from autoscaler.config.thresholds import read_thresholds
 from autoscaler.domain.report.registration import Trust
 from autoscaler.domain.report.reservations import Access
 from autoscaler.errors import ConfigError
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
 
     from autoscaler.config import ControllerSettings
     from autoscaler.domain.facts.fleet import Fleet
-    from autoscaler.ports import Account, Clock, SideBySide, Sleep
+    from autoscaler.domain.report.rules import Thresholds
+    from autoscaler.ports import Account, Clock, Metrics, SideBySide, Sleep
 
 # Clients may be used by several threads, and be made by one at a time only.
 _ONE_AT_A_TIME = Lock()
@@ -81,10 +83,11 @@ def in_threads(calls: Sequence[Callable[[], T]]) -> list[T]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """The ports and the fleet of a function."""
+    """The ports and the fleet of a function. ``essential``: it sends few metrics, and conditions are judged here instead of by alarms."""
 
     ports: Ports
     fleet: Fleet
+    essential: bool
 
 
 @dataclass(slots=True)
@@ -109,6 +112,7 @@ def reset() -> None:
     """Forget what was wired, as a cold start does, and go back to the wall clock."""
     _TIME.clock, _TIME.sleep, _TIME.stopwatch, _TIME.side_by_side = time.time, time.sleep, time.monotonic, in_threads
     runtime.cache_clear()
+    thresholds.cache_clear()
     trust.cache_clear()
     completed_requests.cache_clear()
     account.cache_clear()
@@ -132,7 +136,7 @@ def runtime() -> Runtime:
         state=state,
         rate_limiter=state,
         lease=state,
-        metrics=CloudWatchMetrics(partial(_client, "cloudwatch"), os.environ.get("METRIC_NAMESPACE", "JenkinsFleet")),
+        metrics=_metrics(),
         history=DynamoHistory(*table),
         jobs=DynamoJobs(*table),
         costs=DynamoCosts(*table),
@@ -146,7 +150,7 @@ def runtime() -> Runtime:
         side_by_side=lambda calls: _TIME.side_by_side(calls),  # noqa: PLW0108
         **_single_builds(controllers, table),
     )
-    return Runtime(ports=ports, fleet=fleet)
+    return Runtime(ports=ports, fleet=fleet, essential=_is_essential())
 
 
 def _single_builds(controllers: Sequence[JenkinsController], table: Any) -> dict[str, Any]:
@@ -250,6 +254,24 @@ def _credentials(override: str, settings: ControllerSettings) -> Credentials | N
 def _notifier() -> SnsTopic | None:
     topic = os.environ.get("ALARM_TOPIC")
     return SnsTopic(partial(_client, "sns"), topic, os.environ.get("RUNBOOK_BASE_URL") or "docs") if topic else None
+
+
+def _metrics() -> Metrics:
+    metrics = CloudWatchMetrics(partial(_client, "cloudwatch"), os.environ.get("METRIC_NAMESPACE", "JenkinsFleet"))
+    return EssentialMetrics(metrics) if _is_essential() else metrics
+
+
+def _is_essential() -> bool:
+    level = os.environ.get("METRICS_LEVEL", "essential")
+    if level not in {"essential", "full"}:
+        raise ConfigError(f"environment variable METRICS_LEVEL ({level}): must be essential or full")
+    return level == "essential"
+
+
+@cache
+def thresholds() -> Thresholds:
+    """Read the numbers of the alarms; only `publish_metrics` is given them."""
+    return read_thresholds(os.environ)
 
 
 def _look_every_seconds() -> float:

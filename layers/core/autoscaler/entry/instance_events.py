@@ -9,14 +9,15 @@ from autoscaler import bootstrap
 from autoscaler.control import passes
 from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
+from autoscaler.control.pass_notes import places_of_reports
 from autoscaler.control.report import Outcome, Report, merged_json, starts_failed
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent
-from autoscaler.domain.report.metrics import scaling
 from autoscaler.entry.context import Context
+from autoscaler.entry.counts import tell_counts
 from autoscaler.entry.events import checked
 from autoscaler.errors import ConfigError, TransientError
-from autoscaler.telemetry import log, log_reports, send_metrics
+from autoscaler.telemetry import log, log_reports
 
 _ANNOUNCED = {
     "EC2 Spot Instance Interruption Warning": Announced.INTERRUPTION,
@@ -50,9 +51,9 @@ def handle(function: str, event: Any, context: Context) -> dict[str, Any]:
         log("builds_at_risk", instance_id=event.instance_id, announced=str(event.kind), count=len(at_risk), builds=list(at_risk))
     if event.kind is Announced.STATE:
         failed = starts_failed(result for report in reports for result in report.results)
-        send_metrics(wired.ports, scaling(wired.fleet.name, {"StartsFailed": failed}))
+        tell_counts(wired, "instance_events", {"StartsFailed": failed}, places_of_reports(reports))
     else:
-        send_metrics(wired.ports, scaling(wired.fleet.name, {"BuildsAtRisk": len(at_risk)}))
+        tell_counts(wired, "instance_events", {"BuildsAtRisk": len(at_risk)})
         _fail_if_undone(reports)
     return merged_json(reports)
 

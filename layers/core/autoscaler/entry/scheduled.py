@@ -8,21 +8,21 @@ from typing import Any
 from autoscaler import bootstrap
 from autoscaler.bootstrap import Runtime
 from autoscaler.control import measure, passes
+from autoscaler.control.counts import counts_of
 from autoscaler.control.events import events_of, note
 from autoscaler.control.invocation import Invocation
-from autoscaler.control.notify import notify
-from autoscaler.control.report import Outcome, Report, Result, done, merged_json, starts_failed
+from autoscaler.control.pass_notes import leave_note, places_of_reports
+from autoscaler.control.publish import publish_all, publish_essential
+from autoscaler.control.report import Report, merged_json
 from autoscaler.control.run_orders import carry_orders_on
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.plan import Cordon, Launch, LeaveLost, Rotate, RunAgain, Start, Stop, Terminate
-from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
 from autoscaler.domain.memo import Memo
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.metrics import heartbeat, held_by_teams, scaling
 from autoscaler.domain.report.run_orders import Outcome as RunOutcome
 from autoscaler.entry.context import Context
+from autoscaler.entry.counts import tell_counts
 from autoscaler.entry.events import SCALE_DOWN, SCALE_UP, TICK, Shapes, Trigger, read_trigger
 from autoscaler.errors import LeaseHeldError, TransientError
 from autoscaler.ports import Ports
@@ -74,11 +74,8 @@ def _measure(wired: Runtime, invocation: Invocation) -> int:
     measured = measure.collect(wired.ports, wired.fleet, invocation)
     if invocation.dry_run:
         return len(measured.data)
-    try:
-        sent = wired.ports.metrics.publish([*measured.data, heartbeat(wired.fleet.name, "publish_metrics")], wired.ports.clock())
-    finally:
-        # Last, since a topic that does not answer takes its time; and whether or not the metrics could be sent.
-        notify(wired.ports, measured.told, measured.situation, invocation.ends_at)
+    asked = wired.ports, wired.fleet.name, measured, invocation
+    sent = publish_essential(*asked, bootstrap.thresholds()) if wired.essential else publish_all(*asked)
     log("measured", function="publish_metrics", metrics=sent)
     return sent
 
@@ -94,12 +91,12 @@ def _scale_once(function: str, wired: Runtime, invocation: Invocation, trigger: 
         if trigger.by_a_person:
             raise
         log("lease_held", function=function)
-        send_metrics(wired.ports, scaling(wired.fleet.name, {"LeaseHeld": 1}))
+        tell_counts(wired, function, {"LeaseHeld": 1})
         return []
     log_reports(function, reports)
     note(wired.ports, events_of(function, reports))
     if not trigger.dry_run:
-        send_metrics(wired.ports, scaling_data(wired.fleet, function, reports))
+        _tell(wired, function, reports)
     if ordinary is passes.scale_down and trigger.order is None and not trigger.dry_run:
         _carry_runs_on(wired, invocation, reports)
     return reports
@@ -112,7 +109,15 @@ def _carry_runs_on(wired: Runtime, invocation: Invocation, reports: list[Report]
         return
     counts = Counter(outcomes)
     ended = {"RunsPassed": counts[RunOutcome.PASSED], "RunsFailed": counts[RunOutcome.FAILED], "BuildsLeft": counts[RunOutcome.UNFINISHED]}
-    send_metrics(wired.ports, scaling(wired.fleet.name, ended))
+    tell_counts(wired, "scale_down", ended)
+
+
+def _tell(wired: Runtime, function: str, reports: list[Report]) -> None:
+    """Tell what a pass did, and that it was completed: as metrics, or in a note that `publish_metrics` reads."""
+    if wired.essential:
+        leave_note(wired.ports, function, counts_of(reports), places_of_reports(reports), completed=True)
+    else:
+        send_metrics(wired.ports, scaling_data(wired.fleet, function, reports))
 
 
 def _each_look(function: str, shapes: Shapes, event: Any, context: Context, look: Look) -> Trigger | None:
@@ -161,49 +166,4 @@ def _looks(wired: Runtime, context: Context, trigger: Trigger) -> Iterator[Invoc
 def scaling_data(fleet: Fleet, function: str, reports: list[Report]) -> list[Datum]:
     """Describe what a pass did, and that it was completed."""
     held = [held for report in reports for held in report.plan.held]
-    return [*scaling(fleet.name, _counts(reports)), *held_by_teams(fleet, held), heartbeat(fleet.name, function)]
-
-
-def _counts(reports: list[Report]) -> dict[str, int]:
-    results = [result for report in reports for result in report.results]
-    held = {(h.controller, h.pool, h.reason) for report in reports for h in report.plan.held}
-    return {
-        "Launches": done(results, Launch),
-        "Starts": done(results, Start),
-        "Rotations": done(results, Rotate),
-        "StartsFailed": starts_failed(results),
-        "Stops": done(results, Stop),
-        "LaunchesHeld": sum(reason in _HOLDS_LAUNCHES for _, _, reason in held),
-        "Terminations": done(results, Terminate),
-        "BootFailures": sum(len(report.plan.boot_failures) for report in reports),
-        "Quarantines": _quarantines(results),
-        "Ec2Disagrees": any(reason is Reason.EC2_DISAGREES for _, _, reason in held),
-        "SweepsStopped": sum(reason is Reason.SWEEP_LIMIT for _, _, reason in held),
-        "BuildsRunAgain": done(results, RunAgain),
-        "BuildsLeft": done(results, LeaveLost),
-        "LeaseHeld": 0,
-    }
-
-
-def _quarantines(results: list[Result]) -> int:
-    cordons = [result.step for result in results if isinstance(result.step, Cordon) and result.outcome is Outcome.DONE]
-    return sum(step.mark.kind is MarkClass.QUARANTINE and step.reason is not Reason.LABELS_TAKEN for step in cordons)
-
-
-_HOLDS_LAUNCHES = {
-    Reason.HELD,
-    Reason.FROZEN,
-    Reason.MAX_AGENTS,
-    Reason.TEAM_MAX_AGENTS,
-    Reason.FLEET_MAX_AGENTS,
-    Reason.LAUNCH_RATE,
-    Reason.USD_PER_HOUR,
-    Reason.USD_PER_MONTH,
-    Reason.NOT_ITS_TURN,
-    Reason.NO_OFFERING,
-    Reason.POOL_PAUSED,
-    Reason.ACCOUNT_THROTTLED,
-    Reason.BREAKER_OPEN,
-    Reason.ONE_TRIAL,
-    Reason.CANARY,
-}
+    return [*scaling(fleet.name, counts_of(reports)), *held_by_teams(fleet, held), heartbeat(fleet.name, function)]

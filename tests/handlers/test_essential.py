@@ -1,0 +1,115 @@
+"""`MetricsLevel: essential`: few metrics, alarms that ring on them, and messages that name pool, value and threshold."""
+
+import boto3
+import pytest
+
+from autoscaler import bootstrap
+from autoscaler.control.pass_notes import leave_note
+from autoscaler.domain.report.essential import ESSENTIAL
+from autoscaler.errors import ConfigError
+from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import published
+from support.deployed import deployed, essential_environment, event
+from support.ringing import ringing_in
+
+GPU = "mxnetlinux-gpu"
+
+
+@pytest.fixture
+def here():
+    with deployed(environment=essential_environment()) as stood:
+        stood.call("scale_up", event("tick"))
+        yield stood
+
+
+def ringing(here):
+    return ringing_in(here, MetricsLevel="essential")
+
+
+def submit(here, count=1, label=GPU, seconds=600.0):
+    for number in range(count):
+        here.world.controllers["main"].submit(f"job-{number}", label, seconds)
+
+
+def subjects(here):
+    return [subject.removeprefix("[mxnet-ci] ") for subject, _ in here.told()]
+
+
+def test_a_quiet_day_rings_nothing_and_sends_eight_names_of_the_fleet_alone(here):
+    submit(here, 3, seconds=200.0)
+    here.pass_minutes(12)
+    assert ringing(here) == set()
+    assert subjects(here) == []
+    sent = {(datum.name, datum.dimensions) for _, datum in published()}
+    assert {name for name, _ in sent} == ESSENTIAL - {"Problems"}
+    assert {dimensions for _, dimensions in sent} == {(("Fleet", "mxnet-ci"),)}
+
+
+def test_one_function_calls_cloudwatch_and_once_a_minute(here):
+    before = len({at for at, _ in published()})
+    here.pass_minutes(5)
+    times = sorted({at for at, _ in published()})
+    assert len(times) - before == 5
+
+
+def test_a_controller_that_cannot_be_read(here):
+    here.world.controllers["main"].up = "starting"
+    here.pass_minutes(6)
+    assert ringing(here) == {"Problems"}
+    assert any(subject.startswith("controller unread: controller main") for subject in subjects(here))
+
+
+def test_a_scaling_function_that_does_not_run_any_more_is_named(here):
+    function = "scale_down"
+    here.pass_minutes(2)
+    for _ in range(6):
+        here.world.move_to(here.world.timeline.now + 60)
+        for name in sorted({"publish_metrics", "scale_up", "scale_down"} - {function}):
+            here.call(name, {})
+    assert ringing(here) == {"Problems"}
+    assert subjects(here) == [f"autoscaler down: {function}"]
+
+
+def test_the_function_that_watches_all_else_is_missed_when_it_is_silent(here):
+    here.pass_minutes(2)
+    for minute in range(5):
+        assert ringing(here) == set(), minute
+        here.world.move_to(here.world.timeline.now + 60)
+        for name in ("scale_up", "scale_down"):
+            here.call(name, {})
+    assert ringing(here) == {"Heartbeat"}
+
+
+def test_a_lease_that_somebody_else_holds(here):
+    now = here.world.timeline.now
+    here.pass_minutes(1)
+    ports = bootstrap.runtime().ports
+    for _ in range(10):
+        leave_note(ports, "scale_up", {"LeaseHeld": 1}, {})
+    assert ports.clock() > now
+    here.pass_minutes(1)
+    assert ringing(here) == {"Problems"}
+    assert "lease held" in subjects(here)
+
+
+def test_a_topic_that_is_gone_keeps_no_condition_from_lasting(here, monkeypatch):
+    gone = boto3.client("sns").create_topic(Name="gone")["TopicArn"]
+    boto3.client("sns").delete_topic(TopicArn=gone)
+    monkeypatch.setenv("ALARM_TOPIC", gone)
+    bootstrap.runtime.cache_clear()
+    submit(here, 1, "sparc")
+    here.pass_minutes(6)
+    assert ringing(here) == {"Problems"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("METRICS_LEVEL", "some", r"METRICS_LEVEL \(some\): must be essential or full"),
+        ("AGENT_DISK_ALARM_BYTES", "a lot", r"AGENT_DISK_ALARM_BYTES \(a lot\): must be a number, 0 or more"),
+        ("AGENT_DISK_ALARM_BYTES", "nan", r"AGENT_DISK_ALARM_BYTES \(nan\): must be a number"),
+        ("AGENT_DISK_ALARM_BYTES", "", r"AGENT_DISK_ALARM_BYTES \(missing\)"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused_in_one_line(name, value, said):
+    with deployed(environment=essential_environment() | {name: value}) as here, pytest.raises(ConfigError, match=said):
+        here.call("publish_metrics", {})
