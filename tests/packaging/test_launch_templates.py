@@ -66,6 +66,16 @@ def test_user_data_fits_and_holds_no_secret(platform):
     assert "lambda-url.us-west-2.on.aws" in text
 
 
+def test_with_every_cache_the_user_data_still_fits():
+    made = stack(
+        ImageCachePrefix="x" * 20,
+        DockerHubSecretArn="arn:aws:secretsmanager:us-west-2:123456789012:secret:ecr-pullthroughcache/hub-AbCdEf",
+        BuildCacheDays="14",
+        DockerMirror=f"https://{'m' * 100}.example.org",
+    )
+    assert len(made["LinuxAgents"]["Properties"]["LaunchTemplateData"]["UserData"]["Fn::Base64"].encode()) < USER_DATA_BYTES
+
+
 def test_the_template_holds_the_agents_as_they_are():
     text = (ROOT / "template.yaml").read_text(encoding="utf-8")
     assert with_user_data(text) == text, "run `make user-data`"
