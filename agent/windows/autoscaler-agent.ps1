@@ -15,7 +15,11 @@ $run = 'C:\autoscaler\run'
 $imds = 'http://169.254.169.254/latest'
 $buildUser = 'jenkins'
 $buildTask = 'autoscaler-builds'
-$version = '2'
+$version = '3'
+$sampleSeconds = 15
+$sampledAt = 0.0
+$window = $null
+$network = $null
 # The autoscaler answers an instance 60 times an hour: after the first asks, of a boot, it asks less often.
 $longestPauseSeconds = 30
 $firstAsks = 30
@@ -69,6 +73,68 @@ function Get-SignedHeaders($credentials, [Uri]$uri, [string]$body) {
     }
 }
 
+# Received and sent bytes of all adapters since the machine started.
+function Get-NetworkBytes {
+    $adapters = @(Get-NetAdapterStatistics)
+    @(($adapters | Measure-Object -Property ReceivedBytes -Sum).Sum, ($adapters | Measure-Object -Property SentBytes -Sum).Sum)
+}
+
+# One sample of what this machine uses, each 15 s. What cannot be read is left out: nothing here may keep the agent from its work.
+function Add-Sample {
+    if ((Get-UptimeSeconds) - $script:sampledAt -lt $sampleSeconds) { return }
+    $script:sampledAt = Get-UptimeSeconds
+    try {
+        $system = Get-CimInstance Win32_OperatingSystem -OperationTimeoutSec 10
+        $memory = Get-CimInstance Win32_PerfFormattedData_PerfOS_Memory -OperationTimeoutSec 10
+        $processors = Get-CimInstance Win32_PerfFormattedData_PerfOS_Processor -Filter "Name='_Total'" -OperationTimeoutSec 10
+        $disk = Get-CimInstance Win32_LogicalDisk -Filter "DeviceID='C:'" -OperationTimeoutSec 10
+        $pages = (@(Get-CimInstance Win32_PageFileUsage -OperationTimeoutSec 10) | Measure-Object -Property CurrentUsage -Sum).Sum
+        $sample = @{
+            available = [double]$memory.AvailableBytes
+            total = 1024.0 * $system.TotalVisibleMemorySize
+            cpu = $processors.PercentProcessorTime / 100.0 * [Environment]::ProcessorCount
+            swap = 1MB * [double]$pages
+            free = [double]$disk.FreeSpace
+            size = [double]$disk.Size
+            network = @(Get-NetworkBytes)
+        }
+    } catch {
+        return
+    }
+    if ($null -eq $script:window) { $script:window = @{ began = $script:sampledAt; samples = @() } }
+    $script:window.samples += , $sample
+    # Where nobody answers, the oldest go: a report is about the last hour at the most.
+    $script:window.samples = @($script:window.samples | Select-Object -Last 240)
+}
+
+# What was sampled since somebody got the last report; $null before the first sample.
+function Get-Telemetry {
+    if ($null -eq $script:window) { return $null }
+    $samples = @($script:window.samples)
+    $last = $samples[-1]
+    $available = $samples | ForEach-Object { $_.available } | Measure-Object -Minimum -Average
+    $cpu = $samples | ForEach-Object { $_.cpu } | Measure-Object -Maximum -Average
+    $before = if ($null -eq $script:network) { $samples[0].network } else { $script:network }
+    @{
+        seconds = [Math]::Round((Get-UptimeSeconds) - $script:window.began, 1)
+        samples = $samples.Count
+        cores = [Environment]::ProcessorCount
+        memory_total = $last.total
+        memory_available = $last.available
+        memory_least = $available.Minimum
+        memory_mean = [Math]::Round($available.Average)
+        swap_used = ($samples | ForEach-Object { $_.swap } | Measure-Object -Maximum).Maximum
+        cpu_mean = [Math]::Round($cpu.Average, 2)
+        cpu_most = [Math]::Round($cpu.Maximum, 2)
+        received = [Math]::Max(0, $last.network[0] - $before[0])
+        sent = [Math]::Max(0, $last.network[1] - $before[1])
+        root_free = $last.free
+        root_total = $last.size
+        work_free = $last.free
+        work_total = $last.size
+    }
+}
+
 # Whether an answer is the autoscaler's own. A 403 of AWS or of a proxy on the way says nothing about this instance.
 function Test-Ours($headers) { $headers['X-Autoscaler'] -eq 'registration' }
 
@@ -77,9 +143,17 @@ function Get-Identity {
     try {
         $uri = [Uri]$settings.RegisterUrl
         $bootedAt = (Get-CimInstance Win32_OperatingSystem).LastBootUpTime.ToUniversalTime().ToString('o')
-        $body = @{ agent_version = $version; boot_id = $bootedAt } | ConvertTo-Json -Compress
+        Add-Sample
+        $said = @{ agent_version = $version; boot_id = $bootedAt }
+        $telemetry = Get-Telemetry
+        if ($null -ne $telemetry) { $said.telemetry = $telemetry }
+        $body = $said | ConvertTo-Json -Compress -Depth 4
         $headers = Get-SignedHeaders (Get-RoleCredentials) $uri $body
         $answer = Invoke-WebRequest -UseBasicParsing -Method Post -Uri $uri -Headers $headers -Body $body -ContentType 'application/json' -TimeoutSec 20
+        if ($null -ne $script:window) {
+            $script:network = @($script:window.samples)[-1].network
+            $script:window = $null
+        }
         return @{ Status = [int]$answer.StatusCode; Ours = (Test-Ours $answer.Headers); Body = ($answer.Content | ConvertFrom-Json) }
     } catch [System.Net.WebException] {
         $response = $_.Exception.Response
@@ -141,6 +215,7 @@ function Invoke-AsBuildUser([string]$arguments, $connection, [double]$pollSecond
     $asked = Get-UptimeSeconds
     do {
         Start-Sleep -Seconds 2
+        Add-Sample
         if ((Get-UptimeSeconds) - $asked -ge $pollSeconds) {
             $asked = Get-UptimeSeconds
             if (Test-WantedElsewhere $connection) { Stop-BuildTask }

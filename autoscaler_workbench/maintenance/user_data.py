@@ -1,42 +1,53 @@
 """User data of the launch templates: agent/ packed into a script a platform, kept in template.yaml between marks (``make user-data``).
 
-EC2 takes 16 KB of it. So the Linux agent itself is compressed there; what it says is in agent/.
+EC2 takes 16 KB of it. So comments are left out, and all that Linux agents get is compressed there; what it says is in agent/.
 """
 
-import gzip
+import lzma
 import re
-from base64 import b64decode, encodebytes
+from base64 import b85decode, b85encode
+from collections.abc import Callable
 from pathlib import Path
-from textwrap import indent
+from textwrap import indent, wrap
 
 from autoscaler.errors import ConfigError
+from autoscaler_workbench.maintenance.comments import without_comments
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "template.yaml"
 INSTALLERS = {"linux": "install", "linux-caches": "configure", "windows": "install.ps1"}
+SCRIPTS = {"linux": "unpack", "windows": "install.ps1"}
 _INCLUDE = re.compile(r"^@(include|packed) (\S+)\n", re.MULTILINE)
-_PACKED = re.compile(r"(?<=\n) *H4sI[A-Za-z0-9+/=]+\n(?: *[A-Za-z0-9+/=]+\n)*")
+_PACKED = re.compile(r"(<<'END_OF_PACKED'\n)(.*?)(^ *END_OF_PACKED$)", re.DOTALL | re.MULTILINE)
+_COLUMNS = 1000
 
 
-def packed(platform: str) -> str:
-    """The installer of a platform, with the files that it includes in their places."""
-    directory = ROOT / "agent" / platform
-    installer = (directory / INSTALLERS[platform]).read_text(encoding="utf-8")
-    return _INCLUDE.sub(lambda found: _included(directory / found[2], is_packed=found[1] == "packed"), installer)
+def installer(platform: str) -> str:
+    """The installer of a platform as people read it, with the files that it includes in their places."""
+    return _with_its_files(ROOT / "agent" / platform / INSTALLERS[platform], lambda _, text: text)
 
 
 def unpacked(text: str) -> str:
     """A script whose compressed parts can be read: other versions of the same library compress otherwise."""
-    return _PACKED.sub(lambda found: gzip.decompress(b64decode(found[0])).decode(), text)
+    return _PACKED.sub(lambda found: found[1] + lzma.decompress(b85decode("".join(found[2].split()))).decode() + found[3], text)
 
 
-def _included(path: Path, *, is_packed: bool) -> str:
-    return encodebytes(gzip.compress(path.read_bytes(), mtime=0)).decode() if is_packed else path.read_text(encoding="utf-8")
+def _with_its_files(path: Path, shortened: Callable[[str, str], str]) -> str:
+    def included(found: re.Match[str]) -> str:
+        text = _with_its_files(path.parent / found[2], shortened)
+        return _compressed(text) if found[1] == "packed" else text
+
+    return _INCLUDE.sub(included, shortened(path.name, path.read_text(encoding="utf-8")))
+
+
+def _compressed(text: str) -> str:
+    compressed = lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
+    return "\n".join(wrap(b85encode(compressed).decode(), _COLUMNS)) + "\n"
 
 
 def with_user_data(template: str) -> str:
-    """The template with both installers as they are now."""
-    for platform in INSTALLERS:
+    """The template with both scripts as they are now."""
+    for platform in SCRIPTS:
         block = re.compile(rf"( *)# begin agent/{platform}\n.*?# end agent/{platform}\n", re.DOTALL)
         if not block.search(template):
             raise ConfigError(f"template.yaml: has no place for agent/{platform}")
@@ -51,7 +62,8 @@ def _kept(found: re.Match[str], platform: str) -> str:
 
 
 def _block(margin: str, platform: str) -> str:
-    text = indent(packed(platform), f"{margin}  ", lambda line: bool(line.strip()))
+    script = _with_its_files(ROOT / "agent" / platform / SCRIPTS[platform], without_comments)
+    text = indent(script, f"{margin}  ", lambda line: bool(line.strip()))
     return f"{margin}# begin agent/{platform}\n{margin}- |\n{text}{margin}# end agent/{platform}\n"
 
 

@@ -10,7 +10,7 @@ import time
 import pytest
 from botocore.session import Session
 
-from autoscaler_workbench.maintenance.user_data import packed
+from autoscaler_workbench.maintenance.user_data import installer
 from support.caches import BUILDS, CACHE_KEYS, INSTANCE, LOGIN, REGISTRY, ROLE, SCRIPTS, configured
 from support.signatures import KEYS, REGION
 
@@ -161,6 +161,6 @@ def test_the_scripts_pass_shellcheck(name):
 
 def test_what_configures_them_passes_shellcheck_too():
     names = ("REGION", "CACHE_ROLE", "STS_URL", "ECR_URL", "IMAGE_CACHE", "DOCKER_HUB", "BUILD_CACHE", "DOCKER_MIRROR")
-    script = "#!/bin/sh\n" + "".join(f"{name}=x\n" for name in names) + packed("linux-caches")
+    script = "#!/bin/sh\n" + "".join(f"{name}=x\n" for name in names) + installer("linux-caches")
     done = subprocess.run(["shellcheck", "-e", "SC2050", "-"], input=script, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

@@ -1,5 +1,6 @@
 """The user data of Linux agents in a real Debian: packages are really installed, and the service is really enabled."""
 
+from autoscaler_workbench.maintenance.user_data import installer
 from support.debian import inside, run
 from support.template import TEMPLATE, resolved
 
@@ -24,9 +25,10 @@ def test_a_debian_gets_the_java_the_user_and_the_service_and_powers_off_when_nob
     assert "Setting up" not in again.stdout, "what is there is installed again"
 
 
-def test_the_user_data_passes_shellcheck(tmp_path):
-    script = tmp_path / "user-data"
-    script.write_text(
-        resolved(TEMPLATE["Resources"]["LinuxAgents"]["Properties"]["LaunchTemplateData"]["UserData"]["Fn::Base64"]), encoding="utf-8"
-    )
-    run("shellcheck", str(script))
+def test_the_user_data_passes_shellcheck_and_so_does_what_is_packed_in_it(tmp_path):
+    script, inner = tmp_path / "user-data", tmp_path / "installer"
+    data = TEMPLATE["Resources"]["LinuxAgents"]["Properties"]["LaunchTemplateData"]
+    script.write_text(resolved(data["UserData"]["Fn::Base64"]), encoding="utf-8")
+    inner.write_text(installer("linux"), encoding="utf-8")
+    run("shellcheck", "--exclude=SC2034", str(script))  # what is set there is used in what is packed
+    run("shellcheck", "--shell=sh", str(inner))

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from agent.conftest import SECRET
-from autoscaler_workbench.maintenance.user_data import packed
+from autoscaler_workbench.maintenance.user_data import installer
 from packaging_root import ROOT
 
 TOO_EARLY = 425, {"message": "EC2 does not know this instance yet"}
@@ -188,6 +188,6 @@ def test_the_script_passes_shellcheck():
 
 
 def test_what_installs_it_passes_shellcheck_too():
-    script = "#!/bin/sh\nREGISTER_URL=u\nREGION=r\nBOOT_TIMEOUT_SECONDS=900\n" + packed("linux")
+    script = "#!/bin/sh\nREGISTER_URL=u\nREGION=r\nBOOT_TIMEOUT_SECONDS=900\n" + installer("linux")
     done = subprocess.run([shutil.which("shellcheck"), "-"], input=script, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

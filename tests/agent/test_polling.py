@@ -30,7 +30,7 @@ def test_it_asks_again_while_it_is_connected_and_says_who_it_is(around):
     assert len(around.asked) >= 3
     assert names(around) == ["main-1"]
     first = json.loads(around.bodies[0])
-    assert (first["agent_version"], len(first["boot_id"])) == ("3", 36)
+    assert (first["agent_version"], len(first["boot_id"])) == ("4", 36)
 
 
 def test_without_a_time_to_ask_again_it_asks_when_the_connection_has_ended(around):

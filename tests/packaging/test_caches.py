@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from autoscaler_workbench.maintenance.user_data import unpacked
 from support.template import TEMPLATE
 from support.translated import stack
 
@@ -79,9 +80,10 @@ def test_the_bucket_is_private_encrypted_and_empties_itself():
     ids=["images", "builds", "mirror"],
 )
 def test_the_user_data_says_which_caches_there_are(parameters, said):
-    lines = user_data(**parameters).splitlines()
+    lines = unpacked(user_data(**parameters)).splitlines()
     assert said <= set(lines)
-    first = [next(number for number, line in enumerate(lines) if begin in line) for begin in ("DOCKER_MIRROR=", "Tells builds", "Installs")]
+    read = ("DOCKER_MIRROR=", 'if [ -n "$IMAGE_CACHE" ]', 'cat >"$ROOT/etc/autoscaler-agent.conf"')
+    first = [next(number for number, line in enumerate(lines) if begin in line) for begin in read]
     assert first == sorted(first), "set before it is read, and before the agent starts"
 
 

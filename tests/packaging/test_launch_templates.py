@@ -13,7 +13,8 @@ from autoscaler.adapters.launch_templates import USER_DATA_BYTES, check_template
 from autoscaler.entry import function_url
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client
 from autoscaler_workbench.fakes.world.ec2.account import image_of
-from autoscaler_workbench.maintenance.user_data import packed, with_user_data
+from autoscaler_workbench.maintenance.comments import without_comments
+from autoscaler_workbench.maintenance.user_data import installer, with_user_data
 from packaging_root import ROOT
 from support.builders import a_fleet, a_pool, an_offering
 from support.template import TEMPLATE, resolved
@@ -92,9 +93,12 @@ def test_linux_user_data_installs_the_agent_as_a_service(tmp_path):
     subprocess.run([script], env={"PATH": path, "ROOT": str(tmp_path / "root")}, check=True, capture_output=True)
     root, agent = tmp_path / "root", ROOT / "agent" / "linux"
     installed = root / "usr/local/sbin/autoscaler-agent"
-    assert installed.read_text() == (agent / "autoscaler-agent").read_text()
+    assert installed.read_text() == without_comments("", (agent / "autoscaler-agent").read_text())
     assert installed.stat().st_mode & 0o111
-    assert (root / "etc/systemd/system/autoscaler-agent.service").read_text() == (agent / "autoscaler-agent.service").read_text()
+    telemetry = root / "usr/local/lib/autoscaler-agent/autoscaler_telemetry.py"
+    assert telemetry.read_text() == without_comments(telemetry.name, (agent / telemetry.name).read_text())
+    service = (root / "etc/systemd/system/autoscaler-agent.service").read_text().splitlines()
+    assert service == [line for line in (agent / "autoscaler-agent.service").read_text().splitlines() if line and line[0] != "#"]
     settings = dict(line.split("=", 1) for line in (root / "etc/autoscaler-agent.conf").read_text().splitlines())
     assert settings["REGISTER_URL"].endswith(".lambda-url.us-west-2.on.aws/")
     assert (settings["REGION"], settings["BOOT_TIMEOUT_SECONDS"], settings["AGENT_USER"]) == ("us-west-2", "900", "jenkins")
@@ -135,14 +139,14 @@ def test_linux_user_data_still_installs_the_service_where_java_cannot_be_had(tmp
 def test_the_agent_starts_at_every_boot_and_not_only_at_the_first_for_a_machine_may_be_stopped_and_started_again():
     """User data runs once in the life of an instance, on both; what it installs must not."""
     assert "WantedBy=multi-user.target" in (ROOT / "agent/linux/autoscaler-agent.service").read_text(encoding="utf-8").splitlines()
-    windows = packed("windows")
+    windows = installer("windows")
     assert "$trigger = New-ScheduledTaskTrigger -AtStartup" in windows
     [registered] = [line for line in windows.splitlines() if line.startswith("Register-ScheduledTask -TaskName autoscaler-agent ")]
     assert "-Trigger $trigger" in registered
 
 
 @pytest.mark.parametrize(
-    "text", [packed("windows"), (ROOT / "agent/windows/autoscaler-agent.ps1").read_text(encoding="utf-8")], ids=["user data", "script"]
+    "text", [installer("windows"), (ROOT / "agent/windows/autoscaler-agent.ps1").read_text(encoding="utf-8")], ids=["user data", "script"]
 )
 def test_powershell_is_well_formed(text):
     tree = Parser(Language(tree_sitter_powershell.language())).parse(text.encode())
@@ -171,11 +175,11 @@ def test_the_windows_secret_is_never_an_argument():
 
 def test_windows_builds_run_as_a_user_who_is_no_administrator_and_owns_nothing_that_system_runs():
     """Read, not run: there is no Windows here."""
-    script, installer = windows_script(), packed("windows")
+    script, installing = windows_script(), installer("windows")
     assert "-User $buildUser -Password $password -RunLevel Limited" in script
     assert "& $settings.Java" not in script
     assert re.findall(r"S-1-5-32-5\d\d", script) == ["S-1-5-32-544", "S-1-5-32-545", "S-1-5-32-559"]
-    assert installer.index("icacls 'C:\\autoscaler' /inheritance:r") < installer.index("\nSave-Settings 'java'")
+    assert installing.index("icacls 'C:\\autoscaler' /inheritance:r") < installing.index("\nSave-Settings 'java'")
 
 
 @pytest.mark.parametrize("script", ["agent/linux/autoscaler-agent", "agent/windows/autoscaler-agent.ps1"])

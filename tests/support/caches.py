@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 
 from botocore.credentials import Credentials
 
-from autoscaler_workbench.maintenance.user_data import packed
+from autoscaler_workbench.maintenance.user_data import installer
 from packaging_root import ROOT
 from support.signatures import KEYS, REGION, wrong_with
 
@@ -154,7 +154,7 @@ def configured(cloud, *, python3=True, systemctl="", **settings):
         command.chmod(0o755)
     given = {"REGION": REGION, "STS_URL": "https://sts/", "ECR_URL": "https://ecr/", "DOCKER_HUB": "no", "ROOT": str(root)}
     given |= dict.fromkeys(("CACHE_ROLE", "IMAGE_CACHE", "BUILD_CACHE", "DOCKER_MIRROR"), "")
-    script = f"#!/bin/sh\n{packed('linux-caches')}\necho the agent is installed\n"
+    script = f"#!/bin/sh\n{installer('linux-caches')}\necho the agent is installed\n"
     environment = {"PATH": f"{commands}:/usr/bin:/bin", **given, **settings}
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True, env=environment)
     assert "the agent is installed" in done.stdout
