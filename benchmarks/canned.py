@@ -114,7 +114,7 @@ def open_cans(cans: Cans) -> Ports:
         compute=Ec2Compute(lambda: ec2, cans.fleet, lambda: ec2),
         images=silence,
         state=state,
-        rate_limiter=state,
+        rate_limiter=silence,
         lease=state,
         metrics=silence,
         history=silence,

@@ -1,6 +1,6 @@
 """State and metrics in memory, with the promises of the ports."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -13,6 +13,7 @@ from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides, unknown_orders
 from autoscaler.domain.facts.reruns import Rerun, RerunState
 from autoscaler.domain.facts.snapshot import Record, RecordState
+from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.pass_notes import PassNotes
@@ -64,6 +65,7 @@ class InMemoryState:
     passes: dict[str, PassNotes] = field(default_factory=dict)
     reruns: dict[str, Rerun] = field(default_factory=dict)  # what was answered for lost builds
     requests: dict[str, tuple[float, int]] = field(default_factory=dict)  # when the hour began, and how often since; by instance
+    reports: dict[str, Telemetry] = field(default_factory=dict)  # what each machine told of itself last
     holder: tuple[str, float] | None = None
     faults: Faults = field(default_factory=Faults)
     unreadable: set[str] = field(default_factory=set)  # names of what another version wrote, as in the table
@@ -228,14 +230,18 @@ class InMemoryState:
             self.holder = None
 
     @_call
-    def admit(self, instance_id: str, *, now: float) -> bool:
-        """Count one ask of an instance."""
+    def admit(self, instance_id: str, *, now: float, telemetry: Telemetry | None = None, devices: Devices | None = None) -> bool:
+        """Count one ask of a machine, and keep what it tells."""
         since, asked = self.requests.get(instance_id, (now, 0))
         if since <= now - REQUEST_WINDOW_SECONDS:
             since, asked = now, 0
         if asked >= MAX_REQUESTS_PER_HOUR:
             return False
         self.requests[instance_id] = since, asked + 1
+        if telemetry:
+            self.reports[instance_id] = replace(telemetry, told_at=now)
+        if devices:
+            self.devices[instance_id] = devices
         return True
 
     def _check_node(self, record: Record) -> None:
@@ -245,6 +251,19 @@ class InMemoryState:
         having = [k.instance_id for k in self.records.values() if k.node == record.node and k.controller == record.controller]
         if having not in ([], [record.instance_id]):
             raise ConflictError("another instance has this node")
+
+
+@dataclass(slots=True)
+class InMemoryTelemetry:
+    """What machines told, as the state that admitted them keeps it. ``faults`` may fail the read."""
+
+    state: InMemoryState
+    faults: Faults = field(default_factory=Faults)
+
+    def latest(self) -> Mapping[str, Telemetry]:
+        """Return the last report of each machine."""
+        with _failing(self.faults, "telemetry latest"):
+            return dict(self.state.reports)
 
 
 @dataclass(slots=True)

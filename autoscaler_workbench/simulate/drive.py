@@ -33,7 +33,14 @@ from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.identity import ask_pass
 from autoscaler_workbench.fakes.in_process import InProcessCompute, InProcessController
 from autoscaler_workbench.fakes.run_orders import InMemoryRunOrders
-from autoscaler_workbench.fakes.state import InMemoryHistory, InMemoryJobs, InMemoryMetrics, InMemoryNotifier, InMemoryState
+from autoscaler_workbench.fakes.state import (
+    InMemoryHistory,
+    InMemoryJobs,
+    InMemoryMetrics,
+    InMemoryNotifier,
+    InMemoryState,
+    InMemoryTelemetry,
+)
 from autoscaler_workbench.fakes.world.agents import Agents
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.faults import Faults
@@ -165,13 +172,15 @@ class InMemory:
             shuffled=lambda slots: self.world.chance.sample(slots, len(slots)),
             log=lambda event, **facts: self.logged.append((event, facts)),
             look_every_seconds=self.look_every_seconds,
-            builds=_builds_of(controllers),
-            reruns=self.state,
-            run_orders=self.run_orders,
+            telemetry=InMemoryTelemetry(self.state),
+            **self._single_builds(controllers),
         )
         self._containers = {name: tuple(self._controller(api) for api in self.apis.values()) for name in _FUNCTIONS}
         self.agents = Agents(self.world, ask_pass(lambda: self.ports_of("register_agent"), lambda: self.fleet))
         self.world.ec2.announce = self.instance_events
+
+    def _single_builds(self, controllers: Iterable[JenkinsController]) -> dict[str, Any]:
+        return {"builds": _builds_of(controllers), "reruns": self.state, "run_orders": self.run_orders}
 
     def publish_metrics(self) -> None:
         """Run one tick."""

@@ -1,6 +1,5 @@
 """State store, lease and rate limiter, on DynamoDB (moto) and in memory."""
 
-import threading
 from dataclasses import replace
 from random import Random
 
@@ -57,37 +56,6 @@ def test_what_is_written_is_read(state):
     add_intent(state, intent)
     stored = state.read()
     assert (stored.records, stored.intents) == ((record,), (intent,))
-
-
-def test_an_instance_may_ask_sixty_times_in_an_hour_and_then_again(state):
-    at = 1_800_000_000.0
-    assert [state.admit("i-1", now=at + n) for n in range(60)] == [True] * 60
-    assert not state.admit("i-1", now=at + 61.0)
-    assert not state.admit("i-1", now=at + 3599.0)
-    assert state.admit("i-2", now=at + 61.0)
-    assert state.admit("i-1", now=at + 3600.0)
-
-
-def test_asks_are_counted_together_wherever_they_are_answered(state):
-    admitted, barrier = [], threading.Barrier(4)
-    state.admit("i-1", now=1.0)
-
-    def ask():
-        barrier.wait()
-        admitted.extend(state.admit("i-1", now=2.0) for _ in range(20))
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert admitted.count(True) == 59
-
-
-def test_asks_are_nothing_that_a_pass_reads(state):
-    state.admit("i-1", now=1.0)
-    assert state.read() == StoredState()
-    state.add_record(a_record("i-1"))
 
 
 def test_an_intent_goes_forward_only_and_is_removed_when_settled(state):

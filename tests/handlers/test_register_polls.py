@@ -114,3 +114,68 @@ def test_it_is_told_who_has_a_device_of_it_until_that_is_over(here, instance):
 def test_devices_that_make_no_sense_are_not_kept_and_it_is_told_who_it_is(here, instance, said):
     status, _, _ = poll(here, instance, body=json.dumps({"connected": [named(instance)], "devices": said}))
     assert (status, dict(bootstrap.runtime().ports.state.read().devices)) == (200, {})
+
+
+def told_of(here, instance):
+    return bootstrap.runtime().ports.telemetry.latest().get(instance.id)
+
+
+A_REPORT = {
+    "seconds": 300,
+    "samples": 20,
+    "cores": 4,
+    "memory_total": 16e9,
+    "memory_available": 9e9,
+    "root_free": 5e9,
+    "gpus": [],
+    "later": 1,
+}
+
+
+def test_a_poll_with_a_report_is_one_read_of_its_own_record_and_one_write(here, instance):
+    poll(here, instance, named(instance))
+    calls = []
+    client = bootstrap._client("dynamodb")
+    client.meta.events.register("before-call.dynamodb", lambda model, **_: calls.append(model.name))
+    status, told, requests = poll(here, instance, body=json.dumps({"connected": [named(instance)], "telemetry": A_REPORT}))
+    assert (status, "secret" in told["connections"][0], requests) == (200, False, [])
+    assert calls == ["UpdateItem", "GetItem"]
+    kept = told_of(here, instance)
+    assert (kept.memory_available, kept.root_free, kept.told_at) == (9e9, 5e9, here.world.timeline.now)
+
+
+def a_hostile_build(**facts):
+    return A_REPORT | {"builds": [{"node": "x", "executor": "0", "run": "job/a/1", "seconds": 1, "gone": 0, "memory": 1, "cpu": 1} | facts]}
+
+
+HOSTILE = {
+    "a number": 7,
+    "a list": [A_REPORT],
+    "nothing in it": {},
+    "less than nothing": A_REPORT | {"memory_available": -1},
+    "not a number": A_REPORT | {"memory_available": float("nan")},
+    "endless": A_REPORT | {"cores": float("inf")},
+    "a text": A_REPORT | {"memory_available": "9e9"},
+    "too many builds": A_REPORT | {"builds": a_hostile_build()["builds"] * 33},
+    "a long name": a_hostile_build(node="x" * 201),
+    "no path of a run": a_hostile_build(run="../a"),
+    "deep": json.loads('{"a":' * 50 + "1" + "}" * 50),
+    "large": {"memory_total": "x" * 100_000},
+}
+
+
+@pytest.mark.parametrize("said", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_hostile_report_is_dropped_with_one_line_and_the_machine_is_told_who_it_is(here, instance, said, caplog):
+    before = bootstrap.runtime().ports.state.read()
+    caplog.clear()
+    status, told, requests = poll(here, instance, body=json.dumps({"connected": [named(instance)], "telemetry": said}))
+    assert (status, told["connections"][0]["name"], requests, told_of(here, instance)) == (200, name_of(instance), [], None)
+    assert bootstrap.runtime().ports.state.read() == before
+    [line] = [record for record in caplog.records if record.message == "telemetry_refused"]
+    assert len(line.problem) < 400
+
+
+def test_a_report_of_whoever_is_no_machine_of_ours_is_not_kept(here, instance):
+    body = {"body": json.dumps({"telemetry": A_REPORT})}
+    answer = here.call("register_agent", function_url_event(instance.id, role_id="AROAANOTHER") | body)
+    assert (answer["statusCode"], told_of(here, instance)) == (403, None)

@@ -43,7 +43,7 @@ def requests_of(operation: str, params: dict[str, Any]) -> Iterator[Asked]:  # n
         case "dynamodb:TransactWriteItems":
             for write in params["TransactItems"]:
                 [(kind, part)] = write.items()
-                action = {"Put": "PutItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}[kind]
+                action = {"Put": "PutItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem", "Update": "UpdateItem"}[kind]
                 yield asked(f"dynamodb:{action}", TABLE, **{"dynamodb:LeadingKeys": [(part.get("Item") or part["Key"])["fleet"]["S"]]})
         case "dynamodb:Query":
             yield asked(operation, TABLE, **{"dynamodb:LeadingKeys": [params["ExpressionAttributeValues"][":fleet"]["S"]]})

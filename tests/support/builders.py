@@ -23,8 +23,10 @@ from autoscaler.domain.facts.snapshot import (
     Snapshot,
     Wait,
 )
+from autoscaler.domain.facts.telemetry import BuildUse, GpuUse, Telemetry
 
 NOW = 1_800_000_000.0
+GIB = 2.0**30
 LONG_AGO = NOW - 100_000.0
 
 
@@ -228,3 +230,31 @@ def an_agent(number: int = 1, *, pool: str = "cpu", builds: tuple[Build, ...] = 
     name = f"{pool}-{number}"
     node = a_node(name, pool, "autoscaler-fleet-f", builds=builds, executors=executors)
     return a_record(f"i-{number}", pool=pool, node=name), node
+
+
+def a_gpu_use(**facts: Any) -> GpuUse:
+    return GpuUse(**({"id": "0", "memory": 16.0 * GIB, "used": GIB, "use": 40.0, "most": 90.0} | facts))
+
+
+def a_build_use(job: str = "linux-cpu", number: int = 7, **facts: Any) -> BuildUse:
+    """What a build that runs on the first executor of agent cpu-1 has used."""
+    given = {"node": "cpu-1", "executor": "0", "run": f"job/{job}/{number}", "seconds": 600.0, "gone": 0.0, "memory": 2 * GIB, "cpu": 900.0}
+    return BuildUse(**(given | {"alone": True} | facts))
+
+
+def a_telemetry(**facts: Any) -> Telemetry:
+    """A report of a machine of 16 GiB that is well."""
+    given: dict[str, Any] = {
+        "told_at": NOW,
+        "seconds": 300.0,
+        "samples": 20,
+        "cores": 4.0,
+        "memory_total": 16.0 * GIB,
+        "memory_available": 12.0 * GIB,
+        "root_free": 40.0 * GIB,
+        "root_total": 100.0 * GIB,
+        "work_free": 60.0 * GIB,
+        "work_total": 100.0 * GIB,
+        "cpu_mean": 1.5,
+    }
+    return Telemetry(**(given | facts))

@@ -16,6 +16,7 @@ import boto3
 from botocore.config import Config
 
 from autoscaler.adapters.account import AwsAccount
+from autoscaler.adapters.asks import DynamoAsks
 from autoscaler.adapters.cloudwatch import CloudWatchMetrics, EssentialMetrics
 from autoscaler.adapters.costs import DynamoCosts
 from autoscaler.adapters.dynamodb import DynamoState
@@ -128,13 +129,13 @@ def runtime() -> Runtime:
     _check_name(fleet)
     controllers = tuple(_controller(name, settings) for name in settings.controllers)
     table = partial(_client, "dynamodb"), _required("STATE_TABLE"), fleet.name
-    state = DynamoState(*table)
+    state, asks = DynamoState(*table), DynamoAsks(*table)
     ports = Ports(
         controllers=controllers,
         compute=Ec2Compute(partial(_client, "ec2"), fleet, _launcher),
         images=SsmImages(partial(_client, "ssm")),
         state=state,
-        rate_limiter=state,
+        rate_limiter=asks,
         lease=state,
         metrics=_metrics(),
         history=DynamoHistory(*table),
@@ -148,6 +149,7 @@ def runtime() -> Runtime:
         log=log,
         look_every_seconds=_look_every_seconds(),
         side_by_side=lambda calls: _TIME.side_by_side(calls),  # noqa: PLW0108
+        telemetry=asks,
         **_single_builds(controllers, table),
     )
     return Runtime(ports=ports, fleet=fleet, essential=_is_essential())

@@ -1,4 +1,4 @@
-"""The ports about builds: Jenkins' own, and the stores of what was answered, ordered and paid."""
+"""The ports about builds: Jenkins' own, and the stores of what was answered, ordered and paid, and of what agents tell."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -7,6 +7,7 @@ from autoscaler.domain.facts.costs import CostBatch, MonthCosts
 from autoscaler.domain.facts.reruns import Rerun, RerunState
 from autoscaler.domain.facts.run_orders import RunOrder
 from autoscaler.domain.facts.runs import Item, Job, Run, Waiting
+from autoscaler.domain.facts.telemetry import Telemetry
 
 
 class Builds(Protocol):
@@ -93,3 +94,10 @@ class CostStore(Protocol):
 
     def book(self, months: Sequence[MonthCosts], batch: CostBatch, at: float) -> None:
         """Replace months and the batch, each of its version, all or nothing. Rows of what is too large are folded."""
+
+
+class TelemetryStore(Protocol):
+    """What each machine told of itself last; `RateLimiter.admit` writes it. Losing it costs nothing but the next five minutes' figures."""
+
+    def latest(self) -> Mapping[str, Telemetry]:
+        """Return the last report of each machine, by its id; a day old at the most. `TransientError`."""

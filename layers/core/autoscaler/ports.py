@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from autoscaler.build_ports import Builds, CostStore, RerunStore, RunOrderStore
+from autoscaler.build_ports import Builds, CostStore, RerunStore, RunOrderStore, TelemetryStore
 from autoscaler.domain.facts.devices import Devices
 from autoscaler.domain.facts.fleet import NodeSpec, Offering
 from autoscaler.domain.facts.health import Health
@@ -23,6 +23,7 @@ from autoscaler.domain.facts.snapshot import (
     RecordState,
     RunEnd,
 )
+from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.event import Event
 from autoscaler.domain.report.pass_notes import PassNotes
@@ -264,10 +265,14 @@ class StateStore(Protocol):
 
 
 class RateLimiter(Protocol):
-    """Counts how often each instance asked to register; one count for all executions."""
+    """Counts how often each machine asked to register; one count for all executions."""
 
-    def admit(self, instance_id: str, *, now: float) -> bool:
-        """Count one request; False when the instance has made `MAX_REQUESTS_PER_HOUR` in the hour that its first one opened."""
+    def admit(self, instance_id: str, *, now: float, telemetry: Telemetry | None = None, devices: Devices | None = None) -> bool:
+        """Count one request; False when the machine has made `MAX_REQUESTS_PER_HOUR` in the hour that its first one opened.
+
+        What it tells with the request is kept in the same write, and not where it is False: its last report for
+        `TelemetryStore.latest`, its devices as by `StateStore.note_devices`.
+        """
 
 
 class Lease(Protocol):
@@ -373,3 +378,4 @@ class Ports:
     builds: Mapping[str, Builds] = field(default_factory=dict)  # by controller
     reruns: RerunStore | None = None  # None: nothing is run again
     run_orders: RunOrderStore | None = None  # None: nobody orders runs
+    telemetry: TelemetryStore | None = None  # None: nobody asks what agents tell

@@ -1,4 +1,4 @@
-"""Keeps state, lease and rate limits in one DynamoDB table: partition key ``fleet``, sort key ``item``."""
+"""Keeps state and lease in one DynamoDB table: partition key ``fleet``, sort key ``item``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from autoscaler.domain.facts.metering import DAY_SECONDS
 from autoscaler.domain.facts.overrides import Overrides, unknown_orders
 from autoscaler.domain.facts.snapshot import Record, RecordState
 from autoscaler.domain.report.pass_notes import PassNotes
-from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR, REQUEST_WINDOW_SECONDS
 from autoscaler.domain.report.told import Told
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler.ports import StoredState
@@ -204,26 +203,6 @@ class DynamoState:
             self._write(self._delete("lease", _held_by(owner)))
         except ConflictError:
             return
-
-    def admit(self, instance_id: str, *, now: float) -> bool:
-        """Count by one conditional write, two for the first request of an hour, in a partition that no pass reads."""
-        key = {"fleet": {"S": f"{self._fleet}#asks"}, "item": {"S": instance_id}}
-        began = {":hour_ago": {"N": repr(now - REQUEST_WINDOW_SECONDS)}}
-        running = _Condition(
-            "since_at > :hour_ago AND asked < :most", {**began, ":most": {"N": str(MAX_REQUESTS_PER_HOUR)}, ":one": {"N": "1"}}
-        )
-        over = _Condition("attribute_not_exists(fleet) OR since_at <= :hour_ago", began)
-        first = {"since_at": {"N": repr(now)}, "asked": {"N": "1"}, "expiration": {"N": str(int(now + 2 * REQUEST_WINDOW_SECONDS))}}
-        for write in (
-            lambda: self._client().update_item(TableName=self._table, Key=key, UpdateExpression="ADD asked :one", **running.request),
-            lambda: self._client().put_item(TableName=self._table, Item={**key, **first}, **over.request),
-        ):
-            try:
-                self._call(write)
-            except ConflictError:
-                continue
-            return True
-        return False
 
     def _save(self, item: str, version: int, entry: _Entry) -> None:
         """Replace an item of this version. A large one is cut up: the pieces are written first, then the item that names them."""

@@ -68,15 +68,14 @@ class _Request:
         return self.host.id if self.host else self.caller.session
 
     def too_often(self) -> Refused | None:
-        """Refuse one that asks more often than an agent does."""
-        if self.ports.rate_limiter.admit(self.id, now=self.ports.clock()):
+        """Refuse one that asks more often than an agent does. What it tells of itself is kept in the same write."""
+        devices = self._devices() if self.asked.devices else None
+        if self.ports.rate_limiter.admit(self.id, now=self.ports.clock(), telemetry=self.asked.telemetry, devices=devices):
             return None
         return Refused(status=Status.TOO_MANY, reason=f"it asked more than {MAX_REQUESTS_PER_HOUR} times within the hour")
 
     def answer(self) -> Registered | Refused:
         """Tell who it is, from its own records where nothing is new."""
-        if self.asked.devices:
-            self._note_devices()
         told = self._unchanged() or (self._connect_host(self.host) if self.host else self._connect_instance())
         if isinstance(told, Refused):
             return told
@@ -92,11 +91,13 @@ class _Request:
         records = [record for name in names if (record := self.ports.state.record(name))]
         return tuple(one for record in records for one in record.devices_for if not one.is_over(self.ports.clock()))
 
-    def _note_devices(self) -> None:
-        """Note what a machine says of its devices. It is told who it is though that fails."""
-        devices = Devices(told_at=self.ports.clock(), devices=self.asked.devices, waiting=self.asked.waiting)
+    def _devices(self) -> Devices:
+        return Devices(told_at=self.ports.clock(), devices=self.asked.devices, waiting=self.asked.waiting)
+
+    def _forget_devices(self) -> None:
+        """Note that nothing is known of its devices any more. It is told who it is though that fails."""
         try:
-            self.ports.state.note_devices(self.id, devices)
+            self.ports.state.note_devices(self.id, self._devices())
         except AutoscalerError as error:
             self.ports.log("devices_not_noted", machine=self.id, error=f"{type(error).__name__}: {error}")
 
@@ -104,7 +105,7 @@ class _Request:
         """Read the state. What a machine that begins anew once said of its devices is over: none is free until it says so."""
         stored = self.ports.state.read()
         if self.id in stored.devices and not (self.asked.devices or self.asked.connected):
-            self._note_devices()
+            self._forget_devices()
         return stored
 
     def _unchanged(self) -> list[Connection] | None:

@@ -11,6 +11,7 @@ from autoscaler.control import registration
 from autoscaler.control.granting import Connection
 from autoscaler.control.registration import Registered
 from autoscaler.domain.facts.devices import Device
+from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.report.registration import (
     ASK_AGAIN_SECONDS,
     TOO_MANY_REQUESTS_WAIT_SECONDS,
@@ -20,6 +21,7 @@ from autoscaler.domain.report.registration import (
     Status,
 )
 from autoscaler.entry.events import checked
+from autoscaler.entry.telemetry import read_telemetry
 from autoscaler.errors import ConfigError
 from autoscaler.telemetry import log
 
@@ -57,6 +59,7 @@ class _Body(BaseModel):
     connected: Annotated[tuple[_Text, ...], Field(max_length=50)] = ()
     devices: Annotated[tuple[_Device, ...], Field(max_length=64)] = ()
     waiting: Annotated[int, Field(ge=0, le=10_000)] = 0
+    telemetry: Any = None
 
 
 class _Authorizer(BaseModel):
@@ -82,7 +85,7 @@ def register(event: Any) -> dict[str, Any]:
     except ConfigError as error:
         log("registration_refused", status=int(Status.FORBIDDEN), reason=str(error))
         return _url_answer(Status.FORBIDDEN, {"message": "the request is not signed by an instance"})
-    answer = registration.register(wired.ports, wired.fleet, caller, bootstrap.trust(), read_body(event))
+    answer = registration.register(wired.ports, wired.fleet, caller, bootstrap.trust(), read_body(event, caller))
     if isinstance(answer, Refused):
         log("registration_refused", instance_id=caller.session, status=int(answer.status), reason=answer.reason)
         # An instance is told what to do, not what broke here: builds may read it, and the log has it.
@@ -103,7 +106,7 @@ def read_caller(event: Any) -> Caller:
     return Caller(account=iam.accountId, role_id=role_id, session=session)
 
 
-def read_body(event: Any) -> Asked:
+def read_body(event: Any, caller: Caller) -> Asked:
     """Read what an agent says of itself; nothing where it says nothing, or what cannot be read: it is told who it is all the same."""
     try:
         body = event["body"]
@@ -111,7 +114,18 @@ def read_body(event: Any) -> Asked:
     except (KeyError, TypeError, ValueError):
         return registration.NOTHING_SAID
     devices = tuple(Device(**device.model_dump()) for device in said.devices)
-    return Asked(connected=said.connected, devices=devices, waiting=said.waiting)
+    return Asked(connected=said.connected, devices=devices, waiting=said.waiting, telemetry=_telemetry(said.telemetry, caller))
+
+
+def _telemetry(said: Any, caller: Caller) -> Telemetry | None:
+    """Read its report. One that makes no sense is dropped: the machine is told who it is all the same."""
+    if said is None:
+        return None
+    try:
+        return read_telemetry(said)
+    except ConfigError as error:
+        log("telemetry_refused", machine=caller.session, problem=str(error))
+        return None
 
 
 def _registered_json(answer: Registered) -> dict[str, Any]:

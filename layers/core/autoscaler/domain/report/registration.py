@@ -8,6 +8,7 @@ from enum import IntEnum
 from autoscaler.domain.facts.devices import Device
 from autoscaler.domain.facts.fleet import Fleet, NodeSpec, agent_spec
 from autoscaler.domain.facts.snapshot import InstanceState, Record, RecordState
+from autoscaler.domain.facts.telemetry import Telemetry
 
 # An instance that is told to ask again does so after this long.
 ASK_AGAIN_SECONDS = 15
@@ -46,12 +47,14 @@ class Caller:
 class Asked:
     """What a machine says of itself, which nobody has verified. ``connected``: CONTROLLER/NODE/LIFE of each connection that it has.
 
-    ``devices``: those that it hands out by leases; () where it hands out none. ``waiting``: how many wait for one.
+    ``devices``: those that it hands out by leases; () where it hands out none. ``waiting``: how many wait for one. ``telemetry``: what it
+    uses.
     """
 
     connected: tuple[str, ...] = ()
     devices: tuple[Device, ...] = ()
     waiting: int = 0
+    telemetry: Telemetry | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

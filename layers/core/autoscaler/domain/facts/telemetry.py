@@ -1,0 +1,91 @@
+"""What the agent of a machine tells of it: memory, disks, processors, graphics cards, and what its builds use. Data, no decisions."""
+
+from dataclasses import dataclass
+
+# An agent tells each five minutes. What is older than two reports says nothing of now: that is no figure, and not a low one.
+FRESH_SECONDS = 660.0
+# What agents send of each at the most.
+MOST_BUILDS, MOST_GPUS = 32, 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuUse:
+    """One graphics card since the last report. ``used``: the most bytes of its memory; ``use``, ``most``: percent busy, mean and most."""
+
+    id: str
+    memory: float
+    used: float
+    use: float = 0.0
+    most: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildUse:
+    """What one build has used on a machine since it began there. ``memory``, ``gpu_memory``: the most bytes; ``cpu``: seconds.
+
+    ``alone``: no other build ran there at any time, so that the figures are the machine's, and exact. Else they are those of its own
+    processes. ``gone``: for how many seconds it had no process any more.
+    """
+
+    node: str
+    executor: str
+    run: str
+    seconds: float
+    gone: float
+    memory: float
+    cpu: float
+    gpu_memory: float = 0.0
+    gpu: bool = False
+    alone: bool = False
+
+    @property
+    def key(self) -> str:
+        """What a look at the executors calls it."""
+        return f"{self.node}/{self.executor}/{self.run}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telemetry:
+    """One report. Sizes in bytes; None: not told. ``memory_ahead``: what will be available in three minutes, where it falls steadily."""
+
+    told_at: float = 0.0
+    seconds: float
+    samples: int
+    cores: float
+    memory_total: float
+    memory_available: float
+    memory_least: float | None = None
+    memory_mean: float | None = None
+    memory_ahead: float | None = None
+    swap_used: float | None = None
+    cpu_mean: float | None = None
+    cpu_most: float | None = None
+    load: float | None = None
+    received: float | None = None
+    sent: float | None = None
+    root_free: float | None = None
+    root_total: float | None = None
+    work_free: float | None = None
+    work_total: float | None = None
+    gpus: tuple[GpuUse, ...] = ()
+    builds: tuple[BuildUse, ...] = ()
+
+    def is_fresh(self, now: float) -> bool:
+        """Tell whether it still says something of now."""
+        return now - self.told_at <= FRESH_SECONDS
+
+    @property
+    def memory_soon(self) -> float:
+        """The memory that is available by the time an alarm has rung."""
+        return self.memory_available if self.memory_ahead is None else min(self.memory_available, self.memory_ahead)
+
+    @property
+    def disk_free(self) -> float | None:
+        """The least free space of any of its disks."""
+        told = [free for free in (self.root_free, self.work_free) if free is not None]
+        return min(told, default=None)
+
+    @property
+    def gpu_memory_free(self) -> float | None:
+        """The least free memory of any of its cards; None where it has none."""
+        return min((max(0.0, gpu.memory - gpu.used) for gpu in self.gpus), default=None)
