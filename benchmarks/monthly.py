@@ -1,21 +1,26 @@
-"""What the autoscaler itself costs a month, by the size of the fleet: counted in a simulated hour, at list prices."""
+"""What the autoscaler itself costs a month at each `MetricsLevel`, by the size of the fleet: counted in half an hour, at list prices."""
 
 import json
 import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
+from functools import cache
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 from autoscaler.adapters.history import EVENTS_A_DAY
 from autoscaler.config import FleetSettings, check
+from autoscaler.config.thresholds import read_thresholds
+from autoscaler.control.report import as_json
+from autoscaler.domain.report.registration import POLL_SECONDS
 from autoscaler_workbench.fakes.world.world import World, build_world
-from autoscaler_workbench.report.dashboard.cloudformation import read_template
+from autoscaler_workbench.report.dashboard.cloudformation import defaults_of, made_by, read_template
 from autoscaler_workbench.simulate.drive import InMemory, Progress, tick_once
 from benchmarks.figures import Figures
 
 SIZES = ((10, 2), (100, 6), (1000, 20))  # agents, pools
+LEVELS = ("essential", "full")
 _EXECUTORS, _JOB_SECONDS, _BUSY = 4, 1200.0, 0.7
 _WARM_UP_MINUTES, _MINUTES, _MINUTES_A_MONTH = 25, 30, 60 * 730
 
@@ -24,10 +29,14 @@ _WARM_UP_MINUTES, _MINUTES, _MINUTES_A_MONTH = 25, 30, 60 * 730
 _METRIC_USD, _PUT_USD, _ALARM_USD, _COMPOSITE_USD, _DASHBOARD_USD = 0.30, 0.01e-3, 0.10, 0.50, 3.00
 _LOG_GB_USD, _GB_SECOND_USD, _REQUEST_USD = 0.50, 0.0000133334, 0.2e-6
 _READ_USD, _WRITE_USD = 0.125e-6, 0.625e-6
-_GB, _LINE_BYTES = 0.5, 450  # of a line with what Lambda's logger adds to it
+_GB = 0.5
+_LINE_BYTES, _INVOCATION_BYTES = 490, 420  # what the logger and CloudWatch add to a line; the three lines that Lambda writes itself
 _CALLS_SECONDS, _SLOWER = 1.5, 4.0  # a look's calls; half a GB is a quarter of a core
 _READS_A_MINUTE, _SAVES_A_MINUTE = 4, {"memory": 1, "learned": 1}
+_SCHEDULED = 3
+_POLL_SECONDS_BILLED = 0.06  # of an agent: one read by key and one write, and no call of EC2 or Jenkins
 _MINUTES_A_DAY = 1440
+_TEMPLATE = Path(__file__).parents[1] / "template.yaml"
 
 
 @dataclass(slots=True)
@@ -35,6 +44,7 @@ class Hour:
     """What was counted, a minute."""
 
     metrics: int
+    log_bytes: float
     lines: float
     events: float
     history_bytes: float  # packed, of each event
@@ -42,52 +52,93 @@ class Hour:
     look_seconds: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """Dollars a month."""
+
+    metrics: float
+    alarms: float
+    put_metric_data: float
+    logs: float
+    functions: float
+    state: float
+    polls: float
+
+
 def measure() -> Iterator[Figures]:
-    """Count an hour of each size, and price a month of it."""
-    rows = [(agents, pools, _count(agents, pools)) for agents, pools in SIZES]
+    """Count half an hour of each size at each level, and price a month of it."""
+    rows = [(level, agents, pools, _count(level, agents, pools)) for level in LEVELS for agents, pools in SIZES]
     yield Figures(
         "What the autoscaler itself costs a month",
         "Dollars at list price, a look a minute; without the free tier, which takes most of what the smallest fleet costs. Counted in a "
         f"simulated half hour of so many agents with {_EXECUTORS} executors each, {_BUSY:.0%} of them busy with jobs of "
         f"{_JOB_SECONDS / 60:.0f} minutes, all pools in use: metrics that were sent, lines that were logged, the state's size, and the "
-        f"passes' time. A look is assumed to last {_CALLS_SECONDS:g} s for its calls, and {_SLOWER:g} times as long as the passes here.",
-        ("agents", "pools", "metrics", "alarms and dashboard", "PutMetricData", "logs", "Lambda", "DynamoDB", "together"),
+        f"passes' time. A look is assumed to last {_CALLS_SECONDS:g} s for its calls, and {_SLOWER:g} times as long as the passes here. "
+        f"Polls: each agent asks each {POLL_SECONDS / 60:.0f} minutes, {_POLL_SECONDS_BILLED * 1000:.0f} ms of a function, one read, "
+        "one write, and the lines that Lambda logs of an invocation. Alarms: those that need no parameter.",
+        (
+            *("level", "agents", "pools", "metrics", "alarms", "PutMetricData", "logs", "Lambda", "DynamoDB", "polls", "together"),
+            "with a dashboard",
+        ),
         tuple(_row(*row) for row in rows),
     )
     yield Figures(
         "What was counted",
         "A metric is a name with its dimensions; state is the packed size in DynamoDB.",
-        ("agents", "metrics", "log lines a minute", "state, KB", "of it learned, KB", "events of the history a minute", "three passes, s"),
+        (
+            *("level", "agents", "metrics", "log lines a minute", "log KB a minute", "state, KB", "of it learned, KB"),
+            *("events of the history a minute", "three passes, s"),
+        ),
         tuple(
             (
+                level,
                 str(agents),
                 str(hour.metrics),
                 f"{hour.lines:.0f}",
+                f"{hour.log_bytes / 1000:.1f}",
                 f"{sum(hour.state_bytes.values()) / 1000:.0f}",
                 f"{hour.state_bytes['learned'] / 1000:.0f}",
                 f"{hour.events:.1f}",
                 f"{hour.look_seconds:.2f}",
             )
-            for agents, _, hour in rows
+            for level, agents, _, hour in rows
         ),
     )
 
 
-def _row(agents: int, pools: int, hour: Hour) -> tuple[str, ...]:
-    billed = 3 * _CALLS_SECONDS + _SLOWER * hour.look_seconds
+def _row(level: str, agents: int, pools: int, hour: Hour) -> tuple[str, ...]:
+    parts = astuple(bill_of(level, agents, hour))
+    dollars = (*parts, sum(parts), sum(parts) + _DASHBOARD_USD)
+    return level, str(agents), str(pools), *(f"${usd:.2f}" for usd in dollars)
+
+
+def bill_of(level: str, agents: int, hour: Hour) -> Bill:
+    """Price a month in which each minute is like those that were counted."""
+    billed = _SCHEDULED * _CALLS_SECONDS + _SLOWER * hour.look_seconds
+    calls = 1 if level == "essential" else _SCHEDULED
+    return Bill(
+        metrics=hour.metrics * _METRIC_USD,
+        alarms=alarms_usd(level),
+        put_metric_data=calls * _MINUTES_A_MONTH * _PUT_USD,
+        logs=(hour.log_bytes + _SCHEDULED * _INVOCATION_BYTES) / 1e9 * _LOG_GB_USD * _MINUTES_A_MONTH,
+        functions=(billed * _GB * _GB_SECOND_USD + _SCHEDULED * _REQUEST_USD) * _MINUTES_A_MONTH,
+        state=_state_usd(level, hour) * _MINUTES_A_MONTH,
+        polls=agents * 60.0 * _MINUTES_A_MONTH / POLL_SECONDS * _poll_usd(),
+    )
+
+
+def _poll_usd() -> float:
+    computing = _POLL_SECONDS_BILLED * _GB * _GB_SECOND_USD + _REQUEST_USD
+    return computing + _READ_USD + _WRITE_USD + _INVOCATION_BYTES / 1e9 * _LOG_GB_USD
+
+
+def _state_usd(level: str, hour: Hour) -> float:
+    """Dollars a minute: the state is read by each pass, and some of it saved; at the essential level passes leave a note."""
     kept = sum(hour.state_bytes.values())
     reads = _READS_A_MINUTE * kept / 4096 * _READ_USD
     writes = sum(times * hour.state_bytes[name] / 1024 for name, times in _SAVES_A_MINUTE.items()) * _WRITE_USD
-    noted = _history_usd(hour)
-    parts = (
-        hour.metrics * _METRIC_USD,
-        _alarms_usd(),
-        3 * _MINUTES_A_MONTH * _PUT_USD,
-        hour.lines * _LINE_BYTES / 1e9 * _LOG_GB_USD * _MINUTES_A_MONTH,
-        (billed * _GB * _GB_SECOND_USD + 3 * _REQUEST_USD) * _MINUTES_A_MONTH,
-        (reads + writes + noted) * _MINUTES_A_MONTH,
-    )
-    return str(agents), str(pools), *(f"${usd:.2f}" for usd in (*parts, sum(parts)))
+    notes = (_SCHEDULED - 1) * (_READ_USD + _WRITE_USD) if level == "essential" else 0.0
+    return reads + writes + notes + _history_usd(hour)
 
 
 def _history_usd(hour: Hour) -> float:
@@ -96,12 +147,11 @@ def _history_usd(hour: Hour) -> float:
     return min(1.0, hour.events) * (kept / 4096 * _READ_USD + kept / 1024 * _WRITE_USD)
 
 
-def _alarms_usd() -> float:
-    """The template's alarms, each metric of one with several counted; those that need a parameter are left out."""
-    resources = read_template(Path(__file__).parents[1] / "template.yaml")["Resources"].values()
-    usd = _DASHBOARD_USD
-    for resource in resources:
-        if resource["Type"] == "AWS::CloudWatch::Alarm" and "Condition" not in resource:
+def alarms_usd(level: str) -> float:
+    """The template's alarms at the parameters' defaults, each metric of one with several counted."""
+    usd = 0.0
+    for resource in _made(level).values():
+        if resource["Type"] == "AWS::CloudWatch::Alarm":
             metrics = [one for one in resource["Properties"].get("Metrics", [None]) if one is None or "MetricStat" in one]
             usd += _ALARM_USD * len(metrics)
         elif resource["Type"] == "AWS::CloudWatch::CompositeAlarm":
@@ -109,36 +159,60 @@ def _alarms_usd() -> float:
     return usd
 
 
-def _count(agents: int, pools: int) -> Hour:
+@cache
+def _made(level: str) -> dict[str, Any]:
+    template = read_template(_TEMPLATE)
+    return made_by(template, defaults_of(template) | {"MetricsLevel": level})
+
+
+def _count(level: str, agents: int, pools: int, minutes: int = _MINUTES) -> Hour:
     settings = _fleet(agents, pools)
     world = build_world(settings.domain(), start_at=1_800_000_000.0, seed=1)
-    functions, progress = InMemory(world, settings.domain()), Progress()
-    began = perf_counter()
-    for minute in range(_WARM_UP_MINUTES + _MINUTES):
+    thresholds = read_thresholds(_handed_on()) if level == "essential" else None
+    functions, progress = InMemory(world, settings.domain(), thresholds=thresholds), Progress()
+    began = process_time()
+    for minute in range(_WARM_UP_MINUTES + minutes):
         if minute == _WARM_UP_MINUTES:
             functions.metrics.published.clear()
             functions.logged.clear()
             functions.reports.clear()
             functions.history.events.clear()
-            began = perf_counter()
+            began = process_time()
         _submit(world, minute, agents, pools)
         world.move_to(world.timeline.now + 60.0)
         tick_once(functions, progress)
-    spent = perf_counter() - began
+    return _counted(functions, minutes, process_time() - began, of_passes=0 if thresholds else _SCALING_METRICS)
+
+
+def _counted(functions: InMemory, minutes: int, spent: float, of_passes: int) -> Hour:
     events = functions.history.events
-    said = [len(report.plan.steps) + len(report.plan.held) + 1 for report in functions.reports]
+    lines = [*(facts for _, facts in functions.logged), *(line for report in functions.reports for line in _lines(as_json(report)))]
     return Hour(
-        metrics=len({(datum.name, datum.dimensions) for _, datum in functions.metrics.published}) + _SCALING_METRICS,
-        lines=(len(functions.logged) + sum(said)) / _MINUTES + 1,
-        events=len(events) / _MINUTES,
+        metrics=len({(datum.name, datum.dimensions) for _, datum in functions.metrics.published}) + of_passes,
+        log_bytes=sum(len(json.dumps(line, default=str)) + _LINE_BYTES for line in lines) / minutes,
+        lines=len(lines) / minutes,
+        events=len(events) / minutes,
         history_bytes=len(zlib.compress(json.dumps([asdict(event) for event in events]).encode())) / max(1, len(events)),
         state_bytes=_packed(functions),
-        look_seconds=spent / _MINUTES,
+        look_seconds=spent / minutes,
     )
 
 
 # Heartbeats of three functions, and of what passes do: Launches, Terminations.
 _SCALING_METRICS = 5
+
+
+def _lines(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """What is logged of a pass: itself, its steps and what was held."""
+    yield {"pass_id": plan["pass_id"], "function": "scale_down", "dry_run": False, "steps": 0, "held": 0}
+    yield from plan["steps"]
+    yield from plan["held"]
+
+
+def _handed_on() -> dict[str, str]:
+    """The environment of `publish_metrics` at the parameters' defaults."""
+    variables = _made("essential")["PublishMetricsFunction"]["Properties"]["Environment"]["Variables"]
+    return {name: str(value) for name, value in variables.items()}
 
 
 def _submit(world: World, minute: int, agents: int, pools: int) -> None:
@@ -157,6 +231,7 @@ def _packed(functions: InMemory) -> dict[str, int]:
         "records": [asdict(record) for record in stored.records],
         "memory": asdict(stored.memory),
         "learned": {name: asdict(learned) for name, learned in stored.learned.items()},
+        "passes": {name: asdict(notes) for name, notes in stored.passes.items()},
     }
     # Records are items of their own, not packed.
     sizes = {name: len(json.dumps(part, default=list).encode()) for name, part in parts.items() if name == "records"}
