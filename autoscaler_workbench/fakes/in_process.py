@@ -119,7 +119,8 @@ class InProcessController(JenkinsController):
         return self.tell_apart.signature(job, parameters_of(actions_of(build.started_with))) if self.tell_apart else ""
 
     def _node(self, node: JenkinsNode) -> Node:
-        signs = (node.temporarily_offline, node.connected, node.cause, node.cause_at, node.reason, node.labels, *node.builds.items())
+        mark = node.temporarily_offline, node.cause, node.cause_at, node.reason
+        signs = (*mark, node.connected, node.labels, node.executors, *node.builds.items())
         known = self._nodes.get(node.name)
         if known is None or known[0] != signs:
             known = self._nodes[node.name] = (

@@ -125,6 +125,19 @@ def test_labels_and_mode_are_replaced_and_nothing_else(here):
     assert "a&b" not in restored
 
 
+def test_a_node_has_other_executors_and_a_build_on_one_too_many_goes_on(here):
+    name, cpu = here.name("agent-1"), here.name("cpu")
+    here.add_agent(name, cpu)
+    before = here.controller.node(name)
+    here.controller.set_labels(name, [cpu], instead_of=[cpu], exclusive=True, executors=before.executors + 3)
+    assert here.controller.node(name).executors == before.executors + 3
+    here.controller.set_labels(name, [cpu], instead_of=[cpu], exclusive=True)
+    assert here.controller.node(name).executors == before.executors + 3
+    here.controller.set_labels(name, [cpu], instead_of=[cpu], exclusive=True, executors=1)
+    after = here.controller.node(name)
+    assert (after.executors, after.offline, after.labels) == (1, False, before.labels)
+
+
 def test_a_node_that_is_marked_offline_keeps_its_labels_and_its_mark(here):
     name, cpu = here.name("agent-1"), here.name("cpu")
     here.add_agent(name, cpu)

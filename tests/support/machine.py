@@ -10,6 +10,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from autoscaler.adapters.jenkins.session import READ_SECONDS
 from autoscaler.domain.facts.fleet import Share, described_instance
+from autoscaler.domain.facts.job_weights import JobWeights
 from autoscaler_workbench.fakes.world.ec2.error_codes import LAUNCH_CODES
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
 from autoscaler_workbench.fakes.world.faults import Fault
@@ -32,6 +33,7 @@ MINUTE = 60.0
 PATIENCE_MINUTES = 240
 ADOPTED_WITHIN_MINUTES = 30  # with calls that fail
 MAX_USD_PER_HOUR = 20.0
+HEAVY = JobWeights(by_pattern=(("job-*", 2), ("app/*", 50)))
 JOBS = ("job-0", "größe", "a b/日本", "app/feature%2Fx", "c++", "#4?/5")
 LABELS = st.sampled_from(["cpu", "gpu", "linux", "linux&&!gpu"])
 
@@ -56,9 +58,25 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
         has_hosts=st.booleans(),
         orders_runs=st.booleans(),
         rerun=RERUNS,
+        heavy=st.booleans(),
     )
     def begin(
-        self, *, seed, lag, slots, resume, version, warm, teams, images, lends, shares=None, has_hosts=False, orders_runs=False, rerun=None
+        self,
+        *,
+        seed,
+        lag,
+        slots,
+        resume,
+        version,
+        warm,
+        teams,
+        images,
+        lends,
+        shares=None,
+        has_hosts=False,
+        orders_runs=False,
+        rerun=None,
+        heavy=False,
     ):
         self.chance = Random(seed)
         physics = Physics(resume_to_seconds=resume)
@@ -77,7 +95,7 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
             max_agents=8,
             max_usd_per_hour=MAX_USD_PER_HOUR,
         )
-        self.fleet.fleet = replace(self.fleet.fleet, teams=teams)
+        self.fleet.fleet = replace(self.fleet.fleet, teams=teams, weights=HEAVY if heavy else JobWeights())
         self.let_runs_be_ordered(orders_runs, rerun)
         self.world, self.jenkins = self.fleet.world, self.fleet.world.controllers["main"]
         self.other = self.world.controllers.get("other")

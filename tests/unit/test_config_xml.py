@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.jenkins.config_xml import relabelled
+from autoscaler.adapters.jenkins.config_xml import relabelled, with_executors
 from autoscaler.adapters.jenkins.parse import read_version
 from autoscaler.errors import ConflictError, TransientError
 from autoscaler_workbench.fakes.http_fakes.jenkins.config_xml import config_xml, read_config_xml
@@ -43,6 +43,17 @@ def test_a_node_without_labels_gets_some_and_signs_are_escaped():
     assert b"  <label>a&amp;b</label>\n" in relabelled(bare, ["a&b"], instead_of=OURS, exclusive=True)
 
 
+def test_the_number_of_executors_changes_and_every_other_byte_stays():
+    before = document("c22_node_config_xml")
+    after = with_executors(before, 5)
+    assert after == before.replace(b"  <numExecutors>1</numExecutors>", b"  <numExecutors>5</numExecutors>")
+
+
+def test_a_document_without_a_number_of_executors_is_not_sent_back():
+    with pytest.raises(TransientError):
+        with_executors(b"<slave>\n</slave>", 5)
+
+
 def test_the_labels_of_a_property_are_not_the_node_s_own():
     inner = b"  <nodeProperties>\n    <some>\n      <label>inner</label>\n    </some>\n  </nodeProperties>"
     before = document("c22_node_config_xml").replace(b"  <nodeProperties/>", inner)
@@ -59,7 +70,7 @@ def test_the_stand_in_writes_what_a_real_one_does():
     node = Node(name="n-cpu-1", labels=("a", "b"), executors=1, exclusive=True, description="", remote_dir="/home/jenkins/agents/n-cpu-1")
     shown = config_xml(node)
     assert relabelled(shown, ["a", "b"], instead_of=["a", "b"], exclusive=True) == shown
-    assert read_config_xml(document("c22_node_config_xml")) == (("mxnetlinux-cpu", "linux"), True)
+    assert read_config_xml(document("c22_node_config_xml")) == (("mxnetlinux-cpu", "linux"), True, 1)
     ours, theirs = shown.decode().splitlines(), document("c22_node_config_xml").decode().splitlines()
     assert ours[:6] == theirs[:6]
 

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.domain.facts.costs import CostBatch, CostKey, MonthCosts, Used
+from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.job_weights import JobWeights
 from autoscaler.domain.facts.memory import Learned, Month, Sighting, SpotPrices
 from autoscaler.domain.facts.metering import meter, month_name
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Binding, RecordState
@@ -34,6 +36,9 @@ def an_agent(number=1, *, pool="cpu", executors=2, usd=6.0, **facts):
     return record, a_node(name, pool, executors=executors)
 
 
+HEAVY = JobWeights(by_pattern=(("heavy", 3),))
+
+
 def running(*builds):
     """Builds by (job, node), or (job, node, since)."""
     found = {}
@@ -51,6 +56,7 @@ class Account:
     batch: CostBatch = field(default_factory=lambda: opened(Month(name=month_name(NOW), metered_at=NOW), NOW, 0))
     months: dict[str, MonthCosts] = field(default_factory=dict)
     before: dict[str, Learned] = field(default_factory=dict)
+    fleet: Fleet = FLEET
 
     def look(self, *agents, ran=None, rates=None, after=MINUTE, lost=False, **facts):
         """Meter, then look: what runs by controller. ``lost``: nothing of this look is kept."""
@@ -75,7 +81,7 @@ class Account:
             learned={controller: self.before.get(controller, Learned()) for controller in ran},
             taken_at=self.now,
         )
-        look = CostLook(snapshot=snapshot, fleet=FLEET, learned=learned | facts.get("learned", {}))
+        look = CostLook(snapshot=snapshot, fleet=self.fleet, learned=learned | facts.get("learned", {}))
         self.before = learned
         if not lost:
             self.note(look)
@@ -117,6 +123,16 @@ def test_an_agents_dollars_are_shared_by_its_executors_and_what_is_idle_is_nobod
     assert account.usd("a") == pytest.approx(6.0 / 60 / 2)
     assert account.told().unused == {"cpu": pytest.approx(6.0 / 60 / 2)}
     assert account.told().used[CostKey("main", "cpu", "a")].hours == pytest.approx(1 / 60)
+
+
+def test_a_heavy_build_has_as_many_executors_as_it_weighs_of_those_in_the_fleet_file():
+    account = Account(fleet=replace(a_fleet(a_pool("cpu", executors=8)), weights=HEAVY))
+    record, node = an_agent(executors=6)  # as many as builds fit
+    ran = running(("heavy", "cpu-1"), ("light", "cpu-1"))
+    account.look((replace(record, labels=("cpu",)), node), ran={"main": ran})
+    assert account.usd("heavy") == pytest.approx(6.0 / 60 * 3 / 8)
+    assert account.usd("light") == pytest.approx(6.0 / 60 * 1 / 8)
+    assert account.total() == pytest.approx(6.0 / 60)
 
 
 def test_a_build_counts_from_when_it_began_and_one_that_ended_half_of_the_time_since_the_last_look():

@@ -56,8 +56,12 @@ class Controller(Protocol):
     def toggle_offline(self, name: str, reason: str) -> None:
         """Bring a temporarily offline node online, and an online one offline for this reason. Never send it again without a read."""
 
-    def set_labels(self, name: str, labels: Collection[str], *, instead_of: Collection[str], exclusive: bool) -> None:
-        """Replace some labels of a node by others, and its mode; what it has beside them stays.
+    def set_labels(
+        self, name: str, labels: Collection[str], *, instead_of: Collection[str], exclusive: bool, executors: int | None = None
+    ) -> None:
+        """Replace some labels of a node by others, and its mode; what it has beside them stays. ``executors``: None leaves their number.
+
+        Builds on executors that are too many go on, and these go when they end.
 
         `ConflictError` where it is marked offline: a mark set in the same instant is erased.
         """

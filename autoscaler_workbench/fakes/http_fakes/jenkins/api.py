@@ -226,8 +226,8 @@ class JenkinsApi:
                 self.controller.delete_node(name)
                 return self._redirect("/computer/")
             case "config.xml":
-                labels, exclusive = read_config_xml(request.body)
-                self.controller.configure(name, labels, exclusive=exclusive)
+                labels, exclusive, executors = read_config_xml(request.body)
+                self.controller.configure(name, labels, exclusive=exclusive, executors=executors)
                 return self._done(200, self._marks())
             case _:
                 return self._not_found()

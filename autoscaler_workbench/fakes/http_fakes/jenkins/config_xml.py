@@ -1,4 +1,4 @@
-"""Writes a node's ``config.xml`` as Jenkins 2.504.3 does (recording c22), and reads labels and mode from a new one."""
+"""Writes a node's ``config.xml`` as Jenkins 2.504.3 does (recording c22), and reads what may be changed from a new one."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -43,7 +43,8 @@ def config_xml(node: Node) -> bytes:
     ).encode()
 
 
-def read_config_xml(body: bytes) -> tuple[tuple[str, ...], bool]:
-    """Read the labels, and whether the mode is exclusive. Python's parser knows no XML 1.1, which Jenkins declares."""
+def read_config_xml(body: bytes) -> tuple[tuple[str, ...], bool, int]:
+    """Read the labels, whether the mode is exclusive, and the executors. Python's parser knows no XML 1.1, which Jenkins declares."""
     root = ET.fromstring(re.sub(rb"^<\?xml[^>]*\?>", b"", body))  # noqa: S314 - from our own client
-    return tuple((root.findtext("label") or "").split()), root.findtext("mode") == "EXCLUSIVE"
+    labels = tuple((root.findtext("label") or "").split())
+    return labels, root.findtext("mode") == "EXCLUSIVE", int(root.findtext("numExecutors") or 1)

@@ -231,10 +231,11 @@ class Controller:
         self.nodes[name].clear_mark()
         self.schedule()
 
-    def configure(self, name: str, labels: tuple[str, ...], *, exclusive: bool) -> None:
-        """Give a node other labels and another mode. What Jenkins keeps in the same file goes: a mark that was set meanwhile."""
+    def configure(self, name: str, labels: tuple[str, ...], *, exclusive: bool, executors: int) -> None:
+        """Give a node other labels, mode and executors. What Jenkins keeps in the same file goes: a mark that was set meanwhile."""
         node = self.nodes[name]
-        node.labels, node.exclusive = labels, exclusive
+        node.labels, node.exclusive, node.executors = labels, exclusive, executors
+        node.most_executors = max(node.most_executors, executors)
         node.temporarily_offline = False
         node.reason, node.cause = ("", None) if node.connected else (node.reason, node.cause)
         self._matching.clear()

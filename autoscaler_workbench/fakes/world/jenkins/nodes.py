@@ -49,11 +49,25 @@ class Node:
     monitors: Monitors = field(default_factory=Monitors)
     survives_reload: bool = False  # it carries the property that configuration as code leaves alone
     fails_builds: bool = False  # something is wrong with the machine: whatever it builds fails
+    most_executors: int = 0  # that it ever had
 
     @property
     def offline(self) -> bool:
         """It takes no builds."""
         return self.temporarily_offline or not self.connected
+
+    def __post_init__(self) -> None:
+        """Begin with the executors that it has."""
+        self.most_executors = self.executors
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of its executors. Those too many stay while they are busy, and count (hudson.model.Computer.setNumExecutors)."""
+        if self.executors >= self.most_executors:
+            return list(range(self.executors))
+        busy = [number for number in sorted(self.builds) if number < self.most_executors]
+        idle = [number for number in range(self.most_executors) if number not in self.builds]
+        return sorted([*busy, *idle[: max(0, self.executors - len(busy))]])
 
     @property
     def has_room(self) -> bool:

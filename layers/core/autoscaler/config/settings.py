@@ -10,6 +10,7 @@ from autoscaler.config.controllers import ControllerSettings
 from autoscaler.config.hosts import HostSettings, host, hosts_of, of_hosts
 from autoscaler.config.hours import impossible_hours
 from autoscaler.config.job_parameters import JobParametersKey, job_parameters
+from autoscaler.config.job_weights import JobWeightsKey, job_weights
 from autoscaler.config.kinds import general_kinds, labels_of, lent_labels, with_lending
 from autoscaler.config.limits import LimitSettings
 from autoscaler.config.machines import machines_for
@@ -268,6 +269,7 @@ class FleetSettings(Section):
     hosts: dict[Name, HostSettings] = Field({}, description="Machines of your own, by a name, which is that of their nodes.")
     rerun_parameter: RerunParameter = "AUTOSCALER_RUN_ID"
     job_parameters: JobParametersKey = Field({})
+    weights: JobWeightsKey = Field({})
     runs: RunSettings | None = Field(None, description="Builds that people order with autoscaler run. Without this key nobody can.")
     teams: dict[Name, TeamSettings] = Field({}, description="The teams, by a name. Pools of no team are together one more, of weight 1.")
 
@@ -291,6 +293,7 @@ class FleetSettings(Section):
             teams={name: team(name, one, pools) for name, one in self.teams.items()},
             rerun_parameter=self.rerun_parameter,
             job_parameters=job_parameters(self.job_parameters),
+            weights=job_weights(self.weights),
             runs=run_policy(self.runs),
             resume_timeouts={name: controller.resume_timeout_seconds for name, controller in self.controllers.items()},
             slot_controllers=frozenset(name for name, controller in self.controllers.items() if controller.nodes == "slots"),

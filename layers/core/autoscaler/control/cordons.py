@@ -11,6 +11,7 @@ from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet
 from autoscaler.domain.facts.node_labels import are_as_wanted, drops_handed_builds, labels_of_ours, labels_wanted
 from autoscaler.domain.facts.plan import Cordon, Lend, Relabel, TakeBack, Uncordon
+from autoscaler.domain.facts.room import room_on
 from autoscaler.domain.facts.snapshot import ControllerView, Node, Record
 from autoscaler.errors import ConfigError, ConflictError
 from autoscaler.ports import Controller
@@ -74,11 +75,11 @@ class Cordons:
         return Result(step=step, outcome=Outcome.DONE, detail="its labels are back")
 
     def relabel(self, step: Relabel, record: Record | None) -> Result:
-        """Set the labels that the record wants."""
+        """Set the labels that the record and the builds want which are there now."""
         before = self.controller.node(step.node)
         if record is None or before is None or before.temporarily_offline:
             return Result(step=step, outcome=Outcome.SKIPPED, detail="the node is not there any more, or somebody marked it offline")
-        self.set_labels(record, before)
+        self.set_labels(record, before, step.weight)
         return Result(step=step, outcome=Outcome.DONE)
 
     def lend(self, step: Lend, record: Record | None) -> Result:
@@ -103,10 +104,13 @@ class Cordons:
         self.set_labels(own, before)
         return Result(step=step, outcome=Outcome.DONE, detail="idle" if before.idle else f"{len(before.builds)} builds go on")
 
-    def set_labels(self, record: Record, before: Node) -> None:
+    def set_labels(self, record: Record, before: Node, weight: int = 1) -> None:
         """Set the labels that a record wants, and read the node again: somebody else may have configured it in the same instant."""
-        labels, exclusive = labels_wanted(record, self.fleet, self.clock())
-        self.controller.set_labels(before.name, labels, instead_of=labels_of_ours(record, self.fleet), exclusive=exclusive)
+        room = room_on(record, before, self.fleet, weight)
+        labels, exclusive = labels_wanted(record, self.fleet, self.clock(), is_full=room is not None and room.is_full)
+        executors = room.executors if room else None
+        ours = labels_of_ours(record, self.fleet)
+        self.controller.set_labels(before.name, labels, instead_of=ours, exclusive=exclusive, executors=executors)
         after = self.controller.node(before.name)
-        if after is not None and not (labels <= after.labels and are_as_wanted(record, after, self.fleet, self.clock())):
+        if after is not None and not (labels <= after.labels and are_as_wanted(record, after, self.fleet, self.clock(), room)):
             raise ConflictError(f"the labels of {before.name} are not those that were set: somebody configured it at the same moment")

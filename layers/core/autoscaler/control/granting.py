@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from autoscaler.control import reserving
 from autoscaler.domain.facts.fleet import Fleet, NodeSpec, Share, agent_spec, described_instance, user_for
 from autoscaler.domain.facts.metering import begin_again
+from autoscaler.domain.facts.room import executors_at_first
 from autoscaler.domain.facts.snapshot import Node, Record, RecordState
 from autoscaler.domain.repair.static_nodes import free_slots
 from autoscaler.domain.report.registration import Granted, Refused, Status
@@ -130,7 +131,8 @@ def _make_node(ports: Ports, fleet: Fleet, controller: Controller, granted: Gran
     That it was made is written down after it was: cut off in between, the next ask goes on.
     """
     try:
-        controller.create_node(reserving.node_of(granted.record, granted.spec, fleet, ports.clock()))
+        spec = replace(granted.spec, executors=executors_at_first(fleet.pools[granted.record.pool], fleet))
+        controller.create_node(reserving.node_of(granted.record, spec, fleet, ports.clock()))
     except ConflictError:
         # It asked before, or rebooted: the name is its own and nobody else's, so the node is, too. A host's name was chosen by a person.
         if granted.record.is_host and not _is_ours(controller.node(granted.spec.name), fleet, granted.record):

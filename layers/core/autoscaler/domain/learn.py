@@ -187,7 +187,7 @@ class _Watched:
 
 
 def _watch_pool(situation: Situation, pool: PoolView) -> _Watched:
-    starved, due = situation.starved_by_pool(pool.controller), situation.forecasts(pool.controller).get(pool.name, NOTHING)
+    starved, due = situation.executors_wanted(pool.controller), situation.forecasts(pool.controller).get(pool.name, NOTHING)
     needed = Needed(present=pool.in_use(starved.get(pool.name, 0)), forecast=due.stages, guessed=due.executors - due.stages)
     executors, boot, now, before = pool.executors, pool.boot_seconds, pool.now, pool.window
     window = Window(

@@ -1,4 +1,4 @@
-"""Edits labels and mode in a node's ``config.xml``, and keeps every other byte as Jenkins wrote it.
+"""Edits labels, mode and executors in a node's ``config.xml``, and keeps every other byte as Jenkins wrote it.
 
 Not by an XML parser: Jenkins declares XML 1.1, which Python's does not read, and what it wrote must come back as it was.
 """
@@ -12,6 +12,7 @@ from autoscaler.errors import ConflictError, TransientError
 # XStream writes the node's own fields with two blanks before them (recorded: c22); those of a property stand further in.
 _LABEL = re.compile(rb"(?m)^  (?:<label>[^<]*</label>|<label/>)\r?$")
 _MODE = re.compile(rb"(?m)^  <mode>(?:NORMAL|EXCLUSIVE)</mode>\r?$")
+_EXECUTORS = re.compile(rb"(?m)^  <numExecutors>[0-9]+</numExecutors>\r?$")
 _MARK = re.compile(rb"(?m)^  <temporaryOfflineCause\b")
 
 
@@ -28,6 +29,11 @@ def relabelled(document: bytes, labels: Collection[str], *, instead_of: Collecti
     text = escape(" ".join(sorted({*labels, *others})), quote=False).encode()
     document = _replaced(_LABEL, b"  <label>" + text + b"</label>", document, "label")
     return _replaced(_MODE, b"  <mode>" + (b"EXCLUSIVE" if exclusive else b"NORMAL") + b"</mode>", document, "mode")
+
+
+def with_executors(document: bytes, executors: int) -> bytes:
+    """Replace the number of executors in a node's document; `TransientError` where it is not understood."""
+    return _replaced(_EXECUTORS, f"  <numExecutors>{executors}</numExecutors>".encode(), document, "numExecutors")
 
 
 def _labels_in(document: bytes) -> list[str]:

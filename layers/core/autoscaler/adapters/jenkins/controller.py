@@ -9,7 +9,7 @@ from urllib.parse import quote
 import jenkins
 from pydantic import ValidationError
 
-from autoscaler.adapters.jenkins.config_xml import relabelled
+from autoscaler.adapters.jenkins.config_xml import relabelled, with_executors
 from autoscaler.adapters.jenkins.connection import Connection
 from autoscaler.adapters.jenkins.health import HEALTH_TREE, RESULT_TREE, read_has_ended, read_health, read_result
 from autoscaler.adapters.jenkins.parse import (
@@ -116,10 +116,14 @@ class JenkinsController:
         """Toggle, since no call only brings online. Jenkins reads the reason only where it marks offline."""
         self._post(_of(name, _TOGGLE_OFFLINE), {"offlineMessage": reason})
 
-    def set_labels(self, name: str, labels: Collection[str], *, instead_of: Collection[str], exclusive: bool) -> None:
+    def set_labels(
+        self, name: str, labels: Collection[str], *, instead_of: Collection[str], exclusive: bool, executors: int | None = None
+    ) -> None:
         """Edit the node's config.xml. It holds the offline mark, too, so a marked node is left as it is."""
         path = _of(name, jenkins.CONFIG_NODE)
         document = relabelled(self._get(path).body, labels, instead_of=instead_of, exclusive=exclusive)
+        if executors is not None:
+            document = with_executors(document, executors)
         self._ask(lambda session: session.post_xml(path, document))
 
     def create_node(self, spec: NodeSpec) -> None:

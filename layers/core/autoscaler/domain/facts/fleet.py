@@ -9,6 +9,7 @@ from math import inf
 from typing import Literal, Self
 
 from autoscaler.domain.facts.job_parameters import JobParameters
+from autoscaler.domain.facts.job_weights import JobWeights
 from autoscaler.domain.facts.machines import Machine
 from autoscaler.domain.facts.reruns import RerunPolicy
 from autoscaler.domain.facts.run_orders import RunPolicy
@@ -249,6 +250,7 @@ class Fleet:
     resume_timeouts: Mapping[str, float] = field(default_factory=dict)  # seconds, by controller; unlisted: RESUME_TIMEOUT_SECONDS
     rerun_parameter: str = "AUTOSCALER_RUN_ID"  # by which a build that we started is found, where its job declares it
     job_parameters: JobParameters = field(default_factory=JobParameters)  # that tell builds apart in statistics
+    weights: JobWeights = field(default_factory=JobWeights)  # of jobs
     runs: RunPolicy | None = None  # None: nobody may order runs
     machines: Mapping[str, Machine] = field(default_factory=dict)  # by instance type, where runs may be ordered
     prices_listed_on: Mapping[str, str] = field(default_factory=dict)  # day of the carried prices, by pool that goes by them
@@ -298,6 +300,8 @@ class NodeSpec:
 
 # What a node carries in place of the labels that jobs ask for, once they were taken; a person sees by it why nothing is built there.
 CORDONED_LABEL = "autoscaler-cordoned"
+# The label of an agent that has no room for another build, by the weights of those that it has.
+FULL_LABEL = "autoscaler-full"
 
 
 def beacon_spec(fleet: Fleet) -> NodeSpec:

@@ -4,12 +4,15 @@ A Jenkins before 2.517 (LTS 2.528.1) drops a build that it hands to a node in th
 offline; a pipeline lost so hangs for ever. There a node is cordoned in two steps: its labels go, and its mode becomes
 exclusive, so that nothing new is handed to it; once it was idle in two looks it is marked offline as everywhere else.
 An agent of a rarer kind carries the labels of the general kind only while it is lent: Jenkins places builds, and not we.
+One whose builds weigh as much as it has executors has none either, until there is room again; that is no cordon, and it stands in no
+record: it follows from the builds that are there.
 
-What the labels should be follows from the record and the time alone, so that a step that was cut off is made good by the next pass,
-and a loan ends by itself.
+What the labels should be follows from the record, the time and the builds that are there, so that a step that was cut off is made good
+by the next pass, and a loan ends by itself.
 """
 
-from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, Fleet
+from autoscaler.domain.facts.room import Room
 from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem, Record
 from autoscaler.domain.labels import LabelSyntaxError, one_label, parse
 
@@ -22,10 +25,12 @@ def drops_handed_builds(view: ControllerView | None) -> bool:
     return view is None or view.version < _KEEPS_HANDED_BUILDS
 
 
-def labels_wanted(record: Record, fleet: Fleet, now: float) -> tuple[frozenset[str], bool]:
+def labels_wanted(record: Record, fleet: Fleet, now: float, *, is_full: bool = False) -> tuple[frozenset[str], bool]:
     """Name the labels that we set on an agent's node, and say whether its mode is exclusive."""
     if record.cordon:
         return frozenset((fleet.ownership_label, CORDONED_LABEL)), True
+    if is_full:
+        return frozenset((fleet.ownership_label, FULL_LABEL)), True
     lendable = lent_labels(record, fleet)
     return frozenset(record.labels) | lendable if record.is_lent(now) else frozenset(record.labels) - lendable, record.exclusive
 
@@ -38,15 +43,23 @@ def lent_labels(record: Record, fleet: Fleet) -> frozenset[str]:
 
 def labels_of_ours(record: Record, fleet: Fleet) -> frozenset[str]:
     """Name the labels of a node that our functions wrote; others belong to a person or a plugin."""
-    return frozenset((CORDONED_LABEL, *record.labels)) | lent_labels(record, fleet)
+    return frozenset((CORDONED_LABEL, FULL_LABEL, *record.labels)) | lent_labels(record, fleet)
 
 
-def are_as_wanted(record: Record, node: Node, fleet: Fleet, now: float) -> bool:
-    """Tell whether a node's labels are as its record says. Labels that a person removed do not count, unless it is lent by them."""
+def are_as_wanted(record: Record, node: Node, fleet: Fleet, now: float, room: Room | None = None) -> bool:
+    """Tell whether a node's labels are as its record says. Labels that a person removed do not count, unless it is lent by them.
+
+    ``room``: what its builds leave, where jobs have weights; then it has as many executors as fit, too.
+    """
+    is_full = room is not None and room.is_full
+    if room is not None and not record.cordon and not room.is_shown_by(node):
+        return False
     if (CORDONED_LABEL in node.labels) != bool(record.cordon):
         return False
+    if (FULL_LABEL in node.labels) != (is_full and not record.cordon):
+        return False
     lendable = lent_labels(record, fleet)
-    if record.cordon or not lendable:
+    if record.cordon or is_full or not lendable:
         return True
     return lendable <= node.labels if record.is_lent(now) else not lendable & node.labels
 

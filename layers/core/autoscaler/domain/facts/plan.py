@@ -74,7 +74,10 @@ class Cordon:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relabel:
-    """Restore the labels that a node's record wants, after a pass that was cut off in between."""
+    """Set the labels that a node is to have: after a pass that was cut off in between, or since it is full, or has room again.
+
+    ``weight``: of the heaviest build that waits for it.
+    """
 
     controller: str
     pool: str
@@ -82,6 +85,7 @@ class Relabel:
     instance_id: str
     reason: Reason
     detail: str
+    weight: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

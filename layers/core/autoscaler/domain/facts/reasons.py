@@ -48,6 +48,11 @@ class Reason(StrEnum):
         "labels-taken",
         "The labels of the node are removed first, so that no build starts on it in the instant of the mark (older Jenkins).",
     )
+    FULL = (
+        "full",
+        "The builds on the node weigh so much that none, or none that waits, fits beside them: it loses its labels until there is room.",
+    )
+    HAS_ROOM = "has-room", "The builds on the node leave room again, by their weights: it gets its labels back."
     LABELS_TO_GIVE_BACK = "labels-to-give-back", "A job may still start on the node, or the agent is used again: it gets its labels back."
     ROTATES = "rotates", "Jobs wait on another controller of a shared pool, and this agent is idle: it serves that one from now on."
     NOT_WANTED_ELSEWHERE = "not-wanted-elsewhere", "The controller that the agent was to go to does not wait for it any more; it stays."

@@ -4,7 +4,7 @@ The launch threshold: an agent is bought once the items booked to a pool would t
 start where an agent is stopped, that this, at `wait_usd_per_hour`, is worth what the agent costs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -39,20 +39,22 @@ WORTH_A_LOAN_SECONDS = 60.0
 class _Account:
     """The items of one pool that wait longer than a boot: their total wait beyond it, and their work."""
 
-    booked: list[tuple[Want, ExecutorSlot, float]] = field(default_factory=list)  # seconds of work
+    booked: list[tuple[Want, Sequence[tuple[ExecutorSlot, float]]]] = field(default_factory=list)  # seconds planned on each executor
+    executors: int = 0  # that they take
     work_seconds: float = 0.0
     excess_seconds: float = 0.0
 
-    def book(self, want: Want, slot: ExecutorSlot, work_seconds: float, excess_seconds: float) -> None:
-        self.booked.append((want, slot, work_seconds))
-        self.work_seconds += work_seconds
+    def book(self, want: Want, planned: Sequence[tuple[ExecutorSlot, float]], work_seconds: float, excess_seconds: float) -> None:
+        self.booked.append((want, planned))
+        self.executors += len(planned)
+        self.work_seconds += work_seconds * len(planned)
         self.excess_seconds += excess_seconds
 
     def waiting_usd(self, pool: PoolView) -> float:
         return pool.spec.wait_usd_per_hour * self.excess_seconds / HOUR_SECONDS
 
     def agent_usd(self, pool: PoolView, ready_seconds: float) -> float:
-        return pool.extra_usd(self.work_seconds / len(self.booked), len(self.booked), ready_seconds)
+        return pool.extra_usd(self.work_seconds / self.executors, self.executors, ready_seconds)
 
     def is_full(self, pool: PoolView, ready_seconds: float) -> bool:
         return bool(self.booked) and self.waiting_usd(pool) >= self.agent_usd(pool, ready_seconds)
@@ -106,7 +108,7 @@ class QueuePlacement:
         """Uncordon one retiring agent of these pools: it is up and costs nothing to get."""
         for pool in pools:
             for agent in self._retiring.get(pool.name, []):
-                if agent.node and agent.mark and agent.busy_executors < agent.node.executors:
+                if agent.node and agent.mark and agent.taken_executors < agent.executors:
                     self._retiring[pool.name].remove(agent)
                     self.uncordons.append(uncordon(agent, Reason.DEMAND_IS_BACK, detail))
                     self._add_executors(agent)
@@ -115,42 +117,47 @@ class QueuePlacement:
 
     def _add_executors(self, agent: Agent) -> None:
         for seconds, build in ready_slots(self.situation, agent):
-            self.supply.add(ExecutorSlot(agent.pool.name, seconds, build=build))
+            self.supply.add(ExecutorSlot(agent.pool.name, seconds, build=build, machine=agent.record.machine))
 
     def _place(self, want: Want) -> None:
-        slot = self._soonest(want)
+        room = self._soonest(want)
         pool = self._best_pool(want)
-        start = slot.free_seconds if slot else inf
+        start = room[-1].free_seconds if room else inf
         if start > self.purchase.ready_seconds(pool):
             firm = wants_on_demand(self.situation.memory, self.controller, want.item.id)
             self.purchase.note_waiting(pool, inf if firm else want.item.waiting_seconds)
-        if slot is None:
+        if not room:
             if not self.purchase.buy(pool, Reason.NOBODY_CAN_SERVE, f"{want.item.job or 'a job'} waits, and no executor can ever take it"):
                 return
-            slot = self.supply.soonest(self.servers_of(want))
+            room = self.room_for(want)
         else:
-            slot = self._soon_enough(want, pool, slot)
-        if slot is not None:
-            self._book(want, slot, pool)
+            room = self._soon_enough(want, pool, room)
+        if room:
+            self._book(want, room, pool)
             self._settle_account(pool)
 
-    def _soonest(self, want: Want) -> ExecutorSlot | None:
-        """Find the executor that is free first, a retiring or a rarer agent's where none is now."""
-        slot = self.supply.soonest(self.servers_of(want))
-        if (slot is None or slot.free_seconds > 0) and self.bring_back(want.pools, f"{want.item.job} waits for it"):
-            slot = self.supply.soonest(self.servers_of(want))
-        if (slot is None or slot.free_seconds > WORTH_A_LOAN_SECONDS) and self._borrow(want):
-            slot = self.supply.soonest(self.servers_of(want))
-        if (slot is None or slot.free_seconds > ROTATION_SECONDS) and self._rotate(want):
-            slot = self.supply.soonest(self.servers_of(want))
-        return slot
+    def room_for(self, want: Want) -> tuple[ExecutorSlot, ...]:
+        """Find the executor that is free first; for a heavy item as many as it weighs, of one machine, the last of them last."""
+        return self.supply.room(self.servers_of(want), want.weight)
+
+    def _soonest(self, want: Want) -> tuple[ExecutorSlot, ...]:
+        """Find the room that is free first, a retiring or a rarer agent's where none is now."""
+        room = self.room_for(want)
+        if (not room or room[-1].free_seconds > 0) and self.bring_back(want.pools, f"{want.item.job} waits for it"):
+            room = self.room_for(want)
+        if (not room or room[-1].free_seconds > WORTH_A_LOAN_SECONDS) and self._borrow(want):
+            room = self.room_for(want)
+        if (not room or room[-1].free_seconds > ROTATION_SECONDS) and self._rotate(want):
+            room = self.room_for(want)
+        return room
 
     def _rotate(self, want: Want) -> bool:
         """Take an agent of a shared pool that stands idle on another controller: it is up, and costs nothing more."""
         for pool in want.pools:
             if self.rotations.take(self.pools[pool.name], want.item.job):
+                machine = self.supply.unnamed_machine()
                 for _ in range(pool.executors):
-                    self.supply.add(ExecutorSlot(pool.name, ROTATION_SECONDS))
+                    self.supply.add(ExecutorSlot(pool.name, ROTATION_SECONDS, machine=machine))
                 return True
         return False
 
@@ -163,24 +170,25 @@ class QueuePlacement:
         self._servers.clear()
         return True
 
-    def _soon_enough(self, want: Want, pool: PoolView, slot: ExecutorSlot | None) -> ExecutorSlot | None:
+    def _soon_enough(self, want: Want, pool: PoolView, room: tuple[ExecutorSlot, ...]) -> tuple[ExecutorSlot, ...]:
         """Buy agents until an item waits no longer than is allowed; those ahead of it take theirs first."""
         most = pool.spec.max_wait_seconds
         detail = f"{want.item.job} would wait longer than {most:g} s"
-        while slot and slot.free_seconds > self.purchase.ready_seconds(pool) and want.item.waiting_seconds + slot.free_seconds > most:
+        while (seconds := _free_in(room)) > self.purchase.ready_seconds(pool) and want.item.waiting_seconds + seconds > most:
             if not self.purchase.buy(pool, Reason.MAX_WAIT, detail):
                 break
             self.choose_again(pool)
-            slot = self.supply.soonest(self.servers_of(want))
-        return slot
+            room = self.room_for(want)
+        return room
 
-    def _book(self, want: Want, slot: ExecutorSlot, pool: PoolView) -> None:
-        excess = slot.free_seconds - self.purchase.ready_seconds(pool)
-        work = quantiles_of(self.learned, want.item.job, slot.server if slot.server in self.pools else pool.name).p50_seconds
+    def _book(self, want: Want, room: tuple[ExecutorSlot, ...], pool: PoolView) -> None:
+        server, begins = room[-1].server, room[-1].free_seconds
+        excess = begins - self.purchase.ready_seconds(pool)
+        work = quantiles_of(self.learned, want.item.job, server if server in self.pools else pool.name).p50_seconds
+        self.starts[want.item.id] = server, begins
+        planned = self.supply.occupy_together(room, work)
         if excess > 0:
-            self._accounts[pool.name].book(want, slot, work, excess)
-        self.starts[want.item.id] = slot.server, slot.free_seconds
-        self.supply.occupy(slot, work)
+            self._accounts[pool.name].book(want, planned, work, excess)
 
     def _settle_account(self, pool: PoolView) -> None:
         """Buy an agent for each time that the account is full."""
@@ -192,10 +200,11 @@ class QueuePlacement:
     def choose_again(self, pool: PoolView) -> None:
         """Let the items that wait longer than a boot choose again: there are more executors now, and Jenkins gives them the first."""
         account, self._accounts[pool.name] = self._accounts[pool.name], _Account()
-        for _, slot, seconds in account.booked:
-            self.supply.occupy(slot, -seconds)
-        for want, _, _ in account.booked:
-            if moved_to := self.supply.soonest(self.servers_of(want)):
+        for _, planned in account.booked:
+            for slot, seconds in planned:
+                self.supply.occupy(slot, -seconds)
+        for want, _ in account.booked:
+            if moved_to := self.room_for(want):
                 self._book(want, moved_to, pool)
 
     def _best_pool(self, want: Want) -> PoolView:
@@ -216,6 +225,11 @@ class QueuePlacement:
             matching = (server for server, labels in self.supply.labels.items() if want.expression.matches(labels))
             self._servers[want.expression.name] = (*names, *matching)
         return self._servers[want.expression.name]
+
+
+def _free_in(room: Sequence[ExecutorSlot]) -> float:
+    """Say when the last executor of a room is free; where there is none, nothing is waited for."""
+    return room[-1].free_seconds if room else 0.0
 
 
 def _retiring(situation: Situation, controller: str) -> dict[str, list[Agent]]:

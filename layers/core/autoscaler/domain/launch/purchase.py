@@ -74,8 +74,7 @@ class Purchase:
         agent, offered = self.stopped.get(pool.name, []).pop(), self._offered(pool)
         self.budget.take_start(pool.spec, agent.record, offered[1] if offered else ())
         self._starts.setdefault(pool.name, _Starts(pool, reason, detail)).agents.append(agent)
-        for _ in range(pool.executors):
-            self.supply.add(ExecutorSlot(pool.name, pool.start_seconds, bought=True))
+        self._add_executors(pool, pool.start_seconds)
         return True
 
     def _may_start(self, pool: PoolView) -> bool:
@@ -112,8 +111,13 @@ class Purchase:
             order.detail += f"; {told_follows(pool.to_try, pool.version)}, and this agent tries it"
             orders = self._canaries
         orders.setdefault(pool.name, order).count += 1
-        for _ in range(0 if order.to_stop else pool.executors):
-            self.supply.add(ExecutorSlot(pool.name, pool.boot_seconds, bought=True))
+        if not order.to_stop:
+            self._add_executors(pool, pool.boot_seconds)
+
+    def _add_executors(self, pool: PoolView, seconds: float) -> None:
+        machine = self.supply.unnamed_machine()
+        for _ in range(pool.executors):
+            self.supply.add(ExecutorSlot(pool.name, seconds, bought=True, machine=machine))
 
     def buy_to_stop(self, pool: PoolView, reason: Reason, detail: str) -> bool:
         """Plan to launch one agent that can be stopped: EC2 stops no spot instance of ours, so that patience for spot is over here."""

@@ -51,9 +51,10 @@ def bare_starts(situation: Situation, controller: str, ends: Mapping[str, float]
     supply = _as_predicted(placement.supply, ends, _late(situation, mature, placement))
     starts: dict[int, BareStart] = {}
     for want in mature.demands[controller].wants:
-        if slot := supply.soonest(placement.servers_of(want)):
+        if room := supply.room(placement.servers_of(want), want.weight):
+            slot = room[-1]
             starts[want.item.id] = BareStart(seconds=slot.free_seconds, waits_for=_waits_for(slot), server=slot.server)
-            supply.occupy(slot, work.get(want.item.id) or _assumed_work(placement, want, slot))
+            supply.occupy_together(room, work.get(want.item.id) or _assumed_work(placement, want, slot))
     return starts
 
 
@@ -99,7 +100,7 @@ def _as_predicted(planned: Supply, ends: Mapping[str, float], late: Mapping[str,
         if slot.bought and left.get(slot.server, 0) > 0:
             left[slot.server] -= 1
             seconds += late[slot.server][1]
-        supply.add(ExecutorSlot(slot.server, seconds, build=slot.build, bought=slot.bought))
+        supply.add(ExecutorSlot(slot.server, seconds, build=slot.build, bought=slot.bought, machine=slot.machine))
     return supply
 
 

@@ -91,7 +91,7 @@ def keep_up(placement: QueuePlacement) -> None:
     """
     for name, items in Counter(server for server, _ in placement.starts.values()).items():
         if pool := placement.pools.get(name):
-            needed = items + sum(agent.busy_executors for agent in pool.agents if agent.phase is Phase.READY)
+            needed = items + sum(agent.taken_executors for agent in pool.agents if agent.phase is Phase.READY)
             while (there := placement.supply.executors(name)) < needed and _is_worth_keeping(placement, pool, there // pool.executors + 1):
                 continue
 

@@ -10,15 +10,18 @@ from autoscaler.domain.facts.memory import Observation
 from autoscaler.domain.facts.node_labels import are_as_wanted
 from autoscaler.domain.facts.plan import Adopt, Cordon, CreateBeacon, DeleteNode, FinishStop, FreeSlot, Held, Relabel, Start, Terminate
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import InstanceState, RecordState
+from autoscaler.domain.facts.room import Room, room_on
+from autoscaler.domain.facts.snapshot import InstanceState, Node, RecordState
 from autoscaler.domain.repair.orphans import node_named_after, take_in, unrecorded_seen
 from autoscaler.domain.repair.static_nodes import leave_slot
 from autoscaler.domain.repair.stops import finish_stop, is_unused, start_again
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS, Condition, Seen, is_fact
 from autoscaler.domain.situation.agents import SWEEP_AT_LEAST, SWEEP_SHARE, Agent, Phase
+from autoscaler.domain.situation.demand import Want
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, delete_node, hold_back, hold_unread, terminate
 from autoscaler.domain.situation.warm_pool import may_be_stopped
+from autoscaler.domain.wording import counted
 
 Repair = Terminate | FinishStop | Start | DeleteNode | FreeSlot | Adopt | Cordon | Held
 
@@ -46,22 +49,48 @@ def what_is_seen(situation: Situation) -> dict[str, Seen]:
     return seen | unrecorded_seen(situation)
 
 
-def relabels(situation: Situation, _decided: Decided) -> Iterator[Relabel]:
-    """Restore labels of nodes after a pass that was cut off; never on a person's mark, which would be erased."""
+def relabels(situation: Situation, decided: Decided) -> Iterator[Relabel]:
+    """Restore labels of nodes after a pass that was cut off; let them have as many executors as builds fit, and no labels where none does.
+
+    Never on a person's mark, which would be erased; and not where something else is done with a node's labels in this pass.
+    """
     fleet, now = situation.fleet, situation.now
+    changed = {(step.controller, step.node) for step in decided if isinstance(step, Cordon)}
     for agent in situation.agents:
         node, controller = agent.node, agent.record.controller
-        if node is None or node.temporarily_offline or not agent.record.labels or are_as_wanted(agent.record, node, fleet, now):
+        if node is None or node.temporarily_offline or not agent.record.labels or (controller, node.name) in changed:
             continue
-        if not situation.no_giving_up(controller):
-            yield Relabel(
-                controller=controller,
-                pool=agent.pool.name,
-                node=node.name,
-                instance_id=agent.record.instance_id,
-                reason=Reason.LABELS_TAKEN if agent.record.cordon else Reason.LABELS_TO_GIVE_BACK,
-                detail=f"the labels of {node.name} are not what its record says",
-            )
+        heaviest = _heaviest(situation, agent)
+        room = room_on(agent.record, node, fleet, heaviest.weight if heaviest else 1)
+        if are_as_wanted(agent.record, node, fleet, now, room) or situation.no_giving_up(controller):
+            continue
+        reason, detail = _why_relabelled(agent, node, room, heaviest)
+        yield Relabel(
+            controller=controller,
+            pool=agent.pool.name,
+            node=node.name,
+            instance_id=agent.record.instance_id,
+            reason=reason,
+            detail=detail,
+            weight=heaviest.weight if heaviest else 1,
+        )
+
+
+def _heaviest(situation: Situation, agent: Agent) -> Want | None:
+    """Find the heaviest item that waits for an agent of this pool; None where none weighs more than an executor."""
+    demand = situation.demands.get(agent.record.controller) if situation.fleet.weights else None
+    wants = demand.wants if demand else ()
+    mine = (want for want in wants if want.weight > 1 and any(pool.name == agent.pool.name for pool in want.pools))
+    return max(mine, key=lambda want: want.weight, default=None)
+
+
+def _why_relabelled(agent: Agent, node: Node, room: Room | None, heaviest: Want | None) -> tuple[Reason, str]:
+    if room is None or agent.record.cordon:
+        reason = Reason.LABELS_TAKEN if agent.record.cordon else Reason.LABELS_TO_GIVE_BACK
+        return reason, f"the labels of {node.name} are not what its record says"
+    waits = f", and {heaviest.item.job}, which weighs {heaviest.weight}, waits" if heaviest else ""
+    detail = f"the builds on {node.name} weigh {room.taken} of {room.of}{waits}"
+    return (Reason.FULL, detail) if room.is_full else (Reason.HAS_ROOM, f"{detail}: {counted(room.executors, 'executor')}")
 
 
 def repairs(situation: Situation, _decided: Decided) -> list[Repair]:

@@ -17,6 +17,7 @@ from autoscaler.domain.report.reruns import told_lost
 from autoscaler.domain.report.reservations import told_reserved
 from autoscaler.domain.report.schedules import told_schedules
 from autoscaler.domain.report.stopped import of_stopped, stops_of, told_starts, usd_per_hour_of, why_never_stopped
+from autoscaler.domain.report.weights import told_weights
 from autoscaler.domain.scale_in.month_limit import told_hours, what_holds
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.pool_view import PoolView
@@ -120,6 +121,8 @@ def _of_agent(situation: Situation, agent: Agent) -> Iterator[str]:
         yield from _still_booting(situation, agent)
     if agent.node and agent.node.builds:
         yield f"it runs {', '.join(sorted(_run(situation, agent, build) for build in agent.node.builds))}"
+    if weighs := told_weights(situation, agent):
+        yield weighs
     if lent := told_lent(situation, agent):
         yield lent
     yield from _out_of_use(situation, agent)

@@ -169,7 +169,8 @@ def _agents(look: CostLook, since_seconds: float) -> Iterator[_Agent]:
     executors = {(view.name, node.name): node.executors for view in look.snapshot.controllers.values() for node in view.nodes}
     for record in look.snapshot.living:
         places = sides[record.machine]
-        room = max([executors[place] for place in places if place in executors] or [_expected(look, record)])
+        seen = [] if look.fleet.weights and record.labels else [executors[place] for place in places if place in executors]
+        room = max(seen or [_expected(look, record)])  # where jobs have weights, a node shows as many executors as builds fit
         seconds = _seconds(record, look.snapshot.taken_at, since_seconds)
         ran = [one for place in places for one in builds.get(place, ())]
         yield _Agent(
@@ -177,7 +178,7 @@ def _agents(look: CostLook, since_seconds: float) -> Iterator[_Agent]:
             rate=_rate(record, look.snapshot.memory.spot_prices),
             seconds=seconds,
             executors=room,
-            builds=_whose(record, ran, seconds, room),
+            builds=_whose(look, record, ran, seconds, room),
         )
 
 
@@ -203,11 +204,14 @@ def _seconds(record: Record, now: float, since_seconds: float) -> float:
     return min(since_seconds, max(0.0, now - (record.starts[-1] if record.starts else record.launched_at)))
 
 
-def _whose(record: Record, ran: Iterable[tuple[str, str, float]], seconds: float, executors: int) -> tuple[tuple[CostKey, float], ...]:
-    """Say whose each second is. A machine that a person has is theirs as a whole."""
+def _whose(
+    look: CostLook, record: Record, ran: Iterable[tuple[str, str, float]], seconds: float, executors: int
+) -> tuple[tuple[CostKey, float], ...]:
+    """Say whose each second of an executor is; a build has as many as its job weighs. A machine that a person has is theirs as a whole."""
     if record.reservation:
         return ((CostKey(record.controller, record.pool, RESERVED + record.reservation.person), seconds * executors),)
-    return tuple((CostKey(controller, record.pool, job), min(seconds, took)) for controller, job, took in ran)
+    weight = look.fleet.weights.of
+    return tuple((CostKey(controller, record.pool, job), min(seconds, took) * weight(job)) for controller, job, took in ran)
 
 
 def _builds_by_node(look: CostLook, since_seconds: float) -> dict[tuple[str, str], list[tuple[str, str, float]]]:

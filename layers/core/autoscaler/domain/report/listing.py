@@ -73,7 +73,7 @@ def _agent(situation: Situation, agent: Agent) -> AgentEntry:
         instance_type="host" if record.is_host else record.instance_type,
         phase=str(agent.phase),
         busy=agent.busy_executors,
-        executors=agent.node.executors if agent.node else agent.pool.executors,
+        executors=agent.executors if agent.node else agent.pool.executors,
         jobs=tuple(sorted({build.job for build in agent.node.builds})) if agent.node else (),
         age_seconds=situation.now - record.launched_at,
         idle_seconds=None if since is None else situation.now - since,

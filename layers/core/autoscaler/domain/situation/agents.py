@@ -15,6 +15,7 @@ from typing import NamedTuple
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet, Pool, Share
 from autoscaler.domain.facts.marks import Mark, MarkClass, read_mark
 from autoscaler.domain.facts.memory import Missing
+from autoscaler.domain.facts.room import executors_taken
 from autoscaler.domain.facts.snapshot import InstanceState, Node, OfflineCause, Record, RecordState, Snapshot
 from autoscaler.domain.memo import FOR_EVER, Memo
 
@@ -63,6 +64,8 @@ class Agent:
     instance: InstanceState | None
     phase: Phase
     mark: Mark | None
+    extra_executors: int = 0  # that its builds take beyond one each, by the weights of their jobs
+    by_weight: bool = False  # its node shows as many executors as builds fit, not as many as it has
 
     @property
     def key(self) -> tuple[str, str]:
@@ -73,6 +76,16 @@ class Agent:
     def busy_executors(self) -> int:
         """Executors at work."""
         return len(self.node.builds) if self.node else 0
+
+    @property
+    def executors(self) -> int:
+        """Executors that it has."""
+        return self.pool.executors if self.by_weight else self.node.executors if self.node else 0
+
+    @property
+    def taken_executors(self) -> int:
+        """Executors that no other build may have: those at work, and as many more as heavy builds take."""
+        return min(self.busy_executors + self.extra_executors, self.executors) if self.extra_executors else self.busy_executors
 
     def borrowed_executors(self, now: float) -> int:
         """Executors on which jobs run that began while it was lent: it was idle before."""
@@ -149,18 +162,28 @@ def join_agents(
         facts[instance_id] = _Facts(record, pool, node, state, is_seen, record.life_id in connected)
     # Passes that ask EC2 and those that do not take turns: each remembers its own.
     name = "agents", bool(snapshot.instances)
-    joined = memo.values(name, facts, snapshot.taken_at, lambda _, of: _join(of, fleet.name, snapshot.taken_at))
+    joined = memo.values(name, facts, snapshot.taken_at, lambda _, of: _join(of, fleet, snapshot.taken_at))
     return tuple(joined.values())
 
 
-def _join(of: _Facts, fleet: str, now: float) -> tuple[Agent, float]:
+def _join(of: _Facts, fleet: Fleet, now: float) -> tuple[Agent, float]:
     """Join one agent; it stays so until its boot deadline and the end of its reservation, if those are to come."""
     deadline = of.record.began_at + of.pool.boot_timeout_seconds
     boots = now < deadline and not of.was_connected  # one that was connected has booted
-    mark = _mark_of(of.record, of.node, fleet)
+    mark = _mark_of(of.record, of.node, fleet.name)
     ends_at = of.record.reservation.until_at if of.record.reservation else FOR_EVER
     phase = _phase(of.record, of.node, mark, is_seen=of.is_seen, boots=boots, is_over=now >= ends_at)
-    agent = Agent(record=of.record, pool=of.pool, node=of.node, instance=of.state, phase=phase, mark=mark)
+    extra = executors_taken(of.node, fleet) - len(of.node.builds) if of.node and fleet.weights else 0
+    agent = Agent(
+        record=of.record,
+        pool=of.pool,
+        node=of.node,
+        instance=of.state,
+        phase=phase,
+        mark=mark,
+        extra_executors=extra,
+        by_weight=bool(fleet.weights and of.record.labels and of.node),
+    )
     return agent, min(deadline if boots else FOR_EVER, ends_at if now < ends_at else FOR_EVER)
 
 

@@ -28,6 +28,7 @@ class Want:
     item: QueueItem
     pools: tuple[Pool, ...]
     expression: LabelExpression | None  # None: it names a node, or no label at all
+    weight: int = 1  # executors that it takes; an agent that has fewer it takes alone
 
     @property
     def mature(self) -> bool:
@@ -140,6 +141,15 @@ def starved_by_pool(demand: Demand) -> dict[str, int]:
     return dict(Counter(_home(want).name for want in demand.wants))
 
 
+def executors_by_pool(demand: Demand) -> dict[str, int]:
+    """Count the executors that starved items want, likewise; of a pool's agent none wants more than it has."""
+    wanted: dict[str, int] = {}
+    for want in demand.wants:
+        home = _home(want)
+        wanted[home.name] = wanted.get(home.name, 0) + min(want.weight, home.executors)
+    return wanted
+
+
 def homes(view: ControllerView, fleet: Fleet, records: Iterable[Record]) -> Iterator[tuple[QueueItem, Pool]]:
     """Say for which pool each item of the queue is, whatever state it is in; of those that no pool can serve nothing."""
     resolver = _Resolver(view, fleet, records)
@@ -205,7 +215,7 @@ class _Resolver:
         if label is not None and label not in self._nodes:
             expression, pools = self._expression(label)
             if pools:
-                return Want(item=item, pools=pools, expression=expression)
+                return self._want(item, pools, expression)
             detail = f"no pool of {self._view.name} serves {label}"
             return Unmet(item=item, reason=Reason.UNSERVABLE, detail=detail, expression=expression)
         names = (label,) if label is not None else named
@@ -223,19 +233,22 @@ class _Resolver:
         known = text is not None and text not in self._nodes
         expression, pools = self._expression(text) if known and text is not None else (None, ())
         longest = min((pool.max_wait_seconds for pool in pools or self._pools), default=0.0)
-        return Want(item=item, pools=pools, expression=expression) if item.waiting_seconds >= longest else None
+        return self._want(item, pools, expression) if item.waiting_seconds >= longest else None
 
     def is_free(self, want: Want) -> bool:
         """Tell whether an executor that could take it is idle."""
         free = (node for node in self._view.nodes if not node.offline and len(node.builds) < node.executors)
         return want.expression is not None and any(want.expression.matches(node.labels) for node in free)
 
+    def _want(self, item: QueueItem, pools: tuple[Pool, ...], expression: LabelExpression | None) -> Want:
+        return Want(item=item, pools=pools, expression=expression, weight=self._fleet.weights.of(item.job))
+
     def _by_names(self, item: QueueItem, names: tuple[str, ...]) -> Want | Unmet:
         found: dict[str, Pool] = {}
         for name in names:
             found |= {pool.name: pool for pool in self._pools_of_node(name)}
         if found:
-            return Want(item=item, pools=tuple(found.values()), expression=None)
+            return self._want(item, tuple(found.values()), None)
         if self._fleet.beacon in names:
             detail = "it waits for what only the beacon satisfies: a label expression that excludes, which Jenkins does not show"
             return Unmet(item=item, reason=Reason.LABEL_UNKNOWN, detail=detail)
@@ -246,7 +259,7 @@ class _Resolver:
             detail = "Jenkins names no label while it has no agent node; the beacon will make it"
             return Unmet(item=item, reason=Reason.LABEL_UNKNOWN, detail=detail)
         if self._anything:
-            return Want(item=item, pools=self._anything, expression=None)
+            return self._want(item, self._anything, None)
         detail = "it asks for no label, and every pool takes only jobs that ask for one (exclusive)"
         return Unmet(item=item, reason=Reason.UNSERVABLE, detail=detail)
 

@@ -86,17 +86,17 @@ class PoolView:
 
     @property
     def ready_executors(self) -> int:
-        """Executors of the agents that take builds, as Jenkins has them."""
-        return sum(agent.node.executors for agent in self.ready if agent.node)
+        """Executors of the agents that take builds, as Jenkins has them; where jobs have weights, as the fleet file has them."""
+        return sum(agent.executors for agent in self.ready)
 
     def in_use(self, starved: int) -> int:
-        """Count busy executors, starved items and warm executors: what agents are needed for, if packed."""
+        """Count busy executors, those that starved items want, and warm executors: what agents are needed for, if packed."""
         return self.busy_executors + starved + self.spec.warm_executors
 
     @cached_property
     def busy_executors(self) -> int:
         """Executors at work, whatever becomes of their agents; without the jobs of a more general kind, to which they are lent."""
-        return sum(agent.busy_executors - agent.borrowed_executors(self.now) for agent in self.agents)
+        return sum(agent.taken_executors - agent.borrowed_executors(self.now) for agent in self.agents)
 
     def prospects(self, starved: int) -> Prospects:
         """What forecasts may know of it."""

@@ -71,7 +71,7 @@ def _short(situation: Situation, pool: PoolView) -> int:
     if not view.complete or view.quieting_down or pool.on_hold:
         return 0
     coming = sum(agent.record.state in _COMES and not agent.record.reservation for agent in pool.agents) * pool.executors
-    free = sum(pool.executors - agent.busy_executors for agent in pool.ready)
+    free = sum(pool.executors - agent.taken_executors for agent in pool.ready)
     return len(situation.demands[pool.controller].waits_for(pool.name)) - coming - free
 
 

@@ -16,7 +16,7 @@ from autoscaler.domain.forecast.forecast import Forecast, forecast_pools
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.agents import Agent, disagreement, forgotten, forgotten_for_a_day, join_agents
 from autoscaler.domain.situation.controller_restarts import in_grace, is_recovering, waits_to_resume
-from autoscaler.domain.situation.demand import Demand, pins_of_begun, read_demand, starved_by_pool
+from autoscaler.domain.situation.demand import Demand, executors_by_pool, pins_of_begun, read_demand, starved_by_pool
 from autoscaler.domain.situation.launched import current_versions, launched_versions, versions_of_instances, versions_to_try
 from autoscaler.domain.situation.pool_schedules import scheduled
 from autoscaler.domain.situation.pool_view import PoolView, agent_costs, offered, trusted_boots
@@ -150,7 +150,7 @@ class Situation(Look):
         return self._forecast(controller, new=True)
 
     def _forecast(self, controller: str, *, new: bool = False) -> dict[str, Forecast]:
-        starved, learned, now = self.starved_by_pool(controller), self.snapshot.learned[controller], self.now
+        starved, learned, now = self.executors_wanted(controller), self.snapshot.learned[controller], self.now
         pools = {name: pool.prospects(starved.get(name, 0)) for name, pool in self.pools_of(controller).items()}
         if new:
             pools = {name: replace(prospects, costs=self.pools[controller, name].costs) for name, prospects in pools.items()}
@@ -161,6 +161,14 @@ class Situation(Look):
     def starved_by_pool(self, controller: str) -> dict[str, int]:
         """Count the starved items of one controller, each in the account of one pool."""
         return self._starved[controller]
+
+    def executors_wanted(self, controller: str) -> dict[str, int]:
+        """Count the executors that they want: by their weights, where jobs have any."""
+        return self._executors_wanted[controller] if self.fleet.weights else self._starved[controller]
+
+    @cached_property
+    def _executors_wanted(self) -> dict[str, dict[str, int]]:
+        return {name: executors_by_pool(demand) for name, demand in self.demands.items()}
 
     @cached_property
     def sides(self) -> Mapping[str, list[Agent]]:

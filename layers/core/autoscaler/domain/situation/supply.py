@@ -1,6 +1,6 @@
 """Supply: which executors can take a build now or later, and when."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
@@ -28,7 +28,7 @@ class ExecutorSlot:
     """One executor in planning: when it is free next. Planning changes nothing else.
 
     ``first_seconds``: when it is free for the first time; ``build``: the key of the build that runs there until then; ``bought``: its
-    agent is yet to be launched or started.
+    agent is yet to be launched or started; ``machine``: which executors are of one, "" where nobody knows.
     """
 
     server: str
@@ -36,6 +36,7 @@ class ExecutorSlot:
     spare: bool = True  # nothing runs on it, and nothing was planned on it
     build: str = ""
     bought: bool = False
+    machine: str = ""
     first_seconds: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -76,11 +77,35 @@ class Supply:
                 found = heap[0][2]
         return found
 
+    def room(self, servers: Iterable[str], executors: int) -> tuple[ExecutorSlot, ...]:
+        """Find so many executors of one machine, or all that it has, which are free together first: the last one last. Empty: nowhere."""
+        if executors == 1:
+            slot = self.soonest(servers)
+            return (slot,) if slot else ()
+        machines: dict[tuple[str, str], list[ExecutorSlot]] = {}
+        for server in servers:
+            for slot in self._slots(server):
+                machines.setdefault((server, slot.machine), []).append(slot)
+        rooms = (tuple(sorted(slots, key=lambda slot: slot.free_seconds)[:executors]) for slots in machines.values())
+        return min((room for room in rooms if room[-1].free_seconds < inf), key=lambda room: room[-1].free_seconds, default=())
+
     def occupy(self, slot: ExecutorSlot, seconds: float) -> None:
         """Plan ``seconds`` of work on a slot; negative: take planned work back."""
         slot.free_seconds += seconds
         slot.spare = False
         self.add(slot)
+
+    def occupy_together(self, room: Sequence[ExecutorSlot], seconds: float) -> list[tuple[ExecutorSlot, float]]:
+        """Plan work that needs these executors together, once the last is free; return what was planned on each, to take it back."""
+        began = room[-1].free_seconds
+        planned = [(slot, began - slot.free_seconds + seconds) for slot in room]
+        for slot, more in planned:
+            self.occupy(slot, more)
+        return planned
+
+    def unnamed_machine(self) -> str:
+        """Name a machine that is yet to come: its executors are of one."""
+        return f"coming-{next(self._order)}"
 
     def spare(self, server: str, within_seconds: float) -> int:
         """Count executors without planned work that are there within that time."""
@@ -140,8 +165,19 @@ def builds_left(situation: Situation, agent: Agent) -> int | None:
 def ready_slots(situation: Situation, agent: Agent) -> Iterator[tuple[float, str]]:
     """Return when each executor of a connected agent is free: now, or at the expected end of the build with this key."""
     builds = agent.node.builds if agent.node else ()
-    yield from zip(agent_remaining_seconds(situation, agent), (build.key for build in builds), strict=True)
+    ends = zip(agent_remaining_seconds(situation, agent), (build.key for build in builds), strict=True)
+    yield from _freed_by_weight(situation, agent, sorted(ends)) if agent.extra_executors else ends
     yield from ((0.0, "") for _ in range(free_executors(situation, agent)))
+
+
+def _freed_by_weight(situation: Situation, agent: Agent, ends: Iterable[tuple[float, str]]) -> Iterator[tuple[float, str]]:
+    """Return when executors become free as builds end: as many as each weighs, once they weigh no more than the agent has."""
+    builds = {build.key: build for build in (agent.node.builds if agent.node else ())}
+    executors = agent.executors
+    weighs = sum(situation.fleet.weights.of(build.job) for build in builds.values())
+    for seconds, key in ends:
+        before, weighs = min(weighs, executors), weighs - situation.fleet.weights.of(builds[key].job)
+        yield from ((seconds, key) for _ in range(before - min(weighs, executors)))
 
 
 def free_executors(situation: Situation, agent: Agent) -> int:
@@ -149,8 +185,8 @@ def free_executors(situation: Situation, agent: Agent) -> int:
 
     As far as the machine tells of its devices; where it does not, as many builds as it has executors run on all sides together.
     """
-    executors = agent.node.executors if agent.node else 0
-    here = executors - agent.busy_executors
+    executors = agent.executors
+    here = executors - agent.taken_executors
     if agent.pool.share is not Share.COOPERATIVE:
         return here
     sides = situation.sides.get(agent.record.machine, [agent])
@@ -180,8 +216,9 @@ def build_supply(situation: Situation, controller: str, decided: Iterable[Step |
         for agent in pool.lent:
             add_lent(supply, situation, agent, agent.node.labels if agent.node else frozenset())
     for name, launched_at, agents in situation.expected(controller):
-        for _ in range(0 if pools[name].spec.share is Share.COOPERATIVE else agents * pools[name].executors):
-            supply.add(ExecutorSlot(name, _boots_in(launched_at, pools[name])))
+        for number in range(0 if pools[name].spec.share is Share.COOPERATIVE else agents * pools[name].executors):
+            coming = f"{launched_at}/{number // pools[name].executors}"
+            supply.add(ExecutorSlot(name, _boots_in(launched_at, pools[name]), machine=coming))
     for node in _of_others(situation, controller):
         _add_others_node(supply, situation, controller, node)
     return supply
@@ -200,14 +237,15 @@ def add_lent(supply: Supply, situation: Situation, agent: Agent, labels: frozens
     server = _server_of(labels - {agent.node.name if agent.node else ""})
     supply.labels[server] = labels
     for seconds, build in ready_slots(situation, agent):
-        supply.add(ExecutorSlot(server, seconds, spare=not agent.busy_executors, build=build))
+        supply.add(ExecutorSlot(server, seconds, spare=not agent.busy_executors, build=build, machine=agent.record.machine))
 
 
 def _pool_slots(situation: Situation, pool: PoolView) -> Iterator[ExecutorSlot]:
     yield from _rotating_slots(situation, pool)
     for agent in pool.agents:
         for seconds, build in _agent_slots(situation, agent, pool):
-            yield ExecutorSlot(pool.name, seconds, spare=seconds <= pool.boot_seconds and not agent.busy_executors, build=build)
+            spare = seconds <= pool.boot_seconds and not agent.busy_executors
+            yield ExecutorSlot(pool.name, seconds, spare=spare, build=build, machine=agent.record.machine)
 
 
 def _shared_slots(situation: Situation, pool: PoolView, decided: Iterable[Step | Held]) -> Iterator[ExecutorSlot]:
@@ -248,7 +286,7 @@ def _wanted_before(situation: Situation, pool: PoolView) -> int:
     Each controller is planned for alone. So that two do not plan on the same device, the jobs of those before this one go first.
     """
     before = pool.spec.controllers[: pool.spec.controllers.index(pool.controller)]
-    return sum(situation.starved_by_pool(name).get(pool.name, 0) for name in before if name in situation.demands)
+    return sum(situation.executors_wanted(name).get(pool.name, 0) for name in before if name in situation.demands)
 
 
 def _rotating_slots(situation: Situation, pool: PoolView) -> Iterator[ExecutorSlot]:
@@ -256,7 +294,8 @@ def _rotating_slots(situation: Situation, pool: PoolView) -> Iterator[ExecutorSl
     if pool.spec.share is not Share.ROTATE:
         return
     coming = sum(to == pool.controller for to in destinations(situation, pool.name).values())
-    yield from (ExecutorSlot(pool.name, ROTATION_SECONDS) for _ in range(coming * pool.executors))
+    executors = range(coming * pool.executors)
+    yield from (ExecutorSlot(pool.name, ROTATION_SECONDS, machine=f"rotates/{n // pool.executors}") for n in executors)
 
 
 def _agent_slots(situation: Situation, agent: Agent, pool: PoolView) -> Iterator[tuple[float, str]]:
@@ -299,9 +338,11 @@ def _add_others_node(supply: Supply, situation: Situation, controller: str, node
     server = _server_of(labels)
     supply.labels[server] = labels
     for build in node.builds:
-        supply.add(ExecutorSlot(server, _remaining_seconds(situation, controller, build, ""), spare=False, build=build.key))
+        supply.add(
+            ExecutorSlot(server, _remaining_seconds(situation, controller, build, ""), spare=False, build=build.key, machine=node.name)
+        )
     for _ in range(node.executors - len(node.builds)):
-        supply.add(ExecutorSlot(server, 0.0))
+        supply.add(ExecutorSlot(server, 0.0, machine=node.name))
 
 
 def _server_of(labels: frozenset[str]) -> str:

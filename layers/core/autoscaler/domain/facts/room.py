@@ -1,0 +1,48 @@
+"""The room that the builds on an agent leave, where jobs weigh more or less: how many more may begin, and so how many executors it shows.
+
+Jenkins hands a build to any executor that is free, whatever the build weighs. So an agent shows no more executors than builds fit, each
+taken to be as heavy as the heaviest that waits. One that has no room loses its labels; one executor stays free there, for what names the
+node itself: a part of a build that already runs there would wait for ever.
+"""
+
+from dataclasses import dataclass
+
+from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler.domain.facts.snapshot import Node, Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What the builds on an agent take of what it has, in executors, and how many executors its node is to have."""
+
+    taken: int
+    of: int
+    executors: int
+    is_full: bool
+
+    def is_shown_by(self, node: Node) -> bool:
+        """Tell whether a node has so many executors. Without its labels nobody takes those too many: they are left until there is room."""
+        return node.executors >= self.executors if self.is_full else node.executors == self.executors
+
+
+def room_on(record: Record, node: Node, fleet: Fleet, weight: int = 1) -> Room | None:
+    """Work out the room for builds of this weight; None where no job has one, or the node is its operator's own.
+
+    Whatever its weight, an idle agent has room for one: it then runs alone.
+    """
+    pool = fleet.pools.get(record.pool)
+    if not (fleet.weights and record.labels) or pool is None:
+        return None
+    taken = executors_taken(node, fleet)
+    more = (pool.executors - taken) // min(weight, pool.executors)
+    return Room(taken=taken, of=pool.executors, executors=len(node.builds) + max(1, more), is_full=more < 1)
+
+
+def executors_taken(node: Node, fleet: Fleet) -> int:
+    """Count the executors that the builds on a node take by their weights; more than it has where the last one was too heavy."""
+    return sum(fleet.weights.of(build.job) for build in node.builds)
+
+
+def executors_at_first(pool: Pool, fleet: Fleet) -> int:
+    """Say how many executors a new node shows until the first look at it: as many as builds fit that are as heavy as any."""
+    return max(1, pool.executors // fleet.weights.heaviest)
