@@ -325,7 +325,7 @@ WAITING_HAS_A_CEILING = (
         "no_job_waits_longer_than_the_operator_allows_while_another_agent_may_be_had",
         "a job may wait for a busy executor for ever",
         file="launch/placement.py",
-        was="while slot and slot.free_seconds > self.purchase.ready_seconds(pool) and want.item.waiting_seconds",
+        was="while (seconds := _free_in(room)) > self.purchase.ready_seconds(pool) and want.item.waiting_seconds",
         becomes="while False and want.item.waiting_seconds",
     ),
 )

@@ -26,6 +26,7 @@ from planted.stale import STALE
 from planted.stopped import STOPPED
 from planted.teams import TEAMS
 from planted.waiting import WAITING
+from planted.weights import WEIGHTS
 from support.forks import TESTS, paths
 
 _TESTS_FAILED = 1  # pytest's own: 0 is all passed, 2 and more that something else went wrong
@@ -48,6 +49,7 @@ def planting():
         *BUGS,
         *MONEY,
         *WAITING,
+        *WEIGHTS,
         *COSTLY,
         *PROMISES,
         *STOPPED,
