@@ -26,6 +26,9 @@ def print_costs(answer: Answer) -> None:
     say(f"all of {answer['month']} (UTC): {dollars(answer['usd'])}; the month's limit counted {dollars(answer['metered_usd'])}")
     if days := answer.get("prices_listed_on"):  # which an earlier version does not tell
         say(f"list prices of {' and '.join(days)}; spot as EC2 told it")
+    for one in answer.get("estimates", ()):
+        where = "by estimate, in that sum" if one["metered"] else "by estimate, beside it and in no sum"
+        say(f"{where}: {one['name']} {dollars(one['usd'])} ({one['how']})")
 
 
 def _row(entry: Answer, total: float, with_controller: bool) -> tuple[str, ...]:  # noqa: FBT001 - one of two ways to name a place

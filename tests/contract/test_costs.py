@@ -9,7 +9,7 @@ from botocore.stub import Stubber
 
 from autoscaler.adapters.costs import MONTHS_KEPT, MOST_BYTES, DynamoCosts
 from autoscaler.adapters.dynamodb import DynamoState
-from autoscaler.domain.facts.costs import CostBatch, CostKey, MonthCosts, Used
+from autoscaler.domain.facts.costs import CostBatch, CostKey, MonthCosts, MonthParts, Used
 from autoscaler.domain.report.job_costs import ROWS_KEPT, bounded
 from autoscaler.errors import ConflictError, TransientError, UnansweredError
 from autoscaler_workbench.cli.demo import TABLE
@@ -32,7 +32,13 @@ def on_dynamo(dynamo):
 
 
 def a_month(name="2026-11", **facts):
-    return MonthCosts(name=name, **({"used": {A_JOB: Used(1.25, 0.5)}, "unused": {"cpu": 0.75}, "metered_usd": 2.0} | facts))
+    return MonthCosts(
+        name=name,
+        **(
+            {"used": {A_JOB: Used(1.25, 0.5)}, "unused": {"cpu": 0.75}, "metered_usd": 2.0, "parts": MonthParts(boot_usd=0.5, hours=1.5)}
+            | facts
+        ),
+    )
 
 
 def a_batch(**facts):

@@ -3,6 +3,7 @@
 from planted.bug import Bug
 
 _UNIT = "tests/unit/test_job_costs.py::test_"
+_SUMMARY = "tests/scenarios/test_month_summary.py::test_"
 _STORE = "tests/contract/test_costs.py::test_"
 COSTS = (
     Bug(
@@ -39,5 +40,33 @@ COSTS = (
         was="            kept[into] = kept.get(into, Used()).plus(one)\n",
         becomes="            kept[into] = one\n",
         found_by=("tests/unit/test_costs_listed.py::test_of_too_many_rows_the_smallest_are_folded_and_the_sum_stays",),
+    ),
+    Bug(
+        name="the message of a month is forgotten where it could not be sent",
+        file="control/notify.py",
+        was="month=told.month if ABOUT + after.month in failed else after.month)",
+        becomes="month=after.month)",
+        found_by=(f"{_SUMMARY}what_fails_at_midnight_is_told_once_later",),
+    ),
+    Bug(
+        name="a month is told of before all of it is known",
+        file="control/month_summary.py",
+        was="        if open_month and open_month <= last:\n            return told.month, None\n",
+        becomes="",
+        found_by=(f"{_SUMMARY}what_fails_at_midnight_is_told_once_later",),
+    ),
+    Bug(
+        name="people are told of a month with each look",
+        file="domain/report/messages.py",
+        was=" or before.month != after.month:\n",
+        becomes=":\n",
+        found_by=(f"{_SUMMARY}of_a_month_in_which_nothing_ran_nobody_is_told_and_it_is_asked_for_once",),
+    ),
+    Bug(
+        name="boots cost nothing",
+        file="domain/facts/metering.py",
+        was="boot_usd=usd * on if boots else 0.0",
+        becomes="boot_usd=0.0",
+        found_by=("tests/unit/test_metering.py::test_boots_stopped_agents_and_disks_are_told_apart",),
     ),
 )

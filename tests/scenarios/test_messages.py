@@ -84,8 +84,8 @@ def test_what_could_not_be_sent_is_sent_at_the_next_look():
 def test_what_was_sent_and_not_remembered_is_sent_again_and_not_a_third_time():
     day = a_day()
     break_the_image(day)
-    day.fleet.faults.plan(Fault("state save_told"))
     day.minutes(2).queue(3)
+    day.fleet.faults.plan(Fault("state save_told"))
     day.minutes(60)
     assert told(day) == ["[f] agents of cpu do not boot"] * 2
 

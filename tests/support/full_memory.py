@@ -1,5 +1,6 @@
 """A memory that holds something of everything that a memory can hold."""
 
+from autoscaler.domain.facts.costs import MonthParts
 from autoscaler.domain.facts.memory import (
     Breaker,
     Burst,
@@ -43,7 +44,13 @@ FULL_MEMORY = Memory(
     unstoppable=frozenset({"i-9"}),
     never_lent={"gpu": 1e9},
     hosts_off={"rocm-1": 1e9},
-    month=Month(name="2027-01", usd=1.25, metered_at=3.0, by_pool={"cpu": 0.75}),
+    month=Month(
+        name="2027-01",
+        usd=1.25,
+        metered_at=3.0,
+        by_pool={"cpu": 0.75},
+        parts=MonthParts(boot_usd=0.5, stopped_usd=0.25, disk_usd=0.3, hours=2.0),
+    ),
     day=Day(name="2027-01-15", metered_at=3.0, hours={"cpu": 2.5}),
     lately=(Spending(since_at=1.0, by_pool={"cpu": 0.25}),),
     gone={"i-1": 1.0},

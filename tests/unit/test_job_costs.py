@@ -10,7 +10,7 @@ from autoscaler.domain.facts.costs import CostBatch, CostKey, MonthCosts, Used
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_weights import JobWeights
 from autoscaler.domain.facts.memory import Learned, Month, Sighting, SpotPrices
-from autoscaler.domain.facts.metering import meter, month_name
+from autoscaler.domain.facts.metering import Spent, meter, month_name
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Binding, RecordState
 from autoscaler.domain.report.costs import By, list_costs
 from autoscaler.domain.report.job_costs import (
@@ -67,7 +67,7 @@ class Account:
                 paid[record.pool] = paid.get(record.pool, 0.0) + record.usd_per_hour
         rates = paid if rates is None else rates
         seconds = self.now - self.metered.metered_at
-        self.metered = meter(self.metered, {pool: rate * seconds / 3600.0 for pool, rate in rates.items()}, self.now)
+        self.metered = meter(self.metered, Spent(by_pool={pool: rate * seconds / 3600.0 for pool, rate in rates.items()}), self.now)
         ran = {"main": {}} | (ran or {})
         views = [
             a_view(*(node for record, node in agents if record.controller == controller), name=controller) for controller in sorted(ran)

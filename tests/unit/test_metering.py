@@ -2,6 +2,7 @@
 
 import pytest
 
+from autoscaler.domain.facts.costs import MonthParts
 from autoscaler.domain.facts.memory import SpotPrices
 from autoscaler.domain.facts.metering import paid_since
 from autoscaler.domain.facts.snapshot import InstanceState, RecordState
@@ -14,9 +15,11 @@ HOUR = 3600.0
 def paid(began, state=InstanceState.RUNNING, *, launched=NOW - 9 * HOUR, since=NOW - HOUR):
     """Dollars since a look, of an agent that was launched, and began anew later."""
     record = a_record("i-1", state=RecordState.STARTING, usd_per_hour=3.6, volume_usd_per_hour=0.6, launched_at=launched)
-    instance = an_instance("i-1", state=state, launched_at=began)
-    spent = paid_since(a_snapshot(records=(record,), instances=(instance,)), FLEET, SpotPrices(), since)
-    return spent.get("cpu", 0.0)
+    return metered(record, an_instance("i-1", state=state, launched_at=began), since).by_pool.get("cpu", 0.0)
+
+
+def metered(record, instance, since=NOW - HOUR):
+    return paid_since(a_snapshot(records=(record,), instances=(instance,)), FLEET, SpotPrices(), since)
 
 
 @pytest.mark.parametrize(
@@ -41,3 +44,17 @@ def test_a_launch_costs_nothing_before_it():
 
 def test_before_the_first_look_nothing_is_metered():
     assert paid(NOW - 2 * HOUR, since=0.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("state", "instance", "parts"),
+    [
+        (RecordState.REGISTERED, InstanceState.RUNNING, MonthParts(disk_usd=0.6, hours=1.0)),
+        (RecordState.REQUESTED, InstanceState.RUNNING, MonthParts(boot_usd=3.6, disk_usd=0.6, hours=1.0)),
+        (RecordState.STARTING, InstanceState.RUNNING, MonthParts(boot_usd=3.6, disk_usd=0.6, hours=1.0)),
+        (RecordState.STOPPED, InstanceState.STOPPED, MonthParts(stopped_usd=0.6, disk_usd=0.6)),
+    ],
+)
+def test_boots_stopped_agents_and_disks_are_told_apart(state, instance, parts):
+    record = a_record("i-1", state=state, usd_per_hour=3.6, volume_usd_per_hour=0.6, launched_at=NOW - 9 * HOUR)
+    assert metered(record, an_instance("i-1", state=instance, launched_at=NOW - 2 * HOUR)).parts == parts

@@ -8,7 +8,7 @@ from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import Ceilings
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Month, Spending
-from autoscaler.domain.facts.metering import SHARE_SECONDS, launched_lately, meter, month_name, note_spending, spent_lately
+from autoscaler.domain.facts.metering import SHARE_SECONDS, Spent, launched_lately, meter, month_name, note_spending, spent_lately
 from autoscaler.domain.facts.plan import Cordon, Terminate, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import InstanceState, Wait
@@ -106,17 +106,17 @@ def test_the_pool_of_a_launch_is_noted_as_long_as_it_counts():
 
 def test_the_months_dollars_are_kept_by_pool_beside_those_of_the_fleet():
     before = Month(name=MONTH, usd=100.0, metered_at=NOW - 1800, by_pool={"cpu": 4.0, "left": 5.0})
-    after = meter(before, {"cpu": 1.0, "gpu": 3.0}, NOW)
+    after = meter(before, Spent(by_pool={"cpu": 1.0, "gpu": 3.0}), NOW)
     assert (after.usd, after.by_pool) == (104.0, {"cpu": 5.0, "left": 5.0, "gpu": 3.0})
 
 
 def test_a_month_that_was_metered_before_pools_were_told_apart_goes_on():
-    after = meter(Month(name=MONTH, usd=100.0, metered_at=NOW - 3600), {"cpu": 2.0}, NOW)
+    after = meter(Month(name=MONTH, usd=100.0, metered_at=NOW - 3600), Spent(by_pool={"cpu": 2.0}), NOW)
     assert (after.usd, after.by_pool) == (102.0, {"cpu": 2.0})
 
 
 def test_a_new_month_begins_at_nothing():
-    assert meter(Month(name="2026-12", usd=9.0, metered_at=NOW - 60, by_pool={"cpu": 9.0}), {"cpu": 2.0}, NOW).by_pool == {}
+    assert meter(Month(name="2026-12", usd=9.0, metered_at=NOW - 60, by_pool={"cpu": 9.0}), Spent(by_pool={"cpu": 2.0}), NOW).by_pool == {}
 
 
 def test_what_was_spent_lately_is_remembered_for_four_hours_in_a_few_steps():

@@ -326,7 +326,7 @@ def test_a_start_takes_room_in_each_limit_like_a_launch(limits, pool, reason):
 
 def test_a_stopped_agent_costs_its_disk_and_takes_no_room_among_the_agents():
     snapshot = seen(one(1), one(2), items=[an_item(label="cpu", waiting_seconds=5000.0)])
-    assert sum(paid_since(snapshot, fleet(), snapshot.memory.spot_prices, NOW - 3600.0).values()) == pytest.approx(0.2)
+    assert sum(paid_since(snapshot, fleet(), snapshot.memory.spot_prices, NOW - 3600.0).by_pool.values()) == pytest.approx(0.2)
     assert starts(up(snapshot, fleet(limits={"max_agents": 1}, max_agents=1))) == [("i-1",)]
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter
 
 from autoscaler.adapters.aws import translated
 from autoscaler.adapters.versioned import put_of, unpacked, version_of, writing
-from autoscaler.domain.facts.costs import CostBatch, CostKey, MonthCosts, Used
+from autoscaler.domain.facts.costs import CostBatch, CostKey, MonthCosts, MonthParts, Used
 from autoscaler.domain.report.job_costs import bounded
 from autoscaler.errors import TransientError
 
@@ -36,6 +36,7 @@ class _Month:
     rows: Rows
     unused: dict[str, float]
     metered_usd: float
+    parts: MonthParts = field(default_factory=MonthParts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,7 @@ class _Batch:
     spent: dict[str, float]
     rows: Rows
     unused: dict[str, float]
+    parts: MonthParts = field(default_factory=MonthParts)
 
 
 _MONTH: TypeAdapter[_Month] = TypeAdapter(_Month)
@@ -73,8 +75,8 @@ class DynamoCosts:
         known = unpacked(_OPEN, item)
         if known is None:
             return CostBatch(version=version_of(item))
-        facts = {name: value for name, value in asdict(known).items() if name != "rows"}
-        return CostBatch(**facts, used=_used(known.rows), version=version_of(item))
+        facts = {name: value for name, value in asdict(known).items() if name not in {"rows", "parts"}}
+        return CostBatch(**facts, used=_used(known.rows), parts=known.parts, version=version_of(item))
 
     def save_batch(self, batch: CostBatch, at: float) -> None:
         """Replace the item of this version."""
@@ -90,7 +92,14 @@ class DynamoCosts:
         known = unpacked(_MONTH, item)
         if known is None:
             return MonthCosts(name=name, version=version_of(item))
-        return MonthCosts(name=name, used=_used(known.rows), unused=known.unused, metered_usd=known.metered_usd, version=version_of(item))
+        return MonthCosts(
+            name=name,
+            used=_used(known.rows),
+            unused=known.unused,
+            metered_usd=known.metered_usd,
+            parts=known.parts,
+            version=version_of(item),
+        )
 
     def book(self, months: Sequence[MonthCosts], batch: CostBatch, at: float) -> None:
         """Replace the items in one transaction."""
@@ -137,7 +146,7 @@ def _packed(kept: _Kept, write: Callable[[_Kept], bytes]) -> bytes:
 
 
 def _month_json(month: MonthCosts) -> bytes:
-    return _MONTH.dump_json(_Month(rows=_rows(month.used), unused=_rounded(month.unused), metered_usd=month.metered_usd))
+    return _MONTH.dump_json(_Month(rows=_rows(month.used), unused=_rounded(month.unused), metered_usd=month.metered_usd, parts=month.parts))
 
 
 def _batch_json(batch: CostBatch) -> bytes:
@@ -150,6 +159,7 @@ def _batch_json(batch: CostBatch) -> bytes:
         spent=dict(batch.spent),
         rows=_rows(batch.used),
         unused=_rounded(batch.unused),
+        parts=batch.parts,
     )
     return _OPEN.dump_json(written)
 

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from autoscaler.config.controllers import ControllerSettings
+from autoscaler.config.estimates import EstimateSettings
 from autoscaler.config.hosts import HostSettings
 from autoscaler.config.limits import LimitSettings
 from autoscaler.config.price_list import PriceSettings
@@ -19,7 +20,7 @@ from autoscaler.config.teams import TeamSettings
 from autoscaler.config.warm_pools import WarmPoolSettings
 from autoscaler.config.words import meant, place_of, sentence
 
-_MODELS: dict[str, type[LimitSettings | ControllerSettings | KindSettings | HostSettings | TeamSettings | Tuning]] = {
+_MODELS: dict[str, type[LimitSettings | ControllerSettings | KindSettings | HostSettings | TeamSettings | EstimateSettings | Tuning]] = {
     "limits": LimitSettings,
     "controllers": ControllerSettings,
     "kinds": KindSettings,
@@ -27,6 +28,7 @@ _MODELS: dict[str, type[LimitSettings | ControllerSettings | KindSettings | Host
     "pools": PoolSettings,
     "hosts": HostSettings,
     "teams": TeamSettings,
+    "estimates": EstimateSettings,
 }
 # Keys that hold keys.
 _WITHIN: dict[str, type[ScheduleSettings | WarmPoolSettings | RerunSettings | LostSettings | PriceSettings]] = {
@@ -44,8 +46,9 @@ _PLACES = {
     "pools": "a pool",
     "hosts": "an entry of hosts",
     "teams": "an entry of teams",
+    "estimates": "estimates",
 }
-_FEW = 12
+_FEW = 14
 _MISSING = ": missing"
 _ENOUGH = 100_000  # stands in for a limit that is wrong: no other key exceeds it
 _LIMITS = ("max_agents", "max_launches_per_hour", "max_usd_per_hour", "max_usd_per_month")
@@ -148,7 +151,7 @@ def _without(raw: Any, problems: list[Problem]) -> Any:
             case ("pools", name, *_):
                 rest["pools"].pop(name, None)
                 _leave_team(rest, str(name))
-            case ("teams" | "defaults" as section, name, *_):
+            case ("teams" | "defaults" | "estimates" as section, name, *_):
                 rest[section].pop(name, None)
             case ("hosts", *_):
                 rest["hosts"] = _stand_ins(rest["hosts"])

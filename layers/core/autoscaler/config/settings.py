@@ -7,6 +7,7 @@ from pydantic import Field, StringConstraints
 
 from autoscaler.config.basics import Count, Section, Usd
 from autoscaler.config.controllers import ControllerSettings
+from autoscaler.config.estimates import EstimateSettings, EstimatesKey, estimates_of
 from autoscaler.config.hosts import HostSettings, host, hosts_of, of_hosts
 from autoscaler.config.hours import impossible_hours
 from autoscaler.config.job_parameters import JobParametersKey, job_parameters
@@ -270,6 +271,7 @@ class FleetSettings(Section):
     rerun_parameter: RerunParameter = "AUTOSCALER_RUN_ID"
     job_parameters: JobParametersKey = Field({})
     weights: JobWeightsKey = Field({})
+    estimates: EstimatesKey = None
     runs: RunSettings | None = Field(None, description="Builds that people order with autoscaler run. Without this key nobody can.")
     teams: dict[Name, TeamSettings] = Field({}, description="The teams, by a name. Pools of no team are together one more, of weight 1.")
 
@@ -299,6 +301,7 @@ class FleetSettings(Section):
             slot_controllers=frozenset(name for name, controller in self.controllers.items() if controller.nodes == "slots"),
             hosts={name: host(name, one) for name, one in self.hosts.items()},
             machines=machines_for(self.runs, pools),
+            estimates=estimates_of(self.estimates),
             prices_listed_on=listed_days(self, pools),
         )
         if problems := [*problems, *unaffordable_minima(fleet), *dear_minima(fleet), *impossible_hours(fleet)]:

@@ -1,6 +1,7 @@
 """Keeps what jobs cost, and answers questions about it. No pass reads it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from autoscaler.build_ports import CostStore
 from autoscaler.domain.facts.costs import CostBatch, MonthCosts
@@ -8,6 +9,7 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.metering import month_name
 from autoscaler.domain.learn import Lesson
 from autoscaler.domain.report.costs import By, CostList, list_costs
+from autoscaler.domain.report.estimates import estimates_of
 from autoscaler.domain.report.job_costs import CostLook, holds_anything, in_month, is_due, is_news, note_look, opened, share_out
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.errors import AutoscalerError, ConflictError, TransientError
@@ -48,7 +50,8 @@ def list_month(ports: Ports, fleet: Fleet, month: str | None, by: By) -> CostLis
     """List the costs of a month, of the present one where none is named."""
     name = month or month_name(ports.clock())
     costs, batch = _read(ports.costs, name)
-    return list_costs(in_month(costs, batch, ports.state.read().memory.month), fleet, by)
+    counted = in_month(costs, batch, ports.state.read().memory.month)
+    return replace(list_costs(counted, fleet, by), estimates=tuple(estimates_of(counted, fleet.estimates, ports.clock())))
 
 
 def _read(store: CostStore, name: str) -> tuple[MonthCosts, CostBatch]:

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from autoscaler.control.month_summary import last_month
 from autoscaler.domain.report.messages import is_worth_saving, untold, write_messages
+from autoscaler.domain.report.month_summary import ABOUT
 from autoscaler.domain.report.problems import Problem
 from autoscaler.domain.report.told import Message, Told
 from autoscaler.domain.situation.situation import Situation
@@ -23,16 +25,25 @@ def notify(
     """
     if ports.notifier is None and now_seen is None:
         return 0
-    after, messages = write_messages(now_seen or told, situation, ports.notifier.runbooks if ports.notifier else "", problems)
+    after, messages = _to_tell(ports, told, situation, problems, now_seen)
     failed = {message.about for message in messages if not _sent(ports, ports.notifier, message, ends_at)}
     # What could not be sent stays untold, and keeps nothing else from being remembered as told.
-    after = replace(after, troubles=untold(told, after, failed))
+    after = replace(after, troubles=untold(told, after, failed), month=told.month if ABOUT + after.month in failed else after.month)
     if len(messages) > len(failed) or is_worth_saving(told, after):
         try:
             ports.state.save_told(after)
         except AutoscalerError as error:
             ports.log("message_failed", error=f"{type(error).__name__}: {error}")
     return len(messages) - len(failed)
+
+
+def _to_tell(
+    ports: Ports, told: Told, situation: Situation, problems: Sequence[Problem], now_seen: Told | None
+) -> tuple[Told, list[Message]]:
+    """Return what people know once all of these messages are sent."""
+    after, messages = write_messages(now_seen or told, situation, ports.notifier.runbooks if ports.notifier else "", problems)
+    month, summary = last_month(ports, told, situation)
+    return replace(after, month=month), [*messages, *([summary] if summary else [])]
 
 
 def _sent(ports: Ports, notifier: Notifier | None, message: Message, ends_at: float) -> bool:

@@ -111,7 +111,7 @@ def _metered(memory: Memory, look: Look) -> Memory:
         memory,
         month=meter(memory.month, spent, look.now),
         day=meter_day(memory.day, look.snapshot, look.fleet),
-        lately=note_spending(memory.lately, spent, look.now) if look.fleet.teams else (),
+        lately=note_spending(memory.lately, spent.by_pool, look.now) if look.fleet.teams else (),
         spot_prices=spot_prices,
     )
 

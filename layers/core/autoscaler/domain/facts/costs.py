@@ -28,6 +28,25 @@ class Used(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MonthParts:
+    """What some of a month's metered dollars were for: boots, stopped agents, root volumes of all; and hours of machines that were on."""
+
+    boot_usd: float = 0.0
+    stopped_usd: float = 0.0
+    disk_usd: float = 0.0
+    hours: float = 0.0
+
+    def plus(self, other: "MonthParts") -> "MonthParts":
+        """Add."""
+        return MonthParts(
+            boot_usd=self.boot_usd + other.boot_usd,
+            stopped_usd=self.stopped_usd + other.stopped_usd,
+            disk_usd=self.disk_usd + other.disk_usd,
+            hours=self.hours + other.hours,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MonthCosts:
     """The dollars of a calendar month (UTC). ``unused``: of agents on which nothing ran, by pool. ``metered_usd``: what all sums up to."""
 
@@ -35,7 +54,20 @@ class MonthCosts:
     used: Mapping[CostKey, Used] = field(default_factory=dict)
     unused: Mapping[str, float] = field(default_factory=dict)
     metered_usd: float = 0.0
+    parts: MonthParts = field(default_factory=MonthParts)
     version: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimates:
+    """What AWS bills beside the agents, and nobody here can see: as an operator says."""
+
+    public_addresses: bool = False  # each machine that is on has one
+    public_address_usd_per_hour: float = 0.005
+    nat_gateways: int = 0
+    nat_gateway_usd_per_hour: float = 0.045
+    nat_gib_per_agent_hour: float = 0.0
+    nat_usd_per_gib: float = 0.045
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,4 +85,5 @@ class CostBatch:
     spent: Mapping[str, float] = field(default_factory=dict)  # of these, since the batch was opened
     used: Mapping[CostKey, Used] = field(default_factory=dict)
     unused: Mapping[str, float] = field(default_factory=dict)
+    parts: MonthParts = field(default_factory=MonthParts)  # of the month, as the meter said at the last look
     version: int = 0

@@ -8,6 +8,7 @@ from enum import StrEnum
 from math import inf
 from typing import Literal, Self
 
+from autoscaler.domain.facts.costs import Estimates
 from autoscaler.domain.facts.job_parameters import JobParameters
 from autoscaler.domain.facts.job_weights import JobWeights
 from autoscaler.domain.facts.machines import Machine
@@ -253,6 +254,7 @@ class Fleet:
     weights: JobWeights = field(default_factory=JobWeights)  # of jobs
     runs: RunPolicy | None = None  # None: nobody may order runs
     machines: Mapping[str, Machine] = field(default_factory=dict)  # by instance type, where runs may be ordered
+    estimates: Estimates = field(default_factory=Estimates)  # of what is billed beside the agents
     prices_listed_on: Mapping[str, str] = field(default_factory=dict)  # day of the carried prices, by pool that goes by them
 
     def resume_timeout(self, controller: str) -> float:

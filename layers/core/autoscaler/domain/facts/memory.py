@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from autoscaler.domain.facts.costs import MonthParts
 from autoscaler.domain.facts.queued_items import QueuedItem
 from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, RanAgain
 
@@ -141,6 +142,7 @@ class Month:
     usd: float = 0.0
     metered_at: float = 0.0
     by_pool: Mapping[str, float] = field(default_factory=dict)
+    parts: MonthParts = field(default_factory=MonthParts)  # of these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

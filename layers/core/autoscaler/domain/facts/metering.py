@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from math import inf
 
+from autoscaler.domain.facts.costs import MonthParts
 from autoscaler.domain.facts.fleet import Fleet, Market
 from autoscaler.domain.facts.intents import Intent
 from autoscaler.domain.facts.levels import Level, LevelKind, levels
@@ -22,6 +23,14 @@ SHARE_SECONDS = 4 * HOUR_SECONDS
 _SPENDING_SECONDS = HOUR_SECONDS / 4
 # EC2 bills no machine from the moment in which it is to stop: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Stop_Start.html
 _OFF = (InstanceState.STOPPING, InstanceState.STOPPED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What agents cost since the last look, by pool, and what some of it was for."""
+
+    by_pool: Mapping[str, float]
+    parts: MonthParts = field(default_factory=MonthParts)
 
 
 def unrecorded(snapshot: Snapshot) -> tuple[Instance, ...]:
@@ -99,11 +108,12 @@ def next_spot_prices(known: SpotPrices, snapshot: Snapshot) -> SpotPrices:
     return known if told is None else SpotPrices(asked_at=snapshot.taken_at, usd_per_hour={**known.usd_per_hour, **told})
 
 
-def paid_since(snapshot: Snapshot, fleet: Fleet, prices: SpotPrices, since: float) -> dict[str, float]:
-    """Sum the dollars of all living agents since an instant, by pool; none where nothing was metered before (0)."""
+def paid_since(snapshot: Snapshot, fleet: Fleet, prices: SpotPrices, since: float) -> Spent:
+    """Sum the dollars of all living agents since an instant; none where nothing was metered before (0)."""
     spot = {i.id: prices.usd_per_hour.get(i.priced_as) for i in snapshot.instances if i.market == Market.SPOT}
     began = {i.id: i.launched_at for i in snapshot.instances}
-    spent: dict[str, float] = {}
+    by_pool: dict[str, float] = {}
+    parts = MonthParts()
     for record in snapshot.living if since else ():
         price, pool = spot.get(record.instance_id), fleet.pools.get(record.pool)
         volume = pool.offerings[0].volume_usd_per_hour if pool else 0.0
@@ -111,8 +121,17 @@ def paid_since(snapshot: Snapshot, fleet: Fleet, prices: SpotPrices, since: floa
         is_off = snapshot.states.get(record.instance_id) in _OFF
         on = _on_seconds(began.get(record.instance_id, record.began_at), since, snapshot.taken_at, is_off=is_off)
         off = max(0.0, snapshot.taken_at - max(since, record.launched_at) - on)
-        spent[record.pool] = spent.get(record.pool, 0.0) + (usd * on + record.volume_usd_per_hour * off) / HOUR_SECONDS
-    return spent
+        part = _part(record, usd, on / HOUR_SECONDS, off / HOUR_SECONDS)
+        by_pool[record.pool] = by_pool.get(record.pool, 0.0) + usd * part.hours + part.stopped_usd
+        parts = parts.plus(part)
+    return Spent(by_pool=by_pool, parts=parts)
+
+
+def _part(record: Record, usd: float, on: float, off: float) -> MonthParts:
+    """Say what the dollars of an agent were for that was on and off for so many hours."""
+    boots = record.state in {RecordState.REQUESTED, RecordState.STARTING}
+    disk = record.volume_usd_per_hour
+    return MonthParts(boot_usd=usd * on if boots else 0.0, stopped_usd=disk * off, disk_usd=disk * (on + off), hours=on)
 
 
 def _on_seconds(began_at: float, since: float, now: float, *, is_off: bool) -> float:
@@ -125,12 +144,13 @@ def _on_seconds(began_at: float, since: float, now: float, *, is_off: bool) -> f
     return max(0.0, now - max(since, began_at))
 
 
-def meter(month: Month, spent: Mapping[str, float], now: float) -> Month:
-    """Add the cost since the last look, dollars by pool; a new month begins at zero."""
+def meter(month: Month, spent: Spent, now: float) -> Month:
+    """Add the cost since the last look; a new month begins at zero."""
     if month.name != month_name(now):
         return Month(name=month_name(now), usd=0.0, metered_at=now)
-    by_pool = {pool: month.by_pool.get(pool, 0.0) + spent.get(pool, 0.0) for pool in {**month.by_pool, **spent}}
-    return Month(name=month.name, usd=month.usd + sum(spent.values()), metered_at=now, by_pool=by_pool)
+    usd = spent.by_pool
+    by_pool = {pool: month.by_pool.get(pool, 0.0) + usd.get(pool, 0.0) for pool in {**month.by_pool, **usd}}
+    return Month(name=month.name, usd=month.usd + sum(usd.values()), metered_at=now, by_pool=by_pool, parts=month.parts.plus(spent.parts))
 
 
 def note_spending(lately: tuple[Spending, ...], spent: Mapping[str, float], now: float) -> tuple[Spending, ...]:

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from autoscaler.domain.facts.costs import CostKey, MonthCosts, Used
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.report.estimates import Estimate
 from autoscaler.domain.report.job_costs import OTHERS, RESERVED, folder_of, spread_unused
 
 _NOBODY = "(no job)"
@@ -43,6 +44,7 @@ class CostList:
     usd: float
     metered_usd: float
     prices_listed_on: tuple[str, ...] = ()
+    estimates: tuple[Estimate, ...] = ()  # of what is billed beside the agents, or in what was metered
 
 
 def list_costs(month: MonthCosts, fleet: Fleet, by: By) -> CostList:

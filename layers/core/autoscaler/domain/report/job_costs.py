@@ -57,7 +57,9 @@ def note_look(batch: CostBatch, look: CostLook) -> CostBatch:
 def opened(metered: Month, now: float, version: int) -> CostBatch:
     """Begin a batch with what the meter says now."""
     at = metered.metered_at
-    return CostBatch(month=metered.name, seen_at=now, opened_at=at, metered_at=at, metered=dict(metered.by_pool), version=version)
+    return CostBatch(
+        month=metered.name, seen_at=now, opened_at=at, metered_at=at, metered=dict(metered.by_pool), parts=metered.parts, version=version
+    )
 
 
 def note_metered(batch: CostBatch, metered: Month) -> CostBatch:
@@ -69,7 +71,7 @@ def note_metered(batch: CostBatch, metered: Month) -> CostBatch:
         before = batch.metered.get(pool, 0.0)
         if more := usd - before if usd >= before else usd:
             spent[pool] = spent.get(pool, 0.0) + more
-    return replace(batch, metered=dict(metered.by_pool), spent=spent, metered_at=metered.metered_at)
+    return replace(batch, metered=dict(metered.by_pool), spent=spent, metered_at=metered.metered_at, parts=metered.parts)
 
 
 def is_due(batch: CostBatch) -> bool:
@@ -93,7 +95,8 @@ def share_out(month: MonthCosts, batch: CostBatch) -> MonthCosts:
     for pool, usd in batch.spent.items():
         unseen = 0.0 if pool in rates else usd
         unused[pool] = unused.get(pool, 0.0) + batch.unused.get(pool, 0.0) * rates.get(pool, 0.0) + unseen
-    return _topped_up(replace(month, used=bounded(used), unused=unused, metered_usd=sum(batch.metered.values())), batch.metered)
+    after = replace(month, used=bounded(used), unused=unused, metered_usd=sum(batch.metered.values()), parts=batch.parts)
+    return _topped_up(after, batch.metered)
 
 
 def _topped_up(month: MonthCosts, metered: Mapping[str, float]) -> MonthCosts:

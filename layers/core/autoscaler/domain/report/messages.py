@@ -54,7 +54,7 @@ def untold(before: Told, after: Told, failed: Collection[str]) -> dict[str, Trou
 
 def is_worth_saving(before: Told, after: Told) -> bool:
     """Tell whether what has been told differs by more than when it was last seen within the last minutes."""
-    if before.troubles.keys() != after.troubles.keys() or before.spans != after.spans:
+    if before.troubles.keys() != after.troubles.keys() or before.spans != after.spans or before.month != after.month:
         return True
     return any(after.troubles[name].seen_at - known.seen_at >= LIMIT_OVER_SECONDS / 3 for name, known in before.troubles.items())
 

@@ -23,9 +23,13 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What people were told of, by its name. ``spans``: conditions that people are told of once they have lasted."""
+    """What people were told of, by its name.
+
+    ``spans``: conditions that people are told of once they have lasted; ``month``: the last one whose costs they know, as 2026-10.
+    """
 
     version: int = 0
+    month: str = ""
     troubles: Mapping[str, Trouble] = field(default_factory=dict)
     spans: Mapping[str, Span] = field(default_factory=dict)
 
