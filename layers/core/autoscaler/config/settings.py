@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints
 
 from autoscaler.config.basics import Count, Section, Usd
 from autoscaler.config.controllers import ControllerSettings
-from autoscaler.config.estimates import EstimateSettings, EstimatesKey, estimates_of
+from autoscaler.config.estimates import EstimatesKey, estimates_of
 from autoscaler.config.hosts import HostSettings, host, hosts_of, of_hosts
 from autoscaler.config.hours import impossible_hours
 from autoscaler.config.job_parameters import JobParametersKey, job_parameters
@@ -287,7 +287,13 @@ class FleetSettings(Section):
             except FleetFileError as error:
                 problems += error.problems
         pools = with_lending(pools, {name: pool.lend for name, pool in self.pools.items()}, self._general_kinds())
-        fleet = Fleet(
+        fleet = self._fleet(pools)
+        if problems := [*problems, *unaffordable_minima(fleet), *dear_minima(fleet), *impossible_hours(fleet)]:
+            raise FleetFileError("", problems)
+        return fleet
+
+    def _fleet(self, pools: dict[str, Pool]) -> Fleet:
+        return Fleet(
             name=self.fleet,
             limits=Limits(**self.limits.model_dump()),
             controllers=tuple(self.controllers),
@@ -304,9 +310,6 @@ class FleetSettings(Section):
             estimates=estimates_of(self.estimates),
             prices_listed_on=listed_days(self, pools),
         )
-        if problems := [*problems, *unaffordable_minima(fleet), *dear_minima(fleet), *impossible_hours(fleet)]:
-            raise FleetFileError("", problems)
-        return fleet
 
     def tuned(self, key: str, pool: str) -> Any:
         """Return a tuning key's value in a pool: its own, that of ``defaults``, or the program's."""
