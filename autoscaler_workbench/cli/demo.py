@@ -89,7 +89,7 @@ class Show:
             # Whatever happens while a function sleeps, happens in this thread: the server must not wait for it.
             bootstrap.use_time(lambda: world.timeline.now, world.timeline.sleep)
             handlers = Handlers(world, Random(self.run.seed))  # noqa: S311 - names of simulated invocations
-            Agents(world, ask_handler(handlers.register_agent))
+            Agents(world, ask_handler(handlers.register_agent, lambda: world.usage))
             break_boots(world, self.broken)
             world.ec2.announce = handlers.instance_events
             if self.kept is None:

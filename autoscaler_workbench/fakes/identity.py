@@ -14,18 +14,21 @@ from autoscaler.ports import Ports
 from autoscaler_workbench.fakes.world.agents import Ask, IdentityAnswer, Machine, Told
 from autoscaler_workbench.fakes.world.ec2.region import ACCOUNT, AGENT_ROLE, AGENT_ROLE_ID, profile_arn
 from autoscaler_workbench.fakes.world.hosts import Host
+from autoscaler_workbench.fakes.world.usage import Usage
 
 TRUST = Trust(account=ACCOUNT, profile_of_role={AGENT_ROLE_ID: profile_arn(AGENT_ROLE)})
 Handler = Callable[[Any], dict[str, Any]]
 
 
-def ask_pass(ports: Callable[[], Ports], fleet: Callable[[], Fleet]) -> Ask:
-    """Register in memory, through the ports and by the fleet file at that time."""
+def ask_pass(ports: Callable[[], Ports], fleet: Callable[[], Fleet], usage: Callable[[], Usage | None] = lambda: None) -> Ask:
+    """Register in memory, through the ports and by the fleet file at that time. ``usage``: what machines tell of themselves."""
 
     def ask(machine: Machine, connected: tuple[str, ...]) -> IdentityAnswer:
         role_id = machine.role_id if isinstance(machine, Host) else AGENT_ROLE_ID
         devices, waiting = _devices_of(machine)
-        asked = Asked(connected=connected, devices=devices, waiting=waiting)
+        used = usage()
+        telemetry = used.report(machine.id, connected) if used else None
+        asked = Asked(connected=connected, devices=devices, waiting=waiting, telemetry=telemetry)
         answer = register(ports(), fleet(), Caller(account=ACCOUNT, role_id=role_id, session=machine.id), TRUST, asked)
         if isinstance(answer, Refused):
             return IdentityAnswer(status=int(answer.status))
@@ -36,13 +39,16 @@ def ask_pass(ports: Callable[[], Ports], fleet: Callable[[], Fleet]) -> Ask:
     return ask
 
 
-def ask_handler(handler: Handler) -> Ask:
+def ask_handler(handler: Handler, usage: Callable[[], Usage | None] = lambda: None) -> Ask:
     """Register through the handler, as Lambda's function URL does once AWS has verified the signature."""
 
     def ask(machine: Machine, connected: tuple[str, ...]) -> IdentityAnswer:
         role_id = machine.role_id if isinstance(machine, Host) else AGENT_ROLE_ID
         devices, waiting = _devices_of(machine)
-        said = {"connected": connected, "devices": [asdict(device) for device in devices], "waiting": waiting}
+        said: dict[str, Any] = {"connected": connected, "devices": [asdict(device) for device in devices], "waiting": waiting}
+        used = usage()
+        if used and (telemetry := used.report(machine.id, connected)):
+            said["telemetry"] = {key: value for key, value in asdict(telemetry).items() if value is not None and key != "told_at"}
         asked = function_url_event(machine.id, role_id=role_id) | {"body": json.dumps(said)}
         answer = handler(asked)
         if answer["statusCode"] != 200:

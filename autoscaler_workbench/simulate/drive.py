@@ -176,7 +176,7 @@ class InMemory:
             **self._single_builds(controllers),
         )
         self._containers = {name: tuple(self._controller(api) for api in self.apis.values()) for name in _FUNCTIONS}
-        self.agents = Agents(self.world, ask_pass(lambda: self.ports_of("register_agent"), lambda: self.fleet))
+        self.agents = Agents(self.world, ask_pass(lambda: self.ports_of("register_agent"), lambda: self.fleet, lambda: self.world.usage))
         self.world.ec2.announce = self.instance_events
 
     def _single_builds(self, controllers: Iterable[JenkinsController]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 
 from autoscaler import bootstrap
 from autoscaler_workbench.cli import demo
+from autoscaler_workbench.fakes.world.usage import GIB, Need, Size, Usage
 from autoscaler_workbench.fakes.world.world import break_boots
 from support.deployed import deployed, event
 from support.ringing import ringing_in
@@ -89,18 +90,54 @@ def test_jobs_that_wait_too_long(here):
     assert ringing_in(here) == set()
 
 
-@pytest.mark.parametrize(
-    ("what", "field", "value"),
-    [("AgentDiskLow", "disk_bytes", 2 * 2**30), ("AgentMemoryLow", "memory_bytes", 2**20)],
-)
-def test_an_agent_that_runs_full(here, what, field, value):
+def test_an_agent_that_tells_nothing_and_whose_disk_runs_full(here):
     node = an_agent(here)
-    setattr(node.monitors, field, value)
+    node.monitors.disk_bytes = 2 * 2**30
     here.pass_minutes(6)
-    assert ringing_in(here, **WITH_MEMORY) == {what}
-    setattr(node.monitors, field, 10**11)
+    assert ringing_in(here) == {"AgentDiskLow"}
+    node.monitors.disk_bytes = 10**11
     here.pass_minutes(2)
-    assert ringing_in(here, **WITH_MEMORY) == set()
+    assert ringing_in(here) == set()
+
+
+@pytest.fixture
+def telling(here):
+    """Its machines tell what they use."""
+    here.world.usage = Usage(here.world.timeline, here.world.controllers, size=Size(gpu_memory=16 * GIB))
+    return here
+
+
+def machine_of(here, node):
+    return next(machine.id for machine in here.world.ec2.instances.values() if here.world.node_of(machine) is node)
+
+
+def test_an_agent_that_tells_of_a_full_disk(telling):
+    node = an_agent(telling)
+    telling.world.usage.disk_used[machine_of(telling, node)] = 98 * GIB
+    telling.pass_minutes(11)
+    assert ringing_in(telling) == {"AgentDiskLow"}
+    telling.world.usage.disk_used.clear()
+    telling.pass_minutes(7)
+    assert ringing_in(telling) == set()
+
+
+def test_a_card_without_memory_rings_where_somebody_asks_for_it(telling):
+    telling.world.usage.needs["long-0"] = Need(gpu_memory=15.9 * GIB)
+    an_agent(telling)
+    telling.pass_minutes(11)
+    assert ringing_in(telling) == set()
+    assert ringing_in(telling, AgentGpuMemoryAlarmBytes=str(2**28)) == {"AgentGpuMemoryLow"}
+
+
+def test_a_gigabyte_a_minute_of_leak_rings_before_the_memory_is_used_up(telling):
+    machine = machine_of(telling, an_agent(telling))
+    began, told = telling.world.timeline.now, []
+    telling.world.usage.leaks[machine] = began, GIB / 60.0
+    while telling.world.usage.available(machine, ["main/x/0"], telling.world.timeline.now) > 0.5 * GIB and not told:
+        telling.pass_minutes(1)
+        told = sorted(ringing_in(telling))
+    assert told == ["AgentMemoryLow"]
+    assert telling.world.usage.available(machine, ["main/x/0"], telling.world.timeline.now) > 1.5 * GIB
 
 
 @pytest.mark.parametrize(
@@ -114,12 +151,12 @@ def test_a_controller_that_runs_full(here, what, field, value):
 
 
 def test_a_healthy_machine_whose_memory_is_its_disk_cache_rings_nothing(here):
-    """Jenkins tells MemFree; only agents themselves could tell what is available."""
+    """Jenkins tells MemFree; agents themselves tell what is available. Of the controller only Jenkins tells, so that is off."""
     an_agent(here).monitors.memory_bytes = 2**20
     jenkins(here).monitors.memory_bytes = 2**20
     here.pass_minutes(6)
     assert ringing_in(here) == set()
-    assert ringing_in(here, **WITH_MEMORY) == {"AgentMemoryLow", "ControllerMemoryLow"}
+    assert ringing_in(here, **WITH_MEMORY) == {"ControllerMemoryLow"}
 
 
 def test_a_controller_that_cannot_be_read(here):

@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from autoscaler_workbench.cli.main import app
 from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import as_json, published
+from autoscaler_workbench.fakes.world.usage import Usage
 from autoscaler_workbench.report.dashboard.cloudformation import FULL
 from autoscaler_workbench.report.dashboard.widgets import dashboard_body, read_widgets
 from packaging_root import ROOT
@@ -17,6 +18,7 @@ TEMPLATE = ROOT / "template.yaml"
 
 def test_every_widget_of_ours_has_data_but_those_of_what_should_not_be_has_data_after_some_work(tmp_path):
     with deployed() as here:
+        here.world.usage = Usage(here.world.timeline, here.world.controllers)
         here.call("scale_up", event("tick"))
         jenkins = here.world.controllers["main"]
         for number in range(6):

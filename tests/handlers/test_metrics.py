@@ -4,6 +4,7 @@ import boto3
 import pytest
 
 from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import published as published_data
+from autoscaler_workbench.fakes.world.usage import Size, Usage
 from support.deployed import NOON, deployed, event
 
 
@@ -51,6 +52,7 @@ def test_a_waiting_queue_is_published_by_pool_and_for_the_fleet(here):
 
 def test_a_day_at_work_publishes_what_the_design_lists(here):
     jenkins = here.world.controllers["main"]
+    here.world.usage = Usage(here.world.timeline, here.world.controllers, size=Size(gpu_memory=16.0 * 2**30))
     for number in range(6):
         jenkins.submit(f"job-{number}", "mxnetlinux-gpu", 400.0)
     here.pass_minutes(14)
@@ -60,7 +62,7 @@ def test_a_day_at_work_publishes_what_the_design_lists(here):
         *("ExecutorsTotal", "ExecutorsBusy", "ExecutorsFree", "AgentsOnline", "AgentsBooting", "AgentsDraining"),
         *("AgentsOffline", "AgentsRequested", "RemainingSeconds", "RemainingPercent", "BuildsSucceeded"),
         *("ControllerResponseSeconds", "ControllerDiskFreeBytes", "ControllerMemoryFreeBytes", "Launches", "BootSeconds"),
-        *("AgentDiskFreeBytes", "AgentMemoryFreeBytes", "AgentResponseSeconds", "UsdPerHour", "UsdMonth"),
+        *("AgentDiskFreeBytes", "AgentMemoryAvailableBytes", "AgentGpuMemoryFreeBytes", "AgentResponseSeconds", "UsdPerHour", "UsdMonth"),
         *("AgentsLimitUsedPercent", "LaunchRateUsedPercent", "UsdPerHourUsedPercent", "UsdMonthUsedPercent", "Heartbeat"),
     }
 

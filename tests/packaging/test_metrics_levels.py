@@ -13,7 +13,12 @@ from packaging_root import ROOT
 from support.deployed import essential_environment
 from support.template import TEMPLATE
 
-EVERYTHING = {"ControllerInstanceId": "i-1", "AgentMemoryAlarmBytes": "1", "ControllerMemoryAlarmBytes": "1"}
+EVERYTHING = {
+    "ControllerInstanceId": "i-1",
+    "AgentMemoryAlarmBytes": "1",
+    "AgentGpuMemoryAlarmBytes": "1",
+    "ControllerMemoryAlarmBytes": "1",
+}
 ALARM, COMPOSITE = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"
 OF_LAMBDA_AND_EC2 = {"Errors", "CPUUtilization", "NetworkOut"}
 COMPARISONS = {
@@ -54,7 +59,7 @@ def test_what_rings_at_full_rings_at_essential_by_an_alarm_or_as_a_problem():
 
 
 def _with_memory():
-    return {"AGENT_MEMORY_ALARM_BYTES": "1", "CONTROLLER_MEMORY_ALARM_BYTES": "1"}
+    return {"AGENT_MEMORY_ALARM_BYTES": "1", "AGENT_GPU_MEMORY_ALARM_BYTES": "1", "CONTROLLER_MEMORY_ALARM_BYTES": "1"}
 
 
 def test_a_condition_has_the_threshold_of_its_alarm():

@@ -81,7 +81,7 @@ def deployed(fleet_file: Path = EXAMPLE, environment: Mapping[str, str] | None =
         stack.callback(bootstrap.reset)
         bootstrap.use_time(lambda: world.timeline.now, world.timeline.sleep)
         handler = demo.load_handler(demo.FUNCTIONS / "register_agent" / "app.py")
-        Agents(world, ask_handler(lambda event: handler(event, demo.Context("register_agent", "r-register"))))
+        Agents(world, ask_handler(lambda event: handler(event, demo.Context("register_agent", "r-register")), lambda: world.usage))
         yield Deployed(world, fleet, server)
 
 

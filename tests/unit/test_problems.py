@@ -21,6 +21,7 @@ AT = Thresholds(
     failure_streak=5,
     agent_disk_bytes=5 * 2**30,
     agent_memory_bytes=2**28,
+    agent_gpu_memory_bytes=2**27,
     controller_disk_bytes=10 * 2**30,
     controller_memory_bytes=2**29,
     controller_response_seconds=10,
@@ -125,8 +126,8 @@ def test_a_rule_that_is_gone_is_forgotten():
 
 
 def test_memory_is_watched_only_where_a_number_is_given():
-    names = {rule.name for rule in rules(replace(AT, agent_memory_bytes=0, controller_memory_bytes=0))}
-    assert {rule.name for rule in RULES} - names == {"agent-memory-low", "controller-memory-low"}
+    names = {rule.name for rule in rules(replace(AT, agent_memory_bytes=0, agent_gpu_memory_bytes=0, controller_memory_bytes=0))}
+    assert {rule.name for rule in RULES} - names == {"agent-memory-low", "agent-gpu-memory-low", "controller-memory-low"}
 
 
 def test_what_has_an_alarm_of_its_own_is_told_and_counted_by_that_alone():

@@ -13,6 +13,7 @@ from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.hosts import Host
 from autoscaler_workbench.fakes.world.jenkins.nodes import secret_of
 from autoscaler_workbench.fakes.world.leases import Leases
+from autoscaler_workbench.fakes.world.usage import SAMPLE_SECONDS
 from autoscaler_workbench.fakes.world.world import World, ended_by
 
 _CONNECTS_AGAIN_SECONDS = 15.0
@@ -98,6 +99,7 @@ class Agents:
 
     def register(self, machine: Machine) -> None:
         """Register once, and act on the answer."""
+        self._begin_sampling(machine)
         self._machines[machine.id] = machine
         held = self._held.setdefault(machine.id, {})
         told = self._ask(machine, tuple(held))
@@ -115,6 +117,18 @@ class Agents:
             self._world.ec2.end(machine)
         else:
             self._ask_again(machine, _pause_seconds(self._asked[machine.id]))
+
+    def _begin_sampling(self, machine: Machine) -> None:
+        if self._world.usage and machine.id not in self._machines:
+            self._world.timeline.after(SAMPLE_SECONDS, partial(self._sample, machine))
+
+    def _sample(self, machine: Machine) -> None:
+        """Take a sample, as the service does each 15 s, and ask at once where that is urgent."""
+        usage, held = self._world.usage, self._held.get(machine.id)
+        if machine.is_on() and held and usage and usage.is_urgent(machine.id, tuple(held)):
+            self._ask_again(machine, 0.0)
+        if machine.is_on():
+            self._world.timeline.after(SAMPLE_SECONDS, partial(self._sample, machine))
 
     def begins_anew(self, machine: Machine) -> None:
         """Let a machine ask that does not know what it is connected to, as when its service has just begun."""
@@ -148,7 +162,7 @@ class Agents:
 
     def _polls(self, machine: Machine) -> bool:
         """Tell whether it matters that it asks again now and then: others are told nothing new while they are connected."""
-        return isinstance(machine, Host) or machine.life > 0 or self._share(machine) is not Share.NONE
+        return self._world.usage is not None or isinstance(machine, Host) or machine.life > 0 or self._share(machine) is not Share.NONE
 
     def _share(self, machine: Machine) -> Share:
         name = machine.pool if isinstance(machine, Host) else machine.tags.get("autoscaler:pool", "")

@@ -15,6 +15,7 @@ from autoscaler_workbench.fakes.world.jenkins.controller import Controller
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 from autoscaler_workbench.fakes.world.physics import CALM, Physics
 from autoscaler_workbench.fakes.world.timeline import Timeline
+from autoscaler_workbench.fakes.world.usage import Usage
 
 NODE_TAG = "autoscaler:node"
 
@@ -30,6 +31,7 @@ class World:
     chance: Random
     physics: Physics = CALM
     hosts: dict[str, Host] = field(default_factory=dict)  # the operator's own machines, by name
+    usage: Usage | None = None  # None: no machine tells what it uses
     _homes: dict[tuple[str, str], Pool | None] = field(default_factory=dict)
 
     def move_to(self, when: float) -> None:

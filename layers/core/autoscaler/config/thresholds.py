@@ -12,6 +12,7 @@ _VARIABLES = {
     "failure_streak": "FAILURE_STREAK_ALARM",
     "agent_disk_bytes": "AGENT_DISK_ALARM_BYTES",
     "agent_memory_bytes": "AGENT_MEMORY_ALARM_BYTES",
+    "agent_gpu_memory_bytes": "AGENT_GPU_MEMORY_ALARM_BYTES",
     "controller_disk_bytes": "CONTROLLER_DISK_ALARM_BYTES",
     "controller_memory_bytes": "CONTROLLER_MEMORY_ALARM_BYTES",
     "controller_response_seconds": "CONTROLLER_RESPONSE_ALARM_SECONDS",

@@ -11,6 +11,7 @@ from autoscaler.control.observe import log_notes, observe_without_instances
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.health import Health
 from autoscaler.domain.facts.snapshot import RunEnd, Snapshot
+from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.learn import Lesson, assess, learn_from_builds
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.metrics import measure
@@ -41,8 +42,18 @@ def collect(ports: Ports, fleet: Fleet, invocation: Invocation) -> Measured:
         note_costs(ports, situation, lessons)
     unread = {view.name for view in situation.views() if not view.complete}
     asked = replace(ports, controllers=tuple(c for c in ports.controllers if c.name not in unread))
-    data = measure(situation, lessons, node_health(asked) if invocation.look == 1 else {})
+    is_first = invocation.look == 1
+    data = measure(situation, lessons, node_health(asked) if is_first else {}, telemetry_of(ports) if is_first else {})
     return Measured(situation=situation, data=data, told=stored.told, passes=stored.passes)
+
+
+def telemetry_of(ports: Ports) -> Mapping[str, Telemetry]:
+    """Read what machines told last. Where that fails, the next minute reads it."""
+    try:
+        return ports.telemetry.latest() if ports.telemetry else {}
+    except AutoscalerError as error:
+        ports.log("telemetry_not_read", error=f"{type(error).__name__}: {error}")
+        return {}
 
 
 def node_health(ports: Ports) -> dict[str, Mapping[str, Health]]:

@@ -14,7 +14,7 @@ ESSENTIAL = frozenset(
 _EVENTS = {(): "fleet_measured", ("Controller",): "controller_measured", ("Controller", "Pool"): "pool_measured"}
 # Of a pool and of the fleet these are told though they are 0: who asks for the latest value must not find an older one.
 _ALWAYS = ("QueueStarved", "QueueWait", "AgentsOnline", "AgentsBooting", "ExecutorsBusy", "ExecutorsTotal")
-_LEAST = ("DiskFreeBytes", "MemoryFreeBytes")
+_LEAST = ("FreeBytes", "AvailableBytes")
 
 
 def essential(data: Iterable[Datum]) -> list[Datum]:

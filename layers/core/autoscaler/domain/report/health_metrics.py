@@ -1,20 +1,23 @@
 """Metrics of build results and machines: results, failures in a row, readings of the node monitors."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from autoscaler.domain.facts.health import Health
 from autoscaler.domain.facts.snapshot import ControllerView
+from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.learn import Lesson
 from autoscaler.domain.report.datum import BYTES, COUNT, SECONDS, Datum, Dimensions, one
 from autoscaler.domain.scale_in.build_results import Tally
+from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.pool_view import PoolView
 
 Healths = Mapping[str, Mapping[str, Health]]  # by controller, then by node; the built-in node is ""
+Reports = Mapping[str, Telemetry]  # by machine
 Reading = Callable[[Health], float | None]
 _READINGS: tuple[tuple[str, str, Reading], ...] = (
     ("DiskFreeBytes", BYTES, lambda health: health.disk_bytes),
     ("MemoryFreeBytes", BYTES, lambda health: health.memory_bytes),
-    ("ResponseSeconds", SECONDS, lambda health: health.response_seconds),
 )
 
 
@@ -33,21 +36,46 @@ def streak_of(lesson: Lesson | None, pool: PoolView, dimensions: Dimensions) -> 
     yield one("NodeFailureStreak", max(failures, default=0), COUNT, dimensions)
 
 
-def health_of_agents(pool: PoolView, healths: Healths, dimensions: Dimensions) -> Iterator[Datum]:
-    """Return the worst reading of each kind among the pool's connected agents."""
-    told = healths.get(pool.controller, {})
-    nodes = [agent.node.name for agent in pool.agents if agent.node and not agent.node.offline]
-    for name, unit, reading in _READINGS:
-        values = [value for node in nodes if node in told and (value := reading(told[node])) is not None]
-        if values:
-            yield one(f"Agent{name}", worst_of(f"Agent{name}", values), unit, dimensions)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """What is known of machines at one time: ``monitors`` of Jenkins, and what agents told last."""
+
+    monitors: Healths
+    reports: Reports
+    now: float
+
+    def of_agent(self, agent: Agent, node: str) -> tuple[Telemetry | None, Health]:
+        """Return its last report, where that still says something of now, and its monitors."""
+        report = self.reports.get(agent.record.machine)
+        fresh = report if report and report.is_fresh(self.now) else None
+        return fresh, self.monitors.get(agent.record.controller, {}).get(node, Health())
+
+
+def health_of_agents(pool: PoolView, readings: Readings, dimensions: Dimensions) -> Iterator[Datum]:
+    """Return the worst figure of each kind among the pool's connected agents.
+
+    An agent that tells nothing has only the disk that Jenkins' monitor sees: its memory there is MemFree, of which a healthy machine has
+    none left.
+    """
+    told = [readings.of_agent(agent, agent.node.name) for agent in pool.agents if agent.node and not agent.node.offline]
+    for name, unit, figure in _FIGURES:
+        if known := [value for report, monitors in told if (value := figure(report, monitors)) is not None]:
+            yield one(name, worst_of(name, known), unit, dimensions)
+
+
+_FIGURES: tuple[tuple[str, str, Callable[[Telemetry | None, Health], float | None]], ...] = (
+    ("AgentDiskFreeBytes", BYTES, lambda report, monitors: report.disk_free if report else monitors.disk_bytes),
+    ("AgentMemoryAvailableBytes", BYTES, lambda report, _: report.memory_soon if report else None),
+    ("AgentGpuMemoryFreeBytes", BYTES, lambda report, _: report.gpu_memory_free if report else None),
+    ("AgentResponseSeconds", SECONDS, lambda _, monitors: monitors.response_seconds),
+)
 
 
 def health_of_controller(view: ControllerView, healths: Healths, dimensions: Dimensions) -> Iterator[Datum]:
     """Describe the controller's own machine: response time, free disk and memory, builds on it."""
     yield one("ControllerResponseSeconds", view.response_seconds, SECONDS, dimensions)
     own = healths.get(view.name, {}).get("", Health())
-    for name, unit, reading in _READINGS[:2]:
+    for name, unit, reading in _READINGS:
         if (value := reading(own)) is not None:
             yield one(f"Controller{name}", value, unit, dimensions)
     if view.complete:
@@ -57,4 +85,4 @@ def health_of_controller(view: ControllerView, healths: Healths, dimensions: Dim
 
 def worst_of(name: str, values: list[float]) -> float:
     """Return the lowest of free space, and the highest of anything else."""
-    return min(values) if name.endswith("FreeBytes") else max(values)
+    return min(values) if name.endswith(("FreeBytes", "AvailableBytes")) else max(values)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from autoscaler.domain.facts.fleet import Fleet, Lending
 from autoscaler.domain.facts.marks import MarkClass
@@ -10,7 +11,16 @@ from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Build, Controller
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.learn import Lesson
 from autoscaler.domain.report.datum import COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one
-from autoscaler.domain.report.health_metrics import Healths, health_of_agents, health_of_controller, results_of, streak_of, worst_of
+from autoscaler.domain.report.health_metrics import (
+    Healths,
+    Readings,
+    Reports,
+    health_of_agents,
+    health_of_controller,
+    results_of,
+    streak_of,
+    worst_of,
+)
 from autoscaler.domain.report.hosts import measure_hosts
 from autoscaler.domain.report.images import boots_of_images
 from autoscaler.domain.report.lending import count_lent
@@ -26,7 +36,9 @@ from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import build_remaining_seconds, elapsed_seconds, free_executors
 
 # Of these the fleet's value is the worst of its pools and controllers; of all others it is their sum, or all their values.
-_WORST = re.compile("QueueWait|AgentsLimitUsedPercent|NodeFailureStreak|(Agent|Controller)(DiskFreeBytes|MemoryFreeBytes|ResponseSeconds)")
+_WORST = re.compile(
+    "QueueWait|AgentsLimitUsedPercent|NodeFailureStreak|(Agent|Controller)(DiskFreeBytes|MemoryFreeBytes|MemoryAvailableBytes|GpuMemoryFreeBytes|ResponseSeconds)"
+)
 # Who watches these takes none for no data.
 _TOLD_WHEN_ANY = frozenset(
     {
@@ -56,11 +68,12 @@ _TOLD_WHEN_ANY = frozenset(
 )
 
 
-def measure(situation: Situation, lessons: Mapping[str, Lesson], healths: Healths) -> list[Datum]:
-    """Describe queue, executors, agents, builds and machines. ``lessons``: of this look, by controller."""
+def measure(situation: Situation, lessons: Mapping[str, Lesson], healths: Healths, reports: Reports = MappingProxyType({})) -> list[Datum]:
+    """Describe queue, executors, agents, builds and machines. ``lessons``: of this look, by controller; ``reports``: of machines."""
     parts: list[Datum] = []
+    readings = Readings(monitors=healths, reports=reports, now=situation.now)
     for pool in situation.pools.values():
-        parts += _pool_data(situation, pool, lessons.get(pool.controller), healths)
+        parts += _pool_data(situation, pool, lessons.get(pool.controller), readings)
     for view in situation.views():
         parts += _controller_data(situation, view, healths)
     nothing = [one(name, 0, COUNT, ()) for name in _COUNTED]
@@ -107,7 +120,7 @@ def held_by_teams(fleet: Fleet, held: Iterable[Held]) -> list[Datum]:
     return [one("LaunchesHeld", count, COUNT, (("Fleet", fleet.name), ("Team", name))) for name, count in found.items() if count]
 
 
-def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, healths: Healths) -> Iterator[Datum]:
+def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, readings: Readings) -> Iterator[Datum]:
     controller, name = pool.key
     view = situation.snapshot.controllers[controller]
     dimensions = (("Fleet", situation.fleet.name), ("Controller", controller), ("Pool", name))
@@ -127,7 +140,7 @@ def _pool_data(situation: Situation, pool: PoolView, lesson: Lesson | None, heal
         yield from _agent_data(situation, pool, dimensions)
         yield from _build_data(situation, pool, dimensions)
         yield from streak_of(lesson, pool, dimensions)
-        yield from health_of_agents(pool, healths, dimensions)
+        yield from health_of_agents(pool, readings, dimensions)
 
 
 def _agent_data(situation: Situation, pool: PoolView, dimensions: Dimensions) -> Iterator[Datum]:

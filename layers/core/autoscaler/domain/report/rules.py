@@ -23,6 +23,7 @@ class Thresholds:
     failure_streak: float
     agent_disk_bytes: float
     agent_memory_bytes: float
+    agent_gpu_memory_bytes: float
     controller_disk_bytes: float
     controller_memory_bytes: float
     controller_response_seconds: float
@@ -76,7 +77,7 @@ def rules(at: Thresholds) -> tuple[Rule, ...]:
     return tuple(rule for rule in found if rule.threshold or rule.given not in _OFF_AT_ZERO)
 
 
-_OFF_AT_ZERO = {"agent_memory_bytes", "controller_memory_bytes"}
+_OFF_AT_ZERO = {"agent_memory_bytes", "agent_gpu_memory_bytes", "controller_memory_bytes"}
 _RULES = (
     Rule(
         name="agent-disk-low",
@@ -90,11 +91,20 @@ _RULES = (
     ),
     Rule(
         name="agent-memory-low",
-        metric="AgentMemoryFreeBytes",
-        says="An agent has little memory left.",
+        metric="AgentMemoryAvailableBytes",
+        says="An agent has little memory left, or will have within three minutes.",
         by=_POOL,
         given="agent_memory_bytes",
         setting="AgentMemoryAlarmBytes",
+        comparison=Comparison.BELOW,
+    ),
+    Rule(
+        name="agent-gpu-memory-low",
+        metric="AgentGpuMemoryFreeBytes",
+        says="A graphics card of an agent has little memory left.",
+        by=_POOL,
+        given="agent_gpu_memory_bytes",
+        setting="AgentGpuMemoryAlarmBytes",
         comparison=Comparison.BELOW,
         seconds=_FOUR_LOOKS,
     ),
