@@ -287,10 +287,10 @@ def ui(
     if day is not None:
         serve_day(RecordedDay(read_day(day)), port)
     elif request.local is None:
-        serve(DeployedSource(request.deployed, StackPast(request.deployed, time.time)), port, every_seconds=EVERY_SECONDS)
+        serve(DeployedSource(request.deployed, StackPast(request.deployed, time.time), time.time), port, every_seconds=EVERY_SECONDS)
     else:
         deployed = request.deployed
-        serve(DeployedSource(deployed, lambda: past_of(deployed.published())), port, every_seconds=DEMO_EVERY_SECONDS)
+        serve(DeployedSource(deployed, lambda: past_of(deployed.published()), time.time), port, every_seconds=DEMO_EVERY_SECONDS)
 
 
 def _scope(action: str, *, fleet: bool, **named: Any) -> dict[str, Any]:

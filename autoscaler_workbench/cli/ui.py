@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from getpass import getuser
 from typing import TYPE_CHECKING, Any
 
-from autoscaler.errors import ConfigError
+from autoscaler.errors import AutoscalerError, ConfigError
 from autoscaler_workbench.cli.remote import Deployed
 from autoscaler_workbench.cli.terminal import say
 from autoscaler_workbench.ui.source import Past, Recorded
@@ -17,19 +17,35 @@ if TYPE_CHECKING:
 
 # A look asks Jenkins and EC2 once. A demo's minute is a second or two; a deployment changes once a minute.
 EVERY_SECONDS, DEMO_EVERY_SECONDS = 15.0, 2.0
+# Costs change by the quarter of an hour, and their answer is the longest.
+_COSTS_SECONDS = 300.0
 
 
 class DeployedSource:
     """What the page shows of a deployment or a demo: all of it through the functions that the other commands ask."""
 
-    def __init__(self, deployed: Deployed, past: Callable[[], Past]) -> None:
+    def __init__(self, deployed: Deployed, past: Callable[[], Past], clock: Callable[[], float]) -> None:
         """Keep whom to ask."""
         self._deployed = deployed
         self._past = past
+        self._clock = clock
+        self._costs: tuple[float, dict[str, Any]] | None = None
 
     def overview(self) -> dict[str, Any]:
         """Ask for all that one look shows."""
-        return self._deployed.call("operate", {"action": "overview"})
+        told: dict[str, Any] = self._deployed.call("operate", {"action": "overview"})
+        return told | {"costs": self._costs_now()}
+
+    def _costs_now(self) -> dict[str, Any]:
+        """Ask what jobs cost this month, now and then. Where that fails, the rest of the page is there all the same."""
+        now = self._clock()
+        if self._costs is None or now - self._costs[0] >= _COSTS_SECONDS:
+            try:
+                costs = self._deployed.call("operate", {"action": "costs", "by": "job"})
+            except AutoscalerError as error:
+                costs = {"problem": " ".join(str(error).split())}
+            self._costs = now, costs
+        return self._costs[1]
 
     def past(self) -> Past:
         """Tell what was before."""

@@ -23,6 +23,7 @@ from starlette.staticfiles import StaticFiles
 from autoscaler.domain.wording import counted, dollars
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.ui import picture, view
+from autoscaler_workbench.ui.costs import cost_table
 from autoscaler_workbench.ui.source import Looking
 
 _HERE = Path(str(files(__package__)))
@@ -100,6 +101,7 @@ class Site(ABC):
             events=view.newest(told["events"], _EVENTS_SHOWN),
             alarms=sorted(past.alarms, key=lambda alarm: (alarm["state"] != "ALARM", alarm["alarm"])),
             spend=picture.spend_of(past, told["status"]["max_usd_per_hour"]),
+            costs=cost_table(told),
             limit=dollars(told["status"]["max_usd_per_hour"]),
             ticks=picture.ticks_of(past),
             rang=picture.rang_of(past),

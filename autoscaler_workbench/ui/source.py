@@ -25,7 +25,10 @@ class Looking(Protocol):
     """Answers what is true at one moment. Errors are those of `autoscaler.errors`, one line each."""
 
     def overview(self) -> dict[str, Any]:
-        """Answer with ``status``, ``agents``, ``queue``, ``events``, ``holds`` and ``numbers`` of one look, as `operate` writes them."""
+        """Answer with ``status``, ``agents``, ``queue``, ``events``, ``holds`` and ``numbers`` of one look, as `operate` writes them.
+
+        ``costs``: what jobs cost this month, likewise; ``problem`` in it says why that is not known.
+        """
 
     def past(self) -> Past:
         """Tell what was before."""

@@ -38,7 +38,7 @@ def here():
 
 @pytest.fixture
 def source(here):
-    return DeployedSource(Called(here), lambda: past_of(published()))
+    return DeployedSource(Called(here), lambda: past_of(published()), lambda: here.world.timeline.now)
 
 
 def test_one_look_shows_status_agents_queue_and_what_was_done(source):
@@ -47,6 +47,7 @@ def test_one_look_shows_status_agents_queue_and_what_was_done(source):
     assert told["status"]["agents"] == len(told["agents"])
     assert "launch" in {one["what"] for one in told["events"]}
     assert told["queue"] == []
+    assert {entry["name"] for entry in told["costs"]["entries"]} >= {"unix-gpu/PR-0", "unix-gpu/PR-1"}
 
 
 def test_the_page_of_a_real_answer_is_whole(source):

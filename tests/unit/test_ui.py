@@ -3,6 +3,8 @@
 import pytest
 from starlette.testclient import TestClient
 
+from autoscaler.errors import TransientError
+from autoscaler_workbench.cli.ui import DeployedSource
 from autoscaler_workbench.ui import view
 from autoscaler_workbench.ui.app import Page
 from autoscaler_workbench.ui.day import DayPage
@@ -52,6 +54,52 @@ def test_the_page_says_what_waits_what_runs_and_what_was_done(browser):
 
 def test_a_pool_with_nothing_in_it_is_not_shown(browser):
     assert "quiet</a>" not in browser.get("/").text
+
+
+COSTS = {
+    "month": "2027-01",
+    "usd": 200.0,
+    "entries": [{"name": f"<i>job</i>-{n}", "usd": 50.0 - n, "idle_usd": 12.5, "hours": 3.0, "controller": "main"} for n in range(12)],
+}
+
+
+def test_the_months_dearest_jobs_are_shown_and_their_names_are_no_html(browser, source):
+    assert "dearest jobs" not in browser.get("/").text
+    source.told["costs"] = COSTS
+    page = browser.get("/").text
+    for text in ("dearest jobs", "$200.00 in 2027-01", "&lt;i&gt;job&lt;/i&gt;-9", "$50.00", "25%", "$12.50", "and 2 jobs more"):
+        assert text in page
+    assert "job&lt;/i&gt;-10" not in page
+
+
+def test_costs_that_cannot_be_read_leave_one_line_and_the_page(browser, source):
+    source.told["costs"] = {"problem": "action (costs): unknown"}
+    page = browser.get("/").text
+    assert "action (costs): unknown" in page
+    assert "2 waiting" in page
+
+
+class Answering:
+    """Functions that answer at once; ``fails``: those of costs do not."""
+
+    def __init__(self):
+        self.asked, self.fails = [], False
+
+    def call(self, _function, event):
+        self.asked.append(event["action"])
+        if self.fails and event["action"] == "costs":
+            raise TransientError("throttled\nthere")
+        return {"action": event["action"]}
+
+
+def test_costs_are_asked_for_every_five_minutes_and_their_failure_is_one_line():
+    deployed, times = Answering(), iter((0.0, 15.0, 299.0, 300.0))
+    source = DeployedSource(deployed, list, lambda: next(times))
+    told = [source.overview() for _ in range(3)]
+    assert deployed.asked == ["overview", "costs", "overview", "overview"]
+    assert told[2]["costs"] == {"action": "costs"}
+    deployed.fails = True
+    assert source.overview() == {"action": "overview", "costs": {"problem": "throttled there"}}
 
 
 def test_names_of_jobs_are_no_html(browser):
