@@ -2,7 +2,7 @@
 
 The hour is lived once. Before an invocation that is to be cut off, the process forks once for each call of it and each way to
 fail: the child cuts there, lives the rest of its hour, and says what it found in the end. Run as a process of its own:
-``python -m support.cutoffs FUNCTION WAY ONE_IN`` cuts at one in so many of these calls; prints one JSON document.
+``python -m support.cutoffs FUNCTION WAY,WAY ONE_IN`` cuts at one in so many of these calls; prints one JSON document, by way.
 """
 
 import gc
@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
 from autoscaler_workbench.fakes.world.faults import ConnectionLostError, Fault, Faults, StatusError
@@ -106,19 +106,25 @@ def live(faults: CuttingFaults, process: Process, invocation: Invocation) -> Non
 
 
 @dataclass(slots=True)
+class Tried:
+    """How many calls there were to cut off in one way, how many were, and what was not made good."""
+
+    met: int = 0
+    cases: int = 0
+    broken: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class Cutting:
     """One busy hour that is cut off. In a forked child, ``case`` names the one cut, and ``pipe`` leads to who waits for its end."""
 
     function: str
-    way: Way
+    tried: dict[Way, Tried]
     cuts: dict[int, list[str]]  # calls to cut, by the number of the invocation
     one_in: int = 1
     scene: str = ""
     faults: CuttingFaults = field(default_factory=CuttingFaults)
     invocations: int = 0
-    met: int = 0
-    cases: int = 0
-    broken: list[str] = field(default_factory=list)
     case: str = ""
     pipe: int = 0
 
@@ -137,30 +143,38 @@ class Cutting:
     def _invoked(self, hour: Hour, name: str, invocation: Invocation) -> None:
         process = Process()
         if name == self.function and not self.case:
-            process = self._cut(hour.minute, self.cuts.get(self.invocations, []))
+            process = self._cut_in_each_way(hour.minute, self.cuts.get(self.invocations, []))
             self.invocations += 1
         live(self.faults, process, invocation)
         if process.at is not None:
             hour.fleet.read_in_process()  # what is cut off is cut off at the adapters; what makes it good may be quicker
 
-    def _cut(self, minute: int, calls: list[str]) -> Process:
+    def _cut_in_each_way(self, minute: int, calls: list[str]) -> Process:
+        for way in self.tried:
+            process = self._cut(way, minute, calls)
+            if process.at is not None:
+                return process
+        return Process()
+
+    def _cut(self, way: Way, minute: int, calls: list[str]) -> Process:
         """Fork for each call; return how this process goes on.
 
         Dying after a read is like hanging in it, nothing took effect; an answer to a read that is lost is a read that fails; and hanging in
         one read is like hanging in the one before it.
         """
+        tried = self.tried[way]
         for at, call in enumerate(calls):
-            if call in READS and (self.way in {Way.DIES, Way.LOST} or (self.way is Way.HANGS and at and calls[at - 1] in READS)):
+            if call in READS and (way in {Way.DIES, Way.LOST} or (way is Way.HANGS and at and calls[at - 1] in READS)):
                 continue
-            self.met += 1
-            if (self.met - 1) % self.one_in:
+            tried.met += 1
+            if (tried.met - 1) % self.one_in:
                 continue
-            self.cases += 1
-            if self._forked(f"{self.function}, minute {minute}, call {at} ({call}) {self.way}"):
-                return Process(at=at, way=self.way)
+            tried.cases += 1
+            if self._forked(f"{self.function}, minute {minute}, call {at} ({call}) {way}", tried):
+                return Process(at=at, way=way)
         return Process()
 
-    def _forked(self, case: str) -> bool:
+    def _forked(self, case: str, tried: Tried) -> bool:
         """Fork, and wait for what the child says; true in the child."""
         read_end, write_end = os.pipe()
         pid = os.fork()
@@ -173,7 +187,7 @@ class Cutting:
             said = pipe.read()
         _, status = os.waitpid(pid, 0)
         if said or status:
-            self.broken.append(said or f"{case}: the process ended with {status}")
+            tried.broken.append(said or f"{case}: the process ended with {status}")
         return False
 
     def _leave(self, said: str) -> None:
@@ -206,11 +220,11 @@ def to_cut(function: str, scene: str = "") -> dict[int, list[str]]:
     return {number: made for number, made in acting.items() if made not in calls[:number]}
 
 
-def main(function: str, way: str, one_in: str, scene: str = "") -> None:
+def main(function: str, ways: str, one_in: str, scene: str = "") -> None:
     gc.freeze()  # what all children share is not gone through in each
-    cutting = Cutting(function, Way[way], to_cut(function, scene), int(one_in), scene)
+    cutting = Cutting(function, {Way[way]: Tried() for way in ways.split(",")}, to_cut(function, scene), int(one_in), scene)
     cutting.live()
-    print(json.dumps({"invocations": len(cutting.cuts), "met": cutting.met, "cases": cutting.cases, "broken": cutting.broken}))  # noqa: T201
+    print(json.dumps({way.name: asdict(tried) for way, tried in cutting.tried.items()}))  # noqa: T201
 
 
 if __name__ == "__main__":
