@@ -30,6 +30,7 @@ from autoscaler_workbench.cli.follow import draw, follow, report_directory, tell
 from autoscaler_workbench.cli.options import AsJson, FleetFile, Hours, Out, Seed, TraceFile, the_trace
 from autoscaler_workbench.cli.screen import Screen, print_proposal
 from autoscaler_workbench.cli.terminal import plain, print_table, ready_to_draw, say, show
+from autoscaler_workbench.experiment.by_needs import read_needs
 from autoscaler_workbench.experiment.compare import Workload, carried_workloads, entries
 from autoscaler_workbench.experiment.compare import compare as run_comparison
 from autoscaler_workbench.experiment.experiment import EVERY_POLICY, OURS, Experiment, play
@@ -253,6 +254,7 @@ def tune(
     seeds: Annotated[int, typer.Option(min=1, max=100, help="How many random seeds each setting is played with.")] = 2,
     every: Every = MINUTE,
     p95: Annotated[float | None, typer.Option(min=0, help="The longest p95 wait allowed, in seconds.", show_default="lowest cost")] = None,
+    needs: Annotated[Path | None, typer.Option(help="What autoscaler needs --json printed: sizes pools by it, too.")] = None,
     jobs: Jobs = -1,
     as_json: AsJson = False,
 ) -> None:
@@ -260,14 +262,21 @@ def tune(
     ready_to_draw(out)
     if (out / "results.csv").exists():
         raise ConfigError(f"--out ({out}): holds results already; choose another directory")
-    loaded = the_trace(trace, hours)
+    loaded, known = the_trace(trace, hours), tuple(read_needs(needs)) if needs else ()
     settings = load_settings(fleet) if fleet else load_settings(EXAMPLE_FLEET) if trace is None else fleet_for(loaded)
-    task = TuningTask(trace=loaded, fleet=settings, hours=hours, seeds=seeds, settings={"looks_every_seconds": every}, p95_seconds=p95)
+    looks = {"looks_every_seconds": every}
+    task = TuningTask(trace=loaded, fleet=settings, hours=hours, seeds=seeds, settings=looks, p95_seconds=p95, needs=known)
     proposal = run_tuning(task, out, jobs=jobs)
-    (out / "fleet.yaml").write_text(yaml.safe_dump(proposal.fleet, sort_keys=False), encoding="utf-8")
+    _write_fleets(proposal, out)
     report, words = _write_proposal(proposal, task, out), in_words(proposal, task)
     answer = {name: value for name, value in asdict(proposal).items() if name != "tried"} | {"words": words}
     show(answer, lambda: print_proposal(proposal, words, out / "fleet.yaml", report), as_json=as_json)
+
+
+def _write_fleets(proposal: Proposal, out: Path) -> None:
+    """Write the proposed fleet file, and those that are sized by needs."""
+    for name, fleet in (("fleet", proposal.fleet), *((one.name, one.fleet) for one in proposal.sized)):
+        (out / f"{name}.yaml").write_text(yaml.safe_dump(fleet, sort_keys=False), encoding="utf-8")
 
 
 def _physics(given: list[str] | None) -> Physics:

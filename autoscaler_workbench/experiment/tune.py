@@ -7,7 +7,8 @@ Pools hardly touch each other, so one run tries a value in all pools at once, an
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -17,8 +18,10 @@ from joblib import Parallel, delayed
 from autoscaler.config import FleetSettings, check
 from autoscaler.config.price_list import carried_prices
 from autoscaler.domain.wording import counted, dollars, duration
+from autoscaler_workbench.experiment.by_needs import Sized, size_by_needs, told_gpus, told_sized
 from autoscaler_workbench.experiment.compare import Row, append_row
 from autoscaler_workbench.experiment.experiment import OURS, Experiment, play
+from autoscaler_workbench.experiment.sizing import JobNeed
 from autoscaler_workbench.simulate.traces import Trace
 
 Raw = dict[str, Any]
@@ -43,6 +46,7 @@ class TuningTask:
     seeds: int
     settings: Mapping[str, Any]
     p95_seconds: float | None = None
+    needs: Sequence[JobNeed] = ()  # of jobs, as far as they are known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +71,7 @@ class Proposal:
     changes: list[Change] = field(default_factory=list)
     frontier: list[Row] = field(default_factory=list)
     tried: list[Row] = field(default_factory=list)
+    sized: list[Sized] = field(default_factory=list)  # by what jobs need
 
 
 def tune(place: TuningTask, out: Path, *, jobs: int) -> Proposal:
@@ -77,15 +82,26 @@ def tune(place: TuningTask, out: Path, *, jobs: int) -> Proposal:
     for alternatives in _ALTERNATIVES:
         _improve(place, proposal, alternatives, out, jobs)
     _weigh_waiting(place, proposal, out, jobs)
+    if place.needs:
+        proposal.sized = size_by_needs(place.fleet, place.trace, place.needs, partial(_play_sized, place, out, jobs))
+        proposal.tried += [one.row for one in proposal.sized]
     return proposal
+
+
+def _play_sized(place: TuningTask, out: Path, jobs: int, name: str, fleet: FleetSettings, trace: Trace) -> Row:
+    """Play a fleet whose pools, and so their jobs' labels, are others."""
+    raw: Raw = fleet.model_dump(mode="json", exclude_unset=True)
+    return _play_all(replace(place, fleet=fleet, trace=trace), {f"sized by needs, {name}": raw}, out, jobs)[f"sized by needs, {name}"]
 
 
 def in_words(proposal: Proposal, task: TuningTask) -> list[str]:
     """Say what is proposed and what it saves: first the whole, then a line a change, the most saving first."""
     before, after = proposal.before, proposal.after
     hours = counted(round(task.hours), "hour")
+    by_needs = [*told_sized(proposal.sized, before), *told_gpus(task.fleet, task.needs)]
     if not proposal.changes:
-        return [f"Nothing that was tried costs less over these {hours}: the fleet file can stay as it is.", *_late(proposal, task)]
+        nothing = f"Nothing that was tried costs less over these {hours}: the fleet file can stay as it is."
+        return [nothing, *_late(proposal, task), *by_needs]
     saved = before["total_usd"] - after["total_usd"]
     share = f", {100 * abs(saved) / before['total_usd']:.1f} % {'less' if saved >= 0 else 'more'}" if before["total_usd"] else ""
     whole = (
@@ -94,7 +110,7 @@ def in_words(proposal: Proposal, task: TuningTask) -> list[str]:
         f"95 of 100 jobs wait at most {duration(after['wait_p95_s'])} instead of {duration(before['wait_p95_s'])}."
     )
     changes = sorted(proposal.changes, key=lambda change: -change.saves_usd)
-    return [whole, *_late(proposal, task), *(_change_in_words(change) for change in changes)]
+    return [whole, *_late(proposal, task), *(_change_in_words(change) for change in changes), *by_needs]
 
 
 def _late(proposal: Proposal, task: TuningTask) -> list[str]:

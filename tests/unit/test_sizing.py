@@ -4,9 +4,13 @@ import pytest
 
 from autoscaler.config import check
 from autoscaler.config.machines import shapes
+from autoscaler.errors import ConfigError
+from autoscaler_workbench.experiment.by_needs import read_needs, size_by_needs, told_gpus, told_sized
 from autoscaler_workbench.experiment.sizing import JobNeed, size_pool, split_pool, without_gpu
+from autoscaler_workbench.simulate.traces import Row, Trace
 
 CPU = {"executors": 1, "launch_template": "t", "instance_types": ["m5.4xlarge"], "platform": "linux", "max_agents": 9}  # 16 vCPU, 64 GiB
+ENUMERATED = list(enumerate(["lint", "link"]))
 GPU = CPU | {"instance_types": ["g4dn.xlarge"]}
 
 
@@ -78,3 +82,55 @@ def test_jobs_that_never_use_a_gpu_are_named_with_the_cheapest_pool_without_one_
     told = {one.job: pool for one, pool in without_gpu(pools, [unused, used, unknown, greedy])}
     assert told == {"docs": "small", "pack": "cpu"}
     assert list(without_gpu(fleet(gpu=GPU), [unused])) == [(unused, "")]
+
+
+def test_the_file_of_needs_is_what_the_command_prints(tmp_path):
+    file = tmp_path / "needs.json"
+    file.write_text('[{"job": "a", "pool": "cpu", "memory_gib": 2.5, "cores": 1, "hours": 3}]', encoding="utf-8")
+    assert read_needs(file) == [need("a", 2.5, hours=3.0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", "the file: Invalid JSON"),
+        ('[{"job": "a"}]', "0.pool: Field required"),
+        ('[{"job": 3}]', "0.job: Input should be a valid"),
+    ],
+)
+def test_a_file_that_is_none_is_refused_in_one_line(tmp_path, text, line):
+    file = tmp_path / "needs.json"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as refused:
+        read_needs(file)
+    assert line in str(refused.value)
+    with pytest.raises(ConfigError):
+        read_needs(tmp_path / "not-there.json")
+
+
+def test_both_ways_of_sizing_are_played_and_pools_of_their_own_change_the_labels_that_jobs_ask_for():
+    rows = tuple(Row(queued_at=at, duration_seconds=60.0, label="cpu", job=job, run="", stage="", depends_on="") for at, job in ENUMERATED)
+    trace, played = Trace(name="t", start_at=0.0, judged_at=0.0, rows=rows, dropped=0), []
+
+    def play(name, fleet, trace):
+        played.append((name, fleet, {row.job: row.label for row in trace.rows}))
+        return {"usd": 1.0, "wait_p95_s": 30.0}
+
+    weights, pools = size_by_needs(fleet(), trace, [SMALL, LARGE], play)
+    assert [name for name, _, _ in played] == ["weights", "pools"]
+    assert played[0][2] == {"lint": "cpu", "link": "cpu"}
+    assert played[1][2] == {"lint": "cpu-1", "link": "cpu"}
+    assert weights.fleet["weights"] == {"link": played[0][1].pools["cpu"].executors}
+    assert set(pools.fleet["pools"]) == {"cpu-1", "cpu"}
+    told = list(told_sized([weights, pools], {"usd": 9.0, "wait_p95_s": 60.0}))
+    assert told[0] == "weights.yaml: a bill of $1.00 instead of $9.00; 95 of 100 jobs wait at most 30 s instead of 60 s."
+    assert any(line.startswith("cpu-1: ") and line.endswith(", for lint.") for line in told)
+
+
+def test_without_needs_nothing_is_played():
+    assert size_by_needs(fleet(), None, [], None) == []
+
+
+def test_jobs_that_keep_a_gpu_idle_are_told():
+    unused = need("docs", 4.0, pool="gpu", uses_gpu=False)
+    assert list(told_gpus(fleet(gpu=GPU, cpu=CPU), [unused])) == ["docs never used the GPU of gpu: cpu would hold it."]
