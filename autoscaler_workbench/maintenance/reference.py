@@ -46,6 +46,7 @@ def key_reference(schema: dict[str, Any]) -> str:
         "`kinds.NAME`": parts["KindSettings"],
         "`pools.NAME`": parts["PoolSettings"] | {"properties": own},
         "`defaults`, and `pools.NAME`": parts["Tuning"],
+        "`capacity_reservation`": parts["CapacityReservationSettings"],
         "`prices`": parts["PriceSettings"],
         "`warm_pool`": parts["WarmPoolSettings"],
         "`rerun`": parts["RerunSettings"],

@@ -97,14 +97,22 @@ def dollars_of(world: World, instance: Instance, since: float = 0.0) -> float:
         seconds = spell.seconds(now, since)
         rate = price * mean_move(world.ec2, instance, max(spell.began_at, since), spell.ended_at or now)
         usd += rate * (seconds if spell.began_at < since else max(seconds, MINIMUM_BILLED_SECONDS)) / 3600
+    if capacity := pool_of(world, instance).capacity if instance.reserved else None:
+        after = sum(capacity.unpaid_seconds(max(spell.began_at, since), spell.ended_at or now) for spell in instance.spells)
+        usd += capacity.usd_per_hour * after / 3600
     stopped = seconds_of(world, instance, since) - on_seconds_of(world, instance, since)
     return usd + disk_rate_of(world, instance) * stopped / 3600
 
 
 def billed_dollars(world: World) -> float:
-    """The bill so far as EC2 would write it: that of `dollars`, which rivals are compared by, and the disks of machines that are on."""
+    """The bill so far as EC2 would write it, with what `dollars` leaves out, which rivals are compared by.
+
+    That are the disks of machines that are on, and reserved capacity from its beginning on, used or not.
+    """
     disks = sum(disk_rate_of(world, one) * on_seconds_of(world, one) / 3600 for one in world.ec2.instances.values())
-    return dollars(world) + disks
+    kept = (pool.capacity for pool in world.fleet.pools.values() if pool.capacity)
+    reserved = sum(one.count * one.usd_per_hour * one.paid_seconds(0.0, world.timeline.now) / 3600 for one in kept)
+    return dollars(world) + disks + reserved
 
 
 def disk_rate_of(world: World, instance: Instance) -> float:
@@ -113,7 +121,9 @@ def disk_rate_of(world: World, instance: Instance) -> float:
 
 
 def rate_of(world: World, instance: Instance) -> float:
-    """The price of an instance per hour, by its own type and market."""
+    """The price of an instance per hour, by its own type and market; in reserved capacity none of its own."""
+    if instance.reserved:
+        return pool_of(world, instance).offerings[0].usd_per_hour
     kind = (instance.instance_type, Market(instance.market))
     return next(o.usd_per_hour for o in pool_of(world, instance).offerings if (o.instance_type, o.market) == kind)
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from planted.bugs import BUGS
+from planted.capacity import CAPACITY
 from planted.cards import CARDS
 from planted.costly import COSTLY
 from planted.costs import COSTS
@@ -57,6 +58,7 @@ def planting():
         *IMAGES,
         *JOBS,
         *COSTS,
+        *CAPACITY,
         *LENDING,
         *ROTATION,
         *TEAMS,

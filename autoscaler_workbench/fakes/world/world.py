@@ -4,10 +4,12 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from random import Random
 
+from autoscaler.domain.facts.capacity import CapacityReservation
 from autoscaler.domain.facts.fleet import Fleet, Market, Platform, Pool
 from autoscaler_workbench.fakes.world.ec2.account import safe_template
 from autoscaler_workbench.fakes.world.ec2.instance import Instance
 from autoscaler_workbench.fakes.world.ec2.region import Ec2
+from autoscaler_workbench.fakes.world.ec2.reserved import Reserved, naming
 from autoscaler_workbench.fakes.world.ec2.spot_market import WINDOWS, key_of
 from autoscaler_workbench.fakes.world.hosts import Host
 from autoscaler_workbench.fakes.world.jenkins.builds import Build
@@ -79,9 +81,26 @@ def _furnish(ec2: Ec2, fleet: Fleet, launched: Collection[Pool]) -> None:
     ec2.template_data = {pool.launch_template: safe_template(fleet.name, pool.platform) for pool in launched}
     ec2.platforms = {pool.launch_template: WINDOWS for pool in launched if pool.platform is Platform.WINDOWS}
     for pool in launched:
+        if pool.capacity:
+            ec2.reserved[pool.capacity.id] = reserved = reserved_for(pool, pool.capacity)
+            ec2.template_data[pool.launch_template] |= naming(reserved)
         platform = WINDOWS if pool.platform is Platform.WINDOWS else ""
         spot = [offering for offering in pool.offerings if offering.market is Market.SPOT]
         ec2.spot_usd_per_hour |= {key_of(one.instance_type, one.subnet, platform): one.usd_per_hour for one in spot}
+
+
+def reserved_for(pool: Pool, capacity: CapacityReservation) -> Reserved:
+    """The capacity that a pool's operator has."""
+    first = pool.offerings[0]
+    return Reserved(
+        id=capacity.id,
+        instance_type=first.instance_type,
+        subnet=first.subnet,
+        count=capacity.count,
+        block=capacity.block,
+        starts_at=capacity.starts_at,
+        ends_at=capacity.ends_at,
+    )
 
 
 def break_boots(world: World, pools: Collection[str]) -> None:

@@ -184,6 +184,8 @@ def instance_json(instance: Instance) -> dict[str, Any]:
         shown["StateReason"] = {"Code": instance.state_reason, "Message": instance.state_reason}
     if instance.profile:
         shown["IamInstanceProfile"] = {"Arn": instance.profile, "Id": "AIPAEXAMPLE"}
-    if instance.market == "spot":
-        shown["InstanceLifecycle"] = "spot"
+    if instance.market != "on-demand":
+        shown["InstanceLifecycle"] = instance.market
+    if instance.reserved:
+        shown["CapacityReservationId"] = instance.reserved
     return shown

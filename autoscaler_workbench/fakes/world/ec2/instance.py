@@ -43,6 +43,7 @@ class Instance:
     console: str = ""
     zone: str = ""
     platform: str = ""
+    reserved: str = ""  # id of the capacity that it runs in
     image: str = ""
 
     @property

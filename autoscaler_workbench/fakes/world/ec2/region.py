@@ -12,6 +12,7 @@ from autoscaler_workbench.fakes.world.ec2.account import QUOTAS, Account
 from autoscaler_workbench.fakes.world.ec2.error_codes import refused
 from autoscaler_workbench.fakes.world.ec2.instance import Instance, Spell
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
+from autoscaler_workbench.fakes.world.ec2.reserved import FULL, Reserved, end_in_time, named_by, room_in, why_refused
 from autoscaler_workbench.fakes.world.ec2.spot_market import LINUX, ZONE, price_at, too_dear_at
 from autoscaler_workbench.fakes.world.ec2.stopping import BY_API, begin_start, begin_stop, why_not_started, why_not_stopped
 from autoscaler_workbench.fakes.world.physics import CALM, Physics
@@ -65,6 +66,7 @@ class Ec2:
     on_running: Callable[[Instance], None] = lambda _instance: None
     on_end: Callable[[Instance], None] = lambda _instance: None
     announce: Callable[[Instance, str], None] = lambda _instance, _what: None  # what EventBridge would carry
+    reserved: dict[str, Reserved] = field(default_factory=dict)  # capacity that is kept, by id
     capacity: dict[str, int] = field(default_factory=dict)
     lag_seconds: float = 0.0
     listing: Listing = field(default_factory=Listing)
@@ -233,6 +235,7 @@ class Ec2:
         target, config = request["TargetCapacitySpecification"], request["LaunchTemplateConfigs"][0]
         wanted, market = int(target["TotalTargetCapacity"]), target["DefaultTargetCapacityType"]
         template = name_of_template(config["LaunchTemplateSpecification"])
+        reserved = self._reserved_by(template, market)
         tags = self._tags_of(request, template)
         self.asked[tags.get(LAUNCH_TAG, "")] = max(self.asked.get(tags.get(LAUNCH_TAG, ""), 0), wanted)
         overrides = self._in_turn(request, config["Overrides"], market)
@@ -244,8 +247,8 @@ class Ec2:
             if left and market == "spot" and self._spot_price(override, self.platforms.get(template, LINUX)) > _most(override):
                 errors.append(refused(override, market, "SpotMaxPriceTooLow"))
                 continue
-            got, code = self._take(override, market, left, wanted)
-            launched = [self._launch(override, market, template, tags).id for _ in range(got)]
+            got, code = self._take(override, market, left, wanted, reserved)
+            launched = [self._launch(override, market, template, tags, reserved).id for _ in range(got)]
             if launched:
                 groups.setdefault(override["InstanceType"], []).extend(launched)
             left -= got
@@ -277,8 +280,18 @@ class Ec2:
         own = {"aws:ec2launchtemplate:version": str(self.version_of(template, str(version)))}
         return {tag["Key"]: tag["Value"] for tag in given} | own
 
-    def _take(self, override: dict[str, Any], market: str, left: int, wanted: int) -> tuple[int, str]:
+    def _reserved_by(self, template: str, market: str) -> Reserved | None:
+        """The capacity that a launch template names."""
+        data = self.template_data.get(template, {})
+        reserved = self.reserved.get(named_by(data))
+        if refusal := why_refused(reserved, market, data):
+            raise Ec2Error(*refusal)
+        return reserved
+
+    def _take(self, override: dict[str, Any], market: str, left: int, wanted: int, reserved: Reserved | None) -> tuple[int, str]:
         """How many instances an offering gives, and the error code where they are too few."""
+        if reserved is not None:
+            return min(left, room_in(self, reserved, override)), FULL
         key = f"{override['InstanceType']}/{override.get('SubnetId', '')}/{market}"
         if override.get("ImageId") and override["ImageId"] not in self.account.images:
             return 0, "InvalidAMIID.NotFound"
@@ -287,7 +300,9 @@ class Ec2:
             self.capacity[key] -= got
         return got, self.answers.get(key, "InsufficientInstanceCapacity")
 
-    def _launch(self, override: dict[str, Any], market: str, template: str, tags: dict[str, str]) -> Instance:
+    def _launch(
+        self, override: dict[str, Any], market: str, template: str, tags: dict[str, str], reserved: Reserved | None = None
+    ) -> Instance:
         now, subnet = self.timeline.now, override.get("SubnetId", "")
         asked = {"instance_type": override["InstanceType"], "subnet": subnet, "market": market, "template": template}
         own: dict[str, Any] = {
@@ -303,6 +318,9 @@ class Ec2:
         self.changes += 1
         self.timeline.after(self.physics.pending_seconds(self.chance), lambda: self.run(instance, 0))
         self._doom(instance, _most(override))
+        if reserved is not None:
+            instance.reserved = reserved.id
+            end_in_time(self, reserved, instance)
         return instance
 
     def _to_be_had(self, offering: str, wanted: int) -> int:

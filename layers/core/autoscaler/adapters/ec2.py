@@ -114,6 +114,7 @@ class Ec2Compute:
         # By its number where it is known: what was decided on is launched, however often the template changes meanwhile.
         version = launch.template_version or pool.launch_template_version
         spot = launch.market is Market.SPOT
+        in_block = pool.capacity is not None and pool.capacity.block
         strategy = {"AllocationStrategy": _STRATEGIES[pool.allocation, launch.market]}
         in_order = pool.allocation is Allocation.IN_ORDER
         overrides = [_override(offering, place if in_order else None, launch.image) for place, offering in enumerate(launch.offerings)]
@@ -122,9 +123,9 @@ class Ec2Compute:
             "Type": "instant",
             "TargetCapacitySpecification": {
                 "TotalTargetCapacity": launch.count,
-                "DefaultTargetCapacityType": "spot" if spot else "on-demand",
+                "DefaultTargetCapacityType": "capacity-block" if in_block else str(launch.market),
             },
-            "SpotOptions" if spot else "OnDemandOptions": strategy,
+            **({} if in_block else {"SpotOptions" if spot else "OnDemandOptions": strategy}),
             "LaunchTemplateConfigs": [
                 {
                     "LaunchTemplateSpecification": {template: pool.launch_template, "Version": version},

@@ -80,8 +80,7 @@ def _findings(fleet: Fleet, pool: Pool, data: dict[str, Any] | None, images: Ima
         yield "IamInstanceProfile is missing: without the agent role an instance cannot ask who it is"
     if data.get("DisableApiTermination"):
         yield "DisableApiTermination must be off: the autoscaler could not terminate what it launched"
-    if data.get("InstanceMarketOptions"):
-        yield "InstanceMarketOptions must not be set: the fleet file's market decides"
+    yield from _market(pool, data)
     yield from _storage(fleet, data)
     yield from _network(data)
     yield from _user_data(data)
@@ -89,6 +88,20 @@ def _findings(fleet: Fleet, pool: Pool, data: dict[str, Any] | None, images: Ima
         yield "DisableApiStop must be off: no agent could be stopped (warm_pool)"
     yield from image_findings(pool, data, images)
     yield from route_findings(pool, data, ways)
+
+
+def _market(pool: Pool, data: dict[str, Any]) -> Iterator[str]:
+    """CreateFleet names no reservation: the launch template does, and only that of a pool of reserved capacity."""
+    named = data.get("CapacityReservationSpecification", {}).get("CapacityReservationTarget", {}).get("CapacityReservationId", "")
+    market, capacity = data.get("InstanceMarketOptions", {}).get("MarketType", ""), pool.capacity
+    if named != (capacity.id if capacity else ""):
+        wanted = f"must be {capacity.id} (capacity_reservation)" if capacity else "must not be set: the pool has no capacity_reservation"
+        yield f"CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId ({named or 'missing'}) {wanted}"
+    if capacity and capacity.block:
+        if market != "capacity-block":
+            yield "InstanceMarketOptions.MarketType must be capacity-block: EC2 launches into a block in no other way"
+    elif data.get("InstanceMarketOptions"):
+        yield "InstanceMarketOptions must not be set: the fleet file's market decides"
 
 
 def _storage(fleet: Fleet, data: dict[str, Any]) -> Iterator[str]:

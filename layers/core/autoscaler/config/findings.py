@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from autoscaler.config.capacity_reservations import CapacityReservationSettings
 from autoscaler.config.controllers import ControllerSettings
 from autoscaler.config.estimates import EstimateSettings
 from autoscaler.config.hosts import HostSettings
@@ -31,12 +32,15 @@ _MODELS: dict[str, type[LimitSettings | ControllerSettings | KindSettings | Host
     "estimates": EstimateSettings,
 }
 # Keys that hold keys.
-_WITHIN: dict[str, type[ScheduleSettings | WarmPoolSettings | RerunSettings | LostSettings | PriceSettings]] = {
+_WITHIN: dict[
+    str, type[ScheduleSettings | WarmPoolSettings | RerunSettings | LostSettings | PriceSettings | CapacityReservationSettings]
+] = {
     "schedules": ScheduleSettings,
     "warm_pool": WarmPoolSettings,
     "rerun": RerunSettings,
     "lost": LostSettings,
     "prices": PriceSettings,
+    "capacity_reservation": CapacityReservationSettings,
 }
 _PLACES = {
     "limits": "limits",

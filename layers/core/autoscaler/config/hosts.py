@@ -39,6 +39,7 @@ _OF_EC2 = (
     "reuse",
     "usd_per_hour",
     "prices",
+    "capacity_reservation",
 )
 _NEEDED = ("launch_template", "instance_types", "max_agents")
 # What a host costs that is there anyway.

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from autoscaler.config import hosts
+from autoscaler.config.capacity_reservations import of_capacity
 from autoscaler.config.controllers import environment_name, url_problem
 from autoscaler.config.kind_rules import between_kinds, kind_of_pool
 from autoscaler.config.problems import Problem
@@ -99,6 +100,7 @@ def _with_fleet(settings: FleetSettings, name: str, pool: PoolSettings) -> Itera
         yield "max_agents", f"max_agents ({pool.max_agents}) exceeds limits.max_agents ({settings.limits.max_agents})"
     yield from _stopped(settings, name, pool)
     yield from kind_of_pool(settings, pool)
+    yield from of_capacity(settings, name, pool)
     yield from _shared(settings, name, pool)
     yield from _run_again(settings, name, pool)
     timeout, boot = (settings.tuned(key, name) for key in ("boot_timeout_seconds", "boot_seconds"))

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from autoscaler.config.basics import Count, Section, Usd
+from autoscaler.config.capacity_reservations import CapacityReservationKey, with_capacity
 from autoscaler.config.controllers import ControllerSettings
 from autoscaler.config.estimates import EstimatesKey, estimates_of
 from autoscaler.config.hosts import HostSettings, host, hosts_of, of_hosts
@@ -244,6 +245,7 @@ class PoolSettings(Tuning):
         description="Price of one machine an hour, in US dollars, for all instance types of the pool. Without it: the carried on-demand "
         "prices, those of us-east-1; spot_discount is taken off for spot.",
     )
+    capacity_reservation: CapacityReservationKey = None
     remote_dir: Annotated[str, StringConstraints(min_length=1)] | None = Field(
         None,
         description="Jenkins' root directory on the agent. Without it: /home/jenkins/agent on Linux, C:\\jenkins on Windows.",
@@ -354,7 +356,7 @@ class FleetSettings(Section):
             "launch_template": template,
             "launch_template_version": pool.launch_template_version or self._version_of(template),
             "image_parameter": pool.image_parameter or "",
-            "offerings": offerings(name, pool, types_of(pool), prices, price_list_of(self, name)),
+            **with_capacity(pool, offerings(name, pool, types_of(pool), prices, price_list_of(self, name))),
             "allocation": allocation_of(pool),
         }
 

@@ -24,6 +24,7 @@ PATTERNS = {
     PARAMETER: "must be the full name of an SSM parameter, such as /ci/linux-image",
     TIME_OF_DAY: "must be a time of day from 00:00 to 24:00, such as 08:00",
     VERSION: "must be $Default, $Latest or a version's number in quotes, such as '3'",
+    r"^cr-[0-9a-f]{8,17}$": "must be the id of a Capacity Reservation or Block, such as cr-0a1b2c3d4e5f60718",
 }
 _WAYS = ("{keys}", "{off}")  # of a key that may be off, or keys and values
 _BETWEEN = ("[key]", *_WAYS)

@@ -31,6 +31,7 @@ from autoscaler.domain.repair.dropped_items import start_dropped
 from autoscaler.domain.repair.heal import keep_beacon, relabels, repairs
 from autoscaler.domain.repair.lost_builds import run_again
 from autoscaler.domain.repair.orphans import left_the_fleet_file
+from autoscaler.domain.scale_in.capacity_ends import capacity_ends
 from autoscaler.domain.scale_in.hand_over import hand_over
 from autoscaler.domain.scale_in.make_room import make_room
 from autoscaler.domain.scale_in.max_builds import used_up
@@ -69,6 +70,7 @@ CORDONING: tuple[ControllerRule, ...] = (
     quarantine,  # builds fail on it, or never end
     outdated,  # another template version would be launched, or it is too old
     used_up,  # had as many builds as are wanted on one agent
+    capacity_ends,  # its capacity is about to end, and with it the machine
     stop_for_month_limit,  # the month's money is spent, or the hours of the day are used
     left_the_file,  # a host, or a further side of a machine, that the fleet file does not name any more
     drain_together,  # drained for good on another controller that its machine serves at once

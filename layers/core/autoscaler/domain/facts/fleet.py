@@ -8,6 +8,7 @@ from enum import StrEnum
 from math import inf
 from typing import Literal, Self
 
+from autoscaler.domain.facts.capacity import CapacityReservation
 from autoscaler.domain.facts.costs import Estimates
 from autoscaler.domain.facts.job_parameters import JobParameters
 from autoscaler.domain.facts.job_weights import JobWeights
@@ -179,6 +180,7 @@ class Pool:
     rerun: RerunPolicy | None = None  # of builds that are lost with an agent; None: they are left to people
     schedules: tuple[PoolSchedule, ...] = ()  # in the order they were written: a later one has the last word
     allocation: Allocation = Allocation.IN_ORDER
+    capacity: CapacityReservation | None = None  # that its agents are launched into; None: they are bought one by one
     of_hosts: bool = False  # its machines are hosts: none is ever launched, stopped or ended
 
 

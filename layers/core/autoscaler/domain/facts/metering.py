@@ -1,11 +1,12 @@
 """Usage of the limits: living agents, launches of the hour, dollars of the month."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from math import inf
 
+from autoscaler.domain.facts.capacity import CapacityReservation
 from autoscaler.domain.facts.costs import MonthParts
 from autoscaler.domain.facts.fleet import Fleet, Market
 from autoscaler.domain.facts.intents import Intent
@@ -121,10 +122,26 @@ def paid_since(snapshot: Snapshot, fleet: Fleet, prices: SpotPrices, since: floa
         is_off = snapshot.states.get(record.instance_id) in _OFF
         on = _on_seconds(began.get(record.instance_id, record.began_at), since, snapshot.taken_at, is_off=is_off)
         off = max(0.0, snapshot.taken_at - max(since, record.launched_at) - on)
+        if pool and pool.capacity:
+            usd += pool.capacity.usd_per_hour * _share_after(pool.capacity, since, snapshot.taken_at)
         part = _part(record, usd, on / HOUR_SECONDS, off / HOUR_SECONDS)
         by_pool[record.pool] = by_pool.get(record.pool, 0.0) + usd * part.hours + part.stopped_usd
         parts = parts.plus(part)
+    for name, usd in _of_capacity(fleet, since, snapshot.taken_at) if since else ():
+        by_pool[name] = by_pool.get(name, 0.0) + usd
     return Spent(by_pool=by_pool, parts=parts)
+
+
+def _of_capacity(fleet: Fleet, since: float, now: float) -> Iterator[tuple[str, float]]:
+    """Say what reserved capacity cost since an instant, used or not."""
+    for name, pool in fleet.pools.items():
+        if capacity := pool.capacity:
+            yield name, capacity.count * capacity.usd_per_hour * capacity.paid_seconds(since, now) / HOUR_SECONDS
+
+
+def _share_after(capacity: CapacityReservation, since: float, now: float) -> float:
+    """Return the share of a time in which what runs in a reservation is billed by itself, since that is over."""
+    return capacity.unpaid_seconds(since, now) / (now - since) if now > since else 0.0
 
 
 def _part(record: Record, usd: float, on: float, off: float) -> MonthParts:

@@ -76,6 +76,7 @@ class Reason(StrEnum):
     OUTDATED = "outdated", "The agent was launched from an older version of its launch template, or from an older image."
     MAX_AGENT_HOURS = "max-agent-hours", "The agent is older than max_agent_hours."
     MAX_BUILDS = "max-builds", "The agent has had max_builds builds, or one where reuse is never; it takes no more, and is replaced."
+    CAPACITY_ENDS = "capacity-ends", "The Capacity Reservation or Block of the agent is about to end; the agent takes no new builds."
     RESERVED = "reserved", "A person reserved the agent: it takes no builds until it is released or its time is over."
     RESERVATION_OVER = "reservation-over", "The reservation of the agent is over; it is terminated, since a person was on it."
     FAILURE_STREAK = "failure-streak", "Builds of different jobs failed on this agent one after the other, as they do not elsewhere."
@@ -138,6 +139,7 @@ class Reason(StrEnum):
     )
     NO_FREE_SLOT = "no-free-slot", "All static nodes of the pool are in use (nodes: slots)."
     OF_HOSTS = "of-hosts", "The pool's machines are hosts of your own: none is launched, stopped or ended."
+    CAPACITY_CLOSED = "capacity-closed", "The pool's Capacity Reservation or Block has not begun, or ends before builds would."
     POOL_PAUSED = "pool-paused", "EC2 refused a launch of this pool for a reason that trying again at once would not change."
     ACCOUNT_THROTTLED = "account-throttled", "EC2 throttles the account, or one of its quotas is used up."
     BREAKER_OPEN = "breaker-open", "Boots of this pool keep failing, so it is paused for a while."

@@ -51,6 +51,8 @@ def note_look(batch: CostBatch, look: CostLook) -> CostBatch:
         for key, one in agent.used().items():
             used[key] = used.get(key, Used()).plus(one)
         unused[agent.record.pool] = unused.get(agent.record.pool, 0.0) + agent.unused_usd()
+    for pool, usd in _unlaunched(look, now - batch.seen_at):
+        unused[pool] = unused.get(pool, 0.0) + usd
     return replace(batch, seen_at=now, used=bounded(used), unused={pool: usd for pool, usd in unused.items() if usd})
 
 
@@ -178,11 +180,26 @@ def _agents(look: CostLook, since_seconds: float) -> Iterator[_Agent]:
         ran = [one for place in places for one in builds.get(place, ())]
         yield _Agent(
             record=record,
-            rate=_rate(record, look.snapshot.memory.spot_prices),
+            rate=_rate(record, look.snapshot.memory.spot_prices) + (capacity_usd(look.fleet, record.pool) if record.is_instance else 0.0),
             seconds=seconds,
             executors=room,
             builds=_whose(look, record, ran, seconds, room),
         )
+
+
+def capacity_usd(fleet: Fleet, pool: str) -> float:
+    """Return what a machine of a pool's reserved capacity costs an hour."""
+    known = fleet.pools.get(pool)
+    return known.capacity.usd_per_hour if known and known.capacity else 0.0
+
+
+def _unlaunched(look: CostLook, since_seconds: float) -> Iterator[tuple[str, float]]:
+    """Say what reserved machines cost since the last look that are not launched."""
+    for name, pool in look.fleet.pools.items():
+        if capacity := pool.capacity:
+            launched = sum(record.pool == name for record in look.snapshot.living)
+            seconds = capacity.paid_seconds(look.snapshot.taken_at - since_seconds, look.snapshot.taken_at)
+            yield name, max(0, capacity.count - launched) * capacity.usd_per_hour * seconds / HOUR_SECONDS
 
 
 def _sides(snapshot: Snapshot) -> dict[str, list[tuple[str, str]]]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import inf
 from statistics import fmean, median
 
 from autoscaler.domain.facts.fleet import Market, Offering, Pool
@@ -17,6 +18,7 @@ from autoscaler.domain.forecast.keeping import Costs, Keeping, KeepingStopped
 from autoscaler.domain.forecast.prelaunch import AgentCosts
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import told_boots
+from autoscaler.domain.wording import duration
 
 # p50 of the boots seen is used once there are this many.
 BOOTS_TO_TRUST = 10
@@ -40,6 +42,7 @@ class PoolView:
     costs: AgentCosts  # of one more agent, and what it spares
     version: str = ""  # that is launched; "" where EC2 does not say
     to_try: str = ""  # the version of a new image, which one agent tries; "" where there is none
+    closes_at: float = inf  # from when on its agents take no new builds, since their capacity ends
     _prospects: dict[int, Prospects] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )  # by starved items, once asked for
@@ -285,6 +288,10 @@ class PoolView:
             return Reason.HELD, hold.text(self.now)
         if self.spec.of_hosts:
             return Reason.OF_HOSTS, "its machines are hosts of your own"
+        if (capacity := self.spec.capacity) and not capacity.starts_at <= self.now < self.closes_at - self.boot_seconds:
+            begins = self.now < capacity.starts_at
+            detail = f"begins in {duration(capacity.starts_at - self.now)}" if begins else "ends before builds that begin now would"
+            return Reason.CAPACITY_CLOSED, f"{capacity.id} {detail}"
         for key, reason in ((self.name, Reason.POOL_PAUSED), ("account", Reason.ACCOUNT_THROTTLED)):
             if self._cooled(key):
                 cool_off = self.memory.cool_offs[key]

@@ -20,6 +20,7 @@ from autoscaler.domain.situation.demand import Demand, executors_by_pool, pins_o
 from autoscaler.domain.situation.launched import current_versions, launched_versions, versions_of_instances, versions_to_try
 from autoscaler.domain.situation.pool_schedules import scheduled
 from autoscaler.domain.situation.pool_view import PoolView, agent_costs, offered, trusted_boots
+from autoscaler.domain.situation.reserved_capacity import closes_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,6 +266,7 @@ def _pools(look: Look, memory: Memory) -> dict[tuple[str, str], PoolView]:
             costs=costs[pool.name],
             version=launched.get(pool.name, ""),
             to_try=to_try.get(pool.name, ""),
+            closes_at=closes_at(pool, look.snapshot.learned.values()),
         )
         for controller in look.snapshot.controllers
         for pool in look.fleet.pools_of(controller)
