@@ -82,7 +82,11 @@ def measure() -> Iterator[Figures]:
         ),
         tuple(_row(*row) for row in rows),
     )
-    yield Figures(
+    yield _what_was_counted(rows)
+
+
+def _what_was_counted(rows: list[tuple[str, int, int, Hour]]) -> Figures:
+    return Figures(
         "What was counted",
         "A metric is a name with its dimensions; state is the packed size in DynamoDB.",
         (
