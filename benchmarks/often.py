@@ -2,25 +2,40 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from math import ceil
+from random import Random
 from statistics import mean
 from typing import Any
 
+from autoscaler.config import check
+from autoscaler.domain.facts.fleet import Fleet
 from autoscaler_workbench.cli.assignments import load_with
+from autoscaler_workbench.fakes.slots import InMemorySlots
+from autoscaler_workbench.fakes.world.jenkins.controller import Controller
+from autoscaler_workbench.fakes.world.world import build_world
+from autoscaler_workbench.simulate.drive import MINUTE, InMemory
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
 from autoscaler_workbench.simulate.run import in_memory, prepare
 from autoscaler_workbench.simulate.traces import MXNET, MXNET_DAY, load_trace
 from benchmarks.figures import Figures, seconds
 
-INTERVALS = (60, 30, 15, 5)
+INTERVALS = (60, 30, 15, 10, 5)
 _SEEDS = (1, 2)
 _MATURITIES = (120, 30)
 _HOURS = 24.0
 
-# List prices of us-west-2, arm64, November 2026: https://aws.amazon.com/lambda/pricing/, /cloudwatch/pricing/, /dynamodb/pricing/on-demand/
-_GB_SECOND_USD, _REQUEST_USD, _PUT_METRICS_USD, _READ_UNIT_USD = 0.0000133334, 0.2e-6, 0.01e-3, 0.125e-6
-_GB, _MINUTES_A_MONTH, _FUNCTIONS = 0.5, 60 * 730, 3
-_LOOK_SECONDS = 2.0  # what one look is taken to last, network included
+# List prices of us-west-2, arm64, November 2026: https://aws.amazon.com/lambda/pricing/, /sqs/pricing/, /dynamodb/pricing/on-demand/,
+# /cloudwatch/pricing/
+_GB_SECOND_USD, _REQUEST_USD, _READ_USD, _WRITE_USD = 0.0000133334, 0.2e-6, 0.125e-6, 0.625e-6
+_SQS_USD, _LOG_GB_USD = 0.40e-6, 0.50
+_GB, _MINUTES_A_MONTH = 0.5, 60 * 730
+_LOOK_SECONDS = 2.0  # what one look is taken to last, network included; a launch is asked for at its end
 _STATE_READ_UNITS = 25  # 100 KB of state, read consistently
+_POLLS_A_MINUTE = 15  # of Lambda at an idle queue: five at once, of 20 s each
+_LOG_BYTES = 1200  # of a look: the pass, and the lines that Lambda writes itself
+_MESSAGES_A_CALL = 10
+_JOBS = 80
 
 
 def measure() -> Iterator[Figures]:
@@ -38,10 +53,17 @@ def measure() -> Iterator[Figures]:
         ),
     )
     yield Figures(
+        "Looking several times a minute: how soon an agent is asked for",
+        f"{_JOBS} jobs that come at any second, each for a new agent, on pools that count a job as demand at once: from when the job is in "
+        f"the queue until EC2 is asked. Messages come up to a second late, and one in fifty twice; a look lasts {_LOOK_SECONDS:g} s.",
+        ("seconds between looks", "half of them", "95 of 100", "the slowest"),
+        tuple(_soon(every) for every in INTERVALS),
+    )
+    yield Figures(
         "Looking several times a minute: what it costs",
-        f"Dollars a month at list price for {_FUNCTIONS} functions of {_GB:g} GB (arm64), a look of {_LOOK_SECONDS:g} s, 100 KB of state; "
-        "the free tier not counted. Waiting inside the minute is billed like working.",
-        ("seconds between looks", "Lambda", "PutMetricData", "DynamoDB reads", "together", "requests to each Jenkins a minute"),
+        f"Dollars a month at list price beside what a look a minute costs, for scale_up of {_GB:g} GB (arm64), a look of "
+        f"{_LOOK_SECONDS:g} s, 100 KB of state, MetricsLevel essential; the free tier not counted.",
+        ("seconds between looks", "Lambda", "SQS", "DynamoDB", "logs", "together", "requests to each Jenkins a minute"),
         tuple(_price(every) for every in INTERVALS),
     )
 
@@ -58,11 +80,56 @@ def _row(every: int, maturity: int, results: list[dict[str, Any]]) -> tuple[str,
     return str(every), f"{maturity} s", *waits, f"${means['usd']:,.0f}", f"${means['total_usd']:,.0f}"
 
 
+def _soon(every: int) -> tuple[str, ...]:
+    waits = sorted(wait + _LOOK_SECONDS for wait in _waits(every))
+    return str(every), *(f"{waits[int(share * (len(waits) - 1))]:.1f} s" for share in (0.5, 0.95, 1.0))
+
+
+def _waits(every: int) -> Iterator[float]:
+    """Seconds from when each job is in the queue until the next launch of the real passes, woken by a queue as kind as SQS is."""
+    chance = Random(7)  # noqa: S311 - a simulation's chance
+    fleet = _fleet()
+    world = build_world(fleet, start_at=1_800_000_000.0, seed=1)
+    slots = InMemorySlots(after=world.timeline.after, chance=chance, twice_share=0.02) if every < MINUTE else None
+    functions = InMemory(world, fleet, look_every_seconds=every, slots=slots)
+    if slots:
+        slots.wake = functions.wake_scale_up
+    [controller] = world.controllers.values()
+    came: list[float] = []
+    functions.scale_up()  # which asks for the looks of the first minute
+    for number in range(_JOBS):
+        at = world.timeline.now + chance.uniform(0.0, MINUTE)
+        came.append(at)
+        world.timeline.at(at, partial(_submit, controller, number))
+        world.move_to(world.timeline.now + MINUTE)
+        functions.publish_metrics()
+        functions.scale_up()
+    launched = {record.pool: record.launched_at for record in functions.state.records.values()}
+    yield from (launched[f"pool-{number}"] - at for number, at in enumerate(came) if f"pool-{number}" in launched)
+
+
+def _submit(controller: Controller, number: int) -> None:
+    controller.submit(f"job-{number}", f"pool-{number}", 1e6)
+
+
+def _fleet() -> Fleet:
+    pool = {"executors": 1, "launch_template": "t", "instance_types": ["c5.4xlarge"], "platform": "linux", "max_agents": 1}
+    raw = {
+        "fleet": "f",
+        "limits": {"max_agents": 1000, "max_launches_per_hour": 1000, "max_usd_per_hour": 1e5, "max_usd_per_month": 1e7},
+        "controllers": {"main": {"url": "http://main/"}},
+        "defaults": {"queue_maturity_seconds": 0},
+        "pools": {f"pool-{number}": pool for number in range(_JOBS)},
+    }
+    return check(raw, "often").domain()
+
+
 def _price(every: int) -> tuple[str, ...]:
-    looks = 60 // every
-    billed = (looks - 1) * every + _LOOK_SECONDS
-    computing = _FUNCTIONS * _MINUTES_A_MONTH * (billed * _GB * _GB_SECOND_USD + _REQUEST_USD)
-    metrics = _FUNCTIONS * looks * _MINUTES_A_MONTH * _PUT_METRICS_USD
-    reads = _FUNCTIONS * looks * _MINUTES_A_MONTH * _STATE_READ_UNITS * _READ_UNIT_USD
-    dollars = [f"${value:.2f}" for value in (computing, metrics, reads, computing + metrics + reads)]
-    return str(every), *dollars, str(3 * _FUNCTIONS * looks)
+    more = 60 // every - 1
+    looks = more * _MINUTES_A_MONTH
+    computing = looks * (_LOOK_SECONDS * _GB * _GB_SECOND_USD + _REQUEST_USD)
+    calls = (ceil(more / _MESSAGES_A_CALL) + _POLLS_A_MINUTE + more) * _MINUTES_A_MONTH if more else 0
+    state = looks * ((_STATE_READ_UNITS + 1) * _READ_USD + _WRITE_USD)  # the state, the notes of passes; the slot
+    logs = looks * _LOG_BYTES / 1e9 * _LOG_GB_USD
+    parts = computing, calls * _SQS_USD, state, logs
+    return str(every), *(f"${value:.2f}" for value in (*parts, sum(parts))), str(9 + 3 * more)

@@ -1,6 +1,7 @@
 """Drive a world minute by minute: the three functions on their schedule, until the fleet has come to rest."""
 
-from collections.abc import Callable, Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Protocol
@@ -20,12 +21,13 @@ from autoscaler.control.pass_notes import leave_note, places_of_reports
 from autoscaler.control.publish import publish_essential
 from autoscaler.control.report import Outcome, Report, merged_json
 from autoscaler.control.run_orders import carry_orders_on
+from autoscaler.control.slots import announce_looks, why_skipped
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.memo import Memo
 from autoscaler.domain.repair.interruption import Announced, InstanceEvent
 from autoscaler.domain.report.rules import Thresholds
 from autoscaler.errors import AutoscalerError
-from autoscaler.ports import Compute, Ports
+from autoscaler.ports import Compute, LookSlots, Ports
 from autoscaler_workbench.fakes.costs import InMemoryCosts
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession, LocalSsmClient
@@ -80,14 +82,15 @@ class Progress:
 
 
 def drive(world: World, replay: Replay, functions: Functions, *, hours: float, every: float = MINUTE) -> Iterator[Progress]:
-    """Run a tick ``every`` seconds of the trace, then on until the fleet has come to rest; yield after each."""
-    progress = Progress()
+    """Run a tick each minute of the trace and `scale_up` ``every`` seconds, then on until the fleet has come to rest; yield after each."""
+    progress, minute = Progress(), -1.0
     start_at = world.timeline.now
     trace_end = start_at + hours * 3600
     last_change_at = start_at
     for tick in count():
         world.move_to(start_at + tick * every)
-        tick_once(functions, progress)
+        is_tick, minute = tick * every // MINUTE > minute, tick * every // MINUTE
+        tick_once(functions, progress, () if is_tick else (functions.scale_up,))
         yield progress
         over = world.timeline.now >= trace_end
         if not over or any(build.ended is None and build.started_at is not None for build in replay.builds):
@@ -96,11 +99,11 @@ def drive(world: World, replay: Replay, functions: Functions, *, hours: float, e
             return
 
 
-def tick_once(functions: Functions, progress: Progress) -> None:
-    """Run the three functions now, and count their errors."""
+def tick_once(functions: Functions, progress: Progress, which: Sequence[Callable[[], dict[str, Any] | None]] = ()) -> None:
+    """Run the three functions now, or those alone, and count their errors."""
     progress.passes += 1
     progress.plans = []
-    for function in (functions.publish_metrics, functions.scale_up, functions.scale_down):
+    for function in which or (functions.publish_metrics, functions.scale_up, functions.scale_down):
         try:
             plan = function()
         except AutoscalerError as error:
@@ -137,6 +140,7 @@ class InMemory:
     skew_seconds: float = 0.0  # how far the functions' clock is ahead of the world's
     look_every_seconds: float = MINUTE
     memo: Memo = field(default_factory=Memo)  # of the whole run
+    slots: LookSlots | None = None  # of looks between the ticks
     thresholds: Thresholds | None = None  # those of `MetricsLevel: essential`, where that is what runs
     sdk_attempts: int = 1  # how often the SDK sends what fails, but for launches
     token: str = "first"  # what the secret holds now
@@ -173,18 +177,18 @@ class InMemory:
             log=lambda event, **facts: self.logged.append((event, facts)),
             look_every_seconds=self.look_every_seconds,
             telemetry=InMemoryTelemetry(self.state),
-            **self._single_builds(controllers),
+            **self._more_ports(controllers),
         )
         self._containers = {name: tuple(self._controller(api) for api in self.apis.values()) for name in _FUNCTIONS}
         self.agents = Agents(self.world, ask_pass(lambda: self.ports_of("register_agent"), lambda: self.fleet, lambda: self.world.usage))
         self.world.ec2.announce = self.instance_events
 
-    def _single_builds(self, controllers: Iterable[JenkinsController]) -> dict[str, Any]:
-        return {"builds": _builds_of(controllers), "reruns": self.state, "run_orders": self.run_orders}
+    def _more_ports(self, controllers: Iterable[JenkinsController]) -> dict[str, Any]:
+        return {"builds": _builds_of(controllers), "reruns": self.state, "run_orders": self.run_orders, "slots": self.slots}
 
     def publish_metrics(self) -> None:
-        """Run one tick."""
-        ports = self.ports_of("publish_metrics")
+        """Run one tick. However often others look, it does once a minute."""
+        ports = replace(self.ports_of("publish_metrics"), look_every_seconds=max(MINUTE, self.look_every_seconds))
         invocation = self.invocation()
         measured = measure.collect(ports, self.fleet, invocation)
         if self.thresholds is not None:
@@ -197,7 +201,18 @@ class InMemory:
 
     def scale_up(self) -> dict[str, Any]:
         """Run one tick."""
+        announce_looks(self.ports_of("scale_up"), self.world.timeline.now)
         return merged_json(self._note("scale_up", passes.scale_up))
+
+    def wake_scale_up(self, event: dict[str, Any]) -> None:
+        """Look between two ticks, where a message of the queue says so and nobody else has."""
+        woken = json.loads(event["Records"][0]["body"])
+        if why_skipped(self.ports_of("scale_up"), woken["slot"], woken["at"]):
+            return
+        try:
+            self._note("scale_up", passes.scale_up)
+        except AutoscalerError as error:
+            self.logged.append(("look_failed", {"error": str(error)}))
 
     def scale_down(self) -> dict[str, Any]:
         """Run one tick."""

@@ -1,86 +1,96 @@
-"""``LOOK_EVERY_SECONDS``: several looks inside one invocation of the schedule, the lease free in between."""
+"""``LOOK_EVERY_SECONDS``: messages of a queue wake `scale_up` between two ticks, each slot once."""
 
+import json
+import os
+
+import boto3
 import pytest
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.sqs.models import sqs_backends
 
 from autoscaler import bootstrap
-from autoscaler.errors import ConfigError, TransientError
-from autoscaler_workbench.fakes.world.faults import Fault
-from support.deployed import deployed, event
+from autoscaler.errors import ConfigError
+from autoscaler_workbench.fakes.slots import sqs_event
+from support.deployed import NOON, deployed, event
 from support.worlds import environment
 
 
 @pytest.fixture
 def here():
-    with environment(LOOK_EVERY_SECONDS="15"), deployed() as stood:
+    with deployed(environment={"LOOK_EVERY_SECONDS": "15"}) as stood:
+        os.environ["LOOKS_QUEUE"] = boto3.client("sqs").create_queue(QueueName="looks")["QueueUrl"]  # until `deployed` ends
         yield stood
 
 
-def later(here, seconds, happen):
-    here.world.timeline.after(seconds, happen)
+def sent():
+    """When the messages of the queue are to come, and after how long they may be received."""
+    [queue] = sqs_backends[DEFAULT_ACCOUNT_ID]["us-west-2"].queues.values()
+    messages = [(json.loads(message.body)["at"] - NOON, message.delayed_until - message.sent_timestamp) for message in queue._messages]
+    return [(at, round(delay / 1000)) for at, delay in messages]
+
+
+def woken(seconds):
+    at = NOON + seconds
+    return sqs_event(json.dumps({"slot": f"slot#{at:.0f}", "at": at}))
+
+
+def test_a_tick_asks_to_be_woken_at_each_slot_that_is_left_of_its_minute(here):
+    here.call("scale_up", event("tick"))
+    assert sent() == [(15, 15), (30, 30), (45, 45)]
+
+
+def test_a_tick_that_comes_late_asks_for_what_is_left(here):
+    here.world.move_to(NOON + 31)
+    here.call("scale_up", event("tick"))
+    assert sent() == [(45, 14)]
 
 
 def test_a_job_that_comes_within_the_minute_is_served_within_it(here):
-    began = here.world.timeline.now
-    later(here, 20, lambda: here.world.controllers["main"].submit("job", "utility", 60.0))
     here.call("scale_up", event("tick"))
-    later(here, 20, lambda: [here.world.controllers["main"].submit(f"job-{n}", "utility", 60.0) for n in range(60)])
-    plan = here.call("scale_up", event("tick") | {"time": "2027-01-15T08:01:00Z"})
+    here.world.move_to(NOON + 5)
+    for number in range(60):
+        here.world.controllers["main"].submit(f"job-{number}", "utility", 60.0)
+    here.world.move_to(NOON + 15)
+    plan = here.call("scale_up", woken(15))
     assert [(step["step"], step["pool"], step["reason"]) for step in plan["steps"]] == [("launch", "utility", "starved-queue")]
-    assert here.world.timeline.now - began < 120
 
 
-@pytest.mark.parametrize(("milliseconds", "seconds"), [(68_000, 45), (55_000, 30), (26_000, 0)])
-def test_the_looks_are_bounded_by_what_is_left_of_the_invocation(here, milliseconds, seconds):
-    began = here.world.timeline.now
-    here.call("publish_metrics", event("tick"), milliseconds=milliseconds)
-    assert here.world.timeline.now - began == seconds
+def test_a_slot_is_one_look_however_often_the_queue_wakes(here):
+    here.world.move_to(NOON + 15)
+    assert "steps" in here.call("scale_up", woken(15))
+    assert here.call("scale_up", woken(15)) == {"skipped": "slot-taken"}
 
 
-def test_at_five_seconds_all_twelve_looks_of_a_minute_fit_into_the_time_that_the_template_gives():
-    with environment(LOOK_EVERY_SECONDS="5"), deployed() as here:
-        here.world.timeline.after(52, lambda: here.world.controllers["main"].submit("job", "utility", 60.0))
-        began = here.world.timeline.now
-        plan = here.call("scale_up", event("tick"), milliseconds=68_000, request_id="r")
-        assert (plan["pass_id"], here.world.timeline.now - began) == ("r.12", 55)
-        assert [step["step"] for step in plan["steps"]][-1] == "launch"
+def test_who_is_woken_too_late_leaves_the_look_to_the_next(here):
+    here.world.move_to(NOON + 24)
+    assert here.call("scale_up", woken(15)) == {"skipped": "stale-slot"}
+    assert "steps" in here.call("scale_up", woken(20))
 
 
-def test_the_lease_is_free_between_two_looks(here):
-    state, seen = bootstrap.runtime().ports.lease, []
-
-    def try_it():
-        now = here.world.timeline.now
-        seen.append(state.acquire("somebody else", now=now, until=now + 1))
-        state.release("somebody else")
-
-    for seconds in (7, 22, 37):
-        later(here, seconds, try_it)
-    here.call("scale_up", event("tick"))
-    here.call("scale_down", event("tick"))
-    assert seen == [True, True, True]
+def test_a_queue_that_is_gone_costs_the_looks_of_a_minute_and_nothing_else(here):
+    boto3.client("sqs").delete_queue(QueueUrl=os.environ["LOOKS_QUEUE"])
+    assert here.call("scale_up", event("tick"))["steps"]
 
 
-def test_a_person_gets_one_look(here):
-    began = here.world.timeline.now
+def test_a_persons_event_asks_for_no_further_look(here):
     here.call("scale_up", event("scale_up"))
-    assert here.world.timeline.now == began
+    assert sent() == []
 
 
-def test_a_look_that_fails_is_made_good_by_the_next(here):
-    plan_fault(here, times=1)
-    assert here.call("scale_up", event("tick"))["steps"][-1]["outcome"] == "done"
-
-
-def test_the_last_looks_failure_is_the_invocations(here):
-    plan_fault(here, times=99)
-    with pytest.raises(TransientError):
+def test_once_a_minute_nothing_is_sent_or_taken():
+    with deployed() as here:
         here.call("scale_up", event("tick"))
+        assert bootstrap.runtime().ports.slots is None
+        assert here.call("scale_up", woken(1)) == {"skipped": "no-slots"}
 
 
-def test_every_pass_has_a_name_of_its_own(here):
-    passes = [here.call(function, event("tick"), request_id="r")["pass_id"] for function in ("scale_up", "scale_down")]
-    assert passes == ["r.3", "r.3"]
-    assert here.call("scale_up", {}, request_id="r")["pass_id"] == "r"
+@pytest.mark.parametrize(
+    "records", [[], [{"body": "{}"}], [{"body": "no JSON"}], [{"body": '{"slot": "x y", "at": 1}'}], [{}, {}]], ids=repr
+)
+def test_a_message_of_another_form_is_refused_in_one_line(here, records):
+    with pytest.raises(ConfigError, match="event refused: Records") as refused:
+        here.call("scale_up", {"Records": records})
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("value", ["0", "7", "61", "often", ""])
@@ -91,8 +101,3 @@ def test_another_interval_is_refused_in_one_line(value):
         deployed() as here,
     ):
         here.call("scale_up", {})
-
-
-def plan_fault(here, times):
-    """Fail DescribeInstances; the SDK asks twice."""
-    here.server.ec2.faults.plan(Fault("ec2 DescribeInstances", status=400, code="RequestLimitExceeded", times=2 * times))

@@ -46,8 +46,13 @@ def test_every_parameter_is_described():
 
 
 def test_a_function_that_is_cut_off_cannot_act_beside_the_next_holder_of_the_lease():
-    assert SHARED["Timeout"] == {"If": ["LooksOften", 68, 55]}
-    assert max(SHARED["Timeout"]["If"][1:]) < LEASE_SECONDS
+    assert SHARED["Timeout"] < LEASE_SECONDS
+
+
+def test_a_message_is_not_shown_again_while_the_function_that_it_woke_may_run():
+    queue = RESOURCES["LooksQueue"]["Properties"]
+    assert queue["VisibilityTimeout"] >= 6 * SHARED["Timeout"]
+    assert RESOURCES["LooksWakeScaleUp"]["Properties"]["BatchSize"] == 1
 
 
 @pytest.mark.parametrize("name", ["PublishMetricsFunction", "ScaleUpFunction", "ScaleDownFunction"])
@@ -126,7 +131,7 @@ def test_instances_may_ask_who_they_are_and_nothing_else():
 
 
 def test_the_state_is_reached_only_for_this_fleet():
-    parts = ("asks",), ("events",), ("jobs", "costs"), ("reruns",), ("open-runs", "runs")
+    parts = ("asks",), ("events",), ("jobs", "costs"), ("reruns",), ("open-runs", "runs"), ("looks",)
     ours = [{"Ref": "FleetName"}], *([{"Sub": f"${{FleetName}}#{part}"} for part in together] for together in parts)
     for statement in allowing("dynamodb:PutItem"):
         assert statement["Condition"] in [{"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": keys}} for keys in ours]

@@ -76,6 +76,7 @@ def _known(partition: str) -> dict[str, str]:
         "AWS::StackId": f"arn:{partition}:cloudformation:{region}:{ACCOUNT}:stack/ci/0a1b",
         "StateTable": "state",
         "StateTable.Arn": f"arn:{partition}:dynamodb:{region}:{ACCOUNT}:table/state",
+        "LooksQueue.Arn": f"arn:{partition}:sqs:{region}:{ACCOUNT}:ci-LooksQueue-1ABCDEFGHIJ2",
         "AlarmTopic": f"arn:{partition}:sns:{region}:{ACCOUNT}:ci-AlarmTopic",
         "AgentRole": "ci-AgentRole-1ABCDEFGHIJ2",
         "AgentRole.Arn": f"arn:{partition}:iam::{ACCOUNT}:role/ci-AgentRole-1ABCDEFGHIJ2",

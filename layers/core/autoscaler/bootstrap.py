@@ -29,6 +29,7 @@ from autoscaler.adapters.jobs import DynamoJobs
 from autoscaler.adapters.reruns import DynamoReruns
 from autoscaler.adapters.run_orders import DynamoRunOrders
 from autoscaler.adapters.secrets import Credentials, read_credentials
+from autoscaler.adapters.slots import SqsSlots
 from autoscaler.adapters.sns import SnsTopic
 from autoscaler.adapters.ssm import SsmImages
 from autoscaler.config import FleetSettings, environment_name, load_settings, url_problem
@@ -147,7 +148,7 @@ def runtime() -> Runtime:
         new_id=lambda: uuid.uuid4().hex,
         shuffled=lambda slots: Random().sample(slots, len(slots)),  # noqa: S311 - to seldom meet, not to be secret
         log=log,
-        look_every_seconds=_look_every_seconds(),
+        **_looks(table),
         side_by_side=lambda calls: _TIME.side_by_side(calls),  # noqa: PLW0108
         telemetry=asks,
         **_single_builds(controllers, table),
@@ -274,6 +275,13 @@ def _is_essential() -> bool:
 def thresholds() -> Thresholds:
     """Read the numbers of the alarms; only `publish_metrics` is given them."""
     return read_thresholds(os.environ)
+
+
+def _looks(table: Any) -> dict[str, Any]:
+    """Wire how often is looked, and what wakes a function between two ticks."""
+    queue = os.environ.get("LOOKS_QUEUE")
+    slots = SqsSlots(partial(_client, "sqs"), queue, *table) if queue else None
+    return {"look_every_seconds": _look_every_seconds(), "slots": slots}
 
 
 def _look_every_seconds() -> float:

@@ -336,6 +336,16 @@ class Notifier(Protocol):
         """Send one message; sent again after a failure, it may arrive twice."""
 
 
+class LookSlots(Protocol):
+    """Looks between the ticks of the schedule. A slot is a time; its name is the same whoever is woken for it."""
+
+    def announce(self, slots: Sequence[float], now: float) -> None:
+        """Have the function woken at each of these times: as a rule once and within a second, now and then late, twice, or not at all."""
+
+    def take(self, slot: str, now: float) -> bool:
+        """Take a slot; True for whoever asks first alone."""
+
+
 Clock = Callable[[], float]
 Sleep = Callable[[float], None]
 T = TypeVar("T")
@@ -357,7 +367,7 @@ def one_by_one(calls: Sequence[Callable[[], T]]) -> list[T]:
 class Ports:
     """Everything a pass may touch. ``clock``: epoch seconds; ``new_id``: a name never used before; ``shuffled``: in an order of chance.
 
-    ``look_every_seconds``: from one look of the schedule to the next; below 60, several within one invocation.
+    ``look_every_seconds``: from one look of the function to the next; below 60, at ``slots``.
     ``side_by_side``: makes calls that do not wait for each other.
     """
 
@@ -378,6 +388,7 @@ class Ports:
     shuffled: Callable[[list[Node]], list[Node]]
     log: Callable[..., None]
     look_every_seconds: float = MINUTE_SECONDS
+    slots: LookSlots | None = None  # None: one look a minute
     side_by_side: SideBySide = one_by_one
     builds: Mapping[str, Builds] = field(default_factory=dict)  # by controller
     reruns: RerunStore | None = None  # None: nothing is run again

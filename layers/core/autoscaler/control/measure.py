@@ -42,8 +42,7 @@ def collect(ports: Ports, fleet: Fleet, invocation: Invocation) -> Measured:
         note_costs(ports, situation, lessons)
     unread = {view.name for view in situation.views() if not view.complete}
     asked = replace(ports, controllers=tuple(c for c in ports.controllers if c.name not in unread))
-    is_first = invocation.look == 1
-    data = measure(situation, lessons, node_health(asked) if is_first else {}, telemetry_of(ports) if is_first else {})
+    data = measure(situation, lessons, node_health(asked), telemetry_of(ports))
     return Measured(situation=situation, data=data, told=stored.told, passes=stored.passes)
 
 

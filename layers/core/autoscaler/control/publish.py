@@ -27,9 +27,8 @@ def publish_all(ports: Ports, fleet: str, measured: Measured, invocation: Invoca
 def publish_essential(ports: Ports, fleet: str, measured: Measured, invocation: Invocation, thresholds: Thresholds) -> int:
     """Send few metrics, log the rest, and judge here what an alarm each would; return how many metrics were sent."""
     judged = judge_look(fleet, measured, thresholds)
-    if invocation.look == 1:  # once a minute, however many looks it has
-        for event, facts in lines_of(measured.data):
-            ports.log(event, **facts)
+    for event, facts in lines_of(measured.data):
+        ports.log(event, **facts)
     for problem in judged.began:
         ports.log("problem", **facts_of(problem))
     beat = one("Heartbeat", 1, COUNT, (("Fleet", fleet),))

@@ -95,6 +95,40 @@ SCALE_DOWN: Shapes = TypeAdapter(
 )
 
 
+class Woken(BaseModel):
+    """What a message of the queue says: whose turn it is to look, and when it was to come."""
+
+    slot: Annotated[str, StringConstraints(pattern=r"^[a-z]{1,8}#[0-9]{1,12}$")]
+    at: float
+
+
+class _Message(BaseModel):
+    body: str
+
+
+class _Messages(BaseModel):
+    records: Annotated[list[_Message], Field(alias="Records", min_length=1, max_length=1)]
+
+
+_MESSAGES = TypeAdapter(_Messages)
+
+
+def is_woken(event: Any) -> bool:
+    """Tell whether a message of the queue woke the function."""
+    return isinstance(event, Mapping) and "Records" in event
+
+
+def read_woken(event: Any) -> Woken:
+    """Read the one message of an event of SQS."""
+    [message] = checked(_MESSAGES, event).records
+    try:
+        return Woken.model_validate_json(message.body)
+    except ValidationError as error:
+        from autoscaler.config.words import one_line  # noqa: PLC0415 - for an error only
+
+        raise ConfigError(f"event refused: Records.0.body: {one_line(error, 0)}") from None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
     """A checked event. ``order`` None: an ordinary pass; ``tick_at``: the schedule's time, None for a person's event."""

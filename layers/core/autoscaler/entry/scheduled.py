@@ -1,8 +1,7 @@
-"""Runs the scheduled functions: reads the event, takes one look or several, reports."""
+"""Runs the scheduled functions: reads the event, takes a look, reports."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from math import ceil
+from collections.abc import Callable
 from typing import Any
 
 from autoscaler import bootstrap
@@ -15,21 +14,17 @@ from autoscaler.control.pass_notes import leave_note, places_of_reports
 from autoscaler.control.publish import publish_all, publish_essential
 from autoscaler.control.report import Report, merged_json
 from autoscaler.control.run_orders import carry_orders_on
+from autoscaler.control.slots import announce_looks, why_skipped
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
-from autoscaler.domain.memo import Memo
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.metrics import heartbeat, held_by_teams, scaling
 from autoscaler.domain.report.run_orders import Outcome as RunOutcome
 from autoscaler.entry.context import Context
 from autoscaler.entry.counts import tell_counts
-from autoscaler.entry.events import SCALE_DOWN, SCALE_UP, TICK, Shapes, Trigger, read_trigger
-from autoscaler.errors import LeaseHeldError, TransientError
+from autoscaler.entry.events import SCALE_DOWN, SCALE_UP, TICK, Shapes, Trigger, is_woken, read_trigger, read_woken
+from autoscaler.errors import LeaseHeldError
 from autoscaler.ports import Ports
 from autoscaler.telemetry import log, log_reports, send_metrics
-
-# Looking several times a minute, no look is begun with less time left than this: it could not act any more.
-LAST_LOOK_SECONDS = 12.0
 
 Pass = Callable[[Ports, Fleet, Invocation], list[Report]]
 Look = Callable[[Runtime, Trigger, Invocation], None]
@@ -41,7 +36,20 @@ def scale_up(event: Any, context: Context) -> dict[str, Any]:
         from autoscaler.entry.doctor import try_launches  # noqa: PLC0415 - the schedule needs none of it
 
         return try_launches(event)
+    if is_woken(event):
+        return _woken_up(event, context)
     return _scale("scale_up", SCALE_UP, event, context, passes.scale_up)
+
+
+def _woken_up(event: Any, context: Context) -> dict[str, Any]:
+    """Take a look between two ticks, unless another invocation has taken it, or the next one is on its way."""
+    wired, woken = bootstrap.runtime(), read_woken(event)
+    if skipped := why_skipped(wired.ports, woken.slot, woken.at):
+        log("look_skipped", slot=woken.slot, reason=skipped)
+        return {"skipped": skipped}
+    trigger = Trigger(order=None, dry_run=False, tick_at=woken.at)
+    reports = _scale_once("scale_up", wired, _invocation(wired, context, trigger), trigger, passes.scale_up)
+    return merged_json(reports) if reports else {"skipped": "lease-held"}
 
 
 def scale_down(event: Any, context: Context) -> dict[str, Any]:
@@ -52,7 +60,7 @@ def scale_down(event: Any, context: Context) -> dict[str, Any]:
 def publish_metrics(event: Any, context: Context) -> dict[str, Any]:
     """Publish metrics; return how many there were."""
     counts: list[int] = []
-    trigger = _each_look("publish_metrics", TICK, event, context, lambda wired, _, invocation: counts.append(_measure(wired, invocation)))
+    trigger = _look("publish_metrics", TICK, event, context, lambda wired, _, invocation: counts.append(_measure(wired, invocation)))
     if trigger is None:
         return {"metrics": 0, "skipped": "stale-tick"}
     return {"metrics": sum(counts)} | ({"dry_run": True} if trigger.dry_run else {})
@@ -64,7 +72,7 @@ def _scale(function: str, shapes: Shapes, event: Any, context: Context, ordinary
     def look(wired: Runtime, trigger: Trigger, invocation: Invocation) -> None:
         reports.extend(_scale_once(function, wired, invocation, trigger, ordinary))
 
-    if _each_look(function, shapes, event, context, look) is None:
+    if _look(function, shapes, event, context, look) is None:
         return {"skipped": "stale-tick"}
     return merged_json(reports) if reports else {"skipped": "lease-held"}
 
@@ -120,47 +128,22 @@ def _tell(wired: Runtime, function: str, reports: list[Report]) -> None:
         send_metrics(wired.ports, scaling_data(wired.fleet, function, reports))
 
 
-def _each_look(function: str, shapes: Shapes, event: Any, context: Context, look: Look) -> Trigger | None:
-    """Take every look of an invocation; None for a stale tick. The next look makes a failed one good; the last one's failure is raised."""
+def _look(function: str, shapes: Shapes, event: Any, context: Context, look: Look) -> Trigger | None:
+    """Take the look of an invocation; None for a stale tick."""
     wired = bootstrap.runtime()
     trigger = read_trigger(shapes, event, wired.fleet)
     if trigger.stale(wired.ports.clock()):
         log("stale_tick", function=function)
         return None
-    failure = None
-    for invocation in _looks(wired, context, trigger):
-        try:
-            look(wired, trigger, invocation)
-            failure = None
-        except TransientError as error:
-            log("look_failed", pass_id=invocation.pass_id, error=f"{type(error).__name__}: {error}")
-            failure = error
-    if failure:
-        raise failure
+    if trigger.tick_at is not None:
+        announce_looks(wired.ports, trigger.tick_at)
+    look(wired, trigger, _invocation(wired, context, trigger))
     return trigger
 
 
-def _looks(wired: Runtime, context: Context, trigger: Trigger) -> Iterator[Invocation]:
-    """Yield one look; on a schedule of several looks a minute the others, too, while there is time to act on them."""
-    clock, every = wired.ports.clock, wired.ports.look_every_seconds
-    began_at = clock()
-    ends_at = began_at + context.get_remaining_time_in_millis() / 1000.0
-    number, memo = 0, Memo()
-    while True:
-        yield Invocation(
-            request_id=context.aws_request_id,
-            ends_at=ends_at,
-            look=number + 1,
-            dry_run=trigger.dry_run,
-            by_a_person=trigger.by_a_person,
-            memo=memo,
-        )
-        # A look that took longer than the interval costs the next one its place, not its distance.
-        number = max(number + 1, ceil((clock() - began_at) / every))
-        next_at = began_at + number * every
-        if trigger.by_a_person or next_at >= began_at + MINUTE_SECONDS or next_at + LAST_LOOK_SECONDS > ends_at:
-            return
-        wired.ports.sleep(next_at - clock())
+def _invocation(wired: Runtime, context: Context, trigger: Trigger) -> Invocation:
+    ends_at = wired.ports.clock() + context.get_remaining_time_in_millis() / 1000.0
+    return Invocation(request_id=context.aws_request_id, ends_at=ends_at, dry_run=trigger.dry_run, by_a_person=trigger.by_a_person)
 
 
 def scaling_data(fleet: Fleet, function: str, reports: list[Report]) -> list[Datum]:

@@ -1,0 +1,38 @@
+"""Looks between the ticks: the minute's invocation asks to be woken at each slot, and who is woken first takes it."""
+
+from collections.abc import Iterator
+
+from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
+from autoscaler.errors import AutoscalerError
+from autoscaler.ports import Ports
+
+# The next slot is on its way by then: whoever is woken so late leaves the look to it.
+STALE_SLOT_SECONDS = 8.0
+
+
+def announce_looks(ports: Ports, tick_at: float) -> None:
+    """Ask to be woken at the slots that are left of a tick's minute. Where that fails, this minute has one look, as any other would."""
+    if ports.slots is None:
+        return
+    slots = [at for at in slots_of(tick_at, ports.look_every_seconds) if at > ports.clock()]
+    try:
+        ports.slots.announce(slots, ports.clock())
+    except AutoscalerError as error:
+        ports.log("looks_not_announced", slots=len(slots), error=f"{type(error).__name__}: {error}")
+
+
+def slots_of(tick_at: float, every: float) -> Iterator[float]:
+    """Yield the times at which the minute of a tick is looked at once more."""
+    number = 1
+    while number * every < MINUTE_SECONDS:
+        yield tick_at + number * every
+        number += 1
+
+
+def why_skipped(ports: Ports, slot: str, at: float) -> str:
+    """Take a slot; "" where it is ours now, else why nothing is done: a queue wakes late, and twice."""
+    if ports.clock() - at > STALE_SLOT_SECONDS:
+        return "stale-slot"
+    if ports.slots is None:
+        return "no-slots"
+    return "" if ports.slots.take(slot, ports.clock()) else "slot-taken"
