@@ -8,10 +8,11 @@ most two pre-emptions, one in so many lengths of a first turn; ``random N`` trie
 import gc
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 from types import MappingProxyType
+from typing import Any
 
 from greenlet import getcurrent, greenlet
 
@@ -320,17 +321,26 @@ def calls_by(scene: Scene, name: str) -> list[str]:
     return json.loads(in_a_child(act))
 
 
-def main(one: str, other: str, one_in: str = "1", warm: str = "") -> None:
+def told_of(all_tried: Collection[Tried], calls: Mapping[str, int] = MappingProxyType({})) -> dict[str, Any]:
+    """What came of some schedules, and how many calls each actor makes."""
+    return {"calls": dict(calls), "schedules": len(all_tried), "broken": [told.broken for told in all_tried if told.broken]}
+
+
+def try_each(scene: "Scene", one: str, others: str, one_in: str) -> dict[str, Any]:
+    """Try an actor with each of the others."""
+    made = {name: calls_of(scene, name) for name in (one, *others.split(","))}
+    pairs = {other: {name: made[name] for name in (one, other)} for other in others.split(",")}
+    return {other: told_of(list(try_two(scene, one, other, calls, int(one_in))), calls) for other, calls in pairs.items()}
+
+
+def main(one: str, others: str, one_in: str = "1", warm: str = "") -> None:
     gc.freeze()  # what all children share is not gone through in each
     scene = a_scene(warm=bool(warm))
     if one == "random":
-        calls: dict[str, int] = {}
-        all_tried = [tried(scene, *a_random_schedule(Random(seed))) for seed in range(int(other))]
+        found = told_of([tried(scene, *a_random_schedule(Random(seed))) for seed in range(int(others))])
     else:
-        calls = {name: calls_of(scene, name) for name in (one, other)}
-        all_tried = list(try_two(scene, one, other, calls, int(one_in)))
-    broken = [told.broken for told in all_tried if told.broken]
-    print(json.dumps({"calls": calls, "schedules": len(all_tried), "broken": broken}))  # noqa: T201
+        found = try_each(scene, one, others, one_in)
+    print(json.dumps(found))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended
 from support import interleaving
 from support.builders import a_pool
 from support.busy import FIRM
-from support.interleaving import Actor, Scene, calls_by, scale_down, try_two
+from support.interleaving import Actor, Scene, calls_by, scale_down, told_of, try_two
 from support.lost import answers
 from support.ordering import LABEL, RUN_ID, asked, builds, define, instance_of, order
 from support.worlds import in_memory
@@ -162,17 +162,19 @@ def _first_write(calls: list[str]) -> int:
     return next((number for number, call in enumerate(calls) if number and call in _WRITES), 1)
 
 
-def main(one: str, other: str, one_in: str = "1") -> None:
+def main(one: str, others: str, one_in: str = "1") -> None:
     gc.freeze()
     interleaving.ACTORS |= ACTORS
     scene = an_ordered_scene()
     # Before anything was ordered there is nothing to cancel: as many calls as of another order.
     alike = {cancel_what_is_being_ordered.__name__: cancel_the_gang.__name__}
-    made = {name: calls_by(scene, alike.get(name, name)) for name in (one, other)}
-    calls = {name: len(each) for name, each in made.items()}
+    made = {name: calls_by(scene, alike.get(name, name)) for name in (one, *others.split(","))}
     since = {} if one_in == "1" else {name: _first_write(each) for name, each in made.items()}
-    tried = list(try_two(scene, one, other, calls, int(one_in), since))
-    print(json.dumps({"calls": calls, "schedules": len(tried), "broken": [told.broken for told in tried if told.broken]}))  # noqa: T201
+    found = {}
+    for other in others.split(","):
+        calls = {name: len(made[name]) for name in (one, other)}
+        found[other] = told_of(list(try_two(scene, one, other, calls, int(one_in), since)), calls)
+    print(json.dumps(found))  # noqa: T201
 
 
 if __name__ == "__main__":

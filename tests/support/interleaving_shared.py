@@ -15,7 +15,7 @@ from autoscaler.domain.facts.orders import Reserve
 from support import interleaving
 from support.builders import a_mark, a_pool
 from support.busy import FIRM
-from support.interleaving import PERSON, Actor, Scene, calls_of, scale_down, scale_up, try_two
+from support.interleaving import PERSON, Actor, Scene, scale_down, scale_up, try_each
 from support.worlds import in_memory
 
 BOTH = ("main", "other")
@@ -96,13 +96,11 @@ LENDING_MOMENTS = (a_build_begins_on_what_is_to_be_lent,)
 ACTORS: dict[str, Actor] = {actor.__name__: actor for actor in (*SHARED_FUNCTIONS, *SHARED_MOMENTS, *LENDING_MOMENTS)}
 
 
-def main(one: str, other: str, one_in: str = "1") -> None:
+def main(one: str, others: str, one_in: str = "1") -> None:
     gc.freeze()
     interleaving.ACTORS |= ACTORS
     scene = a_shared_scene()
-    calls = {name: calls_of(scene, name) for name in (one, other)}
-    tried = list(try_two(scene, one, other, calls, int(one_in)))
-    print(json.dumps({"calls": calls, "schedules": len(tried), "broken": [told.broken for told in tried if told.broken]}))  # noqa: T201
+    print(json.dumps(try_each(scene, one, others, one_in)))  # noqa: T201
 
 
 if __name__ == "__main__":
