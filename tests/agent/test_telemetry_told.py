@@ -14,7 +14,7 @@ def reports(around):
 
 def test_each_question_tells_what_the_machine_and_its_builds_use(around):
     environment = "BUILD_URL=https://j/job/a/job/b%20c/7/ NODE_NAME=main-1 EXECUTOR_NUMBER=0"
-    around.builds_run(f"env {environment} sh -c 'while :; do :; done'")
+    around.builds_run(f"env {environment} timeout 20 sh -c 'while :; do :; done'")
     around.answers = [told(around, "main")]
     around.run(seconds=4, SAMPLE_SECONDS="0.3")
     report = reports(around)[-1]
@@ -28,7 +28,8 @@ def test_each_question_tells_what_the_machine_and_its_builds_use(around):
 def test_a_driver_that_never_answers_and_cannot_be_ended_holds_nothing_up(around):
     driver = around.directory / "nvidia-smi"
     driver.write_text(
-        f"#!/bin/sh\necho x >>{shlex.quote(str(around.directory))}/seen\ntrap '' TERM\nwhile :; do sleep 1; done\n", encoding="utf-8"
+        f"#!/bin/sh\necho x >>{shlex.quote(str(around.directory))}/seen\ntrap '' TERM\nfor _ in $(seq 30); do sleep 1; done\n",
+        encoding="utf-8",
     )
     driver.chmod(0o755)
     around.builds_run("sleep 60")
