@@ -7,6 +7,7 @@ from typing import Any
 from rich.text import Text
 
 from autoscaler.domain.report.schedules import told_entry
+from autoscaler.domain.report.telemetry import Figures
 from autoscaler.domain.wording import counted, dollars, duration
 from autoscaler_workbench.cli.overrides import limits_now, print_overrides
 from autoscaler_workbench.cli.tables import for_people, print_rows
@@ -48,6 +49,7 @@ def _of_pool(pool: dict[str, Any], broken: set[str]) -> Iterator[str]:
     if pool["paused"] and pool["pool"] not in broken and not _is_held(pool):
         yield pool["paused"]
     yield from pool.get("images", ())  # functions of 0.2.0 tell none
+    yield from pool.get("short", ())
 
 
 def _print_pool_rows(rows: list[tuple[str, ...]], *, with_stopped: bool) -> None:
@@ -161,13 +163,20 @@ def flat(value: Any) -> str:
     """Write a value on one line, for a program."""
     if isinstance(value, float):
         return f"{value:.2f}".removesuffix(".00")
+    if isinstance(value, dict):
+        return " ".join(f"{name}={flat(one)}" for name, one in value.items() if one is not None)
     return " ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+
+
+def told_uses(agent: dict[str, Any]) -> str:
+    """Say what is left on an agent's machine; "" of one that tells nothing, and of functions before 0.3.0."""
+    return Figures(**agent["telemetry"]).text() if agent.get("telemetry") else ""
 
 
 def _agent_row(agent: dict[str, Any], with_controller: bool) -> tuple[str, ...]:  # noqa: FBT001 - as `_where` takes it
     idle = f"idle for {duration(agent['idle_seconds'])}" if agent["idle_seconds"] is not None else ""
     boots = "" if agent["node"] else f"{_where(agent, with_controller)}, launched {duration(agent['age_seconds'])} ago"
-    doing = "\n".join(filter(None, [*agent["jobs"], idle, boots, agent["note"], agent.get("image")]))
+    doing = "\n".join(filter(None, [*agent["jobs"], idle, boots, agent["note"], agent.get("image"), told_uses(agent)]))
     return agent["node"] or agent["instance_id"], agent["phase"], doing
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from autoscaler.domain.report.schedules import told_entry
+from autoscaler.domain.report.telemetry import Figures
 from autoscaler.domain.wording import dollars, duration
 
 HOT, BOOTING, DRAINING, IDLE, STOPPED, TROUBLE = "busy", "booting", "draining", "idle", "stopped", "trouble"
@@ -169,6 +170,7 @@ def _tile(agent: dict[str, Any]) -> Tile:
         builds,
         f"launched {duration(agent['age_seconds'])} ago",
         agent["note"],
+        Figures(**agent["telemetry"]).text() if agent.get("telemetry") else "",
     )
     name = agent["node"] or agent["instance_id"]
     return Tile(

@@ -3,6 +3,7 @@
 import pytest
 
 from autoscaler.config.thresholds import read_thresholds
+from autoscaler.control import operate
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.usage import GIB, Need, Size, Usage
 from support.builders import a_pool
@@ -116,3 +117,14 @@ def test_the_worst_card_of_a_pool_is_told_only_where_there_are_cards(day):
     day.world.usage.needs["job-0"] = Need(gpu_memory=5 * GIB)
     day.minutes(10)
     assert measured(day, "AgentGpuMemoryFreeBytes") == 11 * GIB
+
+
+def test_people_are_shown_what_each_agent_told(day):
+    day.minutes(10)
+    asked = day.fleet.ports, day.fleet.fleet, day.fleet.invocation()
+    [entry] = operate.agents(*asked)
+    assert entry.telemetry.memory_available == pytest.approx(14 * GIB, rel=0.1)
+    assert entry.telemetry.age_seconds <= 300.0
+    facts = operate.why(*asked, entry.node)
+    assert sum("memory available" in fact for fact in facts) == 1
+    assert sum("has used" in fact for fact in facts) == 2

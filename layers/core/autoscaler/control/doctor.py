@@ -13,12 +13,17 @@ from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.pool_schedules import pool_at_its_widest
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Snapshot
+from autoscaler.domain.learn import assess
 from autoscaler.domain.report.price_age import WAY_OUT, price_ages
 from autoscaler.domain.report.quotas import Need, needs
+from autoscaler.domain.report.telemetry import silent
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.wording import counted
 from autoscaler.errors import AutoscalerError, ConflictError, LaunchRefusedError, UnansweredError
 from autoscaler.ports import Account, Compute, Controller, Ports
 
 _LATE_SECONDS = 180.0
+_TELLS_WITHIN_SECONDS = 900.0
 _LAUNCH = "ec2:CreateFleet (a dry run)"
 _CONFIGURE = "Agent/Configure (labels before a cordon)"
 _WITHOUT_CONFIGURE = "a build that is handed over in the instant of a cordon may be lost: grant it, or upgrade Jenkins to 2.528.1"
@@ -66,6 +71,8 @@ def examine(ports: Ports, account: Account, fleet: Fleet, invocation: Invocation
             found += _permissions(controller, view, fleet, ports.builds.get(controller.name))
     found += _account(ports, account, fleet.launched, snapshot.images if snapshot else {})
     found += _price_ages(ports, fleet)
+    if snapshot and snapshot.records:
+        found += _telemetry(ports, assess(snapshot, fleet))
     return [*found, *(_passes(snapshot) if snapshot else ())]
 
 
@@ -225,6 +232,23 @@ def _spot_prices(ports: Ports, fleet: Fleet) -> Iterator[Finding]:
         untold = types - {key.partition("/")[0] for key in prices}
         detail = f"none of {', '.join(sorted(untold))}, which count at the most that may be paid" if untold else f"{len(types)} types"
         yield Finding(about="aws", what=_SPOT_PRICES, fine=not untold, detail=detail)
+
+
+def _telemetry(ports: Ports, situation: Situation) -> Iterator[Finding]:
+    """Tell whether connected agents say what they use."""
+    what = "agents tell what they use"
+    try:
+        quiet, due = silent(situation, ports.telemetry.latest() if ports.telemetry else {}, _TELLS_WITHIN_SECONDS)
+    except AutoscalerError as error:
+        yield Finding(about="agents", what=what, fine=False, detail=str(error))
+        return
+    if due and not quiet:
+        yield Finding(about="agents", what=what, fine=True, detail=f"{counted(due, 'agent')}")
+    elif due:
+        # Nobody knows here of which version a service is.
+        names = f"{len(quiet)} of {counted(due, 'agent')} do not: {', '.join(quiet[:5])}"
+        detail = f"{names}; their service is older than version 4, or cannot read the machine: journalctl -u autoscaler-agent"
+        yield Finding(about="agents", what=what, fine=None, detail=detail)
 
 
 def _price_ages(ports: Ports, fleet: Fleet) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from autoscaler.control import passes
 from autoscaler.control.apply import apply
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.jobs import told_etas
+from autoscaler.control.measure import telemetry_of
 from autoscaler.control.observe import observe, observe_without_instances
 from autoscaler.control.ordering_runs import told_runs
 from autoscaler.control.report import Report
@@ -22,6 +23,7 @@ from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.listing import AgentEntry, QueueEntry, list_agents, list_queue
 from autoscaler.domain.report.reservations import Access, ReservationEntry, list_reservations, reserved_by
 from autoscaler.domain.report.status import Status, status_of
+from autoscaler.domain.report.telemetry import told_of
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import duration
 from autoscaler.errors import AutoscalerError, ConflictError
@@ -91,12 +93,12 @@ def plan(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Report]:
 
 def status(ports: Ports, fleet: Fleet, invocation: Invocation) -> Status:
     """Return the state of the fleet."""
-    return status_of(_situation(ports, fleet, invocation))
+    return status_of(_situation(ports, fleet, invocation), telemetry_of(ports))
 
 
 def agents(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[AgentEntry, ...]:
     """List every agent."""
-    return list_agents(_situation(ports, fleet, invocation))
+    return list_agents(_situation(ports, fleet, invocation), telemetry_of(ports))
 
 
 def queue(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[QueueEntry, ...]:
@@ -106,8 +108,8 @@ def queue(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[QueueEntr
 
 def overview(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[Status, tuple[AgentEntry, ...], tuple[QueueEntry, ...]]:
     """Return the state of the fleet, every agent and what waits, all of one look."""
-    situation = _situation(ports, fleet, invocation)
-    return status_of(situation), list_agents(situation), list_queue(situation)
+    situation, reports = _situation(ports, fleet, invocation), telemetry_of(ports)
+    return status_of(situation, reports), list_agents(situation, reports), list_queue(situation)
 
 
 def _situation(ports: Ports, fleet: Fleet, invocation: Invocation) -> Situation:
@@ -139,8 +141,15 @@ def _numbers(of: Pool | Ceilings, names: Iterable[str]) -> dict[str, float | Non
 def why(ports: Ports, fleet: Fleet, invocation: Invocation, subject: str) -> list[str]:
     """Return the facts about a job, a node or a pool, and what was done with it lately."""
     snapshot = observe(ports, fleet, ports.state.read(), invocation)
-    etas, runs = told_etas(ports, assess(snapshot, fleet), subject), told_runs(ports, fleet, subject)
-    return [*explain(snapshot, fleet, subject), *etas, *runs, *_done_with(ports, subject)]
+    situation = assess(snapshot, fleet)
+    etas, runs = told_etas(ports, situation, subject), told_runs(ports, fleet, subject)
+    return [
+        *explain(snapshot, fleet, subject),
+        *told_of(situation, subject, telemetry_of(ports)),
+        *etas,
+        *runs,
+        *_done_with(ports, subject),
+    ]
 
 
 def _done_with(ports: Ports, subject: str) -> list[str]:

@@ -32,3 +32,8 @@ def dollars(usd: float) -> str:
 def counted(number: int, noun: str, nouns: str = "") -> str:
     """Write a number with its noun: "1 job", "3 jobs"; ``nouns``: where another letter than s makes many of it."""
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
+
+
+def size(amount: float) -> str:
+    """Write bytes as people say them: 12.3 GiB, 512 MiB."""
+    return f"{amount / 2**30:.1f} GiB" if amount >= 2**30 else f"{amount / 2**20:.0f} MiB"

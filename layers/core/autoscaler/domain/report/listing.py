@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from autoscaler.domain.facts.snapshot import QueueItem
 from autoscaler.domain.launch.queue import expected_starts
@@ -10,6 +11,7 @@ from autoscaler.domain.report.images import image_of
 from autoscaler.domain.report.lending import told_lent
 from autoscaler.domain.report.reservations import told_reserved
 from autoscaler.domain.report.stopped import told_stopped, usd_per_hour_of
+from autoscaler.domain.report.telemetry import Figures, Reports, figures_of
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import is_tripped
 from autoscaler.domain.situation.demand import Want
@@ -20,7 +22,7 @@ from autoscaler.domain.wording import duration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentEntry:
-    """One agent. ``idle_seconds`` None: it is not idle; ``note``: what is unusual about it."""
+    """One agent. ``idle_seconds`` None: it is not idle; ``note``: what is unusual about it; ``telemetry`` None: it tells nothing."""
 
     controller: str
     pool: str
@@ -36,6 +38,7 @@ class AgentEntry:
     usd_per_hour: float
     note: str
     image: str  # where a parameter names it, else ""
+    telemetry: Figures | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +60,13 @@ class QueueEntry:
         return f"{self.job} waits{label} on {self.controller}, for {duration(self.waiting_seconds)} so far"
 
 
-def list_agents(situation: Situation) -> tuple[AgentEntry, ...]:
-    """List all agents, by controller, pool and age."""
+def list_agents(situation: Situation, reports: Reports = MappingProxyType({})) -> tuple[AgentEntry, ...]:
+    """List all agents, by controller, pool and age. ``reports``: what their machines told last."""
     agents = sorted(situation.agents, key=lambda agent: (*agent.key, agent.record.launched_at, agent.record.instance_id))
-    return tuple(_agent(situation, agent) for agent in agents)
+    return tuple(_agent(situation, agent, reports) for agent in agents)
 
 
-def _agent(situation: Situation, agent: Agent) -> AgentEntry:
+def _agent(situation: Situation, agent: Agent, reports: Reports) -> AgentEntry:
     record, since = agent.record, situation.memory.idle_since.get(agent.record.instance_id)
     return AgentEntry(
         controller=record.controller,
@@ -80,6 +83,7 @@ def _agent(situation: Situation, agent: Agent) -> AgentEntry:
         usd_per_hour=usd_per_hour_of(situation, record),
         note=_note(situation, agent),
         image=image_of(situation, agent),
+        telemetry=None if situation.snapshot.is_off(record) else figures_of(reports.get(record.machine), situation.now),
     )
 
 

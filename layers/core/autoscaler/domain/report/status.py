@@ -3,12 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.report.broken import BrokenPool, broken_pool, why_paused
 from autoscaler.domain.report.images import told_images
 from autoscaler.domain.report.limits import LimitsUsed, in_turn, limits_used
 from autoscaler.domain.report.stopped import StoppedAgents, stopped_agents, usd_per_hour_of
+from autoscaler.domain.report.telemetry import Reports, told_short
 from autoscaler.domain.scale_in.month_limit import what_holds
 from autoscaler.domain.situation.breakers import keeps_failing, told_failing
 from autoscaler.domain.situation.pool_view import PoolView
@@ -35,6 +37,7 @@ class PoolStatus:
     paused: str
     broken: BrokenPool | None
     images: tuple[str, ...]  # which run there, which is launched, and which is tried, a sentence each
+    short: tuple[str, ...]  # agents that are short of memory or disk, a sentence each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +70,11 @@ class Status:
     stopped: str
 
 
-def status_of(situation: Situation) -> Status:
-    """Build the status from a situation."""
+def status_of(situation: Situation, reports: Reports = MappingProxyType({})) -> Status:
+    """Build the status from a situation. ``reports``: what machines told last."""
     room, limits = Budget(situation), situation.fleet.limits
     return Status(
-        pools=tuple(_pool(situation, pool) for pool in situation.pools.values()),
+        pools=tuple(_pool(situation, pool, reports) for pool in situation.pools.values()),
         problems={view.name: view.problem or "" for view in situation.views() if not view.complete},
         failing=tuple(_failing(situation)),
         without_jobs=tuple(view.name for view in situation.views() if not view.shows_jobs),
@@ -99,7 +102,7 @@ def _failing(situation: Situation) -> Iterator[str]:
             yield told_failing(key, one, situation.now)
 
 
-def _pool(situation: Situation, pool: PoolView) -> PoolStatus:
+def _pool(situation: Situation, pool: PoolView, reports: Reports) -> PoolStatus:
     return PoolStatus(
         controller=pool.controller,
         pool=pool.name,
@@ -114,4 +117,5 @@ def _pool(situation: Situation, pool: PoolView) -> PoolStatus:
         paused=why_paused(situation, pool),
         broken=broken_pool(situation, pool.name),
         images=tuple(told_images(situation, pool)),
+        short=tuple(told_short(situation, pool, reports)),
     )
