@@ -103,7 +103,7 @@ class _Predicting(InProcess):
     def publish_metrics(self) -> None:
         """Learn as when publishing, and note the jobs."""
         situation, lessons = measure.observe_and_learn(self.ports, self.fleet, self.ports.state.read(), self.invocation())
-        note_jobs(self.ports, situation, lessons)
+        note_jobs(self.ports, situation, lessons, {})
         for tracker in self.jobs.trackers.values():
             for item, predicted in tracker.waiting.items():
                 self.items.setdefault(int(item), predicted)

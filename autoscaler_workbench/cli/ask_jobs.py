@@ -8,13 +8,15 @@ from autoscaler.domain.report.costs import By
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli.costs import print_costs, print_csv
 from autoscaler_workbench.cli.jobs import print_eta, print_jobs
+from autoscaler_workbench.cli.needs import print_csv as print_needs_csv
+from autoscaler_workbench.cli.needs import print_needs
 from autoscaler_workbench.cli.order_options import Watch
 from autoscaler_workbench.cli.request import Request, asking, given
 
 
 def add_commands(app: typer.Typer) -> None:
     """Add them to the command line."""
-    for command in (jobs, eta, costs):
+    for command in (jobs, eta, needs, costs):
         app.command(command.__name__)(command)
 
 
@@ -42,6 +44,17 @@ def eta(
     if not answer["builds"] and not request.as_json:
         raise ConfigError(f"{subject}: no such job or item waits or runs, and no build of it was seen from its beginning to its end")
     request.show(answer, print_eta)
+
+
+@asking
+def needs(
+    request: Request,
+    pattern: Annotated[str, typer.Argument(help="A part of a job's name, or a shell pattern: 'release/*'.")] = "*",
+    most: Annotated[int, typer.Option(min=1, max=2000, help="At most this many lines.")] = 200,
+    csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
+) -> None:
+    """List what builds of each job take: memory, processors, GPU; which are heavy for their executor, and which never use their GPU."""
+    request.ask(print_needs_csv if csv else print_needs, watch=False, action="needs", pattern=pattern, most=most)
 
 
 @asking

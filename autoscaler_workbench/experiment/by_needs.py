@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from autoscaler.config import FleetSettings, check
 from autoscaler.domain.wording import counted, dollars, duration
@@ -17,6 +17,29 @@ from autoscaler_workbench.simulate.traces import Trace
 
 Raw = dict[str, Any]
 Play = Callable[[str, FleetSettings, Trace], Row]
+
+
+class _Quantiles(BaseModel):
+    p50: float
+    p95: float
+
+
+class _Entry(BaseModel):
+    """One line of ``autoscaler needs --json``."""
+
+    job: str
+    signature: str
+    pool: str
+    hours: float
+    memory: _Quantiles
+    cores: _Quantiles
+    gpu_used: float | None
+
+
+class _Answer(BaseModel):
+    needs: list[_Entry]
+
+
 _NEEDS = TypeAdapter(list[JobNeed])
 
 
@@ -32,15 +55,24 @@ class Sized:
 
 
 def read_needs(file: Path) -> list[JobNeed]:
-    """Read what ``autoscaler needs --json`` printed; `ConfigError`."""
+    """Read what ``autoscaler needs --json`` printed, or a list in the form of `JobNeed`; `ConfigError`."""
     try:
-        return _NEEDS.validate_json(file.read_bytes())
+        text = file.read_bytes()
+        if text.lstrip().startswith(b"{"):
+            return [_need(entry) for entry in _Answer.model_validate_json(text).needs if not entry.signature]
+        return _NEEDS.validate_json(text)
     except OSError as error:
         raise ConfigError(f"--needs ({file}): cannot be read ({error.strerror})") from error
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the file"
         raise ConfigError(f"--needs ({file}): {place}: {first['msg']}; it must be what autoscaler needs --json prints") from error
+
+
+def _need(entry: _Entry) -> JobNeed:
+    used = None if entry.gpu_used is None else entry.gpu_used > 0
+    gib, cores = entry.memory.p95 / 2**30, entry.cores.p50
+    return JobNeed(job=entry.job, pool=entry.pool, memory_gib=gib, cores=cores, hours=entry.hours, uses_gpu=used)
 
 
 def size_by_needs(present: FleetSettings, trace: Trace, needs: Sequence[JobNeed], play: Play) -> list[Sized]:

@@ -1,5 +1,6 @@
 """The store of job statistics, on DynamoDB (moto) and in memory: what is kept, what is forgotten, and how large it grows."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -8,12 +9,28 @@ from botocore.stub import Stubber
 from autoscaler.adapters import jobs
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.jobs import DAYS_KEPT, DynamoJobs
-from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, RunningBuild, Spread, Subject, WaitingItem
+from autoscaler.domain.facts.job_stats import (
+    Estimate,
+    JobRow,
+    JobTracker,
+    MachineSize,
+    Needs,
+    OpenUse,
+    RunningBuild,
+    Spread,
+    Subject,
+    Used,
+    WaitingItem,
+)
+from autoscaler.domain.facts.memory import TrackRecord
 from autoscaler.domain.forecast.spread import STEPS_KEPT, note_value
+from autoscaler.domain.report.job_needs import STEPS_KEPT as STEPS_OF_NEEDS
+from autoscaler.domain.report.job_needs import USES_FOLLOWED
 from autoscaler.domain.report.job_tracking import BUILDS_FOLLOWED, ITEMS_FOLLOWED
 from autoscaler.errors import ConflictError, TransientError
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.state import InMemoryJobs
+from support.builders import a_build_use
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
@@ -21,11 +38,16 @@ ITEM_BYTES = 400_000
 
 
 def a_row(job, signature="", *, pool="cpu", controller="main", seen_at=NOW, runs=1, spread=None):
-    subject = Subject(job, signature)
     spread = spread or note_value(Spread(), 60.0, NOW)
-    return JobRow(
-        controller=controller, subject=subject, pool=pool, first_at=NOW, seen_at=seen_at, runs=runs, durations=spread, waits=spread
-    )
+    of_builds = {"runs": runs, "durations": spread, "waits": spread, "needs": needs_as_wide_as(spread)}
+    return JobRow(controller=controller, subject=Subject(job, signature), pool=pool, first_at=NOW, seen_at=seen_at, **of_builds)
+
+
+def needs_as_wide_as(spread):
+    """Needs of builds alone and beside others, with as many steps as are kept of a spread."""
+    few = replace(spread, weights=dict(sorted(spread.weights.items())[:STEPS_OF_NEEDS]))
+    used = Used(memory=few, cores=few, gpu_memory=few, gpu=TrackRecord(true=3.1415, false=2.7182))
+    return Needs(alone=used, beside=used, machine=MachineSize(memory=68719476736.0, cores=16.0, gpu_memory=17179869184.0))
 
 
 def widest_spread(seed=0):
@@ -159,7 +181,27 @@ def test_a_tracker_of_as_much_as_is_followed_stays_below_the_limit(dynamo):
     }
     ratios = {f"kind {number}": widest_spread(number) for number in range(200)}
     store = DynamoJobs(lambda: dynamo, TABLE, "f")
-    store.save_tracker("main", JobTracker(waiting=waiting, running=running, ratios=ratios), NOW)
+    uses = {
+        f"agent-{number:017x}/3/job/a%20folder/job/project%20{number}/12": OpenUse(
+            job=f"a folder/project {number}",
+            run=f"job/a%20folder/job/project%20{number}/12",
+            signature=f"{number} {'stage ' * 15}",
+            pool="mxnetlinux-gpu",
+            machine=f"i-{number:017x}",
+            use=a_build_use(
+                node=f"agent-{number:017x}",
+                run=f"job/a%20folder/job/project%20{number}/12",
+                memory=chance.uniform(1, 1e11),
+                cpu=chance.uniform(1, 1e5),
+                seconds=chance.uniform(1, 1e5),
+                gpu_memory=chance.uniform(1, 1e11),
+            ),
+            size=MachineSize(memory=chance.uniform(1, 1e11), cores=4.0, gpu_memory=1e10),
+        )
+        for number in range(USES_FOLLOWED)
+    }
+    told = {f"i-{number:017x}": NOW + chance.random() for number in range(1000)}
+    store.save_tracker("main", JobTracker(waiting=waiting, running=running, ratios=ratios, uses=uses, reports=told), NOW)
     assert size_of(items(dynamo)[0]) < ITEM_BYTES
     assert len(store.tracker("main").running) == BUILDS_FOLLOWED
 

@@ -59,6 +59,7 @@ def test_every_sample_event_is_tested_here():
         "budget",
         "doctor",
         "jobs",
+        "needs",
         "eta",
         "costs",
         "run",

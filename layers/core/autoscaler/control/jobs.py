@@ -6,22 +6,26 @@ from autoscaler.control.invocation import Invocation
 from autoscaler.control.observe import observe
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.memory import Learned
+from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.learn import Lesson, assess
 from autoscaler.domain.report import eta as report_eta
 from autoscaler.domain.report import jobs as report_jobs
+from autoscaler.domain.report import needs as report_needs
 from autoscaler.domain.report.eta import EtaEntry
+from autoscaler.domain.report.job_needs import follow_uses, note_uses
 from autoscaler.domain.report.job_tracking import changes_of, note_changes
 from autoscaler.domain.report.jobs import JobList
+from autoscaler.domain.report.needs import NeedList
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.errors import AutoscalerError, ConflictError
 from autoscaler.ports import Ports
 
 
-def note_jobs(ports: Ports, situation: Situation, lessons: Mapping[str, Lesson]) -> None:
-    """Note what a look taught of jobs. What fails teaches nothing: the metrics must go out."""
+def note_jobs(ports: Ports, situation: Situation, lessons: Mapping[str, Lesson], reports: Mapping[str, Telemetry]) -> None:
+    """Note what a look taught of jobs, and what agents told of their builds. What fails teaches nothing: the metrics must go out."""
     for controller, lesson in lessons.items():
         try:
-            _note(ports, situation, controller, lesson)
+            _note(ports, situation, controller, lesson, reports)
         except ConflictError:
             # An invocation that overlapped this one noted the same look first: it would count twice.
             ports.log("jobs_noted_elsewhere", controller=controller)
@@ -29,24 +33,33 @@ def note_jobs(ports: Ports, situation: Situation, lessons: Mapping[str, Lesson])
             ports.log("jobs_not_noted", controller=controller, error=f"{type(error).__name__}: {error}")
 
 
-def _note(ports: Ports, situation: Situation, controller: str, lesson: Lesson) -> None:
-    if _is_as_before(situation.snapshot.learned[controller], lesson.learned):
+def _note(ports: Ports, situation: Situation, controller: str, lesson: Lesson, reports: Mapping[str, Telemetry]) -> None:
+    if _is_as_before(situation.snapshot.learned[controller], lesson.learned) and not reports:
         return
     tracker = ports.jobs.tracker(controller)
-    changes = changes_of(tracker, situation, controller, lesson.learned)
+    uses = follow_uses(tracker, situation, controller, reports)
+    changes = changes_of(uses.tracker, situation, controller, lesson.learned)
     if not changes and changes.tracker == tracker:
         return
-    known = ports.jobs.rows(controller, changes.subjects) if changes else ()
-    noted = note_changes(changes, {(row.subject, row.pool): row for row in known}, situation, controller, lesson.ends)
+    subjects = changes.subjects | uses.subjects
+    known = {(row.subject, row.pool): row for row in ports.jobs.rows(controller, subjects)} if subjects else {}
+    noted = note_changes(changes, known, situation, controller, lesson.ends)
+    rows = {(row.subject, row.pool): row for row in noted.rows}
+    rows |= {(row.subject, row.pool): row for row in note_uses({**known, **rows}, uses.ended, controller, situation.now)}
     # The tracker first: who replaces it may count what it shows to have ended, and nobody else does.
     ports.jobs.save_tracker(controller, noted.tracker, situation.now)
-    if noted.rows:
-        ports.jobs.save_rows(noted.rows, situation.now)
+    if rows:
+        ports.jobs.save_rows(tuple(rows.values()), situation.now)
 
 
 def _is_as_before(before: Learned, after: Learned) -> bool:
     """Tell whether nothing began, ended, came or left."""
     return before.running.keys() == after.running.keys() and before.waiting.keys() == after.waiting.keys()
+
+
+def list_needs(ports: Ports, fleet: Fleet, pattern: str, most: int) -> NeedList:
+    """List what jobs that match need."""
+    return report_needs.list_needs(ports.jobs.all_rows(), fleet, pattern, most)
 
 
 def list_jobs(ports: Ports, pattern: str, most: int) -> JobList:

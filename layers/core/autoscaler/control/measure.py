@@ -37,12 +37,13 @@ def collect(ports: Ports, fleet: Fleet, invocation: Invocation) -> Measured:
     """Return the metrics of the fleet as it is now, and save what was learned on the way."""
     stored = ports.state.read()
     situation, lessons = observe_and_learn(ports, fleet, stored, invocation)
+    reports = telemetry_of(ports)
     if not invocation.dry_run:
-        note_jobs(ports, situation, lessons)
+        note_jobs(ports, situation, lessons, reports)
         note_costs(ports, situation, lessons)
     unread = {view.name for view in situation.views() if not view.complete}
     asked = replace(ports, controllers=tuple(c for c in ports.controllers if c.name not in unread))
-    data = measure(situation, lessons, node_health(asked), telemetry_of(ports))
+    data = measure(situation, lessons, node_health(asked), reports)
     return Measured(situation=situation, data=data, told=stored.told, passes=stored.passes)
 
 

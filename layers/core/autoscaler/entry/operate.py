@@ -21,7 +21,7 @@ from autoscaler.domain.run_orders.requests import CancelRun, OrderRuns
 from autoscaler.entry.context import Context
 from autoscaler.entry.idempotency import once
 from autoscaler.entry.operation import FleetOrder, Operation, Order
-from autoscaler.entry.operations import Costs, Doctor, Eta, Events, Jobs, Reservations, Why, read_operation
+from autoscaler.entry.operations import Costs, Doctor, Eta, Events, Jobs, Needs, Reservations, Why, read_operation
 from autoscaler.entry.run_operations import Runs
 from autoscaler.telemetry import log, log_reports
 
@@ -121,7 +121,7 @@ def _answer(wired: Runtime, invocation: Invocation, question: Operation) -> dict
             return {"events": [asdict(event) for event in _history(wired, question)]}
         case Reservations():
             return {"reservations": [asdict(one) for one in operate.reservations(ports, fleet, invocation, bootstrap.access())]}
-        case Jobs() | Eta() | Runs() | Costs():
+        case Jobs() | Needs() | Eta() | Runs() | Costs():
             return _about_jobs(wired, invocation, question)
         case Doctor():
             return {"findings": [asdict(finding) for finding in examine(ports, bootstrap.account(), fleet, invocation)]}
@@ -129,11 +129,13 @@ def _answer(wired: Runtime, invocation: Invocation, question: Operation) -> dict
             return _look(wired, invocation, question.action)
 
 
-def _about_jobs(wired: Runtime, invocation: Invocation, question: Jobs | Eta | Runs | Costs) -> dict[str, Any]:
+def _about_jobs(wired: Runtime, invocation: Invocation, question: Jobs | Needs | Eta | Runs | Costs) -> dict[str, Any]:
     ports, fleet = wired.ports, wired.fleet
     match question:
         case Jobs():
             return asdict(jobs.list_jobs(ports, question.pattern, question.most))
+        case Needs():
+            return asdict(jobs.list_needs(ports, fleet, question.pattern, question.most))
         case Eta():
             return {"subject": question.subject, "builds": [asdict(one) for one in jobs.eta(ports, fleet, invocation, question.subject)]}
         case Costs():

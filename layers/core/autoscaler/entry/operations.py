@@ -208,6 +208,14 @@ class Jobs(Operation):
     most: Annotated[int, Field(ge=1, le=2000)] = 200
 
 
+class Needs(Operation):
+    """The question what jobs need of their machines: those whose names match, or have this in them."""
+
+    action: Literal["needs"]
+    pattern: Annotated[str, Field(max_length=500)] = "*"
+    most: Annotated[int, Field(ge=1, le=2000)] = 200
+
+
 class Eta(Operation):
     """The question when a job's builds, or an item of the queue, will start and end."""
 
@@ -238,6 +246,7 @@ _OPERATION: TypeAdapter[Operation] = TypeAdapter(
         | Doctor
         | Reservations
         | Jobs
+        | Needs
         | Eta
         | Costs
         | Run

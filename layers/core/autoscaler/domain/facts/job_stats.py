@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from autoscaler.domain.facts.memory import TrackRecord
+from autoscaler.domain.facts.telemetry import BuildUse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,54 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MachineSize:
+    """What a machine has: bytes of memory, cores, bytes of the memory of all its cards together."""
+
+    memory: float = 0.0
+    cores: float = 0.0
+    gpu_memory: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """What builds used: the most bytes of memory, cores on the average, the most bytes of GPU memory; and how often a GPU at all."""
+
+    memory: Spread = field(default_factory=Spread)
+    cores: Spread = field(default_factory=Spread)
+    gpu_memory: Spread = field(default_factory=Spread)
+    gpu: TrackRecord = field(default_factory=TrackRecord)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What builds of a subject need: those that were ``alone`` on their machine, which is exact, and those ``beside`` others.
+
+    ``machine``: the one that the last of them ran on.
+    """
+
+    alone: Used = field(default_factory=Used)
+    beside: Used = field(default_factory=Used)
+    machine: MachineSize = field(default_factory=MachineSize)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenUse:
+    """A build that Jenkins showed on a ``machine``, and what it has used by the last report of that; None: no report told of it yet.
+
+    ``left_at``: since when Jenkins does not show it any more.
+    """
+
+    job: str
+    run: str
+    signature: str
+    pool: str
+    machine: str
+    use: BuildUse | None = None
+    size: MachineSize = field(default_factory=MachineSize)
+    left_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobRow:
     """What was seen of a subject's builds in one pool. ``ranges``, ``starts``: how often a predicted range held."""
 
@@ -57,6 +106,7 @@ class JobRow:
     ranges: TrackRecord = field(default_factory=TrackRecord)
     starts: TrackRecord = field(default_factory=TrackRecord)
     skill: Skill = field(default_factory=Skill)
+    needs: Needs = field(default_factory=Needs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +135,15 @@ class RunningBuild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTracker:
-    """What is under way on one controller, by item id and build key, and how well predictions of each kind did."""
+    """What is under way on one controller, by item id and build key, and how well predictions of each kind did.
+
+    ``uses``: of builds, by key; ``reports``: when the last report was told that is in them, by machine.
+    """
 
     waiting: Mapping[str, WaitingItem] = field(default_factory=dict)
     running: Mapping[str, RunningBuild] = field(default_factory=dict)
     ratios: Mapping[str, Spread] = field(default_factory=dict)  # of what came to what was predicted, by kind of prediction
     skills: Mapping[str, Skill] = field(default_factory=dict)  # by kind of subject
+    uses: Mapping[str, OpenUse] = field(default_factory=dict)
+    reports: Mapping[str, float] = field(default_factory=dict)
     version: int = 0

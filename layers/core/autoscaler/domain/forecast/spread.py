@@ -16,13 +16,13 @@ def fading(seconds: float) -> float:
     return exp2(-1.0 / HALF_LIFE_VALUES - max(0.0, seconds) / HALF_LIFE_SECONDS)
 
 
-def note_value(spread: Spread, value: float, at: float) -> Spread:
+def note_value(spread: Spread, value: float, at: float, steps_kept: int = STEPS_KEPT) -> Spread:
     """Add a value; where there are too many steps the lightest is dropped, which is mostly the oldest."""
     left = fading(at - spread.at if spread.count else 0.0)
     weights = {step: round(weight * left, 4) for step, weight in spread.weights.items()}
     step = floor(log(max(value, _LEAST)) / STEP)
     weights[step] = weights.get(step, 0.0) + 1.0
-    if len(weights) > STEPS_KEPT:
+    if len(weights) > steps_kept:
         del weights[min(weights, key=lambda one: (weights[one], one))]
     return Spread(weights=weights, squares=round(spread.squares * left * left + 1.0, 4), count=spread.count + 1, at=at)
 

@@ -56,7 +56,8 @@ class JobList:
 
 def list_jobs(rows: Iterable[JobRow], trackers: Mapping[str, JobTracker], pattern: str, most: int) -> JobList:
     """List what is known of jobs that match, those with the most builds first, each with its signatures below it; then whole folders."""
-    found = [row for row in rows if matches(row.subject.job, pattern)]
+    # A row without builds is one of what builds need alone.
+    found = [row for row in rows if row.runs and matches(row.subject.job, pattern)]
     runs: dict[tuple[str, str], int] = {}
     for row in found:
         if not row.subject.signature:
