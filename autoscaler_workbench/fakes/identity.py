@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from autoscaler.control.registration import register
+from autoscaler.control.registration import Registered, register
 from autoscaler.domain.facts.devices import Device
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.report.registration import Asked, Caller, Refused, Trust
@@ -30,8 +30,8 @@ def ask_pass(ports: Callable[[], Ports], fleet: Callable[[], Fleet], usage: Call
         telemetry = used.report(machine.id, connected) if used else None
         asked = Asked(connected=connected, devices=devices, waiting=waiting, telemetry=telemetry)
         answer = register(ports(), fleet(), Caller(account=ACCOUNT, role_id=role_id, session=machine.id), TRUST, asked)
-        if isinstance(answer, Refused):
-            return IdentityAnswer(status=int(answer.status))
+        if not isinstance(answer, Registered):  # no machine of the world is a controller's
+            return IdentityAnswer(status=int(answer.status) if isinstance(answer, Refused) else 200)
         told = (Told(controller=one.controller, node=one.spec.name, secret=one.secret or "", life=one.life) for one in answer.connections)
         people = tuple(one.person for one in answer.people)
         return IdentityAnswer(status=200, connections=tuple(told), poll_seconds=answer.poll_seconds, people=people)

@@ -121,6 +121,15 @@ def test_the_installer_makes_a_service_of_it_whose_settings_root_alone_may_read(
     assert called == ["systemctl daemon-reload", "systemctl enable autoscaler-agent", "systemctl restart autoscaler-agent"]
 
 
+@pytest.mark.parametrize("command", [True, False], ids=["keys of a command", "an instance's own keys"])
+def test_on_the_machine_of_a_controller_the_same_service_only_tells(tmp_path, command):
+    done = install(tmp_path, CONTROLLER="yes", **({} if command else {"CREDENTIALS_COMMAND": ""}))
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = (tmp_path / "root/etc/autoscaler-agent.conf").read_text(encoding="utf-8").splitlines()
+    assert {"CONTROLLER=yes", f"HOST={'yes' if command else 'no'}", "BLOCK_INSTANCE_METADATA=no"} <= set(lines)
+    assert (tmp_path / "root/usr/local/lib/autoscaler-agent/autoscaler_telemetry.py").exists()
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

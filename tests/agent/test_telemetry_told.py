@@ -64,3 +64,14 @@ def test_what_cannot_be_read_is_said_once_and_the_agent_connects_all_the_same(ar
     said = around.run(seconds=3, SAMPLE_SECONDS="0.2", PROC=str(around.directory / "nothing"))
     assert (names(around), reports(around)) == (["main-1"], [])
     assert said.count("what this machine uses cannot be read: FileNotFoundError") == 1
+
+
+def test_the_machine_of_a_controller_tells_what_it_uses_connects_to_nothing_and_is_never_powered_off(around):
+    around.answers = [(403, {"message": "no"}), (200, {"controller": "main", "connections": [], "poll_seconds": 1})]
+    said = around.run(
+        seconds=4, SAMPLE_SECONDS="0.2", CONTROLLER="yes", BOOT_TIMEOUT_SECONDS="1", BLOCK_INSTANCE_METADATA="no", FIRST_PAUSE_SECONDS="1"
+    )
+    assert len(around.asked) >= 1
+    assert set(around.asked) == {""}
+    assert (around.java_calls(), around.powered_off) == ([], False)
+    assert "was answered 403 no" in said

@@ -69,6 +69,7 @@ def test_every_sample_event_is_tested_here():
         "register_agent",
         "register_agent_http_api",
         "register_agent_host",
+        "register_agent_controller",
         "spot_interruption",
         "rebalance",
         "instance_terminated",

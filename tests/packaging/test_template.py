@@ -168,7 +168,7 @@ def test_every_alarm_leads_to_the_topic_or_a_composite_and_to_its_entry_in_the_r
         assert f'<a id="{heading}"></a>' in runbook, name
 
 
-OF_AGENTS = {"AgentDiskFreeBytes", "AgentMemoryAvailableBytes", "AgentGpuMemoryFreeBytes"}
+OF_AGENTS = {"ControllerCpuPercent", "AgentDiskFreeBytes", "AgentMemoryAvailableBytes", "AgentGpuMemoryFreeBytes"}
 ONLY_WITH_AGENTS_OR_JOBS = {"Problems", "JobWaitSeconds", "QueueWait"} | OF_AGENTS | _TOLD_WHEN_ANY
 
 

@@ -25,6 +25,7 @@ AT = Thresholds(
     controller_disk_bytes=10 * 2**30,
     controller_memory_bytes=2**29,
     controller_response_seconds=10,
+    controller_cpu_percent=90,
 )
 RULES = rules(AT)
 VALUES = {"Controller": "main", "Pool": "gpu", "Function": "scale_up"}

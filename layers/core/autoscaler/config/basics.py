@@ -4,6 +4,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+# The unique id of an IAM role.
+ROLE_ID = r"^AROA[A-Z0-9]{8,60}$"
+
 
 class Section(BaseModel):
     """Unknown keys and other types than written here are errors."""

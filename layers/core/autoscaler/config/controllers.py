@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AnyHttpUrl, Field, StringConstraints, ValidationError
 
-from autoscaler.config.basics import Section
+from autoscaler.config.basics import ROLE_ID, Section
 from autoscaler.domain.facts.fleet import RESUME_TIMEOUT_SECONDS
 
 
@@ -45,6 +45,11 @@ class ControllerSettings(Section):
         le=604_800,
         allow_inf_nan=False,
         description="After a restart of Jenkins, an agent is kept this long for a pipeline that ran on it and has not resumed yet.",
+    )
+    host_role_id: Annotated[str, StringConstraints(pattern=ROLE_ID)] | None = Field(
+        None,
+        description="Unique id of the IAM role that the machine of this controller alone has (AROA..., aws iam get-role): with it the "
+        "agents' service there tells memory, disk and processors. Without it, what Jenkins tells of itself is all that is known.",
     )
 
 

@@ -5,15 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from autoscaler.config.basics import Section
+from autoscaler.config.basics import ROLE_ID, Section
 from autoscaler.config.problems import Problem
 from autoscaler.domain.facts.fleet import Host, Market, Offering, Quarantine
 from autoscaler.domain.facts.machines import Machine
 
 if TYPE_CHECKING:
     from autoscaler.config.settings import FleetSettings, PoolSettings
-
-ROLE_ID = r"^AROA[A-Z0-9]{8,60}$"
 
 # What says how machines are bought, started and ended. Nobody buys, starts or ends a host.
 _OF_EC2 = (
@@ -103,6 +101,15 @@ def between_hosts(settings: "FleetSettings") -> Iterator[Problem]:
             rule = f"host {other} has the same role, so nobody could tell which of them asks"
             yield Problem(place=("hosts", name, "role_id"), text=f"hosts.{name}.role_id ({one.role_id}): {rule}")
         roles[one.role_id] = name
+    watched: dict[str, str] = {}
+    for name, controller in settings.controllers.items():
+        role = controller.host_role_id
+        other = role and (f"host {roles[role]}" if role in roles else f"controller {watched[role]}" if role in watched else "")
+        if role and other:
+            rule = f"{other} has the same role, so nobody could tell which of them asks"
+            yield Problem(place=("controllers", name, "host_role_id"), text=f"controllers.{name}.host_role_id ({role}): {rule}")
+        if role:
+            watched[role] = name
 
 
 def of_pool(settings: "FleetSettings", name: str, pool: "PoolSettings") -> Iterator[tuple[str, str]]:

@@ -306,6 +306,7 @@ class FleetSettings(Section):
             weights=job_weights(self.weights),
             runs=run_policy(self.runs),
             resume_timeouts={name: controller.resume_timeout_seconds for name, controller in self.controllers.items()},
+            controller_hosts={one.host_role_id: name for name, one in self.controllers.items() if one.host_role_id},
             slot_controllers=frozenset(name for name, controller in self.controllers.items() if controller.nodes == "slots"),
             hosts={name: host(name, one) for name, one in self.hosts.items()},
             machines=machines_for(self.runs, pools),

@@ -16,6 +16,7 @@ _VARIABLES = {
     "controller_disk_bytes": "CONTROLLER_DISK_ALARM_BYTES",
     "controller_memory_bytes": "CONTROLLER_MEMORY_ALARM_BYTES",
     "controller_response_seconds": "CONTROLLER_RESPONSE_ALARM_SECONDS",
+    "controller_cpu_percent": "CONTROLLER_CPU_ALARM_PERCENT",
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from autoscaler.config.hosts import ROLE_ID
+from autoscaler.config.basics import ROLE_ID
 from autoscaler.config.requirements import INSTANCE_TYPE
 from autoscaler.config.reruns import PARAMETER_NAME
 from autoscaler.config.schedules import TIME_OF_DAY

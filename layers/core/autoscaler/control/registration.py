@@ -12,6 +12,7 @@ from autoscaler.domain.facts.devices import DEVICES_POLL_SECONDS, Devices
 from autoscaler.domain.facts.fleet import Fleet, Host, Pool, Share
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.snapshot import Record, RecordState
+from autoscaler.domain.facts.telemetry import CONTROLLER
 from autoscaler.domain.report.registration import (
     MAX_REQUESTS_PER_HOUR,
     POLL_SECONDS,
@@ -28,6 +29,7 @@ from autoscaler.errors import AutoscalerError, TransientError
 from autoscaler.ports import Ports, StoredState
 
 NOTHING_SAID = Asked()
+_TOO_OFTEN = f"it asked more than {MAX_REQUESTS_PER_HOUR} times within the hour"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +41,18 @@ class Registered:
     people: tuple[Reservation, ...] = ()  # who have a device of it
 
 
-def register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust, asked: Asked = NOTHING_SAID) -> Registered | Refused:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """The machine of a controller was heard: it is connected to nothing."""
+
+    controller: str
+    poll_seconds: int = POLL_SECONDS
+
+
+def register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust, asked: Asked = NOTHING_SAID) -> Registered | Heard | Refused:
     """Tell a machine which node it is. Any error is a reason to ask again."""
+    if caller.role_id in fleet.controller_hosts:
+        return _hear(ports, fleet.controller_hosts[caller.role_id], caller, trust, asked)
     host = next((host for host in fleet.hosts.values() if host.role_id == caller.role_id), None)
     request = _Request(ports=ports, fleet=fleet, caller=caller, trust=trust, asked=asked, host=host)
     try:
@@ -49,6 +61,17 @@ def register(ports: Ports, fleet: Fleet, caller: Caller, trust: Trust, asked: As
     except AutoscalerError as error:
         # A setting or a credential of ours may be mended while the machine goes on asking.
         return Refused(status=Status.UNAVAILABLE, reason=f"{type(error).__name__}: {error}")
+
+
+def _hear(ports: Ports, controller: str, caller: Caller, trust: Trust, asked: Asked) -> Heard | Refused:
+    """Keep what the machine of a controller tells. Whoever has that role is that machine: it alone has it."""
+    try:
+        if refused := authenticate_host(caller, trust):
+            return refused
+        admitted = ports.rate_limiter.admit(f"{CONTROLLER}{controller}", now=ports.clock(), telemetry=asked.telemetry)
+    except AutoscalerError as error:
+        return Refused(status=Status.UNAVAILABLE, reason=f"{type(error).__name__}: {error}")
+    return Heard(controller=controller) if admitted else Refused(status=Status.TOO_MANY, reason=_TOO_OFTEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +95,7 @@ class _Request:
         devices = self._devices() if self.asked.devices else None
         if self.ports.rate_limiter.admit(self.id, now=self.ports.clock(), telemetry=self.asked.telemetry, devices=devices):
             return None
-        return Refused(status=Status.TOO_MANY, reason=f"it asked more than {MAX_REQUESTS_PER_HOUR} times within the hour")
+        return Refused(status=Status.TOO_MANY, reason=_TOO_OFTEN)
 
     def answer(self) -> Registered | Refused:
         """Tell who it is, from its own records where nothing is new."""

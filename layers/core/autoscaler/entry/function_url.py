@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 from autoscaler import bootstrap
 from autoscaler.control import registration
 from autoscaler.control.granting import Connection
-from autoscaler.control.registration import Registered
+from autoscaler.control.registration import Heard, Registered
 from autoscaler.domain.facts.devices import Device
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.report.registration import (
@@ -91,6 +91,8 @@ def register(event: Any) -> dict[str, Any]:
         # An instance is told what to do, not what broke here: builds may read it, and the log has it.
         reason = "not now: ask again" if answer.status is Status.UNAVAILABLE else answer.reason
         return _url_answer(answer.status, {"message": reason})
+    if isinstance(answer, Heard):
+        return _url_answer(Status.REGISTERED, {"controller": answer.controller, "connections": [], "poll_seconds": answer.poll_seconds})
     for one in answer.connections:
         if one.secret is not None:
             log("registered", instance_id=caller.session, node=one.spec.name, controller=one.controller)

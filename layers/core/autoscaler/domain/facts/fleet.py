@@ -248,6 +248,7 @@ class Fleet:
     pools: Mapping[str, Pool]
     teams: Mapping[str, Team] = field(default_factory=dict)
     hosts: Mapping[str, Host] = field(default_factory=dict)
+    controller_hosts: Mapping[str, str] = field(default_factory=dict)  # controllers whose machines tell, by the unique id of its role
     slot_controllers: frozenset[str] = frozenset()  # on these an operator makes the nodes; elsewhere each agent gets its own
     home: str = ""  # AWS account and region, ACCOUNT/REGION: another deployment of this name elsewhere is another fleet
     resume_timeouts: Mapping[str, float] = field(default_factory=dict)  # seconds, by controller; unlisted: RESUME_TIMEOUT_SECONDS

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 FRESH_SECONDS = 660.0
 # What agents send of each at the most.
 MOST_BUILDS, MOST_GPUS = 32, 16
+# What a controller's own machine is called where others have ids.
+CONTROLLER = "controller-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,11 @@ class Telemetry:
     def memory_soon(self) -> float:
         """The memory that is available by the time an alarm has rung."""
         return self.memory_available if self.memory_ahead is None else min(self.memory_available, self.memory_ahead)
+
+    @property
+    def cpu_percent(self) -> float | None:
+        """How busy its processors were."""
+        return None if self.cpu_mean is None else min(100.0, 100.0 * self.cpu_mean / self.cores)
 
     @property
     def disk_free(self) -> float | None:

@@ -5,20 +5,15 @@ from dataclasses import dataclass
 
 from autoscaler.domain.facts.health import Health
 from autoscaler.domain.facts.snapshot import ControllerView
-from autoscaler.domain.facts.telemetry import Telemetry
+from autoscaler.domain.facts.telemetry import CONTROLLER, Telemetry
 from autoscaler.domain.learn import Lesson
-from autoscaler.domain.report.datum import BYTES, COUNT, SECONDS, Datum, Dimensions, one
+from autoscaler.domain.report.datum import BYTES, COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one
 from autoscaler.domain.scale_in.build_results import Tally
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.pool_view import PoolView
 
 Healths = Mapping[str, Mapping[str, Health]]  # by controller, then by node; the built-in node is ""
 Reports = Mapping[str, Telemetry]  # by machine
-Reading = Callable[[Health], float | None]
-_READINGS: tuple[tuple[str, str, Reading], ...] = (
-    ("DiskFreeBytes", BYTES, lambda health: health.disk_bytes),
-    ("MemoryFreeBytes", BYTES, lambda health: health.memory_bytes),
-)
 
 
 def results_of(lesson: Lesson | None, pool: str, dimensions: Dimensions) -> Iterator[Datum]:
@@ -47,8 +42,14 @@ class Readings:
     def of_agent(self, agent: Agent, node: str) -> tuple[Telemetry | None, Health]:
         """Return its last report, where that still says something of now, and its monitors."""
         report = self.reports.get(agent.record.machine)
-        fresh = report if report and report.is_fresh(self.now) else None
-        return fresh, self.monitors.get(agent.record.controller, {}).get(node, Health())
+        return self._fresh(report), self.monitors.get(agent.record.controller, {}).get(node, Health())
+
+    def of_controller(self, name: str) -> tuple[Telemetry | None, Health]:
+        """Return likewise what is known of a controller's own machine."""
+        return self._fresh(self.reports.get(f"{CONTROLLER}{name}")), self.monitors.get(name, {}).get("", Health())
+
+    def _fresh(self, report: Telemetry | None) -> Telemetry | None:
+        return report if report and report.is_fresh(self.now) else None
 
 
 def health_of_agents(pool: PoolView, readings: Readings, dimensions: Dimensions) -> Iterator[Datum]:
@@ -63,21 +64,28 @@ def health_of_agents(pool: PoolView, readings: Readings, dimensions: Dimensions)
             yield one(name, worst_of(name, known), unit, dimensions)
 
 
-_FIGURES: tuple[tuple[str, str, Callable[[Telemetry | None, Health], float | None]], ...] = (
+Figure = Callable[[Telemetry | None, Health], float | None]
+_FIGURES: tuple[tuple[str, str, Figure], ...] = (
     ("AgentDiskFreeBytes", BYTES, lambda report, monitors: report.disk_free if report else monitors.disk_bytes),
     ("AgentMemoryAvailableBytes", BYTES, lambda report, _: report.memory_soon if report else None),
     ("AgentGpuMemoryFreeBytes", BYTES, lambda report, _: report.gpu_memory_free if report else None),
     ("AgentResponseSeconds", SECONDS, lambda _, monitors: monitors.response_seconds),
 )
+_FIGURES_OF_CONTROLLERS: tuple[tuple[str, str, Figure], ...] = (
+    ("ControllerDiskFreeBytes", BYTES, lambda report, monitors: report.disk_free if report else monitors.disk_bytes),
+    ("ControllerMemoryFreeBytes", BYTES, lambda report, monitors: report.memory_soon if report else monitors.memory_bytes),
+    ("ControllerCpuPercent", PERCENT, lambda report, _: report.cpu_percent if report else None),
+    ("ControllerSentBytesPerSecond", NONE, lambda report, _: (report.sent or 0.0) / max(1.0, report.seconds) if report else None),
+)
 
 
-def health_of_controller(view: ControllerView, healths: Healths, dimensions: Dimensions) -> Iterator[Datum]:
-    """Describe the controller's own machine: response time, free disk and memory, builds on it."""
+def health_of_controller(view: ControllerView, readings: Readings, dimensions: Dimensions) -> Iterator[Datum]:
+    """Describe the controller's own machine, as it tells itself or else as Jenkins does: response time, disk, memory, builds on it."""
     yield one("ControllerResponseSeconds", view.response_seconds, SECONDS, dimensions)
-    own = healths.get(view.name, {}).get("", Health())
-    for name, unit, reading in _READINGS:
-        if (value := reading(own)) is not None:
-            yield one(f"Controller{name}", value, unit, dimensions)
+    report, own = readings.of_controller(view.name)
+    for name, unit, figure in _FIGURES_OF_CONTROLLERS:
+        if (value := figure(report, own)) is not None:
+            yield one(name, value, unit, dimensions)
     if view.complete:
         busy = sum(len(node.builds) for node in view.nodes if not node.agent)
         yield one("ControllerExecutorsBusy", busy, COUNT, dimensions)

@@ -37,7 +37,7 @@ from autoscaler.domain.situation.supply import build_remaining_seconds, elapsed_
 
 # Of these the fleet's value is the worst of its pools and controllers; of all others it is their sum, or all their values.
 _WORST = re.compile(
-    "QueueWait|AgentsLimitUsedPercent|NodeFailureStreak|(Agent|Controller)(DiskFreeBytes|MemoryFreeBytes|MemoryAvailableBytes|GpuMemoryFreeBytes|ResponseSeconds)"
+    "QueueWait|AgentsLimitUsedPercent|NodeFailureStreak|(Agent|Controller)(DiskFreeBytes|MemoryFreeBytes|MemoryAvailableBytes|GpuMemoryFreeBytes|ResponseSeconds|CpuPercent)"
 )
 # Who watches these takes none for no data.
 _TOLD_WHEN_ANY = frozenset(
@@ -75,7 +75,7 @@ def measure(situation: Situation, lessons: Mapping[str, Lesson], healths: Health
     for pool in situation.pools.values():
         parts += _pool_data(situation, pool, lessons.get(pool.controller), readings)
     for view in situation.views():
-        parts += _controller_data(situation, view, healths)
+        parts += _controller_data(situation, view, readings)
     nothing = [one(name, 0, COUNT, ()) for name in _COUNTED]
     since = {view.name: _last_look_at(situation, view.name) for view in situation.views() if view.complete}
     data = [
@@ -94,9 +94,9 @@ def _says_something(datum: Datum) -> bool:
     return any(datum.values) if datum.unit == COUNT and silent else bool(datum.values)
 
 
-def _controller_data(situation: Situation, view: ControllerView, healths: Healths) -> Iterator[Datum]:
+def _controller_data(situation: Situation, view: ControllerView, readings: Readings) -> Iterator[Datum]:
     dimensions = (("Fleet", situation.fleet.name), ("Controller", view.name))
-    yield from health_of_controller(view, healths, dimensions)
+    yield from health_of_controller(view, readings, dimensions)
     if view.complete:
         yield one("QueueLength", len(view.items), COUNT, dimensions)
         yield one("QueueUnclear", len(situation.demands[view.name].unclear), COUNT, dimensions)

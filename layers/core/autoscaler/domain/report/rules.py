@@ -27,6 +27,7 @@ class Thresholds:
     controller_disk_bytes: float
     controller_memory_bytes: float
     controller_response_seconds: float
+    controller_cpu_percent: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +181,15 @@ _RULES = (
         setting="ControllerResponseAlarmSeconds",
         seconds=_FIVE_LOOKS,
         stays=True,
+    ),
+    Rule(
+        name="controller-cpu",
+        metric="ControllerCpuPercent",
+        says="A controller's machine is busy all the time.",
+        by=_CONTROLLER,
+        given="controller_cpu_percent",
+        setting="ControllerCpuAlarmPercent",
+        seconds=_QUARTER,
     ),
     Rule(
         name="controller-unread",
