@@ -25,7 +25,7 @@ from benchmarks.figures import Figures, seconds
 
 ROOT = Path(__file__).parents[1]
 _RUNS = 9
-_EVENTS = {"instance_events": "spot_interruption", "register_agent": "register_agent", "operate": "plan"}
+_EVENTS = {"webhook": "webhook", "instance_events": "spot_interruption", "register_agent": "register_agent", "operate": "plan"}
 # Lambda's layers are read-only: what they lack in bytecode is compiled at every cold start.
 _AS_IN_LAMBDA = {"PYDANTIC_DISABLE_PLUGINS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 _BASE = "empty: boto3 and Powertools"

@@ -90,8 +90,8 @@ def _what_was_counted(rows: list[tuple[str, int, int, Hour]]) -> Figures:
         "What was counted",
         "A metric is a name with its dimensions; state is the packed size in DynamoDB.",
         (
-            *("level", "agents", "metrics", "log lines a minute", "log KB a minute", "state, KB", "of it learned, KB"),
-            *("events of the history a minute", "three passes, s"),
+            *("level", "agents", "metrics", "log lines a minute", "log KB a minute", "state, KB", "learned, KB"),
+            *("history events a minute", "three passes, s"),
         ),
         tuple(
             (

@@ -9,6 +9,7 @@ from statistics import mean
 from typing import Any
 
 from autoscaler.config import check
+from autoscaler.control.slots import ask_for_look
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler_workbench.cli.assignments import load_with
 from autoscaler_workbench.fakes.slots import InMemorySlots
@@ -57,7 +58,7 @@ def measure() -> Iterator[Figures]:
         f"{_JOBS} jobs that come at any second, each for a new agent, on pools that count a job as demand at once: from when the job is in "
         f"the queue until EC2 is asked. Messages come up to a second late, and one in fifty twice; a look lasts {_LOOK_SECONDS:g} s.",
         ("seconds between looks", "half of them", "95 of 100", "the slowest"),
-        tuple(_soon(every) for every in INTERVALS),
+        (*(_soon(str(every), _waits(every)) for every in INTERVALS), _soon("60, and a webhook", _waits(60, webhook=True))),
     )
     yield Figures(
         "Looking several times a minute: what it costs",
@@ -80,17 +81,20 @@ def _row(every: int, maturity: int, results: list[dict[str, Any]]) -> tuple[str,
     return str(every), f"{maturity} s", *waits, f"${means['usd']:,.0f}", f"${means['total_usd']:,.0f}"
 
 
-def _soon(every: int) -> tuple[str, ...]:
-    waits = sorted(wait + _LOOK_SECONDS for wait in _waits(every))
-    return str(every), *(f"{waits[int(share * (len(waits) - 1))]:.1f} s" for share in (0.5, 0.95, 1.0))
+def _soon(name: str, found: Iterator[float]) -> tuple[str, ...]:
+    waits = sorted(wait + _LOOK_SECONDS for wait in found)
+    return name, *(f"{waits[int(share * (len(waits) - 1))]:.1f} s" for share in (0.5, 0.95, 1.0))
 
 
-def _waits(every: int) -> Iterator[float]:
-    """Seconds from when each job is in the queue until the next launch of the real passes, woken by a queue as kind as SQS is."""
+def _waits(every: int, *, webhook: bool = False) -> Iterator[float]:
+    """Seconds from when each job is in the queue until the next launch of the real passes, woken by a queue as kind as SQS is.
+
+    ``webhook``: the controller says so when a job is queued.
+    """
     chance = Random(7)  # noqa: S311 - a simulation's chance
     fleet = _fleet()
     world = build_world(fleet, start_at=1_800_000_000.0, seed=1)
-    slots = InMemorySlots(after=world.timeline.after, chance=chance, twice_share=0.02) if every < MINUTE else None
+    slots = InMemorySlots(after=world.timeline.after, chance=chance, twice_share=0.02) if every < MINUTE or webhook else None
     functions = InMemory(world, fleet, look_every_seconds=every, slots=slots)
     if slots:
         slots.wake = functions.wake_scale_up
@@ -100,7 +104,7 @@ def _waits(every: int) -> Iterator[float]:
     for number in range(_JOBS):
         at = world.timeline.now + chance.uniform(0.0, MINUTE)
         came.append(at)
-        world.timeline.at(at, partial(_submit, controller, number))
+        world.timeline.at(at, partial(_submit, functions if webhook else None, controller, number))
         world.move_to(world.timeline.now + MINUTE)
         functions.publish_metrics()
         functions.scale_up()
@@ -108,8 +112,10 @@ def _waits(every: int) -> Iterator[float]:
     yield from (launched[f"pool-{number}"] - at for number, at in enumerate(came) if f"pool-{number}" in launched)
 
 
-def _submit(controller: Controller, number: int) -> None:
+def _submit(told: InMemory | None, controller: Controller, number: int) -> None:
     controller.submit(f"job-{number}", f"pool-{number}", 1e6)
+    if told:
+        ask_for_look(told.ports, told.fleet)
 
 
 def _fleet() -> Fleet:

@@ -38,6 +38,7 @@ from autoscaler_workbench.simulate.shipped import deployed
 
 FUNCTIONS = deployed("functions")
 TABLE = "autoscaler-demo"
+WEBHOOK_SECRET = "demo/webhook"
 MEND = "mend"  # no function of the deployment: what a person does to the image
 _REGION = "us-west-2"
 _FUNCTION_MILLISECONDS = 55_000
@@ -248,6 +249,7 @@ def _functions_environment(server: ApiServer, fleet_file: Path) -> dict[str, str
         "AWS_ENDPOINT_URL_LAMBDA": f"{server.url}/lambda-settings/",
         "AGENT_ACCOUNT": ACCOUNT,
         "AGENT_ROLES": f"{AGENT_ROLE_ID}={profile_arn(AGENT_ROLE)}",
+        "WEBHOOK_SECRET": WEBHOOK_SECRET,
         "POWERTOOLS_SERVICE_NAME": "autoscaler",
     }
 
@@ -267,7 +269,9 @@ def _logs_to(path: Path) -> Iterator[None]:
 
 
 def create_secrets(settings: FleetSettings) -> None:
-    """Keep each controller's credentials where the fleet file says."""
+    """Keep each controller's credentials where the fleet file says, and what the webhook is called with."""
+    token = json.dumps({"token": "a-token-of-twenty-four-characters"})
+    boto3.client("secretsmanager").create_secret(Name=WEBHOOK_SECRET, SecretString=token)
     for secret in {controller.secret for controller in settings.controllers.values() if controller.secret}:
         value = json.dumps({"username": _USER, "token": TOKEN})
         boto3.client("secretsmanager").create_secret(Name=secret, SecretString=value)

@@ -1,7 +1,7 @@
 """Slots of looks in memory, as unkind as a standard queue: a message may come late, twice, out of order, or not at all."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -39,11 +39,11 @@ class InMemorySlots:
     taken: set[str] = field(default_factory=set)
     _numbers: Iterator[int] = field(default_factory=count)
 
-    def announce(self, slots: Sequence[float], now: float) -> None:
+    def announce(self, slots: Mapping[str, float], now: float) -> None:
         """Deliver a message at each slot."""
         with self._call("slots announce"):
-            for at in slots:
-                self._send(at, now)
+            for name, at in slots.items():
+                self._send(name, at, now)
 
     def take(self, slot: str, now: float) -> bool:
         """Take it, if nobody has."""
@@ -53,8 +53,8 @@ class InMemorySlots:
             self.taken.add(slot)
         return is_free
 
-    def _send(self, at: float, now: float) -> None:
-        body = json.dumps({"slot": f"slot#{at:.0f}", "at": at})
+    def _send(self, name: str, at: float, now: float) -> None:
+        body = json.dumps({"slot": name, "at": at})
         late = self.late_seconds if self.chance.random() < self.late_share else self.chance.uniform(0.0, 1.0)
         for _ in range(2 if self.chance.random() < self.twice_share else 1):
             event = sqs_event(body, next(self._numbers))

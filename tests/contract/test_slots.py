@@ -37,9 +37,9 @@ def test_as_many_messages_as_slots_are_sent_each_as_late_as_its_slot_is():
             sent.append([(entry["DelaySeconds"], entry["MessageBody"]) for entry in Entries])
             return {"Successful": []}
 
-    SqsSlots(Queue, "url", Queue, TABLE, "f").announce([NOW + 5.0 * n for n in range(1, 12)], NOW + 0.4)
+    SqsSlots(Queue, "url", Queue, TABLE, "f").announce({f"slot#{n}": NOW + 5.0 * n for n in range(1, 12)}, NOW + 0.4)
     assert [len(batch) for batch in sent] == [10, 1]
-    assert sent[0][0] == (5, '{"slot": "slot#1800000005", "at": 1800000005.0}')
+    assert sent[0][0] == (5, '{"slot": "slot#1", "at": 1800000005.0}')
     assert sent[1][0][0] == 55
 
 
@@ -49,11 +49,11 @@ def test_what_the_queue_refuses_is_a_transient_error():
             return {"Failed": [{"Id": "0", "Code": "InternalError", "SenderFault": False}]}
 
     with pytest.raises(TransientError, match="1 messages were refused"):
-        SqsSlots(Queue, "url", Queue, TABLE, "f").announce([NOW], NOW)
+        SqsSlots(Queue, "url", Queue, TABLE, "f").announce({"slot#1": NOW}, NOW)
 
 
 def test_no_slots_are_no_call():
-    SqsSlots(lambda: None, "url", lambda: None, TABLE, "f").announce([], NOW)
+    SqsSlots(lambda: None, "url", lambda: None, TABLE, "f").announce({}, NOW)
 
 
 def test_a_table_that_does_not_answer_takes_nothing(dynamo):

@@ -74,6 +74,7 @@ def test_every_sample_event_is_tested_here():
         "rebalance",
         "instance_terminated",
         "instance_stopped",
+        "webhook",
     }  # in files of their own
     assert {path.stem for path in (ROOT / "events").glob("*.json")} == FUNCTION_OF.keys() | elsewhere
 

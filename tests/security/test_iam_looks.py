@@ -38,3 +38,24 @@ def test_once_a_minute_there_is_no_queue_and_no_right_to_any():
 @pytest.mark.parametrize("function", OTHERS)
 def test_nobody_else_may(function):
     assert decisions(function, [*CALLS, SLOT], LookEverySeconds="10") == {"ImplicitlyDenied"}
+
+
+def test_the_webhook_reads_one_secret_asks_for_looks_and_does_nothing_else():
+    arn = f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret"
+    mine = [asked("secretsmanager:GetSecretValue", f"{arn}:ci/webhook-AbCdEf"), CALLS[0], SLOT]
+    others = [
+        asked("secretsmanager:GetSecretValue", f"{arn}:ci/webhook-of-another-AbCdEf"),
+        asked("secretsmanager:GetSecretValue", f"{arn}:jenkins/main-AbCdEf"),
+        *CALLS[1:],
+        *NOBODY_S,
+        asked("dynamodb:Query", TABLE, **{"dynamodb:LeadingKeys": ["mxnet-ci"]}),
+        asked("ec2:DescribeInstances", "*"),
+    ]
+    assert decisions("Webhook", mine, WebhookSecretName="ci/webhook") == {"Allowed"}
+    assert decisions("Webhook", others, WebhookSecretName="ci/webhook") == {"ImplicitlyDenied"}
+    assert decisions("ScaleUp", [*CALLS, SLOT], WebhookSecretName="ci/webhook") == {"Allowed"}
+
+
+def test_without_a_secret_there_is_no_webhook():
+    assert not [name for name in stack() if name.startswith("Webhook")]
+    assert not [name for name in stack(WebhookSecretName="x", RegistrationEndpoint="http-api") if name.startswith("Webhook")]

@@ -29,6 +29,7 @@ from autoscaler.adapters.jobs import DynamoJobs
 from autoscaler.adapters.reruns import DynamoReruns
 from autoscaler.adapters.run_orders import DynamoRunOrders
 from autoscaler.adapters.secrets import Credentials, read_credentials
+from autoscaler.adapters.shared_secret import SharedSecret
 from autoscaler.adapters.slots import SqsSlots
 from autoscaler.adapters.sns import SnsTopic
 from autoscaler.adapters.ssm import SsmImages
@@ -116,6 +117,7 @@ def reset() -> None:
     runtime.cache_clear()
     thresholds.cache_clear()
     trust.cache_clear()
+    webhook_secret.cache_clear()
     completed_requests.cache_clear()
     account.cache_clear()
     _cached_client.cache_clear()
@@ -185,6 +187,12 @@ def access() -> Access:
     if text not in {"yes", "no"}:
         raise ConfigError(f"environment variable AGENT_SESSION_MANAGER ({text}): must be yes or no")
     return Access(allowed=text == "yes", templates=frozenset(f"autoscaler-{kind}-{name}" for kind in ("linux", "windows", "arm64")))
+
+
+@cache
+def webhook_secret() -> SharedSecret:
+    """Return the secret that controllers call the webhook with."""
+    return SharedSecret(partial(_client, "secretsmanager"), _required("WEBHOOK_SECRET"), lambda: _TIME.clock())  # noqa: PLW0108
 
 
 @cache

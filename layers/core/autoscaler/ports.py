@@ -339,8 +339,8 @@ class Notifier(Protocol):
 class LookSlots(Protocol):
     """Looks between the ticks of the schedule. A slot is a time; its name is the same whoever is woken for it."""
 
-    def announce(self, slots: Sequence[float], now: float) -> None:
-        """Have the function woken at each of these times: as a rule once and within a second, now and then late, twice, or not at all."""
+    def announce(self, slots: Mapping[str, float], now: float) -> None:
+        """Have `scale_up` woken at each of these times: as a rule once and within a second, now and then late, twice, or not at all."""
 
     def take(self, slot: str, now: float) -> bool:
         """Take a slot; True for whoever asks first alone."""

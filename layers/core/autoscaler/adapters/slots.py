@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -27,11 +27,11 @@ class SqsSlots:
     table: str
     fleet: str
 
-    def announce(self, slots: Sequence[float], now: float) -> None:
+    def announce(self, slots: Mapping[str, float], now: float) -> None:
         """Send a message for each slot, at most ten in a call; each comes as late as its slot is."""
         entries = [
-            {"Id": str(number), "DelaySeconds": max(0, ceil(at - now)), "MessageBody": json.dumps({"slot": f"slot#{at:.0f}", "at": at})}
-            for number, at in enumerate(slots)
+            {"Id": str(number), "DelaySeconds": max(0, ceil(at - now)), "MessageBody": json.dumps({"slot": name, "at": at})}
+            for number, (name, at) in enumerate(slots.items())
         ]
         for start in range(0, len(entries), _AT_ONCE):
             with translated("SendMessageBatch"):

@@ -2,19 +2,23 @@
 
 from collections.abc import Iterator
 
+from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
-from autoscaler.errors import AutoscalerError
+from autoscaler.errors import AutoscalerError, ConfigError
 from autoscaler.ports import Ports
 
 # The next slot is on its way by then: whoever is woken so late leaves the look to it.
 STALE_SLOT_SECONDS = 8.0
+# However often controllers tell of their queues.
+ASKED_EVERY_SECONDS = 5.0
+SEEN_AFTER_SECONDS = 1.0  # Jenkins tells a little before its queue shows it
 
 
 def announce_looks(ports: Ports, tick_at: float) -> None:
     """Ask to be woken at the slots that are left of a tick's minute. Where that fails, this minute has one look, as any other would."""
     if ports.slots is None:
         return
-    slots = [at for at in slots_of(tick_at, ports.look_every_seconds) if at > ports.clock()]
+    slots = {f"slot#{at:.0f}": at for at in slots_of(tick_at, ports.look_every_seconds) if at > ports.clock()}
     try:
         ports.slots.announce(slots, ports.clock())
     except AutoscalerError as error:
@@ -27,6 +31,19 @@ def slots_of(tick_at: float, every: float) -> Iterator[float]:
     while number * every < MINUTE_SECONDS:
         yield tick_at + number * every
         number += 1
+
+
+def ask_for_look(ports: Ports, fleet: Fleet) -> bool:
+    """Have one look taken once what is queued now may count as demand; False where another one has just been asked for."""
+    now = ports.clock()
+    number = int(now // ASKED_EVERY_SECONDS)
+    if ports.slots is None:
+        raise ConfigError("a look was asked for, and there is no queue that could wake scale_up")
+    if not ports.slots.take(f"ask#{number}", now):
+        return False
+    soonest = min(pool.queue_maturity_seconds for pool in fleet.pools.values())
+    ports.slots.announce({f"hook#{number}": now + min(soonest, MINUTE_SECONDS) + SEEN_AFTER_SECONDS}, now)
+    return True
 
 
 def why_skipped(ports: Ports, slot: str, at: float) -> str:

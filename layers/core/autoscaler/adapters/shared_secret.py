@@ -1,0 +1,50 @@
+"""Keeps the secret that a webhook is called with, and reads it again where a caller knows another one."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from autoscaler.adapters.aws import translated
+from autoscaler.errors import ConfigError
+
+# Strangers make it ask no more often than this.
+_READ_AGAIN_SECONDS = 300.0
+_LEAST_CHARACTERS = 24
+
+
+@dataclass(slots=True)
+class SharedSecret:
+    """One secret of Secrets Manager, of the form ``{"token": "..."}``. ``client`` makes the client at the first use."""
+
+    client: Callable[[], Any]
+    name: str
+    clock: Callable[[], float]
+    _token: str = ""
+    _read_at: float = float("-inf")
+
+    def is_known(self, given: str) -> bool:
+        """Compare in constant time. A secret that was replaced is read again, at most once in five minutes."""
+        if self._is(given):
+            return True
+        if self.clock() - self._read_at < _READ_AGAIN_SECONDS:
+            return False
+        self._token, self._read_at = self._read(), self.clock()
+        return self._is(given)
+
+    def _is(self, given: str) -> bool:
+        return bool(self._token) and hmac.compare_digest(given.encode(), self._token.encode())
+
+    def _read(self) -> str:
+        with translated("GetSecretValue"):
+            value = self.client().get_secret_value(SecretId=self.name).get("SecretString", "")
+        try:
+            token = json.loads(value)["token"]
+        except (ValueError, KeyError, TypeError):
+            token = None
+        if not isinstance(token, str) or len(token) < _LEAST_CHARACTERS:
+            raise ConfigError(f'secret {self.name}: must be JSON of the form {{"token": "..."}}, of {_LEAST_CHARACTERS} characters or more')
+        return token

@@ -1,0 +1,53 @@
+"""Answers a notification of a controller: whoever knows the shared secret has one look taken, and not more often than each five seconds.
+
+What the notification says is not read: the look reads the queue.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, Field, TypeAdapter
+
+from autoscaler import bootstrap
+from autoscaler.control.slots import ask_for_look
+from autoscaler.entry.events import checked
+from autoscaler.errors import AutoscalerError, ConfigError
+from autoscaler.telemetry import log
+
+_BEARER = "Bearer "
+
+
+class _Request(BaseModel):
+    headers: dict[str, str] = Field(default_factory=dict)
+    query: dict[str, str] = Field(default_factory=dict, alias="queryStringParameters")
+
+
+_REQUEST = TypeAdapter(_Request)
+
+
+def ring(event: Any) -> dict[str, Any]:
+    """Answer 202 and have a look taken, or 403; no log line and no answer holds the secret."""
+    if not bootstrap.webhook_secret().is_known(_token(event)):
+        log("webhook_refused")
+        return {"statusCode": 403, "body": ""}
+    wired = bootstrap.runtime()
+    try:
+        ask_for_look(wired.ports, wired.fleet)
+    except AutoscalerError as error:
+        log("look_not_asked_for", error=f"{type(error).__name__}: {error}")
+        return {"statusCode": 503, "body": ""}
+    return {"statusCode": 202, "body": ""}
+
+
+def _token(event: Any) -> str:
+    """The secret that a request carries: in its address, since the plugin knows no headers, or as a bearer token."""
+    try:
+        request = checked(_REQUEST, _without_nulls(event))
+    except ConfigError:
+        return ""
+    named = {name.lower(): value for name, value in request.headers.items()}
+    return request.query.get("token", "") or named.get("authorization", "").removeprefix(_BEARER)
+
+
+def _without_nulls(event: Any) -> Any:
+    return {key: value for key, value in event.items() if value is not None} if isinstance(event, Mapping) else event

@@ -1,0 +1,109 @@
+"""The webhook: whoever knows the secret has one look taken, once what is queued counts as demand, and not more often than each 5 s."""
+
+import json
+import os
+
+import boto3
+import pytest
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.sqs.models import sqs_backends
+
+from autoscaler.errors import ConfigError
+from autoscaler_workbench.cli.demo import WEBHOOK_SECRET
+from autoscaler_workbench.fakes.slots import sqs_event
+from support.deployed import NOON, deployed, event
+
+TOKEN = "a-token-of-twenty-four-characters"
+
+
+@pytest.fixture
+def here():
+    with deployed() as stood:
+        os.environ["LOOKS_QUEUE"] = boto3.client("sqs").create_queue(QueueName="looks")["QueueUrl"]  # until `deployed` ends
+        yield stood
+
+
+def keep_secret(value):
+    text = value if isinstance(value, str) else json.dumps(value)
+    boto3.client("secretsmanager").put_secret_value(SecretId=WEBHOOK_SECRET, SecretString=text)
+
+
+def messages():
+    [queue] = sqs_backends[DEFAULT_ACCOUNT_ID]["us-west-2"].queues.values()
+    return list(queue._messages)
+
+
+def with_token(token):
+    return event("webhook") | {"queryStringParameters": {"token": token}}
+
+
+def test_a_notification_has_one_look_taken_once_the_job_counts_as_demand(here):
+    here.call("scale_up", event("tick"))
+    here.world.move_to(NOON + 3)
+    for number in range(60):
+        here.world.controllers["main"].submit(f"job-{number}", "utility", 60.0)
+    before = len(messages())
+    assert here.call("webhook", event("webhook")) == {"statusCode": 202, "body": ""}
+    [message] = messages()[before:]
+    maturity = min(pool.queue_maturity_seconds for pool in here.fleet.pools.values())
+    said = json.loads(message.body)
+    assert said["at"] == NOON + 3 + maturity + 1
+    here.world.move_to(said["at"])
+    plan = here.call("scale_up", sqs_event(message.body))
+    assert [(step["step"], step["pool"]) for step in plan["steps"]] == [("launch", "utility")]
+    assert here.call("scale_up", sqs_event(message.body)) == {"skipped": "slot-taken"}
+
+
+def test_many_notifications_at_once_are_one_look_and_later_ones_another(here):
+    for _ in range(20):
+        assert here.call("webhook", event("webhook"))["statusCode"] == 202
+    assert len(messages()) == 1
+    here.world.move_to(NOON + 5)
+    here.call("webhook", event("webhook"))
+    assert len(messages()) == 2
+
+
+def test_the_secret_may_come_as_a_bearer_token(here):
+    asked = event("webhook") | {"queryStringParameters": None, "headers": {"Authorization": f"Bearer {TOKEN}"}}
+    assert here.call("webhook", asked)["statusCode"] == 202
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [with_token("another"), with_token(""), with_token("ü"), {}, None, "text", {"headers": 7}, {"queryStringParameters": ["token"]}],
+    ids=repr,
+)
+def test_whoever_does_not_know_it_is_sent_away_and_nothing_is_asked_for(here, asked):
+    assert here.call("webhook", asked) == {"statusCode": 403, "body": ""}
+    assert messages() == []
+
+
+def test_a_secret_that_was_replaced_is_read_again_but_strangers_do_not_make_it_ask_each_time(here):
+    assert here.call("webhook", event("webhook"))["statusCode"] == 202
+    keep_secret({"token": TOKEN[::-1]})
+    assert here.call("webhook", with_token(TOKEN[::-1]))["statusCode"] == 403
+    here.world.move_to(NOON + 301)
+    assert here.call("webhook", with_token(TOKEN[::-1]))["statusCode"] == 202
+    assert here.call("webhook", event("webhook"))["statusCode"] == 403
+
+
+@pytest.mark.parametrize("value", ["hush", "{}", '{"token": "short"}', '{"token": 7}', "[]"])
+def test_a_secret_of_another_form_is_refused_without_telling_it(here, value):
+    keep_secret(value)
+    with pytest.raises(ConfigError, match="secret demo/webhook: must be JSON of the form") as refused:
+        here.call("webhook", event("webhook"))
+    assert "hush" not in str(refused.value)
+    assert "short" not in str(refused.value)
+
+
+def test_a_queue_that_is_gone_is_told_the_caller(here):
+    boto3.client("sqs").delete_queue(QueueUrl=os.environ["LOOKS_QUEUE"])
+    assert here.call("webhook", event("webhook"))["statusCode"] == 503
+
+
+def test_no_log_line_holds_the_secret(here, caplog):
+    here.call("webhook", event("webhook"))
+    here.call("webhook", with_token(f"{TOKEN}?"))
+    assert "webhook_refused" in caplog.text
+    assert TOKEN not in caplog.text
+    assert all(TOKEN not in json.dumps(vars(record), default=str) for record in caplog.records)
