@@ -10,12 +10,12 @@ from autoscaler.adapters import jobs
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.adapters.jobs import DAYS_KEPT, DynamoJobs
 from autoscaler.domain.facts.job_stats import (
+    EndedUse,
     Estimate,
     JobRow,
     JobTracker,
     MachineSize,
     Needs,
-    OpenUse,
     RunningBuild,
     Spread,
     Subject,
@@ -30,7 +30,6 @@ from autoscaler.domain.report.job_tracking import BUILDS_FOLLOWED, ITEMS_FOLLOWE
 from autoscaler.errors import ConflictError, TransientError
 from autoscaler_workbench.cli.demo import TABLE
 from autoscaler_workbench.fakes.state import InMemoryJobs
-from support.builders import a_build_use
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
@@ -182,26 +181,17 @@ def test_a_tracker_of_as_much_as_is_followed_stays_below_the_limit(dynamo):
     ratios = {f"kind {number}": widest_spread(number) for number in range(200)}
     store = DynamoJobs(lambda: dynamo, TABLE, "f")
     uses = {
-        f"agent-{number:017x}/3/job/a%20folder/job/project%20{number}/12": OpenUse(
+        f"agent-{number:017x}/3/job/a%20folder/job/project%20{number}/12": EndedUse(
             job=f"a folder/project {number}",
             run=f"job/a%20folder/job/project%20{number}/12",
             signature=f"{number} {'stage ' * 15}",
             pool="mxnetlinux-gpu",
             machine=f"i-{number:017x}",
-            use=a_build_use(
-                node=f"agent-{number:017x}",
-                run=f"job/a%20folder/job/project%20{number}/12",
-                memory=chance.uniform(1, 1e11),
-                cpu=chance.uniform(1, 1e5),
-                seconds=chance.uniform(1, 1e5),
-                gpu_memory=chance.uniform(1, 1e11),
-            ),
-            size=MachineSize(memory=chance.uniform(1, 1e11), cores=4.0, gpu_memory=1e10),
+            ended_at=NOW + chance.random(),
         )
         for number in range(USES_FOLLOWED)
     }
-    told = {f"i-{number:017x}": NOW + chance.random() for number in range(1000)}
-    store.save_tracker("main", JobTracker(waiting=waiting, running=running, ratios=ratios, uses=uses, reports=told), NOW)
+    store.save_tracker("main", JobTracker(waiting=waiting, running=running, ratios=ratios, uses=uses), NOW)
     assert size_of(items(dynamo)[0]) < ITEM_BYTES
     assert len(store.tracker("main").running) == BUILDS_FOLLOWED
 

@@ -97,4 +97,4 @@ def test_without_agents_that_tell_nothing_is_kept_and_no_more_is_read():
     day.world.usage = None
     work(day, 1)
     assert needs(day) == {}
-    assert all(not (tracker.uses or tracker.reports) for tracker in day.fleet.jobs.trackers.values())
+    assert not any(tracker.uses for tracker in day.fleet.jobs.trackers.values())

@@ -1,114 +1,113 @@
-"""What builds use, followed from report to report: whose it is, when it is over, and what teaches nothing."""
+"""What builds used is noted once they have ended and their machine has told of it: of its own builds, and of those that looks followed."""
 
 from dataclasses import dataclass, field, replace
 
-from autoscaler.domain.facts.job_stats import JobTracker, Subject
+from autoscaler.domain.facts.job_stats import JobTracker, RunningBuild, Subject
+from autoscaler.domain.facts.memory import Sighting
 from autoscaler.domain.facts.telemetry import FRESH_SECONDS
 from autoscaler.domain.forecast.spread import quantile
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.job_needs import USES_FOLLOWED, follow_uses, note_uses
-from support.builders import GIB, NOW, a_build, a_build_use, a_fleet, a_snapshot, a_telemetry, a_view, an_agent
+from autoscaler.domain.report.job_tracking import EndedBuild
+from support.builders import GIB, NOW, a_build_use, a_fleet, a_telemetry, an_agent
+from support.decisions import seen
 
-A_BUILD = a_build("a", key="cpu-1/0/job/a/7", run="job/a/7")
+KEY = "cpu-1/0/job/a/7"
+
+
+def ended(key=KEY, node="cpu-1", signature=""):
+    sighting = Sighting(job="a", pool="cpu", since_at=NOW, node=node, run="job/a/7")
+    build = RunningBuild(signature=signature, since_at=NOW, waited=None, on_time=None, duration=None)
+    return EndedBuild(key=key, sighting=sighting, build=build, seen_seconds=600.0, gap_seconds=60.0)
 
 
 @dataclass
 class Followed:
-    """A controller with one agent, looked at once a minute."""
+    """A controller with one agent, whose machine told once, long ago."""
 
     now: float = NOW
     tracker: JobTracker = field(default_factory=JobTracker)
     rows: dict = field(default_factory=dict)
+    reports: dict = field(default_factory=lambda: {"i-1": a_telemetry(told_at=NOW - 100.0)})
 
-    def look(self, *builds, reports=None, complete=True, after=60.0):
-        """Look at these builds, and at what machines told; returns the builds that were found to have ended."""
+    def look(self, *builds, after=60.0):
+        """Look a minute later, when these builds have ended; returns those of which it is known what they used."""
         self.now += after
-        record, node = an_agent(builds=builds, executors=4)
-        view = a_view(node) if complete else replace(a_view(), problem="it did not answer")
-        situation = assess(a_snapshot(view, records=(record,), taken_at=self.now), a_fleet())
-        told = {machine: replace(report, told_at=self.now) for machine, report in (reports or {}).items()}
-        uses = follow_uses(self.tracker, situation, "main", told or {"i-9": a_telemetry(told_at=1.0), "i-1": a_telemetry(told_at=1.0)})
+        uses = follow_uses(self.tracker, builds, assess(seen(an_agent(), taken_at=self.now), a_fleet()), self.reports)
         self.tracker = uses.tracker
-        self.rows |= {(row.subject, row.pool): row for row in note_uses(self.rows, uses.ended, "main", self.now)}
-        return uses.ended
+        self.rows |= {(row.subject, row.pool): row for row in note_uses(self.rows, uses.told, "main", self.now)}
+        return uses.told
 
-    def told(self, *builds, machine="i-1", **facts):
-        """One report of a machine, whose builds used this."""
-        return {machine: a_telemetry(builds=(a_build_use("a", 7, **facts),))}
+    def tells(self, machine="i-1", **facts):
+        """Let a machine tell now, between two looks, what build 7 of job a used."""
+        self.reports[machine] = a_telemetry(told_at=self.now + 30.0, builds=(a_build_use("a", 7, **facts),))
 
-    def memory(self, job="a"):
-        row = self.rows.get((Subject(job), "cpu"))
-        return None if row is None else quantile(row.needs.alone.memory, 0.5)
+    def memory(self, *subject):
+        return quantile(self.rows[Subject(*subject), "cpu"].needs.alone.memory, 0.5) / GIB
 
 
-def test_a_build_is_noted_once_with_the_last_that_was_told_of_it():
+def test_it_is_noted_once_when_a_report_after_its_end_tells_of_it():
     here = Followed()
-    here.look(A_BUILD, reports=here.told(memory=GIB))
-    here.look(A_BUILD, reports=here.told(memory=3 * GIB))
-    assert here.look(reports=here.told(memory=3 * GIB, gone=10.0)) == ()
-    [ended] = here.look(reports=here.told(memory=4 * GIB, gone=70.0))
-    assert (ended.job, ended.pool, ended.use.memory) == ("a", "cpu", 4 * GIB)
-    assert here.look(reports=here.told(memory=4 * GIB, gone=370.0)) == (), "it is told of twice"
-    assert 0.96 < here.memory() / (4 * GIB) < 1.04
-    assert here.tracker.uses == {}
+    here.tells(memory=2 * GIB)
+    assert here.look(ended()) == (), "that was told before its end"
+    here.tells(memory=4 * GIB, gone=20.0)
+    assert len(here.look()) == 1
+    here.tells(memory=4 * GIB, gone=320.0)
+    assert (here.look(), here.tracker.uses) == ((), {})
+    assert 3.8 < here.memory("a") < 4.2
 
 
-def test_a_build_that_ended_between_two_reports_is_known_by_the_look_that_showed_it():
+def test_a_stage_is_noted_for_itself_and_for_its_job():
     here = Followed()
-    here.look(A_BUILD)
+    here.look(ended(signature="GPU tests"))
+    here.tells(memory=4 * GIB)
     here.look()
-    assert len(here.look(reports=here.told(gone=100.0), after=200.0)) == 1
+    assert 3.8 < here.memory("a", "GPU tests") < 4.2
+    assert 3.8 < here.memory("a") < 4.2
 
 
-def test_what_no_look_showed_teaches_nothing():
+def test_where_no_report_comes_any_more_the_last_one_counts():
     here = Followed()
-    assert here.look(reports=here.told(gone=100.0)) == ()
+    here.tells(memory=2 * GIB)
+    assert here.look(ended()) == ()
+    assert len(here.look(after=FRESH_SECONDS + 60.0)) == 1
     assert here.tracker.uses == {}
+
+
+def test_a_build_of_which_nobody_tells_is_not_waited_for_for_ever():
+    here = Followed()
+    here.look(ended())
+    assert list(here.tracker.uses) == [KEY]
+    assert (here.look(after=FRESH_SECONDS + 60.0), here.tracker.uses, here.rows) == ((), {}, {})
 
 
 def test_a_machine_tells_of_its_own_builds_alone():
     here = Followed()
-    here.look(A_BUILD)
-    here.look(A_BUILD, reports=here.told(machine="i-9", memory=99 * GIB))
-    here.look(reports=here.told(machine="i-9", memory=99 * GIB, gone=100.0))
-    assert here.look(after=FRESH_SECONDS + 60.0) == ()
-    assert here.rows == {}
-
-
-def test_the_last_that_was_told_counts_where_no_further_report_comes():
-    here = Followed()
-    here.look(A_BUILD, reports=here.told(memory=2 * GIB))
+    here.look(ended())
+    here.tells(machine="i-9", memory=99 * GIB)
     assert here.look() == ()
-    assert len(here.look(after=FRESH_SECONDS + 60.0)) == 1
 
 
-def test_while_a_controller_cannot_be_read_nothing_has_ended():
+def test_what_no_look_followed_teaches_nothing():
     here = Followed()
-    here.look(A_BUILD, reports=here.told())
-    for _ in range(20):
-        assert here.look(reports=here.told(gone=100.0), complete=False) == ()
-    here.look(A_BUILD, reports=here.told())
-    assert list(here.tracker.uses) == [A_BUILD.key]
+    here.tells()
+    assert (here.look(), here.tracker.uses) == ((), {})
 
 
-def test_a_build_that_is_shown_again_goes_on():
-    """A pipeline's step may have no process while Jenkins restarts it."""
-    here = Followed()
-    here.look(A_BUILD, reports=here.told(gone=100.0))
-    here.look()
-    here.look(A_BUILD)
-    assert here.tracker.uses[A_BUILD.key].left_at is None
+def test_nothing_is_waited_for_on_a_machine_that_tells_nothing():
+    here = Followed(reports={})
+    here.look(ended(), ended(key="gone-1/0/job/a/7", node="gone-1"))
+    assert here.tracker == JobTracker()
 
 
 def test_a_build_that_was_hardly_sampled_is_not_noted():
     here = Followed()
-    here.look(A_BUILD, reports=here.told(seconds=1.0))
-    assert here.look(reports=here.told(seconds=1.0, gone=40.0)) == ()
-    assert (here.rows, here.tracker.uses) == ({}, {})
+    here.look(ended())
+    here.tells(seconds=1.0)
+    assert here.look() == ()
 
 
-def test_of_very_many_builds_only_so_many_are_followed():
+def test_of_very_many_builds_only_so_many_are_waited_for():
     here = Followed()
-    many = [a_build("a", key=f"cpu-1/{n}/job/a/{n}", run=f"job/a/{n}") for n in range(USES_FOLLOWED + 50)]
-    here.look(*many)
+    here.look(*(replace(ended(), key=f"cpu-1/{number}/job/a/{number}") for number in range(USES_FOLLOWED + 50)))
     assert len(here.tracker.uses) == USES_FOLLOWED

@@ -1,6 +1,7 @@
 """Keeps the job statistics, and answers questions about them. No pass reads them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.observe import observe
@@ -37,15 +38,16 @@ def _note(ports: Ports, situation: Situation, controller: str, lesson: Lesson, r
     if _is_as_before(situation.snapshot.learned[controller], lesson.learned) and not reports:
         return
     tracker = ports.jobs.tracker(controller)
-    uses = follow_uses(tracker, situation, controller, reports)
-    changes = changes_of(uses.tracker, situation, controller, lesson.learned)
+    changes = changes_of(tracker, situation, controller, lesson.learned)
+    uses = follow_uses(changes.tracker, changes.ended, situation, reports)
+    changes = replace(changes, tracker=uses.tracker)
     if not changes and changes.tracker == tracker:
         return
     subjects = changes.subjects | uses.subjects
     known = {(row.subject, row.pool): row for row in ports.jobs.rows(controller, subjects)} if subjects else {}
     noted = note_changes(changes, known, situation, controller, lesson.ends)
     rows = {(row.subject, row.pool): row for row in noted.rows}
-    rows |= {(row.subject, row.pool): row for row in note_uses({**known, **rows}, uses.ended, controller, situation.now)}
+    rows |= {(row.subject, row.pool): row for row in note_uses({**known, **rows}, uses.told, controller, situation.now)}
     # The tracker first: who replaces it may count what it shows to have ended, and nobody else does.
     ports.jobs.save_tracker(controller, noted.tracker, situation.now)
     if rows:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from autoscaler.domain.facts.memory import TrackRecord
-from autoscaler.domain.facts.telemetry import BuildUse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,20 +73,15 @@ class Needs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenUse:
-    """A build that Jenkins showed on a ``machine``, and what it has used by the last report of that; None: no report told of it yet.
-
-    ``left_at``: since when Jenkins does not show it any more.
-    """
+class EndedUse:
+    """A build that has ended on a ``machine`` which tells what its builds use, and has yet to tell of this one's end."""
 
     job: str
     run: str
     signature: str
     pool: str
     machine: str
-    use: BuildUse | None = None
-    size: MachineSize = field(default_factory=MachineSize)
-    left_at: float | None = None
+    ended_at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,13 +131,12 @@ class RunningBuild:
 class JobTracker:
     """What is under way on one controller, by item id and build key, and how well predictions of each kind did.
 
-    ``uses``: of builds, by key; ``reports``: when the last report was told that is in them, by machine.
+    ``uses``: builds that have ended, by key, until their machine has told what they used.
     """
 
     waiting: Mapping[str, WaitingItem] = field(default_factory=dict)
     running: Mapping[str, RunningBuild] = field(default_factory=dict)
     ratios: Mapping[str, Spread] = field(default_factory=dict)  # of what came to what was predicted, by kind of prediction
     skills: Mapping[str, Skill] = field(default_factory=dict)  # by kind of subject
-    uses: Mapping[str, OpenUse] = field(default_factory=dict)
-    reports: Mapping[str, float] = field(default_factory=dict)
+    uses: Mapping[str, EndedUse] = field(default_factory=dict)
     version: int = 0

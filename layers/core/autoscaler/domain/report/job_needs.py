@@ -1,117 +1,102 @@
-"""Follow what builds use, as agents tell it, to their end, and note it in the statistics of their jobs.
+"""Note what builds used in the statistics of their jobs, once they have ended and their machine has told of it.
 
-Only builds count that Jenkins shows on an agent whose machine tells of them: what a report says of any other build teaches nothing.
+An agent tells of each build from its beginning on, and of one that has ended in two reports more: nothing is kept of those that run.
+Only builds count that looks followed on this very machine: what a report says of any other teaches nothing.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from autoscaler.domain.facts.job_stats import JobRow, JobTracker, MachineSize, Needs, OpenUse, RunningBuild, Subject, Used
-from autoscaler.domain.facts.snapshot import Build
+from autoscaler.domain.facts.job_stats import EndedUse, JobRow, JobTracker, MachineSize, Needs, Subject, Used
 from autoscaler.domain.facts.telemetry import FRESH_SECONDS, BuildUse, Telemetry
 from autoscaler.domain.forecast.estimates import next_record, subjects_of
 from autoscaler.domain.forecast.spread import note_value
-from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.report.job_tracking import EndedBuild
 from autoscaler.domain.situation.situation import Situation
 
 # Builds of a job use much the same, and there are six distributions of it: fewer steps are kept than of durations.
 STEPS_KEPT = 16
-# Of more at once only so many are followed: the tracker is read and written each minute.
+# Of more at once only so many are waited for.
 USES_FOLLOWED = 1000
-# A build without a process for so long is no step between two others.
-_GONE_SECONDS = 30.0
 # Of less than this no peak is known.
 _LEAST_SECONDS = 15.0
 
 Rows = Mapping[tuple[Subject, str], JobRow]  # by subject and pool
+Reports = Mapping[str, Telemetry]  # by machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldUse:
+    """What a build used from its beginning to its end, and the size of the machine that it ran on."""
+
+    build: EndedUse
+    use: BuildUse
+    machine: MachineSize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uses:
-    """The tracker with what builds use, and the builds that have ended with all that they used."""
+    """The tracker with the builds whose end is yet to be told of, and those of which it is."""
 
     tracker: JobTracker
-    ended: tuple[OpenUse, ...] = ()
+    told: tuple[ToldUse, ...] = ()
 
     @property
     def subjects(self) -> frozenset[Subject]:
         """Whose statistics it counts in."""
-        return frozenset(subject for one in self.ended for subject in _subjects(one))
+        return frozenset(subject for one in self.told for subject in _subjects(one.build))
 
 
-def follow_uses(tracker: JobTracker, situation: Situation, controller: str, reports: Mapping[str, Telemetry]) -> Uses:
-    """Take in new reports, and find the builds that have ended. Without reports nothing is followed."""
-    if not (reports or tracker.uses or tracker.reports) or not situation.snapshot.controllers[controller].complete:
-        return Uses(tracker=tracker)
-    uses = _told(_there(tracker, situation, controller, reports), tracker, reports)
-    over = [key for key, one in uses.items() if _is_over(one, situation.now)]
-    ended = tuple(one for one in (uses.pop(key) for key in over) if one.use and one.use.seconds >= _LEAST_SECONDS)
-    told = {machine: one.told_at for machine, one in reports.items()}
-    return Uses(tracker=replace(tracker, uses=uses, reports=told), ended=ended)
+def follow_uses(tracker: JobTracker, ended: Iterable[EndedBuild], situation: Situation, reports: Reports) -> Uses:
+    """Wait for what machines tell of the builds that have ended, and take what they have told."""
+    waiting = dict(tracker.uses)
+    machines = {record.node: record.machine for record in situation.snapshot.records if record.node}
+    for build in ended:
+        machine = machines.get(build.sighting.node, "")
+        if machine in reports and len(waiting) < USES_FOLLOWED:
+            waiting[build.key] = _ended(build, machine, situation.now)
+    told = dict(_told(waiting, reports, situation.now))
+    left = {key: one for key, one in waiting.items() if key not in told and not _is_late(one, situation.now)}
+    if left.keys() != tracker.uses.keys():
+        tracker = replace(tracker, uses=left)
+    return Uses(tracker=tracker, told=tuple(told.values()))
 
 
-def _there(tracker: JobTracker, situation: Situation, controller: str, reports: Mapping[str, Telemetry]) -> dict[str, OpenUse]:
-    """Return the builds that are followed after a look at the executors: those before, and those that began."""
-    shown = dict(_shown(situation, controller, reports))
-    uses = {key: _seen_again(one, situation.now, there=key in shown) for key, one in tracker.uses.items()}
-    for key, (agent, build) in shown.items():
-        if key not in uses and len(uses) < USES_FOLLOWED:
-            uses[key] = _begun(agent, build, tracker.running.get(key))
-    return uses
+def _ended(build: EndedBuild, machine: str, now: float) -> EndedUse:
+    seen = build.sighting
+    return EndedUse(job=seen.job, run=seen.run, signature=build.build.signature, pool=seen.pool, machine=machine, ended_at=now)
 
 
-def _told(uses: dict[str, OpenUse], tracker: JobTracker, reports: Mapping[str, Telemetry]) -> dict[str, OpenUse]:
-    """Return them with what new reports tell: of the builds of its own machine alone."""
-    for machine, report in reports.items():
-        if report.told_at > tracker.reports.get(machine, 0.0):
-            mine = (use for use in report.builds if use.key in uses and uses[use.key].machine == machine)
-            uses = {**uses, **{use.key: replace(uses[use.key], use=use, size=_size(report)) for use in mine}}
-    return uses
+def _told(waiting: Mapping[str, EndedUse], reports: Reports, now: float) -> Iterator[tuple[str, ToldUse]]:
+    """Yield those of which a report was told after their end; where none comes, those of which the last one tells."""
+    for key, one in waiting.items():
+        report = reports.get(one.machine)
+        use = next((use for use in report.builds if use.key == key), None) if report else None
+        if report and use and use.seconds >= _LEAST_SECONDS and (report.told_at > one.ended_at or _is_late(one, now)):
+            yield key, ToldUse(build=one, use=use, machine=_size(report))
 
 
-def _shown(situation: Situation, controller: str, reports: Mapping[str, Telemetry]) -> Iterator[tuple[str, tuple[Agent, Build]]]:
-    """Yield the builds on agents whose machines tell."""
-    for agent in situation.agents:
-        if agent.record.controller == controller and agent.node and agent.record.machine in reports:
-            yield from ((build.key, (agent, build)) for build in agent.node.builds)
-
-
-def _begun(agent: Agent, build: Build, running: RunningBuild | None) -> OpenUse:
-    signature = running.signature if running else build.signature
-    return OpenUse(job=build.job, run=build.run, signature=signature, pool=agent.pool.name, machine=agent.record.machine)
-
-
-def _seen_again(one: OpenUse, now: float, *, there: bool) -> OpenUse:
-    """Note since when Jenkins does not show a build."""
-    if there:
-        return replace(one, left_at=None) if one.left_at is not None else one
-    return one if one.left_at is not None else replace(one, left_at=now)
-
-
-def _is_over(one: OpenUse, now: float) -> bool:
-    """Tell whether Jenkins does not show a build any more, and no report will say more of it."""
-    if one.left_at is None:
-        return False
-    return (one.use is not None and one.use.gone > _GONE_SECONDS) or now - one.left_at > FRESH_SECONDS
+def _is_late(one: EndedUse, now: float) -> bool:
+    return now - one.ended_at > FRESH_SECONDS
 
 
 def _size(report: Telemetry) -> MachineSize:
     return MachineSize(memory=report.memory_total, cores=report.cores, gpu_memory=sum(gpu.memory for gpu in report.gpus))
 
 
-def note_uses(rows: Rows, ended: Iterable[OpenUse], controller: str, now: float) -> list[JobRow]:
+def note_uses(rows: Rows, told: Iterable[ToldUse], controller: str, now: float) -> list[JobRow]:
     """Note what builds used in the row of each of their subjects."""
     changed: dict[tuple[Subject, str], JobRow] = {}
-    for one in ended:
-        for subject in _subjects(one):
-            key = subject, one.pool
+    for one in told:
+        for subject in _subjects(one.build):
+            key = subject, one.build.pool
             row = changed.get(key) or rows.get(key)
-            row = row or JobRow(controller=controller, subject=subject, pool=one.pool, first_at=now, seen_at=now)
-            changed[key] = replace(row, needs=_with(row.needs, one.use, one.size, now)) if one.use else row
+            row = row or JobRow(controller=controller, subject=subject, pool=one.build.pool, first_at=now, seen_at=now)
+            changed[key] = replace(row, needs=_with(row.needs, one.use, one.machine, now))
     return list(changed.values())
 
 
-def _subjects(one: OpenUse) -> tuple[Subject, ...]:
+def _subjects(one: EndedUse) -> tuple[Subject, ...]:
     return subjects_of(one.job, one.run, one.signature)
 
 

@@ -39,6 +39,7 @@ Rows = Mapping[tuple[Subject, str], JobRow]  # by subject and pool
 class EndedBuild:
     """A build that was followed from its beginning to its end. ``seen_seconds``: as looks saw it, give or take their ``gap_seconds``."""
 
+    key: str
     sighting: Sighting
     build: RunningBuild
     seen_seconds: float
@@ -128,7 +129,7 @@ def _ended(gone: Mapping[str, RunningBuild], before: Learned, last_at: float, no
     for key, build in gone.items():
         if key in before.running:
             seen_seconds = (last_at + now) / 2 - build.since_at
-            yield EndedBuild(sighting=before.running[key], build=build, seen_seconds=seen_seconds, gap_seconds=now - last_at)
+            yield EndedBuild(key=key, sighting=before.running[key], build=build, seen_seconds=seen_seconds, gap_seconds=now - last_at)
 
 
 def _begun(
