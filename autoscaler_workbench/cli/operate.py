@@ -266,6 +266,8 @@ def dashboard(
 ) -> None:
     """Print the URL of the stack's dashboard; for a running demo, draw its dashboard with firing alarms."""
     if request.local is None:
+        if request.deployed.stack_parameters().get("MakeDashboard") == "no":
+            raise ConfigError(f"--stack ({request.deployed.stack}): has no dashboard; it was deployed with MakeDashboard=no")
         say(request.deployed.output("DashboardUrl"))
         return
     published = request.deployed.published()

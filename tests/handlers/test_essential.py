@@ -56,6 +56,9 @@ def test_a_controller_that_cannot_be_read(here):
     here.pass_minutes(6)
     assert ringing(here) == {"Problems"}
     assert any(subject.startswith("controller unread: controller main") for subject in subjects(here))
+    [said] = here.call("operate", event("status"))["status"]["told"]
+    assert said.startswith("controller unread: controller main")
+    assert said.endswith("(for 2 min)")
 
 
 def test_a_scaling_function_that_does_not_run_any_more_is_named(here):

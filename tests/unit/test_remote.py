@@ -98,6 +98,12 @@ def test_an_interrupted_command_leaves_one_line(monkeypatch):
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "\rinterrupted\n")
 
 
+def test_a_stack_without_a_dashboard_says_why_it_has_none(monkeypatch):
+    monkeypatch.setattr(Deployed, "stack_parameters", lambda _: {"MakeDashboard": "no"})
+    done = autoscaler("dashboard", "--stack", "ci")
+    assert (done.returncode, done.stderr) == (1, "--stack (ci): has no dashboard; it was deployed with MakeDashboard=no\n")
+
+
 def test_help_has_a_short_name():
     assert autoscaler("status", "-h").returncode == 0
     assert autoscaler("-h").returncode == 0

@@ -1,6 +1,6 @@
 """Orders of a person beyond one pass: holds, pool overrides, purges; and questions about the fleet."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -18,9 +18,11 @@ from autoscaler.domain import commands, decide
 from autoscaler.domain.facts.fleet import Ceilings, Fleet, Pool
 from autoscaler.domain.facts.orders import CloseBreaker, Purge, Reserve, Resume
 from autoscaler.domain.facts.overrides import POOL_NUMBERS, TEAM_NUMBERS, Hold, Overrides, PoolOverride, TeamOverride, in_force, resume
+from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.listing import AgentEntry, QueueEntry, list_agents, list_queue
+from autoscaler.domain.report.messages import still_told
 from autoscaler.domain.report.reservations import Access, ReservationEntry, list_reservations, reserved_by
 from autoscaler.domain.report.status import Status, status_of
 from autoscaler.domain.report.telemetry import told_of
@@ -93,7 +95,13 @@ def plan(ports: Ports, fleet: Fleet, invocation: Invocation) -> list[Report]:
 
 def status(ports: Ports, fleet: Fleet, invocation: Invocation) -> Status:
     """Return the state of the fleet."""
-    return status_of(_situation(ports, fleet, invocation), telemetry_of(ports))
+    return _status(ports, fleet, invocation)[0]
+
+
+def _status(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[Status, Situation, Mapping[str, Telemetry]]:
+    stored, reports = ports.state.read(), telemetry_of(ports)
+    situation = assess(observe(ports, fleet, stored, invocation), fleet)
+    return replace(status_of(situation, reports), told=still_told(stored.told, situation.now)), situation, reports
 
 
 def agents(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[AgentEntry, ...]:
@@ -108,8 +116,8 @@ def queue(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[QueueEntr
 
 def overview(ports: Ports, fleet: Fleet, invocation: Invocation) -> tuple[Status, tuple[AgentEntry, ...], tuple[QueueEntry, ...]]:
     """Return the state of the fleet, every agent and what waits, all of one look."""
-    situation, reports = _situation(ports, fleet, invocation), telemetry_of(ports)
-    return status_of(situation, reports), list_agents(situation, reports), list_queue(situation)
+    told, situation, reports = _status(ports, fleet, invocation)
+    return told, list_agents(situation, reports), list_queue(situation)
 
 
 def _situation(ports: Ports, fleet: Fleet, invocation: Invocation) -> Situation:

@@ -23,6 +23,7 @@ from autoscaler.domain.scale_in.reserved import WARNING_SECONDS
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import is_tripped, told_boots
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.wording import duration
 
 # A limit that a busy fleet touches again and again is told of once; an agent that connects closes a breaker for good.
 LIMIT_OVER_SECONDS = 900.0
@@ -50,6 +51,12 @@ def untold(before: Told, after: Told, failed: Collection[str]) -> dict[str, Trou
     """Return what has been told though these messages could not be sent: of their troubles, what was told before."""
     sent = {name: trouble for name, trouble in after.troubles.items() if name not in failed}
     return sent | {name: trouble for name, trouble in before.troubles.items() if name in failed}
+
+
+def still_told(told: Told, now: float) -> tuple[str, ...]:
+    """Name what people were told of and that is not over, and for how long it has been so."""
+    lasting = {name: trouble for name, trouble in told.troubles.items() if not name.startswith(LOST)}
+    return tuple(f"{one.title} (for {duration(now - one.since_at)})" for one in sorted(lasting.values(), key=lambda one: one.since_at))
 
 
 def is_worth_saving(before: Told, after: Told) -> bool:

@@ -46,7 +46,7 @@ class Status:
 
     ``without_jobs``: controllers that show not a single job, as they do without Job/Read. ``unread``: what our own state has and
     this version cannot read. ``limits``: of teams, and of pools that have their own. ``turns``: teams, as they go first where a limit keeps
-    several waiting. ``stopped``: what the month's limit holds, or "".
+    several waiting. ``stopped``: what the month's limit holds, or "". ``told``: what people were told of, and that is not over.
     """
 
     pools: tuple[PoolStatus, ...]
@@ -68,6 +68,7 @@ class Status:
     limits: tuple[LimitsUsed, ...]
     turns: tuple[str, ...]
     stopped: str
+    told: tuple[str, ...] = ()
 
 
 def status_of(situation: Situation, reports: Reports = MappingProxyType({})) -> Status:
