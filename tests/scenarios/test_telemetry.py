@@ -128,3 +128,18 @@ def test_people_are_shown_what_each_agent_told(day):
     facts = operate.why(*asked, entry.node)
     assert sum("memory available" in fact for fact in facts) == 1
     assert sum("has used" in fact for fact in facts) == 2
+
+
+def test_no_decision_depends_on_what_agents_tell():
+    """The same hours, once with agents that tell nothing, once with agents that tell of a machine without memory and disk."""
+    days = [Day(in_memory(a_pool("cpu", executors=2, boot_seconds=60.0))) for _ in range(2)]
+    told = Usage(days[1].world.timeline, days[1].world.controllers, size=Size(memory=1.0, disk=1.0))
+    days[1].world.usage = told
+    for day in days:
+        for _ in range(3):
+            day.queue(5, seconds=900.0)
+            day.minutes(25)
+        day.minutes(60)
+    without, with_reports = ([(result.step, result.outcome) for report in day.fleet.reports for result in report.results] for day in days)
+    assert days[1].fleet.state.reports
+    assert with_reports == without
