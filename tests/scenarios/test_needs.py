@@ -1,5 +1,6 @@
 """Needs of jobs are learned from what agents tell: in the simulated world, where they are known, what is learned equals them."""
 
+from collections import Counter
 from dataclasses import replace
 from random import Random
 from types import SimpleNamespace
@@ -7,6 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from autoscaler.control.jobs import list_needs
+from autoscaler.domain.facts.job_weights import JobWeights
+from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.fakes.world.usage import GIB, Need, Size, Usage
 from support.builders import a_pool
 from support.timeline import Day
@@ -98,3 +101,18 @@ def test_without_agents_that_tell_nothing_is_kept_and_no_more_is_read():
     work(day, 1)
     assert needs(day) == {}
     assert not any(tracker.uses for tracker in day.fleet.jobs.trackers.values())
+
+
+def test_weights_that_are_to_be_learned_are_after_some_builds_and_then_agents_take_no_more_than_fits():
+    day = a_day(executors=4, size=Size(memory=16 * GIB, cores=8.0))
+    day.fleet.fleet = replace(day.fleet.fleet, weights=JobWeights(by_pattern=(("job-1", None),)))
+    day.world.usage.needs["job-1"] = Need(memory=7 * GIB, cores=0.5)
+    work(day, 5)
+    assert day.fleet.state.read().learned["main"].weights == {"job-1": 2}
+    builds = [day.jenkins.submit("job-1", "cpu", 1800.0) for _ in range(5)]
+    for _ in range(60):
+        day.minutes(1)
+        running = Counter(build.node for build in builds if build.node and build.ended is None)
+        assert max(running.values(), default=0) <= 2
+    day.minutes(60)
+    assert all(build.ended is Ended.FINISHED for build in builds)

@@ -110,6 +110,7 @@ RAW = {
 
 
 def test_weights_of_the_fleet_file_are_those_of_the_domain_in_its_order():
+    assert check({**RAW, "weights": {"a": "learned"}}, "fleet.yaml").domain().weights.learns
     assert check({**RAW, "weights": {"a/*": 2, "*": 3}}, "fleet.yaml").domain().weights == JobWeights(by_pattern=(("a/*", 2), ("*", 3)))
     assert not check(RAW, "fleet.yaml").domain().weights
 

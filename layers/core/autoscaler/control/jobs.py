@@ -16,6 +16,7 @@ from autoscaler.domain.report.eta import EtaEntry
 from autoscaler.domain.report.job_needs import follow_uses, note_uses
 from autoscaler.domain.report.job_tracking import changes_of, note_changes
 from autoscaler.domain.report.jobs import JobList
+from autoscaler.domain.report.learned_weights import next_weights
 from autoscaler.domain.report.needs import NeedList
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.errors import AutoscalerError, ConflictError
@@ -48,8 +49,11 @@ def _note(ports: Ports, situation: Situation, controller: str, lesson: Lesson, r
     noted = note_changes(changes, known, situation, controller, lesson.ends)
     rows = {(row.subject, row.pool): row for row in noted.rows}
     rows |= {(row.subject, row.pool): row for row in note_uses({**known, **rows}, uses.told, controller, situation.now)}
+    tracker = noted.tracker
+    if situation.fleet.weights.learns:
+        tracker = replace(tracker, weights=next_weights(tracker.weights, {**known, **rows}.values(), situation.fleet))
     # The tracker first: who replaces it may count what it shows to have ended, and nobody else does.
-    ports.jobs.save_tracker(controller, noted.tracker, situation.now)
+    ports.jobs.save_tracker(controller, tracker, situation.now)
     if rows:
         ports.jobs.save_rows(tuple(rows.values()), situation.now)
 
@@ -57,6 +61,17 @@ def _note(ports: Ports, situation: Situation, controller: str, lesson: Lesson, r
 def _is_as_before(before: Learned, after: Learned) -> bool:
     """Tell whether nothing began, ended, came or left."""
     return before.running.keys() == after.running.keys() and before.waiting.keys() == after.waiting.keys()
+
+
+def learned_weights(ports: Ports, fleet: Fleet, controller: str, before: Mapping[str, int]) -> Mapping[str, int]:
+    """Read what jobs were learned to weigh, where that is asked for; what was known ``before`` where it cannot be read."""
+    if not fleet.weights.learns:
+        return {}
+    try:
+        return ports.jobs.tracker(controller).weights
+    except AutoscalerError as error:
+        ports.log("weights_not_read", controller=controller, error=f"{type(error).__name__}: {error}")
+        return before
 
 
 def list_needs(ports: Ports, fleet: Fleet, pattern: str, most: int) -> NeedList:

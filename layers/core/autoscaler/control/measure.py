@@ -6,7 +6,7 @@ from functools import partial
 
 from autoscaler.control.costs import note_costs
 from autoscaler.control.invocation import Invocation
-from autoscaler.control.jobs import note_jobs
+from autoscaler.control.jobs import learned_weights, note_jobs
 from autoscaler.control.observe import log_notes, observe_without_instances
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.health import Health
@@ -80,7 +80,9 @@ def observe_and_learn(ports: Ports, fleet: Fleet, stored: StoredState, invocatio
         controller = port.name
         ends = _ends(ports, port, snapshot, ask_until)
         results = {run: end.result for run, end in ends.items() if end.result is not None}
-        lesson = lessons[controller] = replace(learn_from_builds(situation, controller, results), ends=ends)
+        lesson = replace(learn_from_builds(situation, controller, results), ends=ends)
+        weights = learned_weights(ports, fleet, controller, snapshot.learned[controller].weights)
+        lesson = lessons[controller] = replace(lesson, learned=replace(lesson.learned, weights=weights))
         if not lesson.learned.tells_what(snapshot.learned[controller]):
             try:
                 ports.state.save_learned(controller, lesson.learned)

@@ -139,4 +139,5 @@ class JobTracker:
     ratios: Mapping[str, Spread] = field(default_factory=dict)  # of what came to what was predicted, by kind of prediction
     skills: Mapping[str, Skill] = field(default_factory=dict)  # by kind of subject
     uses: Mapping[str, EndedUse] = field(default_factory=dict)
+    weights: Mapping[str, int] = field(default_factory=dict)  # of jobs that need more than one executor's share
     version: int = 0

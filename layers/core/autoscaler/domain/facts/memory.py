@@ -306,6 +306,7 @@ class Learned:
     streaks: Mapping[str, Streak] = field(default_factory=dict)  # by node
     succeeded_at: Mapping[str, float] = field(default_factory=dict)  # when a build last succeeded, by pool
     builds: Mapping[str, int] = field(default_factory=dict)  # that began on a node, of pools that allow only so many
+    weights: Mapping[str, int] = field(default_factory=dict)  # of jobs that were seen to need more than one executor's share
     seen_at: float = 0.0
     version: int = 0
 

@@ -5,9 +5,11 @@ taken to be as heavy as the heaviest that waits. One that has no room loses its 
 node itself: a part of a build that already runs there would wait for ever.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.snapshot import Node, Record
 
 
@@ -41,6 +43,13 @@ def room_on(record: Record, node: Node, fleet: Fleet, weight: int = 1) -> Room |
 def executors_taken(node: Node, fleet: Fleet) -> int:
     """Count the executors that the builds on a node take by their weights; more than it has where the last one was too heavy."""
     return sum(fleet.weights.of(build.job) for build in node.builds)
+
+
+def with_learned_weights(fleet: Fleet, learned: Mapping[str, Learned]) -> Fleet:
+    """Return the fleet with the weights that were learned on its controllers, where any are to be."""
+    if not fleet.weights.learns:
+        return fleet
+    return replace(fleet, weights=fleet.weights.knowing(one.weights for one in learned.values()))
 
 
 def executors_at_first(pool: Pool, fleet: Fleet) -> int:

@@ -130,7 +130,10 @@ _ASKED_FOR = (RecordState.REQUESTED, RecordState.STARTING)
 
 
 class _Facts(NamedTuple):
-    """All that one agent is joined from. ``state``: what EC2 says of its instance; ``is_seen``: its controller was read, and its node."""
+    """All that one agent is joined from. ``state``: what EC2 says of its instance; ``is_seen``: its controller was read, and its node.
+
+    ``extra_executors``: those that its builds take beyond one each.
+    """
 
     record: Record
     pool: Pool
@@ -138,6 +141,7 @@ class _Facts(NamedTuple):
     state: InstanceState | None
     is_seen: bool
     was_connected: bool
+    extra_executors: int
 
 
 def join_agents(
@@ -159,7 +163,8 @@ def join_agents(
         if state is InstanceState.NOT_FOUND:
             state = _if_forgotten(node, is_forgotten=record.machine in forgotten, for_a_day=record.machine in forgotten_for_a_day)
         is_seen = view is not None and view.complete and record.node not in view.unread
-        facts[instance_id] = _Facts(record, pool, node, state, is_seen, record.life_id in connected)
+        extra = executors_taken(node, fleet) - len(node.builds) if node and fleet.weights else 0
+        facts[instance_id] = _Facts(record, pool, node, state, is_seen, record.life_id in connected, extra)
     # Passes that ask EC2 and those that do not take turns: each remembers its own.
     name = "agents", bool(snapshot.instances)
     joined = memo.values(name, facts, snapshot.taken_at, lambda _, of: _join(of, fleet, snapshot.taken_at))
@@ -173,7 +178,6 @@ def _join(of: _Facts, fleet: Fleet, now: float) -> tuple[Agent, float]:
     mark = _mark_of(of.record, of.node, fleet.name)
     ends_at = of.record.reservation.until_at if of.record.reservation else FOR_EVER
     phase = _phase(of.record, of.node, mark, is_seen=of.is_seen, boots=boots, is_over=now >= ends_at)
-    extra = executors_taken(of.node, fleet) - len(of.node.builds) if of.node and fleet.weights else 0
     agent = Agent(
         record=of.record,
         pool=of.pool,
@@ -181,7 +185,7 @@ def _join(of: _Facts, fleet: Fleet, now: float) -> tuple[Agent, float]:
         instance=of.state,
         phase=phase,
         mark=mark,
-        extra_executors=extra,
+        extra_executors=of.extra_executors,
         by_weight=bool(fleet.weights and of.record.labels and of.node),
     )
     return agent, min(deadline if boots else FOR_EVER, ends_at if now < ends_at else FOR_EVER)
