@@ -27,6 +27,7 @@ from planted.stale import STALE
 from planted.stopped import STOPPED
 from planted.teams import TEAMS
 from planted.waiting import WAITING
+from planted.watching import WATCHING
 from planted.weights import WEIGHTS
 from support.forks import TESTS, paths
 
@@ -70,6 +71,7 @@ def planting():
         *DEVICES,
         *COMING,
         *CARDS,
+        *WATCHING,
     ],
     ids=lambda bug: bug.name,
 )

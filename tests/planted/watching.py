@@ -1,0 +1,64 @@
+"""The same for what is judged instead of an alarm each, for looks between the ticks, and for the webhook."""
+
+from planted.bug import Bug
+
+_PROBLEMS, _NOTES = "tests/unit/test_problems.py::test_", "tests/unit/test_pass_notes.py::test_"
+_LOOKS, _WEBHOOK = "tests/handlers/test_looking_often.py::test_", "tests/handlers/test_webhook.py::test_"
+WATCHING = (
+    Bug(
+        name="a condition begins anew at each look and never lasts",
+        file="domain/report/problems.py",
+        was="    return span.since_at if span is not None and now - span.seen_at < _FORGOTTEN_SECONDS else now\n",
+        becomes="    return now\n",
+        found_by=(f"{_PROBLEMS}each_condition_rings_once_it_has_lasted_and_ends",),
+    ),
+    Bug(
+        name="one good look ends what must be seen twice to end",
+        file="domain/report/problems.py",
+        was="    return not rule.strict and now - span.seen_at <= _ONE_LOOK_SECONDS\n",
+        becomes="    return False\n",
+        found_by=(f"{_PROBLEMS}one_look_that_sees_otherwise_ends_nothing_that_is_seen_again",),
+    ),
+    Bug(
+        name="what a message of its own says is told twice",
+        file="domain/report/messages.py",
+        was="    return any(name.startswith(problem.breach.rule.told_by) for name in seen)\n",
+        becomes="    return False\n",
+        found_by=(f"{_PROBLEMS}what_a_message_of_its_own_says_is_not_said_twice",),
+    ),
+    Bug(
+        name="values of pools are sent as metrics",
+        file="domain/report/essential.py",
+        was="if datum.name in ESSENTIAL and len(datum.dimensions) == 1]\n",
+        becomes="if datum.name in ESSENTIAL]\n",
+        found_by=(f"{_PROBLEMS}few_values_of_the_whole_fleet_are_sent",),
+    ),
+    Bug(
+        name="a missing pass between two is not seen",
+        file="domain/report/pass_notes.py",
+        was="sum(b - a > MISSED_SECONDS for a, b in pairwise(times))",
+        becomes="sum(b - a > 10 * MISSED_SECONDS for a, b in pairwise(times))",
+        found_by=(f"{_NOTES}a_pass_that_is_missing_between_two_is_seen",),
+    ),
+    Bug(
+        name="a message that comes twice is two looks",
+        file="control/slots.py",
+        was='    return "" if ports.slots.take(slot, ports.clock()) else "slot-taken"\n',
+        becomes='    ports.slots.take(slot, ports.clock())\n    return ""\n',
+        found_by=(f"{_LOOKS}a_slot_is_one_look_however_often_the_queue_wakes",),
+    ),
+    Bug(
+        name="each notification is a look",
+        file="control/slots.py",
+        was='    if not ports.slots.take(f"ask#{number}", now):\n',
+        becomes='    if not ports.slots.take(f"ask#{ports.new_id()}", now):\n',
+        found_by=(f"{_WEBHOOK}many_notifications_at_once_are_one_look_and_later_ones_another",),
+    ),
+    Bug(
+        name="whoever knows no secret knows an empty one",
+        file="adapters/shared_secret.py",
+        was="        return bool(self._token) and hmac.compare_digest(given.encode(), self._token.encode())\n",
+        becomes="        return hmac.compare_digest(given.encode(), self._token.encode())\n",
+        found_by=(f"{_WEBHOOK}whoever_does_not_know_it_is_sent_away_and_nothing_is_asked_for",),
+    ),
+)
