@@ -128,4 +128,6 @@ def _far():
         controller_disk_bytes=1,
         controller_memory_bytes=1,
         controller_response_seconds=1,
+        agent_gpu_memory_bytes=1,
+        controller_cpu_percent=1,
     )
