@@ -113,7 +113,8 @@ def _print_fleet(fleet: Fleet) -> None:
     for pool in fleet.pools.values():
         prices = _pool_json(pool)["instance_types"]
         labels = "" if pool.labels == {pool.name} else f"\n  {' '.join(sorted(pool.labels))}"
-        usd = "\n".join(f"{usd:.3f}" for usd in prices.values())
+        # Reserved machines cost nothing more, and their month is paid for.
+        usd = "reserved" if pool.capacity else "\n".join(f"{usd:.3f}" for usd in prices.values())
         rows.append((pool.name + labels, pool.executors, "\n".join(prices), usd, pool.max_agents))
     print_table(("pool", "executors", "instance types", "$/h", "max"), rows, title=f"fleet {fleet.name}: valid", figures=True)
     for one in price_ages(fleet, time.time()):

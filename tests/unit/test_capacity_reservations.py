@@ -11,6 +11,7 @@ from autoscaler.domain.forecast.durations import pool_key
 from autoscaler.domain.situation.reserved_capacity import closes_at, long_build_seconds
 from autoscaler.errors import ConfigError
 from support.builders import NOW, a_pool
+from support.cli import autoscaler
 
 FILE = """
 fleet: f
@@ -35,6 +36,13 @@ def test_its_machines_cost_nothing_in_decisions_and_the_list_price_in_the_month(
     )
     assert {offering.usd_per_hour for offering in pool.offerings} == {0.0}
     assert pool_of(tmp_path, "").capacity is None
+
+
+def test_validate_says_that_its_machines_are_reserved(tmp_path):
+    pool_of(tmp_path, BLOCK)
+    said = autoscaler("validate", str(tmp_path / "fleet.yaml")).stdout
+    assert "reserved" in said
+    assert "0.000" not in said
 
 
 @pytest.mark.parametrize(
