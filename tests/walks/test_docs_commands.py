@@ -267,6 +267,8 @@ def lay_out(folder, page):
         some = "".join(islice(rows, 30))
     for name in ("jobs.csv.gz", "vllm_buildkite.csv.gz"):
         (folder / name).write_bytes(gzip.compress(some.encode()))
+    needs = [{"job": "nightly/all", "pool": "mxnetlinux-cpu", "memory_gib": 26, "cores": 4, "hours": 80}]
+    (folder / "needs.json").write_text(json.dumps(needs), encoding="utf-8")
     (folder / "my").mkdir()
     shutil.copy(EXAMPLE_FLEET, folder / "my-fleet.yaml")
     for block in blocks_of(page):
@@ -277,7 +279,9 @@ def lay_out(folder, page):
 
 
 def own_fleet(page):
-    return next((block.text for block in blocks_of(page) if block.language == "yaml" and "\npools:" in block.text), "")
+    """The whole fleet file that a page shows; "" where it shows parts of one."""
+    whole = (block.text for block in blocks_of(page) if block.language == "yaml" and "\npools:" in block.text)
+    return next((text for text in whole if text.startswith("fleet:") or "\nfleet:" in text), "")
 
 
 def fleet_of(page, commands):
