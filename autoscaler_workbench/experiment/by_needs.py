@@ -106,7 +106,7 @@ def _by_weight(present: FleetSettings, raw: Raw, needs: Sequence[JobNeed]) -> tu
     fleet, what, weights = deepcopy(raw), list[str](), dict[str, int]()
     for name, pool in present.pools.items():
         if sizing := size_pool(name, pool, needs):
-            fleet["pools"][name] = _on(raw["pools"][name], sizing.instance_type, sizing.executors)
+            fleet["pools"][name] = _on(raw["pools"][name], sizing.instance_type, sizing.executors, raw["limits"]["max_agents"])
             weights |= {job: max(weight, weights.get(job, 1)) for job, weight in sizing.weights.items()}
             heavy = f"; {counted(len(sizing.weights), 'job')} of weight {_span(sizing.weights.values())}" if sizing.weights else ""
             what.append(f"{name}: {counted(sizing.executors, 'executor')} on {sizing.instance_type}{heavy}.")
@@ -123,15 +123,15 @@ def _by_pools(present: FleetSettings, raw: Raw, needs: Sequence[JobNeed]) -> tup
         for number, part in enumerate(parts, 1):
             part_name = name if number == len(parts) else f"{name}-{number}"
             own = {} if part_name == name else {"labels": [part_name], "min_agents": 0, "warm_executors": 0}
-            fleet["pools"][part_name] = _on(raw["pools"][name], part.instance_type, part.executors) | own
+            fleet["pools"][part_name] = _on(raw["pools"][name], part.instance_type, part.executors, raw["limits"]["max_agents"]) | own
             what.append(f"{part_name}: {counted(part.executors, 'executor')} on {part.instance_type}, for {_jobs(part.jobs)}.")
             labels |= {job: part_name for job in part.jobs if part_name != name}
     return "pools", fleet, tuple(what), labels
 
 
-def _on(pool: Raw, instance_type: str, executors: int) -> Raw:
-    """Put a pool on another machine; its agents may together have as many executors as before."""
-    most = max(1, -(-pool["max_agents"] * pool["executors"] // executors))
+def _on(pool: Raw, instance_type: str, executors: int, at_most: int) -> Raw:
+    """Put a pool on another machine; its agents may together have as many executors as before, as far as the fleet may have ``at_most``."""
+    most = min(at_most, max(1, -(-pool["max_agents"] * pool["executors"] // executors)))
     kept = {key: value for key, value in pool.items() if key != "instance_requirements"}
     least = min(pool.get("min_agents", 0), most)
     return kept | {"instance_types": [instance_type], "executors": executors, "max_agents": most} | ({"min_agents": least} if least else {})
