@@ -35,6 +35,7 @@ _CALLS_SECONDS, _SLOWER = 1.5, 4.0  # a look's calls; half a GB is a quarter of 
 _READS_A_MINUTE, _SAVES_A_MINUTE = 4, {"memory": 1, "learned": 1}
 _SCHEDULED = 3
 _POLL_SECONDS_BILLED = 0.06  # of an agent: one read by key and one write, and no call of EC2 or Jenkins
+_REPORT_BYTES = 600  # of what an agent tells of itself, which publish_metrics reads once a minute, at half the price
 _MINUTES_A_DAY = 1440
 _TEMPLATE = Path(__file__).parents[1] / "template.yaml"
 
@@ -75,7 +76,8 @@ def measure() -> Iterator[Figures]:
         f"{_JOB_SECONDS / 60:.0f} minutes, all pools in use: metrics that were sent, lines that were logged, the state's size, and the "
         f"passes' time. A look is assumed to last {_CALLS_SECONDS:g} s for its calls, and {_SLOWER:g} times as long as the passes here. "
         f"Polls: each agent asks each {POLL_SECONDS / 60:.0f} minutes, {_POLL_SECONDS_BILLED * 1000:.0f} ms of a function, one read, "
-        "one write, and the lines that Lambda logs of an invocation. Alarms: those that need no parameter.",
+        "one write, the lines that Lambda logs of an invocation, and the reading of its report once a "
+        "minute. Alarms: those that need no parameter.",
         (
             *("level", "agents", "pools", "metrics", "alarms", "PutMetricData", "logs", "Lambda", "DynamoDB", "polls", "together"),
             "with a dashboard",
@@ -127,7 +129,7 @@ def bill_of(level: str, agents: int, hour: Hour) -> Bill:
         logs=(hour.log_bytes + _SCHEDULED * _INVOCATION_BYTES) / 1e9 * _LOG_GB_USD * _MINUTES_A_MONTH,
         functions=(billed * _GB * _GB_SECOND_USD + _SCHEDULED * _REQUEST_USD) * _MINUTES_A_MONTH,
         state=_state_usd(level, hour) * _MINUTES_A_MONTH,
-        polls=agents * 60.0 * _MINUTES_A_MONTH / POLL_SECONDS * _poll_usd(),
+        polls=agents * _MINUTES_A_MONTH * (60.0 / POLL_SECONDS * _poll_usd() + _REPORT_BYTES / 4096 * _READ_USD / 2),
     )
 
 
