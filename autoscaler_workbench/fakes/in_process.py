@@ -120,7 +120,7 @@ class InProcessController(JenkinsController):
 
     def _node(self, node: JenkinsNode) -> Node:
         mark = node.temporarily_offline, node.cause, node.cause_at, node.reason
-        signs = (*mark, node.connected, node.labels, node.executors, *node.builds.items())
+        signs = (*mark, node.connected, node.labels, node.executors, *node.subtasks, *node.builds.items())
         known = self._nodes.get(node.name)
         if known is None or known[0] != signs:
             known = self._nodes[node.name] = (

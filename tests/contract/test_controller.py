@@ -237,3 +237,9 @@ def test_the_node_monitors_are_read_for_agents_and_the_controller(here):
     assert told[agent].memory_bytes > 0
     assert told[agent].response_seconds >= 0
     assert told[""].disk_bytes > 0
+
+
+def test_a_job_that_the_heavy_job_plugin_gives_no_weight_weighs_one_and_so_does_one_that_is_not_there(here):
+    job = here.submit("größe 1+1~light", here.name("nothing"), 1.0)
+    assert here.controller.heavy_weight(job) == 1
+    assert here.controller.heavy_weight(here.name("never/there")) == 1

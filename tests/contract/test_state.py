@@ -8,6 +8,7 @@ import pytest
 
 from autoscaler.adapters.dynamodb import DynamoState
 from autoscaler.domain.facts.intents import IntentState
+from autoscaler.domain.facts.job_weights import PluginWeight
 from autoscaler.domain.facts.memory import (
     Arrivals,
     Expected,
@@ -99,6 +100,7 @@ def test_what_was_learned_is_kept_by_controller(state):
         schedules={"8 2/3": TrackRecord(true=1.0, false=2.0)},
         followers={"j": Follower(after="i", delays=(60.0, 90.0), missed=1)},
         weights={"j": 3},
+        heavy_jobs={"j": PluginWeight(weight=4, read_at=5.0)},
         seen_at=3.0,
     )
     assert [name for name in Learned.__dataclass_fields__ if name != "version" and getattr(learned, name) == getattr(Learned(), name)] == []

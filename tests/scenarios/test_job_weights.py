@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL
-from autoscaler.domain.facts.job_weights import JobWeights
+from autoscaler.domain.facts.job_weights import JobWeights, Source
 from autoscaler.domain.facts.plan import Launch, Relabel
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler_workbench.fakes.world.faults import Fault
@@ -68,11 +68,11 @@ def test_the_step_says_what_the_builds_weigh():
 
 def test_while_a_heavy_build_waits_an_agent_without_room_for_it_takes_nothing_and_gives_it_the_room_that_comes():
     day = a_day()
-    light = [build for n in range(8) for build in submit(day, 1, job="light", seconds=180.0 * (n + 1))]
+    light = [build for n in range(8) for build in submit(day, 1, job="light", seconds=200.0 * (n + 1))]
     day.minutes(2)
-    assert FULL_LABEL in node_of(day).labels
+    assert FULL_LABEL not in node_of(day).labels  # nothing heavy is there
     [heavy], later = submit(day, 1), submit(day, 4, job="light", seconds=600.0)
-    for _ in range(11):
+    for _ in range(13):
         day.minutes(1)
         weighs = len(running(light + later)) + 4 * len(running([heavy]))
         assert weighs <= 8
@@ -141,3 +141,35 @@ def test_what_is_cut_off_is_made_good(call, after):
     day.minutes(30)
     assert day.fleet.faults.seen
     assert ({build.ended for build in heavy}, "cpu" in node_of(day).labels) == ({Ended.FINISHED}, True)
+
+
+def test_what_the_heavy_job_plugin_holds_together_is_planned_on_one_machine_and_left_to_jenkins():
+    day = a_day(weights=JobWeights(by_pattern=(("*", Source.PLUGIN),)), min_agents=0, max_agents=10)
+    day.jenkins.heavy = {"heavy/model": 4}
+    submit(day, 1, seconds=2400.0)
+    day.minutes(50)  # its weight was read
+    assert {job: one.weight for job, one in day.fleet.state.read().learned["main"].heavy_jobs.items()} == {"heavy/model": 4}
+    builds = submit(day, 6, seconds=3000.0)
+    day.minutes(14)
+    assert day.agents("cpu") == 3
+    assert len(running(builds)) == 6
+    assert max(sum(build.node == name for build in running(builds)) for name in day.jenkins.nodes) == 2
+    light = submit(day, 1, job="light", seconds=60.0)
+    day.minutes(5)
+    assert [step.reason for step in day.done(Relabel)] == []
+    day.minutes(60)
+    assert {build.ended for build in [*builds, *light]} == {Ended.FINISHED}
+
+
+def test_where_the_plugins_weights_cannot_be_read_jobs_weigh_one_and_are_read_once_they_can():
+    day = a_day(weights=JobWeights(by_pattern=(("*", Source.PLUGIN),)), max_agents=1)
+    day.jenkins.heavy = {"heavy/model": 4}
+    [api] = day.fleet.apis.values()
+    api.lacks = frozenset({"hudson.model.Item.ExtendedRead"})
+    submit(day, 3, seconds=1200.0)
+    day.minutes(3)
+    assert "heavy_job_not_read" in {line["event"] if isinstance(line, dict) else line[0] for line in day.fleet.logged}
+    assert not day.fleet.state.read().learned["main"].heavy_jobs
+    api.lacks = frozenset()
+    day.minutes(2)
+    assert day.fleet.state.read().learned["main"].heavy_jobs["heavy/model"].weight == 4

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from autoscaler.control.jobs import list_needs
-from autoscaler.domain.facts.job_weights import JobWeights
+from autoscaler.domain.facts.job_weights import JobWeights, Source
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from autoscaler_workbench.fakes.world.usage import GIB, Need, Size, Usage
 from support.builders import a_pool
@@ -105,7 +105,7 @@ def test_without_agents_that_tell_nothing_is_kept_and_no_more_is_read():
 
 def test_weights_that_are_to_be_learned_are_after_some_builds_and_then_agents_take_no_more_than_fits():
     day = a_day(executors=4, size=Size(memory=16 * GIB, cores=8.0))
-    day.fleet.fleet = replace(day.fleet.fleet, weights=JobWeights(by_pattern=(("job-1", None),)))
+    day.fleet.fleet = replace(day.fleet.fleet, weights=JobWeights(by_pattern=(("job-1", Source.LEARNED),)))
     day.world.usage.needs["job-1"] = Need(memory=7 * GIB, cores=0.5)
     work(day, 5)
     assert day.fleet.state.read().learned["main"].weights == {"job-1": 2}

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.config import FleetFileError, check
-from autoscaler.domain.facts.job_weights import JobWeights
+from autoscaler.domain.facts.job_weights import JobWeights, Source
 from autoscaler.domain.facts.room import executors_at_first, room_on
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
@@ -47,6 +47,11 @@ def test_without_room_one_executor_stays_for_what_names_the_node():
     full = room("nightly/all", "nightly/all")
     assert (full.is_full, full.executors) == (True, 2 + 1)
     assert room(*["other"] * 5, weight=4).is_full
+
+
+def test_while_nothing_heavy_runs_or_waits_a_node_shows_all_its_executors_though_all_are_busy():
+    busy = room(*["other"] * 8)
+    assert (busy.is_full, busy.executors) == (False, 8)
 
 
 def test_an_idle_agent_has_room_for_one_build_whatever_it_weighs():
@@ -110,7 +115,7 @@ RAW = {
 
 
 def test_weights_of_the_fleet_file_are_those_of_the_domain_in_its_order():
-    assert check({**RAW, "weights": {"a": "learned"}}, "fleet.yaml").domain().weights.learns
+    assert check({**RAW, "weights": {"a": "learned"}}, "fleet.yaml").domain().weights.asks(Source.LEARNED)
     assert check({**RAW, "weights": {"a/*": 2, "*": 3}}, "fleet.yaml").domain().weights == JobWeights(by_pattern=(("a/*", 2), ("*", 3)))
     assert not check(RAW, "fleet.yaml").domain().weights
 

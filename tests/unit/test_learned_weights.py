@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.domain.facts.job_stats import JobRow, MachineSize, Needs, Spread, Subject, Used
-from autoscaler.domain.facts.job_weights import JobWeights
+from autoscaler.domain.facts.job_weights import JobWeights, Source
 from autoscaler.domain.facts.memory import Learned
-from autoscaler.domain.facts.room import executors_at_first, with_learned_weights
+from autoscaler.domain.facts.room import executors_at_first, with_known_weights
 from autoscaler.domain.forecast.spread import note_value
 from autoscaler.domain.report.learned_weights import WEIGHTS_KEPT, next_weights
 from support.builders import NOW, a_fleet, a_pool
 
 GIB = 2.0**30
-LEARNING = JobWeights(by_pattern=(("fixed/*", 2), ("*", None)))
+LEARNING = JobWeights(by_pattern=(("fixed/*", 2), ("*", Source.LEARNED)))
 FLEET = replace(a_fleet(a_pool("cpu", executors=8), a_pool("big", executors=2)), weights=LEARNING)
 
 
@@ -81,7 +81,7 @@ def test_of_too_many_the_heaviest_are_kept():
 
 def test_patterns_say_which_jobs_weights_are_learned():
     learned = {"main": Learned(weights={"link": 3, "fixed/a": 7}), "other": Learned(weights={"link": 5})}
-    known = with_learned_weights(FLEET, learned)
+    known = with_known_weights(FLEET, learned)
     assert [known.weights.of(job) for job in ("link", "fixed/a", "new")] == [5, 2, 1]
     assert executors_at_first(known.pools["cpu"], known) == 1
     assert FLEET.weights.of("link") == 1
@@ -90,4 +90,4 @@ def test_patterns_say_which_jobs_weights_are_learned():
 @pytest.mark.parametrize("written", [JobWeights(), JobWeights(by_pattern=(("link", 2),))])
 def test_where_nothing_is_to_be_learned_the_fleet_file_counts_alone(written):
     fleet = replace(FLEET, weights=written)
-    assert with_learned_weights(fleet, {"main": Learned(weights={"link": 3})}) is fleet
+    assert with_known_weights(fleet, {"main": Learned(weights={"link": 3})}) is fleet

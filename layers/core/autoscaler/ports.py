@@ -84,6 +84,9 @@ class Controller(Protocol):
     def health(self) -> Mapping[str, Health]:
         """Return the readings of the node monitors by node ("" is the built-in one), as far as the account may see them."""
 
+    def heavy_weight(self, job: str) -> int:
+        """Read how many executors the Heavy Job plugin gives a job; 1 where it gives none. Needs Job/ExtendedRead."""
+
     def sees_jobs(self) -> bool:
         """Tell whether the account is shown any job."""
 

@@ -243,6 +243,8 @@ def _part_of(build: Build) -> str:
 def _executors(node: Node, base: str) -> list[dict[str, Any]]:
     """Show each executor; those that something was handed to are busy with nothing yet."""
     shown = [_executor(number, node.builds.get(number), base) for number in node.numbers]
+    for executor in [one for one in shown if one["number"] in node.subtasks]:
+        executor |= {"idle": False, "currentExecutable": {}}  # of a class that exports nothing
     for executor in [one for one in shown if one["idle"]][: len(node.handed)]:
         executor["idle"] = False
     return shown

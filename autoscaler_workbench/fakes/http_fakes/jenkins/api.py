@@ -32,6 +32,8 @@ CRUMB = "0faafd05f3cf51c429d61c10d061a61d649649d1b14a01e64e3d26630eccefdc"
 _STARTING = "<!DOCTYPE html><html><head><title>Starting Jenkins</title></head><body>Jenkins is getting ready to work</body></html>"
 _LONG_PAGE = "<html><title>Jenkins</title>" + " " * 70_000 + "</html>"
 _READ_BY_EVERYBODY = {"jnlpJars", "stand-in"}  # agents have no account
+_READ_CONFIGURATION = "hudson.model.Item.ExtendedRead"
+_HEAVY = "hudson.plugins.heavy__job.HeavyJobProperty"
 _CONNECT = "hudson.model.Computer.Connect"
 _EXTENDED_READ = "hudson.model.Computer.ExtendedRead"
 _SYSTEM_READ = "hudson.model.Hudson.SystemRead"
@@ -115,6 +117,8 @@ class JenkinsApi:
                 return Response(200, self._headers(), inbound.AGENT_JAR)
             case ["job", *_, "itemCategories"] if not self._hides_jobs:
                 return self._json(self.jobs.kinds(), request)
+            case ["job", *_, "config.xml"] if not self._hides_jobs:
+                return self._lacking(_READ_CONFIGURATION) or self._configuration("/".join(parts[1:-1:2]))
             case [*place, "api", "json"]:
                 body = self._body(place)
                 return self._not_found() if body is None else self._json(body, request)
@@ -122,6 +126,15 @@ class JenkinsApi:
                 return self._file_of(name, what)
             case _:
                 return self._not_found()
+
+    def _configuration(self, job: str) -> Response:
+        """A job's config.xml, as far as anybody reads it: what the Heavy Job plugin keeps there."""
+        if job not in self.controller.builds_of:
+            return self._not_found()
+        weight = self.controller.heavy.get(job)
+        heavy = f'<{_HEAVY} plugin="heavy-job@1.1">\n      <weight>{weight}</weight>\n    </{_HEAVY}>' if weight else ""
+        body = f"<?xml version='1.1' encoding='UTF-8'?>\n<project>\n  <properties>\n    {heavy}\n  </properties>\n</project>"
+        return Response(200, self._headers() | {"Content-Type": "application/xml"}, body.encode())
 
     def _file_of(self, name: str, what: str) -> Response:
         """What of a node is no JSON."""

@@ -8,6 +8,7 @@ from random import Random
 from autoscaler.domain.labels import LabelExpression
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended, Kind, Started, Stopper
 from autoscaler_workbench.fakes.world.jenkins.handing import CURRENT_VERSION, DROPS_BUILDS, drop, hand_over, take_back
+from autoscaler_workbench.fakes.world.jenkins.heavy import fits, leave, nothing_is_free, take
 from autoscaler_workbench.fakes.world.jenkins.nodes import Monitors, Node
 from autoscaler_workbench.fakes.world.physics import CALM, NodeChoice, Physics
 from autoscaler_workbench.fakes.world.timeline import Timeline
@@ -50,6 +51,7 @@ class Controller:
         self.handing_seconds = 0.0  # from the choice of an executor until it begins
         self._resuming: list[Build] = []  # pipelines that a restart has taken from their executors and not yet put into the queue
         self._lost: set[str] = set()  # nodes whose agent went away, and has not come back
+        self.heavy: dict[str, int] = {}  # weights of jobs, by the Heavy Job plugin
         self.veto: Veto | None = None  # of a plugin, node by node: why this one does not take that build
         self.ids = count(1)  # of queue items
         self._numbers: dict[str, int] = {}
@@ -154,7 +156,7 @@ class Controller:
                 node = self._taker(build)
                 if node is not None:
                     (hand_over if self.handing_seconds else type(self).begin)(self, build, node)
-                elif not self.free_for(build):
+                elif nothing_is_free(self, build):
                     taken.add(build.asks_for)
 
     def matching(self, build: Build) -> list[Node]:
@@ -167,7 +169,7 @@ class Controller:
 
     def free_for(self, build: Build) -> list[Node]:
         """The matching nodes that have an idle executor."""
-        return [node for node in self.matching(build) if node.has_room and not node.offline]
+        return [node for node in self.matching(build) if fits(self, build, node) and not node.offline]
 
     # Nodes
 
@@ -357,12 +359,12 @@ class Controller:
         self._place(build, node)
         self.begins(build, lambda: self.timeline.after(build.seconds, lambda: self._finish(build)))
 
-    @staticmethod
-    def _place(build: Build, node: Node) -> None:
+    def _place(self, build: Build, node: Node) -> None:
         # What resumes may find its executor taken by another build: it then runs beside the node's own executors.
-        build.executor = next(number for number in count() if number not in node.builds)
+        build.executor = next(number for number in count() if number not in node.builds and number not in node.subtasks)
         build.node = node.name
         node.builds[build.executor] = build
+        take(self, build, node)
 
     def _finish(self, build: Build) -> None:
         node = self.nodes.get(build.node or "")
@@ -386,6 +388,7 @@ class Controller:
         build.succeeded = how is Ended.FINISHED and not (node is not None and node.fails_builds)
         if node is not None and node.builds.get(build.executor) is build:
             del node.builds[build.executor]
+            leave(build, node)
             node.idle_since = self.timeline.now
         self.has_ended(build)
         if build.on_end:

@@ -8,6 +8,7 @@ five minutes.
 from typing import TYPE_CHECKING
 
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Kind
+from autoscaler_workbench.fakes.world.jenkins.heavy import leave
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def drop(controller: "Controller", build: Build, node: Node) -> None:
         controller.queue.remove(build)
     for executor in [number for number, one in node.builds.items() if one is build]:
         del node.builds[executor]
+    leave(build, node)
     if build.kind is Kind.FREESTYLE:
         controller.kill(build)
 

@@ -50,6 +50,7 @@ class Node:
     survives_reload: bool = False  # it carries the property that configuration as code leaves alone
     fails_builds: bool = False  # something is wrong with the machine: whatever it builds fails
     most_executors: int = 0  # that it ever had
+    subtasks: dict[int, Build] = field(default_factory=dict)  # further executors of heavy builds
 
     @property
     def offline(self) -> bool:
@@ -65,14 +66,15 @@ class Node:
         """The numbers of its executors. Those too many stay while they are busy, and count (hudson.model.Computer.setNumExecutors)."""
         if self.executors >= self.most_executors:
             return list(range(self.executors))
-        busy = [number for number in sorted(self.builds) if number < self.most_executors]
-        idle = [number for number in range(self.most_executors) if number not in self.builds]
+        taken = {*self.builds, *self.subtasks}
+        busy = [number for number in sorted(taken) if number < self.most_executors]
+        idle = [number for number in range(self.most_executors) if number not in taken]
         return sorted([*busy, *idle[: max(0, self.executors - len(busy))]])
 
     @property
-    def has_room(self) -> bool:
-        """Tell whether an executor is free, whatever its state."""
-        return len(self.builds) + len(self.handed) < self.executors
+    def room(self) -> int:
+        """Count the executors that are free, whatever its state."""
+        return self.executors - len(self.builds) - len(self.handed) - len(self.subtasks)
 
     def clear_mark(self) -> None:
         """Drop the mark that sets it offline."""

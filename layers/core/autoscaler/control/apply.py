@@ -40,7 +40,7 @@ from autoscaler.domain.facts.plan import (
     Uncordon,
 )
 from autoscaler.domain.facts.reservation_steps import EndReservation, Reserve, ReserveDevice
-from autoscaler.domain.facts.room import with_learned_weights
+from autoscaler.domain.facts.room import with_known_weights
 from autoscaler.domain.facts.snapshot import SIDE, InstanceState, Record, RecordState, Snapshot
 from autoscaler.domain.facts.versions import version_of
 from autoscaler.domain.launch.backoff import Refusal, may_be_the_image
@@ -64,7 +64,7 @@ def apply(ports: Ports, fleet: Fleet, snapshot: Snapshot, plan: Plan, ends_at: f
 
     ``ends_at``: the end of the invocation; ``holder``: the name the lease is held under, "" without it: then nothing can be launched.
     """
-    actuator = _Actuator(ports, with_learned_weights(fleet, snapshot.learned), snapshot, holder)
+    actuator = _Actuator(ports, with_known_weights(fleet, snapshot.learned), snapshot, holder)
     for failure in plan.boot_failures:
         if ends_at - ports.clock() >= STEP_RESERVE_SECONDS:
             actuator.consoles |= _keep_console(ports, failure)

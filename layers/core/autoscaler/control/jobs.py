@@ -6,6 +6,7 @@ from dataclasses import replace
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.observe import observe
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.job_weights import Source
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.learn import Lesson, assess
@@ -50,7 +51,7 @@ def _note(ports: Ports, situation: Situation, controller: str, lesson: Lesson, r
     rows = {(row.subject, row.pool): row for row in noted.rows}
     rows |= {(row.subject, row.pool): row for row in note_uses({**known, **rows}, uses.told, controller, situation.now)}
     tracker = noted.tracker
-    if situation.fleet.weights.learns:
+    if situation.fleet.weights.asks(Source.LEARNED):
         tracker = replace(tracker, weights=next_weights(tracker.weights, {**known, **rows}.values(), situation.fleet))
     # The tracker first: who replaces it may count what it shows to have ended, and nobody else does.
     ports.jobs.save_tracker(controller, tracker, situation.now)
@@ -65,7 +66,7 @@ def _is_as_before(before: Learned, after: Learned) -> bool:
 
 def learned_weights(ports: Ports, fleet: Fleet, controller: str, before: Mapping[str, int]) -> Mapping[str, int]:
     """Read what jobs were learned to weigh, where that is asked for; what was known ``before`` where it cannot be read."""
-    if not fleet.weights.learns:
+    if not fleet.weights.asks(Source.LEARNED):
         return {}
     try:
         return ports.jobs.tracker(controller).weights

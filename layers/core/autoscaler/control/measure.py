@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from autoscaler.control.costs import note_costs
+from autoscaler.control.heavy_jobs import heavy_jobs
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.jobs import learned_weights, note_jobs
 from autoscaler.control.observe import log_notes, observe_without_instances
@@ -82,7 +83,8 @@ def observe_and_learn(ports: Ports, fleet: Fleet, stored: StoredState, invocatio
         results = {run: end.result for run, end in ends.items() if end.result is not None}
         lesson = replace(learn_from_builds(situation, controller, results), ends=ends)
         weights = learned_weights(ports, fleet, controller, snapshot.learned[controller].weights)
-        lesson = lessons[controller] = replace(lesson, learned=replace(lesson.learned, weights=weights))
+        heavy = heavy_jobs(ports, fleet, port, snapshot.controllers[controller], snapshot.learned[controller].heavy_jobs)
+        lesson = lessons[controller] = replace(lesson, learned=replace(lesson.learned, weights=weights, heavy_jobs=heavy))
         if not lesson.learned.tells_what(snapshot.learned[controller]):
             try:
                 ports.state.save_learned(controller, lesson.learned)

@@ -11,7 +11,7 @@ from autoscaler.control.sides import is_wanted, side_id
 from autoscaler.domain.facts.devices import DEVICES_POLL_SECONDS, Devices
 from autoscaler.domain.facts.fleet import Fleet, Host, Pool, Share
 from autoscaler.domain.facts.reservations import Reservation
-from autoscaler.domain.facts.room import with_learned_weights
+from autoscaler.domain.facts.room import with_known_weights
 from autoscaler.domain.facts.snapshot import Record, RecordState
 from autoscaler.domain.facts.telemetry import CONTROLLER
 from autoscaler.domain.report.registration import (
@@ -176,7 +176,7 @@ class _Request:
             return _booted_to_stop(self.ports, verdict.record)
         known = in_the_life_it_says(self.ports, verdict.record, self.asked)
         granted = replace(verdict, record=replace(known, role_id=self.caller.role_id))
-        connection = granting.grant(self.ports, with_learned_weights(self.fleet, stored.learned), granted, stored.records)
+        connection = granting.grant(self.ports, with_known_weights(self.fleet, stored.learned), granted, stored.records)
         return connection if isinstance(connection, Refused) else [connection, *self._further(granted.record, stored)]
 
     def _further(self, record: Record, stored: StoredState) -> list[Connection]:

@@ -39,6 +39,9 @@ _NOTHING_TELLS_APART = JobParameters()
 LOOK_SECONDS = 15.0
 # The first argument is the secret: 64 hexadecimal digits.
 _SECRET = re.compile(rb"<argument>([0-9a-f]{64})</argument>")
+# hudson.plugins.heavy_job.HeavyJobProperty, as XStream writes it.
+_HEAVY = re.compile(rb"<hudson\.plugins\.heavy__job\.HeavyJobProperty\b[^>]*>\s*<weight>(\d{1,6})</weight>")
+_MOST_WEIGHT = 1000
 # io.jenkins.plugins.casc.core.CascKeepNode (configuration-as-code-plugin, pull request 2844), as a form spells it.
 _KEEP_PROPERTY = "io-jenkins-plugins-casc-core-CascKeepNode"
 # Of python-jenkins' URLs the paths: their queries ask for whole trees by depth, ours for the fields that are needed.
@@ -183,6 +186,14 @@ class JenkinsController:
         """Read all nodes in one GET. Without Agent/Connect the monitors are empty."""
         return read_health(self._get(_NODES, HEALTH_TREE).json())
 
+    def heavy_weight(self, job: str) -> int:
+        """Read the job's configuration: the plugin shows nothing in the REST API."""
+        try:
+            found = _HEAVY.search(self._get(f"{_job(job)}/config.xml").body)
+        except NotThereError:
+            return 1
+        return max(1, min(int(found[1]), _MOST_WEIGHT)) if found else 1
+
     def sees_jobs(self) -> bool:
         """Ask for the first one."""
         root = self._get(jenkins.INFO, "jobs[name]{0,1}").json()
@@ -232,6 +243,11 @@ class JenkinsController:
             version=read_version(root.headers.get("X-Jenkins")),
             shows_jobs=state.get("jobs") != [],
         )
+
+
+def _job(name: str) -> str:
+    """Make the path of a job by its full name."""
+    return "/".join(f"job/{quote(part, safe='')}" for part in name.split("/"))
 
 
 def _of(node: str, path: str) -> str:

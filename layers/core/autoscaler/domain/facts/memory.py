@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.costs import MonthParts
+from autoscaler.domain.facts.job_weights import PluginWeight
 from autoscaler.domain.facts.queued_items import QueuedItem
 from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, RanAgain
 
@@ -307,6 +308,7 @@ class Learned:
     succeeded_at: Mapping[str, float] = field(default_factory=dict)  # when a build last succeeded, by pool
     builds: Mapping[str, int] = field(default_factory=dict)  # that began on a node, of pools that allow only so many
     weights: Mapping[str, int] = field(default_factory=dict)  # of jobs that were seen to need more than one executor's share
+    heavy_jobs: Mapping[str, PluginWeight] = field(default_factory=dict)  # as the Heavy Job plugin has them
     seen_at: float = 0.0
     version: int = 0
 

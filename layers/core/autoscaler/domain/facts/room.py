@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler.domain.facts.job_weights import Source
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.snapshot import Node, Record
 
@@ -36,20 +37,23 @@ def room_on(record: Record, node: Node, fleet: Fleet, weight: int = 1) -> Room |
     if not (fleet.weights and record.labels) or pool is None:
         return None
     taken = executors_taken(node, fleet)
+    if weight == 1 and taken == len(node.builds) <= pool.executors:  # nothing heavy runs or waits
+        return Room(taken=taken, of=pool.executors, executors=pool.executors, is_full=False)
     more = (pool.executors - taken) // min(weight, pool.executors)
     return Room(taken=taken, of=pool.executors, executors=len(node.builds) + max(1, more), is_full=more < 1)
 
 
 def executors_taken(node: Node, fleet: Fleet) -> int:
     """Count the executors that the builds on a node take by their weights; more than it has where the last one was too heavy."""
-    return sum(fleet.weights.of(build.job) for build in node.builds)
+    return sum(fleet.weights.of_running(build.job) for build in node.builds)
 
 
-def with_learned_weights(fleet: Fleet, learned: Mapping[str, Learned]) -> Fleet:
-    """Return the fleet with the weights that were learned on its controllers, where any are to be."""
-    if not fleet.weights.learns:
-        return fleet
-    return replace(fleet, weights=fleet.weights.knowing(one.weights for one in learned.values()))
+def with_known_weights(fleet: Fleet, learned: Mapping[str, Learned]) -> Fleet:
+    """Return the fleet with the weights that were learned or read on its controllers, where any are asked for."""
+    weights = fleet.weights.knowing(Source.LEARNED, (one.weights for one in learned.values()))
+    heavy = ({job: one.weight for job, one in each.heavy_jobs.items()} for each in learned.values())
+    weights = weights.knowing(Source.PLUGIN, heavy)
+    return fleet if weights is fleet.weights else replace(fleet, weights=weights)
 
 
 def executors_at_first(pool: Pool, fleet: Fleet) -> int:

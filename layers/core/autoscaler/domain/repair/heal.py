@@ -80,7 +80,8 @@ def _heaviest(situation: Situation, agent: Agent) -> Want | None:
     """Find the heaviest item that waits for an agent of this pool; None where none weighs more than an executor."""
     demand = situation.demands.get(agent.record.controller) if situation.fleet.weights else None
     wants = demand.wants if demand else ()
-    mine = (want for want in wants if want.weight > 1 and any(pool.name == agent.pool.name for pool in want.pools))
+    held = situation.fleet.weights.of_running  # what Jenkins itself finds room for needs none kept
+    mine = (want for want in wants if held(want.item.job) > 1 and any(pool.name == agent.pool.name for pool in want.pools))
     return max(mine, key=lambda want: want.weight, default=None)
 
 

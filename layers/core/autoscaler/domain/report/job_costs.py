@@ -230,7 +230,7 @@ def _whose(
     """Say whose each second of an executor is; a build has as many as its job weighs. A machine that a person has is theirs as a whole."""
     if record.reservation:
         return ((CostKey(record.controller, record.pool, RESERVED + record.reservation.person), seconds * executors),)
-    weight = look.fleet.weights.of
+    weight = look.fleet.weights.of_running
     return tuple((CostKey(controller, record.pool, job), min(seconds, took) * weight(job)) for controller, job, took in ran)
 
 

@@ -5,6 +5,7 @@ from math import ceil
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_stats import JobRow
+from autoscaler.domain.facts.job_weights import Source
 from autoscaler.domain.forecast.estimates import is_of_project
 from autoscaler.domain.forecast.spread import quantile
 
@@ -21,7 +22,7 @@ def next_weights(known: Mapping[str, int], rows: Iterable[JobRow], fleet: Fleet)
     for row in rows:
         if weight := _weight(row, fleet):
             found[row.subject.job] = max(weight, found.get(row.subject.job, 1))
-    heavy = [(job, weight) for job, weight in {**known, **found}.items() if weight > 1 and fleet.weights.is_learned(job)]
+    heavy = [(job, weight) for job, weight in {**known, **found}.items() if weight > 1 and fleet.weights.source_of(job) is Source.LEARNED]
     return dict(sorted(sorted(heavy, key=lambda one: (-one[1], one[0]))[:WEIGHTS_KEPT]))
 
 

@@ -11,7 +11,7 @@ from autoscaler.domain.facts.memory import Memory, Missing
 from autoscaler.domain.facts.metering import levels_out_of_hours, missing_of, spent_levels
 from autoscaler.domain.facts.overrides import Overrides, in_force
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.room import with_learned_weights
+from autoscaler.domain.facts.room import with_known_weights
 from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node, Snapshot
 from autoscaler.domain.forecast.forecast import Forecast, forecast_pools
 from autoscaler.domain.memo import FOR_EVER, Memo
@@ -210,7 +210,7 @@ def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing], memo:
     """Join and resolve what a snapshot shows. ``missing``: instances that EC2 does not show, this look included."""
     overrides = snapshot.overrides.at(snapshot.taken_at)
     fleet = in_force(scheduled(snapshot, fleet), overrides)  # what people order beats what was written down
-    fleet = with_learned_weights(fleet, snapshot.learned)
+    fleet = with_known_weights(fleet, snapshot.learned)
     gone = forgotten(missing, snapshot)
     for_a_day = forgotten_for_a_day(missing, gone, snapshot.taken_at)
     return Look(

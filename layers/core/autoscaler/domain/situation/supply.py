@@ -174,9 +174,9 @@ def _freed_by_weight(situation: Situation, agent: Agent, ends: Iterable[tuple[fl
     """Return when executors become free as builds end: as many as each weighs, once they weigh no more than the agent has."""
     builds = {build.key: build for build in (agent.node.builds if agent.node else ())}
     executors = agent.executors
-    weighs = sum(situation.fleet.weights.of(build.job) for build in builds.values())
+    weighs = sum(situation.fleet.weights.of_running(build.job) for build in builds.values())
     for seconds, key in ends:
-        before, weighs = min(weighs, executors), weighs - situation.fleet.weights.of(builds[key].job)
+        before, weighs = min(weighs, executors), weighs - situation.fleet.weights.of_running(builds[key].job)
         yield from ((seconds, key) for _ in range(before - min(weighs, executors)))
 
 
