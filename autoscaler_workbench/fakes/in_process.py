@@ -23,7 +23,7 @@ from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api, instance_json
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession
 from autoscaler_workbench.fakes.http_fakes.jenkins.answers import BUILDABLE, WAITING, actions_of, builtin_json, item_kind, node_json, why_of
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
-from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import run_json
+from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import is_run, run_json
 from autoscaler_workbench.fakes.world.ec2.instance import Instance as Ec2Instance
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
 from autoscaler_workbench.fakes.world.faults import ConnectionLostError, Faults, StatusError
@@ -75,7 +75,7 @@ class InProcessController(JenkinsController):
         """Read the run from the world."""
         _reach(self._api.faults, run, "jenkins job")
         builds = self._world.runs.get(f"{run}/", [])
-        return read_result(run_json(builds)) if builds else None
+        return read_result(run_json(builds)) if builds and is_run(builds[0]) else None
 
     def _seen_now(self) -> ControllerView:
         said: dict[str, str] = {}

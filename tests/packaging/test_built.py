@@ -18,6 +18,7 @@ from autoscaler_workbench.fakes.http_fakes.server import ApiServer
 from autoscaler_workbench.fakes.world.world import build_world
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
 from packaging_root import ROOT
+from support.deployed import essential_environment
 from support.worlds import AWS
 
 SMOKE = Path(__file__).parent / "smoke.py"
@@ -112,6 +113,7 @@ def clouds():
         demo.create_table()
         demo.create_secrets(settings)
         environment = {
+            **essential_environment(),
             **AWS,
             "AWS_ENDPOINT_URL": f"http://{host}:{port}",
             "AWS_ENDPOINT_URL_EC2": f"{server.url}/ec2/",

@@ -363,8 +363,8 @@ BUGS = (
     Bug(
         name="a fallback to on-demand asks for spot again",
         file="adapters/ec2.py",
-        was="spot = launch.market is Market.SPOT",
-        becomes="spot = any(offering.market is Market.SPOT for offering in pool.offerings)",
+        was='"capacity-block" if in_block else str(launch.market)',
+        becomes='"capacity-block" if in_block else str(pool.offerings[0].market)',
         found_by=("tests/scenarios/test_spot.py::test_a_fallback_really_asks_for_on_demand",),
     ),
     Bug(

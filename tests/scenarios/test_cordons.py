@@ -235,7 +235,7 @@ def test_what_a_person_configures_in_the_same_instant_is_seen_and_made_good_by_t
     def meanwhile(call):
         if written[-1:] == ["jenkins config.xml"] and call == "jenkins computer" and "by hand" not in written:
             written.append("by hand")
-            day.jenkins.configure(node.name, (*ALL, "annas-favourite"), exclusive=True)
+            day.jenkins.configure(node.name, (*ALL, "annas-favourite"), exclusive=True, executors=node.executors)
         written.append(call)
 
     day.fleet.faults.meanwhile = meanwhile

@@ -175,7 +175,7 @@ class Jobs:
         # A freestyle build exists once it runs; a pipeline's run begins at once, and waits for its node.
         job = self._job(full_name)
         freestyle = job.kind is Kind.FREESTYLE
-        runs = {b.number: b for b in reversed(self.controller.builds_of.get(full_name, [])) if _is_run(b)}
+        runs = {b.number: b for b in reversed(self.controller.builds_of.get(full_name, [])) if is_run(b)}
         ordered = [self._listed(runs[number]) for number in sorted(runs, reverse=True)]
         listed: dict[str, Any] = {"builds": ordered[:_BUILDS_SHOWN], "allBuilds": ordered, "lastBuild": next(iter(ordered), None)}
         listed |= {"name": full_name.rpartition("/")[2], "fullName": full_name, "buildable": not job.disabled, "property": _declared(job)}
@@ -195,7 +195,7 @@ class Jobs:
         builds = self.controller.builds_of.get(f"{full_name_of(place[:-1])}/{place[-1]}")
         if builds is None:
             return None
-        listed = [self._listed(build) for build in reversed(builds) if _is_run(build)]
+        listed = [self._listed(build) for build in reversed(builds) if is_run(build)]
         return {"_class": "hudson.matrix.MatrixConfiguration", "name": place[-1], "buildable": True, "property": [], "builds": listed}
 
     def run(self, place: list[str]) -> dict[str, Any] | None:
@@ -207,7 +207,7 @@ class Jobs:
     def run_at(self, full_name: str, number: str) -> list[Build]:
         """The stages of a run; none where Jenkins has no such run (yet)."""
         builds = self.controller.runs.get(f"{job_path(full_name)}{number}/", [])
-        return builds if builds and _is_run(builds[0]) else []
+        return builds if builds and is_run(builds[0]) else []
 
     def _listed(self, build: Build) -> Mapping[str, Any]:
         return {**run_json(self.controller.runs[build.run_path]), "url": self.base + build.run_path}
@@ -254,7 +254,7 @@ def result_of(run: list[Build]) -> str | None:
     return "SUCCESS" if all(build.succeeded for build in run) else "FAILURE"
 
 
-def _is_run(build: Build) -> bool:
+def is_run(build: Build) -> bool:
     """Tell whether Jenkins has a build of it: of a freestyle job once it has begun."""
     return build.kind is Kind.PIPELINE or (build.started_at is not None and not build.is_dropped)
 
