@@ -1,4 +1,4 @@
-"""The webhook: whoever knows the secret has one look taken, once what is queued counts as demand, and not more often than each 5 s."""
+"""The webhook: whoever knows the secret has one look taken, once what is queued counts as demand, and at most two in 5 s."""
 
 import json
 import os
@@ -54,13 +54,26 @@ def test_a_notification_has_one_look_taken_once_the_job_counts_as_demand(here):
     assert here.call("scale_up", sqs_event(message.body)) == {"skipped": "slot-taken"}
 
 
-def test_many_notifications_at_once_are_one_look_and_later_ones_another(here):
+def looks_asked_for():
+    return sorted(json.loads(message.body)["at"] for message in messages())
+
+
+def test_a_job_that_is_told_of_soon_after_another_is_seen_by_a_look_that_comes_after_it(here):
+    maturity = min(pool.queue_maturity_seconds for pool in here.fleet.pools.values())
+    here.world.move_to(NOON + 1)
+    here.call("webhook", event("webhook"))
+    here.world.move_to(NOON + 4)
+    here.call("webhook", event("webhook"))
+    assert looks_asked_for() == [NOON + 1 + maturity + 1, NOON + 5 + maturity + 1]
+
+
+def test_many_notifications_within_five_seconds_are_two_looks_and_later_ones_others(here):
     for _ in range(20):
         assert here.call("webhook", event("webhook"))["statusCode"] == 202
-    assert len(messages()) == 1
+    assert len(messages()) == 2
     here.world.move_to(NOON + 5)
     here.call("webhook", event("webhook"))
-    assert len(messages()) == 2
+    assert len(messages()) == 3
 
 
 def test_the_secret_may_come_as_a_bearer_token(here):
