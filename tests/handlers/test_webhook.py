@@ -65,6 +65,9 @@ def test_a_job_that_is_told_of_soon_after_another_is_seen_by_a_look_that_comes_a
     here.world.move_to(NOON + 4)
     here.call("webhook", event("webhook"))
     assert looks_asked_for() == [NOON + 1 + maturity + 1, NOON + 5 + maturity + 1]
+    for message in messages():
+        here.world.move_to(json.loads(message.body)["at"])
+        assert "skipped" not in here.call("scale_up", sqs_event(message.body))
 
 
 def test_many_notifications_within_five_seconds_are_two_looks_and_later_ones_others(here):

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.job_weights import PluginWeight, Source
-from autoscaler.domain.facts.snapshot import ControllerView
-from autoscaler.errors import AutoscalerError
+from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView
+from autoscaler.errors import AutoscalerError, ConfigError
 from autoscaler.ports import Controller, Ports
 
 # Each is a request of its own; a configuration changes seldom.
@@ -24,11 +24,15 @@ def heavy_jobs(
     known, now = dict(before), ports.clock()
     waiting = dict.fromkeys(item.job for item in view.items if item.job and fleet.weights.source_of(item.job) is Source.PLUGIN)
     due = [job for job in waiting if job not in known or now - known[job].read_at >= READ_AGAIN_SECONDS]
-    for job in due[:READ_A_LOOK]:
+    # Others go first at each look: jobs whose configuration may not be read stay due, and must not keep the rest from their turn.
+    first = int(now // MINUTE_SECONDS) * READ_A_LOOK % max(1, len(due))
+    for job in [*due[first:], *due[:first]][:READ_A_LOOK]:
         try:
             weight = controller.heavy_weight(job)
         except AutoscalerError as error:
             ports.log("heavy_job_not_read", controller=controller.name, job=job, error=f"{type(error).__name__}: {error}")
+            if isinstance(error, ConfigError):
+                continue  # of this job alone
             break
         known.pop(job, None)
         known[job] = PluginWeight(weight=weight, read_at=now)

@@ -34,16 +34,20 @@ def slots_of(tick_at: float, every: float) -> Iterator[float]:
 
 
 def ask_for_look(ports: Ports, fleet: Fleet) -> bool:
-    """Have one look taken once what is queued now may count as demand; False where another one has just been asked for."""
+    """Have a look taken once what is queued now may count as demand; False where one that will see it has been asked for.
+
+    Of some seconds the first who asks has a look of its own, and all others share one after the last of them.
+    """
     now = ports.clock()
     number = int(now // ASKED_EVERY_SECONDS)
     if ports.slots is None:
         raise ConfigError("a look was asked for, and there is no queue that could wake scale_up")
-    if not ports.slots.take(f"ask#{number}", now):
-        return False
-    soonest = min(pool.queue_maturity_seconds for pool in fleet.pools.values())
-    ports.slots.announce({f"hook#{number}": now + min(soonest, MINUTE_SECONDS) + SEEN_AFTER_SECONDS}, now)
-    return True
+    for asks, look, asked_at in (("ask", "hook", now), ("askmore", "hookmore", (number + 1) * ASKED_EVERY_SECONDS)):
+        if ports.slots.take(f"{asks}#{number}", now):
+            soonest = min(pool.queue_maturity_seconds for pool in fleet.pools.values())
+            ports.slots.announce({f"{look}#{number}": asked_at + min(soonest, MINUTE_SECONDS) + SEEN_AFTER_SECONDS}, now)
+            return True
+    return False
 
 
 def why_skipped(ports: Ports, slot: str, at: float) -> str:

@@ -1,4 +1,4 @@
-"""Answers a notification of a controller: whoever knows the shared secret has one look taken, and not more often than each five seconds.
+"""Answers a notification of a controller: whoever knows the shared secret has a look taken, at most two in five seconds.
 
 What the notification says is not read: the look reads the queue.
 """
