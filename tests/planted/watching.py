@@ -50,9 +50,23 @@ WATCHING = (
     Bug(
         name="each notification is a look",
         file="control/slots.py",
-        was='    if not ports.slots.take(f"ask#{number}", now):\n',
-        becomes='    if not ports.slots.take(f"ask#{ports.new_id()}", now):\n',
-        found_by=(f"{_WEBHOOK}many_notifications_at_once_are_one_look_and_later_ones_another",),
+        was='if ports.slots.take(f"{asks}#{number}", now):',
+        becomes='if ports.slots.take(f"{asks}#{ports.new_id()}", now):',
+        found_by=(f"{_WEBHOOK}many_notifications_within_five_seconds_are_two_looks_and_later_ones_others",),
+    ),
+    Bug(
+        name="of notifications that come together only the first has a look",
+        file="control/slots.py",
+        was='("askmore", "hookmore", (number + 1) * ASKED_EVERY_SECONDS)',
+        becomes='("ask", "hook", now)',
+        found_by=(f"{_WEBHOOK}a_job_that_is_told_of_soon_after_another_is_seen_by_a_look_that_comes_after_it",),
+    ),
+    Bug(
+        name="jobs whose configuration may not be read keep others from being weighed",
+        file="control/heavy_jobs.py",
+        was="for job in [*due[first:], *due[:first]][:READ_A_LOOK]:",
+        becomes="for job in due[:READ_A_LOOK]:",
+        found_by=("tests/unit/test_heavy_jobs.py::test_jobs_whose_configuration_may_not_be_read_keep_no_other_from_being_read",),
     ),
     Bug(
         name="whoever knows no secret knows an empty one",
