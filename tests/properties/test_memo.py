@@ -6,8 +6,10 @@ from random import Random
 from hypothesis import given, settings
 
 from autoscaler.domain import decide
+from autoscaler.domain.facts.job_weights import JobWeights, Source
 from autoscaler.domain.facts.memory import CoolOff
 from autoscaler.domain.facts.plan import Launch
+from autoscaler.domain.facts.room import with_known_weights
 from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.domain.learn import assess
 from autoscaler.domain.memo import Memo
@@ -106,7 +108,12 @@ CHANGES = (
 )
 
 
+WEIGHTS = tuple(JobWeights(by_pattern=(("*", source),)) for source in Source)
+
+
 def change_fleet(chance, fleet):
+    if chance.random() < 0.1:
+        return replace(fleet, weights=chance.choice([JobWeights(), *WEIGHTS]))
     if chance.random() < 0.8:
         return fleet
     name = chance.choice(sorted(fleet.pools))
@@ -128,6 +135,10 @@ def costs(snapshot, fleet, memo):
     return {key: (pool.costs, pool.offerings) for key, pool in assess(snapshot, fleet, memo).pools.items()}
 
 
+def weights(snapshot, fleet, memo):
+    return assess(snapshot, fleet, memo).fleet.weights
+
+
 @settings(max_examples=150, deadline=None)
 @given(looks(), SEEDS)
 def test_every_plan_is_the_same_with_and_without_a_memo_of_what_was_before(look, seed):
@@ -137,6 +148,7 @@ def test_every_plan_is_the_same_with_and_without_a_memo_of_what_was_before(look,
         assert plans(snapshot, fleet, memo) == fresh
         assert plans(snapshot, fleet, memo) == fresh
         assert costs(snapshot, fleet, memo) == costs(snapshot, fleet, Memo())
+        assert weights(snapshot, fleet, memo) == with_known_weights(fleet, snapshot.learned).weights
         changed = chance.choice(CHANGES)(chance, snapshot, fresh[chance.random() < 0.5])
         at = snapshot.taken_at + chance.choice(LATER_SECONDS)
         snapshot = replace(

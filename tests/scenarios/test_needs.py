@@ -110,6 +110,8 @@ def test_weights_that_are_to_be_learned_are_after_some_builds_and_then_agents_ta
     work(day, 5)
     assert day.fleet.state.read().learned["main"].weights == {"job-1": 2}
     builds = [day.jenkins.submit("job-1", "cpu", 1800.0) for _ in range(5)]
+    day.minutes(2)
+    assert day.agents() == 3, "two builds fit on an agent: five of them need three agents, at once"
     for _ in range(60):
         day.minutes(1)
         running = Counter(build.node for build in builds if build.node and build.ended is None)

@@ -95,3 +95,15 @@ def test_nothing_is_launched_before_a_block_begins_or_when_it_ends_before_a_buil
         day.minutes(32).queue(1, "gpu", 600.0)
         day.minutes(5)
         assert (day.agents("reserved"), day.agents("bought")) == (0, 1)
+
+
+@pytest.mark.parametrize(("at_hours", "pool"), [(8.2, "reserved"), (8.7, "bought")])
+def test_a_block_takes_its_last_build_as_early_as_its_builds_are_long(at_hours, pool):
+    day = a_day(block=True, ends_at=NOW + 12 * HOUR)  # EC2 ends the machines half an hour before that
+    day.minutes(2).queue(2, "gpu", 3 * HOUR)
+    day.minutes(int(at_hours * 60) - 2)
+    [build] = day.queue(1, "gpu", 3 * HOUR)
+    day.minutes(10)
+    assert (build.node or "").startswith(pool)
+    day.minutes(240)
+    assert not build.killed_by

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from autoscaler.domain.facts.fleet import AtMonthLimit, Ceilings, Fleet, Market, Team, WarmPool
 from autoscaler.domain.facts.intents import Intent
+from autoscaler.domain.facts.job_weights import PluginWeight
 from autoscaler.domain.facts.memory import Breaker, ControllerSession, Learned, Memory, Missing, Month, Spending, SpotPrices, Streak, Window
 from autoscaler.domain.facts.metering import month_name
 from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
@@ -134,7 +135,10 @@ def memory(chance: Random, drawn: list[Drawn], doubts: dict[str, Doubt]) -> Memo
 
 def learned(chance: Random, names: list[str]) -> Learned:
     failing = chance.choice(names) if names and chance.randint(0, 5) == 0 else ""
+    weight = chance.choice([1, 2, 4])
     return Learned(
+        weights={"job": weight},
+        heavy_jobs={"job": PluginWeight(weight=weight, read_at=NOW)},
         samples={pool_key(pool): (chance.choice([60.0, 9000.0, 9000.0]),) for pool in ("cpu", "gpu")},
         streaks={failing: Streak(failures=9, since_at=NOW - 3000, jobs=("job",))} if failing else {},
         succeeded_at={"cpu": NOW - 60, "gpu": NOW - 60, "utility": NOW - 60},
