@@ -13,6 +13,7 @@ from autoscaler.domain.facts.memory import Breaker, Growth, IdleReturns, Learned
 from autoscaler.domain.facts.metering import HOUR_SECONDS, launches_of, meter, meter_day, next_spot_prices, note_spending, paid_since
 from autoscaler.domain.facts.plan import BootFailure, Forget
 from autoscaler.domain.facts.reruns import Rerun
+from autoscaler.domain.facts.room import with_known_weights
 from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, BuildResult, Record, RunEnd, Snapshot
 from autoscaler.domain.forecast.capacity import note_had, note_refused
 from autoscaler.domain.forecast.durations import note_duration
@@ -49,6 +50,7 @@ from autoscaler.domain.situation.hosts import next_hosts_off
 from autoscaler.domain.situation.image_canary import is_of_canary, note_failed_canaries, note_refused_canaries, retried, still_tried
 from autoscaler.domain.situation.launched import launched_versions
 from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.situation.reserved_capacity import closes_at
 from autoscaler.domain.situation.situation import Look, Situation, join, situate
 from autoscaler.domain.situation.steps import Decided
 
@@ -61,9 +63,12 @@ _STAGES_KEPT = 500
 def assess(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Situation:
     """Join what a snapshot shows, and carry the memory on to it. ``memo``: of earlier passes of the same invocation or run."""
     memo = Memo() if memo is None else memo
-    # Passes of one look see the same but for what they are called, and for what the first of them has learned.
+    # Passes of one look see the same but for their names. Of what was learned, only these facts enter a situation; the rest may change.
     seen = replace(snapshot, pass_id="", request_id="", learned={})
-    situation = memo.value("situation", (seen, fleet), seen.taken_at, lambda: (_assess(seen, fleet, memo), FOR_EVER))
+    weights = with_known_weights(fleet, snapshot.learned).weights
+    closing = [closes_at(pool, snapshot.learned.values()) for pool in fleet.pools.values() if pool.capacity]
+    facts = seen, fleet, weights, closing
+    situation = memo.value("situation", facts, snapshot.taken_at, lambda: (_assess(snapshot, fleet, memo), FOR_EVER))
     return replace(situation, snapshot=snapshot)
 
 
