@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, Phase, settings
 from autoscaler.config import load_fleet
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
 from support.rig import live_jenkins
+from support.spent import Spent
 
 # Worlds are slow to make and machines are noisy: time is no property of ours.
 _NOISE = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -28,6 +29,10 @@ settings.register_profile(
     derandomize=False,
 )
 settings.load_profile(os.environ.get("HYPOTHESIS", "test"))
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(Spent(), "spent")
 
 
 # For each of the hundreds of sessions that tests make, botocore would read its descriptions of services anew: megabytes of JSON.
