@@ -43,7 +43,7 @@ MEND = "mend"  # no function of the deployment: what a person does to the image
 _REGION = "us-west-2"
 _FUNCTION_MILLISECONDS = 55_000
 _MINUTE_TAKES_SECONDS = 1.0
-_USER, TOKEN = "autoscaler", "demo-token"
+USER, TOKEN = "autoscaler", "demo-token"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,19 +211,19 @@ def serve(server: ApiServer, world: World) -> None:
     server.ec2 = Ec2Api(world.ec2)
     for name, controller in world.controllers.items():
         base = f"{server.url}/jenkins/{name}/"
-        server.jenkins[name] = JenkinsApi(controller, base, accounts={_USER: TOKEN})
+        server.jenkins[name] = JenkinsApi(controller, base, accounts={USER: TOKEN})
 
 
 @contextmanager
 def environment(server: ApiServer, settings: FleetSettings, fleet_file: Path) -> Iterator[None]:
     """Set the environment that the handlers read, and restore it afterwards."""
     before = dict(os.environ)
-    os.environ |= _functions_environment(server, fleet_file)
+    os.environ |= functions_environment(fleet_file) | _endpoints(server)
     for name, controller in settings.controllers.items():
         override = environment_name(name)
         os.environ[f"JENKINS_URL_{override}"] = f"{server.url}/jenkins/{name}/"
         if controller.secret is None:
-            os.environ[f"JENKINS_USER_{override}"] = _USER
+            os.environ[f"JENKINS_USER_{override}"] = USER
             os.environ[f"JENKINS_TOKEN_{override}"] = TOKEN
     try:
         yield
@@ -232,7 +232,8 @@ def environment(server: ApiServer, settings: FleetSettings, fleet_file: Path) ->
         os.environ |= before
 
 
-def _functions_environment(server: ApiServer, fleet_file: Path) -> dict[str, str]:
+def functions_environment(fleet_file: Path) -> dict[str, str]:
+    """Return the environment of the functions, without the addresses of AWS and Jenkins."""
     return {
         "FLEET_CONFIG": str(fleet_file),
         "STATE_TABLE": TABLE,
@@ -242,15 +243,20 @@ def _functions_environment(server: ApiServer, fleet_file: Path) -> dict[str, str
         "AWS_DEFAULT_REGION": _REGION,
         "AWS_ACCESS_KEY_ID": "demo",
         "AWS_SECRET_ACCESS_KEY": "demo",
+        "AGENT_ACCOUNT": ACCOUNT,
+        "AGENT_ROLES": f"{AGENT_ROLE_ID}={profile_arn(AGENT_ROLE)}",
+        "WEBHOOK_SECRET": WEBHOOK_SECRET,
+        "POWERTOOLS_SERVICE_NAME": "autoscaler",
+    }
+
+
+def _endpoints(server: ApiServer) -> dict[str, str]:
+    return {
         "AWS_ENDPOINT_URL_EC2": f"{server.url}/ec2/",
         "AWS_ENDPOINT_URL_SERVICE_QUOTAS": f"{server.url}/service-quotas/",
         "AWS_ENDPOINT_URL_IAM": f"{server.url}/iam/",
         "AWS_ENDPOINT_URL_SSM": f"{server.url}/ssm/",
         "AWS_ENDPOINT_URL_LAMBDA": f"{server.url}/lambda-settings/",
-        "AGENT_ACCOUNT": ACCOUNT,
-        "AGENT_ROLES": f"{AGENT_ROLE_ID}={profile_arn(AGENT_ROLE)}",
-        "WEBHOOK_SECRET": WEBHOOK_SECRET,
-        "POWERTOOLS_SERVICE_NAME": "autoscaler",
     }
 
 
@@ -273,7 +279,7 @@ def create_secrets(settings: FleetSettings) -> None:
     token = json.dumps({"token": "a-token-of-twenty-four-characters"})
     boto3.client("secretsmanager").create_secret(Name=WEBHOOK_SECRET, SecretString=token)
     for secret in {controller.secret for controller in settings.controllers.values() if controller.secret}:
-        value = json.dumps({"username": _USER, "token": TOKEN})
+        value = json.dumps({"username": USER, "token": TOKEN})
         boto3.client("secretsmanager").create_secret(Name=secret, SecretString=value)
 
 
