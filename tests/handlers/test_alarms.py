@@ -4,14 +4,12 @@ from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
 
-import boto3
 import pytest
 
 from autoscaler import bootstrap
-from autoscaler_workbench.cli import demo
 from autoscaler_workbench.fakes.world.usage import GIB, Need, Size, Usage
 from autoscaler_workbench.fakes.world.world import break_boots
-from support.deployed import deployed, event
+from support.deployed import deployed_in_memory, event
 from support.ringing import ringing_in
 
 GPU, CPU = "mxnetlinux-gpu", "mxnetlinux-cpu"
@@ -28,7 +26,7 @@ pools:
 
 @pytest.fixture
 def here():
-    with deployed() as stood:
+    with deployed_in_memory() as stood:
         stood.call("scale_up", event("tick"))
         yield stood
 
@@ -37,7 +35,7 @@ def here():
 def poor(tmp_path):
     file = Path(tmp_path) / "fleet.yaml"
     file.write_text(LOW_LIMITS, encoding="utf-8")
-    with deployed(file) as stood:
+    with deployed_in_memory(file) as stood:
         stood.call("scale_up", event("tick"))
         yield stood
 
@@ -288,8 +286,7 @@ def test_a_controller_whose_jobs_are_hidden(here):
 
 
 def test_an_item_of_the_state_that_this_version_cannot_read(here):
-    unreadable = {"fleet": {"S": here.fleet.name}, "item": {"S": "record#i-0123456789abcdef0"}, "body": {"S": '{"record": {"new": 1}}'}}
-    boto3.client("dynamodb").put_item(TableName=demo.TABLE, Item=unreadable)
+    here.state.unreadable.add("record#i-0123456789abcdef0")
     submit(here, 1, seconds=100.0)
     here.pass_minutes(8)
     assert ringing_in(here) == {"StateUnread"}
@@ -300,7 +297,7 @@ def test_an_item_of_the_state_that_this_version_cannot_read(here):
 def test_a_drain_that_takes_longer_than_it_should(tmp_path):
     file = Path(tmp_path) / "fleet.yaml"
     file.write_text(LOW_LIMITS.replace("executors: 1,", "executors: 1, drain_timeout_seconds: 600,"), encoding="utf-8")
-    with deployed(file) as here:
+    with deployed_in_memory(file) as here:
         here.call("scale_up", event("tick"))
         node = an_agent(here)
         here.call("scale_down", {"nodes": [node.name], "reason": "to be slow"})

@@ -13,18 +13,15 @@ from autoscaler_workbench.cli import request
 from autoscaler_workbench.cli.main import app
 from autoscaler_workbench.cli.remote import Deployed
 from autoscaler_workbench.cli.terminal import Table, plain
-from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import as_json, published
-from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
 from autoscaler_workbench.fakes.world.world import break_boots
-from support.asked import answered, command, told
+from support.asked import answered, command, served, told
 from support.cli import autoscaler
-from support.deployed import deployed
+from support.deployed import deployed_in_memory
 
 
 @pytest.fixture
 def here():
-    with deployed() as stood:
-        stood.server.functions = LambdaApi(frozenset({"scale_up", "scale_down", "operate"}))
+    with deployed_in_memory() as stood, served(stood, "scale_up", "scale_down", "operate"):
         yield stood
 
 
@@ -185,7 +182,6 @@ def test_what_is_piped_has_a_line_of_tab_separated_values_for_each_thing(here):
 
 
 def test_alarms_that_ring_are_named_with_their_runbook(here):
-    here.server.published = lambda: as_json(published())
     here.pass_minutes(20)
     assert command(here, "alarms", columns=80).stdout.endswith(" alarms rings\n")
     broken(here)
@@ -256,11 +252,6 @@ def test_a_refusal_of_the_functions_is_one_line(here):
         answered(here, lambda: Deployed(stack="", local=here.server.url).call("operate", {"action": "hold", "pool": "nope"}))
     with pytest.raises(TransientError, match=r"could not be invoked: .*Function not found: nothing"):
         answered(here, lambda: Deployed(stack="", local=here.server.url).call("nothing", {}))
-
-
-def test_a_stack_that_is_not_there_or_not_ours_is_said_in_one_line(here):
-    with pytest.raises(ConfigError, match=r"--stack \(mine\): .*"):
-        Deployed(stack="mine").call("operate", {"action": "status"})
 
 
 def test_the_doctor_shows_what_it_found_and_fails_where_something_is_wrong(here):

@@ -9,7 +9,7 @@ from autoscaler import bootstrap
 from autoscaler.config import load_settings
 from autoscaler.domain.report.registration import MAX_REQUESTS_PER_HOUR
 from autoscaler.errors import ConfigError
-from support.deployed import deployed, event
+from support.deployed import deployed_in_memory, event
 from support.ringing import ringing_in
 
 FLEET = """
@@ -30,7 +30,7 @@ def a_file(directory, text=FLEET):
 
 @pytest.fixture
 def here(tmp_path):
-    with deployed(a_file(tmp_path)) as stood:
+    with deployed_in_memory(a_file(tmp_path)) as stood:
         yield stood
 
 

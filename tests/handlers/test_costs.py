@@ -1,22 +1,20 @@
-"""What jobs cost: through the real handlers, with the costs in the table, and on the command line."""
+"""What jobs cost: through the real handlers, and on the command line."""
 
-import boto3
+from dataclasses import replace
+
 import pytest
-from botocore.exceptions import ClientError
 
-from autoscaler.adapters.costs import DynamoCosts
 from autoscaler.errors import ConfigError, ConflictError, TransientError
-from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
-from support.asked import command, told
-from support.deployed import deployed, event
+from autoscaler_workbench.fakes.costs import InMemoryCosts
+from support.asked import command, served, told
+from support.deployed import deployed_in_memory, event
 
 CPU, GPU = "mxnetlinux-cpu", "mxnetlinux-gpu"
 
 
 @pytest.fixture
 def here():
-    with deployed() as stood:
-        stood.server.functions = LambdaApi(frozenset({"operate"}))
+    with deployed_in_memory() as stood, served(stood, "operate"):
         stood.pass_minutes(1)
         yield stood
 
@@ -68,23 +66,13 @@ def test_a_store_that_fails_stops_no_metric_and_what_it_missed_is_counted_later(
     here.pass_minutes(10)
     with monkeypatch.context() as broken:
         for name in ("save_batch", "book"):
-            broken.setattr(DynamoCosts, name, fails)
+            broken.setattr(InMemoryCosts, name, fails)
         here.pass_minutes(10)
         assert here.call("publish_metrics", {})["metrics"] > 10
     here.pass_minutes(10)
     answer = costs(here)
     assert answer["usd"] == pytest.approx(answer["metered_usd"])
     assert answer["metered_usd"] == pytest.approx(month_of_the_limit(here), rel=0.05)
-
-
-def test_the_table_of_a_fleet_without_the_new_right_stops_no_metric(here, monkeypatch):
-    def refused(*_arguments, **_named):
-        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": ""}}, "BatchGetItem")
-
-    client = boto3.client("dynamodb")
-    monkeypatch.setattr(client, "batch_get_item", refused)
-    monkeypatch.setattr(DynamoCosts, "client", lambda _self: client, raising=False)
-    assert here.call("publish_metrics", {})["metrics"] > 10
 
 
 def test_a_dry_run_counts_nothing(here):
@@ -96,14 +84,8 @@ def test_a_dry_run_counts_nothing(here):
 
 
 def test_costs_that_are_written_while_they_are_read_are_not_told_wrong(here, monkeypatch):
-    kept, read = iter(range(100)), DynamoCosts.batch
-
-    def changing(store):
-        batch = read(store)
-        object.__setattr__(batch, "version", next(kept))
-        return batch
-
-    monkeypatch.setattr(DynamoCosts, "batch", changing)
+    versions, read = iter(range(100)), InMemoryCosts.batch
+    monkeypatch.setattr(InMemoryCosts, "batch", lambda store: replace(read(store), version=next(versions)))
     with pytest.raises(TransientError, match="ask again"):
         costs(here)
 

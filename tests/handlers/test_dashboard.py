@@ -6,18 +6,18 @@ import pytest
 from typer.testing import CliRunner
 
 from autoscaler_workbench.cli.main import app
-from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import as_json, published
 from autoscaler_workbench.fakes.world.usage import Usage
 from autoscaler_workbench.report.dashboard.cloudformation import FULL
 from autoscaler_workbench.report.dashboard.widgets import dashboard_body, read_widgets
 from packaging_root import ROOT
-from support.deployed import deployed, event
+from support.asked import served
+from support.deployed import deployed_in_memory, event
 
 TEMPLATE = ROOT / "template.yaml"
 
 
 def test_every_widget_of_ours_has_data_but_those_of_what_should_not_be_has_data_after_some_work(tmp_path):
-    with deployed() as here:
+    with deployed_in_memory() as here:
         here.world.usage = Usage(here.world.timeline, here.world.controllers)
         here.call("scale_up", event("tick"))
         jenkins = here.world.controllers["main"]
@@ -25,14 +25,14 @@ def test_every_widget_of_ours_has_data_but_those_of_what_should_not_be_has_data_
             jenkins.submit(f"job-{number}", "mxnetlinux-gpu", 400.0)
         jenkins.submit("windows", "mxnetwindows-cpu", 400.0)
         here.pass_minutes(40)
-        widgets = read_widgets(TEMPLATE, "mxnet-ci", published(), **FULL)
+        widgets = read_widgets(TEMPLATE, "mxnet-ci", here.metrics, **FULL)
         silent = {widget.title for widget in widgets if not (widget.series or widget.elsewhere)}
         of_warm_pools = {"How long starts of stopped agents took", "Stopped agents by pool"}
         assert silent == {"Failures in a row on one agent, by pool", "By hand, and in each other's way", *of_warm_pools}
         [pools] = [widget for widget in widgets if widget.title == "Agents online by pool"]
         assert {series.label for series in pools.series} >= {"mxnetlinux-gpu", "mxnetwindows-cpu", "utility"}
-        here.server.published = lambda: as_json(published())
-        ran = CliRunner().invoke(app, ["dashboard", "--local", here.server.url, "--out", str(tmp_path / "d")])
+        with served(here):
+            ran = CliRunner().invoke(app, ["dashboard", "--local", here.server.url, "--out", str(tmp_path / "d")])
         assert ran.exit_code == 0, ran.output
         assert "Agents online by pool" in (tmp_path / "d" / "dashboard.html").read_text(encoding="utf-8")
 

@@ -4,7 +4,7 @@ import pytest
 
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.fakes.world.faults import Fault
-from support.deployed import deployed, event
+from support.deployed import deployed_in_memory, event
 
 PERMISSIONS = {
     "hudson.model.Computer.Create": {"Agent/Create"},
@@ -16,7 +16,7 @@ PERMISSIONS = {
 
 @pytest.fixture
 def fleet():
-    with deployed() as stood:
+    with deployed_in_memory() as stood:
         stood.call("scale_up", event("tick"))
         stood.world.controllers["main"].submit("job", "utility", 600.0)
         stood.pass_minutes(5)
@@ -140,7 +140,7 @@ pools:
 def on_spot(tmp_path):
     file = tmp_path / "fleet.yaml"
     file.write_text(SPOT, encoding="utf-8")
-    with deployed(file) as stood:
+    with deployed_in_memory(file) as stood:
         stood.call("scale_up", event("tick"))
         yield stood
 

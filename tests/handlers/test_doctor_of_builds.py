@@ -1,4 +1,4 @@
-"""What the doctor tries of the permissions that ordered runs need, through the real handler, on the simulated Jenkins over HTTP."""
+"""What the doctor tries of the permissions that ordered runs need, through the real handler."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
-from support.deployed import deployed, event
+from support.deployed import deployed_in_memory, event
 
 FLEET = """
 fleet: mxnet-ci
@@ -24,7 +24,7 @@ pools:
 def here(tmp_path):
     file = Path(tmp_path) / "fleet.yaml"
     file.write_text(FLEET, encoding="utf-8")
-    with deployed(file) as stood:
+    with deployed_in_memory(file) as stood:
         stood.call("scale_up", event("tick"))
         yield stood
 

@@ -1,14 +1,13 @@
 """`MetricsLevel: essential`: few metrics, alarms that ring on them, and messages that name pool, value and threshold."""
 
-import boto3
 import pytest
 
 from autoscaler import bootstrap
 from autoscaler.control.pass_notes import leave_note
 from autoscaler.domain.report.essential import ESSENTIAL
 from autoscaler.errors import ConfigError
-from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import published
-from support.deployed import deployed, essential_environment, event
+from autoscaler_workbench.fakes.world.faults import Fault
+from support.deployed import deployed_in_memory, essential_environment, event
 from support.ringing import ringing_in
 
 GPU = "mxnetlinux-gpu"
@@ -16,7 +15,7 @@ GPU = "mxnetlinux-gpu"
 
 @pytest.fixture
 def here():
-    with deployed(environment=essential_environment()) as stood:
+    with deployed_in_memory(environment=essential_environment()) as stood:
         stood.call("scale_up", event("tick"))
         yield stood
 
@@ -39,15 +38,15 @@ def test_a_quiet_day_rings_nothing_and_sends_eight_names_of_the_fleet_alone(here
     here.pass_minutes(12)
     assert ringing(here) == set()
     assert subjects(here) == []
-    sent = {(datum.name, datum.dimensions) for _, datum in published()}
+    sent = {(datum.name, datum.dimensions) for _, datum in here.metrics}
     assert {name for name, _ in sent} == ESSENTIAL - {"Problems"}
     assert {dimensions for _, dimensions in sent} == {(("Fleet", "mxnet-ci"),)}
 
 
 def test_one_function_calls_cloudwatch_and_once_a_minute(here):
-    before = len({at for at, _ in published()})
+    before = len({at for at, _ in here.metrics})
     here.pass_minutes(5)
-    times = sorted({at for at, _ in published()})
+    times = sorted({at for at, _ in here.metrics})
     assert len(times) - before == 5
 
 
@@ -94,14 +93,12 @@ def test_a_lease_that_somebody_else_holds(here):
     assert "lease held" in subjects(here)
 
 
-def test_a_topic_that_is_gone_keeps_no_condition_from_lasting(here, monkeypatch):
-    gone = boto3.client("sns").create_topic(Name="gone")["TopicArn"]
-    boto3.client("sns").delete_topic(TopicArn=gone)
-    monkeypatch.setenv("ALARM_TOPIC", gone)
-    bootstrap.runtime.cache_clear()
+def test_a_topic_that_is_gone_keeps_no_condition_from_lasting(here):
+    here.stored.notifier.faults.plan(Fault("sns Publish", times=99, status=404, code="NotFound"))
     submit(here, 1, "sparc")
     here.pass_minutes(6)
     assert ringing(here) == {"Problems"}
+    assert "message_failed" in dict(here.logged)
 
 
 @pytest.mark.parametrize(
@@ -114,5 +111,5 @@ def test_a_topic_that_is_gone_keeps_no_condition_from_lasting(here, monkeypatch)
     ],
 )
 def test_a_setting_that_makes_no_sense_is_refused_in_one_line(name, value, said):
-    with deployed(environment=essential_environment() | {name: value}) as here, pytest.raises(ConfigError, match=said):
+    with deployed_in_memory(environment=essential_environment() | {name: value}) as here, pytest.raises(ConfigError, match=said):
         here.call("publish_metrics", {})

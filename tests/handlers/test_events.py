@@ -2,19 +2,18 @@
 
 import json
 
-import boto3
 import pytest
 
 from autoscaler import bootstrap
 from autoscaler.errors import ConfigError
 from benchmarks.cold import event_of
 from packaging_root import ROOT
-from support.deployed import NOON, deployed, event
+from support.deployed import NOON, deployed_in_memory, event
 
 
 @pytest.fixture
 def here():
-    with deployed() as stood:
+    with deployed_in_memory() as stood:
         yield stood
 
 
@@ -186,7 +185,7 @@ def test_a_url_from_the_environment_with_credentials_is_refused_and_they_are_not
 
 
 def test_a_secret_that_is_not_there_is_named_and_nothing_is_done(here):
-    boto3.client("secretsmanager").delete_secret(SecretId="jenkins/main", ForceDeleteWithoutRecovery=True)
+    del here.server.secrets["jenkins/main"]
     plan = here.call("scale_up", event("tick"))
     assert "secret jenkins/main: ResourceNotFoundException" in plan["held"][0]["detail"]
     assert (plan["steps"], here.world.controllers["main"].nodes) == ([], {})

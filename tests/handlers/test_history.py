@@ -3,14 +3,14 @@
 import pytest
 
 from autoscaler.errors import ConfigError
-from support.deployed import deployed, event
+from support.deployed import deployed_in_memory, event
 
 GPU = "mxnetlinux-gpu"
 
 
 @pytest.fixture
 def here():
-    with deployed() as stood:
+    with deployed_in_memory() as stood:
         stood.call("scale_up", event("tick"))
         yield stood
 

@@ -9,7 +9,7 @@ from autoscaler import bootstrap
 from autoscaler_workbench.fakes.world.hosts import Host
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET as EXAMPLE
 from support.builders import a_reservation
-from support.deployed import deployed, event
+from support.deployed import deployed_in_memory, event
 
 ROLE = "AROAEXAMPLEID12345678"
 POOL = "  rocm: {executors: 2, labels: [gfx1030]}\n"
@@ -21,7 +21,7 @@ def here(tmp_path):
     file = tmp_path / "fleet.yaml"
     text = EXAMPLE.read_text(encoding="utf-8")
     file.write_text(text.replace("pools:\n", f"pools:\n{POOL}", 1) + HOSTS, encoding="utf-8")
-    with deployed(file) as stood:
+    with deployed_in_memory(file) as stood:
         stood.world.hosts["rocm-1"].on = False  # it asks as the tests say
         stood.world.controllers["main"].submit("job", "utility", 60.0)
         stood.pass_minutes(5)
@@ -99,7 +99,7 @@ def test_who_has_a_device_of_it_keeps_it_though_the_controllers_of_its_pool_are_
     both = POOL.replace("executors: 2", "executors: 2, share: cooperative, controllers: [main, release]")
     text = EXAMPLE.read_text(encoding="utf-8").replace("controllers:\n", two, 1).replace("\npools:\n", f"\npools:\n{both}", 1) + HOSTS
     file.write_text(text, encoding="utf-8")
-    with deployed(file) as here:
+    with deployed_in_memory(file) as here:
         here.world.hosts["rocm-1"].on = False
         ask(here)
         state, now = bootstrap.runtime().ports.state, here.world.timeline.now

@@ -5,7 +5,7 @@ import pytest
 from autoscaler_workbench.cli import answers
 from autoscaler_workbench.fakes.world.ec2.account import image_of
 from autoscaler_workbench.fakes.world.faults import Fault
-from support.deployed import EXAMPLE, deployed, event
+from support.deployed import EXAMPLE, deployed_in_memory, event
 
 PARAMETER = "/ci/utility-image"
 _POOL = f"""
@@ -17,7 +17,7 @@ _POOL = f"""
 def fleet(tmp_path):
     file = tmp_path / "fleet.yaml"
     file.write_text(EXAMPLE.read_text(encoding="utf-8") + _POOL, encoding="utf-8")
-    with deployed(file) as stood:
+    with deployed_in_memory(file) as stood:
         stood.world.ec2.account.parameters[PARAMETER] = "ami-linux"
         yield stood
 

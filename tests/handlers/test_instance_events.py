@@ -5,14 +5,14 @@ import pytest
 from autoscaler.errors import ConfigError, TransientError
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
-from support.deployed import deployed, event
+from support.deployed import deployed_in_memory, event
 
 NAMES = {"interrupted": "spot_interruption", "rebalance": "rebalance"}
 
 
 @pytest.fixture
 def here():
-    with deployed() as stood:
+    with deployed_in_memory() as stood:
         yield stood
 
 

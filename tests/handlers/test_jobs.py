@@ -1,23 +1,19 @@
-"""What people ask about jobs: through the real handlers, with the statistics in the table, and on the command line."""
+"""What people ask about jobs: through the real handlers, and on the command line."""
 
-import boto3
 import pytest
-from botocore.exceptions import ClientError
 
-from autoscaler.adapters.jobs import DynamoJobs
 from autoscaler.errors import ConfigError, TransientError
-from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
+from autoscaler_workbench.fakes.state import InMemoryJobs
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind, Started
-from support.asked import command, told
-from support.deployed import EXAMPLE, deployed, event
+from support.asked import command, served, told
+from support.deployed import EXAMPLE, deployed_in_memory, event
 
 CPU = "mxnetlinux-cpu"
 
 
 @pytest.fixture
 def here():
-    with deployed() as stood:
-        stood.server.functions = LambdaApi(frozenset({"operate"}))
+    with deployed_in_memory() as stood, served(stood, "operate"):
         stood.pass_minutes(1)
         yield stood
 
@@ -82,7 +78,7 @@ def test_steps_of_a_pipeline_are_told_apart_by_their_stage(here):
 def test_builds_are_told_apart_by_the_parameters_that_the_fleet_file_names(tmp_path):
     file = tmp_path / "fleet.yaml"
     file.write_text(f"{EXAMPLE.read_text(encoding='utf-8')}\njob_parameters: {{nightly/*: [ARCH]}}\n", encoding="utf-8")
-    with deployed(file) as here:
+    with deployed_in_memory(file) as here:
         here.pass_minutes(1)
         for arch, seconds in (("amd64", 100.0), ("arm64", 900.0), ("amd64", 100.0), ("arm64", 900.0)):
             given = Started(parameters=(("ARCH", arch), ("AUTOSCALER_RUN_ID", f"r-{seconds}"), ("TOKEN", None)))
@@ -160,22 +156,10 @@ def test_statistics_that_cannot_be_kept_or_read_stop_no_metric_and_no_why(here, 
 
     submit(here, "folder/job", 300.0)
     for name in ("tracker", "rows", "save_tracker", "save_rows"):
-        monkeypatch.setattr(DynamoJobs, name, fails)
+        monkeypatch.setattr(InMemoryJobs, name, fails)
     here.pass_minutes(1)
     assert here.call("publish_metrics", {})["metrics"] > 10
     assert here.call("operate", {"action": "why", "subject": "folder/job"})["facts"]
-
-
-def test_the_table_of_a_fleet_without_the_new_right_stops_no_metric(here, monkeypatch):
-    def refused(*_arguments, **_named):
-        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": ""}}, "BatchGetItem")
-
-    submit(here, "folder/job", 300.0)
-    here.pass_minutes(1)
-    client = boto3.client("dynamodb")
-    monkeypatch.setattr(client, "batch_get_item", refused)
-    monkeypatch.setattr(DynamoJobs, "client", lambda _self: client, raising=False)
-    assert here.call("publish_metrics", {})["metrics"] > 10
 
 
 def test_a_pattern_or_a_subject_that_makes_no_sense_is_refused(here):

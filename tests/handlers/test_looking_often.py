@@ -1,32 +1,26 @@
 """``LOOK_EVERY_SECONDS``: messages of a queue wake `scale_up` between two ticks, each slot once."""
 
 import json
-import os
 
-import boto3
 import pytest
-from moto.core import DEFAULT_ACCOUNT_ID
-from moto.sqs.models import sqs_backends
 
 from autoscaler import bootstrap
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.fakes.slots import sqs_event
-from support.deployed import NOON, deployed, event
+from autoscaler_workbench.fakes.world.faults import Fault
+from support.deployed import NOON, deployed_in_memory, event
 from support.worlds import environment
 
 
 @pytest.fixture
 def here():
-    with deployed(environment={"LOOK_EVERY_SECONDS": "15"}) as stood:
-        os.environ["LOOKS_QUEUE"] = boto3.client("sqs").create_queue(QueueName="looks")["QueueUrl"]  # until `deployed` ends
+    with deployed_in_memory(environment={"LOOK_EVERY_SECONDS": "15", "LOOKS_QUEUE": "https://sqs.example.org/looks"}) as stood:
         yield stood
 
 
-def sent():
+def sent(here):
     """When the messages of the queue are to come, and after how long they may be received."""
-    [queue] = sqs_backends[DEFAULT_ACCOUNT_ID]["us-west-2"].queues.values()
-    messages = [(json.loads(message.body)["at"] - NOON, message.delayed_until - message.sent_timestamp) for message in queue._messages]
-    return [(at, round(delay / 1000)) for at, delay in messages]
+    return [(at - NOON, at - sent_at) for _, at, sent_at in here.stored.slots.announced]
 
 
 def woken(seconds):
@@ -36,13 +30,13 @@ def woken(seconds):
 
 def test_a_tick_asks_to_be_woken_at_each_slot_that_is_left_of_its_minute(here):
     here.call("scale_up", event("tick"))
-    assert sent() == [(15, 15), (30, 30), (45, 45)]
+    assert sent(here) == [(15, 15), (30, 30), (45, 45)]
 
 
 def test_a_tick_that_comes_late_asks_for_what_is_left(here):
     here.world.move_to(NOON + 31)
     here.call("scale_up", event("tick"))
-    assert sent() == [(45, 14)]
+    assert sent(here) == [(45, 14)]
 
 
 def test_a_job_that_comes_within_the_minute_is_served_within_it(here):
@@ -68,17 +62,17 @@ def test_who_is_woken_too_late_leaves_the_look_to_the_next(here):
 
 
 def test_a_queue_that_is_gone_costs_the_looks_of_a_minute_and_nothing_else(here):
-    boto3.client("sqs").delete_queue(QueueUrl=os.environ["LOOKS_QUEUE"])
+    here.stored.slots.faults.plan(Fault("slots announce", status=400, code="QueueDoesNotExist"))
     assert here.call("scale_up", event("tick"))["steps"]
 
 
 def test_a_persons_event_asks_for_no_further_look(here):
     here.call("scale_up", event("scale_up"))
-    assert sent() == []
+    assert sent(here) == []
 
 
 def test_once_a_minute_nothing_is_sent_or_taken():
-    with deployed() as here:
+    with deployed_in_memory() as here:
         here.call("scale_up", event("tick"))
         assert bootstrap.runtime().ports.slots is None
         assert here.call("scale_up", woken(1)) == {"skipped": "no-slots"}
@@ -98,6 +92,6 @@ def test_another_interval_is_refused_in_one_line(value):
     with (
         environment(LOOK_EVERY_SECONDS=value),
         pytest.raises(ConfigError, match=r"LOOK_EVERY_SECONDS .*must be 5, 10, 15, 20, 30 or 60"),
-        deployed() as here,
+        deployed_in_memory() as here,
     ):
         here.call("scale_up", {})

@@ -1,35 +1,25 @@
 """What CloudWatch hears of a pass."""
 
-import boto3
 import pytest
 
-from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import published as published_data
 from autoscaler_workbench.fakes.world.usage import Size, Usage
-from support.deployed import NOON, deployed, event
+from support.deployed import NOON, deployed_in_memory, event
 
 
 @pytest.fixture
 def here():
-    with deployed() as stood:
+    with deployed_in_memory() as stood:
         yield stood
 
 
-def published():
-    listed = boto3.client("cloudwatch").list_metrics(Namespace="JenkinsFleet")["Metrics"]
-    return {(m["MetricName"], tuple(sorted((d["Name"], d["Value"]) for d in m["Dimensions"]))) for m in listed}
+def published(here):
+    return {(datum.name, datum.dimensions) for _, datum in here.metrics}
 
 
-def value_of(name, **dimensions):
-    [point] = boto3.client("cloudwatch").get_metric_statistics(
-        Namespace="JenkinsFleet",
-        MetricName=name,
-        Dimensions=[{"Name": key, "Value": value} for key, value in dimensions.items()],
-        StartTime=NOON - 3600,
-        EndTime=NOON + 36000,
-        Period=86400,
-        Statistics=["Maximum", "Sum"],
-    )["Datapoints"]
-    return point["Maximum"]
+def value_of(here, name, **dimensions):
+    """The largest value that was sent of a metric."""
+    asked = set(dimensions.items())
+    return max(value for _, datum in here.metrics if datum.name == name and set(datum.dimensions) == asked for value in datum.values)
 
 
 def test_a_waiting_queue_is_published_by_pool_and_for_the_fleet(here):
@@ -41,13 +31,13 @@ def test_a_waiting_queue_is_published_by_pool_and_for_the_fleet(here):
     answer = here.call("publish_metrics", event("tick"))
     pool = {"Fleet": "mxnet-ci", "Controller": "main", "Pool": "mxnetlinux-gpu"}
     assert answer["metrics"] > 20
-    assert value_of("QueueStarved", **pool) == 3
-    assert value_of("QueueWait", **pool) == 45
-    assert value_of("QueueStarved", Fleet="mxnet-ci") == 3
-    assert value_of("QueueLength", Fleet="mxnet-ci", Controller="main") == 4
-    assert value_of("QueueUnservable", Fleet="mxnet-ci") == 1
-    assert value_of("AgentsRequested", Fleet="mxnet-ci") == 1
-    assert value_of("Heartbeat", Fleet="mxnet-ci", Function="publish_metrics") == 1
+    assert value_of(here, "QueueStarved", **pool) == 3
+    assert value_of(here, "QueueWait", **pool) == 45
+    assert value_of(here, "QueueStarved", Fleet="mxnet-ci") == 3
+    assert value_of(here, "QueueLength", Fleet="mxnet-ci", Controller="main") == 4
+    assert value_of(here, "QueueUnservable", Fleet="mxnet-ci") == 1
+    assert value_of(here, "AgentsRequested", Fleet="mxnet-ci") == 1
+    assert value_of(here, "Heartbeat", Fleet="mxnet-ci", Function="publish_metrics") == 1
 
 
 def test_a_day_at_work_publishes_what_the_design_lists(here):
@@ -56,7 +46,7 @@ def test_a_day_at_work_publishes_what_the_design_lists(here):
     for number in range(6):
         jenkins.submit(f"job-{number}", "mxnetlinux-gpu", 400.0)
     here.pass_minutes(14)
-    names = {name for name, _ in published()}
+    names = {name for name, _ in published(here)}
     assert names >= {
         *("QueueLength", "QueueStarved", "QueueWait", "JobWaitSeconds"),
         *("ExecutorsTotal", "ExecutorsBusy", "ExecutorsFree", "AgentsOnline", "AgentsBooting", "AgentsDraining"),
@@ -69,29 +59,29 @@ def test_a_day_at_work_publishes_what_the_design_lists(here):
 
 def test_what_is_none_costs_nothing(here):
     here.pass_minutes(6)
-    told = {name for name, dimensions in published() if len(dimensions) == 1}
+    told = {name for name, dimensions in published(here) if len(dimensions) == 1}
     assert not told & {"QueueUnservable", "BuildsOverdue", "NodeFailureStreak", "Terminations", "BootFailures", "LeaseHeld", "HoldsActive"}
-    pools = {dict(dimensions)["Pool"] for _, dimensions in published() if "Pool" in dict(dimensions)}
+    pools = {dict(dimensions)["Pool"] for _, dimensions in published(here) if "Pool" in dict(dimensions)}
     assert pools == {"utility"}  # the only one that has an agent
 
 
 def test_a_boot_is_measured_once_though_nothing_else_happens(here):
     here.pass_minutes(12)
-    sent = [value for _, datum in published_data() if datum.name == "BootSeconds" and len(datum.dimensions) > 1 for value in datum.values]
+    sent = [value for _, datum in here.metrics if datum.name == "BootSeconds" and len(datum.dimensions) > 1 for value in datum.values]
     assert len(sent) == len(here.world.alive()) == 1
 
 
 def test_the_heartbeat_beats_only_when_a_pass_was_completed(here):
     here.world.move_to(NOON + 200)
     here.call("scale_down", event("tick"))
-    assert "Heartbeat" not in {name for name, _ in published()}
+    assert "Heartbeat" not in {name for name, _ in published(here)}
     here.call("scale_down", {})
-    assert "Heartbeat" in {name for name, _ in published()}
+    assert "Heartbeat" in {name for name, _ in published(here)}
 
 
 def test_a_controller_that_is_down_still_lets_the_rest_be_measured(here):
     here.world.controllers["main"].up = "starting"
     here.call("publish_metrics", event("tick"))
-    names = {name for name, _ in published()}
+    names = {name for name, _ in published(here)}
     assert "QueueLength" not in names
     assert {"Heartbeat", "UsdPerHour", "ControllerResponseSeconds"} <= names

@@ -1,4 +1,4 @@
-"""What jobs need, through the real handlers and on the command line: told by agents, kept in the table, asked by people."""
+"""What jobs need, through the real handlers and on the command line: told by agents, asked by people."""
 
 import json
 
@@ -6,18 +6,16 @@ import pytest
 
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.experiment.by_needs import read_needs
-from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
 from autoscaler_workbench.fakes.world.usage import GIB, Need, Usage
-from support.asked import command, told
-from support.deployed import deployed, event
+from support.asked import command, served, told
+from support.deployed import deployed_in_memory, event
 
 CPU, GPU = "mxnetlinux-cpu", "mxnetlinux-gpu"
 
 
 @pytest.fixture(scope="module")
 def here():
-    with deployed() as stood:
-        stood.server.functions = LambdaApi(frozenset({"operate"}))
+    with deployed_in_memory() as stood, served(stood, "operate"):
         stood.world.usage = Usage(stood.world.timeline, stood.world.controllers)
         stood.world.usage.needs["folder/=job"] = Need(memory=9 * GIB, cores=3.0)
         stood.pass_minutes(1)

@@ -1,12 +1,11 @@
 """What a person orders of ``operate``: every sample of ``events/``, what stands afterwards, and what is refused."""
 
-import boto3
 import pytest
 
 from autoscaler import bootstrap
 from autoscaler.errors import ConfigError, TransientError
 from autoscaler_workbench.fakes.world.world import break_boots
-from support.deployed import NOON, deployed, event
+from support.deployed import NOON, deployed_in_memory, event
 
 QUESTIONS = ("plan", "status", "agents", "queue", "names", "overview", "why", "doctor", "reservations")
 SAMPLES = ("hold", "budget", "hold_label", "freeze", "resume", "resume_breaker", "set", "drain", "purge", "reserve", "release", *QUESTIONS)
@@ -14,7 +13,7 @@ SAMPLES = ("hold", "budget", "hold_label", "freeze", "resume", "resume_breaker",
 
 @pytest.fixture
 def here():
-    with deployed() as stood:
+    with deployed_in_memory() as stood:
         yield stood
 
 
@@ -57,22 +56,9 @@ def test_what_stands_is_counted(here):
     here.call("operate", event("hold"))
     here.call("operate", event("set"))
     here.call("publish_metrics", event("tick"))
-    listed = boto3.client("cloudwatch").get_metric_data(
-        MetricDataQueries=[
-            {
-                "Id": name.lower(),
-                "MetricStat": {
-                    "Metric": {"Namespace": "JenkinsFleet", "MetricName": name, "Dimensions": [{"Name": "Fleet", "Value": "mxnet-ci"}]},
-                    "Period": 60,
-                    "Stat": "Maximum",
-                },
-            }
-            for name in ("HoldsActive", "OverridesActive")
-        ],
-        StartTime=NOON - 3600,
-        EndTime=NOON + 3600,
-    )["MetricDataResults"]
-    assert [result["Values"] for result in listed] == [[1.0], [1.0]]
+    fleet = (("Fleet", "mxnet-ci"),)
+    sent = {datum.name: datum.values for _, datum in here.metrics if datum.dimensions == fleet}
+    assert (sent["HoldsActive"], sent["OverridesActive"]) == ((1.0,), (1.0,))
 
 
 def test_a_hold_ends_by_itself(here):

@@ -9,9 +9,8 @@ from starlette.testclient import TestClient
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli.past import past_of
 from autoscaler_workbench.cli.ui import DeployedSource, serve
-from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import published
 from autoscaler_workbench.ui.app import Page
-from support.deployed import Deployed, deployed, event
+from support.deployed import InMemory, deployed_in_memory, event
 
 GPU = "mxnetlinux-gpu"
 
@@ -20,7 +19,7 @@ GPU = "mxnetlinux-gpu"
 class Called:
     """Calls the handlers as the command line calls the deployed functions."""
 
-    here: Deployed
+    here: InMemory
 
     def call(self, function, event):
         return self.here.call(function, event)
@@ -28,7 +27,7 @@ class Called:
 
 @pytest.fixture
 def here():
-    with deployed() as stood:
+    with deployed_in_memory() as stood:
         stood.call("scale_up", event("tick"))
         for number in range(2):
             stood.world.controllers["main"].submit(f"unix-gpu/PR-{number}", GPU, 3600.0)
@@ -38,7 +37,7 @@ def here():
 
 @pytest.fixture
 def source(here):
-    return DeployedSource(Called(here), lambda: past_of(published()), lambda: here.world.timeline.now)
+    return DeployedSource(Called(here), lambda: past_of(here.metrics), lambda: here.world.timeline.now)
 
 
 def test_one_look_shows_status_agents_queue_and_what_was_done(source):

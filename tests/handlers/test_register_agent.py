@@ -15,13 +15,13 @@ from autoscaler.telemetry import logger
 from autoscaler_workbench.fakes.identity import function_url_event
 from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.nodes import secret_of
-from support.deployed import deployed, event
+from support.deployed import deployed_in_memory, event
 from support.worlds import environment
 
 
 @pytest.fixture
 def here():
-    with deployed() as stood:
+    with deployed_in_memory() as stood:
         yield stood
 
 
@@ -58,7 +58,7 @@ def test_an_instance_learns_who_it_is(here, instance):
     name = f"utility-{instance.id.removeprefix('i-')}"
     assert (status, told["node"], told["executors"]) == (200, name, 30)
     assert told["labels"] == ["utility", "autoscaler-fleet-mxnet-ci"]
-    url = f"{here.server.url}/jenkins/main/"
+    url = "https://jenkins.example.org/"
     assert told["connections"] == [
         {"controller": "main", "url": url, "name": name, "life": 0, "secret": secret_of(name), "web_socket": True}
     ]

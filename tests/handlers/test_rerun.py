@@ -1,4 +1,4 @@
-"""Lost builds through the real handlers, on the simulated Jenkins over HTTP and a local AWS: run again, and told of."""
+"""Lost builds through the real handlers: run again, and told of."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
-from support.deployed import deployed, event
+from support.deployed import deployed_in_memory, event
 from support.ringing import ringing_in
 
 FLEET = """
@@ -23,7 +23,7 @@ pools:
 def here(tmp_path):
     file = Path(tmp_path) / "fleet.yaml"
     file.write_text(FLEET, encoding="utf-8")
-    with deployed(file) as stood:
+    with deployed_in_memory(file) as stood:
         stood.call("scale_up", event("tick"))
         yield stood
 

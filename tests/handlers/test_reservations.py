@@ -4,7 +4,7 @@ import pytest
 
 from autoscaler import bootstrap
 from autoscaler.errors import ConfigError
-from support.deployed import EXAMPLE, NOON, deployed, event
+from support.deployed import EXAMPLE, NOON, deployed_in_memory, event
 
 # The example fleet, and a pool of the launch template that the stack makes.
 OURS = """
@@ -16,7 +16,7 @@ OURS = """
 def here(tmp_path):
     file = tmp_path / "fleet.yaml"
     file.write_text(EXAMPLE.read_text(encoding="utf-8") + OURS, encoding="utf-8")
-    with deployed(file) as stood:
+    with deployed_in_memory(file) as stood:
         stood.pass_minutes(2)
         yield stood
 

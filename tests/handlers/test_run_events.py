@@ -5,12 +5,11 @@ from pathlib import Path
 import pytest
 
 from autoscaler.errors import ConfigError
-from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import Job
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
 from packaging_root import ROOT
-from support.asked import command, told
-from support.deployed import deployed, event
+from support.asked import command, served, told
+from support.deployed import deployed_in_memory, event
 from support.page_commands import blocks_of
 
 PAGE = ROOT / "docs" / "runs.md"
@@ -21,8 +20,7 @@ DECLARES = {"AGENT_LABEL": "", "AUTOSCALER_RUN_ID": "", "REF": ""}
 def here(tmp_path):
     file = Path(tmp_path) / "fleet.yaml"
     file.write_text(next(block.text for block in blocks_of(PAGE) if block.text.startswith("fleet:")), encoding="utf-8")
-    with deployed(file) as stood:
-        stood.server.functions = LambdaApi(frozenset({"operate"}))
+    with deployed_in_memory(file) as stood, served(stood, "operate"):
         for controller in stood.server.jenkins.values():
             controller.jobs.jobs["nightly/kernel"] = Job(Kind.PIPELINE, None, 600.0, DECLARES, label_parameter="AGENT_LABEL")
         stood.pass_minutes(1)

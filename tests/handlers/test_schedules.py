@@ -7,7 +7,7 @@ import pytest
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli import answers
 from autoscaler_workbench.ui.view import pool_rows
-from support.deployed import deployed, event
+from support.deployed import deployed_in_memory, event
 
 # The day begins on Friday, 15 January 2027, at 08:00 UTC: 09:00 in Berlin, 03:00 in New York.
 FLEET = """
@@ -43,7 +43,7 @@ WORDS = [
 @pytest.fixture
 def here(tmp_path):
     (tmp_path / "fleet.yaml").write_text(FLEET, encoding="utf-8")
-    with deployed(tmp_path / "fleet.yaml") as stood:
+    with deployed_in_memory(tmp_path / "fleet.yaml") as stood:
         yield stood
 
 

@@ -7,7 +7,7 @@ import yaml
 
 from autoscaler_workbench.fakes.identity import function_url_event
 from autoscaler_workbench.fakes.world.jenkins.nodes import secret_of
-from support.deployed import EXAMPLE, deployed, event
+from support.deployed import EXAMPLE, deployed_in_memory, event
 from support.worlds import a_world_node
 
 OWNERSHIP = "autoscaler-fleet-mxnet-ci"
@@ -19,7 +19,7 @@ def here(tmp_path):
     fleet["controllers"]["main"]["nodes"] = "slots"
     file = tmp_path / "fleet.yaml"
     file.write_text(yaml.safe_dump(fleet, sort_keys=False), encoding="utf-8")
-    with deployed(file) as stood:
+    with deployed_in_memory(file) as stood:
         yield stood
 
 

@@ -1,12 +1,11 @@
 """Teams in the deployed functions: a fleet file with limits of teams, and what status, plan, why, the live page and metrics say of them."""
 
-import boto3
 import pytest
 
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli import answers
 from autoscaler_workbench.ui.view import meters
-from support.deployed import deployed, event
+from support.deployed import deployed_in_memory, event
 from support.ringing import ringing_in
 
 FLEET = """
@@ -26,7 +25,7 @@ teams:
 @pytest.fixture
 def here(tmp_path):
     (tmp_path / "fleet.yaml").write_text(FLEET, encoding="utf-8")
-    with deployed(tmp_path / "fleet.yaml") as stood:
+    with deployed_in_memory(tmp_path / "fleet.yaml") as stood:
         jenkins = stood.world.controllers["main"]
         for number in range(4):
             jenkins.submit(f"render-{number}", "gpu", 7200.0)
@@ -66,12 +65,7 @@ def test_status_and_the_live_page_show_what_is_used_of_each_limit(here, capsys):
 
 
 def test_metrics_of_a_team_are_published(here):
-    client = boto3.client("cloudwatch")
-    told = {
-        metric["MetricName"]
-        for metric in client.list_metrics(Namespace="JenkinsFleet")["Metrics"]
-        if {"Name": "Team", "Value": "graphics"} in metric["Dimensions"]
-    }
+    told = {datum.name for _, datum in here.metrics if ("Team", "graphics") in datum.dimensions}
     assert told == {"UsdPerHour", "UsdMonth", "UsdPerHourUsedPercent", "UsdMonthUsedPercent", "LaunchesHeld"}
 
 

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from autoscaler_workbench.cli import answers
-from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import published
 from autoscaler_workbench.fakes.identity import function_url_event
-from support.deployed import deployed, event
+from support.deployed import deployed_in_memory, event
 
 FLEET = """
 fleet: mxnet-ci
@@ -25,7 +24,7 @@ pools:
 def here(tmp_path):
     file = Path(tmp_path) / "fleet.yaml"
     file.write_text(FLEET, encoding="utf-8")
-    with deployed(file) as stood:
+    with deployed_in_memory(file) as stood:
         yield stood
 
 
@@ -93,7 +92,7 @@ def test_status_and_metrics_count_it_as_an_agent_that_boots_and_then_as_stopped(
     [pool] = asked(here, "status")["status"]["pools"]
     assert (pool["agents"], pool["off"]["count"], pool["off"]["at_least"]) == ({"to-stop": 1}, 0, 1)
     mine = {"Fleet": "mxnet-ci", "Controller": "main", "Pool": "cpu"}
-    sent = [datum.values for _, datum in published() if datum.name == "AgentsBooting" and dict(datum.dimensions) == mine]
+    sent = [datum.values for _, datum in here.metrics if datum.name == "AgentsBooting" and dict(datum.dimensions) == mine]
     assert list(sent[-1]) == [1]
     ask(here, booted)
     here.pass_minutes(5)

@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from autoscaler_workbench.cli import answers
-from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import published
 from autoscaler_workbench.report.dashboard.cloudformation import FULL
 from autoscaler_workbench.report.dashboard.widgets import read_widgets
 from packaging_root import ROOT
-from support.deployed import deployed, event
+from support.deployed import deployed_in_memory, event
 from support.ringing import ringing_in
 
 TEMPLATE = ROOT / "template.yaml"
@@ -30,7 +29,7 @@ DISK_USD_PER_HOUR = 100 * 0.08 / 730  # GiB, and dollars a GiB and month
 def here(tmp_path):
     file = Path(tmp_path) / "fleet.yaml"
     file.write_text(FLEET, encoding="utf-8")
-    with deployed(file) as stood:
+    with deployed_in_memory(file) as stood:
         stood.call("scale_up", event("tick"))
         yield stood
 
@@ -82,7 +81,7 @@ def test_status_names_the_stopped_agents_of_a_pool(here, stopped, capsys):
 
 
 def test_a_fleet_without_a_warm_pool_has_no_column_for_it(capsys):
-    with deployed() as stood:
+    with deployed_in_memory() as stood:
         stood.call("scale_up", event("tick"))
         answers.print_status(asked(stood, "status"))
     assert "stopped" not in capsys.readouterr().out
@@ -179,10 +178,10 @@ def test_a_start_that_failed_is_known_as_soon_as_ec2_announces_it(here, stopped)
     assert announced(here, tried) == [("finish-stop", "start-failed", "done")]
 
 
-def sent(name, **dimensions):
+def sent(here, name, **dimensions):
     """The values of a metric that were sent for a pool, or for the fleet."""
     asked_for = {"Fleet": "mxnet-ci", **dimensions}
-    return [value for _, datum in published() if datum.name == name and dict(datum.dimensions) == asked_for for value in datum.values]
+    return [value for _, datum in here.metrics if datum.name == name and dict(datum.dimensions) == asked_for for value in datum.values]
 
 
 CPU, GPU = ({"Controller": "main", "Pool": name} for name in ("cpu", "gpu"))
@@ -190,35 +189,37 @@ CPU, GPU = ({"Controller": "main", "Pool": name} for name in ("cpu", "gpu"))
 
 def test_metrics_count_stopped_agents_and_measure_starts_apart_from_boots(here, stopped):
     here.call("publish_metrics", {})
-    assert (sent("AgentsStopped", **CPU)[-1], sent("AgentsStopped")[-1], sent("AgentsStopped", **GPU)) == (2, 2, [])
-    boots = sent("BootSeconds", **CPU)
-    assert (len(boots), sent("StartSeconds", **CPU), sent("Stops")) == (2, [], [2])
-    assert sent("UsdPerHour")[-1] == pytest.approx(2 * DISK_USD_PER_HOUR, abs=1e-3)
+    assert (sent(here, "AgentsStopped", **CPU)[-1], sent(here, "AgentsStopped")[-1], sent(here, "AgentsStopped", **GPU)) == (2, 2, [])
+    boots = sent(here, "BootSeconds", **CPU)
+    assert (len(boots), sent(here, "StartSeconds", **CPU), sent(here, "Stops")) == (2, [], [2])
+    assert sent(here, "UsdPerHour")[-1] == pytest.approx(2 * DISK_USD_PER_HOUR, abs=1e-3)
     submitted(here, 2)
     here.call("scale_up", {})
     here.call("publish_metrics", {})
-    assert (sent("AgentsStarting", **CPU)[-1], sent("AgentsBooting", **CPU)[-1], sent("Starts")) == (2, 2, [2])
+    assert (sent(here, "AgentsStarting", **CPU)[-1], sent(here, "AgentsBooting", **CPU)[-1], sent(here, "Starts")) == (2, 2, [2])
     here.pass_minutes(4)
-    starts = sent("StartSeconds", **CPU)
-    assert (len(starts), sent("BootSeconds", **CPU)) == (2, boots)
+    starts = sent(here, "StartSeconds", **CPU)
+    assert (len(starts), sent(here, "BootSeconds", **CPU)) == (2, boots)
     assert all(0 < seconds < 180 for seconds in starts)
-    assert sent("StartsFailed") == []
+    assert sent(here, "StartsFailed") == []
 
 
 def test_the_dashboard_draws_stopped_agents_and_their_starts(here, stopped):
     submitted(here, 2)
     here.pass_minutes(4)
-    drawn = {widget.title: [series.label for series in widget.series] for widget in read_widgets(TEMPLATE, "mxnet-ci", published(), **FULL)}
+    drawn = {
+        widget.title: [series.label for series in widget.series] for widget in read_widgets(TEMPLATE, "mxnet-ci", here.metrics, **FULL)
+    }
     assert (drawn["Stopped agents by pool"], drawn["How long starts of stopped agents took"]) == (["cpu"], ["cpu"])
     assert "stopped" in drawn["Agents by state"]
     assert {"started again", "stopped"} <= set(drawn["Launched, started, stopped and given up"])
 
 
 def test_a_fleet_without_a_warm_pool_pays_for_no_metric_of_it():
-    with deployed() as stood:
+    with deployed_in_memory() as stood:
         stood.call("scale_up", event("tick"))
         stood.pass_minutes(12)
-        names = {datum.name for _, datum in published()}
+        names = {datum.name for _, datum in stood.metrics}
     assert "BootSeconds" in names
     assert not names & {"AgentsStopped", "AgentsStarting", "StartSeconds", "Starts", "Stops", "StartsFailed"}
 
@@ -228,7 +229,7 @@ def four_stopped(tmp_path):
     """A fleet with four stopped agents, and nothing else."""
     file = Path(tmp_path) / "fleet.yaml"
     file.write_text(FLEET.replace("min_agents: 2", "min_agents: 4"), encoding="utf-8")
-    with deployed(file) as here:
+    with deployed_in_memory(file) as here:
         here.call("scale_up", event("tick"))
         here.pass_minutes(30)
         assert [instance.state for instance in here.world.alive()] == ["stopped"] * 4
@@ -243,7 +244,7 @@ def test_starts_that_keep_failing_ring_an_alarm(four_stopped):
     submitted(here, 4)
     here.pass_minutes(4)
     assert ringing_in(here) == {"StartsFailed"}
-    assert sum(sent("StartsFailed")) == 4
+    assert sum(sent(here, "StartsFailed")) == 4
 
 
 def test_people_are_told_what_ec2_answers_where_it_refuses_to_start_agents(four_stopped):
@@ -251,7 +252,7 @@ def test_people_are_told_what_ec2_answers_where_it_refuses_to_start_agents(four_
     here.world.ec2.capacity["c5.xlarge//on-demand"] = 0
     submitted(here, 4)
     here.pass_minutes(2)
-    assert sum(sent("StartsFailed")) >= 4
+    assert sum(sent(here, "StartsFailed")) >= 4
     assert "StartsFailed" in ringing_in(here)
     [(subject, text)] = here.told()
     assert subject == "[mxnet-ci] stopped agents of cpu do not start"

@@ -1,36 +1,31 @@
 """The webhook: whoever knows the secret has one look taken, once what is queued counts as demand, and at most two in 5 s."""
 
 import json
-import os
 
-import boto3
 import pytest
-from moto.core import DEFAULT_ACCOUNT_ID
-from moto.sqs.models import sqs_backends
 
 from autoscaler.errors import ConfigError
 from autoscaler_workbench.cli.demo import WEBHOOK_SECRET
 from autoscaler_workbench.fakes.slots import sqs_event
-from support.deployed import NOON, deployed, event
+from autoscaler_workbench.fakes.world.faults import Fault
+from support.deployed import NOON, deployed_in_memory, event
 
 TOKEN = "a-token-of-twenty-four-characters"
 
 
 @pytest.fixture
 def here():
-    with deployed() as stood:
-        os.environ["LOOKS_QUEUE"] = boto3.client("sqs").create_queue(QueueName="looks")["QueueUrl"]  # until `deployed` ends
+    with deployed_in_memory(environment={"LOOKS_QUEUE": "https://sqs.example.org/looks"}) as stood:
         yield stood
 
 
-def keep_secret(value):
-    text = value if isinstance(value, str) else json.dumps(value)
-    boto3.client("secretsmanager").put_secret_value(SecretId=WEBHOOK_SECRET, SecretString=text)
+def keep_secret(here, value):
+    here.server.secrets[WEBHOOK_SECRET] = value if isinstance(value, str) else json.dumps(value)
 
 
-def messages():
-    [queue] = sqs_backends[DEFAULT_ACCOUNT_ID]["us-west-2"].queues.values()
-    return list(queue._messages)
+def messages(here):
+    """The bodies of the messages that were sent to the queue."""
+    return [json.dumps({"slot": slot, "at": at}) for slot, at, _ in here.stored.slots.announced]
 
 
 def with_token(token):
@@ -42,20 +37,20 @@ def test_a_notification_has_one_look_taken_once_the_job_counts_as_demand(here):
     here.world.move_to(NOON + 3)
     for number in range(60):
         here.world.controllers["main"].submit(f"job-{number}", "utility", 60.0)
-    before = len(messages())
+    before = len(messages(here))
     assert here.call("webhook", event("webhook")) == {"statusCode": 202, "body": ""}
-    [message] = messages()[before:]
+    [message] = messages(here)[before:]
     maturity = min(pool.queue_maturity_seconds for pool in here.fleet.pools.values())
-    said = json.loads(message.body)
+    said = json.loads(message)
     assert said["at"] == NOON + 3 + maturity + 1
     here.world.move_to(said["at"])
-    plan = here.call("scale_up", sqs_event(message.body))
+    plan = here.call("scale_up", sqs_event(message))
     assert [(step["step"], step["pool"]) for step in plan["steps"]] == [("launch", "utility")]
-    assert here.call("scale_up", sqs_event(message.body)) == {"skipped": "slot-taken"}
+    assert here.call("scale_up", sqs_event(message)) == {"skipped": "slot-taken"}
 
 
-def looks_asked_for():
-    return sorted(json.loads(message.body)["at"] for message in messages())
+def looks_asked_for(here):
+    return sorted(json.loads(message)["at"] for message in messages(here))
 
 
 def test_a_job_that_is_told_of_soon_after_another_is_seen_by_a_look_that_comes_after_it(here):
@@ -64,19 +59,19 @@ def test_a_job_that_is_told_of_soon_after_another_is_seen_by_a_look_that_comes_a
     here.call("webhook", event("webhook"))
     here.world.move_to(NOON + 4)
     here.call("webhook", event("webhook"))
-    assert looks_asked_for() == [NOON + 1 + maturity + 1, NOON + 5 + maturity + 1]
-    for message in messages():
-        here.world.move_to(json.loads(message.body)["at"])
-        assert "skipped" not in here.call("scale_up", sqs_event(message.body))
+    assert looks_asked_for(here) == [NOON + 1 + maturity + 1, NOON + 5 + maturity + 1]
+    for message in messages(here):
+        here.world.move_to(json.loads(message)["at"])
+        assert "skipped" not in here.call("scale_up", sqs_event(message))
 
 
 def test_many_notifications_within_five_seconds_are_two_looks_and_later_ones_others(here):
     for _ in range(20):
         assert here.call("webhook", event("webhook"))["statusCode"] == 202
-    assert len(messages()) == 2
+    assert len(messages(here)) == 2
     here.world.move_to(NOON + 5)
     here.call("webhook", event("webhook"))
-    assert len(messages()) == 3
+    assert len(messages(here)) == 3
 
 
 def test_the_secret_may_come_as_a_bearer_token(here):
@@ -91,12 +86,12 @@ def test_the_secret_may_come_as_a_bearer_token(here):
 )
 def test_whoever_does_not_know_it_is_sent_away_and_nothing_is_asked_for(here, asked):
     assert here.call("webhook", asked) == {"statusCode": 403, "body": ""}
-    assert messages() == []
+    assert messages(here) == []
 
 
 def test_a_secret_that_was_replaced_is_read_again_but_strangers_do_not_make_it_ask_each_time(here):
     assert here.call("webhook", event("webhook"))["statusCode"] == 202
-    keep_secret({"token": TOKEN[::-1]})
+    keep_secret(here, {"token": TOKEN[::-1]})
     assert here.call("webhook", with_token(TOKEN[::-1]))["statusCode"] == 403
     here.world.move_to(NOON + 301)
     assert here.call("webhook", with_token(TOKEN[::-1]))["statusCode"] == 202
@@ -105,7 +100,7 @@ def test_a_secret_that_was_replaced_is_read_again_but_strangers_do_not_make_it_a
 
 @pytest.mark.parametrize("value", ["hush", "{}", '{"token": "short"}', '{"token": 7}', "[]"])
 def test_a_secret_of_another_form_is_refused_without_telling_it(here, value):
-    keep_secret(value)
+    keep_secret(here, value)
     with pytest.raises(ConfigError, match="secret demo/webhook: must be JSON of the form") as refused:
         here.call("webhook", event("webhook"))
     assert "hush" not in str(refused.value)
@@ -113,7 +108,7 @@ def test_a_secret_of_another_form_is_refused_without_telling_it(here, value):
 
 
 def test_a_queue_that_is_gone_is_told_the_caller(here):
-    boto3.client("sqs").delete_queue(QueueUrl=os.environ["LOOKS_QUEUE"])
+    here.stored.slots.faults.plan(Fault("slots announce", status=400, code="QueueDoesNotExist"))
     assert here.call("webhook", event("webhook"))["statusCode"] == 503
 
 

@@ -136,8 +136,6 @@ MONEY = (
         file="bootstrap.py",
         was='return boto3.client("ec2", config=_SDK_ONCE)',
         becomes='return boto3.client("ec2", config=_SDK)',
-        found_by=(
-            "tests/handlers/test_launching_once.py::test_a_launch_whose_answer_is_lost_and_whose_repetition_is_throttled_launches_once",
-        ),
+        found_by=("tests/handlers/test_deployed.py::test_a_launch_whose_answer_is_lost_and_whose_repetition_is_throttled_launches_once",),
     ),
 )

@@ -2,10 +2,24 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 from typer.testing import CliRunner
 
 from autoscaler_workbench.cli.main import app
+from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import as_json
+from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
+from autoscaler_workbench.fakes.http_fakes.server import ApiServer
+
+
+@contextmanager
+def served(here, *functions):
+    """Serve these functions, and what was published, to the command line."""
+    with ApiServer() as server:
+        server.functions = here.server.functions = LambdaApi(frozenset(functions))
+        server.published = lambda: as_json(here.metrics)
+        here.server.url = server.url
+        yield
 
 
 def answered(here, act):

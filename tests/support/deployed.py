@@ -27,7 +27,6 @@ from autoscaler_workbench.cli import demo
 from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import published
 from autoscaler_workbench.fakes.http_fakes.server import ApiServer
 from autoscaler_workbench.fakes.identity import ask_handler
-from autoscaler_workbench.fakes.slots import InMemorySlots
 from autoscaler_workbench.fakes.state import InMemoryState
 from autoscaler_workbench.fakes.world.agents import Agents
 from autoscaler_workbench.fakes.world.world import World, build_world
@@ -114,7 +113,7 @@ def deployed_in_memory(fleet_file: Path | str = EXAMPLE, environment: Mapping[st
         fleet = settings.domain()
         world = build_world(fleet, start_at=NOON, seed=1)
         apis = _local_apis(world, settings)
-        stored = Stored(InMemorySlots(world.timeline.after))
+        stored = Stored()
         here = InMemory(world, fleet, apis, stored)
         stack.enter_context(mock.patch.dict(os.environ, _environment(settings, file) | dict(environment or {})))
         stack.enter_context(_replaced(apis, stored))

@@ -12,6 +12,7 @@ from autoscaler.adapters.jenkins.session import Answer
 from autoscaler.errors import NoAnswerError
 from autoscaler_workbench.fakes.http_fakes.aws import services
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api
+from autoscaler_workbench.fakes.http_fakes.aws.functions import LambdaApi
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalPages, LocalSession, LocalSsmClient
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.world.world import World
@@ -22,13 +23,18 @@ _CODE = re.compile("<Code>(.*)</Code>")
 
 @dataclass(slots=True)
 class LocalApis:
-    """Jenkins, EC2 and a few more services. ``requests`` keeps path and length of each answer, as `ApiServer` does."""
+    """Jenkins, EC2 and a few more services. ``requests`` keeps path and length of each answer, as `ApiServer` does.
+
+    ``functions`` and ``url``: of the server that the command line asks, if a test starts one.
+    """
 
     ec2: Ec2Api
     jenkins: dict[str, JenkinsApi]
     secrets: dict[str, str] = field(default_factory=dict)
     requests: list[tuple[str, int]] = field(default_factory=list)
     before_answer: Callable[[], None] = lambda: None
+    functions: LambdaApi | None = None
+    url: str = ""
 
     def session(self, url: str, username: str | None, token: str | None, _stopwatch: Callable[[], float]) -> "Session":
         """Take the place of `JenkinsSession`."""

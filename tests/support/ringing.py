@@ -2,7 +2,6 @@
 
 from functools import cache
 
-from autoscaler_workbench.fakes.http_fakes.aws.cloudwatch import published
 from autoscaler_workbench.report.dashboard.alarms import Alarm, Composite, read_alarms, ringing, states
 from autoscaler_workbench.report.dashboard.cloudformation import FULL
 from packaging_root import ROOT
@@ -12,7 +11,7 @@ from support.deployed import NOON, Deployed
 def ringing_in(here: Deployed, **parameters: str) -> set[str]:
     """The names without their ending, composites for what they are made of; ``parameters`` of the stack, where every metric is sent."""
     alarms, composites = _alarms(here.world.fleet.name, **{**FULL, **parameters})
-    found = states(alarms, composites, published(), NOON, here.world.timeline.now)
+    found = states(alarms, composites, here.metrics, NOON, here.world.timeline.now)
     parts = {part for composite in composites for part in composite.of}
     return {name.removesuffix("Alarm") for name in ringing(found) if name not in parts}
 

@@ -46,11 +46,22 @@ class CompletedRequests(BasePersistenceLayer):
         self.records.pop(data_record.idempotency_key, None)
 
 
+@dataclass
+class KeptSlots(InMemorySlots):
+    """A queue that keeps its messages: the slot, when it is, and when it was announced. Tests wake the function themselves."""
+
+    after: Callable[[float, Callable[[], None]], None] = lambda _seconds, _happen: None
+    announced: list[tuple[str, float, float]] = field(default_factory=list)
+
+    def _send(self, name: str, at: float, now: float) -> None:
+        self.announced.append((name, at, now))
+
+
 @dataclass(slots=True)
 class Stored:
     """The stores of one fleet. They outlive `bootstrap.reset`, as a table does."""
 
-    slots: InMemorySlots
+    slots: KeptSlots = field(default_factory=KeptSlots)
     state: InMemoryState = field(default_factory=InMemoryState)
     metrics: InMemoryMetrics = field(default_factory=InMemoryMetrics)
     history: InMemoryHistory = field(default_factory=InMemoryHistory)
