@@ -283,9 +283,9 @@ def create_secrets(settings: FleetSettings) -> None:
         boto3.client("secretsmanager").create_secret(Name=secret, SecretString=value)
 
 
-def create_table() -> None:
+def create_table(client: Any = None) -> None:
     """Make the state table as the template does."""
-    boto3.client("dynamodb").create_table(
+    (client or boto3.client("dynamodb")).create_table(
         TableName=TABLE,
         KeySchema=[{"AttributeName": "fleet", "KeyType": "HASH"}, {"AttributeName": "item", "KeyType": "RANGE"}],
         AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("fleet", "item")],

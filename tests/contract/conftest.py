@@ -25,14 +25,37 @@ def one_at_a_time(monkeypatch):
     monkeypatch.setattr(DynamoHandler, "call_action", call_alone)
 
 
+@pytest.fixture(scope="session")
+def dynamo_client():
+    """One client for all tests: making it takes longer than most tests."""
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in AWS.items():
+            environment.setenv(name, value)
+        return boto3.client("dynamodb")
+
+
 @pytest.fixture
-def dynamo(monkeypatch):
-    """A client of DynamoDB (moto) in which the table is."""
+def dynamo(monkeypatch, dynamo_client):
+    """A client of DynamoDB (moto), with an empty table."""
     for name, value in AWS.items():
         monkeypatch.setenv(name, value)
     with mock_aws():
-        create_table()
-        yield boto3.client("dynamodb")
+        create_table(dynamo_client)
+        yield dynamo_client
+
+
+@pytest.fixture
+def listen(dynamo):
+    """Hear of the client's events until the test ends."""
+    heard = []
+
+    def register(event, handler):
+        dynamo.meta.events.register(event, handler)
+        heard.append((event, handler))
+
+    yield register
+    for event, handler in heard:
+        dynamo.meta.events.unregister(event, handler)
 
 
 @pytest.fixture(params=["memory", "dynamodb"])

@@ -118,10 +118,10 @@ def items(dynamo):
     return [item for page in dynamo.get_paginator("scan").paginate(TableName=TABLE) for item in page["Items"]]
 
 
-def test_a_report_is_one_write_and_expires_a_day_after_the_last_question(dynamo):
+def test_a_report_is_one_write_and_expires_a_day_after_the_last_question(dynamo, listen):
     asks, calls = DynamoAsks(lambda: dynamo, TABLE, "f"), []
     asks.admit("i-1", now=AT)
-    dynamo.meta.events.register("before-call.dynamodb", lambda model, **_: calls.append(model.name))
+    listen("before-call.dynamodb", lambda model, **_: calls.append(model.name))
     assert asks.admit("i-1", now=AT + 300.0, telemetry=a_telemetry())
     assert calls == ["UpdateItem"]
     calls.clear()

@@ -23,8 +23,10 @@ A_JOB = CostKey("main", "cpu", "folder/ü job")
 
 
 @pytest.fixture(params=["dynamodb", "memory"])
-def kept(request, dynamo):
-    return InMemoryCosts() if request.param == "memory" else on_dynamo(dynamo)
+def kept(request):
+    if request.param == "memory":
+        return InMemoryCosts()
+    return on_dynamo(request.getfixturevalue("dynamo"))
 
 
 def on_dynamo(dynamo):

@@ -25,8 +25,11 @@ def subjects(events):
 
 
 @pytest.fixture(params=["dynamodb", "memory"])
-def kept(request, dynamo):
-    return InMemoryHistory() if request.param == "memory" else DynamoHistory(lambda: dynamo, TABLE, "f")
+def kept(request):
+    if request.param == "memory":
+        return InMemoryHistory()
+    client = request.getfixturevalue("dynamo")
+    return DynamoHistory(lambda: client, TABLE, "f")
 
 
 def test_what_is_noted_is_read_back_as_it_was(kept):

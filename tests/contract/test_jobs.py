@@ -1,6 +1,7 @@
 """The store of job statistics, on DynamoDB (moto) and in memory: what is kept, what is forgotten, and how large it grows."""
 
 from dataclasses import replace
+from functools import cache
 from random import Random
 
 import pytest
@@ -49,6 +50,7 @@ def needs_as_wide_as(spread):
     return Needs(alone=used, beside=used, machine=MachineSize(memory=68719476736.0, cores=16.0, gpu_memory=17179869184.0))
 
 
+@cache
 def widest_spread(seed=0):
     """As many steps as are kept, with weights of many digits."""
     chance = Random(seed)
@@ -60,8 +62,11 @@ def widest_spread(seed=0):
 
 
 @pytest.fixture(params=["dynamodb", "memory"])
-def kept(request, dynamo):
-    return InMemoryJobs() if request.param == "memory" else DynamoJobs(lambda: dynamo, TABLE, "f")
+def kept(request):
+    if request.param == "memory":
+        return InMemoryJobs()
+    client = request.getfixturevalue("dynamo")
+    return DynamoJobs(lambda: client, TABLE, "f")
 
 
 def items(dynamo):
@@ -128,8 +133,9 @@ def test_five_thousand_jobs_are_all_kept_and_no_item_is_near_its_limit(dynamo):
     ]
     store.save_rows(rows, NOW)
     assert len(store.all_rows()) == len(rows), "none is left out"
-    assert max(map(size_of, items(dynamo))) < ITEM_BYTES / 4
-    assert sum(map(size_of, items(dynamo))) < 10_000_000
+    sizes = [size_of(item) for item in items(dynamo)]
+    assert max(sizes) < ITEM_BYTES / 4
+    assert sum(sizes) < 10_000_000
 
 
 def test_a_full_shard_forgets_what_was_seen_longest_ago_and_stays_below_the_limit(dynamo, monkeypatch):
@@ -142,7 +148,8 @@ def test_a_full_shard_forgets_what_was_seen_longest_ago_and_stays_below_the_limi
 
 
 def test_a_job_whose_builds_all_have_other_parameters_displaces_no_other_job(dynamo, monkeypatch):
-    monkeypatch.setattr(jobs, "SHARDS", 1)
+    for name, value in (("SHARDS", 1), ("ROWS_A_SHARD", 32), ("ROWS_A_JOB", 16)):
+        monkeypatch.setattr(jobs, name, value)
     store = DynamoJobs(lambda: dynamo, TABLE, "f")
     store.save_rows([a_row(f"job {number}", seen_at=NOW) for number in range(jobs.ROWS_A_SHARD - jobs.ROWS_A_JOB)], NOW)
     for number in range(1, 2 * jobs.ROWS_A_SHARD):

@@ -22,10 +22,11 @@ def a_rerun(**facts):
 
 
 @pytest.fixture(params=["dynamodb", "memory"])
-def store(request, dynamo):
-    state = InMemoryState() if request.param == "memory" else DynamoState(lambda: dynamo, TABLE, "f")
+def store(request):
+    client = request.getfixturevalue("dynamo") if request.param == "dynamodb" else None
+    state = DynamoState(lambda: client, TABLE, "f") if client else InMemoryState()
     state.acquire(OWNER, now=0.0, until=70.0)
-    return state if request.param == "memory" else DynamoReruns(lambda: dynamo, TABLE, "f")
+    return DynamoReruns(lambda: client, TABLE, "f") if client else state
 
 
 def test_an_answer_is_read_back_as_it_was_written(store):

@@ -356,10 +356,10 @@ def test_a_write_without_an_answer_may_have_been_made(dynamo, name):
         CALLS[name][1](DynamoRunOrders(gone, TABLE, "f"))
 
 
-def test_a_write_that_the_sdk_sends_twice_is_one(dynamo, table):
+def test_a_write_that_the_sdk_sends_twice_is_one(table, listen):
     """Both carry one token; without it, the second would lose the race against the first."""
     sent = []
-    dynamo.meta.events.register("before-call.dynamodb.TransactWriteItems", lambda params, **_: sent.append(params["body"]))
+    listen("before-call.dynamodb.TransactWriteItems", lambda params, **_: sent.append(params["body"]))
     table.add_order(an_order())
     assert all(b"ClientRequestToken" in body for body in sent)
     assert len(sent) == 1

@@ -21,8 +21,8 @@ def on_aws(dynamo):
 
 
 @pytest.fixture(params=["aws", "memory"])
-def slots(request, dynamo):
-    return on_aws(dynamo) if request.param == "aws" else InMemorySlots(after=lambda _seconds, _do: None)
+def slots(request):
+    return on_aws(request.getfixturevalue("dynamo")) if request.param == "aws" else InMemorySlots(after=lambda _seconds, _do: None)
 
 
 def test_a_slot_is_taken_by_whoever_asks_first(slots):
