@@ -48,7 +48,7 @@ def here():
 # One story, both ways.
 
 
-class Told:
+class Story:
     """The answers of the functions, without what differs between two runs: new ids, addresses, and the last digits of figures."""
 
     def __init__(self, here):
@@ -71,37 +71,37 @@ def rounded(number):
     return round(float(number), 3)
 
 
-def lived(here):
+def play(here):
     """Call every function: launch, register, build, stop, interrupt, hold, reserve, order runs, and ask."""
-    told, jenkins = Told(here), here.world.controllers["main"]
+    story, jenkins = Story(here), here.world.controllers["main"]
     here.world.ec2.account.parameters["/ci/warm-image"] = "ami-linux"
     declares = {"AGENT_LABEL": "", "AUTOSCALER_RUN_ID": ""}
     here.server.jenkins["main"].jobs.jobs["ordered"] = Job(Kind.PIPELINE, None, 120.0, declares=declares, label_parameter="AGENT_LABEL")
-    told.call("scale_up", event("tick"))
+    story.call("scale_up", event("tick"))
     jenkins.submit("job", GPU, 600.0)
-    told.pass_minutes(8)
-    told.call("webhook", event("webhook"))
+    story.pass_minutes(8)
+    story.call("webhook", event("webhook"))
     [instance] = [one for one in here.world.alive() if one.tags["autoscaler:pool"] == GPU]
-    told.call("register_agent", function_url_event(instance.id))
-    told.call("instance_events", ec2_event(instance.id, "interruption"))
+    story.call("register_agent", function_url_event(instance.id))
+    story.call("instance_events", ec2_event(instance.id, "interruption"))
     for _ in range(2):
-        told.call("scale_up", event("scale_up_once"))
+        story.call("scale_up", event("scale_up_once"))
     for _ in range(2):
-        told.call("operate", event("reserve") | {"hours": 0.5})
+        story.call("operate", event("reserve") | {"hours": 0.5})
     for name in ("hold", "set", "reservations", "jobs", "eta", "costs", "budget"):
-        told.call("operate", event(name))
+        story.call("operate", event(name))
     for name in ("plan", "status", "agents", "queue", "names", "overview", "why", "events", "doctor", "resume"):
-        told.call("operate", event(name))
+        story.call("operate", event(name))
     for _ in range(2):
-        told.call("operate", {"action": "run", "job": "ordered", "on": "warm", "by": "alice", "reason": "a test", "request_id": "once"})
-    told.call("scale_up", event("doctor"))
-    told.pass_minutes(8)
+        story.call("operate", {"action": "run", "job": "ordered", "on": "warm", "by": "alice", "reason": "a test", "request_id": "once"})
+    story.call("scale_up", event("doctor"))
+    story.pass_minutes(8)
     for name in ("runs", "overview", "needs"):
-        told.call("operate", event(name))
-    return told.answers
+        story.call("operate", event(name))
+    return story.answers
 
 
-def sums(metrics):
+def values_of(metrics):
     """The values of each metric, whether they were sent one by one or together."""
     values = defaultdict(list)
     for _, datum in metrics:
@@ -115,10 +115,10 @@ def test_in_memory_the_functions_answer_publish_and_tell_as_with_their_own_adapt
     file.write_text(EXAMPLE.read_text(encoding="utf-8") + MORE, encoding="utf-8")
     environment = LOOKS | {"full": {}, "essential": essential_environment()}[level]
     with deployed_in_memory(file, environment) as here:
-        in_memory = lived(here), sums(here.metrics), here.told()
+        in_memory = play(here), values_of(here.metrics), here.told()
     with deployed(file, environment) as here:
         make_queue()
-        in_the_local_aws = lived(here), sums(here.metrics), here.told()
+        in_the_local_aws = play(here), values_of(here.metrics), here.told()
     assert {function for function, _ in in_memory[0]} == {path.parent.name for path in (ROOT / "functions").glob("*/app.py")}
     assert in_memory == in_the_local_aws
     assert in_memory[-1], "people were told something"

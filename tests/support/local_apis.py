@@ -1,4 +1,4 @@
-"""The APIs of a world without sockets: what the handlers' sessions and boto3 clients are replaced with."""
+"""The APIs of a world without sockets. They replace the Jenkins sessions and the boto3 clients of the handlers."""
 
 import json
 import re
@@ -17,21 +17,22 @@ from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalP
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.world.world import World
 
-_SDK_ATTEMPTS = 2  # as bootstrap configures boto3; of a launch one
 _CODE = re.compile("<Code>(.*)</Code>")
 
 
 @dataclass(slots=True)
 class LocalApis:
-    """Jenkins, EC2 and a few more services. ``requests`` keeps path and length of each answer, as `ApiServer` does.
+    """Jenkins, EC2 and a few more services. ``requests`` keeps the path of each request, in the form of `ApiServer`.
 
-    ``functions`` and ``url``: of the server that the command line asks, if a test starts one.
+    ``ec2_calls`` keeps the action and the parameters of each call to EC2.
+    If a test serves the functions to the command line, ``functions`` and ``url`` are those of that server.
     """
 
     ec2: Ec2Api
     jenkins: dict[str, JenkinsApi]
     secrets: dict[str, str] = field(default_factory=dict)
     requests: list[tuple[str, int]] = field(default_factory=list)
+    ec2_calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     before_answer: Callable[[], None] = lambda: None
     functions: LambdaApi | None = None
     url: str = ""
@@ -53,9 +54,9 @@ class LocalApis:
             return _Secrets(self.secrets)
         return _Service(self.ec2, _SERVICE_OF.get(service, service))
 
-    def asked(self, path: str, length: int = 0) -> None:
+    def asked(self, path: str) -> None:
         self.before_answer()
-        self.requests.append((path, length))
+        self.requests.append((path, 0))
 
 
 def apis_of(world: World, urls: Mapping[str, str], accounts: dict[str, str]) -> LocalApis:
@@ -64,7 +65,7 @@ def apis_of(world: World, urls: Mapping[str, str], accounts: dict[str, str]) -> 
 
 
 class Session(LocalSession):
-    """A session that is seen in the requests."""
+    """A session whose requests are kept, answered or not."""
 
     def __init__(self, apis: LocalApis, api: JenkinsApi, user: str | None, token: str | None) -> None:
         super().__init__(api, user, token)
@@ -74,10 +75,8 @@ class Session(LocalSession):
         """There is no TLS here."""
 
     def _call(self, method: str, path: str, query: Mapping[str, str], form: Mapping[str, str], body: bytes = b"") -> Answer:
-        self._apis.before_answer()
-        answer = super()._call(method, path, query, form, body)
-        self._apis.requests.append((f"/jenkins/{self._api.controller.name}/{path}", len(answer.body)))
-        return answer
+        self._apis.asked(f"/jenkins/{self._api.controller.name}/{path}")
+        return super()._call(method, path, query, form, body)
 
 
 class _Ec2Client(LocalEc2Client):
@@ -87,6 +86,7 @@ class _Ec2Client(LocalEc2Client):
 
     def _send(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
         self._apis.asked("/ec2/")
+        self._apis.ec2_calls.append((action, request))
         return super()._send(action, request)
 
 
@@ -105,7 +105,7 @@ _SERVICE_OF = {"lambda": "lambda-settings"}
 
 @dataclass(frozen=True, slots=True)
 class _Service:
-    """A service that is asked one question, whatever boto3 calls it."""
+    """A service that answers one question; every method of its client asks it."""
 
     api: Ec2Api
     service: str
