@@ -1,0 +1,137 @@
+"""The doors through which facts go: the passes on a world in memory, for some minutes, and everything of it that can be seen outside.
+
+What is saved is not seen: a fact that is merely carried along would differ there.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields, is_dataclass, replace
+from typing import Any
+
+from autoscaler.control import costs, jobs, measure, observe, operate, passes
+from autoscaler.control.report import merged_json
+from autoscaler.domain.report.costs import By
+from autoscaler.domain.report.reservations import Access
+from autoscaler.errors import AutoscalerError
+from autoscaler_workbench.simulate.drive import InMemory
+from seams.altering import Reading
+
+MINUTE = 60.0
+# Own state, written back: nobody outside sees it.
+_UNSEEN = {"state", "lease", "rate_limiter", "jobs", "costs", "run_orders", "reruns"}
+_PORTS = ("compute", "images", "state", "rate_limiter", "lease", "metrics", "history", "jobs", "costs", "notifier", "reruns")
+_PORTS_THAT_MAY_BE_MISSING = ("run_orders", "telemetry", "slots")
+
+Seen = dict[str, list[str]]
+
+
+class _Port:
+    """A port whose answers are read through ``reading``, and whose calls are noted."""
+
+    def __init__(self, port: Any, name: str, reading: Reading, note: Callable[[str], None]) -> None:
+        self._port, self._called, self._reading, self._note = port, name, reading, note
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._port, name)
+        if not callable(attribute):
+            return attribute
+
+        def call(*given: Any, **named: Any) -> Any:
+            given = tuple(list(one) if hasattr(one, "__next__") else one for one in given)
+            if self._called not in _UNSEEN:
+                self._note(f"{self._called}.{name} {_text(given)} {_text(named)}")
+            return self._reading(f"{self._called}.{name}", attribute(*given, **named))
+
+        return call
+
+
+def live(fleet: InMemory, minutes: int, reading: Reading, doors: tuple[str, ...]) -> Seen:
+    """Live some minutes, each fact read through ``reading``; return what was seen of each door."""
+    seen: Seen = defaultdict(list)
+    door = ["register_agent"]
+
+    def note(what: str) -> None:
+        seen[door[0]].append(what)
+
+    fleet.fleet = reading("fleet", fleet.fleet)
+    fleet.thresholds = reading("thresholds", fleet.thresholds)
+    fleet.read_in_process()
+    ports = fleet.ports
+    wrapped = {name: _Port(getattr(ports, name), name, reading, note) for name in _PORTS}
+    wrapped |= {name: _Port(port, name, reading, note) for name in _PORTS_THAT_MAY_BE_MISSING if (port := getattr(ports, name))}
+    fleet.ports = replace(
+        ports,
+        controllers=tuple(_Port(one, "controller", reading, note) for one in ports.controllers),
+        builds={name: _Port(one, "builds", reading, note) for name, one in ports.builds.items()},
+        log=lambda event, **facts: note(f"log {event} {_text(facts)}"),
+        **wrapped,
+    )
+    for module in (passes, operate, jobs):
+        module.observe = _read_through(observe.observe, reading)
+    measure.observe_without_instances = _read_through(observe.observe_without_instances, reading)
+    asks = fleet.agents._ask
+
+    def asked(machine: Any, connected: tuple[str, ...]) -> Any:
+        door[0] = "register_agent"
+        answer = asks(machine, connected)
+        note(f"answered {machine.id} {answer}")
+        return answer
+
+    fleet.agents._ask = asked
+    for _ in range(minutes):
+        for name in ("publish_metrics", "scale_up", "scale_down"):
+            door[0] = name
+            if name in doors:
+                try:
+                    answer = getattr(fleet, name)()
+                except AutoscalerError as error:
+                    answer = f"{type(error).__name__}: {error}"
+                note(_text(answer))
+        door[0] = "register_agent"
+        if "register_agent" in doors:
+            fleet.world.move_to(fleet.world.timeline.now + MINUTE)
+    if "operate" in doors:
+        door[0] = "operate"
+        _ask(fleet, note)
+    return seen
+
+
+def _read_through(function: Callable[..., Any], reading: Reading) -> Callable[..., Any]:
+    return lambda *given, **named: reading("snapshot", function(*given, **named))
+
+
+def _ask(fleet: InMemory, note: Callable[[str], None]) -> None:
+    """Ask what people ask."""
+    ports, settings = fleet.ports, fleet.fleet
+    invocation = fleet.invocation()
+    subjects = [*list(settings.pools)[:3], *[record.node for record in fleet.state.records.values() if record.node][:3]]
+    subjects += [build.job for controller in fleet.world.controllers.values() for build in controller.builds[-2:]]
+    for question in (
+        lambda: asdict(operate.status(ports, settings, invocation)),
+        lambda: [asdict(one) for one in operate.agents(ports, settings, invocation)],
+        lambda: [asdict(one) for one in operate.queue(ports, settings, invocation)],
+        lambda: merged_json(operate.plan(ports, settings, invocation)),
+        lambda: [asdict(one) for one in operate.reservations(ports, settings, invocation, Access(allowed=True, templates=frozenset()))],
+        lambda: asdict(jobs.list_jobs(ports, "*", 50)),
+        lambda: asdict(jobs.list_needs(ports, settings, "*", 50)),
+        lambda: asdict(costs.list_month(ports, settings, None, By.JOB)),
+        *((lambda subject=subject: operate.why(ports, settings, invocation, subject)) for subject in subjects),
+        *((lambda subject=subject: [asdict(one) for one in jobs.eta(ports, settings, invocation, subject)]) for subject in subjects),
+    ):
+        try:
+            note(_text(question()))
+        except AutoscalerError as error:
+            note(f"{type(error).__name__}: {error}")
+
+
+def _text(value: Any) -> str:
+    """Write a value so that equal ones are written alike: sets have no order."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return f"{type(value).__name__}({', '.join(f'{f.name}={_text(getattr(value, f.name))}' for f in fields(value))})"
+    if isinstance(value, set | frozenset):
+        return "{" + ", ".join(sorted(_text(element) for element in value)) + "}"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_text(element)}" for key, element in value.items()) + "}"
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(_text(element) for element in value) + "]"
+    return repr(value)
