@@ -45,10 +45,10 @@ class _Port:
         return call
 
 
-def live(fleet: InMemory, minutes: int, reading: Reading, doors: tuple[str, ...]) -> Seen:
-    """Live some minutes, each fact read through ``reading``; return what was seen of each door."""
+def live(fleet: InMemory, minutes: int, reading: Reading, doors: tuple[str, ...], door: list[str] | None = None) -> Seen:
+    """Live some minutes, each fact read through ``reading``; return what was seen of each door. ``door``: holds the one that is open."""
     seen: Seen = defaultdict(list)
-    door = ["register_agent"]
+    door = ["register_agent"] if door is None else door
 
     def note(what: str) -> None:
         seen[door[0]].append(what)

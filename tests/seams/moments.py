@@ -1,0 +1,164 @@
+"""Moments of a scene: before a minute's passes the process forks, and each child lives on with another fact.
+
+Run as a process of its own, for it forks. A child that crashes or does not end shows nothing.
+"""
+
+import gc
+import os
+import pickle
+import resource
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from autoscaler_workbench.simulate.drive import InMemory
+from seams.altering import Alteration, Place, altered, alternatives, places
+from seams.doors import Seen, live
+from seams.facts import classes, facts, hints
+
+# Where a fact decides; and where it is told.
+DECIDING, TELLING, ASKED = ("scale_up", "scale_down", "register_agent"), ("publish_metrics",), ("operate",)
+DOORS = (*DECIDING, *TELLING)
+WINDOW_MINUTES = 2
+_MOST_CPU_SECONDS = 20
+_LAYER = "/autoscaler/"
+_MOST_PLACES = 3
+Places = dict[str, list[tuple[Place, Any]]]
+
+
+class Moment:
+    """One minute of a scene, before its passes."""
+
+    def __init__(self, fleet: InMemory, doors: tuple[str, ...] = DOORS, minutes: int = WINDOW_MINUTES) -> None:
+        self._fleet, self._doors, self._minutes = fleet, doors, minutes
+        gc.freeze()  # what all children share is not gone through in each
+        read = self._child(self._recorded)
+        assert read is not None, "the undisturbed minutes crash"
+        self.seen: Seen = read[0]
+        self.places: Places = read[1]
+        self.read: dict[str, set[str]] = read[2]  # the facts that our code reads at each door
+
+    def tries(self, fact: str) -> Iterator[Alteration]:
+        """Each alteration of a fact that is read here."""
+        here = self.places.get(fact, ())
+        kind = facts()[fact]
+        hint = hints(kind)[fact.partition(".")[2]]
+        others = [value for _, value in here]
+        for place, value in islice(here, _MOST_PLACES):
+            yield from (Alteration(place, other) for other in alternatives(value, hint, others))
+
+    def differs(self, alteration: Alteration, doors: Collection[str]) -> str:
+        """The first of these doors at which the alteration is seen; "" where at none."""
+        seen = self._child(partial(self._altered, alteration))
+        if seen is None:
+            return ""
+        return next((door for door in doors if seen.get(door) != self.seen.get(door)), "")
+
+    def _recorded(self) -> tuple[Seen, Places, dict[str, set[str]]]:
+        found: Places = {}
+
+        def record(source: str, answer: Any) -> Any:
+            for place, value in places(answer, source):
+                known = found.setdefault(place.fact, [])
+                if len(known) < 2 * _MOST_PLACES and all(place != other for other, _ in known):
+                    known.append((place, value))
+            return answer
+
+        read: dict[str, set[str]] = defaultdict(set)
+        door = ["register_agent"]
+
+        def note(fact: str) -> None:
+            read[door[0]].add(fact)
+
+        trace(note)
+        return live(self._fleet, self._minutes, record, self._doors, door), found, dict(read)
+
+    def _altered(self, alteration: Alteration) -> Seen:
+        return live(self._fleet, self._minutes, lambda source, answer: altered(answer, source, alteration), self._doors)
+
+    def _child(self, act: Callable[[], Any]) -> Any:
+        read_end, write_end = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(read_end)
+            resource.setrlimit(resource.RLIMIT_CPU, (_MOST_CPU_SECONDS, _MOST_CPU_SECONDS))
+            try:
+                said = pickle.dumps(act())
+            except BaseException:  # noqa: BLE001 - the child's boundary: what crashes shows nothing
+                said = b""
+            with os.fdopen(write_end, "wb") as pipe:
+                pipe.write(said)
+            os._exit(0)
+        os.close(write_end)
+        with os.fdopen(read_end, "rb") as pipe:
+            said = pipe.read()
+        os.waitpid(pid, 0)
+        return pickle.loads(said) if said else None  # noqa: S301 - our own child wrote it
+
+
+def trace(note: Callable[[str], None]) -> None:
+    """From now on, note each fact that code of the layer reads."""
+    for name, kind in classes().items():
+        for field in fields(kind):
+            _trace(kind, field.name, f"{name}.{field.name}", note)
+
+
+def _trace(kind: type, name: str, fact: str, note: Callable[[str], None]) -> None:
+    slot = kind.__dict__.get(name)
+
+    def read(thing: Any) -> Any:
+        if _LAYER in sys._getframe(1).f_code.co_filename:
+            note(fact)
+        return slot.__get__(thing) if hasattr(slot, "__get__") else thing.__dict__[name]
+
+    def write(thing: Any, value: Any) -> None:
+        if hasattr(slot, "__set__"):
+            slot.__set__(thing, value)
+        else:
+            thing.__dict__[name] = value
+
+    setattr(kind, name, property(read, write))
+
+
+class SceneOverError(Exception):
+    """No further moment of the scene is wanted."""
+
+
+@contextmanager
+def _at_each_minute(act: Callable[[InMemory, int], None]) -> Iterator[None]:
+    publish, minute, process = InMemory.publish_metrics, 0, os.getpid()
+
+    def publish_at_a_moment(fleet: InMemory) -> None:
+        nonlocal minute
+        if os.getpid() == process:  # a child lives on undisturbed
+            minute += 1
+            act(fleet, minute)
+        publish(fleet)
+
+    InMemory.publish_metrics = publish_at_a_moment
+    try:
+        yield
+    finally:
+        InMemory.publish_metrics = publish
+
+
+def visit(scene: Callable[[], object], minutes: Collection[int] | None, act: Callable[[InMemory, int], None]) -> None:
+    """Live a scene, and act at these minutes of it, or at each."""
+    last = max(minutes) if minutes else 0
+
+    def at(fleet: InMemory, minute: int) -> None:
+        if minutes is None or minute in minutes:
+            act(fleet, minute)
+            if minute == last:
+                raise SceneOverError
+
+    with _at_each_minute(at):
+        try:
+            scene()
+        except SceneOverError:
+            return

@@ -1,0 +1,65 @@
+"""Every fact that a function reads matters: two inputs that differ in it alone go through the doors, and what is seen differs.
+
+The facts are listed from the dataclasses (`facts.py`). For each, `found.json` names a moment of a scene at which it matters, or
+`reasons.py` says in one line why there is none. A new field has neither: ``python -m seams.search CLASS.FIELD`` looks for a moment.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+
+import pytest
+
+from seams.facts import facts, file_of
+from seams.reasons import REASONS
+from seams.scenes import SCENES
+from seams.search import found
+from support.forks import TESTS, paths
+from support.sampling import ONE_IN, tried
+
+_FOUND = found()
+_BY_SCENE = defaultdict(dict)
+for _fact, _moment in _FOUND.items():
+    if _fact in facts() and tried(f"fact {_fact}", file_of(_fact), "tests/seams/scenes.py"):
+        _BY_SCENE[_moment["scene"]][_fact] = _moment
+
+
+def test_each_fact_has_a_moment_or_a_reason_and_nothing_else_has():
+    assert not _FOUND.keys() & REASONS.keys()
+    assert {*_FOUND, *REASONS} == {*facts()}
+    assert {moment["scene"] for moment in _FOUND.values()} <= {*SCENES}
+
+
+@pytest.mark.parametrize("scene", list(_BY_SCENE))
+def test_each_fact_makes_a_difference_at_its_moment(scene, record_property):
+    assert without_effect({scene: _BY_SCENE[scene]}) == []
+    record_property("counted", (f"facts altered, of {len(_FOUND)}, one in {ONE_IN} at least", len(_BY_SCENE[scene])))
+
+
+# As it once was: the situation was computed from a snapshot without what was learned.
+BLIND = """
+from dataclasses import replace
+from autoscaler.domain import learn
+from seams import trying
+seen = learn._assess
+learn._assess = lambda snapshot, fleet, memo: seen(replace(snapshot, learned={}), fleet, memo)
+trying.main()
+"""
+
+
+def test_a_fact_that_never_reaches_the_decision_is_noticed():
+    weights = {"Learned.weights": _FOUND["Learned.weights"]}
+    scenes = {weights["Learned.weights"]["scene"]: weights}
+    assert without_effect(scenes) == []
+    assert without_effect(scenes, "-c", BLIND) == ["Learned.weights"]
+
+
+def without_effect(scenes, *program):
+    """In a process of its own, for it forks."""
+    command = [sys.executable, *(program or ("-m", "seams.trying"))]
+    environment = {**os.environ, "PYTHONPATH": paths()}
+    done = subprocess.run(command, cwd=TESTS.parent, env=environment, input=json.dumps(scenes), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
