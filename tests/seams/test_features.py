@@ -639,7 +639,9 @@ VERSION = "aws:ec2launchtemplate:version"
 
 @feature("domain/situation/canary.py", "domain/scale_in/replace.py")
 def test_one_agent_tries_a_new_launch_template_version_and_an_older_one_is_replaced_each_hour():
-    pool = "launch_template: autoscaler-linux-f, instance_types: [c5.xlarge], executors: 1, max_agents: 6, min_agents: 3, idle_seconds: 7200"
+    pool = (
+        "launch_template: autoscaler-linux-f, instance_types: [c5.xlarge], executors: 1, max_agents: 6, min_agents: 3, idle_seconds: 7200"
+    )
     with scene(f"pools: {{cpu: {{{pool}}}}}") as here:
         here.minutes(5)
         here.world.ec2.deploy("autoscaler-linux-f")
