@@ -14,13 +14,24 @@ from support.deployed import InMemory, deployed_in_memory
 
 # What every fleet file must have. A text that has one of these sections itself keeps its own.
 _SECTIONS = {
-    "limits": "{max_agents: 20, max_launches_per_hour: 50, max_usd_per_hour: 100, max_usd_per_month: 10000}",
     "controllers": "{main: {url: 'http://main/', secret: jenkins/main}}",
     "defaults": "{boot_seconds: 60}",  # agents are connected within two minutes
 }
 # What every pool of machines must have.
 _POOL = "launch_template: t, instance_types: [c5.xlarge]"
 _BEACON = "autoscaler-beacon"
+
+# The sections of two controllers, of the fleet's limits, and of a single pool.
+BOTH = "controllers: {main: {url: 'http://main/', secret: jenkins/main}, other: {url: 'http://other/', secret: jenkins/other}}\n"
+
+
+def limits(**given: object) -> str:
+    named = {"max_agents": 20, "max_launches_per_hour": 50, "max_usd_per_hour": 100, "max_usd_per_month": 10_000} | given
+    return f"limits: {{{', '.join(f'{name}: {value}' for name, value in named.items())}}}\n"
+
+
+def one_pool(keys: str = "") -> str:
+    return f"pools: {{cpu: {{$pool, executors: 1, max_agents: 4{keys and ', '}{keys}}}}}"
 
 
 @dataclass(slots=True)
@@ -100,6 +111,10 @@ class Scene:
         [machine] = [one for one in self.ever() if one.tags.get("autoscaler:node") == build.node]
         return machine
 
+    def lose(self, build: Build) -> None:
+        """Let EC2 lose the machine of a build."""
+        self.here.world.ec2.end(self.machine_of(build))
+
     def steps(self, kind: str) -> list[tuple[str, str]]:
         """Return the reason and the detail of each step of a kind that was done."""
         logged = [facts for event, facts in self.here.logged if event == "step" and facts["step"] == kind]
@@ -123,6 +138,7 @@ class Scene:
 @contextmanager
 def scene(text: str, environment: dict[str, str] | None = None) -> Iterator[Scene]:
     """Run a fleet whose file has this text. ``$pool`` stands for what every pool must have."""
-    head = "".join(f"{name}: {value}\n" for name, value in _SECTIONS.items() if f"\n{name}:" not in f"\n{text}")
+    head = limits() if "limits: {" not in text else ""
+    head += "".join(f"{name}: {value}\n" for name, value in _SECTIONS.items() if f"\n{name}:" not in f"\n{text}")
     with deployed_in_memory(f"fleet: f\n{head}{Template(text).substitute(pool=_POOL)}\n", environment) as here:
         yield Scene(here)
