@@ -167,6 +167,38 @@ def test_after_two_bursts_that_grew_the_first_job_of_a_third_one_has_the_agents_
         assert all(build.ended for build in later)
 
 
+@feature("domain/launch/top_ups.py", "domain/forecast/keeping.py", "domain/forecast/idle_returns.py")
+@pytest.mark.parametrize(("key", "agents"), [("", 2), (", idle_seconds: 3600", 1)])
+def test_an_agent_that_is_needed_again_soon_is_launched_though_the_job_that_waits_would_have_a_busy_one_sooner(key, agents):
+    """Not where the file says how long agents are kept."""
+    with scene(f"pools: {{cpu: {{$pool, executors: 1, max_agents: 20, boot_seconds: 180{key}}}}}") as here:
+        for minutes in (9, 5):
+            for number in range(2):
+                here.submit(f"job-{number}", "cpu", 2.4)
+            here.minutes(minutes)
+        here.world.ec2.end(here.machines()[0])
+        here.minutes(1)
+        for number in range(2):
+            here.submit(f"job-{number}", "cpu", 2.4)
+        here.minutes(1)
+        assert len(here.machines()) == agents
+
+
+@feature("domain/forecast/hedging.py", "domain/launch/top_ups.py")
+def test_where_boots_were_uneven_a_job_gets_more_agents_than_it_needs_and_the_others_go_again():
+    wide = limits(max_agents=90, max_launches_per_hour=500)
+    with scene(f"{wide}pools: {{cpu: {{$pool, executors: 1, max_agents: 60, idle_seconds: 60}}}}") as here:
+        for number in range(12):
+            here.submit(f"job-{number}", "cpu", 1)
+        here.minutes(9)
+        assert (len(here.ever()), here.machines()) == (12, [])
+        here.submit("job", "cpu", 4)
+        here.minutes(1)
+        assert len(here.machines()) == 3
+        here.minutes(4)
+        assert len(here.machines()) == 1
+
+
 # Agents that are always there
 
 

@@ -108,7 +108,9 @@ def test_a_machine_that_serves_both_controllers_at_once_goes_when_both_have_had_
 @feature("domain/facts/room.py", "domain/situation/supply.py", "domain/repair/heal.py")
 def test_an_agent_whose_builds_weigh_as_much_as_it_has_takes_no_more_from_the_first_look_on():
     with scene("weights: {heavy/*: 4}\npools: {cpu: {$pool, executors: 8, max_agents: 4, min_agents: 1}}") as here:
-        here.minutes(3)
+        here.minutes(4)
+        assert all(here.submit(f"light-{number}", "cpu", 0.9).started_at for number in range(8))
+        here.minutes(1)
         heavy = [here.submit(f"heavy/{number}", "cpu", 10) for number in range(2)]
         here.minutes(1)
         light = here.submit("light", "cpu", 1)

@@ -121,6 +121,17 @@ def test_on_demand_is_not_asked_for_before_a_job_has_waited_for_the_patience_aft
 
 
 @feature("domain/launch/purchase.py", "domain/situation/pool_view.py")
+@pytest.mark.parametrize(("minutes", "market"), [(2, "spot"), (6, "on-demand")])
+def test_a_job_that_waited_for_longer_than_its_maturity_and_the_patience_gets_an_on_demand_agent(minutes, market):
+    with scene("pools: {cpu: {$pool, executors: 1, max_agents: 4, market: spot-then-on-demand, spot_patience_seconds: 180}}") as here:
+        here.minutes(1)
+        here.order("hold", pool="cpu", minutes=minutes)
+        here.submit("job", "cpu", 5)
+        here.minutes(minutes)
+        assert [machine.market for machine in here.machines()] == [market]
+
+
+@feature("domain/launch/purchase.py", "domain/situation/pool_view.py")
 def test_spot_is_asked_for_first_and_on_demand_is_there_for_a_job_that_spot_cannot_serve():
     with scene("pools: {cpu: {$pool, executors: 1, max_agents: 4, market: spot-then-on-demand, spot_patience_seconds: 60}}") as here:
         here.submit("job", "cpu", 20)

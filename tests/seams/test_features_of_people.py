@@ -170,6 +170,22 @@ def test_an_idle_agent_is_reserved_at_once_and_ends_within_three_minutes_of_its_
         assert not machine.alive()
 
 
+@feature("control/reserving.py", "domain/scale_in/reserved.py")
+def test_an_agent_that_is_reserved_while_it_builds_ends_its_build_and_takes_no_other_whoever_brings_it_online():
+    with scene(one_pool("min_agents: 1")) as here:
+        here.minutes(4)
+        build = here.submit("job", "cpu", 4)
+        here.order("set", pool="cpu", min_agents=0, minutes=60)
+        here.order("reserve", target=build.node, hours=1, person="alice", reason="what is on its disk?")
+        node = here.node_of(here.machine_of(build))
+        here.until(lambda: build.ended, within=5)
+        here.minutes(2)
+        assert (build.ended, node.temporarily_offline) == (Ended.FINISHED, True)
+        here.jenkins.toggle(node.name, "", "bob")
+        here.minutes(2)
+        assert (node.temporarily_offline, here.machine_of(build).alive()) == (True, True)
+
+
 @feature("domain/scale_in/device_reservations.py", "control/reserving.py", "control/registration.py")
 def test_one_card_of_a_host_that_two_controllers_share_is_a_persons_and_builds_go_on_beside_them():
     controllers = "controllers: {main: {url: 'http://main/', secret: jenkins/main}, other: {url: 'http://other/', secret: jenkins/other}}\n"
