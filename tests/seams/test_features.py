@@ -32,7 +32,7 @@ def test_an_agent_is_launched_at_the_first_look_after_a_job_has_waited_for_the_m
 
 @feature("domain/launch/placement.py")
 def test_a_job_waits_for_a_busy_executor_that_is_free_before_max_wait_seconds_and_gets_an_agent_of_its_own_if_it_is_not():
-    """Waiting is worth next to nothing here, so that nothing else asks for a second agent."""
+    """Waiting costs next to nothing here, so that no other rule launches a second agent."""
     for seconds, agents in ((3600, 1), (120, 2)):
         pool = f"$$pool, executors: 1, max_agents: 4, wait_usd_per_hour: 0.001, max_wait_seconds: {seconds}, idle_seconds: 600"
         with scene(f"pools: {{cpu: {{{pool.replace('$$', '$')}}}}}") as here:
@@ -80,7 +80,7 @@ def test_at_a_limit_an_idle_agent_makes_room_at_the_first_look_for_a_job_of_anot
         assert second.started_at
 
 
-# What is foreseen
+# Forecasts
 
 
 @feature("domain/forecast/job_patterns.py", "domain/forecast/prelaunch.py", "domain/learn.py")
@@ -102,9 +102,7 @@ def test_for_a_job_that_came_at_the_same_minute_of_three_hours_an_agent_is_ready
 
 
 @feature("domain/learn.py", "domain/situation/builds.py")
-@pytest.mark.xfail(
-    reason="the first job of a fleet teaches nothing: looks at which nothing runs are not remembered, so it counts as seen first"
-)
+@pytest.mark.xfail(reason="looks without builds are not saved, so the first build of a new fleet counts as older than the first look")
 def test_the_first_job_that_a_fleet_ever_sees_is_counted():
     with scene("pools: {cpu: {$pool, executors: 1, max_agents: 4, min_agents: 1}}") as here:
         here.minutes(4)
@@ -185,7 +183,7 @@ def test_an_agent_that_is_needed_again_soon_is_launched_though_the_job_that_wait
 
 
 @feature("domain/forecast/hedging.py", "domain/launch/top_ups.py")
-def test_where_boots_were_uneven_a_job_gets_more_agents_than_it_needs_and_the_others_go_again():
+def test_if_boots_were_uneven_a_job_gets_more_agents_than_it_needs_and_the_others_go_again():
     wide = limits(max_agents=90, max_launches_per_hour=500)
     with scene(f"{wide}pools: {{cpu: {{$pool, executors: 1, max_agents: 60, idle_seconds: 60}}}}") as here:
         for number in range(12):
@@ -300,7 +298,7 @@ def test_an_agent_of_a_warm_pool_is_stopped_once_it_is_idle_and_started_for_the_
 
 
 @feature("domain/scale_in/warm_pool.py", "domain/launch/top_ups.py", "config/warm_pools.py")
-def test_what_a_warm_pool_lacks_is_launched_in_quiet_times_and_ends_at_its_max_age():
+def test_missing_agents_of_a_warm_pool_are_launched_in_quiet_times_and_end_at_their_max_age():
     warm = "warm_pool: {min_agents: 1, max_age_hours: 0.25}"
     with scene(f"pools: {{cpu: {{$pool, executors: 1, max_agents: 4, idle_seconds: 60, {warm}}}}}") as here:
         here.minutes(1)

@@ -124,8 +124,8 @@ def test_an_agent_whose_builds_weigh_as_much_as_it_has_takes_no_more_from_the_fi
 
 
 @feature("domain/report/learned_weights.py", "control/jobs.py", "control/measure.py", "domain/facts/room.py", "domain/report/job_needs.py")
-def test_what_agents_told_of_three_builds_is_the_weight_of_the_fourth():
-    """Two builds of this job fill a machine, of which they have half the memory each."""
+def test_a_job_has_its_weight_once_agents_have_reported_three_of_its_builds():
+    """A build takes half of a machine's memory."""
     with scene("weights: {'*': learned}\npools: {cpu: {$pool, executors: 4, max_agents: 6, min_agents: 1}}") as here:
         here.world.usage = Usage(here.world.timeline, here.world.controllers)
         here.world.usage.needs["big"] = Need(memory=7.5 * GIB)
@@ -159,7 +159,7 @@ def test_the_heavy_job_plugins_weight_counts_from_the_first_look_at_which_a_job_
         assert len({build.node for build in builds}) == 3
 
 
-# What agents are launched from, and when they are replaced
+# Versions and images, and the replacement of agents
 
 
 @feature("domain/situation/image_canary.py", "domain/launch/purchase.py", "adapters/images.py")

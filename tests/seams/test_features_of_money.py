@@ -12,7 +12,7 @@ from support.scene import limits, scene
 feature = pytest.mark.feature
 
 
-# Where limits keep jobs waiting
+# Limits
 
 
 @feature("domain/launch/budget.py", "config/teams.py")
@@ -103,12 +103,12 @@ def test_once_the_months_money_is_spent_nothing_is_launched_and_agents_leave_or_
         assert (len(here.machines()), bool(second.started_at)) == ((0, False) if what == "stop" else (1, True))
 
 
-# How machines are bought
+# Purchases
 
 
 @feature("domain/launch/purchase.py", "domain/situation/pool_view.py", "domain/launch/backoff.py")
 @pytest.mark.xfail(
-    reason="once EC2 has refused spot, all spot offerings back off, and on-demand is asked for at the next look, whatever the patience"
+    reason="refused spot backs off, and once all of it does, on-demand is asked for at the next look, before the patience is over"
 )
 def test_on_demand_is_not_asked_for_before_a_job_has_waited_for_the_patience_after_its_maturity():
     with scene("pools: {cpu: {$pool, executors: 1, max_agents: 4, market: spot-then-on-demand, spot_patience_seconds: 240}}") as here:
@@ -175,7 +175,7 @@ def test_the_instance_type_is_the_first_one_written_or_the_cheapest_one(allocati
 
 
 @feature("domain/launch/backoff.py")
-def test_where_ec2_lacks_a_machine_the_next_offering_is_asked_for_and_the_first_one_again_some_minutes_later():
+def test_if_ec2_lacks_a_machine_the_next_offering_is_asked_for_and_the_first_one_again_some_minutes_later():
     with scene("pools: {cpu: {launch_template: t, instance_types: [c5.xlarge, m5.xlarge], executors: 1, max_agents: 4}}") as here:
         here.world.ec2.capacity["c5.xlarge//on-demand"] = 0
         here.submit("job", "cpu", 30)
@@ -207,7 +207,7 @@ def test_machines_that_are_paid_for_anyway_are_used_before_others_are_bought():
 
 @feature("domain/situation/reserved_capacity.py", "domain/scale_in/capacity_ends.py", "domain/learn.py")
 def test_a_block_takes_builds_until_its_end_is_as_near_as_its_builds_were_long_and_none_is_lost_with_it():
-    """EC2 ends its machines at 09:14. Before any build was seen they are taken to last an hour, which is until 08:14."""
+    """EC2 ends its machines at 09:14. Until a build has ended, builds are assumed to take an hour: the block would close at 08:14."""
     capacity = "capacity_reservation: {id: cr-0123456789abcdef0, kind: block, ends_at: '2027-01-15T09:44Z'}"
     with scene(f"pools: {{block: {{{_RESERVED}, max_agents: 1, idle_seconds: 7200, {capacity}}}, {_BOUGHT}}}") as here:
         here.minutes(1)

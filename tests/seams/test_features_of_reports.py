@@ -22,7 +22,7 @@ feature = pytest.mark.feature
 @feature("domain/report/eta.py", "domain/report/jobs.py", "domain/report/job_tracking.py", "config/job_parameters.py")
 @pytest.mark.parametrize(("key", "minutes"), [("job_parameters: {nightly: [SUITE]}\n", 10), ("", 4)])
 def test_a_build_is_predicted_by_the_parameters_that_the_file_names(key, minutes):
-    """Of all builds together the middle is a little less than four minutes."""
+    """The median of all builds together is a little under four minutes."""
     with scene(key + one_pool("min_agents: 1")) as here:
         here.submit("another", "cpu", 1)
         here.minutes(4)
@@ -30,8 +30,8 @@ def test_a_build_is_predicted_by_the_parameters_that_the_file_names(key, minutes
             build = here.submit("nightly", "cpu", lasts, started_with=Started(parameters=(("SUITE", suite),)))
             here.until(lambda build=build: build.ended, within=14)
             here.minutes(1)
-        known = {job["signature"] for job in here.order("jobs", pattern="nightly")["jobs"]}
-        assert known == ({"", "SUITE=small", "SUITE=large"} if key else {""})
+        signatures = {job["signature"] for job in here.order("jobs", pattern="nightly")["jobs"]}
+        assert signatures == ({"", "SUITE=small", "SUITE=large"} if key else {""})
         here.submit("nightly", "cpu", 10, started_with=Started(parameters=(("SUITE", "large"),)))
         here.minutes(1)
         [eta] = here.order("eta", subject="nightly")["builds"]
@@ -39,7 +39,7 @@ def test_a_build_is_predicted_by_the_parameters_that_the_file_names(key, minutes
 
 
 @feature("domain/report/needs.py", "domain/report/job_needs.py", "adapters/asks.py")
-def test_what_a_builds_machine_told_is_in_needs_within_ten_minutes_of_its_end():
+def test_needs_lists_a_build_within_ten_minutes_of_its_end():
     with scene(one_pool("min_agents: 1")) as here:
         here.world.usage = Usage(here.world.timeline, here.world.controllers)
         here.world.usage.needs["big"] = Need(memory=9 * GIB, cores=3.0)
@@ -137,7 +137,7 @@ def message(slot, at):
 
 
 @feature("entry/webhook.py", "adapters/slots.py", "entry/scheduled.py")
-def test_a_job_that_a_webhook_tells_of_is_launched_for_once_it_counts_as_demand_and_not_at_the_next_minute():
+def test_after_a_webhook_an_agent_is_launched_as_soon_as_the_job_counts_as_demand():
     with scene(one_pool("queue_maturity_seconds: 10"), _LOOKS) as here:
         here.minutes(1)
         build = here.submit("job", "cpu", 2)
