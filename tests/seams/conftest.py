@@ -1,0 +1,21 @@
+"""Chooses which of the tests that drive whole features a run tries."""
+
+from support.sampling import tried
+
+
+def pytest_configure(config):
+    config.addinivalue_line(
+        "markers", "feature(*files): drives a feature through the handlers; tried where these files changed, or by turns"
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    left_out = [item for item in items if not _is_tried(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _is_tried(item):
+    mark = item.get_closest_marker("feature")
+    return mark is None or tried(item.name, *(f"layers/core/autoscaler/{file}" for file in mark.args))
