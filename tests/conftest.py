@@ -1,6 +1,7 @@
 """What every test may use."""
 
 import os
+import sys
 from collections import Counter
 from functools import cache, partial
 
@@ -13,6 +14,9 @@ from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
 from support.rig import live_jenkins
 from support.spent import Spent
 
+# Container images often set PYTHONDONTWRITEBYTECODE. Then each worker, and each process that a test starts, compiles all modules again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Worlds are slow to make and machines are noisy: time is no property of ours.
 _NOISE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("test", deadline=None, suppress_health_check=_NOISE, max_examples=60)

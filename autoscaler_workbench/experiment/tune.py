@@ -74,24 +74,53 @@ class Proposal:
     sized: list[Sized] = field(default_factory=list)  # by what jobs need
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Player:
+    """Plays fleets over the workload of a task, each once with each seed, and writes every run to ``out``."""
+
+    place: TuningTask
+    out: Path
+    jobs: int
+    played: dict[tuple[str, int], Row] = field(default_factory=dict)  # by the fleet's settings and the seed
+
+    def play_all(self, fleets: Mapping[str, Raw]) -> dict[str, Row]:
+        """Play every fleet with every seed, and take the means. A fleet that was played under another name is not played again."""
+        checked = {name: check(raw, name or "the fleet") for name, raw in fleets.items()}
+        seeds = range(1, self.place.seeds + 1)
+        new = {(fleet.model_dump_json(), seed): (fleet, seed) for fleet in checked.values() for seed in seeds}
+        left = {key: run for key, run in new.items() if key not in self.played}
+        rows = Parallel(n_jobs=self.jobs, return_as="generator")(delayed(_play)(self.place, *run) for run in left.values())
+        self.played.update(zip(left, rows, strict=True))
+        return {name: self._mean_of(name, fleet) for name, fleet in checked.items()}
+
+    def _mean_of(self, name: str, fleet: FleetSettings) -> Row:
+        settings = fleet.model_dump_json()
+        rows = [self.played[settings, seed] | {"setting": name} for seed in range(1, self.place.seeds + 1)]
+        for row in rows:
+            append_row(self.out, row)
+        return _mean(rows)
+
+
 def tune(place: TuningTask, out: Path, *, jobs: int) -> Proposal:
     """Propose settings; every run is written to ``out``, as in a comparison."""
     present: Raw = place.fleet.model_dump(mode="json", exclude_unset=True)
-    before = _play_all(place, {"": present}, out, jobs)[""]
+    player = _Player(place=place, out=out, jobs=jobs)
+    before = player.play_all({"": present})[""]
     proposal = Proposal(fleet=present, before=before, after=before, tried=[before])
     for alternatives in _ALTERNATIVES:
-        _improve(place, proposal, alternatives, out, jobs)
-    _weigh_waiting(place, proposal, out, jobs)
+        _improve(player, proposal, alternatives)
+    _weigh_waiting(player, proposal)
     if place.needs:
-        proposal.sized = size_by_needs(place.fleet, place.trace, place.needs, partial(_play_sized, place, out, jobs))
+        proposal.sized = size_by_needs(place.fleet, place.trace, place.needs, partial(_play_sized, player))
         proposal.tried += [one.row for one in proposal.sized]
     return proposal
 
 
-def _play_sized(place: TuningTask, out: Path, jobs: int, name: str, fleet: FleetSettings, trace: Trace) -> Row:
+def _play_sized(player: _Player, name: str, fleet: FleetSettings, trace: Trace) -> Row:
     """Play a fleet whose pools, and so their jobs' labels, are others."""
     raw: Raw = fleet.model_dump(mode="json", exclude_unset=True)
-    return _play_all(replace(place, fleet=fleet, trace=trace), {f"sized by needs, {name}": raw}, out, jobs)[f"sized by needs, {name}"]
+    of_labels = replace(player, place=replace(player.place, fleet=fleet, trace=trace), played={})
+    return of_labels.play_all({f"sized by needs, {name}": raw})[f"sized by needs, {name}"]
 
 
 def in_words(proposal: Proposal, task: TuningTask) -> list[str]:
@@ -132,11 +161,12 @@ def _change_in_words(change: Change) -> str:
     return f"{change.pool}: {words[change.key]} ({change.key}: {change.value:g}, now {change.now}); {saves}."
 
 
-def _weigh_waiting(place: TuningTask, proposal: Proposal, out: Path, jobs: int) -> None:
+def _weigh_waiting(player: _Player, proposal: Proposal) -> None:
     """Play the proposal with other prices of waiting, and take the best."""
+    place = player.place
     pools = place.fleet.domain().pools
     fleets = {f"proposed, wait_usd_per_hour x{factor:g}": _worth_waiting(proposal.fleet, factor, pools) for factor in _WAITING_WORTH}
-    played = _play_all(place, fleets, out, jobs)
+    played = player.play_all(fleets)
     proposal.tried += played.values()
     proposal.frontier = sorted([proposal.after, *played.values()], key=lambda row: float(row["usd"]))
     best = _best(proposal.frontier, place.p95_seconds)
@@ -160,10 +190,10 @@ def _best(frontier: Sequence[Row], p95_seconds: float | None) -> Row:
     return min(soon, key=lambda row: float(row["usd"])) if soon else min(frontier, key=lambda row: float(row["wait_p95_s"]))
 
 
-def _improve(place: TuningTask, proposal: Proposal, alternatives: Sequence[str], out: Path, jobs: int) -> None:
+def _improve(player: _Player, proposal: Proposal, alternatives: Sequence[str]) -> None:
     """Try these settings on top of the proposal; take all that pay, or the best alone, or none."""
     tried = {f"{_so_far(proposal)}{key}={value:g}": (key, value) for key in alternatives for value in _TRIED[key]}
-    played = _play_all(place, {name: _everywhere(proposal.fleet, *of) for name, of in tried.items()}, out, jobs)
+    played = player.play_all({name: _everywhere(proposal.fleet, *of) for name, of in tried.items()})
     proposal.tried += played.values()
     chosen = sorted(_choose(proposal, {tried[name]: row for name, row in played.items()}), key=lambda change: -change.saves_usd)
     for changes in (chosen, chosen[:1]) if len(chosen) > 1 else (chosen,) if chosen else ():
@@ -171,7 +201,7 @@ def _improve(place: TuningTask, proposal: Proposal, alternatives: Sequence[str],
         for change in changes:
             fleet["pools"][change.pool] = _changed(fleet["pools"][change.pool], change.key, change.value)
         name = f"{_so_far(proposal)}{' or '.join(alternatives)} in {len(changes)} pools"
-        after = _play_all(place, {name: fleet}, out, jobs)[name]
+        after = player.play_all({name: fleet})[name]
         proposal.tried.append(after)
         if after["total_usd"] < proposal.after["total_usd"]:
             proposal.fleet, proposal.after = fleet, after
@@ -183,19 +213,9 @@ def _so_far(proposal: Proposal) -> str:
     return f"{proposal.after['setting']}, " if proposal.after["setting"] else ""
 
 
-def _play_all(place: TuningTask, fleets: Mapping[str, Raw], out: Path, jobs: int) -> dict[str, Row]:
-    """Play every fleet with every seed, and take the means."""
-    runs = [(name, check(raw, name or "the fleet"), seed) for name, raw in fleets.items() for seed in range(1, place.seeds + 1)]
-    rows: dict[str, list[Row]] = {name: [] for name in fleets}
-    for row in Parallel(n_jobs=jobs, return_as="generator")(delayed(_play)(place, name, fleet, seed) for name, fleet, seed in runs):
-        append_row(out, row)
-        rows[row["setting"]].append(row)
-    return {name: _mean(of_seeds) for name, of_seeds in rows.items()}
-
-
-def _play(place: TuningTask, name: str, fleet: FleetSettings, seed: int) -> Row:
+def _play(place: TuningTask, fleet: FleetSettings, seed: int) -> Row:
     experiment = Experiment(trace=place.trace, fleet=fleet, hours=place.hours, policy=OURS, settings=place.settings, seed=seed)
-    return _revalued(play(experiment), place.fleet) | {"setting": name}
+    return _revalued(play(experiment), place.fleet)
 
 
 def _revalued(row: Row, fleet: FleetSettings) -> Row:

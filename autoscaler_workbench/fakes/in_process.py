@@ -3,7 +3,7 @@
 Only what every pass reads is here; each other call goes through the adapters. A property test holds that both ways see the same.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from math import floor
@@ -11,26 +11,38 @@ from typing import Any
 
 from autoscaler.adapters.ec2 import Ec2Compute, instance_of
 from autoscaler.adapters.jenkins.controller import JenkinsController
-from autoscaler.adapters.jenkins.health import read_result
+from autoscaler.adapters.jenkins.health import read_health, read_result
 from autoscaler.adapters.jenkins.parameters import parameters_of
 from autoscaler.adapters.jenkins.parse import job_of, read_node, read_version, run_of, unknown_wait
 from autoscaler.adapters.jenkins.why import read_why
 from autoscaler.domain.facts.fleet import Fleet
+from autoscaler.domain.facts.health import Health
 from autoscaler.domain.facts.job_parameters import JobParameters
 from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node, QueueItem, RunEnd, Wait
 from autoscaler.errors import TransientError
 from autoscaler_workbench.fakes.http_fakes.aws.ec2 import Ec2Api, instance_json
 from autoscaler_workbench.fakes.http_fakes.clients import LocalEc2Client, LocalSession
-from autoscaler_workbench.fakes.http_fakes.jenkins.answers import BUILDABLE, WAITING, actions_of, builtin_json, item_kind, node_json, why_of
+from autoscaler_workbench.fakes.http_fakes.jenkins.answers import (
+    BUILDABLE,
+    WAITING,
+    actions_of,
+    builtin_json,
+    computers_json,
+    item_kind,
+    node_json,
+    why_of,
+)
 from autoscaler_workbench.fakes.http_fakes.jenkins.api import JenkinsApi
 from autoscaler_workbench.fakes.http_fakes.jenkins.jobs import is_run, run_json
 from autoscaler_workbench.fakes.world.ec2.instance import Instance as Ec2Instance
 from autoscaler_workbench.fakes.world.ec2.listing import Listing
 from autoscaler_workbench.fakes.world.faults import ConnectionLostError, Faults, StatusError
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Kind
+from autoscaler_workbench.fakes.world.jenkins.nodes import Monitors
 from autoscaler_workbench.fakes.world.jenkins.nodes import Node as JenkinsNode
 
 _CALLS_OF_A_LOOK = ("jenkins queue", "jenkins computer", "jenkins api")
+_READ_MONITORS = ("DiskSpaceMonitor", "TemporarySpaceMonitor", "SwapSpaceMonitor", "ResponseTimeMonitor")
 _LISTED = {"pending", "running", "stopping", "stopped", "shutting-down"}
 _LONG_AGO = datetime.fromtimestamp(0, UTC)  # no build of the world tells its age
 
@@ -38,16 +50,23 @@ _LONG_AGO = datetime.fromtimestamp(0, UTC)  # no build of the world tells its ag
 class InProcessController(JenkinsController):
     """One controller of the world."""
 
-    def __init__(self, api: JenkinsApi, tell_apart: JobParameters) -> None:
-        """Look at this one; any other call goes to its API."""
+    def __init__(
+        self, api: JenkinsApi, tell_apart: JobParameters, connect: Callable[[], Any] | None = None, *, keeps_looks: bool = True
+    ) -> None:
+        """Look at this one; any other call goes to its API.
+
+        ``connect``: opens a session there. ``keeps_looks``: False where a test changes the world beside its events and its API.
+        """
         session: Any = LocalSession(api)
-        super().__init__(api.controller.name, api.base, lambda: session, lambda: api.controller.timeline.now, tell_apart)
+        super().__init__(api.controller.name, api.base, connect or (lambda: session), lambda: api.controller.timeline.now, tell_apart)
+        self._keeps_looks = keeps_looks
         self._api = api
         self._world = api.controller
         self._nodes: dict[str, tuple[tuple[Any, ...], Node]] = {}
         self._items: dict[int, tuple[str, str]] = {}
         self._builtin = read_node(builtin_json(self._world.monitors, self._world.timeline.now), _LONG_AGO)
         self._last: tuple[tuple[float, int, int], ControllerView] | None = None
+        self._healths: tuple[dict[str, tuple[Any, ...]], dict[str, Health]] | None = None
 
     def look(self) -> ControllerView:
         """See queue, nodes and state."""
@@ -59,7 +78,7 @@ class InProcessController(JenkinsController):
             return ControllerView.of_nothing(self._world.name, str(error), 0.0)
         # Whatever changes this controller is an event of the world, or a call to its API.
         state = self._world.timeline.now, self._world.timeline.happened, self._api.acted
-        if self._last is None or self._last[0] != state:
+        if self._last is None or self._last[0] != state or not self._keeps_looks:
             self._last = state, self._seen_now()
         return self._last[1]
 
@@ -70,6 +89,17 @@ class InProcessController(JenkinsController):
         _reach(self._api.faults, f"node {name}", "jenkins computer")
         node = self._world.nodes.get(name)
         return self._node(node) if node is not None else None
+
+    def health(self) -> dict[str, Health]:
+        """Read the monitors from the world. Where an account may not see them, its API says so."""
+        if self._world.up != "up" or self._api.lacks:
+            return super().health()
+        _reach(self._api.faults, "health", "jenkins computer")
+        machines = {"": self._world.monitors} | {name: node.monitors for name, node in self._world.nodes.items()}
+        signs = {name: _signs_of(monitors, self._world.timeline.now) for name, monitors in machines.items()}
+        if self._healths is None or self._healths[0] != signs:
+            self._healths = signs, read_health(computers_json(self._world, self._api.base))
+        return self._healths[1]
 
     def result(self, run: str) -> RunEnd | None:
         """Read the run from the world."""
@@ -133,10 +163,11 @@ class InProcessController(JenkinsController):
 class InProcessCompute(Ec2Compute):
     """EC2 of the world, as far as this fleet is concerned."""
 
-    def __init__(self, api: Ec2Api, fleet: Fleet) -> None:
-        """List from the world; any other call goes to its API."""
-        client: Any = LocalEc2Client(api)
-        super().__init__(lambda: client, fleet, lambda: client)
+    def __init__(self, api: Ec2Api, fleet: Fleet, attempts: int = 1) -> None:
+        """List from the world; any other call goes to its API. ``attempts``: of a call that fails, but for launches."""
+        client: Any = LocalEc2Client(api, attempts)
+        launcher: Any = LocalEc2Client(api)
+        super().__init__(lambda: client, fleet, lambda: launcher)
         self._api = api
         self._name = fleet.name
         self._seen: dict[str, tuple[tuple[Any, ...], Instance]] = {}
@@ -169,6 +200,12 @@ class InProcessCompute(Ec2Compute):
         if known is None or known[0] != signs:
             known = self._seen[instance.id] = signs, instance_of(instance_json(instance))
         return known[1]
+
+
+def _signs_of(monitors: Monitors, now: float) -> tuple[Any, ...]:
+    """What is read of a machine's monitors follows from these."""
+    told = [monitors.tells(monitor, now) for monitor in _READ_MONITORS]
+    return monitors.disk_bytes, monitors.memory_bytes, monitors.response_ms, *told
 
 
 def _reach(faults: Faults, what: str, *calls: str) -> None:

@@ -247,11 +247,14 @@ class InMemory:
         for api in self.apis.values():
             api.accounts = {_USER: self.token}
 
-    def read_in_process(self) -> None:
-        """From now on read the world in process, in half the time."""
+    def read_in_process(self, *, keeps_looks: bool = True) -> None:
+        """From now on read the world in process, in half the time. ``keeps_looks``: False where a test changes the world itself."""
         self._containers = {}
-        controllers = tuple(InProcessController(api, self.fleet.job_parameters) for api in self.apis.values())
-        compute = InProcessCompute(Ec2Api(self.world.ec2, self.faults), self.fleet)
+        controllers = tuple(
+            InProcessController(api, self.fleet.job_parameters, self._connecting(api), keeps_looks=keeps_looks)
+            for api in self.apis.values()
+        )
+        compute = InProcessCompute(Ec2Api(self.world.ec2, self.faults), self.fleet, self.sdk_attempts)
         self.ports = replace(self.ports, controllers=controllers, compute=compute, builds=_builds_of(controllers))
 
     def invocation(self, *, dry_run: bool = False) -> Invocation:
@@ -269,10 +272,12 @@ class InMemory:
         return reports
 
     def _controller(self, api: JenkinsApi) -> JenkinsController:
-        def connect() -> Any:
-            return LocalSession(api, _USER, self.token)
+        return JenkinsController(
+            api.controller.name, api.base, self._connecting(api), lambda: self.world.timeline.now, self.fleet.job_parameters
+        )
 
-        return JenkinsController(api.controller.name, api.base, connect, lambda: self.world.timeline.now, self.fleet.job_parameters)
+    def _connecting(self, api: JenkinsApi) -> Callable[[], Any]:
+        return lambda: LocalSession(api, _USER, self.token)
 
     def _compute(self) -> Compute:
         api = Ec2Api(self.world.ec2, self.faults)

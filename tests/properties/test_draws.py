@@ -18,6 +18,9 @@ LEAST = {
     6: "Cordon, Terminate, Uncordon",
     10: "Launch",
 }
+# Seeds with fifty draws each. With few draws, chance alone could miss what is rare.
+SEEDS = min(60, settings().max_examples)
+LEAST_JUDGED = 0.0 if SEEDS == 60 else 5.0
 
 
 def test_in_what_is_drawn_everything_happens_often_enough_to_be_judged():
@@ -33,7 +36,7 @@ def test_in_what_is_drawn_everything_happens_often_enough_to_be_judged():
         counts.update({f"{type(step).__name__} {step.reason} of one to stop" for step in steps})
 
     drawn = settings(max_examples=50, phases=[Phase.generate], database=None, suppress_health_check=list(HealthCheck))
-    for number in range(60):  # draws of one seed are much alike
+    for number in range(SEEDS):  # draws of one seed are much alike
         drawn(seed(number)(given(looks())(count)))()
-    wanted = {what: least for least, kinds in LEAST.items() for what in kinds.split(", ")}
+    wanted = {what: least for least, kinds in LEAST.items() if least >= LEAST_JUDGED for what in kinds.split(", ")}
     assert {what: counts[what] for what, least in wanted.items() if counts[what] < least / 100 * draws} == {}

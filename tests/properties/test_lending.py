@@ -77,7 +77,7 @@ def loans(day):
     return spans
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples // 5)
 @given(DAYS, st.sampled_from((Lending.IDLE, Lending.ALWAYS)), st.sampled_from((0.0, 30.0)))
 def test_on_loan_alone_for_one_build_at_most_and_everything_comes_back(events, lend, late):
     day, builds = lived(events, lend, late)
@@ -92,7 +92,7 @@ def test_on_loan_alone_for_one_build_at_most_and_everything_comes_back(events, l
     assert [record for record in day.fleet.state.read().records if record.is_lent(day.world.timeline.now)] == []
 
 
-@settings(max_examples=8)
+@settings(max_examples=settings().max_examples // 15)
 @given(DAYS)
 def test_what_is_never_lent_runs_no_plain_job(events):
     _, builds = lived(events, Lending.NEVER, 0.0)

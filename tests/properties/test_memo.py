@@ -139,7 +139,7 @@ def weights(snapshot, fleet, memo):
     return assess(snapshot, fleet, memo).fleet.weights
 
 
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 @given(looks(), SEEDS)
 def test_every_plan_is_the_same_with_and_without_a_memo_of_what_was_before(look, seed):
     chance, memo, snapshot, fleet = Random(seed), Memo(), look.snapshot, look.fleet

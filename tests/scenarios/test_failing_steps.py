@@ -18,7 +18,8 @@ CONNECT, DISCONNECT, DELETE = (f"hudson.model.Computer.{right}" for right in ("C
 
 def a_day(**facts):
     """Agents settle for longer than an invocation lasts: what is cordoned is still there a minute later."""
-    return Day(in_memory(a_pool("cpu", **({"idle_seconds": 120.0, "drain_settle_seconds": 60.0} | facts))))
+    given = {"idle_seconds": 120.0, "drain_settle_seconds": 60.0} | facts
+    return Day(in_memory(a_pool("cpu", **given)), by_adapters=True)
 
 
 def tried(day, kind):

@@ -18,7 +18,7 @@ from support.worlds import in_memory
 
 
 def a_day(**facts):
-    return Day(in_memory(a_pool("cpu", idle_seconds=600.0, **facts)))
+    return Day(in_memory(a_pool("cpu", idle_seconds=600.0, **facts)), by_adapters=True)
 
 
 def assert_whole(day):

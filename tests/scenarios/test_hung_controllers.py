@@ -23,7 +23,7 @@ BOTH = ("main", "other")
 
 @pytest.fixture
 def day():
-    return Day(in_memory(a_pool("cpu", controllers=BOTH, idle_seconds=120.0)))
+    return Day(in_memory(a_pool("cpu", controllers=BOTH, idle_seconds=120.0)), by_adapters=True)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def pool_of(day, build):
 
 @pytest.mark.parametrize("kind", list(Kind), ids=str)
 def test_each_build_gets_an_agent_where_its_parameter_says(kind):
-    day = Day(in_memory(a_pool("cpu"), a_pool("gpu"), a_pool("arm"))).minutes(3)
+    day = Day(in_memory(a_pool("cpu"), a_pool("gpu"), a_pool("arm")), by_adapters=True).minutes(3)
     builds = start(day, kind, "gpu", "arm", "gpu && !arm")
     day.minutes(30)
     assert [pool_of(day, build) for build in builds] == ["gpu", "arm", "gpu"]
@@ -33,7 +33,7 @@ def test_each_build_gets_an_agent_where_its_parameter_says(kind):
 
 @pytest.mark.parametrize("kind", list(Kind), ids=str)
 def test_a_second_build_for_a_label_of_which_one_agent_is_busy_gets_another(kind):
-    day = Day(in_memory(a_pool("cpu"), a_pool("gpu"))).minutes(3)
+    day = Day(in_memory(a_pool("cpu"), a_pool("gpu")), by_adapters=True).minutes(3)
     first = start(day, kind, "gpu", seconds=7200.0)
     day.minutes(8)
     second = start(day, kind, "gpu", "gpu")[1:]
@@ -44,7 +44,7 @@ def test_a_second_build_for_a_label_of_which_one_agent_is_busy_gets_another(kind
 @pytest.mark.parametrize("kind", list(Kind), ids=str)
 def test_nothing_is_launched_for_it_in_a_pool_that_takes_jobs_without_a_label(kind):
     """Of a freestyle job the label is not shown with the job; what Jenkins says of why it waits tells it, once there is an agent node."""
-    day = Day(in_memory(a_pool("any", exclusive=False), a_pool("gpu"))).minutes(3)
+    day = Day(in_memory(a_pool("any", exclusive=False), a_pool("gpu")), by_adapters=True).minutes(3)
     start(day, kind, "gpu")
     day.minutes(15)
     assert {i.tags["autoscaler:pool"] for i in day.world.ec2.instances.values()} == {"gpu"}

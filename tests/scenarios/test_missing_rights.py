@@ -14,7 +14,9 @@ CREATE, CONNECT, READ = "hudson.model.Computer.Create", "hudson.model.Computer.C
 
 
 def a_day(**facts):
-    return Day(in_memory(a_pool("cpu", **({"idle_seconds": 600.0, "boot_timeout_seconds": 300.0, "boot_seconds": 60.0} | facts))))
+    return Day(
+        in_memory(a_pool("cpu", **({"idle_seconds": 600.0, "boot_timeout_seconds": 300.0, "boot_seconds": 60.0} | facts))), by_adapters=True
+    )
 
 
 def metric(day, name):

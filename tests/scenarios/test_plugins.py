@@ -10,12 +10,10 @@ from support.timeline import Day
 from support.worlds import in_memory
 
 
-@pytest.fixture(params=["JSON", "straight"])
+@pytest.fixture(params=["by the adapters", "straight"])
 def day(request):
     fleet = in_memory(a_pool("cpu", idle_seconds=300.0, max_wait_seconds=600.0, boot_seconds=60.0))
-    if request.param == "straight":
-        fleet.read_in_process()
-    return Day(fleet)
+    return Day(fleet, by_adapters=request.param == "by the adapters")
 
 
 def launched(day):

@@ -15,7 +15,7 @@ LONG = 2400.0
 
 
 def a_day_of(pool, *hosts):
-    day = Day(in_memory(pool, hosts=hosts))
+    day = Day(in_memory(pool, hosts=hosts), by_adapters=True)
     day.other = day.world.controllers.get("other")
     return day.minutes(3)
 

@@ -17,7 +17,8 @@ ONCE = RerunPolicy()
 
 def a_day(rerun=ONCE, offerings=(SPOT, FIRM), faults=None, **facts):
     pool = a_pool("cpu", offerings=offerings, idle_seconds=1200.0, rerun=rerun, **facts)
-    return Day(in_memory(pool, a_pool("gpu"), faults=faults)).minutes(3)
+    # Calls that are cut off are those of the adapters.
+    return Day(in_memory(pool, a_pool("gpu"), faults=faults), by_adapters=faults is not None).minutes(3)
 
 
 def define(day, job="job", *declares, kind=Kind.FREESTYLE, seconds=1800.0, hides=(), configurations=()):

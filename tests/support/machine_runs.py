@@ -68,7 +68,7 @@ class RunsAreOrdered(RuleBasedStateMachine):
             api.jobs.jobs[job] = Job(kind, None, seconds, declares=dict.fromkeys((LABEL, RUN_ID), ""), label_parameter=LABEL)
         request = {"until": until, "resubmit": resubmit, "replacing": replacing, "request_id": f"r-{self.chance.getrandbits(40)}"}
         for _ in range(self.chance.choice([1, 2])):  # the same request may come twice
-            self._run(lambda: order(Day(self.fleet), asked(runs, on=on, vary=vary, job=job), **request))
+            self._run(lambda: order(Day(self.fleet, by_adapters=True), asked(runs, on=on, vary=vary, job=job), **request))
         self.happened["an order"] += len(self.ordered()) - before
         self.minutes(minutes)
         if then == "cancelled":
@@ -181,7 +181,7 @@ class RunsAreOrdered(RuleBasedStateMachine):
     def _cancel(self, which):
         open_ones = [one for one in self.ordered().values() if one.is_open]
         if open_ones:
-            self._run(lambda: cancel(Day(self.fleet), open_ones[which % len(open_ones)].id))
+            self._run(lambda: cancel(Day(self.fleet, by_adapters=True), open_ones[which % len(open_ones)].id))
             self.happened["a person cancels an order"] += 1
 
     def _ends_early(self, which, *, fails):

@@ -22,7 +22,7 @@ def a_day(*pools, faults=None, runs=True):
     fleet = in_memory(*(pools or (a_pool("cpu"), a_pool("gpu"), a_pool("arm"))), faults=faults)
     if runs:
         fleet.fleet = replace(fleet.fleet, runs=RunPolicy(label_parameter=LABEL, max_open=5))
-    return Day(fleet).minutes(3)
+    return Day(fleet, by_adapters=faults is not None).minutes(3)  # calls that are cut off are those of the adapters
 
 
 def define(day, *more, kind=Kind.FREESTYLE, seconds=600.0, controller="main", job="job"):

@@ -9,7 +9,10 @@ MINUTE = 60.0
 class Day:
     """A fleet in memory whose functions run once a minute."""
 
-    def __init__(self, fleet: InMemory) -> None:
+    def __init__(self, fleet: InMemory, *, by_adapters: bool = False) -> None:
+        """``by_adapters``: read the world through the adapters, which takes longer; for tests of connections, accounts and permissions."""
+        if not by_adapters:
+            fleet.read_in_process(keeps_looks=False)
         self.fleet = fleet
         self.world = fleet.world
         self.jenkins = fleet.world.controllers["main"]

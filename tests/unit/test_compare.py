@@ -4,7 +4,6 @@ import csv
 import json
 from dataclasses import replace
 
-import distributed
 import joblib
 import pytest
 from typer.testing import CliRunner
@@ -80,10 +79,12 @@ def test_a_directory_holds_one_comparison(tmp_path):
 
 
 def test_the_same_comparison_runs_on_dask(tmp_path):
+    from distributed import Client, LocalCluster  # noqa: PLC0415 - nobody else needs it, and it takes half a second to import
+
     todo = entries([TINY], ["reactive", "gitlab"], 1, sweep=False)
     with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
-        distributed.Client(cluster),
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        Client(cluster),
         joblib.parallel_config("dask"),
     ):
         assert done(tmp_path, todo) == (2, 2)

@@ -23,7 +23,7 @@ ROWS = st.dictionaries(
 )
 
 
-@given(ROWS, st.integers(6, 30))
+@given(ROWS, st.integers(8, 30))  # each of two pools on two controllers keeps two rows: one of jobs, one of people
 def test_of_too_many_rows_the_smallest_are_folded_and_the_sum_stays(rows, most):
     kept = bounded(rows, most)
     assert len(kept) <= most

@@ -56,6 +56,30 @@ def moment(example_fleet):
     return a_run(example_fleet, until=4.5)
 
 
+@pytest.fixture(scope="module")
+def earlier_moment(example_fleet):
+    return a_run(example_fleet, until=3.2)
+
+
+@pytest.fixture(scope="module")
+def whole_day(example_fleet):
+    return a_run(example_fleet, hours=4.0)
+
+
+@pytest.fixture(scope="module")
+def broken_day(example_fleet):
+    return a_run(example_fleet, broken={"mxnetlinux-gpu"}, hours=4.0)
+
+
+@pytest.fixture(scope="module")
+def moment_of_stopped_agents(example_fleet):
+    warm = {
+        name: replace(pool, warm_pool=WarmPool(min_agents=1, max_agents=5, max_age_seconds=1e6))
+        for name, pool in example_fleet.pools.items()
+    }
+    return a_run(replace(example_fleet, pools=warm), until=2.0)
+
+
 def a_screen(moment, **options):
     run, last = moment
     return Screen(run=run, progress=last, hours=HOURS, part="1 of 2: the first 5 h, by the real Lambda handlers over HTTP", **options)
@@ -75,14 +99,9 @@ def test_each_heading_and_the_bar_have_a_line_of_their_own(terminal, moment):
     assert [line.split()[0] for line in pools[:2]] == ["mxnetlinux-cpu", "mxnetlinux-gpu"]
 
 
-def test_stopped_agents_have_a_column_where_pools_keep_them(terminal, example_fleet):
-    warm = {
-        name: replace(pool, warm_pool=WarmPool(min_agents=1, max_agents=5, max_age_seconds=1e6))
-        for name, pool in example_fleet.pools.items()
-    }
-    moment = a_run(replace(example_fleet, pools=warm), until=2.0)
+def test_stopped_agents_have_a_column_where_pools_keep_them(terminal, moment_of_stopped_agents):
     with Live(console=terminal.console, auto_refresh=False, transient=True) as view:
-        view.update(a_screen(moment), refresh=True)
+        view.update(a_screen(moment_of_stopped_agents), refresh=True)
         lines = terminal.lines()
     headings = next(line for line in lines if line.startswith("pool"))
     assert headings.split() == ["pool", "queue", "booting", "busy", "idle", "draining", "stopped", "limit"]
@@ -100,10 +119,10 @@ def test_figures_stand_below_their_headings(terminal, moment):
     assert limits[:2] == ["20", "20"]
 
 
-def test_a_moment_fits_the_terminal_and_the_next_one_takes_its_place(terminal, moment, example_fleet):
+def test_a_moment_fits_the_terminal_and_the_next_one_takes_its_place(terminal, moment, earlier_moment):
     with Live(console=terminal.console, auto_refresh=False, transient=True) as view:
         view.update(a_screen(moment, below=BELOW), refresh=True)
-        view.update(a_screen(a_run(example_fleet, until=3.2), below=BELOW), refresh=True)
+        view.update(a_screen(earlier_moment, below=BELOW), refresh=True)
         lines = terminal.lines()
     assert sum(line.startswith("fleet") for line in lines) == 1
     assert [line for line in lines if line][-3:] == list(BELOW[1:])
@@ -136,8 +155,8 @@ def told(terminal, run, last):
     ]
 
 
-def test_the_last_screen_answers_four_questions(terminal, example_fleet):
-    ran, cost, waited, proved = told(terminal, *a_run(example_fleet, hours=4.0))
+def test_the_last_screen_answers_four_questions(terminal, whole_day):
+    ran, cost, waited, proved = told(terminal, *whole_day)
     assert ran == "All 85 jobs finished."
     assert cost.startswith("$")
     assert cost.endswith("still there.")
@@ -146,8 +165,8 @@ def test_the_last_screen_answers_four_questions(terminal, example_fleet):
     assert proved.startswith("0 builds killed, nothing was left over, 0 errors in ")
 
 
-def test_a_broken_day_is_told_as_broken(terminal, example_fleet):
-    run, last = a_run(example_fleet, broken={"mxnetlinux-gpu"}, hours=4.0)
+def test_a_broken_day_is_told_as_broken(terminal, broken_day):
+    run, last = broken_day
     ran, _, waited, proved = told(terminal, run, last)
     result = run.result(last)
     assert result["finished"] < result["jobs"] == len(run.trace.rows)

@@ -21,9 +21,9 @@ HEADER = "queued_at,duration_s,label,job\n"
 
 @pytest.fixture
 def bursts(tmp_path):
-    """Two jobs in every hour of a working day, never at the same minute: each waits for a boot, unless an agent is kept."""
+    """Two jobs in every hour of a morning, never at the same minute: each waits for a boot, unless an agent is kept."""
     file = tmp_path / "trace.csv"
-    times = [hour * 3600 + minute * 60 for hour in range(5) for minute in (0, 25 + 2 * hour)]
+    times = [hour * 3600 + minute * 60 for hour in range(3) for minute in (0, 25 + 2 * hour)]
     file.write_text(HEADER + "".join(f"{at},120,cpu,job-{at}\n" for at in times), encoding="utf-8")
     return file
 
@@ -32,11 +32,11 @@ def tuned(trace, out, **pool):
     raw = fleet_for(trace, {"max_idle_seconds": 60}).model_dump(mode="json", exclude_unset=True)
     raw["pools"]["cpu"] |= pool
     out.mkdir()
-    return tune(TuningTask(trace=trace, fleet=check(raw, "test"), hours=5.0, seeds=1, settings={}), out, jobs=1)
+    return tune(TuningTask(trace=trace, fleet=check(raw, "test"), hours=3.0, seeds=1, settings={}), out, jobs=1)
 
 
 def test_an_agent_is_kept_where_waiting_is_dearer_than_idling(bursts, tmp_path):
-    proposal = tuned(load_trace(bursts, hours=5.0), tmp_path / "out")
+    proposal = tuned(load_trace(bursts, hours=3.0), tmp_path / "out")
     [change] = [change for change in proposal.changes if change.key != "size"]
     assert (change.pool, change.key, change.now) == ("cpu", "min_agents", "0")
     assert proposal.fleet["pools"]["cpu"]["min_agents"] >= 1
@@ -46,7 +46,7 @@ def test_an_agent_is_kept_where_waiting_is_dearer_than_idling(bursts, tmp_path):
 
 
 def test_where_waiting_is_cheap_no_agent_is_kept_and_a_machine_that_is_too_large_is_halved(bursts, tmp_path):
-    proposal = tuned(load_trace(bursts, hours=5.0), tmp_path / "out", wait_usd_per_hour=0.01)
+    proposal = tuned(load_trace(bursts, hours=3.0), tmp_path / "out", wait_usd_per_hour=0.01)
     assert [(change.key, change.now, change.proposed) for change in proposal.changes] == [("size", "4 on c6i.4xlarge", "2 on c6i.2xlarge")]
 
 
@@ -58,7 +58,7 @@ def test_a_price_of_waiting_that_costs_less_in_all_is_proposed():
 
 
 def test_a_build_that_has_a_machine_to_itself_keeps_it(bursts, tmp_path):
-    proposal = tuned(load_trace(bursts, hours=5.0), tmp_path / "out", wait_usd_per_hour=0.01, executors=1)
+    proposal = tuned(load_trace(bursts, hours=3.0), tmp_path / "out", wait_usd_per_hour=0.01, executors=1)
     assert proposal.changes == []
 
 

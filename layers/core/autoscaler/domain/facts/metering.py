@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from math import inf
 
 from autoscaler.domain.facts.capacity import CapacityReservation
@@ -95,12 +96,17 @@ def handed_back(record: Record, now: float) -> Record:
 
 def month_name(at: float) -> str:
     """Name the calendar month (UTC) of an instant."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m")
+    return day_name(at)[: len("2026-01")]
 
 
 def day_name(at: float) -> str:
     """Name the calendar day (UTC) of an instant."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+    return _name_of_day(int(at // DAY_SECONDS))
+
+
+@lru_cache(maxsize=100)  # asked for each level of limits in each look
+def _name_of_day(days: int) -> str:
+    return datetime.fromtimestamp(days * DAY_SECONDS, UTC).strftime("%Y-%m-%d")
 
 
 def next_spot_prices(known: SpotPrices, snapshot: Snapshot) -> SpotPrices:

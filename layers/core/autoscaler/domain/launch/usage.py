@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from autoscaler.domain.facts.levels import Level, LevelKind
 from autoscaler.domain.facts.metering import HOUR_SECONDS
@@ -32,9 +33,8 @@ class KeptRoom:
 NOTHING_KEPT = KeptRoom()
 
 
-@dataclass(frozen=True, slots=True)
-class _Projected:
-    """What a limit would be used for, by what there is and by what room is kept, after a launch."""
+class _Projected(NamedTuple):
+    """What a limit would be used for, by what there is and by what room is kept, after a launch. A tuple: placing a queue makes many."""
 
     reason: Reason
     used: float

@@ -266,13 +266,20 @@ class PoolView:
 
     def market_offerings(self, oldest_seconds: float) -> tuple[Market, tuple[Offering, ...]] | None:
         """Choose one market to ask on: spot while patience lasts, else on-demand; None when everything is cooled off."""
-        spot = tuple(o for o in self.offerings if o.market is Market.SPOT)
-        firm = tuple(o for o in self.offerings if o.market is Market.ON_DEMAND)
+        spot, firm = self._spot, self._on_demand
         if spot and (not firm or oldest_seconds < self.spec.spot_patience_seconds + self.spec.queue_maturity_seconds):
             return Market.SPOT, spot
         if firm:
             return Market.ON_DEMAND, firm
         return None
+
+    @cached_property
+    def _spot(self) -> tuple[Offering, ...]:
+        return tuple(offering for offering in self.offerings if offering.market is Market.SPOT)
+
+    @cached_property
+    def _on_demand(self) -> tuple[Offering, ...]:
+        return tuple(offering for offering in self.offerings if offering.market is Market.ON_DEMAND)
 
     def _waits_for(self, ready_seconds: float) -> float:
         """How long a job waits for an agent that is not there: half a look until it is seen, until a machine is to be had, and the boot."""
