@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from autoscaler.config import load_fleet
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
+from support.needs import Needs, pytest_addoption  # noqa: F401 - an option must be known before a plugin is registered
 from support.rig import live_jenkins
 from support.spent import Spent
 
@@ -32,6 +33,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS", "test"))
 
 
 def pytest_configure(config):
+    config.pluginmanager.register(Needs(), "needs")
     config.pluginmanager.register(Spent(), "spent")
 
 
@@ -58,7 +60,5 @@ def pytest_terminal_summary(terminalreporter):
     for report in terminalreporter.stats.get("passed", []):
         for what, count in (value for name, value in report.user_properties if name == "counted"):
             counts[what] += count
-    for report in terminalreporter.stats.get("skipped", []):
-        terminalreporter.write_line(f"NOT TRIED: {report.longrepr[2].removeprefix('Skipped: ')}")
     for what, count in counts.items():
         terminalreporter.write_line(f"{what}: {count}")
