@@ -111,13 +111,15 @@ def missing() -> dict[str, Tool]:
 
 def make_path_bare(folder: Path) -> None:
     """Leave this process and its children only the basic programs, so that a test cannot use another one unnoticed."""
-    if _PATH in os.environ:
-        return
-    os.environ[_PATH] = os.environ.get("PATH", os.defpath)
+    if _PATH not in os.environ:
+        link_basic_programs(folder)
+        os.environ |= {_PATH: os.environ.get("PATH", os.defpath), "PATH": str(folder)}
+
+
+def link_basic_programs(folder: Path) -> None:
     for name in _BASIC:
         if place := program(name):
             (folder / name).symlink_to(place)
-    os.environ["PATH"] = str(folder)
 
 
 def main(words: list[str]) -> int:
