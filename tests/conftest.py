@@ -1,6 +1,8 @@
 """What every test may use."""
 
+import fcntl
 import os
+import pickle
 from collections import Counter
 from functools import cache, partial
 
@@ -11,6 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 from autoscaler.config import load_fleet
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
 from support.needs import Needs, pytest_addoption  # noqa: F401 - an option must be known before a plugin is registered
+from support.recorded import record_a_life
 from support.rig import live_jenkins
 from support.spent import Spent
 
@@ -45,6 +48,18 @@ loaders.JSONFileLoader.load_file = lambda _loader, path: _read(path)
 @pytest.fixture(scope="session")
 def example_fleet():
     return load_fleet(EXAMPLE_FLEET)
+
+
+@pytest.fixture(scope="session")
+def life(tmp_path_factory):
+    """A fleet's life through the real handlers, which the first worker that needs it records for all."""
+    folder = tmp_path_factory.getbasetemp()
+    shared = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "life.pickle"
+    with shared.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not shared.exists():
+            shared.write_bytes(pickle.dumps(record_a_life()))
+        return pickle.loads(shared.read_bytes())  # noqa: S301 - we wrote it
 
 
 @pytest.fixture(scope="session")
