@@ -15,7 +15,7 @@ from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
 from support.needs import Needs, pytest_addoption  # noqa: F401 - an option must be known before a plugin is registered
 from support.recorded import record_a_life
 from support.rig import live_jenkins
-from support.spent import Spent
+from support.spent import Spent, folder_of
 
 # Worlds are slow to make and machines are noisy: time is no property of ours.
 _NOISE = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -38,6 +38,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS", "test"))
 def pytest_configure(config):
     config.pluginmanager.register(Needs(), "needs")
     config.pluginmanager.register(Spent(), "spent")
+
+
+# Each file runs on one worker. Files that take minutes begin first, so that no worker is left alone with one in the end.
+_LONG_ONES = ("environment", "planted", "seams", "faults", "properties", "walks")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: _LONG_ONES.index(folder) if (folder := folder_of(item)) in _LONG_ONES else len(_LONG_ONES))
 
 
 # For each of the hundreds of sessions that tests make, botocore would read its descriptions of services anew: megabytes of JSON.
