@@ -4,13 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 SAM_VENV := .venv-sam
 SAM := $(SAM_VENV)/bin/sam
-IAM := tests/security/iam
+IAM := tests/environment/iam
 JOBS ?= $(shell nproc)
 FLEET ?= fleet.yaml
+# One worker more than there are cores, since some tests sleep. A file stays on one worker, which makes its fixtures once.
+PYTEST = $(BIN)/pytest -n $$(($(JOBS) + 1)) --dist loadfile --no-loadscope-reorder
 export SAM_CLI_TELEMETRY := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast slow soak same mutate compare live check format build wheel bench pictures reference user-data components prices lock clean
+.PHONY: help setup demo test test-all everything test-fast slow soak same mutate compare live check format build wheel bench pictures reference user-data components prices lock clean
 
 help:   ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,14 +22,24 @@ setup: $(VENV)/.ready  ## Create .venv with the package, the command line and th
 demo: $(VENV)/.demo  ## Watch a fleet follow a real day of the MXNet CI; with pictures in out/demo; KEEP=1: it takes commands; BROKEN=POOL: its agents never come up
 	@trap : INT; $(BIN)/autoscaler demo $(if $(KEEP),--keep) $(if $(PORT),--port $(PORT)) $(BROKEN:%=--broken %) || [ $$? = 130 ]
 
-test: $(VENV)/.ready $(SAM_VENV)/.ready $(IAM)/node_modules/.ready  ## All tests, five minutes on two cores; of cases that are many and alike, some
-	$(BIN)/pytest -n $$(($(JOBS) + 1)) --dist worksteal  # one more than there are cores: some tests sleep
+test: $(VENV)/.ready $(SAM_VENV)/.ready  ## Every test that Python packages alone can run, six minutes on two cores; it samples what is many and alike
+	@command -v git >/dev/null || { echo "needs git: apt-get install git" >&2; exit 1; }
+	$(PYTEST) --python-only
+
+test-all: everything  ## Every test, ten minutes on two cores; on Debian as root it installs a browser, Node and the other tools first
+	$(PYTEST)
+
+# What `make test-all` runs on; of the tools, tests/support/tools.py has the list.
+everything: $(VENV)/.ready $(SAM_VENV)/.ready
+	@PYTHONPATH=tests:agent/gpu-lease $(BIN)/python -m support.tools --install
+	@$(MAKE) --no-print-directory $(IAM)/node_modules/.ready
 
 test-fast: $(VENV)/.ready  ## For everyday work, within a minute: the decision, the command line, the ports
-	HYPOTHESIS=fast $(BIN)/pytest -n $$(($(JOBS) + 1)) --dist worksteal tests/unit tests/contract tests/properties
+	HYPOTHESIS=fast $(PYTEST) --python-only tests/unit tests/contract tests/properties
 
-slow: $(VENV)/.ready  ## Each case of what `make test` samples, half an hour: cut-offs, interleavings, properties
-	WHOLE=1 HYPOTHESIS=slow $(BIN)/pytest -n $(JOBS) --dist worksteal tests/faults tests/properties
+slow: $(VENV)/.ready  ## Every case of what `make test` samples, half an hour: cut-offs, interleavings, properties, planted bugs
+	WHOLE=1 HYPOTHESIS=slow $(BIN)/pytest -n $(JOBS) --dist worksteal tests/faults tests/properties tests/planted $(wildcard tests/seams)
+	PYTHONPATH=tests:. $(BIN)/python -m support.sampling
 
 soak: $(VENV)/.ready  ## Random worlds for as long as you like: make soak MINUTES=10 SEED=1
 	PYTHONPATH=tests:. $(BIN)/python -m support.soak $(or $(MINUTES),10) $(JOBS) $(SEED)
@@ -107,7 +119,6 @@ $(VENV)/.ready: .ci/environment pyproject.toml layers/core/pyproject.toml requir
 	@touch $(VENV)/.demo
 
 $(IAM)/node_modules/.ready: $(IAM)/package-lock.json
-	@command -v npm >/dev/null || { echo "needs Node.js: apt-get install nodejs npm" >&2; exit 1; }
 	cd $(IAM) && npm ci --silent --no-fund --no-audit
 	@touch $@
 

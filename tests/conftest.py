@@ -1,6 +1,8 @@
 """What every test may use."""
 
+import fcntl
 import os
+import pickle
 import sys
 from collections import Counter
 from functools import cache, partial
@@ -11,8 +13,10 @@ from hypothesis import HealthCheck, Phase, settings
 
 from autoscaler.config import load_fleet
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
+from support.needs import Needs, pytest_addoption  # noqa: F401 - an option must be known before a plugin is registered
+from support.recorded import record_a_life
 from support.rig import live_jenkins
-from support.spent import Spent
+from support.spent import Spent, folder_of
 
 # Container images often set PYTHONDONTWRITEBYTECODE. Then each worker, and each process that a test starts, compiles all modules again.
 sys.dont_write_bytecode = False
@@ -36,7 +40,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS", "test"))
 
 
 def pytest_configure(config):
+    config.pluginmanager.register(Needs(), "needs")
     config.pluginmanager.register(Spent(), "spent")
+
+
+# Each file runs on one worker. Files that take minutes begin first, so that no worker is left alone with one in the end.
+_LONG_ONES = ("environment", "planted", "seams", "faults", "properties", "walks")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: _LONG_ONES.index(folder) if (folder := folder_of(item)) in _LONG_ONES else len(_LONG_ONES))
 
 
 # For each of the hundreds of sessions that tests make, botocore would read its descriptions of services anew: megabytes of JSON.
@@ -47,6 +60,18 @@ loaders.JSONFileLoader.load_file = lambda _loader, path: _read(path)
 @pytest.fixture(scope="session")
 def example_fleet():
     return load_fleet(EXAMPLE_FLEET)
+
+
+@pytest.fixture(scope="session")
+def life(tmp_path_factory):
+    """A fleet's life through the real handlers, which the first worker that needs it records for all."""
+    folder = tmp_path_factory.getbasetemp()
+    shared = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "life.pickle"
+    with shared.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not shared.exists():
+            shared.write_bytes(pickle.dumps(record_a_life()))
+        return pickle.loads(shared.read_bytes())  # noqa: S301 - we wrote it
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +87,5 @@ def pytest_terminal_summary(terminalreporter):
     for report in terminalreporter.stats.get("passed", []):
         for what, count in (value for name, value in report.user_properties if name == "counted"):
             counts[what] += count
-    for report in terminalreporter.stats.get("skipped", []):
-        terminalreporter.write_line(f"NOT TRIED: {report.longrepr[2].removeprefix('Skipped: ')}")
     for what, count in counts.items():
         terminalreporter.write_line(f"{what}: {count}")

@@ -15,9 +15,7 @@ from pathlib import Path
 import pytest
 
 from packaging_root import ROOT
-from support.caches import Cloud, clouded
-from support.debian import fresh_debian
-from support.lease_host import Host, host, where_cgroups_can_be_made
+from support import processes
 from support.signatures import KEYS, REGION, wrong_with
 
 SCRIPT = ROOT / "agent" / "linux" / "autoscaler-agent"
@@ -69,7 +67,7 @@ class Surroundings:
                 said, _ = script.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:
                 script.kill()
-                subprocess.run(["pkill", "-KILL", "-f", f"{self.directory}/"], check=False)  # with what it waits for
+                processes.kill(processes.naming(f"{self.directory}/"))  # with what it waits for
                 said, _ = script.communicate()
         return said
 
@@ -81,12 +79,6 @@ class Surroundings:
         """Let the build user run this while its agent is connected."""
         (self.directory / "build").write_text(script, encoding="utf-8")
 
-    @staticmethod
-    def processes_of(user: str) -> list[str]:
-        """Those that have not ended: nobody may be there to take note of it."""
-        listed = subprocess.run(["ps", "-u", user, "-o", "stat=,pid="], capture_output=True, text=True, check=False)
-        return [line for line in listed.stdout.splitlines() if not line.startswith("Z")]
-
     def ip_calls(self) -> list[str]:
         path = self.directory / "ip.log"
         return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
@@ -96,32 +88,10 @@ class Surroundings:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
-@pytest.fixture(scope="module")
-def debian(tmp_path_factory) -> Iterator[Path]:
-    """A fresh Debian for one module's tests."""
-    yield from fresh_debian(tmp_path_factory.mktemp("debian") / "root")
-
-
-@pytest.fixture
-def cloud() -> Iterator[Cloud]:
-    """STS, ECR and the metadata service."""
-    # Not pytest's own directory: the build user may not enter that, nor what several workers have below it.
-    with tempfile.TemporaryDirectory(prefix="autoscaler-caches-") as name:
-        yield from clouded(Path(name))
-
-
-@pytest.fixture
-def machine() -> Iterator[Host]:
-    """A machine with four devices that gpu-lease hands out."""
-    where_cgroups_can_be_made()
-    with host() as made:
-        yield made
-
-
 JAVA = """#!/bin/sh
 for argument; do case $argument in @*) secret=${argument#@} ;; esac; done
 printf '{"arguments": "%s", "secret": "%s", "mode": "%s", "environment": "%s"}\\n' \
-  "$*" "$(cat "$secret")" "$(stat -c %a "$secret")" "$(env | cut -d= -f1 | sort | tr '\\n' ' ')" >> DIRECTORY/java.log
+  "$*" "$(cat "$secret")" "$(ls -l "$secret" | cut -c 1-10)" "$(env | cut -d= -f1 | sort | tr '\\n' ' ')" >> DIRECTORY/java.log
 name=${*#*-name } name=${name%% *}
 trap 'echo "$name" >> DIRECTORY/ended; kill "$build"; exit 143' TERM
 sh DIRECTORY/build "$@" & build=$!

@@ -48,6 +48,7 @@ def test_two_texts_never_share_a_version_and_one_text_keeps_its_own():
     assert all(int(version.rpartition(".")[2]) < 2**30 for version in versions)
 
 
+@pytest.mark.needs("shellcheck")
 @of_action("ExecuteBash")
 def test_a_bash_step_passes_shellcheck_and_ends_where_a_command_fails(name, step):
     script = script_of(name, step)

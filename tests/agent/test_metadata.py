@@ -24,6 +24,7 @@ def run(around, **settings):
     return around.run(**{"AGENT_USER": "nobody", "IPV6_INTERFACES": str(around.directory)} | settings)
 
 
+@pytest.mark.needs("root")
 def test_the_build_user_is_kept_from_it_before_anybody_is_asked(around):
     run(around)
     rules = [f"-4 rule add pref 1 to 169.254.169.254 uidrange {UID}-{UID} prohibit"]
@@ -43,6 +44,7 @@ def test_without_ipv6_there_is_nothing_to_block_there(around):
     assert {call.split()[0] for call in around.ip_calls()} == {"-4"}
 
 
+@pytest.mark.needs("root")
 def test_started_again_its_rules_are_there_already(around):
     add_to_ip(around, "echo 'RTNETLINK answers: File exists' >&2; exit 2")
     run(around)
@@ -56,7 +58,13 @@ def test_where_it_cannot_be_blocked_nothing_registers_and_the_boot_fails(around)
     assert "the instance metadata cannot be kept from nobody: RTNETLINK answers: Operation not permitted" in said
 
 
-@pytest.mark.parametrize("settings", [{"BLOCK_INSTANCE_METADATA": "no"}, {"AGENT_USER": ""}], ids=["off", "builds as root"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param({"BLOCK_INSTANCE_METADATA": "no"}, marks=pytest.mark.needs("root"), id="off"),
+        pytest.param({"AGENT_USER": ""}, id="builds as root"),
+    ],
+)
 def test_nothing_is_blocked_where_it_is_off_or_builds_run_as_root(around, settings):
     said = run(around, **settings)
     assert around.ip_calls() == []
@@ -64,6 +72,7 @@ def test_nothing_is_blocked_where_it_is_off_or_builds_run_as_root(around, settin
     assert ("who cannot be kept from the instance metadata" in said) == ("AGENT_USER" in settings)
 
 
+@pytest.mark.needs("root", "iproute2")
 @pytest.mark.parametrize("address", ["169.254.169.254", "fd00:ec2::254"])
 def test_the_kernel_does_what_the_rules_say(around, address):
     """In a network of its own, which leads nowhere: refused for the build user is not the same as unreachable for everybody."""

@@ -2,7 +2,10 @@
 
 import json
 
+import pytest
+
 from agent.conftest import SECRET
+from support import processes
 
 GONE = 410, {"message": "the agent was given up"}
 # A user whom every Debian has, and nobody else here uses: its processes are killed when its controller leaves.
@@ -110,6 +113,7 @@ def test_once_java_says_something_it_asks_what_is_wanted_long_before_it_is_time(
     assert names(around) == ["main-1", "other-1"]
 
 
+@pytest.mark.needs("root")
 def test_of_a_controller_that_shared_the_machine_nothing_is_left(around):
     work = around.directory / "games"
     around.builds_run(f"touch {work}/workspace; (setsid sleep 300 &); sleep 60")
@@ -119,9 +123,10 @@ def test_of_a_controller_that_shared_the_machine_nothing_is_left(around):
     assert names(around) == ["main-1", "other-1"]
     assert "what main left is removed" in said
     assert not work.exists()
-    assert around.processes_of(SHARED) == []
+    assert processes.of_user(SHARED) == []
 
 
+@pytest.mark.needs("root")
 def test_in_a_new_life_it_begins_anew_on_the_same_controller(around):
     """The autoscaler handed a host back: nothing of what was there before stays."""
     work = around.directory / "games"

@@ -7,7 +7,9 @@ import time
 from contextlib import suppress
 from random import Random
 
-from support.lease_host import FOUR, PYTHON, host, where_cgroups_can_be_made
+import pytest
+
+from support.lease_host import FOUR, PYTHON, host
 
 # A stand-in for a card: who uses it holds a lock on its file, and so does everything that he leaves behind. Two at once are written down.
 USES = """
@@ -31,8 +33,8 @@ SECONDS = 60 if os.environ.get("WHOLE") else 6
 AT_ONCE = 8
 
 
+@pytest.mark.needs("root", "cgroups")
 def test_no_device_is_used_by_two_and_none_is_lost_whoever_is_killed(record_property):
-    where_cgroups_can_be_made()
     random, killed = Random(7), 0
     with host() as machine:
         cards = machine.folder / "cards"

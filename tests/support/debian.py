@@ -16,8 +16,6 @@ KEPT = Path("/var/cache/jenkins-autoscaler-tests")
 
 def fresh_debian(root: Path) -> Iterator[Path]:
     """Make a Debian, from the archive itself once a machine: some 40 s, then 3."""
-    assert os.geteuid() == 0, "only root may make a Debian: run the tests as root"
-    assert shutil.which("debootstrap"), "needs Debian's package debootstrap"
     archive = KEPT / f"{RELEASE}-{sha256(IN_A_CLOUD_IMAGE.encode()).hexdigest()[:8]}.tar"
     if not archive.exists():
         KEPT.mkdir(parents=True, exist_ok=True)

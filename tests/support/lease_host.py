@@ -12,10 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
-
 from gpu_lease.cgroups import Cgroups, mounted
-from gpu_lease.errors import NotPossibleError
 from packaging_root import ROOT
 
 PROGRAM = ROOT / "agent" / "gpu-lease" / "gpu-lease"
@@ -116,16 +113,6 @@ def has_ended(pid: int) -> bool:
     """Whether a process has ended, waited for or not."""
     path = Path(f"/proc/{pid}/stat")
     return not path.exists() or path.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z"
-
-
-def where_cgroups_can_be_made() -> None:
-    """Skip where they cannot: without them nothing is to be tried."""
-    try:
-        Cgroups(mounted(), "gpuleaseprobe")
-    except NotPossibleError as error:
-        pytest.skip(f"leases of devices: {error}")
-    with suppress(OSError):
-        (mounted() / "gpuleaseprobe.slice").rmdir()
 
 
 @contextmanager

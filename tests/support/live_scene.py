@@ -138,10 +138,13 @@ class Scene:
         self.live.kill_agent(self.node_of(instance_id))
 
 
+ON_LIVE_JENKINS = "on a live Jenkins, "
+
+
 def not_tried(live: LiveJenkins, why: str) -> NoReturn:
     """Leave a test out, and say why; on the stand-in, which can do everything, that is a failure."""
     assert live.restart is None, f"the stand-in leaves nothing out: {why}"
-    pytest.skip(f"{live.url}: {why}")
+    pytest.skip(f"{ON_LIVE_JENKINS}{live.url}: {why}")
 
 
 def needs_matrices(live: LiveJenkins) -> None:

@@ -6,16 +6,17 @@ from support.page_commands import Command, commands_of, spoken_of
 
 # Why a command is only checked, never run. The first words decide.
 NOT_RUN = {
-    "autoscaler ui": "serves a page until it is interrupted; tests/browser opens it",
+    "autoscaler ui": "serves a page until it is interrupted; tests/environment/browser opens it",
     "autoscaler validate fleet.yaml --live": "reads an AWS account; its checks: tests/unit/test_template_findings.py",
     "python -m autoscaler_workbench.shared_build": "tests/faults/test_shared_build.py runs it",
     "python -m autoscaler_workbench.shared_build.join": "waits for a build; tests/faults/test_shared_build.py has one",
     "autoscaler run nightly/kernel --wait": "waits for builds; tests/unit/test_run_orders_cli.py waits, and for its exit code",
     "make setup": "installs from the network; every test runs in what it installed",
-    "make demo": "tests/walks/test_new_user.py runs it in a fresh clone",
-    "make build": "tests/walks/test_new_user.py and tests/packaging run it",
+    "make demo": "tests/environment/test_new_user.py runs it in a fresh clone",
+    "make build": "tests/environment runs it",
     "make check": "is run before each commit",
     "make test": "runs this",
+    "make test-all": "runs this, too",
     "make test-fast": "runs a part of the same",
     "make slow": "takes half an hour",
     "make same": "takes minutes",

@@ -102,4 +102,5 @@ def is_module(name: str) -> bool:
 
 
 def test_the_readme_is_read_in_a_minute_or_two():
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 600
+    words = (ROOT / "README.md").read_text(encoding="utf-8").split()
+    assert sum(any(map(str.isalnum, word)) for word in words) <= 600  # bars of tables are no words

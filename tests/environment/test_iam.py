@@ -9,6 +9,8 @@ import pytest
 from support.iam import Asked, asked, decided
 from support.translated import ACCOUNT, given, stack
 
+pytestmark = pytest.mark.needs("node")
+
 REGION, FLEET = "us-west-2", "mxnet-ci"
 EC2 = f"arn:aws:ec2:{REGION}:{ACCOUNT}"
 GIVEN = given()

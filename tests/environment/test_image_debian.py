@@ -21,6 +21,8 @@ from support.image_builder import ComponentError, read_component
 from support.template import TEMPLATE, resolved
 from support.translated import stack
 
+pytestmark = pytest.mark.needs("root", "debootstrap")
+
 # Connects as agent.jar does, but for the WebSocket, which the simulated Jenkins lacks; and stays.
 STAND_IN = """
 import java.net.HttpURLConnection;

@@ -1,18 +1,23 @@
-"""What is built once for all packaging tests."""
+"""What is made once for tests that need more than Python packages, or take long."""
 
 import os
 import platform
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from autoscaler_workbench.simulate.fleets import EXAMPLE_FLEET
+from packaging_root import ROOT
+from support.caches import Cloud, clouded
+from support.debian import fresh_debian
+from support.lease_host import Host, host
 
-ROOT = Path(__file__).parents[2]
 UV = str(Path(sys.executable).parent / "uv")
 
 
@@ -28,7 +33,7 @@ def run(*command: str, **variables: str) -> str:
 @pytest.fixture(scope="session")
 def sam() -> str:
     found = shutil.which("sam", path=str(ROOT / ".venv-sam" / "bin"))
-    assert found, "run the tests with `make test`: it installs the SAM command line beside them"
+    assert found, "run `make test-all`, which installs the SAM command line"
     return found
 
 
@@ -63,3 +68,24 @@ def built(sam, tmp_path_factory) -> Built:
     run(UV, "venv", "--quiet", "--python", sys.executable, str(folder / "bare"))
     run(UV, "pip", "install", "--quiet", "--python", str(folder / "bare" / "bin" / "python"), "boto3")
     return Built(folder / "core" / "python", folder / "arm64" / "FleetLayer", folder / "arm64", folder / "bare" / "bin" / "python")
+
+
+@pytest.fixture(scope="module")
+def debian(tmp_path_factory) -> Iterator[Path]:
+    """A fresh Debian for one module's tests."""
+    yield from fresh_debian(tmp_path_factory.mktemp("debian") / "root")
+
+
+@pytest.fixture
+def cloud() -> Iterator[Cloud]:
+    """STS, ECR and the metadata service."""
+    # Not pytest's own directory: the build user may not enter that, nor what several workers have below it.
+    with tempfile.TemporaryDirectory(prefix="autoscaler-caches-") as name:
+        yield from clouded(Path(name))
+
+
+@pytest.fixture
+def machine() -> Iterator[Host]:
+    """A machine with four devices that gpu-lease hands out."""
+    with host() as made:
+        yield made

@@ -12,12 +12,12 @@ from gpu_lease.cgroups import Cgroups, mounted
 from gpu_lease.devices import Places
 from gpu_lease.machine import RealMachine
 from gpu_lease.state import State
-from support.lease_host import where_cgroups_can_be_made
+
+pytestmark = pytest.mark.needs("root", "cgroups")
 
 
 @pytest.fixture
 def groups():
-    where_cgroups_can_be_made()
     name = f"gpulease{os.getpid()}"
     yield Cgroups(mounted(), name)
     top = mounted() / f"{name}.slice"

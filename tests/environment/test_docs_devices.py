@@ -10,8 +10,10 @@ import pytest
 
 from gpu_lease.devices import listed
 from packaging_root import ROOT
-from support.lease_host import FOUR, Host, host, where_cgroups_can_be_made
+from support.lease_host import FOUR, Host, host
 from support.page_commands import Block, blocks_of, commands_of
+
+pytestmark = pytest.mark.needs("root", "cgroups")
 
 PAGE = ROOT / "docs" / "devices.md"
 COMMANDS = [command for command in commands_of(PAGE) if command.program == "gpu-lease"]
@@ -26,7 +28,6 @@ ONE, OTHER, NVIDIA = FOUR[0]["id"], FOUR[1]["id"], FOUR[3]["id"]
 
 @pytest.fixture(scope="module")
 def machine() -> Iterator[Host]:
-    where_cgroups_can_be_made()
     with host(FOUR, "unshare", "--mount", "sh", "-c", AS_ON_A_SERVER, "sh") as made:
         programs = made.folder / "programs"
         programs.mkdir()

@@ -1,10 +1,13 @@
 """The user data of Linux agents in a real Debian: packages are really installed, and the service is really enabled."""
 
+import pytest
+
 from autoscaler_workbench.maintenance.user_data import installer
 from support.debian import inside, run
 from support.template import TEMPLATE, resolved
 
 
+@pytest.mark.needs("root", "debootstrap")
 def test_a_debian_gets_the_java_the_user_and_the_service_and_powers_off_when_nobody_answers(debian):
     script = debian / "user-data"
     data = TEMPLATE["Resources"]["LinuxAgents"]["Properties"]["LaunchTemplateData"]
@@ -25,6 +28,7 @@ def test_a_debian_gets_the_java_the_user_and_the_service_and_powers_off_when_nob
     assert "Setting up" not in again.stdout, "what is there is installed again"
 
 
+@pytest.mark.needs("shellcheck")
 def test_the_user_data_passes_shellcheck_and_so_does_what_is_packed_in_it(tmp_path):
     script, inner = tmp_path / "user-data", tmp_path / "installer"
     data = TEMPLATE["Resources"]["LinuxAgents"]["Properties"]["LaunchTemplateData"]

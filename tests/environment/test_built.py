@@ -31,6 +31,19 @@ def test_each_template_is_valid(sam, template):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_linter_knows_the_parameters_that_images_are_named_by(sam, tmp_path):
+    """A misspelt property is an error: so the right one is known."""
+    wrong = tmp_path / "image.yaml"
+    wrong.write_text(
+        (ROOT / "image.yaml").read_text(encoding="utf-8").replace("SsmParameterConfigurations", "SsmParameterConfiguration"),
+        encoding="utf-8",
+    )
+    command = [sam, "validate", "--lint", "--region", "us-west-2", "--template", wrong]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode != 0
+    assert "'SsmParameterConfiguration' was unexpected" in done.stdout + done.stderr
+
+
 def test_each_function_is_its_own_file_only(built):
     for name in ("PublishMetricsFunction", "ScaleUpFunction", "ScaleDownFunction", "RegisterAgentFunction", "InstanceEventsFunction"):
         assert [path.name for path in (built.functions / name).iterdir()] == ["app.py"]

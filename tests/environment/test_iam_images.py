@@ -6,6 +6,8 @@ from support.iam import asked, decided
 from support.images import ALL, KNOWN, REGION, images
 from support.translated import ACCOUNT
 
+pytestmark = pytest.mark.needs("node")
+
 SSM = f"arn:aws:ssm:{REGION}"
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/0a1b2c3d"
 # As of https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AmazonSSMManagedInstanceCore.html, the part that reads parameters.

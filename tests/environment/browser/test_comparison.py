@@ -11,7 +11,9 @@ from autoscaler_workbench.report.comparison.page import write_comparison
 from autoscaler_workbench.report.proposal import write_proposal
 from autoscaler_workbench.simulate.fleets import fleet_for
 from autoscaler_workbench.simulate.traces import load_trace
-from browser.conftest import Opened
+from environment.browser.conftest import Opened
+
+pytestmark = pytest.mark.needs("chromium")
 
 RIVALS = ("gitlab", "karpenter", "cluster-autoscaler", "static", "reactive", "ec2-plugin", "mxnet-ci")
 MEASURES = ("wait_mean_s", "wait_p50_s", "wait_p95_s", "wait_p99_s", "utilisation", "launches", "early_terminations", "killed")

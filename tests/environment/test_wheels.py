@@ -2,15 +2,13 @@
 
 import json
 import os
-import shutil
 import subprocess
-from functools import cache
-from pathlib import Path
 
 import pytest
 
 from packaging_root import ROOT
 from support.clones import clone_of_the_work_tree, status_of
+from support.tools import python_of
 
 UV = ROOT / ".venv" / "bin" / "uv"
 MEGABYTES = 100  # of the command line alone; with pictures and the local AWS it is twice as much
@@ -32,14 +30,15 @@ def test_building_leaves_nothing_behind(wheels):
     assert status_of(clone, "--ignored") == []
 
 
-@pytest.fixture(scope="module", params=["3.11", "3.12", "3.13"])
+def in_python(version):
+    return pytest.param(version, marks=pytest.mark.needs(f"python{version}"))
+
+
+@pytest.fixture(scope="module", params=map(in_python, ("3.11", "3.12", "3.13")))
 def installed(request, wheels, tmp_path_factory):
     """The command line, installed without extras in one version of Python."""
-    python = found(request.param)
-    if python is None:
-        pytest.skip(f"wheels in Python {request.param}, which is not here")
     folder = tmp_path_factory.mktemp("wheel") / "venv"
-    assert run(UV, "venv", "--quiet", "--python", python, folder).returncode == 0
+    assert run(UV, "venv", "--quiet", "--python", python_of(request.param), folder).returncode == 0
     install(folder, *wheels[0])
     return folder
 
@@ -90,13 +89,3 @@ def command(folder, *arguments, cwd):
 def run(*words, cwd=None):
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "AUTOSCALER_", "PYTHON", "VIRTUAL_ENV"))}
     return subprocess.run([str(word) for word in words], cwd=cwd, env=kept, capture_output=True, text=True, check=False, timeout=300)
-
-
-@cache
-def found(version):
-    """A Python of this version: on the path, or among pyenv's."""
-    beside = sorted(Path.home().glob(f".pyenv/versions/{version}*/bin/python{version}"))
-    for python in (*filter(None, [shutil.which(f"python{version}")]), *beside):
-        if run(python, "-c", "import ssl").returncode == 0:
-            return python
-    return None

@@ -26,16 +26,20 @@ def environment():
 
 
 @pytest.fixture(scope="module")
-def clone(tmp_path_factory):
-    """A clone in which the demo was played before; tests of other workers have their own."""
-    folder = clone_of_the_work_tree(tmp_path_factory.mktemp("new"))
-    subprocess.run(["make", ".venv/.demo"], cwd=folder, env=environment(), check=True, timeout=300, capture_output=True)
-    return folder
+def fresh(tmp_path_factory):
+    """A fresh clone, for the first test."""
+    return clone_of_the_work_tree(tmp_path_factory.mktemp("new"))
 
 
-def test_the_first_command_tells_its_story_and_nothing_else(tmp_path, record_property):
-    clone = clone_of_the_work_tree(tmp_path)
-    with PseudoTerminal("make", "demo", cwd=clone, env=environment()) as terminal:
+@pytest.fixture
+def clone(fresh):
+    """The same clone, once the demo was played in it."""
+    subprocess.run(["make", ".venv/.demo"], cwd=fresh, env=environment(), check=True, timeout=300, capture_output=True)
+    return fresh
+
+
+def test_the_first_command_tells_its_story_and_nothing_else(fresh, record_property):
+    with PseudoTerminal("make", "demo", cwd=fresh, env=environment()) as terminal:
         terminal.wait_for(r"^installing what the demo needs", 10)
         first = terminal.wait_for(r"2018-09-04 0\d:\d\d UTC", MOVES_WITHIN)
         record_property("counted", ("seconds until the demo of a fresh clone moved", round(terminal.seconds)))
@@ -53,10 +57,10 @@ def test_the_first_command_tells_its_story_and_nothing_else(tmp_path, record_pro
     assert "All 1,280 jobs finished." in text
     assert "0 builds killed, nothing was left over, 0 errors" in text
     assert "real handlers over HTTP took the same" in text
-    pictures = {path.name: path.stat().st_size for path in (clone / "out" / "demo").iterdir()}
+    pictures = {path.name: path.stat().st_size for path in (fresh / "out" / "demo").iterdir()}
     assert set(pictures) == {"day.json.gz", "report.html", "report.png", "report.svg", "dashboard.html"}
     assert min(pictures.values()) > 20_000
-    assert status_of(clone) == []
+    assert status_of(fresh) == []
 
 
 @pytest.mark.parametrize("moment", ["2018-09-04", None], ids=["while it plays", "while it starts"])

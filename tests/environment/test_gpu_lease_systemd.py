@@ -8,7 +8,9 @@ import pytest
 from packaging_root import ROOT
 from support.booted import boots_and_runs
 from support.debian import inside, run
-from support.lease_host import FOUR, where_cgroups_can_be_made
+from support.lease_host import FOUR
+
+pytestmark = pytest.mark.needs("root", "cgroups", "debootstrap")
 
 A01, A02, A03 = (device["id"] for device in FOUR[:3])
 # Each part is told apart by a line that begins with ==.
@@ -56,7 +58,6 @@ systemctl list-units --no-legend --all 'gpu-lease*'
 @pytest.fixture(scope="module")
 def said(debian):
     """What each part of the script said."""
-    where_cgroups_can_be_made()
     run("env", f"ROOT={debian}", str(ROOT / "agent/gpu-lease/install"))
     inside(debian, "useradd --create-home jenkins; mkdir /etc/gpu-lease")
     (debian / "etc/gpu-lease/devices.json").write_text(json.dumps({"devices": FOUR}), encoding="utf-8")

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from gpu_lease.cgroups import mounted
-from support.lease_host import FOUR, GROUP, PYTHON, USER, host, where_cgroups_can_be_made
+from support.lease_host import FOUR, GROUP, PYTHON, USER, host
+
+pytestmark = pytest.mark.needs("root", "cgroups")
 
 A01, A02, A03, NVIDIA = (device["id"] for device in FOUR)
 
@@ -255,9 +257,9 @@ def test_only_root_can_open_what_the_locks_are_on(machine):
     asked.terminate()
 
 
+@pytest.mark.needs("systemd")
 def test_as_systemd_starts_it_a_supervisor_serves_the_connection_on_its_standard_input():
     """By systemd's own program for that, which listens as the socket unit does."""
-    where_cgroups_can_be_made()
     with host(activated=True) as machine:
         done = machine.runs("sh", "-c", "echo $GPU_LEASE_DEVICES; exit 3", user=None)
         assert (done.stdout, done.returncode) == (f"{A01}\n", 3)
@@ -321,7 +323,6 @@ def test_where_nothing_hands_out_devices_that_is_one_line(machine):
     ids=["read-only", "none"],
 )
 def test_where_no_cgroup_can_be_made_that_is_one_line(wrapped, said):
-    where_cgroups_can_be_made()
     script = f'{wrapped} {mounted()}; exec "$@"'
     with host(FOUR, "unshare", "--mount", "sh", "-c", script, "sh") as made:
         assert made.serving.wait(timeout=20) == 69

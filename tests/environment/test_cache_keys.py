@@ -14,6 +14,8 @@ from autoscaler_workbench.maintenance.user_data import installer
 from support.caches import BUILDS, CACHE_KEYS, INSTANCE, LOGIN, REGISTRY, ROLE, SCRIPTS, configured
 from support.signatures import KEYS, REGION
 
+pytestmark = pytest.mark.needs("root", "curl")
+
 
 def test_it_assumes_the_role_of_the_caches_as_its_instance_and_gets_a_login_with_that_alone(cloud):
     cloud.run(cloud.has_all)
@@ -153,12 +155,14 @@ def test_on_an_image_without_the_program_that_fetches_keys_the_agent_is_installe
     assert "was the image made with image/caches.yaml?" in (cloud.directory / "said").read_text(encoding="utf-8")
 
 
+@pytest.mark.needs("shellcheck")
 @pytest.mark.parametrize("name", ["autoscaler-caches", "docker-credential-autoscaler"])
 def test_the_scripts_pass_shellcheck(name):
     done = subprocess.run(["shellcheck", SCRIPTS / name], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.needs("shellcheck")
 def test_what_configures_them_passes_shellcheck_too():
     names = ("REGION", "CACHE_ROLE", "STS_URL", "ECR_URL", "IMAGE_CACHE", "DOCKER_HUB", "BUILD_CACHE", "DOCKER_MIRROR")
     script = "#!/bin/sh\n" + "".join(f"{name}=x\n" for name in names) + installer("linux-caches")

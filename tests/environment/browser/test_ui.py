@@ -14,6 +14,8 @@ from autoscaler_workbench.ui.app import Page
 from autoscaler_workbench.ui.day import DayPage
 from support.page_source import NOW, STATUS, PageSource, RecordedMoments
 
+pytestmark = pytest.mark.needs("chromium")
+
 TOKEN = "0123456789abcdef"
 
 

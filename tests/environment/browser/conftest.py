@@ -1,6 +1,5 @@
 """A real browser without a screen, and a page drawn from a small run."""
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from autoscaler_workbench.report.run.page import write_report
 from autoscaler_workbench.simulate.run import in_memory, prepare
 from autoscaler_workbench.simulate.traces import load_trace
 from support.builders import a_fleet, a_pool
+from support.tools import program
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update "
@@ -41,9 +41,7 @@ class Opened:
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory) -> Iterator[webdriver.Chrome]:
-    binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    assert binary, "needs Debian's packages chromium and chromium-driver"
-    assert driver, "needs Debian's packages chromium and chromium-driver"
+    binary, driver = program("chromium"), program("chromedriver")
     options = webdriver.ChromeOptions()
     options.binary_location = binary
     for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):

@@ -3,10 +3,14 @@
 import re
 import struct
 
+import pytest
+
 from autoscaler_workbench.report.run.page import write_report
 from autoscaler_workbench.simulate.run import in_memory, prepare
 from autoscaler_workbench.simulate.traces import load_trace
 from support.builders import a_fleet
+
+pytestmark = pytest.mark.needs("chromium")
 
 CHARTS = {"queue", "waits", "dollars", "steps", "agents-0", "agents-1"}
 

@@ -5,6 +5,8 @@ import pytest
 from support.iam import asked, decided
 from support.translated import ACCOUNT, given, stack
 
+pytestmark = pytest.mark.needs("node")
+
 REGION = "us-west-2"
 GIVEN = given()
 TABLE, QUEUE = GIVEN["StateTable.Arn"], GIVEN["LooksQueue.Arn"]

@@ -11,7 +11,9 @@ from autoscaler_workbench.report.dashboard import page
 from autoscaler_workbench.report.dashboard.cloudformation import FULL
 from autoscaler_workbench.report.dashboard.page import TEMPLATE, write_dashboard
 from autoscaler_workbench.report.dashboard.widgets import read_widgets
-from browser.conftest import Opened
+from environment.browser.conftest import Opened
+
+pytestmark = pytest.mark.needs("chromium")
 
 POOLS = ("cpu", "gpu", "<b>odd</b>")
 

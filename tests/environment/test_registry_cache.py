@@ -13,16 +13,12 @@ import pytest
 from support.caches import LOGIN, SCRIPTS, configured
 from support.registries import counted, made_image, registry, skopeo
 
+pytestmark = pytest.mark.needs("docker-registry")
+
 # The user AWS with LOGIN, by bcrypt.
 HTPASSWD = "AWS:$2b$04$/dTID9smvuNkanYg/LnrYud2KTc3wib4kpej3QtcKHl0s6G61.ifC\n"
 MOST_OF_THE_IMAGE = 0.05
 plain = "--src-tls-verify=false"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def tools():
-    for program in ("docker-registry", "skopeo"):
-        assert shutil.which(program), f"needs Debian's package {program}"
 
 
 @pytest.fixture
@@ -66,6 +62,7 @@ def test_without_the_cache_the_second_pull_takes_as_much_as_the_first(image, tmp
     assert way.given >= 2 * image.size
 
 
+@pytest.mark.needs("root", "curl")
 def test_tools_on_an_agent_ask_the_cache_first_with_the_login_that_it_keeps(cloud, image, tmp_path):
     """A name of quay.io, which nobody can reach here: only the cache can have answered, and it answers nobody without a login."""
     (tmp_path / "users").write_text(HTPASSWD, encoding="utf-8")

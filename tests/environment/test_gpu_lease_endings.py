@@ -9,6 +9,8 @@ import pytest
 from support.lease_host import FOUR, PYTHON, has_ended
 from support.pseudo_terminal import CTRL_C, PseudoTerminal
 
+pytestmark = pytest.mark.needs("root", "cgroups")
+
 A01 = FOUR[0]["id"]
 
 DAEMON = """

@@ -1,0 +1,64 @@
+"""The README quotes figures of generated tables, and its first screen has the two commands that a new user needs."""
+
+import re
+
+import pytest
+
+from packaging_root import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FIRST_SCREEN = "\n".join(README.splitlines()[:24])
+# Each row of the README beside the row of docs/comparison.md that it quotes, and the words before each figure there.
+WEEKS = {
+    "MXNet": ("| ours |", r"the best tuned totals are (\$[\d,]+) on\s+the MXNet week \(ec2-plugin\)"),
+    "linkerd, second": ("| ours |", r"ec2-plugin (\$\d+)"),
+    "linkerd, third": ("| linkerd, third |", r"ec2-plugin (\d+)"),
+    "linkerd, fourth": ("| linkerd, fourth |", r"ec2-plugin (\d+)"),
+}
+
+
+def page(name):
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def rows(text, *first):
+    """The cells of each row whose first cell is one of these."""
+    table = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+    return {row[0]: row[1:] for row in table if row[0] in first}
+
+
+@pytest.mark.parametrize("name", ["cost.md", "benchmarks.md"])
+def test_a_month_costs_what_the_generated_table_says(name):
+    quoted = {agents.replace(",", ""): usd for agents, (usd,) in rows(README, "10", "100", "1,000").items()}
+    table = [[cell.strip(" *`") for cell in line.strip("|").split("|")] for line in page(name).splitlines() if line.startswith("|")]
+    together = {row[1]: row[-2] for row in table if row[0] == "essential" and len(row) > 9}
+    assert quoted == together
+    assert len(quoted) == 3
+
+
+@pytest.mark.parametrize("week", WEEKS)
+def test_a_recorded_week_cost_what_the_comparison_says(week):
+    plugin, ours, saved = rows(README, *WEEKS)[week]
+    text, (beginning, rival) = page("comparison.md"), WEEKS[week]
+    [line] = [line for line in text.splitlines() if line.startswith(beginning)]
+    column = 2 if week == "linkerd, second" else 1
+    assert ours.strip("$") == re.findall(r"\*\*\$?([\d,]+)\*\*", line)[column - 1]
+    found = re.search(rival, text[text.index(line) :])
+    assert found, rival
+    assert plugin.strip("$") == found[1].strip("$")
+    before, after = (float(usd.strip("$").replace(",", "")) for usd in (plugin, ours))
+    assert saved == f"{round(100 * (1 - after / before))} %"
+
+
+@pytest.mark.parametrize(
+    "words", ["make demo", "make test", "a minute and a half", "six minutes", "python3-venv", "ca-certificates", "no root"]
+)
+def test_the_first_screen_has_both_commands_their_durations_and_what_they_need(words):
+    assert words in " ".join(FIRST_SCREEN.split())
+
+
+@pytest.mark.parametrize(
+    "words", ["Whom it suits", "one static agent", "Kubernetes", "no AWS account", "a real AWS account, Windows agents"]
+)
+def test_it_says_whom_it_suits_and_what_was_never_run(words):
+    assert words in README
