@@ -10,6 +10,8 @@ FLEET ?= fleet.yaml
 # One worker more than there are cores, since some tests sleep. A file stays on one worker, which makes its fixtures once.
 PYTEST = $(BIN)/pytest -n $$(($(JOBS) + 1)) --dist loadfile --no-loadscope-reorder
 export SAM_CLI_TELEMETRY := 0
+# Container images often set it. Each command would then compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all everything test-fast slow soak same mutate compare live check format build wheel bench pictures reference user-data components prices lock clean

@@ -107,9 +107,6 @@ def test_once_the_months_money_is_spent_nothing_is_launched_and_agents_leave_or_
 
 
 @feature("domain/launch/purchase.py", "domain/situation/pool_view.py", "domain/launch/backoff.py")
-@pytest.mark.xfail(
-    reason="refused spot backs off, and once all of it does, on-demand is asked for at the next look, before the patience is over"
-)
 def test_on_demand_is_not_asked_for_before_a_job_has_waited_for_the_patience_after_its_maturity():
     with scene("pools: {cpu: {$pool, executors: 1, max_agents: 4, market: spot-then-on-demand, spot_patience_seconds: 240}}") as here:
         here.world.ec2.capacity["c5.xlarge//spot"] = 0

@@ -265,13 +265,19 @@ class PoolView:
         return wait_usd + self.agent_usd(duration_seconds, items, ready_seconds), len(self.spec.labels), self.name
 
     def market_offerings(self, oldest_seconds: float) -> tuple[Market, tuple[Offering, ...]] | None:
-        """Choose one market to ask on: spot while patience lasts, else on-demand; None when everything is cooled off."""
+        """Choose one market to ask on: spot while patience lasts, else on-demand; None if EC2 has refused what may be asked for."""
         spot, firm = self._spot, self._on_demand
-        if spot and (not firm or oldest_seconds < self.spec.spot_patience_seconds + self.spec.queue_maturity_seconds):
+        is_patient = oldest_seconds < self.spec.spot_patience_seconds + self.spec.queue_maturity_seconds
+        if spot and (not firm or is_patient):
             return Market.SPOT, spot
-        if firm:
+        # Refused spot ends no patience. If no item waits, the agents are wanted anyway: there is nothing to be patient for.
+        if firm and not (oldest_seconds and is_patient and self._prefers_spot):
             return Market.ON_DEMAND, firm
         return None
+
+    @cached_property
+    def _prefers_spot(self) -> bool:
+        return any(offering.market is Market.SPOT for offering in self.spec.offerings)
 
     @cached_property
     def _spot(self) -> tuple[Offering, ...]:
