@@ -193,7 +193,7 @@ def test_what_a_person_has_is_theirs_until_their_time_is_over(look):
 
 @given(looks())
 def test_no_build_is_let_onto_what_a_person_has_or_had_but_one_that_was_there_before(look):
-    theirs = {(record.controller, record.node): record for record in look.snapshot.records if record.reservation}
+    theirs = {(record.controller, record.node): record for record in look.snapshot.records if record.reservation and record.node}
     for plan in look.plans:
         for step in by(Uncordon | Stop | Lend, plan):
             record = theirs.get((step.controller, step.node))
