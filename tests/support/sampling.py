@@ -19,7 +19,7 @@ WHOLE = bool(os.environ.get("WHOLE"))
 ONE_IN = 1 if WHOLE else 8
 # In so many parts a full run tries long lists, so that all cores have work until the end.
 PARTS = 8 if WHOLE else 1
-EACH, DRAWN, CHANGED = "tried as each is", "drawn by the commit", "tried since a file of theirs changed after the last full run"
+EACH, DRAWN, CHANGED = "tried in a full run", "drawn by the commit", "whose files changed since the last full run"
 
 
 def tried(case: str, *files: str | Path) -> str:
