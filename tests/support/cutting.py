@@ -179,20 +179,14 @@ def cases_of(scene: Scene) -> list[Case]:
     """Live a scene undisturbed; list its cases in their order."""
     life = Life()
     scene.lives(life)
-    cut_off: list[tuple[str, int]] = []
-    for name, first in scene.cut_off.items():
-        mine = {number: calls for (invoked, number), (acted, calls) in life.made.items() if invoked == name and calls and (acted or first)}
-        if first is None:  # the same calls in the same order are one case
-            mine = {number: calls for number, calls in mine.items() if calls not in [mine[other] for other in mine if other < number]}
-        cut_off += [(name, number) for number in list(mine)[:first]]
-    calls_of = {invocation: calls for invocation, (_, calls) in life.made.items() if invocation in cut_off}
-    return [
-        Case(name, number, at, call, way)
-        for (name, number), calls in calls_of.items()
-        for at, call in enumerate(calls)
-        for way in Way
-        if differs(calls, at, way)
-    ]
+    cases: list[Case] = []
+    cut_off: dict[str, list[list[str]]] = {name: [] for name in scene.cut_off}
+    for (name, number), (acted, calls) in life.made.items():
+        first, before = scene.cut_off.get(name), cut_off.get(name, [])
+        if name in cut_off and calls and (len(before) < first if first else acted and calls not in before):
+            before.append(calls)
+            cases += [Case(name, number, at, call, way) for at, call in enumerate(calls) for way in Way if differs(calls, at, way)]
+    return cases
 
 
 def try_out(scene: Scene, part: int = 0, parts: int = 1) -> dict[str, Any]:
