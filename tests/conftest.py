@@ -82,10 +82,11 @@ def live():
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Say how much was tried where tests count it."""
-    counts = Counter()
+    """Say how much was tried where tests count it, and of how many cases."""
+    counts, cases = Counter(), Counter()
     for report in terminalreporter.stats.get("passed", []):
-        for what, count in (value for name, value in report.user_properties if name == "counted"):
+        for what, count, *of in (value for name, value in report.user_properties if name == "counted"):
             counts[what] += count
+            cases[what] += sum(of)
     for what, count in counts.items():
-        terminalreporter.write_line(f"{what}: {count}")
+        terminalreporter.write_line(f"{what}: {count} of {cases[what]}" if cases[what] else f"{what}: {count}")

@@ -9,12 +9,15 @@ import pytest
 from autoscaler_workbench.shared_build.gang import BuilderFailedError, Gang, build, join_late
 from autoscaler_workbench.shared_build.graph import TASKS, artifacts, digest
 from autoscaler_workbench.shared_build.order import Order, read_logs
+from support.sampling import some
 
+KILLED = {"wide": (1, TASKS, 5), "mixed": (2, 200, 3), "deep": (3, 200, 3)}
 SMALL = {"shape": "wide", "tasks": 120, "wait_factor": 0.2}
 
 
-@pytest.mark.parametrize(("seed", "shape", "tasks", "kills"), [(1, "wide", TASKS, 5), (2, "mixed", 200, 3), (3, "deep", 200, 3)])
-def test_builders_killed_at_random_lose_nothing_and_hardly_anything_is_built_twice(tmp_path, seed, shape, tasks, kills, record_property):
+@pytest.mark.parametrize("shape", some(KILLED, most=1))
+def test_builders_killed_at_random_lose_nothing_and_hardly_anything_is_built_twice(tmp_path, shape, record_property):
+    seed, tasks, kills = KILLED[shape]
     order = Order(shape=shape, seed=seed, tasks=tasks, lease_seconds=0.5, wait_factor=0.2)
     outcome = build(order, Gang(instances=6, jobs=2, kills=kills, seed=seed), tmp_path / "build")
     assert len(outcome.killed) == kills

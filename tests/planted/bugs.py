@@ -36,7 +36,7 @@ BUGS = (
         file="adapters/jenkins/controller.py",
         was='read_result(self._get(f"{run}/{jenkins.INFO}"',
         becomes='read_result(self._get(f"{quote(run)}/{jenkins.INFO}"',
-        found_by=("tests/contract/test_jenkins_names.py",),
+        found_by=("tests/contract/test_jenkins_names.py::test_a_job_of_any_name_is_followed_from_the_queue_to_its_result",),
     ),
     Bug(
         name="a queue item that waits for a node by name does not keep it",
@@ -210,21 +210,21 @@ BUGS = (
         file="domain/facts/fleet.py",
         was='(found["node"], found["fleet"], found["home"] or "") != (node, fleet.name, fleet.home)',
         becomes='(found["node"], found["fleet"]) != (node, fleet.name)',
-        found_by=("tests/unit/test_orphans.py",),
+        found_by=("tests/unit/test_orphans.py::test_nobody_elses_node_is_touched",),
     ),
     Bug(
         name="a person's copy of our node is deleted as ours",
         file="domain/facts/fleet.py",
         was='(found["node"], found["fleet"], found["home"] or "") != (node, fleet.name, fleet.home)',
         becomes='(found["fleet"], found["home"] or "") != (fleet.name, fleet.home)',
-        found_by=("tests/unit/test_orphans.py",),
+        found_by=("tests/unit/test_orphans.py::test_nobody_elses_node_is_touched",),
     ),
     Bug(
         name="what a person marked is deleted as an orphan",
         file="domain/repair/orphans.py",
         was=" or _marked_by_a_person(situation, node):",
         becomes=":",
-        found_by=("tests/unit/test_orphans.py",),
+        found_by=("tests/unit/test_orphans.py::test_nobody_elses_node_is_touched",),
     ),
     Bug(
         name="an instance that asks while EC2 does not show it is told to power off",
@@ -252,7 +252,7 @@ BUGS = (
         file="domain/situation/controller_restarts.py",
         was="return life is None or now - life.since_at < RESTART_GRACE_SECONDS",
         becomes="return False",
-        found_by=("tests/unit/test_scale_down.py",),
+        found_by=("tests/unit/test_scale_down.py::test_nothing_is_given_up_where_jenkins_cannot_be_believed",),
     ),
     Bug(
         name="an agent that looks idle after a restart is believed before its builds have resumed",
@@ -316,7 +316,10 @@ BUGS = (
         file="domain/launch/budget.py",
         was="use.count(missing_of(intent), intent.usd_per_hour)",
         becomes="use.count(0, intent.usd_per_hour)",
-        found_by=("tests/unit/test_scale_up.py", "tests/properties/test_promises.py"),
+        found_by=(
+            "tests/unit/test_scale_up.py::test_launches_under_way_count_against_every_limit",
+            "tests/properties/test_promises.py::test_what_is_on_its_way_is_not_launched_again",
+        ),
     ),
     Bug(
         name="a pass that lost its lease launches all the same",

@@ -105,7 +105,7 @@ COSTLY = (
         file="domain/launch/purchase.py",
         was=" and self.budget.is_ample(pool.spec, offered[1])",
         becomes="",
-        found_by=("tests/unit/test_hedging.py",),
+        found_by=("tests/unit/test_hedging.py::test_two_thirds_of_every_limit_are_left_to_what_is_needed_and_nothing_is_said_to_be_held",),
     ),
     Bug(
         name="for fear of slow boots every slot is taken",
@@ -133,7 +133,7 @@ COSTLY = (
         file="domain/launch/top_ups.py",
         was="number < due.stages or purchase.leaves_others_room(pool)",
         becomes="True",
-        found_by=("tests/unit/test_growth.py",),
+        found_by=("tests/unit/test_growth.py::test_half_of_what_pools_share_is_left_to_jobs_that_wait",),
     ),
     Bug(
         name="an agent that is needed gives way",
@@ -207,7 +207,7 @@ COSTLY = (
         file="domain/scale_in/replace.py",
         was="and learned.succeeded_at.get(agent.pool.name, 0.0) > streak.since_at",
         becomes="",
-        found_by=("tests/unit/test_quarantine.py",),
+        found_by=("tests/unit/test_quarantine.py::test_where_the_code_may_be_to_blame_the_machine_stays",),
     ),
     Bug(
         name="a shortage that nobody asks about any more lasts for ever, and agents are kept for it",

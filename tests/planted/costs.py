@@ -14,7 +14,7 @@ COSTS = (
         found_by=(f"{_UNIT}what_no_look_saw_being_used_is_idle",),
     ),
     Bug(
-        name="a machine counts once for each controller that it serves",
+        name="a machine weighs once for each controller that it serves",
         file="domain/report/job_costs.py",
         was="    for record in look.snapshot.living:\n",
         becomes="    for record in look.snapshot.records:\n",

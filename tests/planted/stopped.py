@@ -122,7 +122,9 @@ STOPPED = (
         file="control/granting.py",
         was=", to_stop=False)",
         becomes=")",
-        found_by=("tests/scenarios/test_unused_stopped.py",),
+        found_by=(
+            "tests/scenarios/test_unused_stopped.py::test_an_agent_that_was_started_and_had_no_build_is_terminated_and_never_stopped_again",
+        ),
     ),
     Bug(
         name="what was stopped after builds is started where each agent has one",

@@ -1,18 +1,11 @@
-"""Two at once: actors of one world that take turns at their outside calls, as a schedule says.
+"""Actors of one world that take turns at their outside calls, as a schedule says: two at once with at most two pre-emptions, or more."""
 
-Run as a process of its own, for it forks: ``python -m support.interleaving ONE OTHER ONE_IN`` tries the schedules of the two with at
-most two pre-emptions, one in so many lengths of a first turn; ``random N`` tries N schedules of three or more with any number. With
-``warm`` as a last word the agent that retires is stopped, and else terminated.
-"""
-
-import gc
-import json
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from random import Random
-from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from greenlet import getcurrent, greenlet
 
@@ -26,6 +19,7 @@ from autoscaler_workbench.fakes.world.jenkins.builds import Ended
 from support.builders import a_mark, a_pool
 from support.busy import FIRM, Hour
 from support.forks import in_a_child
+from support.sampling import some
 from support.worlds import in_memory
 
 PERSON = "a_person_brings_the_retiring_node_online"
@@ -256,41 +250,106 @@ MOMENTS = (
     *(a_job_arrives, a_person_takes_the_retiring_node, a_person_brings_the_retiring_node_online, the_controller_restarts),
     *(a_person_starts_the_stopped_machine, a_person_terminates_the_stopped_machine),
 )
-ACTORS: dict[str, Actor] = {actor.__name__: actor for actor in (*FUNCTIONS, *MOMENTS)}
 
 
-def try_two(
-    scene: "Scene", one: str, other: str, calls: dict[str, int], one_in: int, since: Mapping[str, int] = MappingProxyType({})
-) -> Iterator[Tried]:
-    """Schedules of two actors with at most two pre-emptions: either begins, and after its turn the other one has its.
+# What is tried.
 
-    ``since``: how many calls an actor makes before it is pre-empted, where those before only read.
+
+class Case(NamedTuple):
+    """One schedule of two: the first has its turn, the second has one, and both go on to their ends in this order."""
+
+    first: str
+    turn: int
+    second: str
+    answer: int
+
+    @property
+    def schedule(self) -> tuple[Turn, ...]:
+        return ((self.first, self.turn), (self.second, self.answer), (self.first, ALL), (self.second, ALL))
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Meeting:
+    """Pairs of actors that meet in one scene, and how many of their schedules `make test` tries.
+
+    ``moments``: actors that make no calls. ``alike``: actors that have nothing to do alone, and others that make as many calls.
     """
-    for first, second in ((one, other), (other, one)):
-        yield tried(scene, (one, other), ((first, ALL), (second, ALL)))
-        for turn in range(since.get(first, 1), calls[first], one_in):
-            for answer in range(since.get(second, 1), calls[second]):
-                told = tried(scene, (one, other), ((first, turn), (second, answer), (first, ALL), (second, ALL)))
-                yield told
-                if not told.preempted_again:
-                    break  # it was done, or had to wait, before its turn was over: a longer turn is the same schedule
-            else:
-                yield tried(scene, (one, other), ((first, turn), (second, ALL), (first, ALL)))
+
+    scene: Callable[[], Scene]
+    pairs: tuple[tuple[Actor, Actor], ...]
+    moments: tuple[Actor, ...]
+    most: int
+    alike: Mapping[Actor, Actor] = field(default_factory=dict)
+
+    @property
+    def actors(self) -> dict[str, Actor]:
+        return {actor.__name__: actor for pair in self.pairs for actor in pair}
 
 
-def a_random_schedule(chance: Random) -> tuple[tuple[str, ...], tuple[Turn, ...]]:
-    """Three to five actors, and turns of any length."""
-    names = tuple(chance.sample(sorted(ACTORS), chance.randint(3, 5)))
-    return names, tuple((chance.choice(names), chance.choice([1, 1, 2, 3, 5, 8, 13])) for _ in range(40))
+@cache
+def set_up(meeting: Meeting) -> tuple[Scene, dict[str, int]]:
+    """Set the scene; count the calls of each actor while nobody disturbs it."""
+    scene = meeting.scene()
+    return scene, {name: calls_of(scene, meeting.alike.get(actor, actor)) for name, actor in meeting.actors.items()}
 
 
-def tried(scene: Scene, names: Iterable[str], schedule: Iterable[Turn]) -> Tried:
+def calls_of(scene: Scene, actor: Actor) -> int:
+    def act() -> str:
+        stage = Stage(scene)
+        stage.run({actor.__name__: actor}, ())
+        return str(len(stage.log))
+
+    return int(in_a_child(act))
+
+
+def try_out(meeting: Meeting, part: int = 0, parts: int = 1) -> dict[str, Any]:
+    """Try a sample of one part of a meeting's schedules. Return how many there are, how many were tried, and which broke."""
+    scene, calls = set_up(meeting)
+    turns = [
+        (one.__name__, turn, other.__name__) for pair in meeting.pairs for one, other in (pair, pair[::-1]) for turn in _turns(calls, one)
+    ]
+    every = [
+        Case(first, turn, second, answer)
+        for first, turn, second in turns[part::parts]
+        for answer in (_turns(calls, meeting.actors[second]) if turn != ALL else (ALL,))
+    ]
+    chosen = {*some(map(str, every), most=meeting.most)}
+    broken, ended = [], set()
+    for case in every:
+        # If the second actor ended or waited before its turn was over, a longer turn is the same schedule.
+        if str(case) not in chosen or case[:3] in ended:
+            continue
+        result = tried(scene, {name: meeting.actors[name] for name in (case.first, case.second)}, case.schedule)
+        broken += [result.broken] if result.broken else []
+        if not result.preempted_again:
+            ended.add(case[:3])
+    calling = {name: count for name, count in calls.items() if meeting.actors[name] not in meeting.moments}
+    return {"cases": len(every), "tried": len(chosen), "broken": broken, "calls": calling}
+
+
+def _turns(calls: Mapping[str, int], actor: Actor) -> tuple[int, ...]:
+    return (*range(1, calls[actor.__name__]), ALL)
+
+
+def try_random(meeting: Meeting, seeds: Iterable[int]) -> list[str]:
+    """Try schedules of three to five actors of a meeting, with any pre-emptions; return those that broke."""
+    scene, _ = set_up(meeting)
+    results = [tried(scene, *_random_schedule(meeting, Random(seed))) for seed in seeds]
+    return [result.broken for result in results if result.broken]
+
+
+def _random_schedule(meeting: Meeting, chance: Random) -> tuple[dict[str, Actor], tuple[Turn, ...]]:
+    names = chance.sample(sorted(meeting.actors), chance.randint(3, 5))
+    schedule = tuple((chance.choice(names), chance.choice([1, 1, 2, 3, 5, 8, 13])) for _ in range(40))
+    return {name: meeting.actors[name] for name in names}, schedule
+
+
+def tried(scene: Scene, actors: dict[str, Actor], schedule: tuple[Turn, ...]) -> Tried:
     """Run one schedule, live on until the fleet is at rest, and say what is broken then."""
-    names, schedule = tuple(names), tuple(schedule)
 
     def act() -> str:
         stage = Stage(scene)
-        stage.run({name: ACTORS[name] for name in names}, schedule)
+        stage.run(actors, schedule)
         scene.fleet.read_in_process()
         scene.settle()
         scene.dead += [b for b in scene.builds if b.ended is Ended.RESTARTED or "was interrupted" in b.killed_by]
@@ -302,46 +361,4 @@ def tried(scene: Scene, names: Iterable[str], schedule: Iterable[Turn]) -> Tried
     said = in_a_child(act)
     if said.startswith(_FINE):
         return Tried(broken="", preempted_again=int(said.removeprefix(_FINE)) > 1)
-    return Tried(broken=f"{said} after {schedule} of {names}", preempted_again=True)
-
-
-def calls_of(scene: Scene, name: str) -> int:
-    """How many outside calls an actor makes when nobody disturbs it."""
-    return len(calls_by(scene, name))
-
-
-def calls_by(scene: Scene, name: str) -> list[str]:
-    """The outside calls that an actor makes when nobody disturbs it."""
-
-    def act() -> str:
-        stage = Stage(scene)
-        stage.run({name: ACTORS[name]}, ())
-        return json.dumps([call for _, call in stage.log])
-
-    return json.loads(in_a_child(act))
-
-
-def told_of(all_tried: Collection[Tried], calls: Mapping[str, int] = MappingProxyType({})) -> dict[str, Any]:
-    """What came of some schedules, and how many calls each actor makes."""
-    return {"calls": dict(calls), "schedules": len(all_tried), "broken": [told.broken for told in all_tried if told.broken]}
-
-
-def try_each(scene: "Scene", one: str, others: str, one_in: str) -> dict[str, Any]:
-    """Try an actor with each of the others."""
-    made = {name: calls_of(scene, name) for name in (one, *others.split(","))}
-    pairs = {other: {name: made[name] for name in (one, other)} for other in others.split(",")}
-    return {other: told_of(list(try_two(scene, one, other, calls, int(one_in))), calls) for other, calls in pairs.items()}
-
-
-def main(one: str, others: str, one_in: str = "1", warm: str = "") -> None:
-    gc.freeze()  # what all children share is not gone through in each
-    scene = a_scene(warm=bool(warm))
-    if one == "random":
-        found = told_of([tried(scene, *a_random_schedule(Random(seed))) for seed in range(int(others))])
-    else:
-        found = try_each(scene, one, others, one_in)
-    print(json.dumps(found))  # noqa: T201
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return Tried(broken=f"{said} after {schedule} of {[*actors]}", preempted_again=True)

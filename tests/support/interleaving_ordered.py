@@ -1,11 +1,5 @@
-"""Two at once where people order runs and lost builds run again: what each of the two starts and ends is started and ended once.
+"""Actors where people order runs and lost builds run again: each build is started once and ended once, whichever two act at once."""
 
-Run as a process of its own: ``python -m support.interleaving_ordered ONE OTHER ONE_IN``, as its siblings.
-"""
-
-import gc
-import json
-import sys
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -17,10 +11,9 @@ from autoscaler.domain.facts.run_orders import RunPolicy, Until
 from autoscaler.domain.report.run_orders import Outcome, outcome_of
 from autoscaler.domain.run_orders.requests import CancelRun
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended
-from support import interleaving
 from support.builders import a_pool
 from support.busy import FIRM
-from support.interleaving import Actor, Scene, calls_by, scale_down, told_of, try_two
+from support.interleaving import Scene, scale_down
 from support.lost import answers
 from support.ordering import LABEL, RUN_ID, asked, builds, define, instance_of, order
 from support.worlds import in_memory
@@ -151,31 +144,3 @@ PAIRS = (
     (order_runs, cancel_what_is_being_ordered),
     (cancel_the_gang, a_worker_of_the_gang_passes),
 )
-ACTORS: dict[str, Actor] = {actor.__name__: actor for pair in PAIRS for actor in pair}
-
-
-# Before the first of these an actor has only read.
-_WRITES = {"state add_rerun", "run_orders add_order", "run_orders change_order"}
-
-
-def _first_write(calls: list[str]) -> int:
-    return next((number for number, call in enumerate(calls) if number and call in _WRITES), 1)
-
-
-def main(one: str, others: str, one_in: str = "1") -> None:
-    gc.freeze()
-    interleaving.ACTORS |= ACTORS
-    scene = an_ordered_scene()
-    # Before anything was ordered there is nothing to cancel: as many calls as of another order.
-    alike = {cancel_what_is_being_ordered.__name__: cancel_the_gang.__name__}
-    made = {name: calls_by(scene, alike.get(name, name)) for name in (one, *others.split(","))}
-    since = {} if one_in == "1" else {name: _first_write(each) for name, each in made.items()}
-    found = {}
-    for other in others.split(","):
-        calls = {name: len(made[name]) for name in (one, other)}
-        found[other] = told_of(list(try_two(scene, one, other, calls, int(one_in), since)), calls)
-    print(json.dumps(found))  # noqa: T201
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

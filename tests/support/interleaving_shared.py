@@ -1,21 +1,14 @@
-"""Two at once where controllers share machines: one agent is to go to the other controller, one machine of both is about to end.
+"""Actors where controllers share machines: one agent is to go to the other controller, one machine of both is about to end."""
 
-Run as a process of its own: ``python -m support.interleaving_shared ONE OTHER ONE_IN``, as its sibling for what one controller has.
-"""
-
-import gc
-import json
-import sys
 from dataclasses import dataclass, replace
 
 from autoscaler.control import passes
 from autoscaler.domain.facts.fleet import Lending, Share
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.orders import Reserve
-from support import interleaving
 from support.builders import a_mark, a_pool
 from support.busy import FIRM
-from support.interleaving import PERSON, Actor, Scene, scale_down, scale_up, try_each
+from support.interleaving import PERSON, Scene, scale_down, scale_up
 from support.worlds import in_memory
 
 BOTH = ("main", "other")
@@ -93,15 +86,3 @@ SHARED_FUNCTIONS = (scale_up, scale_down, register_a_side, reserve_by_hand)
 SHARED_MOMENTS = (a_build_begins_where_the_agent_is, a_build_begins_on_the_other_side)
 # Of these, against the two that act.
 LENDING_MOMENTS = (a_build_begins_on_what_is_to_be_lent,)
-ACTORS: dict[str, Actor] = {actor.__name__: actor for actor in (*SHARED_FUNCTIONS, *SHARED_MOMENTS, *LENDING_MOMENTS)}
-
-
-def main(one: str, others: str, one_in: str = "1") -> None:
-    gc.freeze()
-    interleaving.ACTORS |= ACTORS
-    scene = a_shared_scene()
-    print(json.dumps(try_each(scene, one, others, one_in)))  # noqa: T201
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,22 +1,19 @@
 """Planting bugs one at a time, each in a forked process of its own that runs the tests which must notice.
 
-Everything is imported once, before anything forks. Where a bug changes functions alone, a child exchanges their code in place, and whoever
-has imported them has the bug; where it changes a constant or a class, the child imports all that is ours anew. Run as a process of its own,
-for it forks: ``python -m support.planting`` reads a JSON list a line, ``[file, was, becomes, [tests]]``, and answers each with a line,
-``[exit code of pytest, what it printed]``.
+All modules are imported once, before anything forks. If a bug changes functions alone, a child exchanges their code in place, and all
+modules that have imported them have the bug. If it changes a constant or a class, the child imports all modules of ours anew.
 """
 
 import gc
 import importlib
 import inspect
-import json
 import os
 import resource
 import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
+from functools import cache
 from importlib.machinery import PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -31,17 +28,11 @@ _IMPORTED = ("autoscaler.bootstrap", *(f"support.{name}" for name in ("rig", "de
 _OURS = ("autoscaler", "autoscaler_workbench", "support", "planted", "conftest")
 # The same each day, or a bug would be found one day and not the next. Draws of one seed are much alike: what one misses, another finds.
 _SEEDS = (1, 2, 3)
-# What is imported already is not rewritten, and need not be.
+# Half of what pytest spends in a child goes into what no child needs: assertions rewritten, garbage collected at the end.
 _OPTIONS = (
-    "-x",
-    "-q",
-    "--tb=short",
-    "-p",
-    "no:cacheprovider",
-    "-p",
-    "_hypothesis_pytestplugin",
-    "-W",
-    "ignore::pytest.PytestAssertRewriteWarning",
+    *("-x", "-q", "--tb=short", "--assert=plain"),
+    *("-p", "no:cacheprovider", "-p", "no:unraisableexception", "-p", "no:threadexception"),
+    *("-p", "_hypothesis_pytestplugin"),
 )
 _BROKEN = 99
 # A bug may make a pass go on for ever, and then no test fails: three times as long as all draws of a property take.
@@ -141,33 +132,26 @@ def try_one(file: str, was: str, becomes: str, tests: list[str], seed: int) -> t
         return code, Path(output.name).read_text(encoding="utf-8")
 
 
-def try_seeds(file: str, was: str, becomes: str, tests: list[str]) -> tuple[int, str]:
-    """Try one seed after another until the tests do not pass. Return how they ended."""
+def answer(file: str, was: str, becomes: str, tests: list[str]) -> tuple[int, str]:
+    """Plant a bug and run the tests, as a server of `support.forks`; try one seed after another until they do not pass.
+
+    Return pytest's exit code, and the end of what it printed.
+    """
+    _ready()
+    if (LAYER / "autoscaler" / file).read_text(encoding="utf-8").count(was) != 1:
+        return _BROKEN, f"{file} has changed: say anew where the bug is planted"
     ended = 0, ""
     for seed in _SEEDS:
         ended = try_one(file, was, becomes, tests, seed)
         if ended[0] != 0:
             break
-    return ended
+    return ended[0], ended[1][-5000:]
 
 
-def answers() -> Iterator[tuple[int, str]]:
-    for line in sys.stdin:
-        file, was, becomes, tests = json.loads(line)
-        if (LAYER / "autoscaler" / file).read_text(encoding="utf-8").count(was) != 1:
-            yield _BROKEN, f"{file} has changed: say anew where the bug is planted"
-        else:
-            yield try_seeds(file, was, becomes, tests)
-
-
-def main() -> None:
+@cache
+def _ready() -> None:
+    """Import what all children share; no child collects it as garbage."""
     for name in _IMPORTED:
         importlib.import_module(name)
     os.environ |= {"HYPOTHESIS": "planted", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    gc.freeze()  # what all children share is not gone through in each
-    for code, told in answers():
-        print(json.dumps([code, told[-5000:]]), flush=True)  # noqa: T201
-
-
-if __name__ == "__main__":
-    main()
+    gc.freeze()

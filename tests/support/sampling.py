@@ -1,6 +1,6 @@
-"""What a run tries of cases that are many and alike: those whose files changed since the last full `make slow`, and one in eight.
+"""The cases that a run tries where cases are many and alike: those whose files changed since the last full `make slow`, and a sample.
 
-The eighth is drawn by the hash of the commit, so each commit tries other cases. With ``WHOLE=1`` (`make slow`) every case is tried.
+The commit's hash draws the sample, so each commit tries other cases. With ``WHOLE=1`` (`make slow`) every case is tried.
 ``python -m support.sampling`` notes the commit that a full run tried, in ``tests/slow.json``.
 """
 
@@ -10,36 +10,50 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
-from zlib import crc32
 
 ROOT = Path(__file__).parents[2]
 NOTED = ROOT / "tests" / "slow.json"
-# Cases are many: a full run takes them all, any other one in so many.
-ONE_IN = 1 if os.environ.get("WHOLE") else 8
+WHOLE = bool(os.environ.get("WHOLE"))
+ONE_IN = 1 if WHOLE else 8
+# In so many parts a full run tries long lists, so that all cores have work until the end.
+PARTS = 8 if WHOLE else 1
+EACH, DRAWN, CHANGED = "tried in a full run", "drawn by the commit", "whose files changed since the last full run"
 
 
-def tried(case: str, *files: str | Path) -> bool:
-    """Tell whether to try a case. ``files``: those that it is about, from the project's root."""
-    return ONE_IN == 1 or crc32(f"{commit()} {case}".encode()) % ONE_IN == 0 or any(str(file) in changed() for file in files)
+def tried(case: str, *files: str | Path) -> str:
+    """Why a run tries a case, or nothing if it does not. ``files``: those that the case is about, from the project's root."""
+    if WHOLE:
+        return EACH
+    if any(str(file) in changed() for file in files):
+        return CHANGED
+    return DRAWN if _drawn(case) % ONE_IN == 0 else ""
 
 
-def some(cases: Iterable[str], one_in: int = ONE_IN) -> list[str]:
-    """Choose one in so many of these cases, others with each commit; at least one."""
-    drawn = sorted(cases, key=lambda case: crc32(f"{commit()} {case}".encode()))
-    chosen = {*drawn[: -(-len(drawn) // one_in)]}
+def some(cases: Iterable[str], one_in: int = ONE_IN, *, most: int | None = None) -> list[str]:
+    """Choose one in so many of these cases, or ``most`` of them; others with each commit, at least one, all with ``WHOLE=1``."""
+    cases = list(cases)
+    if WHOLE:
+        return cases
+    count = -(-len(cases) // one_in) if most is None else most
+    chosen = {*sorted(cases, key=_drawn)[:count]}
     return [case for case in cases if case in chosen]
+
+
+def _drawn(case: str) -> int:
+    return int.from_bytes(sha256(f"{commit()} {case}".encode()).digest()[:4], "big")
 
 
 @cache
 def commit() -> str:
-    """The hash of the commit that is checked out; of none where there is no git."""
+    """The hash of the commit that is checked out; "none" without git."""
     return _git("rev-parse", "HEAD").strip() or "none"
 
 
 @cache
 def changed() -> frozenset[str]:
-    """The files that differ from the commit of the last full run; of none where that commit is not there, as in a shallow clone."""
+    """The files that differ from the commit of the last full run; none if that commit is missing, as in a shallow clone."""
     noted = json.loads(NOTED.read_text(encoding="utf-8"))["commit"] if NOTED.exists() else ""
     if not noted:
         return frozenset()

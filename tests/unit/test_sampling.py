@@ -1,0 +1,88 @@
+"""Which cases a run tries: each commit others, always those whose files changed, and all of them if asked."""
+
+import json
+
+import pytest
+
+from support import sampling
+
+CASES = [f"case {number}" for number in range(800)]
+
+
+@pytest.fixture(autouse=True)
+def at(monkeypatch):
+    """Check out a commit; files differ from the one of the last full run."""
+
+    def checked_out(commit, *changed, whole=False):
+        monkeypatch.setattr(sampling, "commit", lambda: commit)
+        monkeypatch.setattr(sampling, "changed", lambda: frozenset(changed))
+        monkeypatch.setattr(sampling, "WHOLE", whole)
+
+    checked_out("a")
+    return checked_out
+
+
+def drawn():
+    return {case for case in CASES if sampling.tried(case, "a file")}
+
+
+def test_each_commit_draws_one_in_eight_and_others_than_the_last(at):
+    first = drawn()
+    assert first == drawn()
+    at("b")
+    second = drawn()
+    assert all(70 < len(chosen) < 130 for chosen in (first, second))
+    assert 0 < len(first & second) < 40
+
+
+def test_over_fifty_commits_each_case_is_tried(at):
+    tried = set()
+    for number in range(50):
+        at(f"commit {number}")
+        tried |= drawn()
+    assert len(tried) > 790
+
+
+def test_a_case_is_tried_if_its_file_changed(at):
+    at("a", "a file")
+    assert drawn() == {*CASES}
+    assert sampling.tried("case", "a file") == sampling.CHANGED
+
+
+def test_a_full_run_tries_each_case(at):
+    at("a", whole=True)
+    assert drawn() == {*CASES}
+    assert sampling.some(CASES, most=3) == sampling.some(CASES, one_in=100) == CASES
+
+
+def test_some_are_as_many_as_asked_for_in_their_order_and_others_with_each_commit(at):
+    first = sampling.some(CASES, most=20)
+    assert len(first) == 20
+    assert first == [case for case in CASES if case in first]
+    at("b")
+    assert sampling.some(CASES, most=20) != first
+    assert len(sampling.some(CASES, one_in=10)) == 80
+    assert len(sampling.some(CASES[:3], one_in=10)) == 1
+    assert sampling.some(CASES[:3], most=20) == CASES[:3]
+
+
+CHANGED = sampling.changed.__wrapped__
+
+
+def test_files_changed_since_the_noted_commit(monkeypatch, tmp_path):
+    said = {"diff --name-only abc": "a.py\n", "ls-files --others --exclude-standard": "new.py\n"}
+    monkeypatch.setattr(sampling, "_git", lambda *arguments: said[" ".join(arguments)])
+    monkeypatch.setattr(sampling, "NOTED", tmp_path / "slow.json")
+    assert CHANGED() == frozenset()
+    sampling.NOTED.write_text(json.dumps({"commit": "abc"}), encoding="utf-8")
+    assert CHANGED() == {"a.py", "new.py"}
+
+
+def test_a_commit_with_changed_files_is_not_noted(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(sampling, "NOTED", tmp_path / "slow.json")
+    monkeypatch.setattr(sampling, "_git", lambda *_: " M a.py\n")
+    assert sampling.main() == 1
+    assert "a.py" in capsys.readouterr().err
+    monkeypatch.setattr(sampling, "_git", lambda *_: "")
+    assert sampling.main() == 0
+    assert json.loads(sampling.NOTED.read_text(encoding="utf-8")) == {"commit": "a"}
