@@ -21,7 +21,8 @@ _BROKE = "broke"
 
 def paths() -> str:
     """The ``PYTHONPATH`` of a process that imports what tests import."""
-    return os.pathsep.join([str(TESTS), str(TESTS.parent), str(TESTS.parent / "layers" / "core")])
+    root = TESTS.parent
+    return os.pathsep.join(map(str, (TESTS, root, root / "layers" / "core", root / "agent" / "gpu-lease")))
 
 
 @contextmanager

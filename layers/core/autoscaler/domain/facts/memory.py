@@ -313,6 +313,5 @@ class Learned:
     version: int = 0
 
     def tells_what(self, other: "Learned") -> bool:
-        """Tell whether nothing but time has passed since a look: nothing ran or waited, then or now."""
-        nothing_new = replace(self, seen_at=0.0) == replace(other, seen_at=0.0) and not (self.running or self.waiting or self.runs)
-        return nothing_new and other.seen_at > 0.0
+        """Tell whether nothing but time has passed: nothing ran or waited, then or now."""
+        return replace(self, seen_at=0.0) == replace(other, seen_at=0.0) and not (self.running or self.waiting or self.runs)
