@@ -45,7 +45,7 @@ UsageError = typer.BadParameter.__base__  # which typer does not export
 PROGRAMS = {"autoscaler", "make", "aws", "sam", "export", "$EDITOR", "run()", "run"}
 ELSEWHERE = {"gpu-lease"}  # tests/walks/test_docs_devices.py runs them
 # Long plays are made short: the last value of an option counts.
-SHORT = ["--hours", "0.2", "--seeds", "1", "--jobs", "1"]
+SHORT = ["--hours", "1", "--seeds", "1", "--jobs", "1"]
 SHORTENED = {
     "compare": [*SHORT, "--no-sweep", "--skip", "0", "--lead-in", "0"],
     "tune": SHORT,
