@@ -36,10 +36,11 @@ class Needs:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        without, lacking = config.getoption("--python-only"), _lacking()
+        without, wanted = config.getoption("--python-only"), {item: tools_of(item) for item in items}
+        # Only what is wanted is looked for: to find other Pythons, processes are started.
+        lacking = {name for name in set().union(*wanted.values()) & TOOLS.keys() if not TOOLS[name].present}
         left = []
-        for item in items:
-            tools = tools_of(item)
+        for item, tools in wanted.items():
             unknown = tools - TOOLS.keys()
             assert not unknown, f"{item.nodeid}: support/tools.py has no {', '.join(unknown)}"
             if tools & lacking:
@@ -72,10 +73,6 @@ class Needs:
 
 def tools_of(item: pytest.Item) -> set[str]:
     return {name for mark in item.iter_markers("needs") for name in mark.args}
-
-
-def _lacking() -> set[str]:
-    return {name for name, tool in TOOLS.items() if not tool.present}
 
 
 def told(skipped: list[str], left: int) -> list[str]:
