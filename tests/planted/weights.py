@@ -50,4 +50,14 @@ WEIGHTS = (
         becomes="here = executors - agent.busy_executors",
         found_by=(f"{_UNIT}::test_the_executors_that_heavy_builds_take_are_not_free",),
     ),
+    Bug(
+        name="what was learned is left out of the situation",
+        file="domain/learn.py",
+        was="lambda: (_assess(snapshot, fleet, memo), FOR_EVER)",
+        becomes="lambda: (_assess(seen, fleet, memo), FOR_EVER)",
+        found_by=(
+            f"{_TIMELINES}::test_what_the_heavy_job_plugin_holds_together_is_planned_on_one_machine_and_left_to_jenkins",
+            "tests/scenarios/test_reserved_capacity.py::test_a_block_takes_its_last_build_as_early_as_its_builds_are_long",
+        ),
+    ),
 )
