@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
 from typing import Any
 
-from autoscaler.control import costs, jobs, measure, observe, operate, passes
+from autoscaler.control import costs, jobs, measure, observe, operate, ordering_runs, passes
 from autoscaler.control.report import merged_json
 from autoscaler.domain.report.costs import By
 from autoscaler.domain.report.reservations import Access
@@ -115,6 +115,8 @@ def _ask(fleet: InMemory, note: Callable[[str], None]) -> None:
         lambda: asdict(jobs.list_jobs(ports, "*", 50)),
         lambda: asdict(jobs.list_needs(ports, settings, "*", 50)),
         lambda: asdict(costs.list_month(ports, settings, None, By.JOB)),
+        lambda: [asdict(one) for one in ordering_runs.list_runs(ports, settings, 20, None)],
+        lambda: operate.as_json(ports.state.read().overrides.at(ports.clock())),
         *((lambda subject=subject: operate.why(ports, settings, invocation, subject)) for subject in subjects),
         *((lambda subject=subject: [asdict(one) for one in jobs.eta(ports, settings, invocation, subject)]) for subject in subjects),
     ):

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from autoscaler.config.thresholds import read_thresholds
 from autoscaler.domain.facts.capacity import CapacityReservation
 from autoscaler.domain.facts.costs import Estimates
-from autoscaler.domain.facts.fleet import AtMonthLimit, Ceilings, Lending, PoolSchedule, Team, WarmPool
+from autoscaler.domain.facts.fleet import AtMonthLimit, Ceilings, Lending, PoolSchedule, Share, Team, WarmPool
 from autoscaler.domain.facts.job_parameters import JobParameters
 from autoscaler.domain.facts.job_weights import JobWeights, PluginWeight, Source
 from autoscaler.domain.facts.machines import Machine
@@ -153,7 +153,7 @@ def trouble_at_the_essential_level() -> None:
 
 def cards() -> None:
     """A host with two cards on two controllers; builds lease them, and a person has one."""
-    both = a_pool_of_hosts(controllers=("main", "other"), share="cooperative", executors=2, labels=frozenset({"gfx1030"}))
+    both = a_pool_of_hosts(controllers=("main", "other"), share=Share.COOPERATIVE, executors=2, labels=frozenset({"gfx1030"}))
     day = a_day_with(both, hosts=(a_host(owner="ada", address="rocm-1.example.org"),))
     give_cards(day.world, "rocm-1", 2)
     day.minutes(3)
