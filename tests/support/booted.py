@@ -27,8 +27,8 @@ exec env -i container=tests PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/syst
 _UNIT = "[Service]\nType=oneshot\nTimeoutStartSec=infinity\nExecStart=/bin/bash /script\n"
 
 
-def boots_and_runs(root: Path, script: str, seconds: float = 120) -> str:
-    """Boot it, run a script as its root, and end it; return what the script said."""
+def boots_and_runs(root: Path, script: str, seconds: float = 400) -> str:
+    """Boot it, run a script as its root, and end it; return what the script said. ``seconds``: patience for a busy machine."""
     group = mounted() / f"booted{os.getpid()}x{time.monotonic_ns()}"
     group.mkdir()
     (root / "script").write_text(f"exec >/said 2>&1\n{script}\ntouch /done\n", encoding="utf-8")
