@@ -28,7 +28,7 @@ PENDING: dict[str, str] = {
     "Growth": "steps",
     "CoolOff": "times why",
     "CapacityDelay": "asked_at",
-    "Breaker": "opened_at",
+    "Breaker": "failures opened_at",
     "Stuck": "since_at tried_at",
     "Missing": "since_at asked_at",
     "Failing": "since_at why",
