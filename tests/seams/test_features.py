@@ -102,7 +102,6 @@ def test_for_a_job_that_came_at_the_same_minute_of_three_hours_an_agent_is_ready
 
 
 @feature("domain/learn.py", "domain/situation/builds.py")
-@pytest.mark.xfail(reason="looks without builds are not saved, so the first build of a new fleet counts as older than the first look")
 def test_the_first_job_that_a_fleet_ever_sees_is_counted():
     with scene("pools: {cpu: {$pool, executors: 1, max_agents: 4, min_agents: 1}}") as here:
         here.minutes(4)

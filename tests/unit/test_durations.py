@@ -8,7 +8,7 @@ import pytest
 from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.forecast.durations import job_key, pool_key, quantiles, quantiles_of, remaining_seconds
 from autoscaler.domain.learn import assess, learn_from_builds
-from support.builders import NOW, a_build, a_fleet, a_snapshot, a_view, an_agent, an_item
+from support.builders import NOW, a_build, a_fleet, a_memory, a_snapshot, a_view, an_agent, an_item
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,9 @@ def test_an_unknown_job_takes_the_pools_durations_and_an_unknown_pool_what_is_as
     assert quantiles_of(learned, "new", "gpu").p50_seconds == 600.0
 
 
-def looked_at(before, *builds, items=()):
+def looked_at(before, *builds, items=(), **memory):
     record, node = an_agent(builds=builds)
-    snapshot = a_snapshot(a_view(node, items=items), records=(record,), learned={"main": before})
+    snapshot = a_snapshot(a_view(node, items=items), records=(record,), learned={"main": before}, memory=a_memory(**memory))
     return learn_from_builds(assess(snapshot, a_fleet()), "main", {})
 
 
@@ -59,7 +59,8 @@ def test_a_job_never_seen_waiting_waited_less_than_a_look():
 
 
 def test_the_first_look_tells_no_waits():
-    assert looked_at(Learned(), a_build("job")).job_waits == {}
+    assert looked_at(Learned(), a_build("job"), sessions={}).job_waits == {}
+    assert looked_at(Learned(), a_build("job")).job_waits == {"cpu": (30.0,)}, "earlier looks saw nothing"
 
 
 def test_an_incomplete_view_teaches_nothing():

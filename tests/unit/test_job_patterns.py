@@ -217,7 +217,8 @@ def test_an_item_arrives_once_when_it_became_buildable():
 
 def test_the_first_look_cannot_tell_what_is_new():
     items = (an_item(1, label="cpu"),)
-    assert learn_from_builds(assess(a_snapshot(a_view(items=items)), FLEET), "main", {}).learned.arrivals == {}
+    first = a_snapshot(a_view(items=items), memory=a_memory(sessions={}))
+    assert learn_from_builds(assess(first, FLEET), "main", {}).learned.arrivals == {}
 
 
 # What follows from it.

@@ -14,7 +14,7 @@ from autoscaler.domain.facts.metering import HOUR_SECONDS, launches_of, meter, m
 from autoscaler.domain.facts.plan import BootFailure, Forget
 from autoscaler.domain.facts.reruns import Rerun
 from autoscaler.domain.facts.room import with_known_weights
-from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, BuildResult, Record, RunEnd, Snapshot
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, BuildResult, Record, RunEnd, Snapshot
 from autoscaler.domain.forecast.capacity import note_had, note_refused
 from autoscaler.domain.forecast.durations import note_duration
 from autoscaler.domain.forecast.forecast import NOTHING, note_growth
@@ -282,7 +282,7 @@ class Outcomes:
     stuck: Collection[str] = ()  # instances that EC2 did not let us terminate
     unstoppable: Mapping[str, str] = field(default_factory=dict)  # pools of those that it did not let us stop, by instance id
     terminated: Collection[str] = ()  # instances
-    answers: Collection[tuple[str, str, Rerun]] = ()  # for lost builds: the name in the memory, the pool, and the answer
+    answers: Collection[tuple[str, Rerun]] = ()  # for lost builds: the name in the memory, and the answer
     consoles: Mapping[str, str] = field(default_factory=dict)  # of boots that failed, as far as they could be read, by instance id
 
 
@@ -334,7 +334,7 @@ def learn_from_builds(situation: Situation, controller: str, results: Mapping[st
     runs, stages = learn_stages(before, runs_present(situation, controller), now)
     waiting = {f"{want.item.id}\n{want.item.job}": want.item.waiting_seconds for want in situation.demands[controller].wants}
     begun = begun_builds(fresh.values(), before, waiting)
-    arrived = arrivals_of(situation, controller, [sighting for sighting, waited in begun if waited is None]) if before.seen_at else []
+    arrived = arrivals_of(situation, controller, begun)
     noted = note_arrivals(before, arrived, {name: pool.costs for name, pool in situation.pools_of(controller).items()}, now)
     gone = gone_since(before, view)
     streaks, succeeded_at = note_streaks(before, gone, results, view, now)
@@ -353,8 +353,7 @@ def learn_from_builds(situation: Situation, controller: str, results: Mapping[st
         seen_at=now,
         version=before.version,
     )
-    waits = job_waits(begun, min(now - before.seen_at, MINUTE_SECONDS) / 2) if before.seen_at else {}
-    return Lesson(learned=learned, job_waits=waits, tallies=tally(gone, results))
+    return Lesson(learned=learned, job_waits=job_waits(situation, controller, begun), tallies=tally(gone, results))
 
 
 def _durations(before: Learned, running: Collection[str], now: float) -> dict[str, tuple[float, ...]]:

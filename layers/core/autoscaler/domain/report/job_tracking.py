@@ -25,6 +25,7 @@ from autoscaler.domain.forecast.estimates import (
 )
 from autoscaler.domain.forecast.spread import note_value
 from autoscaler.domain.launch.starts import bare_starts
+from autoscaler.domain.situation.builds import last_look_at
 from autoscaler.domain.situation.demand import Want
 from autoscaler.domain.situation.situation import Situation
 
@@ -96,10 +97,9 @@ def changes_of(tracker: JobTracker, situation: Situation, controller: str, after
     """Compare a look with the last one. ``after``: what was learned from it."""
     before, now = situation.snapshot.learned[controller], situation.now
     wants = {str(want.item.id): want for want in situation.demands[controller].wants}
-    last_at = _last_look(before, situation)
-    if now - last_at > LOOK_GAP_SECONDS or situation.recovering(controller):
-        tracker = replace(tracker, running={}, waiting={})
-        last_at = now
+    last_at = _followed_since(situation, controller)
+    if last_at is None:
+        tracker, last_at = replace(tracker, running={}, waiting={}), now
     waiting, left = _parted(tracker.waiting, wants)
     # What runs on an agent whose record is not there is no sighting, and has not ended for all that.
     shown = {build.key for node in situation.snapshot.controllers[controller].nodes for build in node.builds}
@@ -113,16 +113,17 @@ def changes_of(tracker: JobTracker, situation: Situation, controller: str, after
     )
 
 
+def _followed_since(situation: Situation, controller: str) -> float | None:
+    """When the last look was from which builds can be followed; None: there was none, or it says nothing of what is there now."""
+    last_at = last_look_at(situation, controller)
+    if last_at is None or situation.now - last_at > LOOK_GAP_SECONDS or situation.recovering(controller):
+        return None
+    return last_at
+
+
 def _parted(known: Mapping[str, T], there: Collection[str]) -> tuple[dict[str, T], dict[str, T]]:
     """Part what is still there from what is not."""
     return {key: one for key, one in known.items() if key in there}, {key: one for key, one in known.items() if key not in there}
-
-
-def _last_look(before: Learned, situation: Situation) -> float:
-    """Return when the last look was. Looks that see nothing run or wait are not saved; before the first one anything may have begun."""
-    if before.running or before.waiting or before.runs:
-        return before.seen_at
-    return situation.now - situation.snapshot.look_every_seconds if before.seen_at else situation.now
 
 
 def _ended(gone: Mapping[str, RunningBuild], before: Learned, last_at: float, now: float) -> Iterator[EndedBuild]:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from autoscaler.domain.facts.fleet import Fleet, Lending
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.plan import Held
-from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, Build, ControllerView, RecordState
+from autoscaler.domain.facts.snapshot import Build, ControllerView, RecordState
 from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.learn import Lesson
 from autoscaler.domain.report.datum import COUNT, NONE, PERCENT, SECONDS, Datum, Dimensions, one
@@ -32,6 +32,7 @@ from autoscaler.domain.scale_in.reclaim import is_drain_overdue
 from autoscaler.domain.scale_in.replace import OVERDUE_FACTOR, times_over
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import is_tripped, keeps_failing
+from autoscaler.domain.situation.builds import last_look_at
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import build_remaining_seconds, elapsed_seconds, free_executors
@@ -170,9 +171,9 @@ def _registered_since(situation: Situation, pool: PoolView) -> list[tuple[int, f
 
 
 def _last_look_at(situation: Situation, controller: str) -> float:
-    """When the look before this one was taken. Looks that see nothing happen are not remembered: they come at their interval."""
-    seen_at = situation.snapshot.learned[controller].seen_at
-    return seen_at if situation.now - seen_at <= LOOK_GAP_SECONDS else situation.now - situation.snapshot.look_every_seconds
+    """When the look before this one was taken; before the first one, what one interval ago was news is told."""
+    last_at = last_look_at(situation, controller)
+    return situation.now - situation.snapshot.look_every_seconds if last_at is None else last_at
 
 
 _AGENT_METRICS = {

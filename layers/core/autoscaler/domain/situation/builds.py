@@ -3,9 +3,24 @@
 from collections.abc import Iterable, Mapping
 
 from autoscaler.domain.facts.memory import Learned, Sighting
+from autoscaler.domain.facts.snapshot import MINUTE_SECONDS
 from autoscaler.domain.forecast.job_patterns import Arrival
 from autoscaler.domain.forecast.stages import Present, presents
 from autoscaler.domain.situation.situation import Situation
+
+Begun = list[tuple[Sighting, float | None]]  # builds that began, and how long each had waited; None: it was never seen waiting
+
+
+def last_look_at(situation: Situation, controller: str) -> float | None:
+    """Return when the look before this one was; None: nobody has looked before, and what is there may be of any age.
+
+    Looks that see nothing run or wait are not saved. Of those before the very first build, the controller's session tells.
+    """
+    before, session = situation.snapshot.learned[controller], situation.snapshot.memory.sessions.get(controller)
+    if before.running or before.waiting or before.runs:
+        return before.seen_at
+    a_look_ago = situation.now - situation.snapshot.look_every_seconds
+    return a_look_ago if before.seen_at or (session and session.since_at <= a_look_ago) else None
 
 
 def builds_had(situation: Situation, controller: str, fresh: Iterable[Sighting]) -> dict[str, int]:
@@ -44,7 +59,7 @@ def runs_present(situation: Situation, controller: str) -> dict[str, Present]:
     return presents(items, builds)
 
 
-def begun_builds(fresh: Iterable[Sighting], before: Learned, waiting: Mapping[str, float]) -> list[tuple[Sighting, float | None]]:
+def begun_builds(fresh: Iterable[Sighting], before: Learned, waiting: Mapping[str, float]) -> Begun:
     """Match each build that began to an item of its job that left the queue: how long that had waited; None: it was never seen waiting."""
     left: dict[str, list[float]] = {}
     for item, waited in before.waiting.items():
@@ -55,13 +70,15 @@ def begun_builds(fresh: Iterable[Sighting], before: Learned, waiting: Mapping[st
     return [(sighting, left[sighting.job].pop() if left.get(sighting.job) else None) for sighting in fresh]
 
 
-def arrivals_of(situation: Situation, controller: str, unseen: Iterable[Sighting]) -> list[Arrival]:
+def arrivals_of(situation: Situation, controller: str, begun: Begun) -> list[Arrival]:
     """Find what was asked for since the last look: new items, builds never seen waiting, and of a pipeline its beginning."""
     before, now = situation.snapshot.learned[controller], situation.now
+    if last_look_at(situation, controller) is None:
+        return []
     arrived = {
         sighting.run: Arrival(job=sighting.job, pool=sighting.pool, at=sighting.since_at)
-        for sighting in unseen
-        if sighting.run not in before.runs
+        for sighting, waited in begun
+        if waited is None and sighting.run not in before.runs
     }
     for want in situation.demands[controller].wants:
         item = want.item
@@ -70,8 +87,12 @@ def arrivals_of(situation: Situation, controller: str, unseen: Iterable[Sighting
     return sorted(arrived.values(), key=lambda arrival: arrival.at)
 
 
-def job_waits(begun: list[tuple[Sighting, float | None]], half_gap: float) -> dict[str, tuple[float, ...]]:
+def job_waits(situation: Situation, controller: str, begun: Begun) -> dict[str, tuple[float, ...]]:
     """Tell how long the builds that began had waited, by pool; one never seen waiting came and went between two looks."""
+    last_at = last_look_at(situation, controller)
+    if last_at is None:
+        return {}
+    half_gap = min(situation.now - last_at, MINUTE_SECONDS) / 2
     found: dict[str, list[float]] = {}
     for sighting, waited in begun:
         found.setdefault(sighting.pool, []).append(half_gap + (waited or 0.0))
