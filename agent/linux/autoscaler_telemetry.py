@@ -157,7 +157,7 @@ class Build:
         self.memory = self.cpu = self.gpu_memory = 0.0
         self.gpu, self.alone = False, True
 
-    def told(self, key: tuple[str, str, str], now: float) -> dict[str, Any]:
+    def told(self, key: tuple[str, str, str]) -> dict[str, Any]:
         """Say it in the words of a report."""
         node, executor, run = key
         return {
@@ -165,7 +165,6 @@ class Build:
             "executor": executor,
             "run": run,
             "seconds": round(self.seen - self.began + SAMPLE_SECONDS, 1),
-            "gone": round(now - self.seen, 1),
             "memory": round(self.memory),
             "cpu": round(self.cpu, 1),
             "gpu_memory": round(self.gpu_memory),
@@ -217,10 +216,10 @@ class Builds:
                 spent[process.build] -= process.cpu
         return spent
 
-    def told(self, now: float) -> list[dict[str, Any]]:
+    def told(self) -> list[dict[str, Any]]:
         """Tell of those that were seen last."""
         latest = sorted(self.known.items(), key=lambda one: -one[1].seen)
-        return [build.told(key, now) for key, build in latest[:MOST_BUILDS]]
+        return [build.told(key) for key, build in latest[:MOST_BUILDS]]
 
 
 class Window:
@@ -241,29 +240,23 @@ class Window:
             self.counts[name], self.sums[name] = self.counts.get(name, 0) + 1, self.sums.get(name, 0.0) + value
             self.least[name], self.most[name] = min(self.least.get(name, value), value), max(self.most.get(name, value), value)
         for card in cards:
-            known = self.cards.setdefault(card["id"], {"memory": card["memory"], "used": 0.0, "sum": 0.0, "most": 0.0})
-            known["used"], known["most"] = max(known["used"], card["used"]), max(known["most"], card["use"])
-            known["sum"] += card["use"]
+            known = self.cards.setdefault(card["id"], {"memory": card["memory"], "used": 0.0, "sum": 0.0})
+            known["used"], known["sum"] = max(known["used"], card["used"]), known["sum"] + card["use"]
 
     def told(self, now: float) -> dict[str, Any]:
         """Say it in the words of a report."""
         means = {name: value / self.counts[name] for name, value in self.sums.items()}
         cards = [
-            {"id": name, "memory": card["memory"], "used": card["used"], "use": round(card["sum"] / self.samples, 1), "most": card["most"]}
-            for name, card in self.cards.items()
+            {"memory": card["memory"], "used": card["used"], "use": round(card["sum"] / self.samples, 1)} for card in self.cards.values()
         ]
         said = {
             "seconds": now - self.began,
             "memory_least": self.least.get("available"),
-            "memory_mean": means.get("available"),
             "swap_used": self.most.get("swap"),
             "cpu_mean": means.get("cpu"),
-            "cpu_most": self.most.get("cpu"),
-            "load": means.get("load"),
-            "received": self.sums.get("received"),
             "sent": self.sums.get("sent"),
         }
-        return {name: round(value, 2) for name, value in said.items() if value is not None} | {"samples": self.samples, "gpus": cards}
+        return {name: round(value, 2) for name, value in said.items() if value is not None} | {"gpus": cards}
 
 
 class Urgent:
@@ -334,7 +327,7 @@ class Telemetry:
             if not self.window.samples:
                 return {}
             now, latest, self.sent = time.monotonic(), self.latest, self.window
-            said = {**self.window.told(now), "cores": os.cpu_count() or 1, "builds": self.builds.told(now)}
+            said = {**self.window.told(now), "cores": os.cpu_count() or 1, "builds": self.builds.told()}
             said |= {f"memory_{name}": latest[name] for name in ("total", "available")}
             said |= {name: latest[name] for name in ("root_free", "root_total", "work_free", "work_total")}
             ahead = self._ahead()
@@ -366,14 +359,13 @@ class Telemetry:
                 float(there.f_bavail * there.f_frsize),
                 float(there.f_blocks * there.f_frsize),
             )
-        return {**figures, "load": float(read(f"{self.proc}/loadavg").split()[0])}
+        return figures
 
     def _counters(self) -> dict[str, float]:
         ticks = [float(number) for number in read(f"{self.proc}/stat").splitlines()[0].split()[1:9]]
-        counters = {"ticks": sum(ticks), "busy": sum(ticks) - ticks[3] - ticks[4], "received": 0.0, "sent": 0.0}
+        counters = {"ticks": sum(ticks), "busy": sum(ticks) - ticks[3] - ticks[4], "sent": 0.0}
         for line in read(f"{self.proc}/net/dev").splitlines()[2:]:
             name, _, numbers = line.partition(":")
             if not name.strip().startswith(("lo", "veth", "docker", "br-")):
-                counters["received"] += float(numbers.split()[0])
                 counters["sent"] += float(numbers.split()[8])
         return counters

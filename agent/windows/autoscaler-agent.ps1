@@ -19,7 +19,7 @@ $version = '3'
 $sampleSeconds = 15
 $sampledAt = 0.0
 $window = $null
-$network = $null
+$sent = $null
 # The autoscaler answers an instance 60 times an hour: after the first asks, of a boot, it asks less often.
 $longestPauseSeconds = 30
 $firstAsks = 30
@@ -73,10 +73,9 @@ function Get-SignedHeaders($credentials, [Uri]$uri, [string]$body) {
     }
 }
 
-# Received and sent bytes of all adapters since the machine started.
-function Get-NetworkBytes {
-    $adapters = @(Get-NetAdapterStatistics)
-    @(($adapters | Measure-Object -Property ReceivedBytes -Sum).Sum, ($adapters | Measure-Object -Property SentBytes -Sum).Sum)
+# Bytes that all adapters have sent since the machine started.
+function Get-SentBytes {
+    (@(Get-NetAdapterStatistics) | Measure-Object -Property SentBytes -Sum).Sum
 }
 
 # One sample of what this machine uses, each 15 s. What cannot be read is left out: nothing here may keep the agent from its work.
@@ -96,7 +95,7 @@ function Add-Sample {
             swap = 1MB * [double]$pages
             free = [double]$disk.FreeSpace
             size = [double]$disk.Size
-            network = @(Get-NetworkBytes)
+            sent = Get-SentBytes
         }
     } catch {
         return
@@ -112,22 +111,18 @@ function Get-Telemetry {
     if ($null -eq $script:window) { return $null }
     $samples = @($script:window.samples)
     $last = $samples[-1]
-    $available = $samples | ForEach-Object { $_.available } | Measure-Object -Minimum -Average
-    $cpu = $samples | ForEach-Object { $_.cpu } | Measure-Object -Maximum -Average
-    $before = if ($null -eq $script:network) { $samples[0].network } else { $script:network }
+    $available = $samples | ForEach-Object { $_.available } | Measure-Object -Minimum
+    $cpu = $samples | ForEach-Object { $_.cpu } | Measure-Object -Average
+    $before = if ($null -eq $script:sent) { $samples[0].sent } else { $script:sent }
     @{
         seconds = [Math]::Round((Get-UptimeSeconds) - $script:window.began, 1)
-        samples = $samples.Count
         cores = [Environment]::ProcessorCount
         memory_total = $last.total
         memory_available = $last.available
         memory_least = $available.Minimum
-        memory_mean = [Math]::Round($available.Average)
         swap_used = ($samples | ForEach-Object { $_.swap } | Measure-Object -Maximum).Maximum
         cpu_mean = [Math]::Round($cpu.Average, 2)
-        cpu_most = [Math]::Round($cpu.Maximum, 2)
-        received = [Math]::Max(0, $last.network[0] - $before[0])
-        sent = [Math]::Max(0, $last.network[1] - $before[1])
+        sent = [Math]::Max(0, $last.sent - $before)
         root_free = $last.free
         root_total = $last.size
         work_free = $last.free
@@ -151,7 +146,7 @@ function Get-Identity {
         $headers = Get-SignedHeaders (Get-RoleCredentials) $uri $body
         $answer = Invoke-WebRequest -UseBasicParsing -Method Post -Uri $uri -Headers $headers -Body $body -ContentType 'application/json' -TimeoutSec 20
         if ($null -ne $script:window) {
-            $script:network = @($script:window.samples)[-1].network
+            $script:sent = @($script:window.samples)[-1].sent
             $script:window = $null
         }
         return @{ Status = [int]$answer.StatusCode; Ours = (Test-Ours $answer.Headers); Body = ($answer.Content | ConvertFrom-Json) }

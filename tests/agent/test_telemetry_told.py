@@ -45,7 +45,6 @@ def test_memory_that_gets_short_is_told_at_once_and_not_when_it_is_time(around):
     (proc / "net").mkdir(parents=True)
     for name, text in {
         "meminfo": MEMINFO.format(9_000_000),
-        "loadavg": "0 0 0\n",
         "stat": "cpu 1 0 0 9 0 0 0 0\n",
         "net/dev": "a\nb\n",
     }.items():

@@ -195,7 +195,7 @@ def test_a_poll_with_a_report_is_one_read_of_its_own_record_and_one_write(here):
     here.call("scale_up", event("tick"))
     [instance] = here.world.ec2.instances.values()
     told = json.loads(here.call("register_agent", function_url_event(instance.id))["body"])
-    report = {"seconds": 300, "samples": 20, "cores": 4, "memory_total": 16e9, "memory_available": 9e9, "root_free": 5e9}
+    report = {"seconds": 300, "cores": 4, "memory_total": 16e9, "memory_available": 9e9, "root_free": 5e9}
     said = {"connected": [f"main/{told['node']}/0"], "telemetry": report}
     asked, calls = len(here.server.requests), []
     bootstrap._client("dynamodb").meta.events.register("before-call.dynamodb", lambda model, **_: calls.append(model.name))

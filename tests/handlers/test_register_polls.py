@@ -122,7 +122,6 @@ def told_of(here, instance):
 
 A_REPORT = {
     "seconds": 300,
-    "samples": 20,
     "cores": 4,
     "memory_total": 16e9,
     "memory_available": 9e9,
@@ -142,7 +141,7 @@ def test_a_poll_with_a_report_keeps_it_and_asks_nobody_else(here, instance):
 
 
 def a_hostile_build(**facts):
-    return A_REPORT | {"builds": [{"node": "x", "executor": "0", "run": "job/a/1", "seconds": 1, "gone": 0, "memory": 1, "cpu": 1} | facts]}
+    return A_REPORT | {"builds": [{"node": "x", "executor": "0", "run": "job/a/1", "seconds": 1, "memory": 1, "cpu": 1} | facts]}
 
 
 HOSTILE = {

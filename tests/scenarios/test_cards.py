@@ -2,6 +2,7 @@
 
 import pytest
 
+from autoscaler.control import operate
 from autoscaler.domain.facts.fleet import Share
 from autoscaler.domain.facts.plan import Launch, Terminate
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
@@ -27,6 +28,10 @@ def jobs(controller, count, seconds=1800.0, **facts):
     return [submit(controller, f"{controller.name}-{n}", LABEL, seconds, **facts) for n in range(count)]
 
 
+def why(day, subject):
+    return operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), subject)
+
+
 def power_fails(day):
     day.fleet.agents.power_fails(day.world.hosts["rocm-1"])
 
@@ -44,6 +49,21 @@ def test_the_agent_tells_which_cards_are_held_and_as_many_executors_count_as_fre
     jobs(day.other, 1)
     day.minutes(3)
     assert (day.cards.holders(), believed_free(day)) == (["jenkins-main", "jenkins-other"], {"main": 0, "other": 0})
+
+
+def test_why_says_who_has_which_card_and_how_many_wait():
+    day = a_day()
+    jobs(day.jenkins, 1)
+    jobs(day.other, 2)
+    day.minutes(4)
+    [told] = [line for line in why(day, "rocm-1") if line.startswith("its devices")]
+    assert (
+        told == "its devices: 0 (gfx1030) held by jenkins-main, 1 (gfx1030) held by jenkins-other; 1 command waiting for one; told 60 s ago"
+    )
+    power_fails(day)
+    day.minutes(6)
+    [told] = [line for line in why(day, "rocm-1") if line.startswith("its devices")]
+    assert told.endswith("; told 7 min ago, too long ago to say anything of now")
 
 
 def test_builds_wait_for_a_card_on_their_executor_in_the_order_of_asking_and_no_two_have_the_same():

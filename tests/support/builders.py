@@ -233,12 +233,12 @@ def an_agent(number: int = 1, *, pool: str = "cpu", builds: tuple[Build, ...] = 
 
 
 def a_gpu_use(**facts: Any) -> GpuUse:
-    return GpuUse(**({"id": "0", "memory": 16.0 * GIB, "used": GIB, "use": 40.0, "most": 90.0} | facts))
+    return GpuUse(**({"memory": 16.0 * GIB, "used": GIB, "use": 40.0} | facts))
 
 
 def a_build_use(job: str = "linux-cpu", number: int = 7, **facts: Any) -> BuildUse:
     """What a build that runs on the first executor of agent cpu-1 has used."""
-    given = {"node": "cpu-1", "executor": "0", "run": f"job/{job}/{number}", "seconds": 600.0, "gone": 0.0, "memory": 2 * GIB, "cpu": 900.0}
+    given = {"node": "cpu-1", "executor": "0", "run": f"job/{job}/{number}", "seconds": 600.0, "memory": 2 * GIB, "cpu": 900.0}
     return BuildUse(**(given | {"alone": True} | facts))
 
 
@@ -247,7 +247,6 @@ def a_telemetry(**facts: Any) -> Telemetry:
     given: dict[str, Any] = {
         "told_at": NOW,
         "seconds": 300.0,
-        "samples": 20,
         "cores": 4.0,
         "memory_total": 16.0 * GIB,
         "memory_available": 12.0 * GIB,

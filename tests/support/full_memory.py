@@ -99,6 +99,6 @@ FULL_MEMORY = Memory(
         )
     },
     reruns={"main#17": RanAgain(run="job/a/6", times=1, on_demand=True, at=2.0)},
-    left={"main job/a/5": LeftBuild(controller="main", pool="cpu", run="job/a/5", why="a password", at=1.0)},
+    left={"main job/a/5": LeftBuild(controller="main", run="job/a/5", why="a password", at=1.0)},
     spot_prices=SpotPrices(asked_at=5.0, usd_per_hour={"c5.large/us-west-2a/Linux/UNIX": 0.5}),
 )

@@ -50,9 +50,9 @@ def test_it_is_noted_once_when_a_report_after_its_end_tells_of_it():
     here = Followed()
     here.tells(memory=2 * GIB)
     assert here.look(ended()) == (), "that was told before its end"
-    here.tells(memory=4 * GIB, gone=20.0)
+    here.tells(memory=4 * GIB)
     assert len(here.look()) == 1
-    here.tells(memory=4 * GIB, gone=320.0)
+    here.tells(memory=4 * GIB)
     assert (here.look(), here.tracker.uses) == ((), {})
     assert 3.8 < here.memory("a") < 4.2
 

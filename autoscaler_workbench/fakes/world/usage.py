@@ -82,7 +82,6 @@ class Usage:
         builds = sorted(self._seen(connected, now), key=lambda build: -(build.ended_at or now))[:MOST_BUILDS]
         return Telemetry(
             seconds=_WINDOW_SECONDS,
-            samples=len(samples),
             cores=size.cores,
             memory_total=size.memory,
             memory_available=max(0.0, samples[0]),
@@ -107,7 +106,7 @@ class Usage:
         if not self.size.gpu_memory:
             return ()
         used = sum(self._need(build).gpu_memory for build in self._running(connected, now))
-        return (GpuUse(id="0", memory=self.size.gpu_memory, used=used, use=50.0 if used else 0.0, most=100.0 if used else 0.0),)
+        return (GpuUse(memory=self.size.gpu_memory, used=used, use=50.0 if used else 0.0),)
 
     def _use(self, build: Build, connected: Collection[str], now: float) -> BuildUse:
         began, ended = build.started_at or now, build.ended_at or now
@@ -118,7 +117,6 @@ class Usage:
             executor=str(build.executor),
             run=build.run_path.rstrip("/"),
             seconds=ended - began + SAMPLE_SECONDS,
-            gone=now - ended,
             memory=self._memory(build, ended) + (need.hidden if alone else 0.0),
             cpu=need.cores * (ended - began),
             gpu_memory=need.gpu_memory,

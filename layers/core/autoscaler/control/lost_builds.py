@@ -53,11 +53,11 @@ def _facts(builds: Builds, store: RerunStore, lost: LostBuild) -> LostFacts:
 
 @dataclass(slots=True)
 class Answers:
-    """Answers for lost builds. ``given``: the name in the memory, the pool, and the answer."""
+    """Answers for lost builds. ``given``: the name in the memory, and the answer."""
 
     ports: Ports
     holder: str
-    given: list[tuple[str, str, Rerun]] = field(default_factory=list)
+    given: list[tuple[str, Rerun]] = field(default_factory=list)
 
     def act(self, step: RunAgain | LeaveLost) -> Result:
         """Take one step."""
@@ -100,7 +100,7 @@ class Answers:
             store.add_rerun(step.rerun, holder=self.holder)
         except ConflictError:
             return Result(step=step, outcome=Outcome.SKIPPED, detail="it was answered for before, or another pass acts by now")
-        self.given.append((step.lost, step.pool, step.rerun))
+        self.given.append((step.lost, step.rerun))
         return Result(step=step, outcome=Outcome.DONE)
 
     def _write(self, step: RunAgain, store: RerunStore) -> None:
@@ -112,5 +112,5 @@ class Answers:
 
     def _note(self, step: RunAgain | LeaveLost, store: RerunStore, rerun: Rerun) -> Result:
         store.change_rerun(rerun, expected=RerunState.WRITTEN)
-        self.given.append((step.lost, step.pool, rerun))
+        self.given.append((step.lost, rerun))
         return Result(step=step, outcome=Outcome.DONE)

@@ -20,11 +20,9 @@ class _Model(BaseModel):
 
 
 class _Gpu(_Model):
-    id: _Short
     memory: _Amount
     used: _Amount
     use: Annotated[float, Field(ge=0, le=100)] = 0.0
-    most: Annotated[float, Field(ge=0, le=100)] = 0.0
 
 
 class _Build(_Model):
@@ -32,7 +30,6 @@ class _Build(_Model):
     executor: _Short
     run: _Path
     seconds: _Amount
-    gone: _Amount
     memory: _Amount
     cpu: _Amount
     gpu_memory: _Amount = 0.0
@@ -42,18 +39,13 @@ class _Build(_Model):
 
 class _Report(_Model):
     seconds: _Amount
-    samples: Annotated[int, Field(ge=1, le=1_000_000)]
     cores: Annotated[float, Field(gt=0, le=10_000)]
     memory_total: Annotated[float, Field(gt=0, le=1e18)]
     memory_available: _Amount
     memory_least: _Amount | None = None
-    memory_mean: _Amount | None = None
     memory_ahead: _Amount | None = None
     swap_used: _Amount | None = None
     cpu_mean: _Amount | None = None
-    cpu_most: _Amount | None = None
-    load: _Amount | None = None
-    received: _Amount | None = None
     sent: _Amount | None = None
     root_free: _Amount | None = None
     root_total: _Amount | None = None

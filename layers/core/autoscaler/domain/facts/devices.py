@@ -1,6 +1,5 @@
 """Devices of a machine, as its agent tells when it asks: graphics cards that `gpu-lease` hands out, one command at a time."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 # An agent that has devices asks again after this long, 40 times an hour: what it says of them is soon out of date.
@@ -36,7 +35,3 @@ class Devices:
     def is_fresh(self, now: float) -> bool:
         """Tell whether what was said still says something."""
         return now - self.told_at <= DEVICES_FRESH_SECONDS
-
-    def held_by(self, users: Collection[str]) -> int:
-        """Count those that these users hold."""
-        return sum(device.user in users for device in self.devices if device.state != FREE)

@@ -114,7 +114,6 @@ class LeftBuild:
     """A lost build that was left to a person, and why."""
 
     controller: str
-    pool: str
     run: str
     why: str
     at: float

@@ -12,13 +12,11 @@ CONTROLLER = "controller-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuUse:
-    """One graphics card since the last report. ``used``: the most bytes of its memory; ``use``, ``most``: percent busy, mean and most."""
+    """One graphics card since the last report. ``used``: the most bytes of its memory; ``use``: percent busy in the mean."""
 
-    id: str
     memory: float
     used: float
     use: float = 0.0
-    most: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,14 +24,13 @@ class BuildUse:
     """What one build has used on a machine since it began there. ``memory``, ``gpu_memory``: the most bytes; ``cpu``: seconds.
 
     ``alone``: no other build ran there at any time, so that the figures are the machine's, and exact. Else they are those of its own
-    processes. ``gone``: for how many seconds it had no process any more.
+    processes.
     """
 
     node: str
     executor: str
     run: str
     seconds: float
-    gone: float
     memory: float
     cpu: float
     gpu_memory: float = 0.0
@@ -48,22 +45,20 @@ class BuildUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telemetry:
-    """One report. Sizes in bytes; None: not told. ``memory_ahead``: what will be available in three minutes, where it falls steadily."""
+    """One report, of so many ``seconds``. Sizes in bytes; None: not told. ``memory_least``: that was available; ``swap_used``: the most.
+
+    ``memory_ahead``: what will be available in three minutes, where it falls steadily.
+    """
 
     told_at: float = 0.0
     seconds: float
-    samples: int
     cores: float
     memory_total: float
     memory_available: float
     memory_least: float | None = None
-    memory_mean: float | None = None
     memory_ahead: float | None = None
     swap_used: float | None = None
     cpu_mean: float | None = None
-    cpu_most: float | None = None
-    load: float | None = None
-    received: float | None = None
     sent: float | None = None
     root_free: float | None = None
     root_total: float | None = None
@@ -91,6 +86,11 @@ class Telemetry:
         """The least free space of any of its disks."""
         told = [free for free in (self.root_free, self.work_free) if free is not None]
         return min(told, default=None)
+
+    @property
+    def gpu_percent(self) -> float | None:
+        """How busy its cards were, all together; None where it has none."""
+        return sum(gpu.use for gpu in self.gpus) / len(self.gpus) if self.gpus else None
 
     @property
     def gpu_memory_free(self) -> float | None:

@@ -97,15 +97,15 @@ class Answered:
     left: Mapping[str, LeftBuild]
 
 
-def answered(memory: Memory, answers: Iterable[tuple[str, str, Rerun]], now: float) -> Answered:
-    """Tell what is to be remembered of these answers: the name in the memory, the pool, and the answer."""
+def answered(memory: Memory, answers: Iterable[tuple[str, Rerun]], now: float) -> Answered:
+    """Tell what is to be remembered of these answers: the name in the memory, and the answer."""
     answers, reruns, left = list(answers), dict(memory.reruns), dict(memory.left)
-    for _, pool, one in answers:
+    for _, one in answers:
         if one.state is RerunState.LEFT:
-            left[f"{one.controller} {one.run}"] = LeftBuild(controller=one.controller, pool=pool, run=one.run, why=one.why, at=now)
+            left[f"{one.controller} {one.run}"] = LeftBuild(controller=one.controller, run=one.run, why=one.why, at=now)
         elif one.item is not None:
             reruns[f"{one.controller}#{one.item}"] = RanAgain(run=one.run, times=one.times, on_demand=one.on_demand, at=now)
-    done = {name for name, _, _ in answers}
+    done = {name for name, _ in answers}
     return Answered(
         lost={key: lost for key, lost in memory.lost.items() if key not in done},
         queued={key: one for key, one in memory.queued.items() if key not in done},

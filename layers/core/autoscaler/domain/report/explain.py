@@ -9,6 +9,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Build, Instance, Snapshot
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.broken import broken_pool
+from autoscaler.domain.report.devices import told_devices
 from autoscaler.domain.report.images import image_of, told_images
 from autoscaler.domain.report.keeping import why_kept
 from autoscaler.domain.report.lending import lending_of, told_lent
@@ -121,6 +122,7 @@ def _of_agent(situation: Situation, agent: Agent) -> Iterator[str]:
         yield from _still_booting(situation, agent)
     if agent.node and agent.node.builds:
         yield f"it runs {', '.join(sorted(_run(situation, agent, build) for build in agent.node.builds))}"
+    yield from told_devices(situation, agent)
     if weighs := told_weights(situation, agent):
         yield weighs
     if lent := told_lent(situation, agent):

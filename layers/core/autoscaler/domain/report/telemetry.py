@@ -11,6 +11,10 @@ from autoscaler.domain.wording import duration, size
 
 # Less of its memory or disk than this is worth a line.
 _SHORT = 0.1
+# So much less than now was available in between that it is worth a word.
+_MUCH_LESS = 0.9
+# A healthy machine swaps a little.
+_SWAPPED = 0.01
 
 Reports = Mapping[str, Telemetry]  # by machine
 
@@ -23,18 +27,25 @@ class Figures:
     memory_available: float
     memory_soon: float
     memory_total: float
+    memory_least: float | None
+    swap_used: float | None
     disk_free: float | None
     gpu_memory_free: float | None
+    gpu_percent: float | None
     cpu_mean: float | None
     cores: float
 
     def text(self) -> str:
         """Say it in one line."""
         falls = f", {size(self.memory_soon)} in 3 min as it falls" if self.memory_soon < self.memory_available else ""
+        least = self.memory_available if self.memory_least is None else self.memory_least
+        swapped = self.swap_used or 0.0
         parts = [
             f"{size(self.memory_available)} of {size(self.memory_total)} memory available{falls}",
+            f"{size(least)} at the least" if least < _MUCH_LESS * self.memory_available else "",
+            f"{size(swapped)} swapped" if swapped > _SWAPPED * self.memory_total else "",
             f"disk {size(self.disk_free)} free" if self.disk_free is not None else "",
-            f"GPU {size(self.gpu_memory_free)} free" if self.gpu_memory_free is not None else "",
+            f"GPU {size(self.gpu_memory_free)} free, {self.gpu_percent:.0f} % busy" if self.gpu_memory_free is not None else "",
             f"{self.cpu_mean:.1f} of {self.cores:g} cores used" if self.cpu_mean is not None else "",
         ]
         return f"{', '.join(filter(None, parts))}; told {duration(self.age_seconds)} ago"
@@ -49,8 +60,11 @@ def figures_of(report: Telemetry | None, now: float) -> Figures | None:
         memory_available=report.memory_available,
         memory_soon=report.memory_soon,
         memory_total=report.memory_total,
+        memory_least=report.memory_least,
+        swap_used=report.swap_used,
         disk_free=report.disk_free,
         gpu_memory_free=report.gpu_memory_free,
+        gpu_percent=report.gpu_percent,
         cpu_mean=report.cpu_mean,
         cores=report.cores,
     )
