@@ -4,12 +4,14 @@ A thing is named by its class and identity; what has no identity of its own is n
 """
 
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sized
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from datetime import tzinfo
 from enum import Enum
 from functools import cache
 from types import UnionType
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from seams.facts import hints
 
@@ -55,6 +57,11 @@ def _places(value: Any, thing: str, steps: tuple[Any, ...]) -> Iterator[tuple[Pl
     elif isinstance(value, tuple | list):
         for index, element in enumerate(value[:_MOST_ELEMENTS]):
             yield from _places(element, thing, (*steps, index))
+
+
+def is_empty(value: object) -> bool:
+    """Tell whether a fact says nothing."""
+    return value is None or (isinstance(value, Sized) and len(value) == 0)
 
 
 def altered(answer: Any, source: str, alteration: Alteration) -> Any:
@@ -133,15 +140,15 @@ def _alternatives(value: Any, hint: Any) -> list[Any]:
         case Mapping() | tuple() | list() | frozenset() | set():
             return _other_collections(value, hint)
         case _:
-            return [*_made(hint), *_with_one_other_field(value)]
+            return [ZoneInfo("Asia/Tokyo")] if isinstance(value, tzinfo) else [*_made(hint), *_with_one_other_field(value)]
 
 
-def _with_one_other_field(value: Any) -> list[Any]:
+def _with_one_other_field(value: Any, most: int = 8) -> list[Any]:
     found = []
     for field in fields(value):
         others = alternatives(getattr(value, field.name), hints(type(value))[field.name], [])
         found += [replace(value, **{field.name: other}) for other in others[:2] if field.init]
-    return found[:8]
+    return found[:most]
 
 
 def _other_numbers(value: float) -> list[float]:
@@ -161,6 +168,12 @@ def _other_collections(value: Any, hint: Any) -> list[Any]:
             {},
             *({k: v for k, v in value.items() if k != key} for key in keys[:4]),
             *({**value, **one} for one in varied),
+            *(
+                {**value, key: other}
+                for key in keys[:2]
+                if is_dataclass(value[key])
+                for other in _with_one_other_field(value[key], most=30)
+            ),
             *_made(hint),
         ]
     kind = type(value)
@@ -170,6 +183,8 @@ def _other_collections(value: Any, hint: Any) -> list[Any]:
     if elements and isinstance(elements[0], float | int | str) and kind is not frozenset:
         varied = [kind([new, *elements[1:]]) for new in _alternatives(elements[0], None)[:8]]
         varied += [kind([new] * 5) for new in _alternatives(elements[0], None)[:8]]
+    if elements and is_dataclass(elements[0]):
+        varied = [kind([other, *elements[1:]]) for other in _with_one_other_field(elements[0])]
     return [kind(), *without, *varied, kind([*elements, *elements]), *_made(hint)]
 
 

@@ -10,13 +10,19 @@ from typing import Any
 
 from autoscaler.control import costs, jobs, measure, observe, operate, ordering_runs, passes
 from autoscaler.control.report import merged_json
+from autoscaler.domain.facts.orders import CloseBreaker, DrainSome, LaunchSome, Reserve
+from autoscaler.domain.facts.run_orders import Until
 from autoscaler.domain.report.costs import By
 from autoscaler.domain.report.reservations import Access
+from autoscaler.domain.run_orders.choice import Asked
+from autoscaler.domain.run_orders.criteria import read_condition
+from autoscaler.domain.run_orders.requests import OrderRuns
 from autoscaler.errors import AutoscalerError
 from autoscaler_workbench.simulate.drive import InMemory
 from seams.altering import Reading
 
-MINUTE = 60.0
+MINUTE, HOUR = 60.0, 3600.0
+_CONDITIONS = ("arch=x86_64", "vcpu>=4", "memory_gib>=8", "gpus>=1", "gpu=T4")
 # Own state, written back: nobody outside sees it.
 _UNSEEN = {"state", "lease", "rate_limiter", "jobs", "costs", "run_orders", "reruns"}
 _PORTS = ("compute", "images", "state", "rate_limiter", "lease", "metrics", "history", "jobs", "costs", "notifier", "reruns")
@@ -82,17 +88,14 @@ def live(fleet: InMemory, minutes: int, reading: Reading, doors: tuple[str, ...]
         for name in ("publish_metrics", "scale_up", "scale_down"):
             door[0] = name
             if name in doors:
-                try:
-                    answer = getattr(fleet, name)()
-                except AutoscalerError as error:
-                    answer = f"{type(error).__name__}: {error}"
-                note(_text(answer))
+                answer(note, getattr(fleet, name))
         door[0] = "register_agent"
         if "register_agent" in doors:
             fleet.world.move_to(fleet.world.timeline.now + MINUTE)
-    if "operate" in doors:
-        door[0] = "operate"
-        _ask(fleet, note)
+    for name, act in (("operate", _ask), ("order", _order)):
+        if name in doors:
+            door[0] = name
+            act(fleet, note)
     return seen
 
 
@@ -106,7 +109,8 @@ def _ask(fleet: InMemory, note: Callable[[str], None]) -> None:
     invocation = fleet.invocation()
     subjects = [*list(settings.pools)[:3], *[record.node for record in fleet.state.records.values() if record.node][:3]]
     subjects += [build.job for controller in fleet.world.controllers.values() for build in controller.builds[-2:]]
-    for question in (
+    answer(
+        note,
         lambda: asdict(operate.status(ports, settings, invocation)),
         lambda: [asdict(one) for one in operate.agents(ports, settings, invocation)],
         lambda: [asdict(one) for one in operate.queue(ports, settings, invocation)],
@@ -119,7 +123,45 @@ def _ask(fleet: InMemory, note: Callable[[str], None]) -> None:
         lambda: operate.as_json(ports.state.read().overrides.at(ports.clock())),
         *((lambda subject=subject: operate.why(ports, settings, invocation, subject)) for subject in subjects),
         *((lambda subject=subject: [asdict(one) for one in jobs.eta(ports, settings, invocation, subject)]) for subject in subjects),
-    ):
+    )
+
+
+def _order(fleet: InMemory, note: Callable[[str], None]) -> None:
+    """Order what people order, and carry it on."""
+    ports, settings, invocation = fleet.ports, fleet.fleet, replace(fleet.invocation(), by_a_person=True)
+    one, *_ = settings.pools
+    by = {"reason": "a test hangs", "request_id": "r-1"}
+    reserve = {"controller": None, "seconds": HOUR, "person": "alice", "by": "ada"} | by
+    runs = [Asked(job="job", runs=2, expression=None, conditions=(read_condition(text),), vary=None) for text in _CONDITIONS]
+
+    def carry_out(order: Any) -> Any:
+        return merged_json(passes.carry_out(ports, settings, invocation, order))
+
+    orders = {"parameters": (), "until": Until.EACH, "resubmit": 1, "replace": None, "by": "alice", "reason": ""}
+    answer(
+        note,
+        lambda: carry_out(LaunchSome(pool=one, count=1, controller=None, keep_seconds=HOUR, **by | {"request_id": "r-2"})),
+        lambda: carry_out(Reserve(target=one, **reserve)),
+        lambda: carry_out(DrainSome(pool=one, count=1, controller=None, **by)),
+        *(
+            lambda pool=pool: merged_json(operate.close_breaker(ports, settings, invocation, CloseBreaker(pool=pool)))
+            for pool in settings.pools
+        ),
+        *(
+            lambda number=number, asked=asked: ordering_runs.order_runs(
+                ports, settings, invocation, OrderRuns(asked=asked, request_id=f"of-runs-{number}", **orders)
+            )
+            for number, asked in enumerate(runs)
+        ),
+        lambda: operate.as_json(operate.change(ports, invocation, lambda overrides: replace(overrides, holds=()))),
+        fleet.scale_up,
+        fleet.scale_down,
+    )
+
+
+def answer(note: Callable[[str], None], *questions: Callable[[], Any]) -> None:
+    """Note the answer of each, or what is refused."""
+    for question in questions:
         try:
             note(_text(question()))
         except AutoscalerError as error:

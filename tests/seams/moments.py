@@ -13,21 +13,21 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from functools import partial
-from itertools import islice
+from itertools import zip_longest
 from typing import Any
 
 from autoscaler_workbench.simulate.drive import InMemory
-from seams.altering import Alteration, Place, altered, alternatives, places
+from seams.altering import Alteration, Place, altered, alternatives, is_empty, places
 from seams.doors import Seen, live
 from seams.facts import classes, facts, hints
 
-# Where a fact decides; and where it is told.
-DECIDING, TELLING, ASKED = ("scale_up", "scale_down", "register_agent"), ("publish_metrics",), ("operate",)
+# Where a fact decides; where it is told; and where people ask for it or give orders.
+DECIDING, TELLING, ASKED, ORDERED = ("scale_up", "scale_down", "register_agent"), ("publish_metrics",), ("operate",), ("order",)
 DOORS = (*DECIDING, *TELLING)
 WINDOW_MINUTES = 2
 _MOST_CPU_SECONDS = 20
 _LAYER = "/autoscaler/"
-_MOST_PLACES = 3
+_MOST_PLACES = 8
 Places = dict[str, list[tuple[Place, Any]]]
 
 
@@ -49,8 +49,8 @@ class Moment:
         kind = facts()[fact]
         hint = hints(kind)[fact.partition(".")[2]]
         others = [value for _, value in here]
-        for place, value in islice(here, _MOST_PLACES):
-            yield from (Alteration(place, other) for other in alternatives(value, hint, others))
+        each = [[Alteration(place, other) for other in alternatives(value, hint, others)] for place, value in here]
+        yield from (one for in_turn in zip_longest(*each) for one in in_turn if one is not None)
 
     def differs(self, alteration: Alteration, doors: Collection[str]) -> str:
         """The first of these doors at which the alteration is seen; "" where at none."""
@@ -60,13 +60,14 @@ class Moment:
         return next((door for door in doors if seen.get(door) != self.seen.get(door)), "")
 
     def _recorded(self) -> tuple[Seen, Places, dict[str, set[str]]]:
-        found: Places = {}
+        held: dict[str, dict[Place, Any]] = {}
 
         def record(source: str, answer: Any) -> Any:
             for place, value in places(answer, source):
-                known = found.setdefault(place.fact, [])
-                if len(known) < 2 * _MOST_PLACES and all(place != other for other, _ in known):
-                    known.append((place, value))
+                known = held.setdefault(place.fact, {})
+                # Of what one door reads as empty and another one does not, the latter.
+                if is_empty(known[place]) if place in known else len(known) < _MOST_PLACES:
+                    known[place] = value
             return answer
 
         read: dict[str, set[str]] = defaultdict(set)
@@ -76,7 +77,8 @@ class Moment:
             read[door[0]].add(fact)
 
         trace(note)
-        return live(self._fleet, self._minutes, record, self._doors, door), found, dict(read)
+        seen = live(self._fleet, self._minutes, record, self._doors, door)
+        return seen, {fact: list(known.items()) for fact, known in held.items()}, dict(read)
 
     def _altered(self, alteration: Alteration) -> Seen:
         return live(self._fleet, self._minutes, lambda source, answer: altered(answer, source, alteration), self._doors)

@@ -8,19 +8,19 @@ What is found is written to ``found.json``: by fact, the scene, its minute, and 
 import argparse
 import json
 import sys
-from collections.abc import Sized
 from fcntl import LOCK_EX, flock
 from fnmatch import fnmatch
 from itertools import islice
 from pathlib import Path
 
 from autoscaler_workbench.simulate.drive import InMemory
-from seams.altering import places
+from seams.altering import is_empty, places
 from seams.facts import facts
-from seams.moments import ASKED, DECIDING, DOORS, TELLING, Moment, visit
+from seams.moments import ASKED, DECIDING, DOORS, ORDERED, TELLING, WINDOW_MINUTES, Moment, visit
 from seams.reasons import REASONS
 from seams.scenes import SCENES, scene_named
 
+_DOORS = {"deciding": DECIDING, "telling": TELLING, "asked": ASKED, "ordered": ORDERED}
 FOUND = Path(__file__).with_name("found.json")
 
 
@@ -62,27 +62,24 @@ def best_minutes(scene: str, wanted: set[str], most: int) -> list[int]:
     return chosen or ([sorted(there)[len(there) // 2]] if there else [])
 
 
-def is_empty(value: object) -> bool:
-    return value is None or (isinstance(value, Sized) and len(value) == 0)
-
-
-def look(scene: str, wanted: set[str], most: int, tries: int, doors: tuple[str, ...]) -> dict[str, dict]:
+def look(scene: str, wanted: set[str], given: argparse.Namespace) -> dict[str, dict]:
     """Live one scene, and at its best minutes try each wanted fact that has no moment yet: is it seen at one of these doors?"""
     new: dict[str, dict] = {}
+    doors, window = _DOORS[given.doors], given.window
 
     def at(fleet: InMemory, minute: int) -> None:
-        moment = Moment(fleet, (*DOORS, *(ASKED if doors == ASKED else ())))
-        read = set().union(*(moment.read.get(door, ()) for door in doors))
+        moment = Moment(fleet, (*DOORS, *(() if doors in {DECIDING, TELLING} else doors)), window)
+        read = set().union(*moment.read.values())
         print(f"{scene}, minute {minute}: {len(read & (wanted - new.keys()))} facts to try", flush=True)  # noqa: T201
         for fact in sorted(read & (wanted - new.keys())):
-            for alteration in islice(moment.tries(fact), tries):
+            for alteration in islice(moment.tries(fact), given.tries):
                 if door := moment.differs(alteration, doors):
-                    new[fact] = {"scene": scene, "minute": minute, "door": door}
+                    new[fact] = {"scene": scene, "minute": minute, "door": door} | ({"window": window} if window != WINDOW_MINUTES else {})
                     keep({fact: new[fact]})
                     print(fact, scene, minute, door, repr(alteration.value)[:80], flush=True)  # noqa: T201
                     break
 
-    if minutes := best_minutes(scene, wanted, most):
+    if minutes := given.at or best_minutes(scene, wanted, given.minutes):
         visit(scene_named(scene), minutes, at)
     return new
 
@@ -90,18 +87,19 @@ def look(scene: str, wanted: set[str], most: int, tries: int, doors: tuple[str, 
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--scenes", default="*")
-    parser.add_argument("--minutes", type=int, default=3)
+    parser.add_argument("--minutes", type=int, default=3, help="how many are tried, of a scene")
+    parser.add_argument("--at", type=int, nargs="*", help="these minutes")
     parser.add_argument("--tries", type=int, default=12)
-    parser.add_argument("--doors", choices=["deciding", "telling", "asked"], default="deciding")
+    parser.add_argument("--doors", choices=[*_DOORS], default="deciding")
+    parser.add_argument("--window", type=int, default=WINDOW_MINUTES, help="minutes that a difference may take")
     parser.add_argument("facts", nargs="*")
     given = parser.parse_args()
-    doors = {"deciding": DECIDING, "telling": TELLING, "asked": ASKED}[given.doors]
     known = found()
-    for scene in [name for name in SCENES if fnmatch(name, given.scenes)]:
+    for scene in [name for name in SCENES if fnmatch(name, given.scenes)] or [given.scenes]:
         without = [fact for fact in facts() if fact not in found() and fact not in REASONS]
         wanted = {fact for fact in without if any(fnmatch(fact, pattern) for pattern in given.facts or ("*",))}
         try:
-            new = look(scene, wanted, given.minutes, given.tries, doors)
+            new = look(scene, wanted, given)
         except AssertionError as error:
             print(f"{scene}: {error}", file=sys.stderr)  # noqa: T201
             continue
