@@ -7,8 +7,8 @@ SAM := $(SAM_VENV)/bin/sam
 IAM := tests/environment/iam
 JOBS ?= $(shell nproc)
 FLEET ?= fleet.yaml
-# One worker more than there are cores, since some tests sleep. A file stays on one worker, which makes its fixtures once.
-PYTEST = $(BIN)/pytest -n $$(($(JOBS) + 1)) --dist loadfile --no-loadscope-reorder
+# Two workers more than there are cores, since some tests sleep. A file stays on one worker, which makes its fixtures once.
+PYTEST = $(BIN)/pytest -n $$(($(JOBS) + 2)) --dist loadfile --no-loadscope-reorder
 export SAM_CLI_TELEMETRY := 0
 # Container images often set it. Each command would then compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE

@@ -134,7 +134,7 @@ def test_a_report_is_one_write_and_expires_a_day_after_the_last_question(dynamo,
 def test_the_largest_report_that_is_admitted_is_some_kilobytes(dynamo):
     builds = tuple(a_build_use(node=f"{n:0200}", run=f"job/{n:0296}", memory=1e11 / (n + 1), alone=True) for n in range(MOST_BUILDS))
     asks = DynamoAsks(lambda: dynamo, TABLE, "f")
-    asks.admit("i-1", now=AT, telemetry=a_telemetry(builds=builds, gpus=tuple(a_gpu_use(id=str(n)) for n in range(MOST_GPUS))))
+    asks.admit("i-1", now=AT, telemetry=a_telemetry(builds=builds, gpus=tuple(a_gpu_use() for _ in range(MOST_GPUS))))
     [row] = items(dynamo)
     assert len(row["told"]["B"]) < 3000
 

@@ -36,10 +36,17 @@ JOBS = (
     ),
     Bug(
         name="what begins after a quiet while is not followed",
-        file="domain/report/job_tracking.py",
+        file="domain/situation/builds.py",
         was="    if before.running or before.waiting or before.runs:\n",
         becomes="    if before.seen_at:\n",
         found_by=(f"{_HANDLERS}a_build_that_begins_at_once_after_a_quiet_while_counts",),
+    ),
+    Bug(
+        name="the first job of a new fleet is not followed",
+        file="domain/situation/builds.py",
+        was="    return a_look_ago if before.seen_at or (session and session.since_at <= a_look_ago) else None\n",
+        becomes="    return a_look_ago if before.seen_at else None\n",
+        found_by=("tests/seams/test_features.py::test_the_first_job_that_a_fleet_ever_sees_is_counted",),
     ),
     Bug(
         name="a full shard forgets what was seen last",
