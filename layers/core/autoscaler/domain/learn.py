@@ -14,7 +14,7 @@ from autoscaler.domain.facts.metering import HOUR_SECONDS, launches_of, meter, m
 from autoscaler.domain.facts.plan import BootFailure, Forget
 from autoscaler.domain.facts.reruns import Rerun
 from autoscaler.domain.facts.room import with_known_weights
-from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, BuildResult, Record, RunEnd, Snapshot
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, BuildResult, RunEnd, Snapshot
 from autoscaler.domain.forecast.capacity import note_had, note_refused
 from autoscaler.domain.forecast.durations import note_duration
 from autoscaler.domain.forecast.forecast import NOTHING, note_growth
@@ -82,13 +82,14 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
     snapshot, agents, now = look.snapshot, look.agents, look.now
     views = snapshot.controllers.values()
     registered = [agent for agent in agents if agent.record.registered_at is not None]
+    unnoted = [agent for agent in registered if agent.record.life_id not in memory.booted]
     proven = {**memory.proven, **_proven(look)}
     return replace(
         _metered(memory, look),
         sessions=next_sessions(memory.sessions, views, snapshot.ended_runs, now, look.fleet.resume_timeout),
         idle_since=_since(memory.idle_since, _for_builds(agents, "idle"), now),
-        boots=_boots(memory, registered),
-        starts=_starts(memory, registered),
+        boots=_times(memory.boots, [agent for agent in unnoted if not agent.record.life]),
+        starts=_times(memory.starts, [agent for agent in unnoted if agent.record.life]),
         booted=frozenset(agent.record.life_id for agent in registered),
         unstoppable=memory.unstoppable & {agent.record.instance_id for agent in agents},
         connected=note_connected(memory.connected, agents),
@@ -142,27 +143,15 @@ def _proven(look: Look) -> dict[str, str]:
     return {pool: version for pool, version in ready if version and version == look.current.get(pool)}
 
 
-def _boots(memory: Memory, registered: Iterable[Agent]) -> dict[str, tuple[float, ...]]:
-    """Note once how long each agent took from its launch to its registration."""
-    boots = dict(memory.boots)
-    for record in _unnoted(memory, registered):
-        if not record.life and record.is_measured:
-            boots[record.pool] = (*boots.get(record.pool, ()), (record.registered_at or 0.0) - record.launched_at)[-_BOOTS_KEPT:]
-    return boots
-
-
-def _starts(memory: Memory, registered: Iterable[Agent]) -> dict[str, tuple[float, ...]]:
-    """Note once how long each stopped agent took from its start to its registration."""
-    starts = dict(memory.starts)
-    for record in _unnoted(memory, registered):
-        if record.life and record.is_measured:
-            starts[record.pool] = (*starts.get(record.pool, ()), (record.registered_at or 0.0) - record.began_at)[-_BOOTS_KEPT:]
-    return starts
-
-
-def _unnoted(memory: Memory, registered: Iterable[Agent]) -> list[Record]:
-    """Those of which it is not noted yet how long they took."""
-    return [agent.record for agent in registered if agent.record.life_id not in memory.booted]
+def _times(known: Mapping[str, tuple[float, ...]], unnoted: Iterable[Agent]) -> dict[str, tuple[float, ...]]:
+    """Note how long each agent took from its launch, or its start, to its registration; what cannot be was measured by a wrong clock."""
+    times = dict(known)
+    for agent in unnoted:
+        record = agent.record
+        seconds = (record.registered_at or 0.0) - record.began_at
+        if record.is_measured and 0.0 < seconds <= agent.pool.boot_timeout_seconds:
+            times[record.pool] = (*times.get(record.pool, ()), seconds)[-_BOOTS_KEPT:]
+    return times
 
 
 def watch(situation: Situation) -> Situation:

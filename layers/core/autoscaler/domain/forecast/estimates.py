@@ -134,13 +134,13 @@ def sum_of(first: Estimate, then: Estimate) -> Estimate:
 
 def note_start(tracker: JobTracker, item: WaitingItem, seconds: float, at: float) -> JobTracker:
     """Note what came of a predicted start."""
-    came = max(0.0, seconds) + SLACK_SECONDS
+    came, bare, corrected = (max(0.0, one) + SLACK_SECONDS for one in (seconds, item.bare_seconds, item.corrected_seconds))
     for kind in item.kinds:
-        tracker = _with_ratio(tracker, kind, came / (item.bare_seconds + SLACK_SECONDS), at)
+        tracker = _with_ratio(tracker, kind, came / bare, at)
     skills = dict(tracker.skills)
-    for way, said in ((_BARE, item.bare_seconds), (_CORRECTED, item.corrected_seconds)):
+    for way, said in ((_BARE, bare), (_CORRECTED, corrected)):
         name = f"{way}: {item.kinds[-1]}"
-        skills[name] = next_skill(skills.get(name, Skill()), came / (said + SLACK_SECONDS))
+        skills[name] = next_skill(skills.get(name, Skill()), came / said)
     return replace(tracker, skills=skills)
 
 

@@ -133,6 +133,8 @@ def _is_worth_having(futures: list[_Ahead], taken: int, costs: AgentCosts) -> bo
     """Tell whether launching one more agent now pays, compared with launching it for its first job."""
     executors = range(taken + 1, taken + costs.executors + 1)
     comes = [times for ahead in futures if (times := list(_times(ahead, executors)))]
+    if not comes:
+        return False
     in_vain = len(futures) + _BELIEVED_TO_END - len(comes)
     spared_seconds = sum(min(at, costs.boot_seconds) for times in comes for at in times)
     paid_seconds = sum(times[0] for times in comes) + in_vain * costs.vain_seconds

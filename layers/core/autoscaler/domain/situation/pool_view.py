@@ -334,14 +334,18 @@ def offered(pool: Pool, memory: Memory, now: float) -> tuple[Offering, ...]:
 
 def trusted_boots(memory: Memory, pool: str) -> tuple[float, ...]:
     """How long agents of a pool took to boot lately, in seconds; none before enough were seen."""
-    boots = memory.boots.get(pool, ())
-    return boots if len(boots) >= BOOTS_TO_TRUST else ()
+    return _trusted(memory.boots.get(pool, ()))
 
 
 def trusted_starts(memory: Memory, pool: str) -> tuple[float, ...]:
     """How long stopped agents of a pool took to start lately, likewise."""
-    starts = memory.starts.get(pool, ())
-    return starts if len(starts) >= BOOTS_TO_TRUST else ()
+    return _trusted(memory.starts.get(pool, ()))
+
+
+def _trusted(times: tuple[float, ...]) -> tuple[float, ...]:
+    """Leave out what cannot be: an earlier version noted it, or a clock was wrong."""
+    possible = tuple(seconds for seconds in times if seconds > 0.0)
+    return possible if len(possible) >= BOOTS_TO_TRUST else ()
 
 
 def agent_costs(pool: Pool, offerings: tuple[Offering, ...], boots: tuple[float, ...], look_seconds: float) -> AgentCosts:
