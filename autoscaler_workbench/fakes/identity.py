@@ -84,7 +84,6 @@ def function_url_event(instance_id: str, role_id: str = AGENT_ROLE_ID, **iam: st
 
 _DETAIL_TYPES = {
     "interruption": "EC2 Spot Instance Interruption Warning",
-    "rebalance": "EC2 Instance Rebalance Recommendation",
     "state": "EC2 Instance State-change Notification",
 }
 

@@ -70,7 +70,6 @@ def test_every_sample_event_is_tested_here():
         "register_agent_host",
         "register_agent_controller",
         "spot_interruption",
-        "rebalance",
         "instance_terminated",
         "instance_stopped",
         "webhook",

@@ -7,8 +7,6 @@ from autoscaler_workbench.fakes.world.faults import Fault
 from autoscaler_workbench.fakes.world.jenkins.builds import Ended, Kind
 from support.deployed import deployed_in_memory, event
 
-NAMES = {"interrupted": "spot_interruption", "rebalance": "rebalance"}
-
 
 @pytest.fixture
 def here():
@@ -41,14 +39,13 @@ def steps(plan):
     return [(step["step"], step["reason"], step["outcome"]) for step in plan["steps"]]
 
 
-@pytest.mark.parametrize(("kind", "reason"), [("interrupted", "spot-interruption"), ("rebalance", "rebalance-recommendation")])
-def test_an_agent_that_is_announced_to_go_takes_no_new_build(here, agent, kind, reason):
+def test_an_agent_that_is_announced_to_go_takes_no_new_build(here, agent):
     instance, node = agent
     start(here, 600.0)
-    plan = announce(here, NAMES[kind], instance)
-    assert steps(plan) == [("cordon", reason, "done")]
+    plan = announce(here, "spot_interruption", instance)
+    assert steps(plan) == [("cordon", "spot-interruption", "done")]
     assert plan["steps"][0]["detail"] == f"EC2 announced it for {instance.id}; 1 builds are at risk"
-    assert node.reason.startswith(f"autoscaler:mxnet-ci:{kind}:")
+    assert node.reason.startswith("autoscaler:mxnet-ci:interrupted:")
     assert instance.alive()
 
 
@@ -116,7 +113,7 @@ def test_an_interrupted_agents_build_may_finish_in_its_two_minutes(here, agent):
     assert build.ended is Ended.FINISHED
 
 
-@pytest.mark.parametrize("name", ["spot_interruption", "rebalance", "instance_terminated", "instance_stopped"])
+@pytest.mark.parametrize("name", ["spot_interruption", "instance_terminated", "instance_stopped"])
 def test_others_instances_are_left_after_one_read(here, agent, name):
     before = len(here.server.requests)
     assert here.call("instance_events", event(name)) == {"skipped": "nothing-to-do"}

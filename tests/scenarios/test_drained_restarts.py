@@ -11,7 +11,7 @@ from support.builders import a_mark, a_pool
 from support.timeline import Day
 from support.worlds import in_memory
 
-FINAL = [MarkClass.OPERATOR, MarkClass.OUTDATED, MarkClass.REBALANCE, MarkClass.QUARANTINE]
+FINAL = [MarkClass.OPERATOR, MarkClass.OUTDATED, MarkClass.QUARANTINE]
 
 
 @pytest.fixture

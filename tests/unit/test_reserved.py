@@ -119,9 +119,8 @@ def test_a_named_agent_is_taken_though_it_is_busy_drained_or_in_quarantine_and_n
         record, node = an_agent()
         [step] = plan_for((record, cordoned(node, a_mark(kind))), order=asked("i-1"), fleet=kept).steps
         assert step.replaces == a_mark(kind)
-    for kind in (MarkClass.INTERRUPTED, MarkClass.REBALANCE):
-        record, node = an_agent()
-        assert held(plan_for((record, cordoned(node, a_mark(kind))), order=asked("cpu-1"))) == {Reason.NOT_FOUND}
+    record, node = an_agent()
+    assert held(plan_for((record, cordoned(node, a_mark(MarkClass.INTERRUPTED))), order=asked("cpu-1"))) == {Reason.NOT_FOUND}
 
 
 def test_a_named_agent_is_refused_in_one_line_where_it_is_not_there_is_somebody_elses_or_its_controller_is_not_believed():
@@ -194,9 +193,9 @@ def test_one_that_boots_yet_is_terminated_when_its_time_is_over():
     assert (type(step), step.reason) == (Terminate, Reason.RESERVATION_OVER)
 
 
-def test_an_interruption_is_marked_and_a_risk_of_one_is_not():
-    for kind, steps in ((Announced.INTERRUPTION, [Cordon]), (Announced.REBALANCE, [])):
-        assert kinds(handle(seen(a_reserved_agent()), a_fleet(), InstanceEvent(kind=kind, instance_id="i-1"))) == steps
+def test_an_interruption_is_marked_so_that_the_person_is_told():
+    event = InstanceEvent(kind=Announced.INTERRUPTION, instance_id="i-1")
+    assert kinds(handle(seen(a_reserved_agent()), a_fleet(), event)) == [Cordon]
 
 
 def test_release_ends_what_is_reserved_and_nothing_else():

@@ -21,7 +21,6 @@ from autoscaler.telemetry import log, log_reports
 
 _ANNOUNCED = {
     "EC2 Spot Instance Interruption Warning": Announced.INTERRUPTION,
-    "EC2 Instance Rebalance Recommendation": Announced.REBALANCE,
     "EC2 Instance State-change Notification": Announced.STATE,
 }
 

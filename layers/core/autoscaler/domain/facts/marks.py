@@ -14,7 +14,6 @@ class MarkClass(StrEnum):
 
     RETIRE = "retire"
     INTERRUPTED = "interrupted"
-    REBALANCE = "rebalance"
     OPERATOR = "operator"
     QUARANTINE = "quarantine"
     OUTDATED = "outdated"

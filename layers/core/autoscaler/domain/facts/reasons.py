@@ -72,7 +72,6 @@ class Reason(StrEnum):
     WARM_POOL_OFF = "warm-pool-off", "The pool keeps no stopped agents any more (warm_pool)."
     BEACON = "beacon-missing", "The node that makes Jenkins name the labels of waiting jobs is missing; it is made again."
     INTERRUPTED = "spot-interruption", "EC2 announced that it takes this spot instance back; its node takes no new builds."
-    REBALANCE = "rebalance-recommendation", "EC2 announced that this spot instance is at risk; its node takes no new builds."
     OUTDATED = "outdated", "The agent was launched from an older version of its launch template, or from an older image."
     MAX_AGENT_HOURS = "max-agent-hours", "The agent is older than max_agent_hours."
     MAX_BUILDS = "max-builds", "The agent has had max_builds builds, or one where reuse is never; it takes no more, and is replaced."

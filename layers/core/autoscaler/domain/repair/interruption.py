@@ -1,4 +1,7 @@
-"""EC2's announcements about one instance: an interruption, a risk of one, or a change of state."""
+"""EC2's announcements about one instance: an interruption, or a change of state.
+
+Its rebalance recommendations are not listened to: they come for most young spot instances, of which few are then interrupted.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +20,6 @@ class Announced(StrEnum):
     """What is announced."""
 
     INTERRUPTION = "interruption"  # a spot instance goes in two minutes
-    REBALANCE = "rebalance"  # a spot instance is at greater risk than others
     STATE = "state"  # it ended, or was stopped; what EC2 says now counts, not what the event said
 
 
@@ -29,13 +31,9 @@ class InstanceEvent:
     instance_id: str
 
 
-_MARKS = {
-    Announced.INTERRUPTION: (MarkClass.INTERRUPTED, Reason.INTERRUPTED),
-    Announced.REBALANCE: (MarkClass.REBALANCE, Reason.REBALANCE),
-}
 # Phases in which demand may count on an agent, or come to.
 _STOPS_OR_STARTS = (RecordState.STOPPING, RecordState.STARTING)
-_USABLE = {Phase.READY, Phase.CONNECTING, Phase.RETIRING}
+_USABLE = {Phase.READY, Phase.CONNECTING, Phase.RETIRING, Phase.RESERVED}
 
 
 def handle_event(situation: Situation, event: InstanceEvent) -> Iterator[Cordon | DeleteNode | FinishStop | Held]:
@@ -50,18 +48,13 @@ def handle_event(situation: Situation, event: InstanceEvent) -> Iterator[Cordon 
         elif agent.record.state in _STOPS_OR_STARTS:
             # What is to be started again, or to be terminated since it never will start, is scale_down's to ask for.
             yield from (step for step in finish(situation, agent) if isinstance(step, FinishStop | Held))
-        elif event.kind in _MARKS and _is_about(event, agent) and agent.node is not None:
-            yield _cordon(situation, agent, *_MARKS[event.kind])
-
-
-def _is_about(event: InstanceEvent, agent: Agent) -> bool:
-    """Tell whether an announcement changes anything for an agent: a person who has it is told that it goes, and not of a risk."""
-    return agent.phase in _USABLE or (agent.phase is Phase.RESERVED and event.kind is Announced.INTERRUPTION)
+        elif event.kind is Announced.INTERRUPTION and agent.phase in _USABLE and agent.node is not None:
+            yield _cordon(situation, agent, agent.node.name)
 
 
 def builds_at_risk(situation: Situation, event: InstanceEvent) -> tuple[str, ...]:
     """Name the builds that run on an instance which EC2 will interrupt."""
-    if event.kind not in _MARKS:
+    if event.kind is not Announced.INTERRUPTION:
         return ()
     return tuple(
         build.job
@@ -71,16 +64,15 @@ def builds_at_risk(situation: Situation, event: InstanceEvent) -> tuple[str, ...
     )
 
 
-def _cordon(situation: Situation, agent: Agent, kind: MarkClass, reason: Reason) -> Cordon:
-    node = agent.node.name if agent.node else ""
+def _cordon(situation: Situation, agent: Agent, node: str) -> Cordon:
     at_risk = f"{agent.busy_executors} builds are at risk" if agent.busy_executors else "it is idle"
     return Cordon(
         controller=agent.record.controller,
         pool=agent.pool.name,
         node=node,
-        mark=Mark(fleet=situation.fleet.name, kind=kind, pass_id=situation.snapshot.pass_id),
+        mark=Mark(fleet=situation.fleet.name, kind=MarkClass.INTERRUPTED, pass_id=situation.snapshot.pass_id),
         replaces=agent.mark,
-        reason=reason,
+        reason=Reason.INTERRUPTED,
         detail=f"EC2 announced it for {agent.record.instance_id}; {at_risk}",
     )
 

@@ -27,7 +27,7 @@ from autoscaler.domain.wording import duration
 WARNING_SECONDS = 1800.0
 _BOOTS = (RecordState.REQUESTED, RecordState.STARTING)
 # What EC2 takes away anyway is nobody's to reserve, nor what another controller waits for.
-_LOST = (MarkClass.INTERRUPTED, MarkClass.REBALANCE, MarkClass.ROTATE)
+_LOST = (MarkClass.INTERRUPTED, MarkClass.ROTATE)
 
 
 _Kept = Cordon | Terminate | EndReservation | Held

@@ -183,7 +183,7 @@ def key_of(step: Step | Held) -> str | None:
     match step:
         case Uncordon():
             return _key(_UNCORDON, step.controller, step.node)
-        case Cordon(reason=Reason.INTERRUPTED | Reason.REBALANCE):
+        case Cordon(reason=Reason.INTERRUPTED):
             return None  # announced once, and tried again by Lambda itself; nobody who heeds it holds the lease
         case Relabel() | Lend() | TakeBack():
             return _key("relabel", step.controller, step.node)
