@@ -34,7 +34,6 @@ def subjects(day):
     return [message.subject for message in day.fleet.notifier.sent]
 
 
-@pytest.mark.xfail(reason="EC2 is asked once a minute for ever, and nobody is told", strict=True)
 @pytest.mark.parametrize("code", ["IncorrectInstanceState", "UnauthorizedOperation", "UnsupportedOperation", "SomethingNew"])
 def test_what_ec2_refuses_to_stop_is_terminated_within_minutes_and_it_is_told_once_in_ec2s_own_word(code):
     day = refuses(a_day(), code)
@@ -49,7 +48,6 @@ def test_what_ec2_refuses_to_stop_is_terminated_within_minutes_and_it_is_told_on
     assert subjects(day) == ["[f] EC2 does not stop agents of cpu"]
 
 
-@pytest.mark.xfail(reason="EC2 is asked once a minute for ever, and nobody is told", strict=True)
 def test_no_agent_is_launched_again_and_again_to_be_stopped():
     day = refuses(a_day(min_agents=2, unused_only=True), "IncorrectInstanceState").minutes(6 * 60)
     assert sum(step.count for step in day.done(Launch)) <= 4
@@ -63,7 +61,6 @@ def test_what_was_refused_twice_and_then_not_is_stopped_as_if_nothing_had_been()
     assert (len(day.done(Stop)), day.done(Terminate), subjects(day)) == (1, [], [])
 
 
-@pytest.mark.xfail(reason="EC2 is asked once a minute for ever, and nobody is told", strict=True)
 def test_it_is_over_once_a_stop_has_worked_and_not_before():
     day = refuses(a_day(), "UnauthorizedOperation", times=3)
     day.queue(1, seconds=300.0)

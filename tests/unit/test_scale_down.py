@@ -60,7 +60,7 @@ def test_keeps_as_many_as_were_needed_at_once():
 
 
 def test_agents_that_were_adopted_and_so_took_no_time_to_boot_do_no_harm():
-    begun = Burst(peaks=((NOW - 600, 0),), rises=((NOW - 60, 2, 2.0),))
+    begun = Burst(peaks=((NOW - 600, 0),), rises=((NOW - 400, 2, 2.0),))
     memory = a_memory(windows=an_empty_window(burst=begun), boots={"cpu": (0.0,) * 20})
     assert "1" in decide_down(items=(an_item(label="cpu"),), memory=memory).memory.idle_returns["main/cpu"]
 

@@ -45,8 +45,8 @@ from autoscaler.domain.facts.snapshot import SIDE, InstanceState, Record, Record
 from autoscaler.domain.facts.versions import version_of
 from autoscaler.domain.launch.backoff import Refusal, may_be_the_image
 from autoscaler.domain.learn import Outcomes, note_results
-from autoscaler.domain.situation.breakers import key_of
-from autoscaler.errors import AutoscalerError, NoAnswerError, StuckError, UnansweredError
+from autoscaler.domain.situation.breakers import has_failed_often, key_of
+from autoscaler.errors import AutoscalerError, NoAnswerError, StuckError, TransientError, UnansweredError
 from autoscaler.ports import Controller, Ports
 
 # With less time left in the invocation than this, no step is begun.
@@ -118,7 +118,8 @@ class _Actuator:
         self.had: set[str] = set()  # pools of which an agent was launched
         self.tried: dict[str, str | None] = {}  # steps in Jenkins, and why they failed
         self.stuck: set[str] = set()
-        self.unstoppable: dict[str, str] = {}  # pools, by instance id
+        self.unstoppable: dict[str, tuple[str, str]] = {}  # pools, and what EC2 said, by instance id
+        self.stopped: set[str] = set()  # pools
         self.terminated: set[str] = set()
         self.consoles: dict[str, str] = {}  # of boots that failed
         self.answers = Answers(ports, holder)  # for lost builds
@@ -132,6 +133,7 @@ class _Actuator:
             tried=self.tried,
             stuck=self.stuck,
             unstoppable=self.unstoppable,
+            stopped=self.stopped,
             terminated=self.terminated,
             consoles=self.consoles,
             answers=self.answers.given,
@@ -163,7 +165,8 @@ class _Actuator:
         if not isinstance(step, Launch | Start) and self._ports.clock() - began > SLOW_STEP_SECONDS:
             self.unresponsive.add(step.controller)
         if key := key_of(step):
-            self.tried[key] = result.detail if result.outcome is Outcome.FAILED else None
+            given_up = isinstance(step, Stop) and step.instance_id in self.unstoppable
+            self.tried[key] = result.detail if result.outcome is Outcome.FAILED and not given_up else None
         return result
 
     def _take(self, step: Step) -> Result:
@@ -292,11 +295,13 @@ class _Actuator:
             return Result(step=step, outcome=Outcome.SKIPPED, detail=keep)
         try:
             self._ports.compute.stop(step.instance_id)
-        except StuckError:
-            # It never will be; the next look terminates it instead.
-            self.unstoppable[step.instance_id] = step.pool
-            self._take_back(record)
+        except TransientError as error:
+            is_final = isinstance(error, StuckError) or has_failed_often(self._snapshot.memory, step)
+            if is_final and not isinstance(error, UnansweredError):  # it never will be; the next look terminates it instead
+                self.unstoppable[step.instance_id] = step.pool, str(error)
+                self._take_back(record)
             raise
+        self.stopped.add(step.pool)
         return Result(step=step, outcome=Outcome.DONE)
 
     def _finish_stop(self, step: FinishStop) -> Result:

@@ -29,7 +29,7 @@ from autoscaler.domain.forecast.idle_returns import (
 )
 from autoscaler.domain.forecast.job_patterns import note_arrivals
 from autoscaler.domain.forecast.stages import learn_stages
-from autoscaler.domain.launch.backoff import Refusal, lacks_capacity, note_refusals, note_unstoppable, still_cooling
+from autoscaler.domain.launch.backoff import Refusal, lacks_capacity, note_refusals, note_stops, still_cooling
 from autoscaler.domain.launch.lending import note_never_lent
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.bring_back import note_owed
@@ -269,7 +269,8 @@ class Outcomes:
     launched: Collection[str] = ()  # pools of which an agent was launched
     tried: Mapping[str, str | None] = field(default_factory=dict)  # steps in Jenkins, and why they failed; None: they did not
     stuck: Collection[str] = ()  # instances that EC2 did not let us terminate
-    unstoppable: Mapping[str, str] = field(default_factory=dict)  # pools of those that it did not let us stop, by instance id
+    unstoppable: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # those that it did not let us stop: pools, and what it said
+    stopped: Collection[str] = ()  # pools of which it stopped an agent
     terminated: Collection[str] = ()  # instances
     answers: Collection[tuple[str, Rerun]] = ()  # for lost builds: the name in the memory, and the answer
     consoles: Mapping[str, str] = field(default_factory=dict)  # of boots that failed, as far as they could be read, by instance id
@@ -283,7 +284,7 @@ def note_results(memory: Memory, fleet: Fleet, outcomes: Outcomes, now: float) -
     cool_offs = memory.cool_offs
     for pool, refusals in outcomes.refused:
         cool_offs = note_refusals(cool_offs, fleet.pools[pool], refusals, now)
-    cool_offs = note_unstoppable(cool_offs, outcomes.unstoppable.values(), now)
+    cool_offs = note_stops(cool_offs, outcomes.stopped, outcomes.unstoppable.values(), now)
     known = {instance_id: stuck for instance_id, stuck in memory.stuck.items() if instance_id not in outcomes.terminated}
     noted = answered(memory, outcomes.answers, now)
     newly = {i: Stuck(since_at=known[i].since_at if i in known else now, tried_at=now) for i in outcomes.stuck}

@@ -29,7 +29,7 @@ def note_value(spread: Spread, value: float, at: float, steps_kept: int = STEPS_
 
 def worth(spread: Spread) -> float:
     """Return how many values of equal weight the weights are worth."""
-    return sum(spread.weights.values()) ** 2 / spread.squares if spread.count else 0.0
+    return sum(spread.weights.values()) ** 2 / spread.squares if spread.squares > 0.0 else 0.0
 
 
 def quantile(spread: Spread, share: float) -> float:

@@ -160,10 +160,16 @@ def note_refusals(known: Mapping[str, CoolOff], pool: Pool, refusals: Iterable[R
     return {**known, **{key: _cool(known.get(key), meaning, now, why) for key, (meaning, why) in cooled.items()}}
 
 
-def note_unstoppable(known: Mapping[str, CoolOff], pools: Iterable[str], now: float) -> Mapping[str, CoolOff]:
-    """Remember for a day of which pools EC2 did not let us stop an agent: what is booted to be stopped may fare no better."""
-    until_at, why = now + UNSUPPORTED_COOL_OFF_SECONDS, "EC2 does not let us stop an agent of it"
-    return {**known, **{to_stop(pool): CoolOff(until_at=until_at, last_resort_at=until_at, times=1, why=why) for pool in pools}}
+def note_stops(
+    known: Mapping[str, CoolOff], stopped: Iterable[str], refused: Iterable[tuple[str, str]], now: float
+) -> Mapping[str, CoolOff]:
+    """Remember for a day of which pools EC2 did not let us stop an agent, and why: what is booted to be stopped may fare no better.
+
+    ``stopped``: pools of which it did.
+    """
+    works, until_at = {to_stop(pool) for pool in stopped}, now + UNSUPPORTED_COOL_OFF_SECONDS
+    left = {key: one for key, one in known.items() if key not in works}
+    return left | {to_stop(pool): CoolOff(until_at=until_at, last_resort_at=until_at, times=1, why=why) for pool, why in refused}
 
 
 def still_cooling(known: Mapping[str, CoolOff], now: float) -> dict[str, CoolOff]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from autoscaler.domain.facts.memory import Breaker
+from autoscaler.domain.facts.memory import Breaker, CoolOff
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.versions import parts_of
 from autoscaler.domain.report.hosts import hosts_seen
@@ -22,6 +22,7 @@ from autoscaler.domain.report.told import LOST, Message, Seen, Told, Trouble
 from autoscaler.domain.scale_in.reserved import WARNING_SECONDS
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import is_tripped, told_boots
+from autoscaler.domain.situation.pool_view import to_stop
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.wording import duration
 
@@ -29,6 +30,7 @@ from autoscaler.domain.wording import duration
 LIMIT_OVER_SECONDS = 900.0
 STARTS_REFUSED = 3  # one may fail by itself
 SUBJECT_CHARACTERS = 100  # SNS takes no more
+_LATEST = 32_503_680_000.0  # the year 3000: what is stored may be beyond what a calendar has
 
 
 def write_messages(told: Told, situation: Situation, runbooks: str, problems: Sequence[Problem] = ()) -> tuple[Told, list[Message]]:
@@ -90,6 +92,8 @@ def _seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     for pool in situation.fleet.pools:
         if len(refused_starts(situation, pool)) >= STARTS_REFUSED:
             yield f"starts/{pool}", _starts(situation, pool)
+        if refused := situation.memory.cool_offs.get(to_stop(pool)):
+            yield f"stops/{pool}", _stops(pool, refused)
     yield from limits_seen(situation)
     yield from hosts_seen(situation)
     yield from lost_seen(situation)
@@ -110,6 +114,12 @@ def _image(pool: str, canary: Breaker) -> Seen:
     then = f"Agents are launched from the image that booted before; {image} is tried again from {_clock(canary.until_at)} on."
     text = f"{image} is new in {pool}: {told_failed(canary)}.{last}\n{then}"
     return Seen(f"the new image of {pool} does not boot", text, "operations.md#new-images", f"autoscaler why {pool}")
+
+
+def _stops(pool: str, refused: CoolOff) -> Seen:
+    then = f"What cannot be stopped is terminated. None is launched to be stopped before {_clock(refused.until_at)}."
+    text = f"EC2 refused to stop an agent of {pool}: {refused.why}\n{then}"
+    return Seen(f"EC2 does not stop agents of {pool}", text, "operations.md#stops-refused", f"autoscaler why {pool}")
 
 
 def _reservations(situation: Situation) -> Iterator[tuple[str, Seen]]:
@@ -165,4 +175,4 @@ def _subject(situation: Situation, title: str) -> str:
 
 
 def _clock(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{datetime.fromtimestamp(min(at, _LATEST), UTC):%Y-%m-%d %H:%M} UTC"

@@ -9,7 +9,7 @@ from autoscaler.domain.launch.starting import startable
 from autoscaler.domain.scale_in.warm_pool import why_kept_no_longer
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import why_outdated
-from autoscaler.domain.situation.pool_view import BOOTS_TO_TRUST, STARTS_TAKE_SHARE, PoolView
+from autoscaler.domain.situation.pool_view import BOOTS_TO_TRUST, STARTS_TAKE_SHARE, PoolView, to_stop
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.warm_pool import count_stopped, in_service, may_be_kept_stopped, stopped_wanted
 from autoscaler.domain.wording import counted, dollars, duration
@@ -123,6 +123,8 @@ def stops_of(situation: Situation, pool: PoolView) -> Iterator[str]:
     wanted, there = stopped_wanted(situation, pool), count_stopped(pool)
     least = pool.least_stopped
     kept = f" (at least {least}: warm_pool.min_agents)" if least else ""
+    if unstoppable := situation.memory.cool_offs.get(to_stop(pool.name)):
+        yield f"EC2 refused to stop an agent of it; what cannot be stopped is terminated: {unstoppable.why}"
     if refused := refused_starts(situation, pool.name):
         yield f"{counted(len(refused), 'stopped agent')} did not start when last asked to: {why_refused(situation, pool.name)}"
     yield f"{counted(there, 'agent')} stopped or about to be, {wanted} worth having beside those that run{kept}"

@@ -21,6 +21,7 @@ from autoscaler.domain.facts.plan import (
     Lend,
     Relabel,
     Step,
+    Stop,
     TakeBack,
     Terminate,
     Uncordon,
@@ -35,6 +36,7 @@ from autoscaler.domain.wording import duration
 # nothing, so a pool is paused, twice as long each time, and tried with one agent at a time until one connects.
 BREAKER_FAILURES = 3
 BREAKER_SECONDS, BREAKER_AT_MOST_SECONDS = 300.0, 3600.0
+_DOUBLINGS = 20  # beyond the longest pause
 FAILED_BOOTS_KEPT = 20
 # Of a console's line so much is kept: enough to know the cause by.
 LINE_CHARACTERS = 200
@@ -103,7 +105,7 @@ def note_failed(
             breakers[failure.pool] = replace(before, failed=(*before.failed, failure.instance_id)[-FAILED_BOOTS_KEPT:])
             continue
         count = before.failures + 1
-        pause = min(BREAKER_SECONDS * 2.0 ** (count - BREAKER_FAILURES), BREAKER_AT_MOST_SECONDS)
+        pause = min(BREAKER_SECONDS * 2.0 ** min(count - BREAKER_FAILURES, _DOUBLINGS), BREAKER_AT_MOST_SECONDS)
         breakers[failure.pool] = Breaker(
             failures=count,
             until_at=now + pause if count >= BREAKER_FAILURES else 0.0,
@@ -176,27 +178,27 @@ def _failed(
 
 
 _UNCORDON = "uncordon"
+_ACTIONS: Mapping[type[Step | Held], str] = {
+    Uncordon: _UNCORDON,
+    Relabel: "relabel",
+    Lend: "relabel",
+    TakeBack: "relabel",
+    Cordon: "cordon",
+    DeleteNode: "delete-node",
+    FinishRotation: "delete-node",
+    FreeSlot: "free-slot",
+    CreateBeacon: "create-beacon",
+    Stop: "stop",
+}
 
 
 def key_of(step: Step | Held) -> str | None:
-    """Name a step's action in Jenkins and its node; None for steps that Jenkins alone cannot refuse."""
-    match step:
-        case Uncordon():
-            return _key(_UNCORDON, step.controller, step.node)
-        case Cordon(reason=Reason.INTERRUPTED):
-            return None  # announced once, and tried again by Lambda itself; nobody who heeds it holds the lease
-        case Relabel() | Lend() | TakeBack():
-            return _key("relabel", step.controller, step.node)
-        case Cordon():
-            return _key("cordon", step.controller, step.node)
-        case DeleteNode() | FinishRotation():
-            return _key("delete-node", step.controller, step.node)
-        case FreeSlot():
-            return _key("free-slot", step.controller, step.node)
-        case CreateBeacon():
-            return _key("create-beacon", step.controller, step.spec.name)
-        case _:
-            return None
+    """Name a step's action and its node, or its instance; None for what is not given up however often it fails."""
+    action = _ACTIONS.get(type(step))
+    if action is None or (isinstance(step, Cordon) and step.reason is Reason.INTERRUPTED):
+        return None  # an interruption is announced once, and tried again by Lambda itself; nobody who heeds it holds the lease
+    whom = step.spec.name if isinstance(step, CreateBeacon) else step.instance_id if isinstance(step, Stop) else getattr(step, "node", "")
+    return _key(action, step.controller, whom)
 
 
 def note_tried(known: Mapping[str, Failing], tried: Mapping[str, str | None], now: float) -> dict[str, Failing]:
@@ -232,6 +234,12 @@ def cannot_come_back(memory: Memory, agent: Agent) -> Failing | None:
 def keeps_failing(one: Failing | None) -> bool:
     """Tell whether a step failed often enough in a row to be held."""
     return one is not None and one.times >= FAILING_TRIES
+
+
+def has_failed_often(memory: Memory, step: Step) -> bool:
+    """Tell whether a step that has failed once more will not be tried again."""
+    one = memory.failing.get(key_of(step) or "")
+    return one is not None and one.times + 1 >= FAILING_TRIES
 
 
 def hold_failing(memory: Memory, decided: Iterable[Step | Held], now: float) -> Iterator[Step | Held]:
