@@ -58,6 +58,11 @@ def hints(kind: type) -> dict[str, Any]:
     return typing.get_type_hints(kind)
 
 
+def classes_in(kind: type) -> list[type]:
+    """List the dataclasses that one is made of, itself included."""
+    return list(_made_of(kind, set()))
+
+
 def _made_of(hint: Any, seen: set[type]) -> Iterator[type]:
     if is_dataclass(hint):
         if hint not in seen:

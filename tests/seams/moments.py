@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from functools import partial
 from itertools import zip_longest
+from traceback import extract_tb
 from typing import Any
 
 from autoscaler_workbench.simulate.drive import InMemory
@@ -58,6 +59,23 @@ class Moment:
         if seen is None:
             return ""
         return next((door for door in doors if seen.get(door) != self.seen.get(door)), "")
+
+    def problem_of(self, alteration: Alteration, but: type[Exception]) -> str:
+        """Say what crashes with the alteration and where, or that it does not end; "" where nothing does, or what may."""
+
+        def act() -> str:
+            try:
+                self._altered(alteration)
+            except but:
+                return ""
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is what is looked for
+                inside = [frame for frame in extract_tb(error.__traceback__) if _LAYER in frame.filename]
+                where = f"{inside[-1].filename.rpartition(_LAYER)[2]}:{inside[-1].lineno}" if inside else "outside of the layer"
+                return f"{type(error).__name__}: {error} at {where}"
+            return ""
+
+        said = self._child(act)
+        return "it does not end" if said is None else said
 
     def _recorded(self) -> tuple[Seen, Places, dict[str, set[str]]]:
         held: dict[str, dict[Place, Any]] = {}

@@ -64,8 +64,12 @@ def test_a_fact_that_never_reaches_the_decision_is_noticed():
 
 
 def without_effect(scenes, *program):
-    """In a process of its own, for it forks."""
-    command = [sys.executable, *(program or ("-m", "seams.trying"))]
+    return told_by("seams.trying", scenes, *program)
+
+
+def told_by(module, scenes, *program):
+    """What it says in a process of its own, for it forks."""
+    command = [sys.executable, *(program or ("-m", module))]
     environment = {**os.environ, "PYTHONPATH": paths()}
     done = subprocess.run(command, cwd=TESTS.parent, env=environment, input=json.dumps(scenes), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
