@@ -6,6 +6,8 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Wait
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.explain import explain
+from autoscaler.domain.report.listing import list_queue
+from autoscaler.domain.report.metrics import measure
 from autoscaler.domain.report.status import status_of
 from support.builders import NOW, a_build, a_fleet, a_memory, a_node, a_pool, a_snapshot, a_view, an_agent, an_item
 from support.decisions import decide_up, launches
@@ -46,7 +48,18 @@ def test_many_alike_are_one_line_and_one_agent():
 def test_where_no_executor_of_ours_would_help_none_is_launched(facts):
     plan = decide_up(items=(unclear(**facts),))
     assert launches(plan) == []
-    assert bool(told(plan)) == facts.get("buildable", True)
+    assert len(told(plan)) == 1
+
+
+def test_what_is_blocked_for_something_unknown_is_named_with_jenkins_words_and_nothing_is_launched():
+    plan = decide_up(
+        items=(unclear(buildable=False), unclear(2, buildable=False, seconds=2100.0), unclear(3, buildable=False, seconds=60.0))
+    )
+    assert (launches(plan), told(plan)) == ([], [f"2 items for cpu, job-2 for 35 min: {WORDS}"])
+    situation = assess(a_snapshot(a_view(items=(unclear(buildable=False),))), a_fleet())
+    [entry] = list_queue(situation)
+    assert entry.detail == f"what it waits for is no executor; Jenkins says: {WORDS}"
+    assert {datum.values for datum in measure(situation, {}, {}) if datum.name == "QueueUnclear"} == {(1,)}
 
 
 def test_beside_a_free_executor_it_is_only_named():

@@ -100,7 +100,7 @@ def _bring_back_again(situation: Situation, controller: str) -> Iterator[Uncordo
 def _held_unclear(situation: Situation, controller: str) -> Iterable[Held]:
     """Name items that wait too long for something unknown, a line for each wording and label."""
     alike: dict[tuple[str, str | None], list[QueueItem]] = {}
-    for item in (one.item for one in situation.demands[controller].unclear):
+    for item in situation.demands[controller].unknown:
         alike.setdefault((item.wait.unclear, item.asked_label), []).append(item)
     for (words, label), items in alike.items():
         first = max(items, key=lambda item: item.waiting_seconds)

@@ -176,7 +176,7 @@ def _broken(situation: Situation, pools: Iterable[str]) -> str | None:
 
 
 def _of_other(item: QueueItem) -> tuple[str, str, str]:
-    if item.unclear:
+    if item.wait.unclear:
         state = "waits-for-something-unknown"
         return state, "for an unknown reason", f"what it waits for is no executor; Jenkins says: {item.wait.unclear}"
     if item.starved:  # after a restart: it waits for the node that it had

@@ -101,7 +101,7 @@ def _controller_data(situation: Situation, view: ControllerView, readings: Readi
     yield from health_of_controller(view, readings, dimensions)
     if view.complete:
         yield one("QueueLength", len(view.items), COUNT, dimensions)
-        yield one("QueueUnclear", len(situation.demands[view.name].unclear), COUNT, dimensions)
+        yield one("QueueUnclear", len(situation.demands[view.name].unknown), COUNT, dimensions)
         yield one("QueueUnservable", len(situation.demands[view.name].unmet), COUNT, dimensions)
 
 

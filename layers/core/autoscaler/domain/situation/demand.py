@@ -63,6 +63,12 @@ class Demand:
     pins: frozenset[str]  # nodes that some item waits for by name
     held: tuple[tuple[QueueItem, Hold], ...] = ()  # items that an operator holds by their label: no demand
     unclear: tuple[Unclear, ...] = ()  # where an executor may help, the first of each label is a want, too
+    blocked: tuple[QueueItem, ...] = ()  # by something unknown, for too long: no executor helps
+
+    @property
+    def unknown(self) -> tuple[QueueItem, ...]:
+        """The items that wait too long for something unknown, free to run or not."""
+        return (*(one.item for one in self.unclear), *self.blocked)
 
     def waits_for(self, pool: str) -> tuple[float, ...]:
         """How long each item has waited that a pool may serve, in seconds."""
@@ -99,6 +105,7 @@ def read_demand(
         pins=resolver.pins(),
         held=tuple(held),
         unclear=tuple(Unclear(item=want.item, free=resolver.is_free(want)) for want in unclear),
+        blocked=resolver.blocked(),
     )
 
 
@@ -226,6 +233,11 @@ class _Resolver:
     def unclear(self, without: Collection[str] = ()) -> list[Want]:
         items = (item for item in self._view.items if item.unclear and f"{self._view.name}/{item.id}" not in without)
         return [want for item in items if (want := self.waits_too_long(item))]
+
+    def blocked(self) -> tuple[QueueItem, ...]:
+        """The items that are not free to run, for too long, in words that are not Jenkins' own."""
+        items = (item for item in self._view.items if item.wait.unclear and not item.buildable)
+        return tuple(item for item in items if self.waits_too_long(item))
 
     def waits_too_long(self, item: QueueItem) -> Want | None:
         """What may serve an unclear item, by the label that its job tells; None where it has not waited longer than anybody should."""
