@@ -43,8 +43,8 @@ ROTATION = (
     Bug(
         name="a rotation is learned as a start that took no time",
         file="domain/learn.py",
-        was="        if record.life and record.is_measured:\n",
-        becomes="        if record.life:\n",
+        was="        if record.is_measured and 0.0 < seconds <= agent.pool.boot_timeout_seconds:\n",
+        becomes="        if 0.0 < seconds <= agent.pool.boot_timeout_seconds:\n",
         found_by=(f"{_TIMELINES}::test_it_comes_back_when_jobs_wait_there_again",),
     ),
     Bug(

@@ -154,4 +154,18 @@ STOPPED = (
         becomes="    if False:",
         found_by=("tests/scenarios/test_unused_stopped.py::test_a_pool_is_filled_without_any_node",),
     ),
+    Bug(
+        name="what EC2 refuses to stop is asked for ever",
+        file="control/apply.py",
+        was="            is_final = isinstance(error, StuckError) or has_failed_often(self._snapshot.memory, step)\n",
+        becomes="            is_final = isinstance(error, StuckError)\n",
+        found_by=("tests/scenarios/test_stops_refused.py::test_no_agent_is_launched_again_and_again_to_be_stopped",),
+    ),
+    Bug(
+        name="a boot that a wrong clock measured is learned",
+        file="domain/learn.py",
+        was="        if record.is_measured and 0.0 < seconds <= agent.pool.boot_timeout_seconds:\n",
+        becomes="        if record.is_measured:\n",
+        found_by=("tests/scenarios/test_clock.py::test_a_launch_by_a_wrong_clock_teaches_no_boot_that_there_cannot_have_been",),
+    ),
 )

@@ -172,6 +172,11 @@ def test_who_hands_over_comes_after_a_pool_that_then_gets_more(look):
     spent = {pool: sum(one.by_pool.get(name, 0.0) for one in lately for name in team.pools) / team.weight for pool, team in team_of.items()}
     for step in gone:
         before = [pool for pool in more if (-pools[pool].priority, spent[pool]) < (-pools[step.pool].priority, spent[step.pool])]
+        # Known: jobs that its free executors would have taken want the room then, and the next look hands out anew.
+        node = look.node(step.controller, step.node)
+        if step.pool in more and len(node.builds) < node.executors:
+            event("its own pool wants the room again")
+            continue
         assert before, (step, more)
 
 
