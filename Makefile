@@ -7,6 +7,8 @@ SAM := $(SAM_VENV)/bin/sam
 IAM := tests/environment/iam
 JOBS ?= $(shell nproc)
 FLEET ?= fleet.yaml
+# Properties of which a few draws say nothing: of so many worlds and looks, how often does what matters happen?
+DRAWS_SAY_LITTLE = test_worlds test_draws test_in_process
 # Two workers more than there are cores, since some tests sleep. A file stays on one worker, which makes its fixtures once.
 PYTEST = $(BIN)/pytest -n $$(($(JOBS) + 2)) --dist loadfile --no-loadscope-reorder
 export SAM_CLI_TELEMETRY := 0
@@ -37,7 +39,7 @@ everything: $(VENV)/.ready $(SAM_VENV)/.ready
 	@$(MAKE) --no-print-directory $(IAM)/node_modules/.ready
 
 test-fast: $(VENV)/.ready  ## For everyday work, within a minute: the decision, the command line, the ports
-	HYPOTHESIS=fast $(PYTEST) --python-only tests/unit tests/contract tests/properties
+	HYPOTHESIS=fast $(PYTEST) --python-only tests/unit tests/contract tests/properties $(DRAWS_SAY_LITTLE:%=--ignore=tests/properties/%.py)
 
 slow: $(VENV)/.ready  ## Every case of what `make test` samples, half an hour: cut-offs, interleavings, properties, planted bugs
 	WHOLE=1 HYPOTHESIS=slow $(BIN)/pytest -n $(JOBS) --dist worksteal tests/faults tests/properties tests/planted $(wildcard tests/seams)
