@@ -113,6 +113,8 @@ class AnythingHappens(MachinesAreStopped, ImagesChange, MachinesAreShared, Peopl
         self.share, self.whole_until, self.trickles_until = 0.0, 0.0, 0.0
         self.by_hand, self.aborted = {}, []
         self.minutes(3)
+        if orders_runs:
+            self.order_some()
 
     @rule(label=LABELS, seconds=st.floats(20, 2400), kind=st.sampled_from(list(Kind)), count=st.integers(1, 4))
     def jobs_arrive(self, label, seconds, kind, count):

@@ -79,6 +79,21 @@ class RunsAreOrdered(RuleBasedStateMachine):
             self._ends_early(0, fails=then == "failing")
         self.minutes(1)
 
+    def order_some(self):
+        """Order as a rule would, in each world in which runs may be ordered: which rules a world draws is chance."""
+        self.a_person_orders_runs(
+            kind=self.chance.choice(list(Kind)),
+            runs=self.chance.choice([1, 2, 3]),
+            on=self.chance.choice([None, "cpu", "linux"]),
+            vary=None,
+            until=self.chance.choice(list(Until)),
+            resubmit=self.chance.choice([0, 1]),
+            replacing=0,
+            seconds=self.chance.choice([60.0, 600.0]),
+            minutes=self.chance.choice([6, 12]),
+            then=self.chance.choice(["", "cancelled", "failing", "passing", "lost"]),
+        )
+
     @precondition(lambda self: self.orders_runs)
     @rule(which=st.integers(0, 9))
     def a_person_cancels_an_order(self, which):
