@@ -72,9 +72,12 @@ def test_it_is_over_once_a_stop_has_worked_and_not_before():
     assert day.done(Stop)
 
 
-def test_calls_that_are_not_answered_count_against_no_agent():
+@pytest.mark.parametrize(("status", "code"), [(0, ""), (503, "Unavailable"), (503, "RequestLimitExceeded"), (400, "Throttling")])
+def test_calls_that_are_throttled_or_not_answered_count_against_no_agent(status, code):
+    """They say nothing about it, however many there were before EC2 refuses it once."""
     day = a_day()
-    day.fleet.faults.plan(Fault("ec2 StopInstances", status=0, times=5))
+    day.fleet.faults.plan(Fault("ec2 StopInstances", status=status, code=code, times=5))
+    refuses(day, "IncorrectInstanceState", times=1)
     day.queue(1, seconds=300.0)
     day.minutes(40)
     assert (len(day.done(Stop)), subjects(day)) == (1, [])

@@ -22,7 +22,7 @@ from seams.altering import Alteration, Place, altered, alternatives, is_empty, p
 from seams.doors import Seen, live
 from seams.facts import classes, facts, hints
 
-# Where a fact decides; where it is told; and where people ask for it or give orders.
+# The doors by what they do: decide, report, answer questions, carry out orders.
 DECIDING, TELLING, ASKED, ORDERED = ("scale_up", "scale_down", "register_agent"), ("publish_metrics",), ("operate",), ("order",)
 DOORS = (*DECIDING, *TELLING)
 WINDOW_MINUTES = 2
@@ -83,7 +83,7 @@ class Moment:
         def record(source: str, answer: Any) -> Any:
             for place, value in places(answer, source):
                 known = held.setdefault(place.fact, {})
-                # Of what one door reads as empty and another one does not, the latter.
+                # One door may read a fact as empty where another one has its value: keep the value.
                 if is_empty(known[place]) if place in known else len(known) < _MOST_PLACES:
                     known[place] = value
             return answer

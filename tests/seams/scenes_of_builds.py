@@ -82,7 +82,7 @@ def an_item_that_will_be_dropped() -> None:
 
 
 def a_restart() -> None:
-    """Of a controller whose agents drain; their pipelines resume half an hour later."""
+    """A controller restarts while its agents drain; its pipelines resume half an hour later."""
     physics = Physics(resume_from_seconds=1500.0, resume_to_seconds=1500.0)
     day = Day(in_memory(a_pool("cpu", **QUICK | {"idle_seconds": 60.0}), physics=physics)).minutes(2)
     day.fleet.fleet = replace(day.fleet.fleet, resume_timeouts={"main": 900.0})

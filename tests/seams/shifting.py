@@ -1,8 +1,8 @@
 """Stores numbers and times that cannot be, one at a time, and lives on: ``python -m seams.shifting``, a process of its own, for it forks.
 
-Reads a JSON object, the minute of each scene; prints a JSON object: how many were tried, and by fact what it led to. What a function wrote
-with a wrong clock, what another version wrote, and what a person mended by hand may be anything; no function may fail or go on for ever
-for that.
+Standard input is a JSON object: scene names and the minute to stop at. The output is a JSON object: how many values were tried, and what
+went wrong, by fact. A wrong clock, another version or a person may have stored anything. No function may crash or run for ever because
+of it.
 """
 
 import json

@@ -46,6 +46,10 @@ class StuckError(TransientError):
     """EC2 does not let us terminate, or stop, this instance: asking again at once would change nothing, a person must act."""
 
 
+class RefusedError(TransientError):
+    """EC2 refuses this for one instance: after some tries it is given up, and done in another way."""
+
+
 class MismatchError(TransientError):
     """EC2 knows the token with another request: the launch took effect once, settle it by tag."""
 

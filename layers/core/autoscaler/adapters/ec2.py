@@ -15,7 +15,7 @@ from autoscaler.domain.facts.fleet import Allocation, Market, Offering
 from autoscaler.domain.facts.snapshot import Instance, InstanceState
 from autoscaler.domain.launch.backoff import KNOWN_CODES
 from autoscaler.domain.report.registration import Identity
-from autoscaler.errors import LaunchRefusedError, MismatchError, StuckError, TransientError, UnansweredError
+from autoscaler.errors import LaunchRefusedError, MismatchError, RefusedError, StuckError, TransientError, UnansweredError
 from autoscaler.ports import LaunchAnswer, OfferingError
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _IDS_A_CALL = 200  # values a filter takes
 _SERVER_ERROR = 500
 # Protected against it, a one-time spot request, or a disk that does not outlive the machine: it will not be otherwise next time.
 _NEVER_STOPS = frozenset({"OperationNotPermitted", "UnsupportedOperation"})
+_THROTTLED = frozenset({"RequestLimitExceeded", "RequestThrottled", "Throttling", "ThrottlingException"})
 _IN_A_VPC = " (Amazon VPC)"  # old accounts see prices of both kinds of network; instances do not say theirs
 _STRATEGIES = {
     (Allocation.IN_ORDER, Market.SPOT): "capacity-optimized-prioritized",
@@ -214,8 +215,7 @@ class Ec2Compute:
         try:
             self._client().stop_instances(InstanceIds=[instance_id])
         except ClientError as error:
-            refusal = StuckError if code_of(error) in _NEVER_STOPS else TransientError
-            raise refusal(f"StopInstances: {code_of(error)}") from error
+            raise _stop_error(error) from error
         except BotoCoreError as error:
             raise UnansweredError(f"StopInstances was not answered ({type(error).__name__})") from error
 
@@ -333,6 +333,16 @@ def _offering_error(raw: Any) -> OfferingError:
     if override.get("InstanceType"):
         key = f"{override['InstanceType']}/{override.get('SubnetId', '')}/{raw.get('Lifecycle', 'on-demand')}"
     return OfferingError(code=raw.get("ErrorCode", "Unknown"), message=raw.get("ErrorMessage", ""), offering_key=key)
+
+
+def _stop_error(error: ClientError) -> TransientError:
+    """Say what a refused stop means; a request too many, or EC2's own trouble, says nothing of the instance."""
+    code, status = code_of(error), error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if code in _NEVER_STOPS:
+        return StuckError(f"StopInstances: {code}")
+    if code in _THROTTLED or status >= _SERVER_ERROR:
+        return TransientError(f"StopInstances: {code}")
+    return RefusedError(f"StopInstances: {code}")
 
 
 def _launch_error(error: ClientError, action: str = "CreateFleet") -> TransientError:

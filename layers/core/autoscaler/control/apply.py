@@ -46,7 +46,7 @@ from autoscaler.domain.facts.versions import version_of
 from autoscaler.domain.launch.backoff import Refusal, may_be_the_image
 from autoscaler.domain.learn import Outcomes, note_results
 from autoscaler.domain.situation.breakers import has_failed_often, key_of
-from autoscaler.errors import AutoscalerError, NoAnswerError, StuckError, TransientError, UnansweredError
+from autoscaler.errors import AutoscalerError, NoAnswerError, RefusedError, StuckError, UnansweredError
 from autoscaler.ports import Controller, Ports
 
 # With less time left in the invocation than this, no step is begun.
@@ -164,9 +164,8 @@ class _Actuator:
         # What takes so long takes it from the other controllers. A launch or a start waits for EC2, and not for Jenkins.
         if not isinstance(step, Launch | Start) and self._ports.clock() - began > SLOW_STEP_SECONDS:
             self.unresponsive.add(step.controller)
-        if key := key_of(step):
-            given_up = isinstance(step, Stop) and step.instance_id in self.unstoppable
-            self.tried[key] = result.detail if result.outcome is Outcome.FAILED and not given_up else None
+        if (key := key_of(step)) and not isinstance(step, Stop):  # of stops EC2's refusals alone count
+            self.tried[key] = result.detail if result.outcome is Outcome.FAILED else None
         return result
 
     def _take(self, step: Step) -> Result:
@@ -278,13 +277,9 @@ class _Actuator:
         return Result(step=step, outcome=Outcome.DONE)
 
     def _stop_or_start(self, step: Stop | FinishStop | Start) -> Result:
-        match step:
-            case Stop():
-                return self._stop(step)
-            case FinishStop():
-                return self._finish_stop(step)
-            case Start():
-                return self._start(step)
+        if isinstance(step, Stop):
+            return self._stop(step)
+        return self._finish_stop(step) if isinstance(step, FinishStop) else self._start(step)
 
     def _stop(self, step: Stop) -> Result:
         """Note that it stops, read the node once more, stop the instance. Its node is deleted once EC2 says that it has stopped."""
@@ -293,14 +288,17 @@ class _Actuator:
             self._change(record, RecordState.STOPPING)
         if keep := self._last_read(step, record):
             return Result(step=step, outcome=Outcome.SKIPPED, detail=keep)
+        key = key_of(step) or ""
         try:
             self._ports.compute.stop(step.instance_id)
-        except TransientError as error:
+        except (StuckError, RefusedError) as error:
             is_final = isinstance(error, StuckError) or has_failed_often(self._snapshot.memory, step)
-            if is_final and not isinstance(error, UnansweredError):  # it never will be; the next look terminates it instead
+            self.tried[key] = None if is_final else str(error)
+            if is_final:  # it never will be; the next look terminates it instead
                 self.unstoppable[step.instance_id] = step.pool, str(error)
                 self._take_back(record)
             raise
+        self.tried[key] = None
         self.stopped.add(step.pool)
         return Result(step=step, outcome=Outcome.DONE)
 

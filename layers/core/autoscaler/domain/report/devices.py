@@ -1,4 +1,4 @@
-"""What a machine told last of its graphics cards, for people: who has which, and how many wait."""
+"""Graphics cards as a machine last reported them: who holds which one, and how many commands wait."""
 
 from collections.abc import Iterator
 

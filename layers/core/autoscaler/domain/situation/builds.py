@@ -14,7 +14,7 @@ Begun = list[tuple[Sighting, float | None]]  # builds that began, and how long e
 def last_look_at(situation: Situation, controller: str) -> float | None:
     """Return when the look before this one was; None: nobody has looked before, and what is there may be of any age.
 
-    Looks that see nothing run or wait are not saved. Of those before the very first build, the controller's session tells.
+    A look that sees no build and no waiting item is not saved. Before the first build, the controller's session tells.
     """
     before, session = situation.snapshot.learned[controller], situation.snapshot.memory.sessions.get(controller)
     if before.running or before.waiting or before.runs:
