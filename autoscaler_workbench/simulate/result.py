@@ -80,6 +80,7 @@ def leaked_nodes(world: World) -> list[str]:
         for node in controller.nodes.values()
         if world.fleet.ownership_label in node.labels
         and node.name not in on
+        and not world.fleet.is_beacon(node.name)
         and (controller.name not in world.fleet.slot_controllers or node.reason.startswith(f"autoscaler:{world.fleet.name}:"))
     ]
 

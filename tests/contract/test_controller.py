@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import pytest
 
-from autoscaler.domain.facts.fleet import agent_spec, beacon_spec
+from autoscaler.domain.facts.fleet import agent_spec, beacon_specs
 from autoscaler.domain.facts.health import Health
 from autoscaler.domain.facts.snapshot import BuildResult, OfflineCause
 from autoscaler.errors import ConflictError, TransientError
@@ -58,8 +58,8 @@ def test_a_pipelines_label_is_known_while_the_beacon_stands(here):
     here.until(lambda: any(item.run for item in items_of(here, job)), "it waits for a node")
     if all(not node.agent for node in here.controller.look().nodes):
         assert items_of(here, job)[0].wait.label is None
-    here.own_node(beacon_spec(here.fleet).name)
-    here.controller.create_node(beacon_spec(here.fleet))
+    here.own_node(beacon_specs(here.fleet, "main")[0].name)
+    here.controller.create_node(beacon_specs(here.fleet, "main")[0])
     here.until(lambda: any(item.wait.label for item in items_of(here, job)), "its label is told")
     [item] = items_of(here, job)
     assert (item.label, item.wait.label) == (None, f"{cpu}&&linux")

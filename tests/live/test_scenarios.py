@@ -4,7 +4,7 @@ import pytest
 
 from autoscaler.control import nodes, passes
 from autoscaler.control.report import Outcome
-from autoscaler.domain.facts.fleet import beacon_spec
+from autoscaler.domain.facts.fleet import beacon_specs
 from autoscaler.domain.facts.marks import Mark, MarkClass
 from autoscaler.domain.facts.orders import DrainNodes
 from autoscaler.domain.facts.plan import Cordon, Uncordon
@@ -17,7 +17,8 @@ def test_labels_are_resolved_from_zero_nodes(scene):
     """Nothing of this fleet is there; a pipeline's label is known only once the beacon stands, and then its pool is launched."""
     live, fleet = scene.live, scene.fleet
     cpu, gpu = fleet.pools
-    live.own_node(beacon_spec(fleet).name)
+    for spec in beacon_specs(fleet, "main"):
+        live.own_node(spec.name)
     jobs = {
         live.submit("freestyle", f"{cpu} && !{gpu}", 5.0): cpu,
         live.submit("pipeline", gpu, 5.0, kind=Kind.PIPELINE): gpu,

@@ -4,7 +4,6 @@ REASONS: dict[str, str] = {
     "Fleet.controller_hosts": "read when a controller's own machine asks, which none does here: tests/handlers/test_controller_hosts.py",
     "JobWeights.known": "each pass makes it of what was learned (Learned.weights, Learned.heavy_jobs); nobody stores or writes it",
     "Thresholds.controller_response_seconds": "a controller in memory answers at once: tests/unit/test_problems.py has slow ones",
-    "Memory.unhelped": "decides where an item waits for words that nobody knows: tests/unit/test_unclear_items.py",
     "Memory.owed": "decides where a mark could not be set a second time: tests/scenarios/test_failing_steps.py",
     "Window.guessed": "halves what one burst teaches of idle returns; many bursts later that decides: tests/unit/test_bursts.py",
     "Burst.rises": "what one burst teaches of idle returns decides many bursts later: tests/unit/test_bursts.py",

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from autoscaler.config.hosts import FREE
-from autoscaler.domain.facts.fleet import Fleet, Host, Limits, Market, Offering, Platform, Pool, Quarantine
+from autoscaler.domain.facts.fleet import Fleet, Host, Limits, Market, Offering, Platform, Pool, Quarantine, beacon_specs
 from autoscaler.domain.facts.intents import Intent, IntentState
 from autoscaler.domain.facts.marks import Mark, MarkClass
 from autoscaler.domain.facts.memory import Burst, ControllerSession, Learned, Memory, Observation, Window
@@ -223,6 +223,22 @@ def a_snapshot(*views: ControllerView, **facts: Any) -> Snapshot:
         "learned": {view.name: Learned() for view in views},
     }
     return Snapshot(**(given | facts))
+
+
+def beacons(fleet: Fleet, controller: str = "main") -> tuple[Node, ...]:
+    """The beacons of a controller."""
+    return tuple(a_node(spec.name, *spec.labels, offline=True) for spec in beacon_specs(fleet, controller))
+
+
+def with_beacons(snapshot: Snapshot, fleet: Fleet) -> Snapshot:
+    """The same snapshot with all beacons of the fleet on each controller that has the first one."""
+    return replace(snapshot, controllers={name: _with_beacons(view, fleet) for name, view in snapshot.controllers.items()})
+
+
+def _with_beacons(view: ControllerView, fleet: Fleet) -> ControllerView:
+    names = {node.name for node in view.nodes}
+    missing = (node for node in beacons(fleet, view.name) if fleet.beacon in names and node.name not in names)
+    return replace(view, nodes=(*view.nodes, *missing))
 
 
 def an_agent(number: int = 1, *, pool: str = "cpu", builds: tuple[Build, ...] = (), executors: int = 1) -> tuple[Record, Node]:

@@ -7,7 +7,7 @@ from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.plan import Launch, Plan
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Node, QueueItem, Record, Snapshot
-from support.builders import a_fleet, a_memory, a_snapshot, a_view, an_empty_window
+from support.builders import a_fleet, a_memory, a_snapshot, a_view, an_empty_window, with_beacons
 
 
 def seen(
@@ -19,12 +19,22 @@ def seen(
     return a_snapshot(a_view(*nodes, items=items, **(view or {})), **(given | facts))
 
 
+def scale_up(snapshot: Snapshot, fleet: Fleet) -> Plan:
+    """Decide on controllers that have all beacons."""
+    return decide.scale_up(with_beacons(snapshot, fleet), fleet)
+
+
+def scale_down(snapshot: Snapshot, fleet: Fleet) -> Plan:
+    """Likewise."""
+    return decide.scale_down(with_beacons(snapshot, fleet), fleet)
+
+
 def decide_up(*agents: tuple[Record, Node | None], fleet: Fleet | None = None, **facts: Any) -> Plan:
-    return decide.scale_up(seen(*agents, **facts), fleet or a_fleet())
+    return scale_up(seen(*agents, **facts), fleet or a_fleet())
 
 
 def decide_down(*agents: tuple[Record, Node | None], fleet: Fleet | None = None, **facts: Any) -> Plan:
-    return decide.scale_down(seen(*agents, **facts), fleet or a_fleet())
+    return scale_down(seen(*agents, **facts), fleet or a_fleet())
 
 
 def kinds(plan: Plan) -> list[type]:

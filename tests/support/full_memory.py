@@ -9,12 +9,14 @@ from autoscaler.domain.facts.memory import (
     CoolOff,
     Day,
     Failing,
+    FreeNode,
     Growth,
     IdleReturns,
     Memory,
     Missing,
     Month,
     Observation,
+    Ration,
     Spending,
     SpotPrices,
     Stuck,
@@ -25,6 +27,7 @@ from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, RanAgain
 from autoscaler.domain.facts.runs import Parameter
 
 _BURST = Burst(peaks=((1.0, 3),), rises=((2.0, 4, 0.5),))
+FREE = FreeNode(since_at=1.0, seen_at=2.0, looks=3, session="s1", labels=("cpu",), refused={"job": 2.0}, is_useless=True)
 FULL_MEMORY = Memory(
     sessions={
         "main": ControllerSession(
@@ -58,7 +61,8 @@ FULL_MEMORY = Memory(
     requests={"r": 1.0},
     connected=frozenset({"i-1"}),
     breakers={"cpu": Breaker(failures=3, until_at=4.0, failed=("i-2",), why="403", opened_at=1.0, said="no java")},
-    unhelped={"main/7": 1.0},
+    free_nodes={"main/cpu-1": FREE},
+    rations={"main/cpu": Ration(refused_at=(1.0,), until_at=2.0, seen_at=1.0, jobs=("job",), taken=1)},
     failing={"uncordon main/cpu-1": Failing(times=2, since_at=1.0, tried_at=2.0, why="403")},
     draining_since={"i-1": 5.0},
     stuck={"i-3": Stuck(since_at=1.0, tried_at=2.0)},

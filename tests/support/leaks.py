@@ -79,7 +79,7 @@ def _surely_ended(look: Look, record: Record) -> bool:
 def _nodes_without_records(look: Look) -> dict[str, tuple[str, str]]:
     """Controller and name of the nodes of ours that no record knows and nothing runs on, by the instance that they are named after."""
     recorded = {(record.controller, record.node) for record in look.snapshot.records}
-    nodes = [(view.name, node) for view in look.views for node in view.nodes if node.name != look.fleet.beacon]
+    nodes = [(view.name, node) for view in look.views for node in view.nodes if not look.fleet.is_beacon(node.name)]
     return {
         f"i-{node.name.split('-')[1]}": (controller, node.name)
         for controller, node in nodes

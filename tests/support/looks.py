@@ -52,7 +52,7 @@ class Look:
         lines += [f"{name} {pool.ceilings} {pool.priority}" for name, pool in self.fleet.pools.items()] if self.fleet.teams else []
         for view in self.views:
             lines.append(f"{view.name}: {view.problem} {view.session} {view.quieting_down} {view.unread} {memory.sessions[view.name]}")
-            lines += [f"  {node}" for node in view.nodes if node.name != self.fleet.beacon] + [f"  {item}" for item in view.items]
+            lines += [f"  {node}" for node in view.nodes if not self.fleet.is_beacon(node.name)] + [f"  {item}" for item in view.items]
             lines += [f"  {key}: {window.peaks}" for key, window in memory.windows.items() if key.startswith(view.name)]
             lines += [f"  {look.learned[view.name].samples} {look.learned[view.name].streaks}"]
         lines += [

@@ -2,7 +2,6 @@
 
 import pytest
 
-from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.metering import launched_lately
 from autoscaler.domain.facts.plan import Launch
@@ -23,7 +22,7 @@ from support.builders import (
     an_item,
     an_offering,
 )
-from support.decisions import decide_up, held, launches
+from support.decisions import decide_up, held, launches, scale_up
 
 OFFERINGS = (an_offering(usd_per_hour=3.0), an_offering(usd_per_hour=10.0, market=Market.SPOT))
 
@@ -33,7 +32,7 @@ def test_machines_that_nobody_wrote_down_count_each_and_at_their_pools_dearest_p
     """Two of them, and jobs for five agents: there is room for two."""
     unknown = (an_instance("i-1", pool="cpu"), an_instance("i-2", pool="cpu"))
     items = tuple(an_item(number, label="cpu") for number in range(1, 6))
-    plan = decide.scale_up(a_snapshot(a_view(items=items), instances=unknown), a_fleet(a_pool(offerings=OFFERINGS), **limit))
+    plan = scale_up(a_snapshot(a_view(items=items), instances=unknown), a_fleet(a_pool(offerings=OFFERINGS), **limit))
     assert sum(step.count for step in plan.steps if isinstance(step, Launch)) == 2
 
 
@@ -50,7 +49,7 @@ SPOT = an_offering(usd_per_hour=1.0, most_usd_per_hour=3.0, volume_usd_per_hour=
 )
 def test_a_launch_is_reserved_at_the_most_it_may_cost(limit, launched):
     items = tuple(an_item(number, label="cpu") for number in range(1, 6))
-    plan = decide.scale_up(a_snapshot(a_view(items=items)), a_fleet(a_pool(offerings=(SPOT,)), **limit))
+    plan = scale_up(a_snapshot(a_view(items=items)), a_fleet(a_pool(offerings=(SPOT,)), **limit))
     assert sum(step.count for step in plan.steps if isinstance(step, Launch)) == launched
 
 
@@ -72,7 +71,7 @@ def test_an_instance_without_a_record_counts_against_its_pool_and_the_rate(fleet
 @pytest.mark.parametrize("limit", [{"max_agents": 3}, {"max_usd_per_hour": 9.0}], ids=str)
 def test_a_launch_that_was_not_answered_yet_takes_room_for_all_that_it_asks_for(limit):
     items = tuple(an_item(number, label="cpu", waiting_seconds=5000.0) for number in range(1, 6))
-    plan = decide.scale_up(a_snapshot(a_view(items=items), intents=(an_intent(count=2),)), a_fleet(**limit))
+    plan = scale_up(a_snapshot(a_view(items=items), intents=(an_intent(count=2),)), a_fleet(**limit))
     assert sum(step.count for step in plan.steps if isinstance(step, Launch)) == 1
 
 

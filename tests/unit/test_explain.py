@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Breaker, CapacityDelay, Window
@@ -31,8 +30,10 @@ from support.builders import (
     an_instance,
     an_item,
     an_offering,
+    beacons,
     cordoned,
 )
+from support.decisions import scale_down
 
 FLEET = a_fleet(a_pool("cpu", queue_maturity_seconds=30.0), a_pool("gpu"))
 
@@ -100,7 +101,7 @@ def kept(*agents, pool=None, since=600.0, window=None, items=(), overrides=None)
     fleet = a_fleet(pool or a_pool("cpu"))
     window = window or {"main/cpu": Window(opened_at=NOW - 7200, seen_at=NOW, peaks=((NOW - 60, 2), (NOW, 0)))}
     snapshot = a_snapshot(
-        a_view(*(node for _, node in agents), items=tuple(items)),
+        a_view(*(node for _, node in agents), *beacons(fleet)[1:], items=tuple(items)),
         records=tuple(record for record, _ in agents),
         memory=idle_for(since, *agents, window=window),
         overrides=overrides or Overrides(),
@@ -304,7 +305,7 @@ def test_a_stopped_agent_is_kept_for_as_long_as_the_rule_keeps_it():
     def terminated(later):
         window = replace(NEEDED_TWO["main/cpu"], seen_at=NOW + later)
         snapshot = a_snapshot(records=records, instances=OFF, memory=a_memory(windows={"main/cpu": window}), taken_at=NOW + later)
-        return [step.instance_id for step in decide.scale_down(snapshot, a_fleet(WARM)).steps if isinstance(step, Terminate)]
+        return [step.instance_id for step in scale_down(snapshot, a_fleet(WARM)).steps if isinstance(step, Terminate)]
 
     assert terminated(left - 1) == []
     assert terminated(left + 1) == ["i-1"]

@@ -2,12 +2,12 @@
 
 import pytest
 
-from autoscaler.domain import decide
 from autoscaler.domain.facts.memory import Burst, CoolOff, Growth, Window
 from autoscaler.domain.facts.plan import CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.learn import assess
 from support.builders import LONG_AGO, NOW, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_empty_window, an_item, cordoned
+from support.decisions import scale_down, scale_up
 
 BOOT = 180.0
 # Dollars an hour: a job's waiting 20, an agent 3. In vain it is paid for its boot, for a look, and for what Jenkins takes to settle.
@@ -41,7 +41,7 @@ def test_without_a_burst_nothing_is_foreseen():
 
 def test_they_are_launched_with_those_that_are_needed():
     memory = a_memory(windows=an_empty_window(), growths={"main/cpu": (GREW, GREW, GREW)})
-    plan = decide.scale_up(a_snapshot(a_view(items=(an_item(label="cpu"),)), memory=memory), a_fleet(a_pool()))
+    plan = scale_up(a_snapshot(a_view(items=(an_item(label="cpu"),)), memory=memory), a_fleet(a_pool()))
     [launch] = [step for step in plan.steps if isinstance(step, Launch)]
     assert (launch.count, launch.reason) == (3, Reason.NOBODY_CAN_SERVE)
 
@@ -61,7 +61,7 @@ def test_they_are_launched_with_those_that_are_needed():
 def test_half_of_what_pools_share_is_left_to_jobs_that_wait(pool, limits, launched):
     """One agent for the job that waits, which may take all there is, and two for those that are to come. A pool's own limit is its own."""
     memory = a_memory(windows=an_empty_window(), growths={"main/cpu": (GREW, GREW, GREW)})
-    plan = decide.scale_up(a_snapshot(a_view(items=(an_item(label="cpu"),)), memory=memory), a_fleet(a_pool(**pool), **limits))
+    plan = scale_up(a_snapshot(a_view(items=(an_item(label="cpu"),)), memory=memory), a_fleet(a_pool(**pool), **limits))
     [launch] = [step for step in plan.steps if isinstance(step, Launch)]
     assert launch.count == launched
 
@@ -70,7 +70,7 @@ def test_an_agent_that_retires_comes_back_for_what_is_to_come_however_near_the_l
     """It is there already."""
     record, node = an_agent()
     memory = a_memory(windows=an_empty_window(burst=a_burst((20, 1))), growths={"main/cpu": (GREW, GREW, GREW)})
-    plan = decide.scale_up(a_snapshot(a_view(cordoned(node)), records=(record,), memory=memory), a_fleet(a_pool(), max_agents=1))
+    plan = scale_up(a_snapshot(a_view(cordoned(node)), records=(record,), memory=memory), a_fleet(a_pool(), max_agents=1))
     assert [type(step) for step in plan.steps if not isinstance(step, CreateBeacon)] == [Uncordon]
 
 
@@ -80,13 +80,13 @@ def test_the_plan_says_where_nothing_is_offered_for_what_is_to_come():
         for offering in a_pool().offerings
     }
     memory = a_memory(windows=an_empty_window(burst=a_burst((20, 1))), growths={"main/cpu": (GREW, GREW, GREW)}, cool_offs=short)
-    plan = decide.scale_up(a_snapshot(a_view(), memory=memory), a_fleet(a_pool()))
+    plan = scale_up(a_snapshot(a_view(), memory=memory), a_fleet(a_pool()))
     assert [held.reason for held in plan.held] == [Reason.NO_OFFERING]
 
 
 def test_the_plan_says_what_was_foreseen():
     agents = a_memory(windows=an_empty_window(burst=a_burst((20, 1))), growths={"main/cpu": (GREW, GREW, GREW)})
-    plan = decide.scale_up(a_snapshot(a_view(), memory=agents), a_fleet(a_pool()))
+    plan = scale_up(a_snapshot(a_view(), memory=agents), a_fleet(a_pool()))
     [launch] = [step for step in plan.steps if isinstance(step, Launch)]
     assert (launch.reason, launch.detail) == (Reason.FORESEEN, "2 executors for what is to come: bursts like this one grew")
 
@@ -145,7 +145,7 @@ def test_jobs_that_are_awaited_by_name_are_not_awaited_twice():
 def watched(burst, *growths):
     windows = {"main/cpu": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 300, 3),), burst=burst)}
     memory = a_memory(windows=windows, growths={"main/cpu": growths} if growths else {})
-    plan = decide.scale_down(a_snapshot(a_view(), memory=memory), a_fleet(a_pool()))
+    plan = scale_down(a_snapshot(a_view(), memory=memory), a_fleet(a_pool()))
     return plan.memory.growths
 
 

@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
-from autoscaler.domain import decide
 from autoscaler.domain.facts.memory import CoolOff
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.hedging import worth_adding
 from support.builders import NOW, a_fleet, a_memory, a_node, a_pool, a_record, a_snapshot, a_view, an_item, an_offering
+from support.decisions import scale_up
 
 # From two minutes and a quarter to four, evenly.
 UNEVEN = tuple(135.0 + 108.0 * n / 19 for n in range(20))
@@ -81,7 +81,7 @@ def launched(count, *, fleet=None, items=1, boots=UNEVEN, cool_offs=None, bootin
     """Whether so many agents are launched for so many items, and the plan. ``booting``: of each agent on its way, since when in seconds."""
     queue = tuple(an_item(number, label="cpu") for number in range(items))
     records = tuple(a_record(f"i-{number}", launched_at=NOW - seconds) for number, seconds in enumerate(booting))
-    plan = decide.scale_up(
+    plan = scale_up(
         a_snapshot(a_view(*nodes, items=queue), records=records, memory=a_memory(boots={"cpu": boots}, cool_offs=cool_offs or {})),
         fleet or a_fleet(a_pool("cpu", executors=executors, **CHEAP)),
     )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain import commands, decide
+from autoscaler.domain import commands
 from autoscaler.domain.facts.fleet import WarmPool
 from autoscaler.domain.facts.memory import Breaker
 from autoscaler.domain.facts.orders import CloseBreaker, LaunchSome
@@ -31,7 +31,7 @@ from support.builders import (
     an_intent,
     an_item,
 )
-from support.decisions import decide_down, decide_up, seen, steps_of
+from support.decisions import decide_down, decide_up, scale_up, seen, steps_of
 
 OLD, NEW = "1 with ami-1", "1 with ami-2"
 FLEET = a_fleet(a_pool("cpu", image_parameter="/ci/image", max_agents=20, wait_usd_per_hour=1e6))
@@ -111,7 +111,7 @@ def test_after_a_failed_boot_it_is_tried_again_when_its_time_has_come(seconds, t
 def test_one_agent_tries_it_over_all_controllers():
     fleet = a_fleet(a_pool("cpu", image_parameter="/ci/image", controllers=("main", "other"), max_agents=20, wait_usd_per_hour=1e6))
     snapshot = a_snapshot(a_view(items=ITEMS), a_view(name="other", items=ITEMS), **named())
-    steps = steps_of(Launch, decide.scale_up(snapshot, fleet))
+    steps = steps_of(Launch, scale_up(snapshot, fleet))
     assert sorted((step.count, step.image) for step in steps) == [(1, "ami-2"), (3, "ami-1"), (4, "ami-1")]
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain import decide
 from autoscaler.domain.facts.memory import Arrivals, Follower, Learned
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
@@ -23,6 +22,7 @@ from support.builders import (
     an_empty_window,
     an_item,
 )
+from support.decisions import scale_down, scale_up
 
 CPU, GPU = a_pool("cpu"), a_pool("gpu")
 FLEET = a_fleet(CPU, GPU)
@@ -226,7 +226,7 @@ def test_the_first_look_cannot_tell_what_is_new():
 
 def test_an_agent_is_launched_for_what_is_foreseen_and_the_plan_says_for_what():
     known = note(after(*builds_and_tests(8)), "build", NOW - 400.0)
-    [launch] = [s for s in decide.scale_up(a_snapshot(a_view(), learned={"main": known}), FLEET).steps if isinstance(s, Launch)]
+    [launch] = [s for s in scale_up(a_snapshot(a_view(), learned={"main": known}), FLEET).steps if isinstance(s, Launch)]
     assert (launch.pool, launch.count, launch.reason) == ("gpu", 1, Reason.FORESEEN)
     assert launch.detail == "1 executor for what is to come: tests follows build"
 
@@ -237,7 +237,7 @@ def test_an_agent_is_kept_for_what_is_foreseen_and_no_longer():
     for ago, goes in ((400.0, False), (700.0, True)):
         known = note(after(*builds_and_tests(8)), "build", NOW - ago)
         snapshot = a_snapshot(a_view(node), records=(record,), memory=memory, learned={"main": known})
-        assert any(isinstance(step, Cordon) for step in decide.scale_down(snapshot, FLEET).steps) == goes
+        assert any(isinstance(step, Cordon) for step in scale_down(snapshot, FLEET).steps) == goes
 
 
 @pytest.mark.parametrize(("seconds_to_go", "launched"), [(180.0, 1), (60.0, 1), (-60.0, 0)])
@@ -245,10 +245,10 @@ def test_an_agent_is_kept_for_a_late_job_but_none_is_launched_that_would_come_la
     """A job of each night, at $13.50 an hour: who is there spares it a boot; a minute late, one that is launched spares half a look."""
     fleet = a_fleet(CPU, replace(GPU, offerings=tuple(replace(offering, usd_per_hour=13.5) for offering in GPU.offerings)))
     known = after(*(("nightly", ago) for ago in each(DAY, 5, until=DAY - seconds_to_go)))
-    launches = [s.count for s in decide.scale_up(a_snapshot(a_view(), learned={"main": known}), fleet).steps if isinstance(s, Launch)]
+    launches = [s.count for s in scale_up(a_snapshot(a_view(), learned={"main": known}), fleet).steps if isinstance(s, Launch)]
     record, node = an_agent(pool="gpu")
     memory = a_memory(windows=an_empty_window(pool="gpu"))
-    there = decide.scale_down(a_snapshot(a_view(node), records=(record,), memory=memory, learned={"main": known}), fleet)
+    there = scale_down(a_snapshot(a_view(node), records=(record,), memory=memory, learned={"main": known}), fleet)
     assert (sum(launches), [step for step in there.steps if isinstance(step, Cordon)]) == (launched, [])
 
 
@@ -263,4 +263,4 @@ def test_as_many_agents_are_kept_for_what_is_foreseen_as_it_fills():
         memory=a_memory(windows=an_empty_window(pool="gpu")),
         learned={"main": known},
     )
-    assert sum(isinstance(step, Cordon) for step in decide.scale_down(snapshot, fleet).steps) == 1
+    assert sum(isinstance(step, Cordon) for step in scale_down(snapshot, fleet).steps) == 1

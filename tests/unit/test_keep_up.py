@@ -2,13 +2,13 @@
 
 import pytest
 
-from autoscaler.domain import decide
 from autoscaler.domain.facts.memory import IdleReturns, Learned
 from autoscaler.domain.facts.plan import Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.durations import pool_key
 from autoscaler.domain.forecast.idle_returns import EDGES
 from support.builders import a_build, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_item
+from support.decisions import scale_up
 
 
 def comes_back_within(seconds, *, times=50.0, waits=1.0):
@@ -27,7 +27,7 @@ def launched(returns, *, items=1, pool=None, busy_seconds=150.0, executors=1, **
         learned={"main": Learned(samples={pool_key("cpu"): (busy_seconds,) * 5})},
         memory=a_memory(idle_returns=returns),
     )
-    plan = decide.scale_up(snapshot, a_fleet(pool or a_pool("cpu", executors=executors), **limits))
+    plan = scale_up(snapshot, a_fleet(pool or a_pool("cpu", executors=executors), **limits))
     return [(step.count, step.reason) for step in plan.steps if isinstance(step, Launch)]
 
 

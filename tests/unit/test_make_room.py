@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain import decide
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import ControllerSession, Stuck, Window
 from autoscaler.domain.facts.plan import Cordon, Launch
@@ -25,6 +24,7 @@ from support.builders import (
     an_offering,
     cordoned,
 )
+from support.decisions import scale_down, scale_up
 
 GPU_JOB = (an_item(1, label="gpu"),)
 
@@ -34,7 +34,7 @@ def needed_lately(most=3):
     return {"main/cpu": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 60, most),))}
 
 
-def plan_of(*agents, items=GPU_JOB, pools=None, memory=None, view=None, decision=decide.scale_down, **limits):
+def plan_of(*agents, items=GPU_JOB, pools=None, memory=None, view=None, decision=scale_down, **limits):
     """Decide for a pool of cpu agents that are kept, and one of gpu agents that has none."""
     fleet = a_fleet(*(pools or (a_pool("cpu"), a_pool("gpu"))), **limits)
     shown = a_view(*(node for _, node in agents), items=items, **(view or {}))
@@ -151,9 +151,9 @@ def two_controllers(*, waiting=("main",)):
 
 def test_an_agent_on_one_controller_gives_way_to_a_job_on_another_that_shares_the_pool():
     fleet = a_fleet(a_pool("cpu", max_agents=1, controllers=("main", "second")))
-    [step] = decide.scale_down(two_controllers(waiting=("second",)), fleet).steps
+    [step] = scale_down(two_controllers(waiting=("second",)), fleet).steps
     assert (step.controller, step.node, step.reason) == ("main", "cpu-1", Reason.GIVES_WAY)
-    assert decide.scale_down(two_controllers(waiting=()), fleet).steps == ()
+    assert scale_down(two_controllers(waiting=()), fleet).steps == ()
 
 
 def test_where_both_the_fleet_and_a_pool_are_full_the_agent_of_that_pool_goes_first():
@@ -164,10 +164,10 @@ def test_where_both_the_fleet_and_a_pool_are_full_the_agent_of_that_pool_goes_fi
     windows = {f"main/{pool}": Window(opened_at=LONG_AGO, seen_at=NOW - 60, peaks=((NOW - 60, 1),)) for pool in ("cpu", "gpu")}
     sessions = {name: ControllerSession(session="s1", since_at=LONG_AGO) for name in ("main", "second")}
     memory = a_memory(windows=windows, sessions=sessions, idle_since={"i-1": NOW - 600, "i-2": NOW - 60})
-    steps = decide.scale_down(a_snapshot(*views, records=(cpu[0], gpu[0]), memory=memory), fleet).steps
+    steps = scale_down(a_snapshot(*views, records=(cpu[0], gpu[0]), memory=memory), fleet).steps
     assert {step.node for step in steps if isinstance(step, Cordon)} == {"cpu-1", "gpu-2"}
     few = replace(views[0], items=())
-    [step] = decide.scale_down(a_snapshot(few, views[1], records=(cpu[0], gpu[0]), memory=memory), fleet).steps
+    [step] = scale_down(a_snapshot(few, views[1], records=(cpu[0], gpu[0]), memory=memory), fleet).steps
     assert step.node == "gpu-2"
 
 
@@ -182,5 +182,5 @@ def test_the_controller_whose_job_has_waited_longest_launches_first(first):
     views = (
         a_view(name=name, items=(an_item(1, label="cpu", waiting_seconds=300.0 if name == first else 200.0),)) for name in pool.controllers
     )
-    plan = decide.scale_up(a_snapshot(*views), a_fleet(pool))
+    plan = scale_up(a_snapshot(*views), a_fleet(pool))
     assert [step.controller for step in plan.steps if isinstance(step, Launch)] == [first]

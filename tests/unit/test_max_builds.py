@@ -4,13 +4,13 @@ import pytest
 
 from autoscaler.config import check
 from autoscaler.config.problems import FleetFileError
-from autoscaler.domain import decide
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Learned, Sighting
 from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.learn import assess, learn_from_builds
 from support.builders import NOW, a_build, a_fleet, a_node, a_pool, a_record, a_snapshot, a_view, an_item
+from support.decisions import scale_down, scale_up
 
 ONCE = a_fleet(a_pool("cpu", max_builds=1))
 THRICE = a_fleet(a_pool("cpu", max_builds=3, executors=2))
@@ -25,7 +25,7 @@ def seen(*builds, had=0, noted=(), items=(), executors=1):
 
 
 def cordons(snapshot, fleet):
-    return [(step.node, step.mark.kind, step.reason) for step in decide.scale_down(snapshot, fleet).steps if isinstance(step, Cordon)]
+    return [(step.node, step.mark.kind, step.reason) for step in scale_down(snapshot, fleet).steps if isinstance(step, Cordon)]
 
 
 def test_the_look_that_first_sees_its_only_build_cordons_an_agent():
@@ -48,7 +48,7 @@ def test_where_nothing_is_said_agents_have_any_number_of_builds():
 
 def test_an_agent_that_is_used_up_is_no_supply_for_what_waits():
     waits = an_item(label="cpu")
-    launched = [step.reason for step in decide.scale_up(seen(a_build(), items=(waits,)), ONCE).steps if isinstance(step, Launch)]
+    launched = [step.reason for step in scale_up(seen(a_build(), items=(waits,)), ONCE).steps if isinstance(step, Launch)]
     assert launched == [Reason.NOBODY_CAN_SERVE]
 
 

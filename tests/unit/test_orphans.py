@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import agent_spec, described_instance
 from autoscaler.domain.facts.plan import Adopt, DeleteNode
 from autoscaler.domain.facts.snapshot import InstanceState, OfflineCause
 from support.builders import a_fleet, a_look, a_memory, a_node, a_pool, a_snapshot, a_view, an_agent, an_empty_window, an_instance
+from support.decisions import scale_down
 
 HOME = "123456789012/us-west-2"
 FLEET = replace(a_fleet(), home=HOME)
@@ -21,7 +21,7 @@ def an_orphan(**facts):
 
 def decided(node, *, state=InstanceState.TERMINATED, fleet=FLEET, **facts):
     memory = a_memory(observations={f"main/{node.name}": a_look("orphan", seconds_ago=3600.0, session="")}, windows=an_empty_window())
-    return decide.scale_down(a_snapshot(a_view(node), fates={"i-7": state}, **({"memory": memory} | facts)), fleet).steps
+    return scale_down(a_snapshot(a_view(node), fates={"i-7": state}, **({"memory": memory} | facts)), fleet).steps
 
 
 def test_the_node_of_an_instance_that_has_terminated_is_deleted():
@@ -60,7 +60,7 @@ def test_an_instance_is_adopted_with_the_node_that_its_tag_names_whatever_a_pers
     node = a_node("cpu-7", "edited", description="edited, too")
     memory = a_memory(observations={"i-7": a_look("stray", session="")}, windows=an_empty_window())
     snapshot = a_snapshot(a_view(node), instances=(an_instance("i-7", node="cpu-7"),), memory=memory)
-    [step] = decide.scale_down(snapshot, FLEET).steps
+    [step] = scale_down(snapshot, FLEET).steps
     assert (type(step), step.node) == (Adopt, "cpu-7")
 
 
@@ -75,5 +75,5 @@ def test_an_agent_whose_instance_ec2_does_not_show_to_have_ended_keeps_its_node(
     lost = replace(node, offline=True, cause=OfflineCause.OTHER)
     memory = a_memory(observations={"i-7": a_look("ended", session="", seconds_ago=3600.0)}, windows=an_empty_window())
     fates = {} if state is None else {"i-7": state}
-    steps = decide.scale_down(a_snapshot(a_view(lost), records=(record,), instances=(), fates=fates, memory=memory), FLEET).steps
+    steps = scale_down(a_snapshot(a_view(lost), records=(record,), instances=(), fates=fates, memory=memory), FLEET).steps
     assert [step for step in steps if isinstance(step, DeleteNode)] == []

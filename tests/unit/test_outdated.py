@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain import decide
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import ControllerSession, CoolOff
-from autoscaler.domain.facts.plan import Cordon, Launch, Uncordon
+from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import Binding, RecordState, Wait
+from autoscaler.domain.facts.snapshot import Binding, Wait
 from support.builders import (
     LONG_AGO,
     NOW,
@@ -17,7 +16,6 @@ from support.builders import (
     a_mark,
     a_memory,
     a_pool,
-    a_record,
     a_snapshot,
     a_view,
     an_agent,
@@ -27,7 +25,7 @@ from support.builders import (
     an_offering,
 )
 from support.builders import cordoned as marked
-from support.decisions import decide_down, decide_up, kinds, steps_of
+from support.decisions import decide_down, scale_down, steps_of
 
 FLEET = a_fleet(a_pool("cpu", controllers=("main", "other"), min_agents=10, max_agents=20))
 
@@ -48,7 +46,7 @@ def cordoned(**facts):
     instances = tuple(an_instance(r.instance_id, controller=r.controller, template_version="1") for r in records)
     views = a_view(*my_nodes), a_view(*their_nodes, name="other")
     snapshot = a_snapshot(*views, records=records, instances=instances, memory=memory, template_versions={"cpu": "2"})
-    steps = decide.scale_down(snapshot, FLEET).steps
+    steps = scale_down(snapshot, FLEET).steps
     return [step.controller for step in steps if isinstance(step, Cordon) and step.mark.kind is MarkClass.OUTDATED]
 
 
@@ -84,37 +82,27 @@ REFUSED = CoolOff(until_at=NOW + 86_000, last_resort_at=NOW + 86_000, times=1, w
 COOLED = a_memory(windows=an_empty_window(), cool_offs={f"cpu/{an_offering().key}": REFUSED}, proven={"cpu": "2"})
 
 
-def up_for_what_names_it(*others, kind=MarkClass.OUTDATED, waits=120.0, fleet=None, **facts):
-    """A job asks for a label that only one agent has: Jenkins names that agent, which is drained."""
+def plan_for_an_item_that_names_it(*others, kind=MarkClass.OUTDATED, waits=120.0, fleet=None, names=("cpu-1",), **facts):
+    """Jenkins names an agent that is drained; its labels are those of a beacon, too."""
     record, node = an_agent()
     drained = record, marked(node, a_mark(kind))
-    items = (an_item(job="deploy", why=Wait(for_executor=True, nodes=(node.name,)), waiting_seconds=waits),)
-    return decide_up(drained, *others, items=items, fleet=fleet, **({"memory": COOLED} | facts))
+    items = (an_item(job="deploy", why=Wait(for_executor=True, nodes=names), waiting_seconds=waits),)
+    return decide_down(drained, *others, items=items, fleet=fleet, **({"memory": COOLED} | facts))
 
 
-@pytest.mark.parametrize("facts", [{}, {"fleet": ONE, "memory": a_memory()}], ids=["cooled off", "at its limit"])
-def test_an_outdated_agent_that_an_item_names_comes_back_where_none_can_be_launched(facts):
-    [step] = up_for_what_names_it(**facts).steps
+@pytest.mark.parametrize("facts", [{}, {"fleet": ONE, "memory": a_memory()}, {"memory": a_memory()}, {"waits": 1.0}])
+def test_an_outdated_agent_that_an_item_asks_for_by_name_comes_back_since_no_other_can_take_it(facts):
+    [step] = plan_for_an_item_that_names_it(**facts).steps
     assert (type(step), step.node, step.reason) == (Uncordon, "cpu-1", Reason.PINNED)
-    assert "deploy" in step.detail
 
 
-def test_where_another_can_be_launched_it_is_replaced():
-    assert kinds(up_for_what_names_it(memory=a_memory())) == [Launch]
-
-
-def test_it_does_not_come_back_while_another_one_boots():
-    booting = a_record("i-2", node=None, state=RecordState.REQUESTED, launched_at=NOW - 100)
-    assert up_for_what_names_it((booting, None)).steps == ()
-
-
-def test_it_comes_back_for_no_item_that_has_waited_too_shortly_to_be_launched_for():
-    assert up_for_what_names_it(waits=1.0).steps == ()
+def test_for_a_label_of_several_agents_it_does_not_come_back():
+    assert plan_for_an_item_that_names_it(names=("cpu-1", "cpu-2")).steps == ()
 
 
 def test_an_agent_that_is_drained_for_anything_else_does_not_come_back():
-    for kind in set(MarkClass) - {MarkClass.OUTDATED, MarkClass.RETIRE, MarkClass.MONTH_LIMIT, MarkClass.DAY_LIMIT}:
-        assert up_for_what_names_it(kind=kind).steps == ()
+    for kind in set(MarkClass) - {MarkClass.OUTDATED, MarkClass.RETIRE, MarkClass.ROTATE, MarkClass.MONTH_LIMIT, MarkClass.DAY_LIMIT}:
+        assert plan_for_an_item_that_names_it(kind=kind).steps == ()
 
 
 @pytest.mark.parametrize("proven", ["1", "2"], ids=["of a version to try first", "of a proven version"])

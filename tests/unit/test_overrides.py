@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain import commands, decide
+from autoscaler.domain import commands
 from autoscaler.domain.facts.fleet import Ceilings, Team
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.orders import DrainNodes, LaunchSome, Purge, Resume
@@ -40,7 +40,7 @@ from support.builders import (
     an_item,
     cordoned,
 )
-from support.decisions import kinds
+from support.decisions import kinds, scale_down, scale_up
 
 FLEET = a_fleet(a_pool("cpu"), a_pool("gpu"))
 
@@ -70,11 +70,11 @@ HOLDS_ON_CPU = [a_hold(), a_hold(Scope.CONTROLLER, "main"), a_hold(Scope.FLEET, 
 
 
 def test_without_a_hold_both_pools_launch():
-    assert [step.pool for step in decide.scale_up(seen(items=WAITING), FLEET).steps if isinstance(step, Launch)] == ["cpu", "gpu"]
+    assert [step.pool for step in scale_up(seen(items=WAITING), FLEET).steps if isinstance(step, Launch)] == ["cpu", "gpu"]
 
 
 def test_a_pool_on_hold_launches_nothing_and_says_until_when_and_why():
-    plan = decide.scale_up(seen(items=WAITING, holds=[a_hold()]), FLEET)
+    plan = scale_up(seen(items=WAITING, holds=[a_hold()]), FLEET)
     assert [step.pool for step in plan.steps if isinstance(step, Launch)] == ["gpu"]
     [told] = [h for h in plan.held if h.reason is Reason.HELD]
     assert (told.pool, told.detail) == ("cpu", "pool cpu is on hold for another 59 min by ada: driver update")
@@ -82,22 +82,22 @@ def test_a_pool_on_hold_launches_nothing_and_says_until_when_and_why():
 
 @pytest.mark.parametrize("one", HOLDS_ON_CPU, ids=lambda one: str(one.scope))
 def test_a_hold_of_a_pool_its_controller_or_the_fleet_keeps_its_agents_from_retiring(one):
-    plan = decide.scale_down(seen(an_agent(), holds=[one]), FLEET)
+    plan = scale_down(seen(an_agent(), holds=[one]), FLEET)
     assert (kinds(plan), ("cpu", Reason.HELD) in held(plan)) == ([], True)
 
 
 def test_what_retires_does_not_come_back_while_it_is_on_hold():
     record, node = an_agent()
     agent = record, cordoned(node, a_mark(MarkClass.RETIRE))
-    assert kinds(decide.scale_up(seen(agent, items=WAITING[:1]), FLEET)) == [Uncordon]
-    assert kinds(decide.scale_up(seen(agent, items=WAITING[:1], holds=[a_hold()]), FLEET)) == []
+    assert kinds(scale_up(seen(agent, items=WAITING[:1]), FLEET)) == [Uncordon]
+    assert kinds(scale_up(seen(agent, items=WAITING[:1], holds=[a_hold()]), FLEET)) == []
 
 
 def test_what_is_surely_gone_is_repaired_under_a_hold():
     memory = a_memory(windows=an_empty_window(), observations={"i-1": a_look(Condition.ENDED, session="")})
     ended = {"instances": (an_instance("i-1", state=InstanceState.TERMINATED),)}
-    free = decide.scale_down(seen(an_agent(), memory=memory, **ended), FLEET)
-    under_hold = decide.scale_down(seen(an_agent(), memory=memory, holds=[a_hold()], **ended), FLEET)
+    free = scale_down(seen(an_agent(), memory=memory, **ended), FLEET)
+    under_hold = scale_down(seen(an_agent(), memory=memory, holds=[a_hold()], **ended), FLEET)
     assert kinds(free) == [Cordon, DeleteNode]
     assert kinds(under_hold) == [DeleteNode]
 
@@ -106,9 +106,9 @@ def test_frozen_means_that_nothing_at_all_is_done():
     memory = a_memory(windows=an_empty_window(), observations={"i-1": a_look(Condition.DRAINED)})
     record, node = an_agent()
     agent = record, cordoned(node)
-    assert kinds(decide.scale_down(seen(agent, memory=memory), FLEET)) == [Terminate]
-    assert kinds(decide.scale_down(seen(agent, memory=memory, holds=[a_hold()]), FLEET)) == [Terminate]
-    plan = decide.scale_down(seen(agent, memory=memory, holds=[a_hold(freeze=True)]), FLEET)
+    assert kinds(scale_down(seen(agent, memory=memory), FLEET)) == [Terminate]
+    assert kinds(scale_down(seen(agent, memory=memory, holds=[a_hold()]), FLEET)) == [Terminate]
+    plan = scale_down(seen(agent, memory=memory, holds=[a_hold(freeze=True)]), FLEET)
     assert (kinds(plan), ("cpu", Reason.FROZEN) in held(plan)) == ([], True)
 
 
@@ -118,14 +118,14 @@ def test_what_is_not_done_because_it_is_frozen_is_not_remembered_as_done():
     def forgotten(*holds):
         shown = seen((condemned, None), holds=holds)
         gone = replace(shown, instances=(), fates={condemned.instance_id: InstanceState.SHUTTING_DOWN})
-        return decide.scale_down(gone, FLEET).memory.gone
+        return scale_down(gone, FLEET).memory.gone
 
     assert (forgotten(), forgotten(a_hold(freeze=True))) == ({"i-1": condemned.launched_at}, {})
 
 
 def test_items_of_a_held_label_are_no_demand_and_are_counted():
     items = (an_item(1, label="cpu"), an_item(2, label="cpu&&linux"), an_item(3, label="gpu"))
-    plan = decide.scale_up(seen(items=items, holds=[a_hold(Scope.LABEL, "cpu")]), FLEET)
+    plan = scale_up(seen(items=items, holds=[a_hold(Scope.LABEL, "cpu")]), FLEET)
     assert [step.pool for step in plan.steps if isinstance(step, Launch)] == ["gpu"]
     assert "2 items: label cpu is on hold for another 59 min by ada: driver update" in [h.detail for h in plan.held]
 
@@ -149,7 +149,7 @@ def test_who_asks_for_a_label(expression, label, asks):
 
 def test_an_order_ends_by_itself():
     over = a_hold(minutes=1.0)
-    plan = decide.scale_up(seen(items=WAITING[:1], holds=[over], given=[numbers(minutes=0.0, max_agents=0)]), FLEET)
+    plan = scale_up(seen(items=WAITING[:1], holds=[over], given=[numbers(minutes=0.0, max_agents=0)]), FLEET)
     assert kinds(plan) == [Launch]
 
 
@@ -184,7 +184,7 @@ def test_other_limits_of_a_team_are_in_force_for_it_and_end():
     assert then.teams == {"web": replace(web, ceilings=Ceilings(max_agents=0, max_usd_per_hour=4.5, max_usd_per_month=90.0))}
     assert then.pools == fleet.pools
     assert in_force(fleet, overrides.at(NOW + 600.0)) is fleet
-    plan = decide.scale_up(replace(seen(items=WAITING), overrides=overrides), fleet)
+    plan = scale_up(replace(seen(items=WAITING), overrides=overrides), fleet)
     launched = {step.pool for step in plan.steps if isinstance(step, Launch)}
     assert ("cpu" in launched, ("cpu", Reason.TEAM_MAX_AGENTS) in held(plan)) == (False, True)
 
@@ -197,9 +197,9 @@ def test_a_second_order_for_a_team_replaces_the_first_and_one_without_numbers_re
 
 
 def test_other_numbers_decide():
-    plan = decide.scale_up(seen(given=[numbers(min_agents=2)]), FLEET)
+    plan = scale_up(seen(given=[numbers(min_agents=2)]), FLEET)
     assert [(step.count, step.reason) for step in plan.steps if isinstance(step, Launch)] == [(2, Reason.MIN_AGENTS)]
-    none = decide.scale_up(seen(items=WAITING[:1], given=[numbers(max_agents=0)]), FLEET)
+    none = scale_up(seen(items=WAITING[:1], given=[numbers(max_agents=0)]), FLEET)
     assert (kinds(none), ("cpu", Reason.MAX_AGENTS) in held(none)) == ([], True)
 
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import Quarantine
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Learned, Sighting, Streak
@@ -15,6 +14,7 @@ from autoscaler.domain.learn import assess, learn_from_builds
 from autoscaler.domain.scale_in.build_results import Tally
 from support.builders import NOW, a_build, a_fleet, a_memory, a_pool, a_snapshot, a_view, an_agent, an_instance, cordoned
 from support.builders import a_mark as mark_of
+from support.decisions import scale_down
 
 FAILED, SUCCEEDED = BuildResult.FAILED, BuildResult.SUCCEEDED
 STREAK = Streak(failures=5, since_at=NOW - 600.0, jobs=("a", "b"))
@@ -39,7 +39,7 @@ def taken(learned, *, quarantine=Quarantine.REPLACE, count=3, builds=(), **memor
         memory=a_memory(connected=connected, **memory),
         learned={"main": learned},
     )
-    plan = decide.scale_down(snapshot, fleet)
+    plan = scale_down(snapshot, fleet)
     return [step for step in plan.steps if isinstance(step, Cordon) and step.mark.kind is MarkClass.QUARANTINE], plan
 
 
@@ -125,7 +125,7 @@ def given_up(quarantine, **memory):
         instances=(an_instance(record.instance_id),),
         memory=a_memory(connected=frozenset({record.instance_id}), **memory),
     )
-    return decide.scale_down(snapshot, fleet)
+    return scale_down(snapshot, fleet)
 
 
 def test_what_an_operator_wants_to_look_at_is_kept_until_a_person_says():

@@ -35,6 +35,7 @@ from support.builders import (
     an_intent,
     an_item,
     cordoned,
+    with_beacons,
 )
 from support.decisions import decide_down, decide_up, held, kinds, seen, steps_of
 
@@ -47,7 +48,8 @@ def asked(target="cpu", *, person="alice", request="r-9", seconds=3600.0):
 
 
 def plan_for(*agents, fleet=None, order=None, **facts):
-    return reserve_for_a_person(seen(*agents, **facts), fleet or a_fleet(), order or asked())
+    fleet = fleet or a_fleet()
+    return reserve_for_a_person(with_beacons(seen(*agents, **facts), fleet), fleet, order or asked())
 
 
 def a_reserved_agent(number=1, *, offline=True, until_at=NOW + 3600.0, mark=MarkClass.RESERVED, **facts):

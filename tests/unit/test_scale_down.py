@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain import commands, decide
+from autoscaler.domain import commands
 from autoscaler.domain.facts.fleet import agent_spec
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Burst, CapacityDelay, ControllerSession, Window
@@ -32,7 +32,7 @@ from support.builders import (
     an_item,
     cordoned,
 )
-from support.decisions import decide_down, held, kinds
+from support.decisions import decide_down, held, kinds, scale_down
 
 FLEET = a_fleet()
 SHORT = CapacityDelay(asks=3.0, seconds=3600.0, squares=3600.0**2, asked_at=NOW - 5000)
@@ -69,7 +69,7 @@ def test_a_burst_is_learned_from_once_and_only_when_it_is_over():
     memory, learned = a_memory(windows=an_empty_window()), []
     for minute in range(6):
         snapshot = a_snapshot(a_view(items=(an_item(label="cpu"),)), memory=memory, taken_at=NOW + 60 * minute)
-        memory = decide.scale_down(snapshot, FLEET).memory
+        memory = scale_down(snapshot, FLEET).memory
         learned.append(sum(sum(seen.times) for seen in memory.idle_returns.get("main/cpu", {}).values()))
     assert learned == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
 
@@ -359,7 +359,7 @@ def test_a_sweep_that_stops_in_one_pool_goes_on_in_another():
     fleet = a_fleet(a_pool("cpu", max_agents=20), a_pool("gpu", max_agents=20))
     records = [a_record(f"i-{n}", launched_at=NOW - 1000) for n in range(10)] + [a_record("i-g", pool="gpu", launched_at=NOW - 1000)]
     looks = {record.instance_id: a_look("overdue", session="") for record in records}
-    plan = decide.scale_down(a_snapshot(a_view(), records=tuple(records), memory=a_memory(observations=looks)), fleet)
+    plan = scale_down(a_snapshot(a_view(), records=tuple(records), memory=a_memory(observations=looks)), fleet)
     assert [step.pool for step in plan.steps].count("gpu") == 1
 
 
@@ -373,4 +373,4 @@ def test_what_was_drained_for_good_does_not_come_back_for_an_item_that_no_restar
     record, node = an_agent()
     pinning = an_item(1, why=Wait(for_executor=False, nodes=("cpu-1",)))
     snapshot = a_snapshot(a_view(cordoned(node, a_mark(MarkClass.OPERATOR)), items=(pinning,)), records=(record,))
-    assert Uncordon not in {type(step) for step in decide.scale_down(snapshot, FLEET).steps}
+    assert Uncordon not in {type(step) for step in scale_down(snapshot, FLEET).steps}

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain import commands, decide
+from autoscaler.domain import commands
 from autoscaler.domain.facts.fleet import Market
 from autoscaler.domain.facts.memory import ControllerSession, CoolOff, Failing, Learned, Month
 from autoscaler.domain.facts.orders import LaunchSome
@@ -28,7 +28,7 @@ from support.builders import (
     an_offering,
     cordoned,
 )
-from support.decisions import decide_down, decide_up, held, launches
+from support.decisions import decide_down, decide_up, held, launches, scale_up
 
 
 def cooled_off(*, last_resort_at=NOW + 30):
@@ -44,42 +44,42 @@ def learned_minutes(pool, minutes):
 
 
 def test_launches_at_once_for_an_item_that_no_executor_can_ever_take():
-    plan = decide.scale_up(a_snapshot(a_view(items=items(1))), a_fleet())
+    plan = scale_up(a_snapshot(a_view(items=items(1))), a_fleet())
     assert launches(plan) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
 
 
 def test_an_item_counts_once_it_is_mature():
-    plan = decide.scale_up(a_snapshot(a_view(items=items(1, waiting_seconds=29.0))), a_fleet())
+    plan = scale_up(a_snapshot(a_view(items=items(1, waiting_seconds=29.0))), a_fleet())
     assert plan.steps == ()
 
 
 def test_four_items_fill_one_agent_of_four_executors():
     fleet = a_fleet(a_pool("cpu", executors=4))
-    assert launches(decide.scale_up(a_snapshot(a_view(items=items(4))), fleet))[0][1] == 1
+    assert launches(scale_up(a_snapshot(a_view(items=items(4))), fleet))[0][1] == 1
 
 
 def test_does_not_launch_again_for_what_is_on_its_way():
     snapshot = a_snapshot(a_view(items=items(1)), records=(a_record("i-1"),))
-    assert launches(decide.scale_up(snapshot, a_fleet())) == []
+    assert launches(scale_up(snapshot, a_fleet())) == []
 
 
 def test_a_launch_without_answer_counts_as_on_its_way():
     snapshot = a_snapshot(a_view(items=items(2)), intents=(an_intent(count=2),))
-    assert launches(decide.scale_up(snapshot, a_fleet())) == []
+    assert launches(scale_up(snapshot, a_fleet())) == []
 
 
 def test_an_agent_past_its_boot_deadline_is_no_longer_counted_on():
     snapshot = a_snapshot(a_view(items=items(1)), records=(a_record("i-1", launched_at=NOW - 901),))
-    assert launches(decide.scale_up(snapshot, a_fleet())) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
+    assert launches(scale_up(snapshot, a_fleet())) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
 
 
 def test_an_agent_that_was_connected_and_is_gone_is_not_on_its_way_though_its_boot_deadline_is_far():
     record, node = an_agent()
     record, node = replace(record, launched_at=NOW - 300.0), replace(node, offline=True)
     young = a_snapshot(a_view(node, items=items(1)), records=(record,))
-    assert launches(decide.scale_up(young, a_fleet())) == []
+    assert launches(scale_up(young, a_fleet())) == []
     lost = replace(young, memory=a_memory(connected=frozenset({"i-1"})))
-    assert launches(decide.scale_up(lost, a_fleet())) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
+    assert launches(scale_up(lost, a_fleet())) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
 
 
 def test_what_could_not_be_brought_back_is_tried_again_and_not_counted_on():
@@ -87,11 +87,11 @@ def test_what_could_not_be_brought_back_is_tried_again_and_not_counted_on():
     failing = {f"uncordon main/cpu-{n}": Failing(times=1, since_at=NOW - 60, tried_at=NOW - 60, why="403") for n in (1, 2)}
     view = a_view(*(cordoned(node) for _, node in agents), items=items(1))
     snapshot = a_snapshot(view, records=tuple(record for record, _ in agents), memory=a_memory(failing=failing))
-    plan = decide.scale_up(snapshot, a_fleet())
+    plan = scale_up(snapshot, a_fleet())
     assert launches(plan) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
     assert [step.node for step in plan.steps if isinstance(step, Uncordon)] == ["cpu-1", "cpu-2"]
     often = {key: replace(one, times=3) for key, one in failing.items()}
-    plan = decide.scale_up(replace(snapshot, memory=a_memory(failing=often)), a_fleet())
+    plan = scale_up(replace(snapshot, memory=a_memory(failing=often)), a_fleet())
     assert [step for step in plan.steps if isinstance(step, Uncordon)] == []
     assert Reason.KEEPS_FAILING in held(plan)
 
@@ -100,7 +100,7 @@ def test_waits_for_a_busy_executor_when_that_is_cheaper_than_an_agent():
     record, node = an_agent(builds=(a_build(elapsed_seconds=None),))
     fleet = a_fleet(a_pool("cpu", wait_usd_per_hour=1.0))
     snapshot = a_snapshot(a_view(node, items=items(1)), records=(record,), learned=learned_minutes("cpu", 6))
-    plan = decide.scale_up(snapshot, fleet)
+    plan = scale_up(snapshot, fleet)
     assert launches(plan) == []
     assert Reason.WORTH_WAITING in held(plan)
 
@@ -116,7 +116,7 @@ def test_the_reason_tells_both_sides_in_dollars():
     record, node = an_agent(builds=(a_build(),))
     snapshot = a_snapshot(a_view(node, items=items(6)), records=(record,), learned=learned_minutes("cpu", 30))
     fleet = a_fleet(a_pool("cpu", max_wait_seconds=1e5))
-    [step] = [s for s in decide.scale_up(snapshot, fleet).steps if isinstance(s, Launch)]
+    [step] = [s for s in scale_up(snapshot, fleet).steps if isinstance(s, Launch)]
     assert "would wait" in step.detail
     assert "for an agent of $" in step.detail
 
@@ -126,20 +126,20 @@ def test_an_agent_costs_its_boot_and_not_what_it_may_idle_afterwards(minutes_lef
     """A boot of three minutes costs $0.15, as 27 seconds of waiting do; where an agent is kept after its work, that pays for itself."""
     record, node = an_agent(builds=(a_build(elapsed_seconds=0.0),))
     snapshot = a_snapshot(a_view(node, items=items(1)), records=(record,), learned=learned_minutes("cpu", minutes_left))
-    assert sum(launched for _, launched, _ in launches(decide.scale_up(snapshot, a_fleet()))) == count
+    assert sum(launched for _, launched, _ in launches(scale_up(snapshot, a_fleet()))) == count
 
 
 def test_short_jobs_share_the_executor_that_is_free():
     record, node = an_agent()
     snapshot = a_snapshot(a_view(node, items=items(3)), records=(record,), learned=learned_minutes("cpu", 0.5))
-    assert launches(decide.scale_up(snapshot, a_fleet())) == []
+    assert launches(scale_up(snapshot, a_fleet())) == []
 
 
 def test_nobody_waits_beyond_max_wait_while_limits_allow():
     record, node = an_agent(builds=(a_build(),))
     fleet = a_fleet(a_pool("cpu", wait_usd_per_hour=0.0, max_wait_seconds=600.0))
     snapshot = a_snapshot(a_view(node, items=items(1)), records=(record,), learned=learned_minutes("cpu", 30))
-    assert launches(decide.scale_up(snapshot, fleet)) == [("cpu", 1, Reason.MAX_WAIT)]
+    assert launches(scale_up(snapshot, fleet)) == [("cpu", 1, Reason.MAX_WAIT)]
 
 
 def test_who_waits_too_long_gets_an_agent_beyond_those_that_others_ahead_of_it_take():
@@ -157,9 +157,9 @@ def test_an_item_that_a_new_warm_executor_would_take_is_counted_against_it():
 
 def planned_then_again(snapshot, fleet):
     """How many agents are launched, and how many more once these are on their way."""
-    first = decide.scale_up(snapshot, fleet)
+    first = scale_up(snapshot, fleet)
     asked = tuple(an_intent(f"l-{n}", pool=pool, count=count, created_at=NOW) for n, (pool, count, _) in enumerate(launches(first)))
-    again = decide.scale_up(replace(snapshot, intents=asked), fleet)
+    again = scale_up(replace(snapshot, intents=asked), fleet)
     return sum(count for _, count, _ in launches(first)), sum(count for _, count, _ in launches(again))
 
 
@@ -167,20 +167,20 @@ def test_an_executor_whose_own_run_waits_in_the_queue_is_not_counted_on():
     record, node = an_agent(builds=(a_build(run="job/p/1"),))
     inner = an_item(1, label=None, why=Wait(for_executor=True, label="cpu"), run="job/p/1")
     snapshot = a_snapshot(a_view(node, items=(inner,)), records=(record,), learned=learned_minutes("cpu", 1))
-    assert launches(decide.scale_up(snapshot, a_fleet())) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
+    assert launches(scale_up(snapshot, a_fleet())) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
 
 
 def test_takes_the_cheaper_of_two_pools_that_could_serve():
     dear = a_pool("dear", labels=frozenset({"linux"}), offerings=(an_offering(usd_per_hour=9.0),))
     cheap = a_pool("cheap", labels=frozenset({"linux"}), offerings=(an_offering(usd_per_hour=1.0),))
-    plan = decide.scale_up(a_snapshot(a_view(items=items(1, "linux"))), a_fleet(dear, cheap))
+    plan = scale_up(a_snapshot(a_view(items=items(1, "linux"))), a_fleet(dear, cheap))
     assert launches(plan) == [("cheap", 1, Reason.NOBODY_CAN_SERVE)]
 
 
 def test_a_retiring_agent_comes_back_before_one_is_launched():
     record, node = an_agent()
     snapshot = a_snapshot(a_view(cordoned(node), items=items(1)), records=(record,))
-    plan = decide.scale_up(snapshot, a_fleet())
+    plan = scale_up(snapshot, a_fleet())
     assert [type(step) for step in plan.steps] == [Uncordon]
     assert plan.steps[0].reason is Reason.DEMAND_IS_BACK
 
@@ -188,19 +188,19 @@ def test_a_retiring_agent_comes_back_before_one_is_launched():
 def test_a_pinned_agent_comes_back_at_once_even_before_the_item_is_mature():
     record, node = an_agent()
     item = an_item(why=Wait(for_executor=True, nodes=(node.name,)), waiting_seconds=0.0)
-    [step] = decide.scale_up(a_snapshot(a_view(cordoned(node), items=(item,)), records=(record,)), a_fleet()).steps
+    [step] = scale_up(a_snapshot(a_view(cordoned(node), items=(item,)), records=(record,)), a_fleet()).steps
     assert (type(step), step.reason) == (Uncordon, Reason.PINNED)
 
 
 def test_an_agent_that_a_person_took_offline_is_not_counted_and_not_touched():
     record, node = an_agent()
     theirs = replace(cordoned(node), reason="disk swap")
-    plan = decide.scale_up(a_snapshot(a_view(theirs, items=items(1)), records=(record,)), a_fleet())
+    plan = scale_up(a_snapshot(a_view(theirs, items=items(1)), records=(record,)), a_fleet())
     assert [type(step) for step in plan.steps] == [Launch]
 
 
 def test_a_node_of_somebody_else_that_can_serve_is_used_first():
-    plan = decide.scale_up(a_snapshot(a_view(a_node("static", "cpu"), items=items(1))), a_fleet())
+    plan = scale_up(a_snapshot(a_view(a_node("static", "cpu"), items=items(1))), a_fleet())
     assert plan.steps == ()
 
 
@@ -208,13 +208,14 @@ def test_a_node_that_is_nobodys_serves_what_its_own_labels_match_whatever_a_pool
     pool = a_pool("cpu", labels=frozenset({"cpu", "docker"}))
     for label, launched in (("cpu&&docker", [("cpu", 1, Reason.NOBODY_CAN_SERVE)]), ("cpu", [])):
         view = a_view(a_node("static", "cpu"), items=items(1, label=label))
-        assert launches(decide.scale_up(a_snapshot(view), a_fleet(pool))) == launched
+        assert launches(scale_up(a_snapshot(view), a_fleet(pool))) == launched
 
 
 def test_puts_the_beacon_back():
     view = replace(a_view(), nodes=())
-    [step] = decide.scale_up(a_snapshot(view), a_fleet()).steps
+    step, *others = scale_up(a_snapshot(view), a_fleet()).steps
     assert isinstance(step, CreateBeacon)
+    assert [other.spec.name for other in others] == ["autoscaler-beacon-f~cpu", "autoscaler-beacon-f~~"]
     assert (step.spec.name, step.spec.executors, step.spec.exclusive) == ("autoscaler-beacon-f", 1, True)
 
 
@@ -222,7 +223,7 @@ def test_puts_the_beacon_back():
     "view", [a_view(items=items(3), problem="503"), a_view(items=items(3), quieting_down=True)], ids=["incomplete", "quieting"]
 )
 def test_launches_nothing_for_a_controller_that_cannot_be_believed_or_takes_nothing(view):
-    plan = decide.scale_up(a_snapshot(view), a_fleet())
+    plan = scale_up(a_snapshot(view), a_fleet())
     assert launches(plan) == []
     assert held(plan) & {Reason.INCOMPLETE, Reason.QUIETING_DOWN}
 
@@ -230,7 +231,7 @@ def test_launches_nothing_for_a_controller_that_cannot_be_believed_or_takes_noth
 def test_a_controller_that_is_down_does_not_stop_work_on_another():
     fleet = a_fleet(a_pool("cpu", controllers=("main", "other")))
     down = a_view(name="main", problem="ConnectTimeout")
-    plan = decide.scale_up(a_snapshot(down, a_view(name="other", items=items(1))), fleet)
+    plan = scale_up(a_snapshot(down, a_view(name="other", items=items(1))), fleet)
     assert [(s.controller, s.pool) for s in plan.steps if isinstance(s, Launch)] == [("other", "cpu")]
 
 
@@ -238,7 +239,7 @@ def test_agents_that_are_missing_right_after_a_restart_are_not_replaced():
     record, node = an_agent()
     view = a_view(replace(node, offline=True), items=items(1), session="s2")
     memory = a_memory(sessions={"main": ControllerSession(session="s2", since_at=NOW - 10, restarted=True)})
-    assert launches(decide.scale_up(a_snapshot(view, records=(record,), memory=memory), a_fleet())) == []
+    assert launches(scale_up(a_snapshot(view, records=(record,), memory=memory), a_fleet())) == []
 
 
 @pytest.mark.parametrize(
@@ -253,59 +254,59 @@ def test_agents_that_are_missing_right_after_a_restart_are_not_replaced():
     ids=str,
 )
 def test_no_limit_is_exceeded_and_the_one_that_is_hit_is_named(pool, limits, reason):
-    plan = decide.scale_up(a_snapshot(a_view(items=items(5))), a_fleet(a_pool("cpu", **pool), **limits))
+    plan = scale_up(a_snapshot(a_view(items=items(5))), a_fleet(a_pool("cpu", **pool), **limits))
     assert sum(count for _, count, _ in launches(plan)) == 2
     assert reason in held(plan)
 
 
 def test_limits_count_the_dearest_offering_that_is_asked_for():
     pool = a_pool("cpu", offerings=(an_offering(usd_per_hour=1.0), an_offering("c6i.16xlarge", usd_per_hour=5.0)))
-    plan = decide.scale_up(a_snapshot(a_view(items=items(5))), a_fleet(pool, max_usd_per_hour=10.0))
+    plan = scale_up(a_snapshot(a_view(items=items(5))), a_fleet(pool, max_usd_per_hour=10.0))
     assert sum(count for _, count, _ in launches(plan)) == 2
 
 
 def test_the_month_already_spent_counts():
     memory = a_memory(month=Month(name="2027-01", usd=98.0, metered_at=NOW))
-    plan = decide.scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet(max_usd_per_month=100.0))
+    plan = scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet(max_usd_per_month=100.0))
     assert Reason.USD_PER_MONTH in held(plan)
 
 
 def test_keeps_the_minimum_and_the_warm_executors():
     fleet = a_fleet(a_pool("cpu", min_agents=2), a_pool("gpu", warm_executors=3, executors=2))
-    assert launches(decide.scale_up(a_snapshot(), fleet)) == [("cpu", 2, Reason.MIN_AGENTS), ("gpu", 2, Reason.WARM_EXECUTORS)]
+    assert launches(scale_up(a_snapshot(), fleet)) == [("cpu", 2, Reason.MIN_AGENTS), ("gpu", 2, Reason.WARM_EXECUTORS)]
 
 
 def test_an_offering_without_capacity_gives_the_next_one_its_turn():
     first, second = an_offering(), an_offering("c6i.16xlarge")
     memory = a_memory(cool_offs={f"cpu/{first.key}": cooled_off()})
-    plan = decide.scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet(a_pool("cpu", offerings=(first, second))))
+    plan = scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet(a_pool("cpu", offerings=(first, second))))
     assert [step.offerings for step in plan.steps] == [(second,)]
 
 
 def test_when_every_offering_is_cooled_off_nothing_is_asked_for():
     memory = a_memory(cool_offs={f"cpu/{an_offering().key}": cooled_off()})
-    plan = decide.scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet())
+    plan = scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet())
     assert (plan.steps, held(plan)) == ((), {Reason.NO_OFFERING})
 
 
 def test_when_every_offering_is_cooled_off_what_was_refused_longest_ago_is_tried_as_a_last_resort():
     first, second = an_offering(), an_offering("c6i.16xlarge")
     memory = a_memory(cool_offs={f"cpu/{first.key}": cooled_off(last_resort_at=NOW), f"cpu/{second.key}": cooled_off()})
-    plan = decide.scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet(a_pool("cpu", offerings=(first, second))))
+    plan = scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet(a_pool("cpu", offerings=(first, second))))
     assert [step.offerings for step in plan.steps] == [(first,)]
 
 
 def test_no_last_resort_is_needed_where_something_else_may_be_asked_for():
     first, second = an_offering(), an_offering("c6i.16xlarge")
     memory = a_memory(cool_offs={f"cpu/{first.key}": cooled_off(last_resort_at=NOW)})
-    plan = decide.scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet(a_pool("cpu", offerings=(first, second))))
+    plan = scale_up(a_snapshot(a_view(items=items(1)), memory=memory), a_fleet(a_pool("cpu", offerings=(first, second))))
     assert [step.offerings for step in plan.steps] == [(second,)]
 
 
 @pytest.mark.parametrize(("waiting", "market"), [(60.0, Market.SPOT), (300.0, Market.ON_DEMAND)])
 def test_spot_then_on_demand_asks_for_on_demand_when_patience_is_over(waiting, market):
     offerings = (an_offering(market=Market.SPOT, usd_per_hour=1.0), an_offering())
-    plan = decide.scale_up(a_snapshot(a_view(items=items(1, waiting_seconds=waiting))), a_fleet(a_pool("cpu", offerings=offerings)))
+    plan = scale_up(a_snapshot(a_view(items=items(1, waiting_seconds=waiting))), a_fleet(a_pool("cpu", offerings=offerings)))
     assert [(step.market, {o.market for o in step.offerings}) for step in plan.steps] == [(market, {market})]
 
 
@@ -314,12 +315,12 @@ def test_known_jobs_are_planned_with_their_own_duration():
     known = Learned(samples={job_key("job-1", "cpu"): (5.0,), pool_key("cpu"): (7200.0,)})
     one, two = an_item(1, label="cpu"), an_item(2, label="cpu", job="job-1")
     snapshot = a_snapshot(a_view(node, items=(one, two)), records=(record,), learned={"main": known})
-    assert launches(decide.scale_up(snapshot, a_fleet())) == []
+    assert launches(scale_up(snapshot, a_fleet())) == []
 
 
 def test_a_dead_instance_is_not_counted_on():
     snapshot = a_snapshot(a_view(items=items(1)), records=(a_record("i-1"),), instances=(), fates={"i-1": InstanceState.TERMINATED})
-    assert launches(decide.scale_up(snapshot, a_fleet())) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
+    assert launches(scale_up(snapshot, a_fleet())) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)]
 
 
 def test_a_person_gets_what_the_limits_allow_and_is_told():
@@ -349,7 +350,7 @@ def test_the_same_request_launches_once():
 )
 def test_launches_under_way_count_against_every_limit(pool, limits, reason):
     fleet = a_fleet(a_pool("cpu", **pool), **limits)
-    plan = decide.scale_up(a_snapshot(a_view(items=items(5)), intents=(an_intent(count=2),), memory=a_memory()), fleet)
+    plan = scale_up(a_snapshot(a_view(items=items(5)), intents=(an_intent(count=2),), memory=a_memory()), fleet)
     assert launches(plan) == [("cpu", 1, Reason.NOBODY_CAN_SERVE)] or launches(plan) == [("cpu", 1, Reason.STARVED_QUEUE)]
     assert reason in held(plan)
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain import decide
 from autoscaler.domain.facts.devices import DEVICES_FRESH_SECONDS
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.metering import launched_lately
@@ -26,6 +25,7 @@ from support.builders import (
     an_item,
     cordoned,
 )
+from support.decisions import scale_down, scale_up
 from support.sides import DRAINED, NAME, POOL, WINDOWS, a_side, down, free, gpu_node, seen, steps, told
 
 
@@ -105,7 +105,7 @@ def test_whatever_the_reason_a_machine_that_is_used_elsewhere_is_not_terminated(
     plan = down(seen(None, gpu_node(1), looks=nodeless))
     assert steps(plan, Terminate) == []
     assert Reason.USED_ELSEWHERE in {held.reason for held in plan.held}
-    alone = decide.scale_down(seen(None, None, records=(a_side("main"),), looks=nodeless), a_fleet(POOL))
+    alone = scale_down(seen(None, None, records=(a_side("main"),), looks=nodeless), a_fleet(POOL))
     assert [step.reason for step in steps(alone, Terminate)] == [Reason.NODE_GONE]
 
 
@@ -159,9 +159,9 @@ def test_a_machine_that_boots_for_one_controller_comes_to_all():
     snapshot = seen(None, None, records=(boots,), items=(an_item(label="gpu"),))
     theirs = replace(snapshot.controllers["other"], items=(an_item(2, label="gpu"),))
     both = replace(snapshot, controllers={**snapshot.controllers, "other": theirs})
-    assert decide.scale_up(both, a_fleet(POOL)).steps == ()
+    assert scale_up(both, a_fleet(POOL)).steps == ()
     alone = replace(both, records=(), instances=())
-    assert [step.count for step in steps(decide.scale_up(alone, a_fleet(POOL)), Launch)] == [1]
+    assert [step.count for step in steps(scale_up(alone, a_fleet(POOL)), Launch)] == [1]
 
 
 def test_a_launch_without_an_answer_for_one_controller_comes_to_all():

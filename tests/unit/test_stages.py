@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain import decide
 from autoscaler.domain.facts.memory import Learned, RunSeen, StageSeen
 from autoscaler.domain.facts.plan import Cordon, CreateBeacon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
@@ -26,6 +25,7 @@ from support.builders import (
     an_item,
     cordoned,
 )
+from support.decisions import scale_down, scale_up
 
 CPU, GPU = a_pool("cpu", executors=4), a_pool("gpu")
 RUN = "job/m/job/PR-1/4"
@@ -117,7 +117,7 @@ def test_executors_that_the_run_has_now_will_be_free_by_then():
 
 
 def test_agents_are_launched_for_a_stage_that_is_due():
-    plan = decide.scale_up(
+    plan = scale_up(
         a_snapshot(a_view(), learned={"main": learned(500.0, counts={"cpu": 6, "gpu": 1}, own={"x": "other"})}), a_fleet(CPU, GPU)
     )
     assert {(s.pool, s.count, s.reason) for s in plan.steps if isinstance(s, Launch)} == {
@@ -129,13 +129,13 @@ def test_agents_are_launched_for_a_stage_that_is_due():
 def test_executors_that_are_there_are_taken_first():
     record, node = an_agent(pool="gpu")
     snapshot = a_snapshot(a_view(node), records=(record,), learned={"main": learned(500.0, counts={"gpu": 1})})
-    assert [step for step in decide.scale_up(snapshot, a_fleet(CPU, GPU)).steps if isinstance(step, Launch)] == []
+    assert [step for step in scale_up(snapshot, a_fleet(CPU, GPU)).steps if isinstance(step, Launch)] == []
 
 
 def test_an_agent_that_retires_comes_back_before_one_is_launched():
     record, node = an_agent(pool="gpu")
     snapshot = a_snapshot(a_view(cordoned(node)), records=(record,), learned={"main": learned(500.0, counts={"gpu": 1})})
-    assert [type(step) for step in decide.scale_up(snapshot, a_fleet(CPU, GPU)).steps if not isinstance(step, CreateBeacon)] == [Uncordon]
+    assert [type(step) for step in scale_up(snapshot, a_fleet(CPU, GPU)).steps if not isinstance(step, CreateBeacon)] == [Uncordon]
 
 
 def test_an_agent_that_a_stage_will_need_is_not_retired():
@@ -143,12 +143,12 @@ def test_an_agent_that_a_stage_will_need_is_not_retired():
     memory = a_memory(windows=an_empty_window(pool="gpu"))
     for known, goes in ((Learned(), True), (learned(500.0), False)):
         snapshot = a_snapshot(a_view(node), records=(record,), memory=memory, learned={"main": known})
-        assert any(isinstance(step, Cordon) for step in decide.scale_down(snapshot, a_fleet(CPU, GPU)).steps) == goes
+        assert any(isinstance(step, Cordon) for step in scale_down(snapshot, a_fleet(CPU, GPU)).steps) == goes
 
 
 def test_limits_hold_for_what_is_foreseen():
     few = a_fleet(CPU, replace(GPU, max_agents=2))
-    plan = decide.scale_up(a_snapshot(a_view(), learned={"main": learned(500.0)}), few)
+    plan = scale_up(a_snapshot(a_view(), learned={"main": learned(500.0)}), few)
     assert [step.count for step in plan.steps if isinstance(step, Launch)] == [2]
     assert Reason.MAX_AGENTS in {held.reason for held in plan.held}
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import Ceilings
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Month, Spending
@@ -19,8 +18,8 @@ from autoscaler.domain.report.messages import write_messages
 from autoscaler.domain.report.metrics import held_by_teams, measure
 from autoscaler.domain.report.status import status_of
 from autoscaler.domain.report.told import Told
-from support.builders import NOW, a_build, a_mark, a_memory, a_pool, a_record, a_snapshot, an_agent, an_item, cordoned
-from support.decisions import steps_of
+from support.builders import NOW, a_build, a_mark, a_memory, a_pool, a_record, a_snapshot, an_agent, an_item, cordoned, with_beacons
+from support.decisions import scale_down, steps_of
 from support.team_fleets import GRAPHICS, WEB, by_pool, fleet_of, jobs, seen, spending, team, up
 
 MONTH = month_name(NOW)
@@ -97,7 +96,7 @@ def test_the_pool_of_a_launch_is_noted_as_long_as_it_counts():
     gone = a_record("i-7", pool="gpu", node=None, launched_at=NOW - 100.0)
     snapshot = replace(seen(records=(gone,), gone={"i-1": NOW - 3599}, gone_from={"i-1": "cpu", "i-0": "cpu"}), instances=())
     ended = replace(snapshot, fates={"i-7": InstanceState.TERMINATED})
-    memory = decide.scale_down(ended, fleet_of()).memory
+    memory = scale_down(ended, fleet_of()).memory
     assert (memory.gone, memory.gone_from) == ({"i-1": NOW - 3599, "i-7": NOW - 100.0}, {"i-1": "cpu", "i-7": "gpu"})
 
 
@@ -131,8 +130,8 @@ def test_what_was_spent_lately_is_remembered_for_four_hours_in_a_few_steps():
 
 def test_without_teams_nothing_is_remembered_of_the_last_hours():
     lately = (Spending(since_at=NOW - 60, by_pool={"cpu": 1.0}),)
-    assert decide.scale_down(seen(lately=lately), fleet_of()).memory.lately == ()
-    assert decide.scale_down(seen(lately=lately), fleet_of(WEB)).memory.lately != ()
+    assert scale_down(seen(lately=lately), fleet_of()).memory.lately == ()
+    assert scale_down(seen(lately=lately), fleet_of(WEB)).memory.lately != ()
 
 
 # The month of a team.
@@ -144,7 +143,7 @@ def spent(**by_pool):
 
 def down(*agents, fleet=None, **facts):
     fleet = fleet or fleet_of(team("graphics", "cpu", "gpu", max_usd_per_month=40.0), WEB)
-    return decide.scale_down(seen(*agents, **{**spent(cpu=30.0, gpu=10.0), **facts}), fleet)
+    return scale_down(seen(*agents, **{**spent(cpu=30.0, gpu=10.0), **facts}), fleet)
 
 
 def test_once_a_teams_money_of_the_month_is_spent_its_agents_are_cordoned_and_no_others():
@@ -169,18 +168,17 @@ def test_what_was_stopped_comes_back_once_the_teams_limit_is_raised():
     record, node = an_agent(1)
     stopped = record, cordoned(node, a_mark(MarkClass.MONTH_LIMIT))
     fleets = [fleet_of(team("graphics", "cpu", max_usd_per_month=limit)) for limit in (30.0, 31.0)]
-    plans = [decide.scale_down(seen(stopped, **spent(cpu=30.0)), fleet) for fleet in fleets]
+    plans = [scale_down(seen(stopped, **spent(cpu=30.0)), fleet) for fleet in fleets]
     assert [[step.node for step in steps_of(Uncordon, plan)] for plan in plans] == [[], ["cpu-1"]]
 
 
 def test_a_job_that_is_to_begin_keeps_no_node_of_a_team_whose_money_is_spent_and_keeps_one_of_another_team():
     items = tuple(
-        an_item(number, why=Wait(for_executor=True, named=name, nodes=(name,)), waiting_seconds=4000.0)
+        an_item(number, why=Wait(for_executor=True, nodes=(name,)), waiting_seconds=4000.0)
         for number, name in enumerate(("cpu-1", "web-2"))
     )
-    situation = assess(
-        seen(an_agent(1), an_agent(2, pool="web"), items=items, **spent(cpu=40.0)), fleet_of(team("g", "cpu", max_usd_per_month=40.0))
-    )
+    fleet = fleet_of(team("g", "cpu", max_usd_per_month=40.0))
+    situation = assess(with_beacons(seen(an_agent(1), an_agent(2, pool="web"), items=items, **spent(cpu=40.0)), fleet), fleet)
     assert {agent.node.name for agent in situation.agents if situation.protected(agent)} == {"web-2"}
 
 

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import Ceilings
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Window
@@ -11,7 +10,7 @@ from autoscaler.domain.facts.plan import Cordon, Launch
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Wait
 from support.builders import LONG_AGO, NOW, a_build, a_mark, a_pool, a_snapshot, a_view, an_agent, an_item, an_offering, cordoned
-from support.decisions import steps_of
+from support.decisions import scale_down, scale_up, steps_of
 from support.team_fleets import GRAPHICS, WEB, by_pool, fleet_of, jobs, seen, spending, team, up
 
 # Idle agents that make room.
@@ -22,7 +21,7 @@ def needed_lately(*pools):
 
 
 def gives_way(fleet, *agents, items):
-    plan = decide.scale_down(seen(*agents, items=items, windows=needed_lately("cpu", "gpu", "web")), fleet)
+    plan = scale_down(seen(*agents, items=items, windows=needed_lately("cpu", "gpu", "web")), fleet)
     return {step.node for step in steps_of(Cordon, plan) if step.reason is Reason.GIVES_WAY}
 
 
@@ -89,7 +88,7 @@ def test_priority_needs_no_teams():
 def test_it_goes_before_on_every_controller_whichever_has_waited_longest():
     pools = [replace(pool, controllers=("main", "other")) for pool in (a_pool("cpu"), a_pool("web", priority=10))]
     views = a_view(items=jobs("cpu", "cpu")), a_view(name="other", items=(an_item(9, label="web", waiting_seconds=60.0),))
-    plan = decide.scale_up(a_snapshot(*views), fleet_of(pools=pools, max_agents=1))
+    plan = scale_up(a_snapshot(*views), fleet_of(pools=pools, max_agents=1))
     assert [(step.controller, step.pool) for step in steps_of(Launch, plan)] == [("other", "web")]
 
 
@@ -127,7 +126,7 @@ WEB_JOB, WEB_FIRST = jobs("web"), (a_pool("cpu"), a_pool("web", priority=10))
 def hands_over(*agents, items=WEB_JOB, pools=WEB_FIRST, **facts):
     """Whose agents take no new builds where the fleet is full of them and a job of a higher priority waits."""
     snapshot = seen(*agents, items=items, windows=needed_lately("cpu", "web"))
-    plan = decide.scale_down(replace(snapshot, **facts), fleet_of(pools=pools, max_agents=len(agents)))
+    plan = scale_down(replace(snapshot, **facts), fleet_of(pools=pools, max_agents=len(agents)))
     return {step.node: step.mark.kind for step in steps_of(Cordon, plan) if step.reason is Reason.HANDS_OVER}
 
 
@@ -169,11 +168,11 @@ def test_what_a_person_keeps_or_holds_what_an_item_waits_for_and_a_minimum_stay(
 def test_under_a_teams_limit_only_that_team_hands_over():
     pools = a_pool("cpu"), a_pool("gpu", priority=10), a_pool("web", priority=-5)
     snapshot = seen(busy(1), busy(2, pool="web"), items=jobs("gpu"), windows=needed_lately("cpu", "web"))
-    plan = decide.scale_down(snapshot, fleet_of(replace(GRAPHICS, ceilings=Ceilings(max_agents=1)), WEB, pools=pools))
+    plan = scale_down(snapshot, fleet_of(replace(GRAPHICS, ceilings=Ceilings(max_agents=1)), WEB, pools=pools))
     assert [step.node for step in steps_of(Cordon, plan)] == ["cpu-1"]
 
 
 def test_nothing_is_handed_over_where_it_would_not_be_enough():
     pools = a_pool("cpu"), a_pool("web", priority=10, offerings=(an_offering(usd_per_hour=12.0),))
     snapshot = seen(busy(1), items=jobs("web"), windows=needed_lately("cpu", "web"))
-    assert steps_of(Cordon, decide.scale_down(snapshot, fleet_of(pools=pools, max_usd_per_hour=11.0))) == []
+    assert steps_of(Cordon, scale_down(snapshot, fleet_of(pools=pools, max_usd_per_hour=11.0))) == []

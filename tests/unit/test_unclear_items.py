@@ -9,7 +9,7 @@ from autoscaler.domain.report.explain import explain
 from autoscaler.domain.report.listing import list_queue
 from autoscaler.domain.report.metrics import measure
 from autoscaler.domain.report.status import status_of
-from support.builders import NOW, a_build, a_fleet, a_memory, a_node, a_pool, a_snapshot, a_view, an_agent, an_item
+from support.builders import a_build, a_fleet, a_node, a_pool, a_snapshot, a_view, an_agent, an_item
 from support.decisions import decide_up, launches
 
 WORDS = "Already running 1 builds across all nodes"
@@ -67,20 +67,6 @@ def test_beside_a_free_executor_it_is_only_named():
     assert (launches(plan), len(told(plan))) == ([], 1)
     plan = decide_up(view={"nodes": (a_node("static", "cpu", "linux"),)}, items=(unclear(),))
     assert (launches(plan), len(told(plan))) == ([], 1)
-
-
-def test_what_stood_beside_a_free_executor_is_not_helped_by_another_one_later():
-    record, node = an_agent()
-    beside = assess(a_snapshot(a_view(node, items=(unclear(),)), records=(record,)), a_fleet()).memory
-    assert beside.unhelped == {"main/1": NOW}
-    record, busy = an_agent(builds=(a_build(),))
-    assert launches(decide_up((record, busy), items=(unclear(),), memory=beside)) == []
-    old = a_memory(unhelped={"main/1": NOW - 6 * 3600.0})
-    assert assess(a_snapshot(a_view(busy, items=(unclear(),)), records=(record,), memory=old), a_fleet()).memory.unhelped == {}
-
-
-def test_what_left_the_queue_is_forgotten():
-    assert assess(a_snapshot(a_view(), memory=a_memory(unhelped={"main/1": NOW})), a_fleet()).memory.unhelped == {}
 
 
 def test_one_agent_is_on_its_way_and_no_second_is_launched():

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.config import load_fleet
-from autoscaler.domain import decide
 from autoscaler.domain.facts.fleet import Market, WarmPool
 from autoscaler.domain.facts.memory import Breaker, Month
 from autoscaler.domain.facts.metering import month_name
@@ -32,6 +31,7 @@ from support.builders import (
     an_offering,
     cordoned,
 )
+from support.decisions import scale_down, scale_up
 
 UNUSED = WarmPool(min_agents=2, max_agents=5, max_age_seconds=168 * 3600.0, unused_only=True)
 OFFERING = an_offering(usd_per_hour=3.0, volume_usd_per_hour=0.1)
@@ -65,12 +65,12 @@ def seen(*records, items=(), nodes=(), states=None, memory=None, **facts):
 
 
 def launches(snapshot, of=None):
-    plan = decide.scale_up(snapshot, of or fleet())
+    plan = scale_up(snapshot, of or fleet())
     return [(step.reason, step.count, step.to_stop) for step in plan.steps if isinstance(step, Launch)]
 
 
 def down(snapshot, of=None):
-    plan = decide.scale_down(snapshot, of or fleet())
+    plan = scale_down(snapshot, of or fleet())
     return [(type(step), step.reason) for step in plan.steps if isinstance(step, Stop | Terminate | FinishStop | Start)]
 
 
@@ -78,7 +78,7 @@ def down(snapshot, of=None):
 
 
 def test_as_many_as_are_wanted_stopped_are_launched_for_it():
-    plan = decide.scale_up(seen(), fleet())
+    plan = scale_up(seen(), fleet())
     assert launches(seen()) == [(FILLS, 2, True)]
     [step] = plan.steps
     assert step.detail == "0 of 2 agents are stopped, or will be; it is stopped once it has booted, before any build"
@@ -102,7 +102,7 @@ def test_agents_that_run_do_not_count_since_they_are_never_stopped():
 
 def test_none_is_launched_to_be_stopped_while_jobs_wait_and_none_of_spot():
     assert launches(seen(items=[an_item(label="cpu")])) == [(Reason.NOBODY_CAN_SERVE, 1, False)]
-    markets = [step.market for step in decide.scale_up(seen(), fleet(offerings=(SPOT, OFFERING))).steps]
+    markets = [step.market for step in scale_up(seen(), fleet(offerings=(SPOT, OFFERING))).steps]
     assert markets == [Market.ON_DEMAND]
 
 
@@ -145,7 +145,7 @@ def test_what_may_not_boot_is_tried_by_one_that_connects(memory):
 
 
 def test_what_has_booted_is_stopped_without_a_node_and_without_a_second_look():
-    plan = decide.scale_down(seen(filler(state=RecordState.STOPPING)), fleet())
+    plan = scale_down(seen(filler(state=RecordState.STOPPING)), fleet())
     assert [(step.node, step.mark, step.reason) for step in plan.steps if isinstance(step, Stop)] == [(None, None, Reason.KEPT_STOPPED)]
 
 
@@ -195,14 +195,14 @@ def test_what_was_stopped_after_builds_is_terminated_once_each_agent_has_one_bui
     """The fleet file said ``reuse: always`` when it was stopped."""
     stopped = used(1, RecordState.STOPPED)
     assert down(seen(stopped)) == [(Terminate, Reason.WARM_POOL_OFF)]
-    plan = decide.scale_up(seen(stopped, items=[an_item(label="cpu")]), fleet())
+    plan = scale_up(seen(stopped, items=[an_item(label="cpu")]), fleet())
     assert [type(step) for step in plan.steps] == [Launch]
 
 
 def test_what_is_stopped_unused_is_started_for_a_job_and_stays_as_long_as_it_is_wanted():
     stopped = [filler(1, RecordState.STOPPED), filler(2, RecordState.STOPPED)]
     assert down(seen(*stopped)) == []
-    plan = decide.scale_up(seen(*stopped, items=[an_item(label="cpu")]), fleet())
+    plan = scale_up(seen(*stopped, items=[an_item(label="cpu")]), fleet())
     assert [(type(step), step.instance_ids) for step in plan.steps] == [(Start, ("i-1",))]
 
 

@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 
-from autoscaler.domain import decide
 from autoscaler.domain.commands import launch_some
 from autoscaler.domain.facts.fleet import Market, WarmPool
 from autoscaler.domain.facts.marks import MarkClass
@@ -39,6 +38,7 @@ from support.builders import (
     an_offering,
     cordoned,
 )
+from support.decisions import scale_down, scale_up
 
 WARM = WarmPool(min_agents=0, max_agents=3, max_age_seconds=168 * 3600.0)
 OFFERING = an_offering(usd_per_hour=3.0, volume_usd_per_hour=0.1)
@@ -86,7 +86,7 @@ def told(plan, *kinds):
 
 
 def down(snapshot, of=None):
-    return told(decide.scale_down(snapshot, of or fleet()), Stop, Terminate, FinishStop, Start)
+    return told(scale_down(snapshot, of or fleet()), Stop, Terminate, FinishStop, Start)
 
 
 # Stopped, or terminated?
@@ -242,9 +242,7 @@ def test_a_stopped_agent_that_is_worth_its_disk_stays():
 
 
 def test_of_too_many_those_that_were_stopped_first_go():
-    plan = decide.scale_down(
-        seen(one(1), one(2), one(3), memory={"windows": {"main/cpu": replace(NEEDED["main/cpu"], opened_at=0.0)}}), fleet()
-    )
+    plan = scale_down(seen(one(1), one(2), one(3), memory={"windows": {"main/cpu": replace(NEEDED["main/cpu"], opened_at=0.0)}}), fleet())
     assert [step.instance_id for step in plan.steps if isinstance(step, Terminate)] == ["i-3", "i-2"]
 
 
@@ -253,7 +251,7 @@ def test_where_all_that_are_too_many_are_only_about_to_stop_they_stop_first():
     records = one(1, RecordState.STOPPING), one(2, RecordState.STOPPING)
     assert down(seen(*records, memory={"windows": window, "idle_returns": {}})) == [(FinishStop, Reason.HAS_STOPPED)] * 2
     too_old = one(3, changed_at=NOW - 700_000.0)
-    plan = decide.scale_down(seen(*records, too_old, memory={"windows": window, "idle_returns": {}}), fleet())
+    plan = scale_down(seen(*records, too_old, memory={"windows": window, "idle_returns": {}}), fleet())
     assert told(plan) == [(Terminate, Reason.WARM_POOL_AGE), *[(FinishStop, Reason.HAS_STOPPED)] * 2]
 
 
@@ -261,7 +259,7 @@ def test_where_all_that_are_too_many_are_only_about_to_stop_they_stop_first():
 
 
 def up(snapshot, of=None):
-    return decide.scale_up(snapshot, of or fleet())
+    return scale_up(snapshot, of or fleet())
 
 
 def starts(plan):

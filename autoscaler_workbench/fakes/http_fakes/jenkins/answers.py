@@ -1,6 +1,6 @@
 """The world's Jenkins in Jenkins' own JSON and words, as recorded from 2.504.3."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
 
@@ -102,12 +102,21 @@ def why_of(controller: Controller, build: Build, said: dict[str, str]) -> str:
         return "Jenkins is about to shut down"
     veto = controller.veto
     if veto and (vetoes := [words for node in controller.free_for(build) if (words := veto(build, node))]):
-        return "; ".join(vetoes)
+        return "; ".join([*vetoes, *_causes_of_others(controller, build)])
     if build.asks_for not in said:
         # With no agent node at all, Jenkins leaves the label out: the reason for the beacon.
         labelled = build.expression if controller.nodes else None
         said[build.asks_for] = _why_with_label(controller, build, labelled) if labelled else _why_without_label(controller, build)
     return said[build.asks_for]
+
+
+def _causes_of_others(controller: Controller, build: Build) -> Iterator[str]:
+    """What Jenkins says of the nodes beside those that a plugin speaks of (hudson.model.Queue.JobOffer.getCauseOfBlockage)."""
+    for node in controller.nodes.values():
+        if build.expression is not None and not build.expression.matches(node.all_labels):
+            yield f"‘{node.name}’ doesn’t have label ‘{build.expression.name}’"
+        elif node.offline:
+            yield f"‘{node.name}’ is offline"
 
 
 def _why_with_label(controller: Controller, build: Build, expression: LabelExpression) -> str:

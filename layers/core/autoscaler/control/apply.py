@@ -30,6 +30,7 @@ from autoscaler.domain.facts.plan import (
     Lend,
     Plan,
     Relabel,
+    RemoveBeacon,
     Rotate,
     RunAgain,
     Start,
@@ -170,7 +171,7 @@ class _Actuator:
 
     def _take(self, step: Step) -> Result:
         match step:
-            case CreateBeacon() | CancelItem() | RunAgain() | LeaveLost():
+            case CreateBeacon() | RemoveBeacon() | CancelItem() | RunAgain() | LeaveLost():
                 return self._in_jenkins(step)
             case Cordon() | Uncordon() | Relabel() | Lend() | TakeBack() | Reserve() | ReserveDevice() | EndReservation():
                 return self._cordon_or_reserve(step)
@@ -189,7 +190,7 @@ class _Actuator:
             case _:
                 assert_never(step)
 
-    def _in_jenkins(self, step: CreateBeacon | CancelItem | RunAgain | LeaveLost) -> Result:
+    def _in_jenkins(self, step: CreateBeacon | RemoveBeacon | CancelItem | RunAgain | LeaveLost) -> Result:
         if isinstance(step, RunAgain | LeaveLost):
             return self.answers.act(step)
         return nodes.act(self._controllers[step.controller], step)

@@ -6,17 +6,19 @@ mark a person's, and a build alive.
 
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.marks import Mark, read_mark
-from autoscaler.domain.facts.plan import CancelItem, Cordon, CreateBeacon, DeleteNode, FreeSlot, Uncordon
+from autoscaler.domain.facts.plan import CancelItem, Cordon, CreateBeacon, DeleteNode, FreeSlot, RemoveBeacon, Uncordon
 from autoscaler.domain.facts.snapshot import InstanceState, Node, OfflineCause
 from autoscaler.errors import ConflictError
 from autoscaler.ports import Controller
 
 
-def act(controller: Controller, step: CreateBeacon | CancelItem) -> Result:
+def act(controller: Controller, step: CreateBeacon | RemoveBeacon | CancelItem) -> Result:
     """Take a step that concerns Jenkins alone."""
     match step:
         case CreateBeacon():
             return create_beacon(controller, step)
+        case RemoveBeacon():
+            return remove_beacon(controller, step)
         case CancelItem():
             return cancel(controller, step)
 
@@ -110,6 +112,17 @@ def create_beacon(controller: Controller, step: CreateBeacon) -> Result:
         controller.create_node(step.spec)
     except ConflictError:
         return Result(step=step, outcome=Outcome.DONE, detail="it is there already")
+    return Result(step=step, outcome=Outcome.DONE)
+
+
+def remove_beacon(controller: Controller, step: RemoveBeacon) -> Result:
+    """Delete a beacon, unless somebody connected an agent to it."""
+    node = controller.node(step.node)
+    if node is None:
+        return Result(step=step, outcome=Outcome.SKIPPED, detail="it is not there any more")
+    if not node.offline or not node.idle or node.builds:
+        return Result(step=step, outcome=Outcome.SKIPPED, detail="somebody uses it")
+    controller.delete_node(step.node)
     return Result(step=step, outcome=Outcome.DONE)
 
 

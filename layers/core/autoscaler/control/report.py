@@ -22,6 +22,7 @@ from autoscaler.domain.facts.plan import (
     Lend,
     Plan,
     Relabel,
+    RemoveBeacon,
     Rotate,
     RunAgain,
     Start,
@@ -36,6 +37,7 @@ from autoscaler.domain.facts.reservation_steps import EndReservation, Reserve, R
 
 STEP_NAMES: dict[type[Step], str] = {
     CreateBeacon: "create-beacon",
+    RemoveBeacon: "remove-beacon",
     Launch: "launch",
     Uncordon: "uncordon",
     Cordon: "cordon",

@@ -26,9 +26,9 @@ from autoscaler.domain.launch.queue import launch_for_queue
 from autoscaler.domain.launch.turns import controllers_in_turn
 from autoscaler.domain.learn import assess, conclude, watch
 from autoscaler.domain.memo import FOR_EVER, Memo
-from autoscaler.domain.repair.bring_back import bring_back_outdated, bring_back_pinned, drain_again, let_resume
+from autoscaler.domain.repair.bring_back import bring_back_pinned, drain_again, let_resume
 from autoscaler.domain.repair.dropped_items import start_dropped
-from autoscaler.domain.repair.heal import keep_beacon, relabels, repairs
+from autoscaler.domain.repair.heal import keep_beacons, relabels, repairs
 from autoscaler.domain.repair.lost_builds import run_again
 from autoscaler.domain.repair.orphans import left_the_fleet_file
 from autoscaler.domain.scale_in.capacity_ends import capacity_ends
@@ -37,6 +37,7 @@ from autoscaler.domain.scale_in.make_room import make_room
 from autoscaler.domain.scale_in.max_builds import used_up
 from autoscaler.domain.scale_in.month_limit import stop_for_month_limit
 from autoscaler.domain.scale_in.reclaim import drained, unfinished
+from autoscaler.domain.scale_in.refusing import refusing
 from autoscaler.domain.scale_in.replace import outdated, quarantine
 from autoscaler.domain.scale_in.reserved import keep_reserved
 from autoscaler.domain.scale_in.rotate import finish_rotations
@@ -52,11 +53,10 @@ FleetRule = Callable[[Situation, Decided], Decided]
 ControllerRule = Callable[[Situation, str, Decided], Decided]
 
 UP: tuple[ControllerRule, ...] = (
-    keep_beacon,  # the node that makes the queue name labels
+    keep_beacons,  # the nodes that make the queue name labels
     bring_back_pinned,  # what a build is bound to and was cordoned for now
     take_back,  # what was lent to jobs of a more general kind
     launch_for_queue,  # jobs that wait, forecasts, minimum, warm executors, what is kept, hedges: in the order of its LAUNCHES
-    bring_back_outdated,  # what an item names, where none of these launches replaces it
 )
 RESUMING: tuple[ControllerRule, ...] = (
     bring_back_pinned,
@@ -68,6 +68,7 @@ CORDONING: tuple[ControllerRule, ...] = (
     surplus,  # not needed at any time inside the break-even window
     drain_again,  # came back only for a pipeline that has resumed
     quarantine,  # builds fail on it, or never end
+    refusing,  # stood free beside jobs that wait, and took none
     outdated,  # another template version would be launched, or it is too old
     used_up,  # had as many builds as are wanted on one agent
     capacity_ends,  # its capacity is about to end, and with it the machine

@@ -45,11 +45,11 @@ from autoscaler.domain.situation.agents import Agent, Phase, next_missing
 from autoscaler.domain.situation.breakers import note_connected, note_consoles, note_failed, note_tried, still_failing, still_open
 from autoscaler.domain.situation.builds import arrivals_of, begun_builds, builds_had, job_waits, running_builds, runs_present
 from autoscaler.domain.situation.controller_restarts import next_sessions
-from autoscaler.domain.situation.demand import note_unhelped
 from autoscaler.domain.situation.hosts import next_hosts_off
 from autoscaler.domain.situation.image_canary import is_of_canary, note_failed_canaries, note_refused_canaries, retried, still_tried
 from autoscaler.domain.situation.launched import launched_versions
 from autoscaler.domain.situation.pool_view import PoolView
+from autoscaler.domain.situation.promises import note_free_nodes, note_rations
 from autoscaler.domain.situation.reserved_capacity import closes_at
 from autoscaler.domain.situation.situation import Look, Situation, join, situate
 from autoscaler.domain.situation.steps import Decided
@@ -98,7 +98,6 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         canaries=still_tried(memory.canaries, look, proven),
         cool_offs=still_cooling(memory.cool_offs, now),
         draining_since=_since(memory.draining_since, _for_builds(agents, "mark"), now),
-        unhelped=note_unhelped(memory.unhelped, look.demands, now),
         failing=still_failing(memory.failing, views, now),
         never_lent=note_never_lent(memory.never_lent, look),
         stuck=_still_stuck(memory, agents),
@@ -161,8 +160,11 @@ def watch(situation: Situation) -> Situation:
     believed = [name for name in snapshot.controllers if not situation.no_giving_up(name)]
     pools = [pool for name in believed for pool in situation.pools_of(name).values()]
     watched = {pool.full_name: _watch_pool(situation, pool) for pool in pools}
+    free_nodes = note_free_nodes(situation)
     noted = replace(
         memory,
+        free_nodes=free_nodes,
+        rations=note_rations(situation, free_nodes),
         observations=seen,
         windows={**memory.windows, **{name: pool.window for name, pool in watched.items()}},
         idle_returns={**memory.idle_returns, **{name: pool.idle_returns for name, pool in watched.items() if pool.idle_returns}},

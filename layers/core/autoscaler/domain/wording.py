@@ -1,5 +1,9 @@
 """Wording: durations, dollars and counts as people read them."""
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+LATEST = 32_503_680_000.0  # the year 3000: what is stored may be beyond what a calendar has
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _CENTS_BELOW = 1000.0
 
@@ -37,3 +41,15 @@ def counted(number: int, noun: str, nouns: str = "") -> str:
 def size(amount: float) -> str:
     """Write bytes as people say them: 12.3 GiB, 512 MiB."""
     return f"{amount / 2**30:.1f} GiB" if amount >= 2**30 else f"{amount / 2**20:.0f} MiB"
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Write names: "cpu-3", "cpu-3 and cpu-4", "cpu-3, cpu-4, cpu-5 and 17 more"."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most:,} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def clock(at: float) -> str:
+    """Write a time of the day, in UTC: "14:05 UTC"."""
+    return f"{datetime.fromtimestamp(min(at, LATEST), UTC):%H:%M} UTC"

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from autoscaler.adapters.jenkins.parameters import ACTIONS, parameters_of
-from autoscaler.adapters.jenkins.why import named_nodes, read_why
+from autoscaler.adapters.jenkins.why import named_nodes, read_why, told_label
 from autoscaler.domain.facts.job_parameters import JobParameters
 from autoscaler.domain.facts.snapshot import Build, Node, OfflineCause, QueueItem, Wait
 from autoscaler.errors import TransientError
@@ -191,8 +191,10 @@ def _unparsed_item(raw: Any, node_names: Collection[str]) -> QueueItem:
 
 
 def unknown_wait(why: str, node_names: Collection[str]) -> Wait:
-    """Stand for a wording that is not understood: whatever node it mentions may be what it waits for."""
-    return Wait(for_executor=False, nodes=named_nodes(why, node_names), unclear=why[:_WHY_KEPT] or "(nothing)")
+    """Stand for a wording that is not understood. Whatever node it mentions may be what it waits for, but for a list of all nodes."""
+    label = told_label(why)
+    nodes = named_nodes(why, node_names) if label is None else ()
+    return Wait(for_executor=False, label=label, nodes=nodes, unclear=why[:_WHY_KEPT] or "(nothing)")
 
 
 def _queue_item(raw: Any, item: _Item, wait: Wait, date: datetime, tell_apart: JobParameters) -> QueueItem:

@@ -46,6 +46,12 @@ def named_nodes(why: str, node_names: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(name for name in filter(why.__contains__, node_names) if name and _stands_alone(name, why)))
 
 
+def told_label(why: str) -> str | None:
+    """Find the label that an item asks for beside causes of plugins: Jenkins names the nodes that do not have it."""
+    causes = (_MISSING.fullmatch(_TIMES.sub("", part)) for part in _SEPARATOR.split(why))
+    return next((cause[2] for cause in causes if cause), None)
+
+
 def _stands_alone(name: str, why: str) -> bool:
     # A full stop ends a sentence; within a word it is a part of it.
     return re.search(rf"(?<![^{_BETWEEN_WORDS}]){re.escape(name)}(?=\.?(?:[{_BETWEEN_WORDS}]|$))", why) is not None

@@ -7,7 +7,8 @@ from enum import StrEnum
 class MarkClass(StrEnum):
     """What a mark is for, and so who undoes it.
 
-    Nobody undoes `USED_UP` and `RESERVED`: no further build may begin there; nor `HANDS_OVER`: others wait for its room. `ROTATE` goes
+    Nobody undoes `USED_UP` and `RESERVED`: no further build may begin there; nor `REFUSES`: none would; nor `HANDS_OVER`: others wait
+    for its room. `ROTATE` goes
     with the node, or once no other controller waits. Demand undoes `RETIRE`, and `OUTDATED` where no other agent can be launched;
     `MONTH_LIMIT` and `DAY_LIMIT` are lifted with the limit, `OPERATOR` and `QUARANTINE` by a person.
     """
@@ -23,6 +24,7 @@ class MarkClass(StrEnum):
     HANDS_OVER = "hands-over"
     ROTATE = "rotate"
     RESERVED = "reserved"
+    REFUSES = "refuses"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,31 @@ class ControllerSession:
     busy: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # runs on each busy node when last seen; "" where not told
     marked: tuple[str, ...] = ()  # nodes that were marked offline when last seen: no other build has begun there since
     suspects: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # nodes that may look idle and are not: their missing runs
+    began_at: float = 0.0  # when a build was last seen to begin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreeNode:
+    """A node that stands free beside waiting items which it may take, and the jobs that it did not take so far."""
+
+    since_at: float  # free beside them without a gap
+    seen_at: float
+    looks: int
+    session: str
+    labels: tuple[str, ...]  # that it had: with other labels it stands anew
+    refused: Mapping[str, float] = field(default_factory=dict)  # when each job was last seen waiting beside it
+    is_useless: bool = False  # it refuses whatever waits: it counts for nothing until it takes a build
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ration:
+    """How often an agent is launched for jobs that free executors refuse: one after another, ever more rarely while none takes one."""
+
+    refused_at: tuple[float, ...]  # when nodes refused, a time for those that did so in one look
+    until_at: float  # no other agent is tried before
+    seen_at: float
+    jobs: tuple[str, ...]
+    taken: int = 0  # jobs that began since a node last refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +216,8 @@ class Memory:
     stuck: Mapping[str, Stuck] = field(default_factory=dict)  # by instance id
     missing: Mapping[str, Missing] = field(default_factory=dict)  # by instance id
     failing: Mapping[str, Failing] = field(default_factory=dict)  # steps in Jenkins, by what they do to which node
-    unhelped: Mapping[str, float] = field(default_factory=dict)  # since when an executor stood free beside an item, by controller/item
+    free_nodes: Mapping[str, FreeNode] = field(default_factory=dict)  # nodes free beside waiting items, by controller/node
+    rations: Mapping[str, Ration] = field(default_factory=dict)  # launches for jobs that free executors refuse, by controller/label
     owed: Mapping[str, str] = field(default_factory=dict)  # class of the mark that is to be set again, by instance id
     proven: Mapping[str, str] = field(default_factory=dict)  # version that was seen to boot, by pool
     canaries: Mapping[str, Breaker] = field(default_factory=dict)  # of an image that did not boot when it was tried, by pool

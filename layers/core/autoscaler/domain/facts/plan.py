@@ -16,10 +16,20 @@ from autoscaler.domain.facts.snapshot import InstanceState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateBeacon:
-    """Put the beacon on a controller."""
+    """Put a beacon on a controller."""
 
     controller: str
     spec: NodeSpec
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveBeacon:
+    """Delete a beacon whose labels no pool gives any more."""
+
+    controller: str
+    node: str
     reason: Reason
     detail: str
 
@@ -301,6 +311,7 @@ class LeaveLost:
 
 Step: TypeAlias = (
     CreateBeacon
+    | RemoveBeacon
     | Launch
     | Uncordon
     | Cordon

@@ -20,6 +20,11 @@ class Reason(StrEnum):
     FORESEEN = "foreseen", "Jobs are likely to come, and having an agent ready for them costs less than their waiting would."
     STARVED_QUEUE = "starved-queue", "Jobs wait for executors, and their waiting would cost more than another agent."
     NOBODY_CAN_SERVE = "nobody-can-serve", "A job waits, and no agent that is there or on its way can ever run it."
+    REFUSED = (
+        "refused",
+        "Free executors did not take the job for three minutes: another agent is tried, one after another, ever more rarely.",
+    )
+    REFUSES_ALL = "refuses-all", "The agent stood free beside waiting jobs and took none of them; it is replaced."
     MAX_WAIT = "max-wait", "A job would otherwise wait longer than max_wait_seconds."
     MIN_AGENTS = "min-agents", "The pool has fewer agents than min_agents."
     WARM_EXECUTORS = "warm-executors", "Fewer executors than warm_executors are free or on their way."
@@ -70,6 +75,7 @@ class Reason(StrEnum):
     WARM_POOL_FULL = "warm-pool-full", "More agents are stopped than warm_pool.max_agents allows."
     WARM_POOL_AGE = "warm-pool-age", "The agent has been stopped for longer than warm_pool.max_age_hours."
     WARM_POOL_OFF = "warm-pool-off", "The pool keeps no stopped agents any more (warm_pool)."
+    BEACON_LEFT = "beacon-left", "A beacon has labels that no pool gives any more; it is deleted."
     BEACON = "beacon-missing", "The node that makes Jenkins name the labels of waiting jobs is missing; it is made again."
     INTERRUPTED = "spot-interruption", "EC2 announced that it takes this spot instance back; its node takes no new builds."
     OUTDATED = "outdated", "The agent was launched from an older version of its launch template, or from an older image."
@@ -145,6 +151,7 @@ class Reason(StrEnum):
     ONE_TRIAL = "one-trial", "Boots of this pool kept failing; one agent is tried until one connects."
     CANARY = "canary", "The launch template has a new version; one agent of it is tried until one connects."
     NOT_LENT = "not-lent", "An idle agent of a rarer kind could run the job, and is not lent."
+    WAITS_FOR_NODE = "waits-for-a-node", "One node alone can take the item: it asks for that node, or for a label that no pool gives."
     UNSERVABLE = "unservable", "No pool can serve what the item asks for."
     UNCLEAR = "waits-for-something-unknown", "The item waits for something in words that the autoscaler does not know, such as a plugin's."
     LABEL_UNKNOWN = "label-unknown", "Jenkins does not say which label the item waits for."

@@ -24,12 +24,13 @@ from autoscaler.domain.repair.static_nodes import slots_left
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.announced import announced
 from autoscaler.domain.situation.breakers import cannot_come_back
-from autoscaler.domain.situation.demand import Want
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.rotation import ROTATION_SECONDS
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, uncordon
-from autoscaler.domain.situation.supply import ExecutorSlot, add_lent, build_supply, ready_slots
+from autoscaler.domain.situation.supply import ExecutorSlot, add_by_labels, build_supply, ready_slots
+from autoscaler.domain.situation.wants import Want
+from autoscaler.domain.wording import listed
 
 # An executor that is free sooner is waited for: labels of a node are changed for it twice.
 WORTH_A_LOAN_SECONDS = 60.0
@@ -127,7 +128,7 @@ class QueuePlacement:
             firm = wants_on_demand(self.situation.memory, self.controller, want.item.id)
             self.purchase.note_waiting(pool, inf if firm else want.item.waiting_seconds)
         if not room:
-            if not self.purchase.buy(pool, Reason.NOBODY_CAN_SERVE, f"{want.item.job or 'a job'} waits, and no executor can ever take it"):
+            if not self.purchase.buy(pool, *_why_bought(want)):
                 return
             room = self.room_for(want)
         else:
@@ -166,7 +167,7 @@ class QueuePlacement:
         agent = self.loans.borrow(want.item, want.expression)
         if agent is None or agent.node is None:
             return False
-        add_lent(self.supply, self.situation, agent, agent.node.labels | agent.pool.lent_labels)
+        add_by_labels(self.supply, self.situation, agent, agent.node.labels | agent.pool.lent_labels)
         self._servers.clear()
         return True
 
@@ -224,7 +225,16 @@ class QueuePlacement:
         if want.expression.name not in self._servers:
             matching = (server for server, labels in self.supply.labels.items() if want.expression.matches(labels))
             self._servers[want.expression.name] = (*names, *matching)
-        return self._servers[want.expression.name]
+        servers, refused = self._servers[want.expression.name], self.supply.refused
+        return tuple(server for server in servers if want.item.job not in refused.get(server, ())) if refused else servers
+
+
+def _why_bought(want: Want) -> tuple[Reason, str]:
+    """Say why an agent is bought for an item that no executor will take."""
+    job = want.item.job or "a job"
+    if want.refused_by:
+        return Reason.REFUSED, f"{job} waits, and {listed(want.refused_by)} stood free beside it and did not take it"
+    return Reason.NOBODY_CAN_SERVE, f"{job} waits, and no executor can ever take it"
 
 
 def _free_in(room: Sequence[ExecutorSlot]) -> float:
@@ -239,7 +249,10 @@ def _retiring(situation: Situation, controller: str) -> dict[str, list[Agent]]:
         name: [
             agent
             for agent in pool.agents
-            if may_come_back(agent) and agent.record.instance_id not in kept and not cannot_come_back(situation.memory, agent)
+            if may_come_back(agent)
+            and agent.record.instance_id not in kept
+            and agent.record.node not in situation.distrust(controller).nodes
+            and not cannot_come_back(situation.memory, agent)
         ]
         for name, pool in situation.pools_of(controller).items()
         if not (pool.on_hold or situation.stopped_by(name))

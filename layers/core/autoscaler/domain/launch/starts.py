@@ -15,9 +15,9 @@ from autoscaler.domain.launch.budget import Budget
 from autoscaler.domain.launch.placement import QueuePlacement
 from autoscaler.domain.launch.queue import place_queue
 from autoscaler.domain.launch.turns import kept_room
-from autoscaler.domain.situation.demand import Want
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.supply import ExecutorSlot, Supply
+from autoscaler.domain.situation.wants import Want
 
 
 class WaitsFor(StrEnum):

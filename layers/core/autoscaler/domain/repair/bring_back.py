@@ -1,20 +1,19 @@
 """Uncordon at once agents that a build may be bound to: a build that waits for a cordoned agent waits forever.
 
 A mark that is only for now (retire) is undone for good. What was drained for good comes back only after a restart of its
-controller, while the pipeline that it held waits there by name: once that one has resumed, it is drained again. An agent that is
-only outdated comes back for any item that names it, where no other agent can be launched.
+controller, while the pipeline that it held waits there by name: once that one has resumed, it is drained again. So does an agent that
+is only outdated, for any item that asks for it by name.
 """
 
 from collections.abc import Iterator
 
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.plan import Cordon, Launch, Uncordon
+from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, leaving, uncordon
 
-_BOOTING = (Phase.REQUESTED, Phase.CONNECTING)
 _DRAINED = (Phase.DRAINING, Phase.RESERVED)
 # EC2 takes it away; what a limit of the month or the day stopped comes back with everything else that a build is bound to.
 _OF_LIMITS = (MarkClass.MONTH_LIMIT, MarkClass.DAY_LIMIT)
@@ -45,42 +44,17 @@ def bring_back_pinned(situation: Situation, controller: str, _decided: Decided) 
 
 
 def let_resume(situation: Situation, controller: str, _decided: Decided) -> Iterator[Uncordon]:
-    """Temporarily uncordon drained agents that a resuming pipeline waits for, except those that EC2 interrupts."""
+    """Temporarily uncordon drained agents that a build is bound to, except those that EC2 interrupts."""
     for agent in _of(situation, controller):
         if agent.phase not in _DRAINED or agent.mark is None or agent.mark.kind in _NOT_TO_RESUME:
             continue
         name = agent.record.node or ""
-        if situation.waits_to_resume(agent) and name in situation.demands[controller].pins:
+        if name not in situation.demands[controller].pins:
+            continue
+        if situation.waits_to_resume(agent):
             yield uncordon(agent, Reason.BUSY_BEFORE_RESTART, f"{name} was drained when {controller} restarted, its build waits for it")
-
-
-def bring_back_outdated(situation: Situation, controller: str, decided: Decided) -> Iterator[Uncordon]:
-    """Uncordon an outdated agent that an item names, where no replacement is planned or on its way.
-
-    Of a label that one node has, Jenkins names the node; a build may be bound to it, so it is not terminated. Where a replacement can
-    be launched, the item takes that one.
-    """
-    jobs = _not_served(situation, controller, decided)
-    for agent in _of(situation, controller):
-        outdated = agent.phase is Phase.DRAINING and agent.mark is not None and agent.mark.kind is MarkClass.OUTDATED
-        if outdated and agent.record.node in jobs and situation.protected(agent) and not agent.instance_ended:
-            detail = f"{jobs[agent.record.node]} waits for {agent.record.node} by name, and no other agent can be launched for it"
-            yield uncordon(agent, Reason.PINNED, detail)
-
-
-def _not_served(situation: Situation, controller: str, decided: Decided) -> dict[str | None, str]:
-    """Find the nodes that items name and whose pools get no agent: by node, the job."""
-    planned = {step.pool for step in decided if isinstance(step, Launch) and step.controller == controller}
-    coming = planned | _on_the_way(situation, controller)
-    mature = (want for want in situation.demands[controller].wants if want.mature)
-    left = [want.item for want in mature if coming.isdisjoint(pool.name for pool in want.pools)]
-    return {name: item.job for item in left for name in (*item.wait.nodes, item.wait.named)}
-
-
-def _on_the_way(situation: Situation, controller: str) -> set[str]:
-    """Find the pools of which an agent was requested and has not connected yet."""
-    booting = {agent.pool.name for agent in _of(situation, controller) if agent.phase in _BOOTING and not agent.instance_ended}
-    return booting | {pool for pool, _, _ in situation.expected(controller)}
+        elif agent.mark.kind is MarkClass.OUTDATED and not agent.instance_ended:
+            yield uncordon(agent, Reason.PINNED, f"a queue item waits for {name} by name, and no other agent can take it")
 
 
 def drain_again(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon]:

@@ -4,11 +4,23 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 
-from autoscaler.domain.facts.fleet import CORDONED_LABEL, beacon_spec
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, beacon_specs
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Observation
 from autoscaler.domain.facts.node_labels import are_as_wanted
-from autoscaler.domain.facts.plan import Adopt, Cordon, CreateBeacon, DeleteNode, FinishStop, FreeSlot, Held, Relabel, Start, Terminate
+from autoscaler.domain.facts.plan import (
+    Adopt,
+    Cordon,
+    CreateBeacon,
+    DeleteNode,
+    FinishStop,
+    FreeSlot,
+    Held,
+    Relabel,
+    RemoveBeacon,
+    Start,
+    Terminate,
+)
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.room import Room, room_on
 from autoscaler.domain.facts.snapshot import InstanceState, Node, RecordState
@@ -17,21 +29,29 @@ from autoscaler.domain.repair.static_nodes import leave_slot
 from autoscaler.domain.repair.stops import finish_stop, is_unused, start_again
 from autoscaler.domain.repair.two_looks import DISCONNECT_GRACE_SECONDS, Condition, Seen, is_fact
 from autoscaler.domain.situation.agents import SWEEP_AT_LEAST, SWEEP_SHARE, Agent, Phase
-from autoscaler.domain.situation.demand import Want
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, delete_node, hold_back, hold_unread, terminate
+from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.situation.warm_pool import may_be_stopped
 from autoscaler.domain.wording import counted
 
 Repair = Terminate | FinishStop | Start | DeleteNode | FreeSlot | Adopt | Cordon | Held
 
 
-def keep_beacon(situation: Situation, controller: str, _decided: Decided) -> Decided:
-    """Create a missing beacon: without any agent node, the queue names no labels."""
+def keep_beacons(situation: Situation, controller: str, _decided: Decided) -> Decided:
+    """Create missing beacons, so that the queue names labels, and delete those whose labels no pool gives any more."""
     view = situation.snapshot.controllers[controller]
-    spec = beacon_spec(situation.fleet)
-    if view.complete and spec.name not in {node.name for node in view.nodes}:
-        yield CreateBeacon(controller=controller, spec=spec, reason=Reason.BEACON, detail=spec.name)
+    if not view.complete:
+        return
+    wanted = {spec.name: spec for spec in beacon_specs(situation.fleet, controller)}
+    there = {node.name: node for node in view.nodes if situation.fleet.is_beacon(node.name)}
+    for name, spec in wanted.items():
+        if name not in there:
+            yield CreateBeacon(controller=controller, spec=spec, reason=Reason.BEACON, detail=name)
+    for name, node in there.items():
+        given = frozenset(wanted[name].labels) - {name} if name in wanted else None
+        if node.labels - {name} != given and node.offline and node.idle and not node.builds:
+            yield RemoveBeacon(controller=controller, node=name, reason=Reason.BEACON_LEFT, detail=name)
 
 
 _STOPPED = (InstanceState.STOPPING, InstanceState.STOPPED)

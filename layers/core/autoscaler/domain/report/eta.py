@@ -8,8 +8,8 @@ from autoscaler.domain.facts.snapshot import ControllerView, QueueItem, Wait
 from autoscaler.domain.forecast.estimates import best_row, duration_of, left_of, start_kinds, start_of, subjects_of, sum_of
 from autoscaler.domain.launch.starts import BareStart, WaitsFor, bare_starts
 from autoscaler.domain.report.job_tracking import Rows, ends_of, item_duration
-from autoscaler.domain.situation.demand import Want
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.wants import Want
 from autoscaler.domain.wording import duration
 
 # Of a job with more builds at once, the first ones tell enough.

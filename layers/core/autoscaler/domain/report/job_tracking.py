@@ -26,8 +26,8 @@ from autoscaler.domain.forecast.estimates import (
 from autoscaler.domain.forecast.spread import note_value
 from autoscaler.domain.launch.starts import bare_starts
 from autoscaler.domain.situation.builds import last_look_at
-from autoscaler.domain.situation.demand import Want
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.wants import Want
 
 # Of more at once only these are followed: the tracker is read and written with each look that shows a change.
 ITEMS_FOLLOWED, BUILDS_FOLLOWED = 500, 2000

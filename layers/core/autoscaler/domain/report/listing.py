@@ -14,10 +14,11 @@ from autoscaler.domain.report.stopped import told_stopped, usd_per_hour_of
 from autoscaler.domain.report.telemetry import Figures, Reports, figures_of
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import is_tripped
-from autoscaler.domain.situation.demand import Want
+from autoscaler.domain.situation.distrust import Refused
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.wording import duration
+from autoscaler.domain.situation.wants import Want
+from autoscaler.domain.wording import clock, duration, listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +124,9 @@ def _queue_of(situation: Situation, controller: str) -> Iterator[QueueEntry]:
     for unmet in demand.unmet:
         told.add(unmet.item.id)
         yield _entry(controller, unmet.item, (str(unmet.reason), str(unmet.reason), f"{unmet.reason}: {unmet.detail}"))
+    for one in demand.refused:
+        told.add(one.want.item.id)
+        yield _entry(controller, one.want.item, _of_refused(situation, controller, one), tuple(pool.name for pool in one.want.pools))
     for item, hold in demand.held:
         told.add(item.id)
         yield _entry(controller, item, ("held", f"held by {hold.by}", hold.text(situation.now)))
@@ -161,6 +165,18 @@ def _of_want(situation: Situation, controller: str, want: Want, starts: dict[int
     when = f"in {duration(free_seconds)}" if free_seconds else "at once"
     where = "another node" if server.startswith("\n") else server
     return "placed", when, f"it would start {when} on an executor of {where}; {another}"
+
+
+def _of_refused(situation: Situation, controller: str, refused: Refused) -> tuple[str, str, str]:
+    nodes = situation.distrust(controller).nodes
+    since_at = min((nodes[name].since_at for name in refused.nodes), default=situation.now)
+    stood = f"{listed(refused.nodes)} stood free beside it for {duration(situation.now - since_at)} and did not take it"
+    if not refused.nodes:
+        stood = "no free executor took it so far, and those have gone since"
+    then = f"another agent is tried for {refused.scope or 'any job'} at {clock(max(refused.until_at, situation.now))}"
+    if not refused.scope:
+        return "refused", "Jenkins starts nothing", f"{stood}; no build has begun on {controller} meanwhile; {then}"
+    return "refused", "no free executor takes it", f"{stood}; {then}"
 
 
 def _another(pools: Iterable[PoolView]) -> str:

@@ -15,6 +15,7 @@ from autoscaler.domain.report.hosts import hosts_seen
 from autoscaler.domain.report.images import told_failed
 from autoscaler.domain.report.limit_messages import limits_seen
 from autoscaler.domain.report.problems import Problem
+from autoscaler.domain.report.refusals import refusals_seen
 from autoscaler.domain.report.reruns import lost_seen
 from autoscaler.domain.report.reservations import is_taken_away, reserved_now
 from autoscaler.domain.report.stopped import refused_starts, why_refused
@@ -24,13 +25,12 @@ from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import is_tripped, told_boots
 from autoscaler.domain.situation.pool_view import to_stop
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.wording import duration
+from autoscaler.domain.wording import LATEST, duration
 
 # A limit that a busy fleet touches again and again is told of once; an agent that connects closes a breaker for good.
 LIMIT_OVER_SECONDS = 900.0
 STARTS_REFUSED = 3  # one may fail by itself
 SUBJECT_CHARACTERS = 100  # SNS takes no more
-_LATEST = 32_503_680_000.0  # the year 3000: what is stored may be beyond what a calendar has
 
 
 def write_messages(told: Told, situation: Situation, runbooks: str, problems: Sequence[Problem] = ()) -> tuple[Told, list[Message]]:
@@ -78,7 +78,7 @@ def _is_told_otherwise(problem: Problem, seen: Collection[str]) -> bool:
 
 
 def _over_after(name: str) -> float:
-    return LIMIT_OVER_SECONDS if name.startswith("limit/") else 0.0
+    return LIMIT_OVER_SECONDS if name.startswith(("limit/", "refused/")) else 0.0
 
 
 def _seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
@@ -97,6 +97,7 @@ def _seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     yield from limits_seen(situation)
     yield from hosts_seen(situation)
     yield from lost_seen(situation)
+    yield from refusals_seen(situation)
 
 
 def _breaker(situation: Situation, pool: str) -> Seen:
@@ -175,4 +176,4 @@ def _subject(situation: Situation, title: str) -> str:
 
 
 def _clock(at: float) -> str:
-    return f"{datetime.fromtimestamp(min(at, _LATEST), UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{datetime.fromtimestamp(min(at, LATEST), UTC):%Y-%m-%d %H:%M} UTC"

@@ -23,7 +23,7 @@ from autoscaler.domain.facts.snapshot import Build
 from autoscaler.domain.forecast.durations import job_key
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent
-from autoscaler.domain.situation.canary import is_canary, why_outdated
+from autoscaler.domain.situation.canary import is_canary, why_replaced
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, leaving
@@ -40,7 +40,7 @@ OVERDUE_FACTOR = 3.0
 OVERDUE_SAMPLES = 5
 FAR_OVERDUE_FACTOR = 10.0
 FAR_OVERDUE_AT_LEAST_SECONDS = 3600.0
-_PACED = (MarkClass.OUTDATED, MarkClass.QUARANTINE)
+_PACED = (MarkClass.OUTDATED, MarkClass.QUARANTINE, MarkClass.REFUSES)
 PACE = f"at most {TAKEN_SHARE:.0%} of a pool, or one agent, are taken in an hour"
 
 
@@ -168,7 +168,7 @@ def outdated(situation: Situation, controller: str, decided: Decided) -> Iterato
         kind=MarkClass.OUTDATED,
         adjective="outdated",
         reason=Reason.OUTDATED,
-        wrong_with=lambda agent: why_outdated(situation, agent),
+        wrong_with=lambda agent: why_replaced(situation, agent),
         allowed=lambda pool, mine: _allowed(situation, pool, mine) if situation.pools[controller, pool].may_launch else 0,
         pace=lambda pool: _pace(situation, situation.pools[controller, pool]),
     )

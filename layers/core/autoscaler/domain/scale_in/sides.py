@@ -15,6 +15,7 @@ from autoscaler.domain.facts.snapshot import InstanceState, Node
 from autoscaler.domain.repair.two_looks import is_settled
 from autoscaler.domain.scale_in.device_reservations import devices_reserved
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.canary import why_relabelled
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, hold_back, leaving
 
@@ -55,7 +56,7 @@ def why_not_wanted(situation: Situation, agent: Agent) -> str | None:
         return f"pool {pool.name} has another share by now ({pool.share})"
     if record.controller not in pool.controllers:
         return f"pool {pool.name} does not serve {record.controller} any more (controllers)"
-    return None
+    return why_relabelled(agent, situation.fleet) if record.is_host else None
 
 
 def keep_for_other_sides(situation: Situation, decided: Decided) -> Iterator[Step | Held]:

@@ -11,7 +11,7 @@ from autoscaler.domain.forecast.forecast import NOTHING
 from autoscaler.domain.forecast.keeping import needed_lately
 from autoscaler.domain.scale_in.device_reservations import devices_reserved
 from autoscaler.domain.situation.agents import Agent, Phase
-from autoscaler.domain.situation.canary import why_outdated
+from autoscaler.domain.situation.canary import why_replaced
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon
@@ -115,7 +115,7 @@ def least_missed(situation: Situation, agents: list[Agent]) -> list[Agent]:
 
     def loss(agent: Agent) -> tuple[bool, float, float, str]:
         instance_id = agent.record.instance_id
-        wanted = why_outdated(situation, agent) is None
+        wanted = why_replaced(situation, agent) is None
         if agent.idle:
             return wanted, 0.0, situation.memory.idle_since.get(instance_id, situation.now), instance_id
         return wanted, 1.0, sum(agent_remaining_seconds(situation, agent)), instance_id

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from autoscaler.domain.facts.fleet import Pool
 from autoscaler.domain.facts.run_orders import RunOrder, Target, Try
 from autoscaler.domain.facts.snapshot import ControllerView, QueueItem, Wait
-from autoscaler.domain.situation.demand import Want
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.wants import Want
 
 # A build that asks for no agent so long after it was started may never ask for one.
 ANNOUNCED_SECONDS = 300.0

@@ -20,6 +20,7 @@ from autoscaler.domain.facts.plan import (
     Held,
     Lend,
     Relabel,
+    RemoveBeacon,
     Step,
     Stop,
     TakeBack,
@@ -188,6 +189,7 @@ _ACTIONS: Mapping[type[Step | Held], str] = {
     FinishRotation: "delete-node",
     FreeSlot: "free-slot",
     CreateBeacon: "create-beacon",
+    RemoveBeacon: "delete-node",
     Stop: "stop",
 }
 

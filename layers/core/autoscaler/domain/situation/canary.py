@@ -1,5 +1,6 @@
 """Canaries: pools of which only one agent may boot at a time, after failed boots or a new launch template."""
 
+from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.versions import told_follows, told_outdated
 from autoscaler.domain.situation.agents import Agent
@@ -33,6 +34,26 @@ def why_outdated(situation: Situation, agent: Agent) -> tuple[Reason, str] | Non
     if agent.pool.max_agent_hours is not None and hours > agent.pool.max_agent_hours:
         return Reason.MAX_AGENT_HOURS, f"launched {hours:.1f} h ago, at most {agent.pool.max_agent_hours:g} h are wanted"
     return None
+
+
+def why_relabelled(agent: Agent, fleet: Fleet) -> str | None:
+    """Say which labels the node of an agent was made with, if the fleet file gives others now; a static node's are its operator's."""
+    made_with, given = frozenset(agent.record.labels), agent.pool.labels | {fleet.ownership_label}
+    if agent.node is None or not made_with or agent.record.reservation or made_with == given:
+        return None
+    return f"its node was made with the labels {_text(made_with, fleet)}, the fleet file gives {_text(given, fleet)}"
+
+
+def _text(labels: frozenset[str], fleet: Fleet) -> str:
+    return " ".join(sorted(labels - {fleet.ownership_label})) or "none"
+
+
+def why_replaced(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
+    """Say why an agent is to make way for another one: what it was launched from, its age or its labels. A host has none of these."""
+    if agent.record.is_host:
+        return None
+    relabelled = why_relabelled(agent, situation.fleet)
+    return why_outdated(situation, agent) or ((Reason.OUTDATED, relabelled) if relabelled else None)
 
 
 def is_launched_meanwhile(situation: Situation, agent: Agent) -> bool:

@@ -9,7 +9,7 @@ for as long as that one may take to resume.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from autoscaler.domain.facts.memory import ControllerSession
 from autoscaler.domain.facts.snapshot import ControllerView, Node
@@ -39,7 +39,10 @@ def next_session(
         since_at=now,
         busy=_but_empty({name: _runs_on(node) for name, node in nodes.items()}),
         marked=_marked(nodes),
+        began_at=life.began_at if life else 0.0,
     )
+    if life is not None and life.session == view.session and _has_begun(life, seen):
+        seen = replace(seen, began_at=now)
     if life is None:
         # Met for the first time, or the state was lost: there may have been a restart that nobody saw.
         return replace(seen, suspects=dict.fromkeys(nodes, (_UNKNOWN,)))
@@ -48,6 +51,11 @@ def next_session(
     still = {name: _still_missing(runs, nodes[name], ended) for name, runs in life.suspects.items() if name in nodes}
     left = _but_empty({name: _in_time(runs, now - life.since_at, timeout_seconds) for name, runs in still.items()})
     return replace(seen, since_at=life.since_at, restarted=life.restarted, suspects=left)
+
+
+def _has_begun(before: ControllerSession, now: ControllerSession) -> bool:
+    """Tell whether a build runs that did not in the last look."""
+    return any(run not in before.busy.get(name, ()) for name, runs in now.busy.items() for run in runs)
 
 
 def _marked(nodes: Mapping[str, Node]) -> tuple[str, ...]:
@@ -92,6 +100,22 @@ def in_grace(life: ControllerSession | None, now: float) -> bool:
 def is_recovering(life: ControllerSession | None, now: float) -> bool:
     """Tell whether it restarted so lately that its agents are still coming back and are not to be replaced."""
     return life is not None and life.restarted and in_grace(life, now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumption:
+    """What a restart of a controller may have left: pipelines that ask for their node by its name. ``life`` None: it was never seen."""
+
+    life: ControllerSession | None
+    now: float
+    timeout_seconds: float
+    recovering: bool = False  # it restarted so lately that its agents are still coming back
+
+    def may_wait_for(self, node: str, waiting_seconds: float) -> bool:
+        """Tell whether an item that Jenkins names this node to may have run there: it waits since a restart, or since we look at all."""
+        if self.life is None or node in self.life.suspects:
+            return True
+        return self.now - waiting_seconds < self.life.since_at + self.timeout_seconds
 
 
 def waits_to_resume(life: ControllerSession | None, node: str) -> bool:

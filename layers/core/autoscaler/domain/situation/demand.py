@@ -1,39 +1,24 @@
 """Demand: waiting items, the pools that could serve them, and the nodes that items wait for by name."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from operator import attrgetter
 
-from autoscaler.domain.facts.fleet import Fleet, Pool
+from autoscaler.domain.facts.fleet import Fleet, Pool, beacon_specs, labels_given
 from autoscaler.domain.facts.overrides import Hold, Overrides
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem, Record
 from autoscaler.domain.labels import LabelExpression, LabelSyntaxError, one_label, parse
+from autoscaler.domain.situation.controller_restarts import Resumption
+from autoscaler.domain.situation.distrust import Distrust, Refused, ration, refusers
+from autoscaler.domain.situation.wants import Want
 
-# A pipeline resumes minutes after a restart, and waits for its node by name then; what begins to wait later is no such pipeline.
-RESUMED_WITHIN_SECONDS = 3600.0
-# An item that waits for something unknown beside a free executor is not helped by another one; after so long one is tried again.
-UNHELPED_SECONDS = 6 * 3600.0
 # More labels than this to change is no explanation that anybody would read.
 _FLIPS_TRIED = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Want:
-    """A starved item, and what may serve it: pools to launch in, and a test for nodes of no pool."""
-
-    item: QueueItem
-    pools: tuple[Pool, ...]
-    expression: LabelExpression | None  # None: it names a node, or no label at all
-    weight: int = 1  # executors that it takes; an agent that has fewer it takes alone
-
-    @property
-    def mature(self) -> bool:
-        """It has waited long enough to count; an executor may have become free by itself until then."""
-        return self.item.waiting_seconds >= min(pool.queue_maturity_seconds for pool in self.pools)
+NO_DISTRUST = Distrust()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,28 +32,23 @@ class Unmet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unclear:
-    """An item that has waited too long for something unknown. ``free``: an executor that could take it is idle."""
-
-    item: QueueItem
-    free: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
     """The demand on one controller, in queue order; items that wait too long for something unknown come first."""
 
     wants: tuple[Want, ...]
     unmet: tuple[Unmet, ...]
-    pins: frozenset[str]  # nodes that some item waits for by name
+    pins: frozenset[str]  # nodes that some item is bound to, since it asks for them by name
+    resumes: frozenset[str] = frozenset()  # of these, those that parts of pipelines ask for: what began there may go on
     held: tuple[tuple[QueueItem, Hold], ...] = ()  # items that an operator holds by their label: no demand
-    unclear: tuple[Unclear, ...] = ()  # where an executor may help, the first of each label is a want, too
+    unclear: tuple[QueueItem, ...] = ()  # free to run; the first of each label is a want if no executor is free for it
     blocked: tuple[QueueItem, ...] = ()  # by something unknown, for too long: no executor helps
+    refused: tuple[Refused, ...] = ()  # by executors that are free: no demand
+    runnable: tuple[Want, ...] = ()  # all items that a free executor should take, in words that we know or not
 
     @property
     def unknown(self) -> tuple[QueueItem, ...]:
         """The items that wait too long for something unknown, free to run or not."""
-        return (*(one.item for one in self.unclear), *self.blocked)
+        return (*self.unclear, *self.blocked)
 
     def waits_for(self, pool: str) -> tuple[float, ...]:
         """How long each item has waited that a pool may serve, in seconds."""
@@ -81,31 +61,34 @@ def read_demand(
     records: Iterable[Record],
     overrides: Overrides,
     *,
-    recovering: bool,
-    unhelped: Collection[str] = (),
+    resumption: Resumption,
+    distrust: Distrust = NO_DISTRUST,
 ) -> Demand:
-    """Resolve the queue of one controller. ``recovering``: it restarted lately, items that name a node wait for that node.
-
-    ``unhelped``: items, as controller/id, beside which an executor stood free already.
-    """
-    resolver = _Resolver(view, fleet, records)
-    unclear = resolver.unclear()
+    """Resolve the queue of one controller. While it recovers from a restart, items that name a node wait for that node."""
+    resolver = _Resolver(view, fleet, records, distrust)
+    recovering = resumption.recovering
+    unclear = [] if recovering else resolver.unclear()
     held: list[tuple[QueueItem, Hold]] = []
     resolved: list[Want | Unmet] = []
-    if not recovering:
-        resolved += _first_of_each_label(resolver.unclear(unhelped), resolver, overrides)
     for item in filter(attrgetter("starved"), view.items):
         if hold := overrides.hold_on_label(item.asked_label):
             held.append((item, hold))
         elif not (recovering and resolver.names_a_node(item)):
             resolved.append(resolver.resolve(item))
+    starved = [one for one in resolved if isinstance(one, Want)]
+    overdue = [want for want in unclear if resolver.waits_too_long(want) or refusers(want, distrust, resolver.free)]
+    bound = [item for item in view.items if resolver.bound_to(item, resumption)]
+    rationed = list(ration([*_first_of_each_label(overdue, resolver, overrides), *starved], distrust, resolver.free))
     return Demand(
-        wants=tuple(one for one in resolved if isinstance(one, Want)),
+        wants=tuple(one for one in rationed if isinstance(one, Want)),
         unmet=tuple(one for one in resolved if isinstance(one, Unmet)),
-        pins=resolver.pins(),
+        pins=frozenset(name for item in bound for name in resolver.named_nodes(item)),
+        resumes=frozenset(name for item in bound if item.run for name in resolver.named_nodes(item)),
         held=tuple(held),
-        unclear=tuple(Unclear(item=want.item, free=resolver.is_free(want)) for want in unclear),
+        unclear=tuple(want.item for want in overdue),
         blocked=resolver.blocked(),
+        refused=tuple(one for one in rationed if isinstance(one, Refused)),
+        runnable=(*unclear, *starved),
     )
 
 
@@ -117,13 +100,6 @@ def _first_of_each_label(wants: Iterable[Want], resolver: "_Resolver", overrides
         if want.pools and label not in helped and not (resolver.is_free(want) or overrides.hold_on_label(label)):
             helped.add(label)
             yield want
-
-
-def note_unhelped(known: Mapping[str, float], demands: Mapping[str, Demand], now: float) -> dict[str, float]:
-    """Remember the unclear items beside which an executor stood free: another one would not help them either."""
-    unclear = {f"{name}/{one.item.id}": one for name, demand in demands.items() for one in demand.unclear}
-    kept = {key: at for key, at in known.items() if key in unclear and now - at < UNHELPED_SECONDS}
-    return {key: now for key, one in unclear.items() if one.free} | kept
 
 
 def explain_match(pool: Pool, fleet: Fleet, expression: LabelExpression) -> str | None:
@@ -149,11 +125,14 @@ def starved_by_pool(demand: Demand) -> dict[str, int]:
 
 
 def executors_by_pool(demand: Demand) -> dict[str, int]:
-    """Count the executors that starved items want, likewise; of a pool's agent none wants more than it has."""
+    """Count the executors that starved items want, likewise; of a pool's agent none wants more than it has.
+
+    An item that free executors refuse wants an agent of its own.
+    """
     wanted: dict[str, int] = {}
     for want in demand.wants:
         home = _home(want)
-        wanted[home.name] = wanted.get(home.name, 0) + min(want.weight, home.executors)
+        wanted[home.name] = wanted.get(home.name, 0) + (home.executors if want.refused_by else min(want.weight, home.executors))
     return wanted
 
 
@@ -171,22 +150,12 @@ def _home(want: Want) -> Pool:
     return min(want.pools, key=lambda pool: (len(pool.labels), pool.name))
 
 
-def pins_of_begun(view: ControllerView, pins: frozenset[str], since_at: float, now: float) -> frozenset[str]:
-    """Keep those pinned nodes that a begun pipeline may need to end.
-
-    Jenkins names the node also to a job that asks for a label which only this node has: that one is to begin. ``since_at``: of the
-    controller's present life; a part of a pipeline that waits since then may have run before.
-    """
-    running = {build.run for node in view.nodes if node.agent for build in node.builds}
-    begun = (item for item in view.items if item.run in running or now - item.waiting_seconds < since_at + RESUMED_WITHIN_SECONDS)
-    return pins & {name for item in begun if item.run for name in (*item.wait.nodes, item.wait.named)}
-
-
 class _Resolver:
     """From what an item tells of its label to pools, once per distinct text."""
 
-    def __init__(self, view: ControllerView, fleet: Fleet, records: Iterable[Record]) -> None:
+    def __init__(self, view: ControllerView, fleet: Fleet, records: Iterable[Record], distrust: Distrust = NO_DISTRUST) -> None:
         self._view = view
+        self._distrust = distrust
         self._fleet = fleet
         self._pools = fleet.pools_of(view.name)
         self._records = records
@@ -208,15 +177,36 @@ class _Resolver:
         pools, here = self._fleet.pools, [record for record in self._records if record.controller == self._view.name]
         return {record.node: pools[record.pool] for record in here if record.node and record.pool in pools}
 
-    def pins(self) -> frozenset[str]:
-        return frozenset(name for item in self._view.items for name in self._named_nodes(item))
-
     def names_a_node(self, item: QueueItem) -> bool:
-        return item.label is None and bool(self._named_nodes(item))
+        return item.label is None and bool(self.named_nodes(item))
+
+    def bound_to(self, item: QueueItem, resumption: Resumption) -> bool:
+        """Tell whether an item can start on the one node that it names and on no other, so that this node must not end.
+
+        Jenkins names the only node that satisfies a label, too. If a beacon carries the same labels as the node, there are two.
+        A list of nodes names all that would do.
+        """
+        names = self.named_nodes(item)
+        if len(names) != 1:
+            return False
+        (name,) = names
+        node = self._nodes.get(name)
+        if item.label is not None:
+            return node is not None and not self._expression(item.label)[0].matches(node.labels - {name})
+        return self._is_beside_a_beacon(name) or resumption.may_wait_for(name, item.waiting_seconds)
+
+    def _is_beside_a_beacon(self, name: str) -> bool:
+        """Tell whether a beacon carries the same labels as a node."""
+        node = self._nodes.get(name)
+        return node is not None and (node.labels - {name}) in self._labels_of_beacons
+
+    @cached_property
+    def _labels_of_beacons(self) -> set[frozenset[str]]:
+        return {node.labels - {name} for name, node in self._nodes.items() if self._fleet.is_beacon(name)}
 
     def resolve(self, item: QueueItem) -> Want | Unmet:
         label = item.asked_label
-        named = self._named_nodes(item)
+        named = self.named_nodes(item)
         if label is None and item.wait.named is not None and not named:
             label = item.wait.named
         if label is not None and label not in self._nodes:
@@ -230,41 +220,75 @@ class _Resolver:
             return self._by_names(item, names)
         return self._without_label(item)
 
-    def unclear(self, without: Collection[str] = ()) -> list[Want]:
-        items = (item for item in self._view.items if item.unclear and f"{self._view.name}/{item.id}" not in without)
-        return [want for item in items if (want := self.waits_too_long(item))]
+    def unclear(self) -> list[Want]:
+        """The items that are free to run and wait for something unknown, with what may serve them."""
+        return [self._by_told_label(item) for item in self._view.items if item.unclear]
 
     def blocked(self) -> tuple[QueueItem, ...]:
         """The items that are not free to run, for too long, in words that are not Jenkins' own."""
         items = (item for item in self._view.items if item.wait.unclear and not item.buildable)
-        return tuple(item for item in items if self.waits_too_long(item))
+        return tuple(item for item in items if self.waits_too_long(self._by_told_label(item)))
 
-    def waits_too_long(self, item: QueueItem) -> Want | None:
-        """What may serve an unclear item, by the label that its job tells; None where it has not waited longer than anybody should."""
+    def waits_too_long(self, want: Want) -> bool:
+        """Tell whether an item has waited longer than anybody should."""
+        longest = min((pool.max_wait_seconds for pool in want.pools or self._pools), default=0.0)
+        return want.item.waiting_seconds >= longest
+
+    def _by_told_label(self, item: QueueItem) -> Want:
+        """Find what may serve an item by the label that its job tells, if any; nothing else that it says is understood."""
         text = item.asked_label
         known = text is not None and text not in self._nodes
         expression, pools = self._expression(text) if known and text is not None else (None, ())
-        longest = min((pool.max_wait_seconds for pool in pools or self._pools), default=0.0)
-        return self._want(item, pools, expression) if item.waiting_seconds >= longest else None
+        return self._want(item, pools, expression)
+
+    @cached_property
+    def free(self) -> list[tuple[Node, str | None]]:
+        """The nodes that have a free executor, each with its pool if it is an agent of ours."""
+        nodes = (node for node in self._view.nodes if not node.offline and len(node.builds) < node.executors)
+        pools = self._pool_of_node
+        return [(node, pools[node.name].name if node.name in pools else None) for node in nodes]
 
     def is_free(self, want: Want) -> bool:
-        """Tell whether an executor that could take it is idle."""
-        free = (node for node in self._view.nodes if not node.offline and len(node.builds) < node.executors)
+        """Tell whether an executor that should take it is idle."""
+        free = (node for node, _ in self.free if not self._distrust.refuses(node.name, want.item.job))
         return want.expression is not None and any(want.expression.matches(node.labels) for node in free)
 
     def _want(self, item: QueueItem, pools: tuple[Pool, ...], expression: LabelExpression | None) -> Want:
         return Want(item=item, pools=pools, expression=expression, weight=self._fleet.weights.of(item.job))
 
     def _by_names(self, item: QueueItem, names: tuple[str, ...]) -> Want | Unmet:
+        if len(names) == 1 and self._fleet.is_beacon(names[0]):
+            return self._by_beacon(item, names[0])
+        if len(names) == 1 and (names[0] == item.label or self._is_beside_a_beacon(names[0]) or not self._is_ours(names[0])):
+            return self._waits_for_a_node(item, names[0])
         found: dict[str, Pool] = {}
         for name in names:
             found |= {pool.name: pool for pool in self._pools_of_node(name)}
         if found:
             return self._want(item, tuple(found.values()), None)
-        if self._fleet.beacon in names:
-            detail = "it waits for what only the beacon satisfies: a label expression that excludes, which Jenkins does not show"
+        return Unmet(item=item, reason=Reason.UNSERVABLE, detail=f"it waits for {', '.join(names)}, which are of no pool")
+
+    def _is_ours(self, name: str) -> bool:
+        return bool(self._pools_of_node(name))
+
+    def _by_beacon(self, item: QueueItem, name: str) -> Want | Unmet:
+        """Find the pools that give the labels of a beacon: they alone satisfy what the item asks for, and Jenkins does not show it."""
+        labels = self._nodes[name].labels - {name}
+        pools = tuple(pool for pool in self._pools if labels == {*labels_given(self._fleet, pool)})
+        if pools:
+            return self._want(item, pools, None)
+        detail = "it waits for what only a beacon satisfies: a label expression that excludes, which Jenkins does not show"
+        return Unmet(item=item, reason=Reason.LABEL_UNKNOWN, detail=detail)
+
+    def _waits_for_a_node(self, item: QueueItem, name: str) -> Unmet:
+        """Say that one node alone can take an item: it asks for it by name, or for a label that no other node has, and no pool gives."""
+        specs = beacon_specs(self._fleet, self._view.name)
+        if item.label is None and not all({*spec.labels} - {spec.name} in self._labels_of_beacons for spec in specs):
+            detail = f"Jenkins names {name} in place of a label; the beacons will make it show the label"
             return Unmet(item=item, reason=Reason.LABEL_UNKNOWN, detail=detail)
-        return Unmet(item=item, reason=Reason.UNSERVABLE, detail=f"it waits for {', '.join(names)}, which no pool is like")
+        node = self._nodes.get(name)
+        state = "is not there" if node is None else "is offline" if node.offline else "is busy"
+        return Unmet(item=item, reason=Reason.WAITS_FOR_NODE, detail=f"{name} alone can take it, and {state}")
 
     def _without_label(self, item: QueueItem) -> Want | Unmet:
         if not item.labelless and self._fleet.beacon not in self._nodes:
@@ -294,14 +318,9 @@ class _Resolver:
         if node is None or not node.agent:
             return ()
         slot_of = self._fleet.pool_of_slot(self._view.name, node.labels)
-        if slot_of is not None:
-            return (slot_of,)
-        # Not ours: the item's own label is hidden behind the node's name, so serve it as the pools most like that node do.
-        likeness = {pool.name: len(pool.labels & node.labels) for pool in self._pools}
-        most = max(likeness.values(), default=0)
-        return tuple(pool for pool in self._pools if most and likeness[pool.name] == most)
+        return () if slot_of is None else (slot_of,)
 
-    def _named_nodes(self, item: QueueItem) -> tuple[str, ...]:
+    def named_nodes(self, item: QueueItem) -> tuple[str, ...]:
         named = item.wait.named
         return (*item.wait.nodes, *((named,) if named is not None and named in self._nodes else ()))
 

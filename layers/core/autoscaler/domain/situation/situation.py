@@ -16,8 +16,9 @@ from autoscaler.domain.facts.snapshot import ControllerView, Instance, Node, Sna
 from autoscaler.domain.forecast.forecast import Forecast, forecast_pools
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.situation.agents import Agent, disagreement, forgotten, forgotten_for_a_day, join_agents
-from autoscaler.domain.situation.controller_restarts import in_grace, is_recovering, waits_to_resume
-from autoscaler.domain.situation.demand import Demand, executors_by_pool, pins_of_begun, read_demand, starved_by_pool
+from autoscaler.domain.situation.controller_restarts import Resumption, in_grace, is_recovering, waits_to_resume
+from autoscaler.domain.situation.demand import Demand, executors_by_pool, read_demand, starved_by_pool
+from autoscaler.domain.situation.distrust import Distrust, distrust_of
 from autoscaler.domain.situation.launched import current_versions, launched_versions, versions_of_instances, versions_to_try
 from autoscaler.domain.situation.pool_schedules import scheduled
 from autoscaler.domain.situation.pool_view import PoolView, agent_costs, offered, trusted_boots
@@ -131,6 +132,14 @@ class Situation(Look):
         life, demand = self.memory.sessions.get(controller), self.demands.get(controller)
         return demand is None or name in demand.pins or bool(life and name in life.suspects)
 
+    def distrust(self, controller: str) -> Distrust:
+        """What is known of the nodes of a controller that refuse jobs."""
+        return self._distrust[controller]
+
+    @cached_property
+    def _distrust(self) -> dict[str, Distrust]:
+        return {name: distrust_of(self.memory, name, self.now) for name in self.snapshot.controllers}
+
     def waits_to_resume(self, agent: Agent) -> bool:
         """Tell whether a build that was on this agent before a restart is still missing."""
         return waits_to_resume(self.memory.sessions.get(agent.record.controller), agent.record.node or "")
@@ -165,8 +174,8 @@ class Situation(Look):
         return self._starved[controller]
 
     def executors_wanted(self, controller: str) -> dict[str, int]:
-        """Count the executors that they want: by their weights, where jobs have any."""
-        return self._executors_wanted[controller] if self.fleet.weights else self._starved[controller]
+        """Count the executors that they want: by their weights, if jobs have any."""
+        return self._executors_wanted[controller]
 
     @cached_property
     def _executors_wanted(self) -> dict[str, dict[str, int]]:
@@ -228,17 +237,20 @@ def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing], memo:
 
 
 def _demand(snapshot: Snapshot, fleet: Fleet, overrides: Overrides, view: ControllerView) -> Demand:
-    life, unhelped = snapshot.memory.sessions.get(view.name), snapshot.memory.unhelped.keys()
+    life, distrust = snapshot.memory.sessions.get(view.name), distrust_of(snapshot.memory, view.name, snapshot.taken_at)
     restarted = view.complete and life is not None and life.session != view.session
-    recovering = restarted or is_recovering(life, snapshot.taken_at)
-    return read_demand(view, fleet, snapshot.records, overrides, recovering=recovering, unhelped=unhelped)
+    now = snapshot.taken_at
+    resumption = Resumption(
+        life=life, now=now, timeout_seconds=fleet.resume_timeout(view.name), recovering=restarted or is_recovering(life, now)
+    )
+    return read_demand(view, fleet, snapshot.records, overrides, resumption=resumption, distrust=distrust)
 
 
 def situate(look: Look, memory: Memory) -> Situation:
     """Complete a look by what is remembered, carried on to it."""
     demands = look.demands
     if stopped := _stopped_levels(look.fleet, memory, look.now):
-        demands = {name: _only_begun(look, demand, name, memory, stopped) for name, demand in demands.items()}
+        demands = {name: _only_begun(look, demand, name, stopped) for name, demand in demands.items()}
     return Situation(
         **{**vars(look), "demands": demands},
         memory=memory,
@@ -283,12 +295,10 @@ def _spent_levels(fleet: Fleet, memory: Memory, now: float) -> tuple[Level, ...]
     return spent_levels(memory.month, fleet, now) if fleet.limits.at_month_limit is AtMonthLimit.STOP else ()
 
 
-def _only_begun(look: Look, demand: Demand, controller: str, memory: Memory, stopped: tuple[Level, ...]) -> Demand:
+def _only_begun(look: Look, demand: Demand, controller: str, stopped: tuple[Level, ...]) -> Demand:
     """Let no agent of these levels be kept or brought back for a build that is to begin."""
-    life, view = memory.sessions.get(controller), look.snapshot.controllers[controller]
-    begun = pins_of_begun(view, demand.pins, life.since_at if life else look.now, look.now)
     if any(level.kind is LevelKind.FLEET for level in stopped):
-        return replace(demand, pins=begun)
+        return replace(demand, pins=demand.resumes)
     agents = (agent for agent in look.agents if agent.record.controller == controller)
     mine = {agent.record.node for agent in agents if any(level.has(agent.pool.name) for level in stopped)}
-    return replace(demand, pins=begun | (demand.pins - mine))
+    return replace(demand, pins=demand.resumes | (demand.pins - mine))

@@ -1,13 +1,13 @@
 """Supply: which executors can take a build now or later, and when."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
 
-from autoscaler.domain.facts.fleet import Share
+from autoscaler.domain.facts.fleet import FULL_LABEL, Share
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.plan import Held, Launch, Step
 from autoscaler.domain.facts.snapshot import Build, Node
@@ -52,6 +52,7 @@ class Supply:
     """
 
     labels: dict[str, frozenset[str]] = field(default_factory=dict)
+    refused: dict[str, frozenset[str]] = field(default_factory=dict)  # jobs that a server does not take
     _heaps: dict[str, list[tuple[float, int, ExecutorSlot]]] = field(default_factory=dict)
     _uncounted: dict[str, Callable[[], Iterable[ExecutorSlot]]] = field(default_factory=dict)
     _order: Iterator[int] = field(default_factory=count)
@@ -209,12 +210,13 @@ def build_supply(situation: Situation, controller: str, decided: Iterable[Step |
     ``decided``: what this pass does already; launches for other controllers come to this one, too, where a machine serves all at once.
     """
     supply, pools = Supply(), situation.pools_of(controller)
+    alone = _stand_alone(situation, controller)
     for pool in pools.values():
         is_shared = pool.spec.share is Share.COOPERATIVE
-        slots = partial(_shared_slots, situation, pool, decided) if is_shared else partial(_pool_slots, situation, pool)
+        slots = partial(_shared_slots, situation, pool, decided, alone) if is_shared else partial(_pool_slots, situation, pool, alone)
         supply.add_when_asked(pool.name, slots)
-        for agent in pool.lent:
-            add_lent(supply, situation, agent, agent.node.labels if agent.node else frozenset())
+    for agent in alone.values():
+        add_by_labels(supply, situation, agent, agent.node.labels if agent.node else frozenset())
     for name, launched_at, agents in situation.expected(controller):
         for number in range(0 if pools[name].spec.share is Share.COOPERATIVE else agents * pools[name].executors):
             coming = f"{launched_at}/{number // pools[name].executors}"
@@ -228,29 +230,63 @@ def _of_others(situation: Situation, controller: str) -> Iterator[Node]:
     """Find the nodes of other people that may take a build."""
     ours = {agent.node.name for pool in situation.pools_of(controller).values() for agent in pool.agents if agent.node}
     for node in situation.snapshot.controllers[controller].nodes:
-        if node.name not in ours and node.name != situation.fleet.beacon and not node.offline and node.executors:
+        if node.name not in ours and not situation.fleet.is_beacon(node.name) and not node.offline and node.executors:
             yield node
 
 
-def add_lent(supply: Supply, situation: Situation, agent: Agent, labels: frozenset[str]) -> None:
-    """Take in an agent that is lent: whoever asks for one of these labels may have it."""
-    server = _server_of(labels - {agent.node.name if agent.node else ""})
+def _stand_alone(situation: Situation, controller: str) -> dict[str, Agent]:
+    """Find the agents that take other items than the rest of their pool: lent, with other labels, or refusing jobs; by instance."""
+    asked = {atom for want in situation.demands[controller].wants if want.expression for atom in want.expression.atoms}
+    distrust = situation.distrust(controller)
+    agents = (agent for pool in situation.pools_of(controller).values() for agent in pool.ready if agent.node)
+    return {
+        agent.record.instance_id: agent
+        for agent in agents
+        if agent.record.is_lent(situation.now)
+        or (agent.node and agent.node.name in distrust.nodes)
+        or _has_other_labels(agent, situation.fleet.ownership_label, asked)
+    }
+
+
+def _has_other_labels(agent: Agent, ownership_label: str, asked: Collection[str]) -> bool:
+    """Tell whether a node lacks a label of its pool, or has one more that somebody asks about. A full agent gets its labels back."""
+    labels = agent.node.labels if agent.node else frozenset()
+    own = agent.pool.labels | {ownership_label}
+    return FULL_LABEL not in labels and (not own <= labels or any(label in asked for label in labels - own))
+
+
+def add_by_labels(supply: Supply, situation: Situation, agent: Agent, labels: frozenset[str]) -> None:
+    """Take in an agent by its labels: whoever asks for one of them may have it, except for the jobs that it refuses."""
+    name = agent.node.name if agent.node else ""
+    free_node = situation.distrust(agent.record.controller).nodes.get(name)
+    if free_node and free_node.is_useless:
+        return
+    server = _server_of(labels - {name})
+    if free_node:
+        server = f"{server}\n{name}"
+        supply.refused[server] = frozenset(free_node.refused)
     supply.labels[server] = labels
-    for seconds, build in ready_slots(situation, agent):
+    for seconds, build in _open_slots(situation, agent):
         supply.add(ExecutorSlot(server, seconds, spare=not agent.busy_executors, build=build, machine=agent.record.machine))
 
 
-def _pool_slots(situation: Situation, pool: PoolView) -> Iterator[ExecutorSlot]:
+def _open_slots(situation: Situation, agent: Agent) -> Iterable[tuple[float, str]]:
+    """The executors of a connected agent, as far as builds may still begin on it."""
+    left = builds_left(situation, agent)
+    return ready_slots(situation, agent) if left is None else sorted(ready_slots(situation, agent))[:left]
+
+
+def _pool_slots(situation: Situation, pool: PoolView, alone: Container[str]) -> Iterator[ExecutorSlot]:
     yield from _rotating_slots(situation, pool)
-    for agent in pool.agents:
+    for agent in (agent for agent in pool.agents if agent.record.instance_id not in alone):
         for seconds, build in _agent_slots(situation, agent, pool):
             spare = seconds <= pool.boot_seconds and not agent.busy_executors
             yield ExecutorSlot(pool.name, seconds, spare=spare, build=build, machine=agent.record.machine)
 
 
-def _shared_slots(situation: Situation, pool: PoolView, decided: Iterable[Step | Held]) -> Iterator[ExecutorSlot]:
+def _shared_slots(situation: Situation, pool: PoolView, decided: Iterable[Step | Held], alone: Container[str]) -> Iterator[ExecutorSlot]:
     """Return the executors of machines that serve all of a pool's controllers at once, without those that others take first."""
-    agents = [(agent, not agent.busy_executors) for agent in pool.agents]
+    agents = [(agent, not agent.busy_executors) for agent in pool.agents if agent.record.instance_id not in alone]
     slots = [(seconds, build, is_idle) for agent, is_idle in agents for seconds, build in _agent_slots(situation, agent, pool)]
     slots += [(seconds, "", True) for seconds in _coming_to_all(situation, pool, decided) for _ in range(pool.executors)]
     for seconds, build, is_idle in sorted(slots)[_wanted_before(situation, pool) :]:
@@ -300,11 +336,8 @@ def _rotating_slots(situation: Situation, pool: PoolView) -> Iterator[ExecutorSl
 
 def _agent_slots(situation: Situation, agent: Agent, pool: PoolView) -> Iterator[tuple[float, str]]:
     match agent.phase:
-        case Phase.READY if agent.record.is_lent(situation.now):
-            return  # taken in by its labels
         case Phase.READY:
-            left = builds_left(situation, agent)
-            yield from ready_slots(situation, agent) if left is None else sorted(ready_slots(situation, agent))[:left]
+            yield from _open_slots(situation, agent)
         case Phase.REQUESTED | Phase.CONNECTING if not agent.instance_ended:
             yield from ((_is_there_in(agent, pool), "") for _ in range(pool.executors))
         case Phase.LOST if situation.recovering(pool.controller):
@@ -333,9 +366,13 @@ def _remaining_seconds(situation: Situation, controller: str, build: Build, pool
 
 def _add_others_node(supply: Supply, situation: Situation, controller: str, node: Node) -> None:
     labels = node.labels - {node.name}
-    if situation.fleet.ownership_label in labels:  # ours without a record: it may be given up any moment
-        return
+    free_node = situation.distrust(controller).nodes.get(node.name)
+    if situation.fleet.ownership_label in labels or (free_node and free_node.is_useless):
+        return  # ours without a record, which may be given up any moment; or it takes nothing
     server = _server_of(labels)
+    if free_node:
+        server = f"{server}\n{node.name}"
+        supply.refused[server] = frozenset(free_node.refused)
     supply.labels[server] = labels
     for build in node.builds:
         supply.add(

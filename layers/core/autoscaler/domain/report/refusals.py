@@ -1,0 +1,54 @@
+"""Messages about jobs that free executors refuse, and about nodes that take nothing: one for each label, not one for each job."""
+
+from collections.abc import Iterator
+
+from autoscaler.domain.report.told import Seen
+from autoscaler.domain.situation.distrust import Refused
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.wording import counted, duration, listed
+
+_RUNBOOK = "operations.md#free-executors-refuse"
+
+
+def refusals_seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
+    """Name the labels whose jobs wait for too long beside free executors, and the nodes that take no build."""
+    for controller, demand in situation.demands.items():
+        by_scope: dict[str, list[Refused]] = {}
+        for refused in demand.refused:
+            by_scope.setdefault(refused.scope, []).append(refused)
+        for scope, waiting in by_scope.items():
+            if any(_is_overdue(refused) for refused in waiting):
+                yield f"refused/{controller}/{scope}", _refused(controller, scope, waiting)
+        yield from _useless(situation, controller)
+
+
+def _is_overdue(refused: Refused) -> bool:
+    item, pools = refused.want.item, refused.want.pools
+    return item.waiting_seconds >= min((pool.max_wait_seconds for pool in pools), default=0.0)
+
+
+def _refused(controller: str, scope: str, waiting: list[Refused]) -> Seen:
+    longest = max((refused.want.item for refused in waiting), key=lambda item: item.waiting_seconds)
+    nodes = list(dict.fromkeys(name for refused in waiting for name in refused.nodes))
+    text = (
+        f"{counted(len(waiting), 'job')} for {scope or 'any label'} on {controller}: {longest.job} for {duration(longest.waiting_seconds)}."
+    )
+    text += f"\n{listed(nodes) or 'Agents that have gone since'} stood free beside them for three minutes and more, and did not take them."
+    if words := longest.wait.unclear:
+        text += f"\nJenkins says: {words}"
+    if not scope:
+        title = f"{controller} starts no builds though executors are free"
+        text += "\nNo build has begun there meanwhile: Jenkins itself, a lock or a plugin keeps them."
+    else:
+        title = f"free executors do not take jobs for {scope} on {controller}"
+    return Seen(title, text, _RUNBOOK, f"autoscaler why {longest.job}")
+
+
+def _useless(situation: Situation, controller: str) -> Iterator[tuple[str, Seen]]:
+    distrust = situation.distrust(controller)
+    nodes = [name for name, one in distrust.nodes.items() if one.is_useless and one.since_at <= distrust.began_at]
+    if nodes:
+        jobs = sorted({job for name in nodes for job in distrust.nodes[name].refused})
+        text = f"{listed(nodes)} on {controller} stood free beside {listed(jobs)} and took no build, while other nodes did."
+        text += "\nSuch nodes count for nothing until they take a build. Idle agents of ours are replaced, one after another."
+        yield f"refuses/{controller}", Seen(f"{listed(nodes, 2)} take no builds", text, _RUNBOOK, f"autoscaler why {nodes[0]}")

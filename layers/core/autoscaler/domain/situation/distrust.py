@@ -1,0 +1,99 @@
+"""Distrust: which nodes do not count for which jobs, since they stood free beside them and did not take them.
+
+A lock, a permission, a throttle, a suspended agent or a plugin can keep a free executor from a job; Jenkins' API seldom says so.
+A job that free executors refuse is no demand. Agents are launched for it one after another, ever more rarely while none takes it.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from autoscaler.domain.facts.memory import FreeNode, Memory, Ration
+from autoscaler.domain.facts.snapshot import Node
+from autoscaler.domain.situation.wants import Want
+
+# After each job that began, twice as many items may have an agent launched: a throttle on each node must not make a burst wait in line.
+_MOST_DOUBLINGS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distrust:
+    """The nodes of one controller that refuse jobs. ``began_at``: when a build was last seen to begin there."""
+
+    nodes: Mapping[str, FreeNode] = field(default_factory=dict)
+    rations: Mapping[str, Ration] = field(default_factory=dict)  # by label; "" for the whole controller
+    began_at: float = 0.0
+    now: float = 0.0
+
+    def refuses(self, node: str, job: str) -> bool:
+        """Tell whether a node does not count for a job."""
+        free_node = self.nodes.get(node)
+        return free_node is not None and (free_node.is_useless or job in free_node.refused)
+
+    def scope(self, want: Want, refusers: Collection[str]) -> str:
+        """Name the label that launches are rationed for; "" for the whole controller, if no build began since these nodes are free."""
+        since_at = min((self.nodes[name].since_at for name in refusers), default=0.0)
+        return scope_of(want) if self.began_at >= since_at else ""
+
+    def scope_without_nodes(self, want: Want) -> str | None:
+        """Name the label of a job whose refusing nodes have gone: as long as none has taken it, what comes next may fare the same."""
+        rations = ((scope, self.rations.get(scope)) for scope in (scope_of(want), ""))
+        return next((scope for scope, limit in rations if limit and not limit.taken and want.item.job in limit.jobs), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """An item that free executors refuse. ``nodes``: whose, as far as they are there; ``until_at``: no agent is launched before."""
+
+    want: Want
+    nodes: tuple[str, ...]
+    scope: str
+    until_at: float
+
+
+def distrust_of(memory: Memory, controller: str, now: float) -> Distrust:
+    """Find what is remembered of the nodes of one controller that refuse jobs."""
+    prefix = f"{controller}/"
+    nodes = {name.removeprefix(prefix): one for name, one in memory.free_nodes.items() if name.startswith(prefix)}
+    life = memory.sessions.get(controller)
+    return Distrust(
+        nodes={name: one for name, one in nodes.items() if one.refused or one.is_useless},
+        rations={name.removeprefix(prefix): ration for name, ration in memory.rations.items() if name.startswith(prefix)},
+        began_at=life.began_at if life else 0.0,
+        now=now,
+    )
+
+
+def scope_of(want: Want) -> str:
+    """Name what an item asks for: its label or, if that is hidden, its pools."""
+    return want.item.asked_label or f"pools {', '.join(pool.name for pool in want.pools)}"
+
+
+def refusers(want: Want, distrust: Distrust, free: Iterable[tuple[Node, str | None]]) -> tuple[str, ...]:
+    """Name the free nodes that an item may take and that refuse its job. ``free``: each with its pool, if it is an agent of ours."""
+    return tuple(node.name for node, pool in free if distrust.refuses(node.name, want.item.job) and may_take(want, node, pool))
+
+
+def may_take(want: Want, node: Node, pool: str | None) -> bool:
+    """Tell whether the labels of a node satisfy an item. If the item tells none, the agents of its pools do."""
+    if want.expression is not None:
+        return want.expression.matches(node.labels)
+    names_a_node = want.item.wait.named is not None or bool(want.item.wait.nodes)
+    return not names_a_node and any(one.name == pool for one in want.pools)
+
+
+def ration(wants: Iterable[Want], distrust: Distrust, free: Collection[tuple[Node, str | None]]) -> Iterator[Want | Refused]:
+    """Let through what no free executor refuses, and of the rest as many items as agents may be tried for now."""
+    passed: dict[str, int] = {}
+    for want in wants:
+        names = refusers(want, distrust, free)
+        scope = distrust.scope(want, names) if names else distrust.scope_without_nodes(want)
+        if scope is None:
+            yield want
+            continue
+        limit = distrust.rations.get(scope)
+        most, until_at = (2 ** min(limit.taken, _MOST_DOUBLINGS), limit.until_at) if limit else (1, distrust.now)
+        if distrust.now < until_at or passed.get(scope, 0) >= most:
+            yield Refused(want=want, nodes=names, scope=scope, until_at=until_at)
+        else:
+            passed[scope] = passed.get(scope, 0) + 1
+            yield replace(want, refused_by=names)

@@ -1,0 +1,211 @@
+"""Promises: a free executor takes what it may take. What stays free beside a waiting item for three minutes breaks that promise.
+
+Jenkins hands an item to a free executor within seconds. Whatever keeps it from doing so stands in no part of its API. So each look
+notes which nodes stand free beside which jobs, and since when; a gap in the looks, a restart, or a change of the node begins anew.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from autoscaler.domain.facts.memory import FreeNode, Ration
+from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, MINUTE_SECONDS, ControllerView, Node
+from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.distrust import Distrust, may_take, refusers
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.supply import builds_left, free_executors
+from autoscaler.domain.situation.wants import Want
+
+BROKEN_SECONDS, BROKEN_LOOKS = 180.0, 3
+# A node that takes nothing, though one job alone waits for it, is at fault itself after so long.
+USELESS_SECONDS = 900.0
+# A second look within one invocation is no look more.
+_LOOK_SECONDS = 0.75 * MINUTE_SECONDS
+# A job that has not waited beside a node for so long is forgotten, and so is how often an agent was launched for it.
+FORGOTTEN_SECONDS = 3600.0
+# Before the second agent for a label, the third, and each that follows.
+PAUSES = (300.0, 600.0, 1200.0, 1800.0)
+_REFUSALS_KEPT, _JOBS_KEPT = 500, 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Free:
+    """A node with a free executor. ``executors``: how many are free for builds of ours, by their weights."""
+
+    node: Node
+    pool: str | None
+    executors: int
+
+
+def begun_jobs(situation: Situation, view: ControllerView) -> dict[str, set[str]]:
+    """Name the jobs of which a build began since the last look, by node."""
+    life = situation.snapshot.memory.sessions.get(view.name)
+    if life is None or life.session != view.session:
+        return {}
+    begun = {node.name: {build.job for build in node.builds if build.run not in life.busy.get(node.name, ())} for node in view.nodes}
+    return {name: jobs for name, jobs in begun.items() if jobs}
+
+
+def note_free_nodes(situation: Situation) -> dict[str, FreeNode]:
+    """Note which nodes stand free beside waiting items. What is seen of a controller that is not believed changes nothing."""
+    before = situation.memory.free_nodes
+    noted: dict[str, FreeNode] = {}
+    for view in situation.views():
+        prefix = f"{view.name}/"
+        if situation.no_giving_up(view.name):
+            noted |= {name: node for name, node in before.items() if name.startswith(prefix)}
+        else:
+            noted |= {f"{prefix}{name}": node for name, node in _on_controller(situation, view, before)}
+    return _newest(noted)
+
+
+def _on_controller(situation: Situation, view: ControllerView, before: Mapping[str, FreeNode]) -> Iterator[tuple[str, FreeNode]]:
+    begun, free = begun_jobs(situation, view), {one.node.name: one for one in _free_nodes(situation, view)}
+    longest = _longest_waits(situation.demands[view.name].runnable)
+    for node in view.nodes:
+        known = _still(before.get(f"{view.name}/{node.name}"), view, begun.get(node.name, ()), situation.now)
+        beside = _beside(free[node.name], longest) if node.name in free else {}
+        if beside:
+            yield node.name, _stands(known, node, view.session, beside, situation.now)
+        elif known and (known.refused or known.is_useless):
+            yield node.name, replace(known, looks=0)
+
+
+def _still(known: FreeNode | None, view: ControllerView, took: Collection[str], now: float) -> FreeNode | None:
+    """Carry on what is known of a node, but for the jobs that it took."""
+    if known is None or known.session != view.session:
+        return None
+    refused = {job: at for job, at in known.refused.items() if job not in took and now - at < FORGOTTEN_SECONDS}
+    return replace(known, refused=refused, is_useless=known.is_useless and not took)
+
+
+def _stands(known: FreeNode | None, node: Node, session: str, beside: Mapping[str, float], now: float) -> FreeNode:
+    """Note that a node stands free beside these jobs, each with how long it has waited."""
+    labels = tuple(sorted(node.labels))
+    goes_on = known is not None and known.looks > 0 and known.labels == labels and now - known.seen_at <= LOOK_GAP_SECONDS
+    refused, is_useless = (dict(known.refused), known.is_useless) if known else ({}, False)
+    if known is None or not goes_on:
+        return FreeNode(since_at=now, seen_at=now, looks=1, session=session, labels=labels, refused=refused, is_useless=is_useless)
+    is_new = now - known.seen_at >= _LOOK_SECONDS
+    looks = known.looks + is_new
+    if now - known.since_at >= BROKEN_SECONDS and looks >= BROKEN_LOOKS:
+        refused |= {job: now for job, seconds in beside.items() if seconds >= BROKEN_SECONDS}
+        is_useless = is_useless or _is_at_fault(refused.keys() & beside.keys(), now - known.since_at)
+    return replace(known, seen_at=now if is_new else known.seen_at, looks=looks, refused=refused, is_useless=is_useless)
+
+
+def _is_at_fault(jobs: Collection[str], seconds: float) -> bool:
+    """Tell whether a node refuses jobs of two folders, or any job for a quarter of an hour."""
+    return len({job.rpartition("/")[0] for job in jobs}) > 1 or (bool(jobs) and seconds >= USELESS_SECONDS)
+
+
+def _free_nodes(situation: Situation, view: ControllerView) -> Iterator[_Free]:
+    agents = {agent.node.name: agent for agent in situation.agents if agent.record.controller == view.name and agent.node}
+    for node in view.nodes:
+        idle = 0 if node.offline or situation.fleet.is_beacon(node.name) else node.executors - len(node.builds)
+        agent = agents.get(node.name)
+        if agent is not None:
+            idle = min(idle, _free_of_ours(situation, agent))
+        if idle > 0:
+            yield _Free(node=node, pool=agent.pool.name if agent else None, executors=idle)
+
+
+def _free_of_ours(situation: Situation, agent: Agent) -> int:
+    """Count the executors that an agent has for further builds; none if it is out of use, or had as many builds as it may."""
+    if agent.phase is not Phase.READY:
+        return 0
+    left = builds_left(situation, agent)
+    free = free_executors(situation, agent)
+    return free if left is None else min(free, left)
+
+
+def _longest_waits(wants: Iterable[Want]) -> list[tuple[Want, dict[str, float]]]:
+    """Group items that the same nodes may take: one of them, and how long each of their jobs has waited."""
+    kinds: dict[tuple[object, ...], tuple[Want, dict[str, float]]] = {}
+    for want in wants:
+        named = (want.item.wait.named, want.item.wait.nodes) if want.expression is None else ()
+        key = want.expression.name if want.expression else tuple(pool.name for pool in want.pools), named, want.weight
+        jobs = kinds.setdefault(key, (want, {}))[1]
+        jobs[want.item.job] = max(jobs.get(want.item.job, 0.0), want.item.waiting_seconds)
+    return list(kinds.values())
+
+
+def _beside(free: _Free, kinds: Iterable[tuple[Want, Mapping[str, float]]]) -> dict[str, float]:
+    """Find the jobs that wait beside a free node which may take them, and how long each has waited."""
+    found: dict[str, float] = {}
+    for want, jobs in kinds:
+        if want.weight <= free.executors and may_take(want, free.node, free.pool):
+            found |= {job: max(seconds, found.get(job, 0.0)) for job, seconds in jobs.items()}
+    return found
+
+
+def _newest(free_nodes: Mapping[str, FreeNode]) -> dict[str, FreeNode]:
+    """Keep the newest refusals; what is forgotten is seen again within minutes."""
+    ages = sorted((at for one in free_nodes.values() for at in one.refused.values()), reverse=True)
+    if len(ages) <= _REFUSALS_KEPT:
+        return dict(free_nodes)
+    oldest = ages[_REFUSALS_KEPT - 1]
+    return {
+        name: replace(one, refused={job: at for job, at in list(one.refused.items())[-_JOBS_KEPT:] if at >= oldest})
+        for name, one in free_nodes.items()
+    }
+
+
+def note_rations(situation: Situation, free_nodes: Mapping[str, FreeNode]) -> dict[str, Ration]:
+    """Note for which labels free executors refuse jobs, how often in a row they did, and when an agent may be tried again."""
+    noted: dict[str, Ration] = {}
+    for view in situation.views():
+        before = {name: ration for name, ration in situation.memory.rations.items() if name.startswith(f"{view.name}/")}
+        if situation.no_giving_up(view.name):
+            noted |= before
+            continue
+        began = {job for jobs in begun_jobs(situation, view).values() for job in jobs}
+        waiting = {want.item.job for want in situation.demands[view.name].runnable}
+        kept = {name: _after_begun(_seen(ration, waiting, situation.now), began, situation.now) for name, ration in before.items()}
+        kept = {name: ration for name, ration in kept.items() if situation.now - ration.seen_at < FORGOTTEN_SECONDS}
+        noted |= kept | _refused_now(situation, view, free_nodes, kept)
+    return noted
+
+
+def _seen(ration: Ration, waiting: AbstractSet[str], now: float) -> Ration:
+    return ration if waiting.isdisjoint(ration.jobs) else replace(ration, seen_at=now)
+
+
+def _after_begun(ration: Ration, began: Collection[str], now: float) -> Ration:
+    """Note that jobs have begun: then another agent may be tried at once."""
+    taken = sum(job in began for job in ration.jobs)
+    return replace(ration, taken=ration.taken + taken, refused_at=ration.refused_at[:1], until_at=now) if taken else ration
+
+
+def _refused_now(
+    situation: Situation, view: ControllerView, free_nodes: Mapping[str, FreeNode], kept: Mapping[str, Ration]
+) -> dict[str, Ration]:
+    prefix, before = f"{view.name}/", situation.distrust(view.name)
+    nodes = {name.removeprefix(prefix): one for name, one in free_nodes.items() if name.startswith(prefix) and one.looks}
+    distrust = Distrust(nodes=nodes, began_at=before.began_at)
+    free = [(one.node, one.pool) for one in _free_nodes(situation, view)]
+    jobs: dict[str, dict[str, None]] = {}
+    fresh: dict[str, float] = {}  # since when the newest stands free of those that refuse for the first time
+    for want, waits in _longest_waits(situation.demands[view.name].runnable):
+        for job in waits:
+            one = replace(want, item=replace(want.item, job=job))
+            if names := refusers(one, distrust, free):
+                scope = f"{prefix}{distrust.scope(one, names)}"
+                jobs.setdefault(scope, {})[job] = None
+                since = (nodes[name].since_at for name in names if not before.refuses(name, job))
+                fresh[scope] = max((fresh.get(scope, 0.0), *since))
+    return {scope: _next(kept.get(scope), tuple(names), situation.now, fresh[scope]) for scope, names in jobs.items()}
+
+
+def _next(known: Ration | None, jobs: tuple[str, ...], now: float, newest_at: float) -> Ration:
+    """Carry a ration on. ``newest_at``: since when the newest node stands free that has just refused; 0: none has.
+
+    A node that came after the last refusal was tried in vain; an older one tells nothing new.
+    """
+    jobs = tuple(dict.fromkeys((*(known.jobs if known else ()), *jobs)))[-_JOBS_KEPT:]
+    if known is None:
+        return Ration(refused_at=(now,), until_at=now, seen_at=now, jobs=jobs)
+    if newest_at < known.refused_at[-1]:
+        return replace(known, seen_at=now, jobs=jobs)
+    pause = PAUSES[min(len(known.refused_at), len(PAUSES)) - 1]
+    return replace(known, refused_at=(*known.refused_at, now)[-len(PAUSES) :], until_at=now + pause, seen_at=now, jobs=jobs, taken=0)

@@ -1,0 +1,150 @@
+"""Time-lines of labels that change, in the fleet file or on a node, and of items that one node alone can take."""
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.control import operate
+from autoscaler.domain.facts.plan import Cordon, Launch, RemoveBeacon
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind
+from support.builders import a_pool
+from support.timeline import Day
+from support.worlds import a_world_node, in_memory
+
+HOUR = 3600.0
+
+
+def a_day(**facts):
+    pool = {"labels": frozenset({"linux"}), "max_agents": 10, "idle_seconds": 900.0, "queue_maturity_seconds": 0.0}
+    return Day(in_memory(a_pool("cpu", **(pool | facts)))).minutes(3)
+
+
+def give_labels(day, *labels):
+    pools = day.fleet.fleet.pools
+    pools["cpu"] = replace(pools["cpu"], labels=frozenset(labels))
+
+
+def relabel(day, name, *labels):
+    """A person edits a node."""
+    day.jenkins.configure(name, labels, exclusive=True, executors=1)
+
+
+def waited(build):
+    return None if build.started_at is None else round((build.started_at - build.queued_at) / 60)
+
+
+def why(day, subject):
+    return " ".join(operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), subject))
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_job_for_labels_that_the_file_gives_now_starts_though_an_agent_with_the_old_ones_is_idle(kind, most):
+    day = a_day(max_agents=most, min_agents=1, idle_seconds=HOUR).minutes(5)
+    give_labels(day, "linux", "docker")
+    build = day.jenkins.submit("app", "linux&&docker", 60.0, kind=kind)
+    day.minutes(1)
+    assert "at once" not in why(day, "app")
+    day.minutes(12)
+    assert waited(build) is not None
+    assert waited(build) <= 9
+
+
+def test_agents_with_labels_of_before_are_replaced_within_the_hours_share_and_their_builds_end():
+    day = a_day(max_agents=4).minutes(1)
+    builds = day.queue(3, "linux", seconds=1800.0)
+    day.minutes(8)
+    give_labels(day, "linux", "docker")
+    day.minutes(20)
+    assert len([step for step in day.done(Cordon) if step.reason == "outdated"]) == 1
+    day.minutes(30)
+    assert all(build.succeeded for build in builds)
+
+
+def test_the_beacons_follow_the_labels_that_the_file_gives():
+    day = a_day()
+    give_labels(day, "linux", "docker")
+    day.minutes(3)
+    labels = {frozenset(node.labels) for name, node in day.jenkins.nodes.items() if name.startswith("autoscaler-beacon")}
+    assert frozenset({"linux", "docker", "autoscaler-fleet-f"}) in labels
+    assert frozenset({"linux", "autoscaler-fleet-f"}) not in labels
+    assert day.done(RemoveBeacon)
+
+
+def test_an_agent_that_a_person_gave_other_labels_serves_what_it_has_and_is_not_drained_for_that():
+    day = a_day(idle_seconds=4 * HOUR, max_idle_seconds=4 * HOUR)
+    day.queue(1, "linux", seconds=60.0)
+    day.minutes(8)
+    [name] = day.nodes()
+    relabel(day, name, "special", "autoscaler-fleet-f")
+    build = day.jenkins.submit("app", "linux", 600.0)
+    day.minutes(6)
+    assert waited(build) is not None
+    assert waited(build) <= 5
+    assert not [step for step in day.done(Cordon) if step.node == name]
+
+
+def test_a_job_that_excludes_a_label_which_a_person_added_gets_another_agent():
+    day = a_day(idle_seconds=4 * HOUR, max_idle_seconds=4 * HOUR)
+    day.queue(1, "linux", seconds=60.0)
+    day.minutes(8)
+    [name] = day.nodes()
+    relabel(day, name, "linux", "broken", "autoscaler-fleet-f")
+    build = day.jenkins.submit("app", "linux&&!broken", 600.0)
+    day.minutes(6)
+    assert waited(build) is not None
+    assert waited(build) <= 5
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_nothing_is_launched_for_a_job_that_asks_for_the_node_of_a_running_build(kind):
+    day = a_day()
+    [parent] = day.queue(1, "linux", seconds=2 * HOUR)
+    day.minutes(8)
+    child = day.jenkins.submit("child", parent.node, 600.0, kind=kind)
+    day.minutes(90)
+    assert sum(step.count for step in day.done(Launch)) == 1
+    assert f"{parent.node} alone can take it" in why(day, "child")
+    day.minutes(60)
+    assert child.succeeded
+    assert child.node == parent.node
+
+
+@pytest.mark.parametrize("connected", [True, False])
+def test_nothing_is_launched_for_pipelines_that_wait_for_a_persons_node(connected):
+    day = a_day()
+    day.jenkins.add_node(a_world_node("lic-1", "licensed", connected=connected))
+    for _ in range(3):
+        day.jenkins.submit("tied", "licensed", HOUR, kind=Kind.PIPELINE)
+    day.minutes(60)
+    assert not day.done(Launch)
+    assert "lic-1 alone can take it" in why(day, "tied")
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize(("most", "builds_each"), [(1, 1), (1, 3), (2, 1)])
+def test_the_only_agent_of_a_label_is_replaced_like_any_other(kind, most, builds_each):
+    day = a_day(max_agents=most, max_builds=builds_each)
+    builds = [day.jenkins.submit(f"t-{number}", "linux", 420.0, kind=kind) for number in range(6)]
+    day.minutes(150)
+    assert all(build.succeeded for build in builds)
+    on_each = [sum(build.node == node for build in builds) for node in {build.node for build in builds}]
+    assert max(on_each) <= builds_each
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_the_only_agent_of_a_label_that_never_connects_is_given_up_at_its_deadline(kind):
+    day = a_day(max_agents=1)
+    connect, bad = day.jenkins.connect, []
+
+    def connects(name):
+        if not bad:
+            bad.append(name)
+        if name not in bad:
+            connect(name)
+
+    day.jenkins.connect = connects
+    [build] = day.queue(1, "linux", kind=kind)
+    day.minutes(60)
+    assert waited(build) is not None
+    assert waited(build) <= 30

@@ -1,0 +1,160 @@
+"""Time-lines of free executors that do not take what waits: it is placed elsewhere, one agent after another, and people are told."""
+
+import pytest
+
+from autoscaler.control import operate
+from autoscaler.domain.facts.plan import Cordon, Launch
+from autoscaler_workbench.fakes.world.jenkins.builds import Kind
+from support.builders import a_pool
+from support.timeline import Day
+from support.worlds import a_world_node, in_memory
+
+HOUR = 3600.0
+LINUX = frozenset({"linux"})
+
+
+def a_day(**facts):
+    pool = {"labels": LINUX, "max_agents": 10, "idle_seconds": 900.0, "queue_maturity_seconds": 0.0}
+    return Day(in_memory(a_pool("cpu", **(pool | facts)))).minutes(3)
+
+
+def launched(day):
+    return len(day.world.ec2.instances)
+
+
+def waited(builds):
+    return [round((build.started_at - build.queued_at) / 60) if build.started_at is not None else None for build in builds]
+
+
+def subjects(day):
+    return [message.subject for message in day.fleet.notifier.sent]
+
+
+def why(day, subject):
+    return " ".join(operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), subject))
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_throttle_on_each_node_costs_an_agent_for_each_build_and_no_build_waits_for_long(kind):
+    day = a_day(executors=2)
+    day.jenkins.veto = lambda build, node: "Already running 1 builds on node" if node.builds else None
+    builds = [day.jenkins.submit("release", "linux", 4 * HOUR, kind=kind) for _ in range(4)]
+    day.minutes(60)
+    assert max(waited(builds)) <= 30
+    assert launched(day) == 4
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_persons_node_that_may_not_take_a_job_keeps_no_job_waiting(kind):
+    day = a_day(executors=2)
+    day.jenkins.add_node(a_world_node("office-1", "linux", executors=2))
+    day.jenkins.veto = lambda _, node: "Job ‘release’ is not allowed to run on ‘office-1’" if node.name == "office-1" else None
+    builds = [day.jenkins.submit("release", "linux", 600.0, kind=kind) for _ in range(4)]
+    day.minutes(30)
+    assert max(waited(builds)) <= 20
+
+
+def test_a_lock_costs_one_agent_after_another_ever_more_rarely_and_is_told_once():
+    day = a_day()
+    day.jenkins.veto = lambda build, _node: "Waiting for the licence" if build.job == "licensed" else None
+    licensed = day.jenkins.submit("licensed", "linux", 600.0)
+    day.minutes(30)
+    assert "did not take it" in why(day, "licensed")
+    assert "another agent is tried" in why(day, "licensed")
+    day.minutes(4 * 60)
+    assert licensed.started_at is None
+    assert launched(day) <= 12
+    assert day.agents() <= 2
+    told = [message for message in day.fleet.notifier.sent if "executors" in message.subject]
+    assert [message.subject for message in told] == ["[f] main starts no builds though executors are free"]
+    assert "Waiting for the licence" in told[0].text
+
+
+def test_while_one_job_is_refused_the_others_of_its_label_are_served_as_always():
+    day = a_day()
+    day.jenkins.veto = lambda build, _node: "Waiting for the licence" if build.job == "licensed" else None
+    day.jenkins.submit("licensed", "linux", 600.0)
+    day.minutes(30)
+    others = [day.jenkins.submit(f"free-{number}", "linux", 600.0) for number in range(6)]
+    day.minutes(12)
+    assert max(waited(others)) <= 6
+
+
+def suspended(day, count):
+    """So many agents have had a build each, and take none any more."""
+    day.queue(count, "linux", seconds=300.0)
+    day.minutes(12)
+    names, free_for = set(day.nodes()), day.jenkins.free_for
+    day.jenkins.free_for = lambda build: [node for node in free_for(build) if node.name not in names]
+    return names
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("count", [1, 2])
+def test_suspended_agents_are_replaced_and_their_jobs_start_elsewhere(kind, count):
+    day = a_day()
+    names = suspended(day, count)
+    builds = [day.jenkins.submit(f"job-{number}", "linux", 600.0, kind=kind) for number in range(count)]
+    day.minutes(60)
+    assert max(waited(builds)) <= 20
+    assert names.isdisjoint(day.nodes())
+
+
+def test_an_agent_that_refuses_is_replaced_at_once_if_jobs_of_two_folders_wait_and_builds_begin_elsewhere():
+    day = a_day(idle_seconds=7200.0)
+    [name] = suspended(day, 1)
+    for job in ("team-a/app", "team-b/app", "team-c/app"):
+        day.jenkins.submit(job, "linux", 600.0)
+    day.minutes(25)
+    [cordon] = [step for step in day.done(Cordon) if step.node == name]
+    assert cordon.reason == "refuses-all"
+    assert "took none" in cordon.detail
+    assert any("take no builds" in subject for subject in subjects(day))
+
+
+def test_no_agent_is_replaced_if_the_controller_starts_nothing_at_all_and_that_is_told():
+    day = a_day(idle_seconds=7200.0)
+    day.queue(3, "linux", seconds=300.0)
+    day.minutes(15)
+    day.jenkins.veto = lambda _build, _node: "Jenkins is being maintained"
+    builds = [day.jenkins.submit(f"team-{number}/app", "linux", 600.0) for number in range(6)]
+    day.minutes(2 * 60)
+    assert not [step for step in day.done(Cordon) if step.reason == "refuses-all"]
+    assert sum(step.count for step in day.done(Launch)) <= 9
+    assert "[f] main starts no builds though executors are free" in subjects(day)
+    assert "Jenkins is being maintained" in next(
+        message.text for message in day.fleet.notifier.sent if "starts no builds" in message.subject
+    )
+    day.jenkins.veto = None
+    day.jenkins.schedule()
+    day.minutes(40)
+    assert all(build.ended_at for build in builds)
+    assert "[f] over: main starts no builds though executors are free" in subjects(day)
+
+
+def test_one_broken_promise_drains_nothing():
+    day = a_day(executors=2)
+    day.jenkins.veto = lambda build, node: "Already running 1 builds on node" if node.builds else None
+    for _ in range(2):
+        day.jenkins.submit("release", "linux", HOUR)
+    day.minutes(30)
+    assert not [step for step in day.done(Cordon) if step.reason == "refuses-all"]
+
+
+def test_a_hiccup_of_some_minutes_costs_one_agent_and_is_forgotten():
+    day = a_day()
+    day.queue(2, "linux", seconds=300.0)
+    day.minutes(12)
+    day.jenkins.veto = lambda _build, _node: "Please wait"
+    first = day.jenkins.submit("first", "linux", 300.0)
+    day.minutes(6)
+    day.jenkins.veto = None
+    day.jenkins.schedule()
+    day.minutes(10)
+    assert first.ended_at
+    assert launched(day) <= 3
+    before = launched(day)
+    burst = day.queue(8, "linux", seconds=1800.0)
+    day.minutes(10)
+    assert max(waited(burst)) <= 6
+    assert launched(day) - before >= 5
