@@ -24,6 +24,7 @@ _STATES = {
     "lost": TROUBLE,
     "nodeless": TROUBLE,
     "set-aside": TROUBLE,
+    "marked": TROUBLE,
     "unseen": TROUBLE,
 }
 

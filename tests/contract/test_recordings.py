@@ -145,9 +145,9 @@ def test_busy_without_the_right_to_know_with_what():
         ("c01_computer_one_never_connected", OfflineCause.NONE, False, True),
         ("c04_computer_tempoffline_idle_depth1", OfflineCause.PERSON, True, True),
         ("c06_computer_tempoffline_busy_depth1", OfflineCause.PERSON, True, False),
-        ("c09_computer_agent_killed", OfflineCause.OTHER, False, True),
+        ("c09_computer_agent_killed", OfflineCause.LOST, False, True),
         ("c15_computer_low_disk", OfflineCause.OTHER, True, True),
-        ("c20_pipeline_agent_killed", OfflineCause.OTHER, False, False),
+        ("c20_pipeline_agent_killed", OfflineCause.LOST, False, False),
     ],
 )
 def test_who_took_a_node_offline(name, cause, temporarily, idle):

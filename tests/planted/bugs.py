@@ -164,7 +164,7 @@ BUGS = (
     Bug(
         name="a person's mark is overwritten",
         file="control/nodes.py",
-        was="    if before.temporarily_offline and not (step.replaces and carries(before, step.replaces)):\n",
+        was="    if before.temporarily_offline and not _may_be_replaced(before, step):\n",
         becomes="    if False:\n",
         found_by=("tests/scenarios/test_marks.py::test_a_person_s_mark_is_never_overwritten",),
     ),
@@ -345,8 +345,8 @@ BUGS = (
     Bug(
         name="a slot comes back online while its machine may still run",
         file="domain/repair/static_nodes.py",
-        was="elif agent.machine_gone and situation.now - ended_since >= SLOT_REST_SECONDS:",
-        becomes="elif situation.now >= ended_since:",
+        was="elif not agent.machine_gone or situation.now - ended_since < SLOT_REST_SECONDS:",
+        becomes="elif situation.now < ended_since:",
         found_by=("tests/scenarios/test_static_nodes.py::test_a_slot_stays_offline_until_its_machine_has_surely_ended",),
     ),
     Bug(

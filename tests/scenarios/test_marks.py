@@ -8,6 +8,7 @@ from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.errors import TransientError
 from autoscaler_workbench.fakes.world.faults import Fault
+from autoscaler_workbench.fakes.world.jenkins.monitoring import DISK
 from scenarios.conftest import MARK, NODE
 from support.builders import a_mark
 
@@ -79,3 +80,29 @@ def test_a_mark_that_is_not_there_after_it_was_set_is_a_failure(here):
     here.faults.meanwhile = lambda call: here.jenkins.delete_node(NODE) if NODE in here.jenkins.nodes and call.endswith("Cause") else None
     with pytest.raises(TransientError):
         cordon(here)
+
+
+def marked_by_a_monitor(here):
+    node = here.jenkins.nodes[NODE]
+    node.temporarily_offline, node.cause, node.reason = True, DISK, "Disk space is below threshold of 1.00 GiB."
+    return node
+
+
+def test_a_monitor_s_mark_gives_way_where_that_was_decided(here):
+    marked_by_a_monitor(here)
+    assert cordon(here).outcome is Outcome.SKIPPED
+    assert cordon(here, over_monitor=True).outcome is Outcome.DONE
+    assert here.jenkins.nodes[NODE].reason == a_mark(pass_id="now").text
+
+
+def test_what_a_monitor_has_brought_online_meanwhile_stays_online(here):
+    marked_by_a_monitor(here).clear_mark()
+    assert cordon(here, over_monitor=True).outcome is Outcome.SKIPPED
+    assert not here.jenkins.nodes[NODE].temporarily_offline
+
+
+def test_a_person_who_marks_it_meanwhile_keeps_it(here):
+    marked_by_a_monitor(here)
+    here.jenkins.set_offline(NODE, "I look at its disk", "anna")
+    assert cordon(here, over_monitor=True).outcome is Outcome.SKIPPED
+    assert here.jenkins.nodes[NODE].reason == "I look at its disk"

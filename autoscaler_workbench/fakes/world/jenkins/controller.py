@@ -9,6 +9,7 @@ from autoscaler.domain.labels import LabelExpression
 from autoscaler_workbench.fakes.world.jenkins.builds import Build, Ended, Kind, Started, Stopper
 from autoscaler_workbench.fakes.world.jenkins.handing import CURRENT_VERSION, DROPS_BUILDS, drop, hand_over, take_back
 from autoscaler_workbench.fakes.world.jenkins.heavy import fits, leave, nothing_is_free, take
+from autoscaler_workbench.fakes.world.jenkins.monitoring import NodeMonitor, came_online
 from autoscaler_workbench.fakes.world.jenkins.nodes import Monitors, Node
 from autoscaler_workbench.fakes.world.physics import CALM, NodeChoice, Physics
 from autoscaler_workbench.fakes.world.timeline import Timeline
@@ -39,6 +40,7 @@ class Controller:
         self.runs: dict[str, list[Build]] = {}  # the builds of each run, by its path
         self.builds_of: dict[str, list[Build]] = {}  # by job
         self.monitors = Monitors(since_at=0.0)  # of the built-in node
+        self.node_monitors: list[NodeMonitor] = []  # that take nodes offline
         self.on_delete: Callable[[str], None] = lambda _node: None  # its agent's connection ends
         self.begins: Callable[[Build, Callable[[], None]], None] = lambda _build, begin: begin()  # it may wait for a card
         self.has_ended: Callable[[Build], None] = lambda _build: None
@@ -196,6 +198,7 @@ class Controller:
             node.cause, node.reason = None, ""
         for build in [build for build in node.builds.values() if build.lost_its_machine]:
             self._end(build, Ended.KILLED)
+        came_online(self, name)
         self.schedule()
 
     def disconnect(self, name: str, *, killed_by: str = "") -> None:

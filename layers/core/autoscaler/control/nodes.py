@@ -31,17 +31,26 @@ def cancel(controller: Controller, step: CancelItem) -> Result:
 
 
 def cordon(controller: Controller, step: Cordon) -> Result:
-    """Mark a node offline in the class decided; never over a mark that somebody else set."""
+    """Mark a node offline in the class decided; never over a mark that a person set, or a monitor has taken back."""
     before = controller.node(step.node)
     if before is None:
         return Result(step=step, outcome=Outcome.SKIPPED, detail="the node is not there any more")
-    if before.temporarily_offline and not (step.replaces and carries(before, step.replaces)):
+    if step.over_monitor and not before.temporarily_offline:
+        return Result(step=step, outcome=Outcome.SKIPPED, detail="the monitor has taken its mark back: it is used again")
+    if before.temporarily_offline and not _may_be_replaced(before, step):
         return Result(step=step, outcome=Outcome.SKIPPED, detail=f"somebody marked it offline first: {before.reason!r}")
     controller.set_offline(step.node, step.mark.text)
     after = controller.node(step.node)
     if after is None or not carries(after, step.mark):
         return Result(step=step, outcome=Outcome.FAILED, detail="the mark is not there after it was set")
     return Result(step=step, outcome=Outcome.DONE, detail="idle" if after.idle else f"{len(after.builds)} builds go on")
+
+
+def _may_be_replaced(node: Node, step: Cordon) -> bool:
+    """Tell whether the mark on a node is the one that was decided to be replaced."""
+    if step.replaces:
+        return carries(node, step.replaces)
+    return step.over_monitor and node.cause is not OfflineCause.PERSON
 
 
 def uncordon(controller: Controller, step: Uncordon) -> Result:

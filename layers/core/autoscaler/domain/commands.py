@@ -24,7 +24,9 @@ from autoscaler.domain.situation.breakers import is_tripped
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, end_reservation, plan_of, uncordon, without_frozen
 
-_UNDONE_BY_A_PERSON = {MarkClass.OPERATOR, MarkClass.QUARANTINE}
+_UNDONE_BY_A_PERSON = {MarkClass.OPERATOR, MarkClass.QUARANTINE, MarkClass.MONITOR}
+# What a monitor took offline may be drained as well: then it ends once idle, whatever the monitor says.
+_MAY_BE_DRAINED = {Phase.READY, Phase.MARKED}
 
 
 def launch_some(snapshot: Snapshot, fleet: Fleet, order: LaunchSome) -> Plan:
@@ -221,9 +223,9 @@ def _to_drain(situation: Situation, order: DrainSome | DrainNodes) -> tuple[list
 
 
 def _named(situation: Situation, order: DrainNodes) -> tuple[list[Agent], list[Held]]:
-    ready = [agent for agent in situation.agents if agent.phase is Phase.READY and agent.node]
-    named = [agent for name in order.nodes for agent in ready if agent.record.node == name]  # several, where a machine serves several
-    detail = "is no agent of this fleet that takes builds now"
+    agents = [agent for agent in situation.agents if agent.phase in _MAY_BE_DRAINED and agent.node]
+    named = [agent for name in order.nodes for agent in agents if agent.record.node == name]  # several, where a machine serves several
+    detail = "is no agent of this fleet that takes builds now, or that a monitor took offline"
     unknown = sorted({*order.nodes} - {agent.record.node for agent in named})
     return named, [Held(pool="", reason=Reason.NOT_FOUND, detail=f"{name} {detail}") for name in unknown]
 

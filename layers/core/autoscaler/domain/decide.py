@@ -38,13 +38,14 @@ from autoscaler.domain.scale_in.max_builds import used_up
 from autoscaler.domain.scale_in.month_limit import stop_for_month_limit
 from autoscaler.domain.scale_in.reclaim import drained, unfinished
 from autoscaler.domain.scale_in.refusing import refusing
-from autoscaler.domain.scale_in.replace import outdated, quarantine
+from autoscaler.domain.scale_in.replace import marked, outdated, quarantine
 from autoscaler.domain.scale_in.reserved import keep_reserved
 from autoscaler.domain.scale_in.rotate import finish_rotations
 from autoscaler.domain.scale_in.sides import drain_together, keep_for_other_sides, left_the_file
 from autoscaler.domain.scale_in.surplus import surplus
 from autoscaler.domain.scale_in.warm_pool import not_worth_keeping
 from autoscaler.domain.situation.breakers import failed_boots, hold_failing
+from autoscaler.domain.situation.marks import failed_by_marks
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, plan_of, without_frozen
 
@@ -69,6 +70,7 @@ CORDONING: tuple[ControllerRule, ...] = (
     drain_again,  # came back only for a pipeline that has resumed
     quarantine,  # builds fail on it, or never end
     refusing,  # stood free beside jobs that wait, and took none
+    marked,  # a monitor of Jenkins took it offline
     outdated,  # another template version would be launched, or it is too old
     used_up,  # had as many builds as are wanted on one agent
     capacity_ends,  # its capacity is about to end, and with it the machine
@@ -123,7 +125,9 @@ def scale_down(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Pl
         decided += fleet_rule(situation, decided)
     decided = list(keep_for_other_sides(situation, decided))
     decided = _allowed(situation, decided)
-    failures = failed_boots(situation.memory, snapshot.records, situation.versions, decided)
+    memory = situation.memory
+    failures = failed_boots(memory, snapshot.records, situation.versions, decided)
+    failures += failed_by_marks(memory.marks, situation.agents, situation.versions)
     return plan_of(situation, decided, conclude(situation, decided, failures), failures)
 
 

@@ -48,6 +48,7 @@ from autoscaler.domain.situation.controller_restarts import next_sessions
 from autoscaler.domain.situation.hosts import next_hosts_off
 from autoscaler.domain.situation.image_canary import is_of_canary, note_failed_canaries, note_refused_canaries, retried, still_tried
 from autoscaler.domain.situation.launched import launched_versions
+from autoscaler.domain.situation.marks import next_marked, note_counted
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.promises import note_free_nodes, note_rations
 from autoscaler.domain.situation.reserved_capacity import closes_at
@@ -85,7 +86,7 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
     unnoted = [agent for agent in registered if agent.record.life_id not in memory.booted]
     proven = {**memory.proven, **_proven(look)}
     return replace(
-        _metered(memory, look),
+        _with_marks(_metered(memory, look), look),
         sessions=next_sessions(memory.sessions, views, snapshot.ended_runs, now, look.fleet.resume_timeout),
         idle_since=_since(memory.idle_since, _for_builds(agents, "idle"), now),
         boots=_times(memory.boots, [agent for agent in unnoted if not agent.record.life]),
@@ -119,6 +120,12 @@ def _metered(memory: Memory, look: Look) -> Memory:
         lately=note_spending(memory.lately, spent.by_pool, look.now) if look.fleet.teams else (),
         spot_prices=spot_prices,
     )
+
+
+def _with_marks(memory: Memory, look: Look) -> Memory:
+    """Carry on which agents monitors took offline, and where most are."""
+    marks, most_marked = next_marked(memory, look.agents, look.snapshot)
+    return replace(memory, marks=marks, most_marked=most_marked)
 
 
 def _since(before: Mapping[str, float], agents: Iterable[Agent], now: float) -> dict[str, float]:
@@ -218,6 +225,7 @@ def conclude(situation: Situation, decided: Decided, failures: Iterable[BootFail
         breakers=note_failed(memory.breakers, [one for one in failed if not is_of_canary(one, situation.to_try)], situation.launched, now),
         canaries=note_failed_canaries(memory.canaries, failed, situation.to_try, now),
         taken=note_taken(memory.taken, decided, now),
+        marks=note_counted(memory.marks, failed),
         kept=note_kept(situation, decided),
         owed=note_owed(situation, decided),
         lost=still_lost(situation),

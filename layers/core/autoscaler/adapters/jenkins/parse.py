@@ -272,5 +272,7 @@ def _cause(computer: _Computer) -> OfflineCause:
     if computer.offlineCause is None:
         return OfflineCause.NONE
     kind = str(computer.offlineCause.get("_class") or "")
-    person = kind.endswith(("OfflineCause$UserCause", "OfflineCause$ByCLI"))
-    return OfflineCause.PERSON if person else OfflineCause.OTHER
+    if kind.endswith(("OfflineCause$UserCause", "OfflineCause$ByCLI")):
+        return OfflineCause.PERSON
+    is_lost = kind.endswith(("OfflineCause$ChannelTermination", "OfflineCause$LaunchFailed"))
+    return OfflineCause.LOST if is_lost else OfflineCause.OTHER

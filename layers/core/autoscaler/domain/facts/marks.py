@@ -10,13 +10,14 @@ class MarkClass(StrEnum):
     Nobody undoes `USED_UP` and `RESERVED`: no further build may begin there; nor `REFUSES`: none would; nor `HANDS_OVER`: others wait
     for its room. `ROTATE` goes
     with the node, or once no other controller waits. Demand undoes `RETIRE`, and `OUTDATED` where no other agent can be launched;
-    `MONTH_LIMIT` and `DAY_LIMIT` are lifted with the limit, `OPERATOR` and `QUARANTINE` by a person.
+    `MONTH_LIMIT` and `DAY_LIMIT` are lifted with the limit, `OPERATOR`, `QUARANTINE` and `MONITOR` by a person.
     """
 
     RETIRE = "retire"
     INTERRUPTED = "interrupted"
     OPERATOR = "operator"
     QUARANTINE = "quarantine"
+    MONITOR = "monitor"  # in place of the mark of a monitor of Jenkins
     OUTDATED = "outdated"
     MONTH_LIMIT = "month-limit"
     DAY_LIMIT = "day-limit"

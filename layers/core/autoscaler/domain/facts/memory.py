@@ -151,6 +151,33 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MonitorMark:
+    """A monitor took an agent offline: since when, and what it says. ``at_once``: as soon as the agent had connected.
+
+    ``is_counted``: as a boot that failed.
+    """
+
+    since_at: float
+    words: str
+    at_once: bool = False
+    is_counted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MostMarked:
+    """Monitors took most agents of a controller offline within minutes, so that the agents are not to blame.
+
+    ``agents``: how many of how many; ``seen_at``: when an agent was last seen marked; ``tried_at``: when one was last launched there.
+    """
+
+    since_at: float
+    words: str
+    agents: tuple[int, int]
+    seen_at: float
+    tried_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
     """A step in Jenkins that keeps failing: how often in a row, when first and last, and why the last time."""
 
@@ -212,6 +239,8 @@ class Memory:
     booted: frozenset[str] = frozenset()  # lives of instances whose boot or start was noted
     connected: frozenset[str] = frozenset()  # lives of instances that were seen connected
     breakers: Mapping[str, Breaker] = field(default_factory=dict)  # by pool
+    marks: Mapping[str, MonitorMark] = field(default_factory=dict)  # of monitors, by instance id
+    most_marked: Mapping[str, MostMarked] = field(default_factory=dict)  # by controller
     draining_since: Mapping[str, float] = field(default_factory=dict)  # by instance id
     stuck: Mapping[str, Stuck] = field(default_factory=dict)  # by instance id
     missing: Mapping[str, Missing] = field(default_factory=dict)  # by instance id

@@ -70,7 +70,7 @@ class Uncordon:
 class Cordon:
     """Mark a node offline with our token. Its builds go on; it takes no new one.
 
-    ``replaces``: the mark of ours that it carries.
+    ``replaces``: the mark of ours that it carries. ``over_monitor``: it carries the mark of a monitor, which gives way.
     """
 
     controller: str
@@ -78,6 +78,7 @@ class Cordon:
     node: str
     mark: Mark
     replaces: Mark | None = None
+    over_monitor: bool = False
     reason: Reason
     detail: str
 

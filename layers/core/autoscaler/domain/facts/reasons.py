@@ -85,6 +85,10 @@ class Reason(StrEnum):
     RESERVED = "reserved", "A person reserved the agent: it takes no builds until it is released or its time is over."
     RESERVATION_OVER = "reservation-over", "The reservation of the agent is over; it is terminated, since a person was on it."
     FAILURE_STREAK = "failure-streak", "Builds of different jobs failed on this agent one after the other, as they do not elsewhere."
+    MARKED_BY_MONITOR = (
+        "marked-by-monitor",
+        "A node monitor of Jenkins or of a plugin took the agent offline and has not brought it back; it is replaced, and ends once idle.",
+    )
     FAR_OVERDUE = "far-overdue", "A build has run many times longer on this agent than its job ever did."
     # Repairs.
     BOOT_TIMEOUT = "boot-timeout", "The instance did not register, or its node did not connect, within boot_timeout_seconds."
@@ -97,7 +101,10 @@ class Reason(StrEnum):
     )
     UNKNOWN_INSTANCE = "unknown-instance", "The instance carries the fleet's tags and has no record; it gets one."
     CONDEMNED = "condemned", "Termination of the agent was decided before; what is left of it is removed."
-    SLOT_LEFT_OFFLINE = "slot-left-offline", "A static node was left with our mark and without an agent; the mark is removed."
+    SLOT_LEFT_OFFLINE = (
+        "slot-left-offline",
+        "A static node without an agent carries our mark, or a monitor's; the mark is removed.",
+    )
     LOST_BUILD = "lost-build", "The build was lost with its agent; it is started again with the same parameters (rerun)."
     DROPPED_ITEM = "dropped-item", "Jenkins dropped the build between its queue and an agent, and it never began; it is started (rerun)."
     RERUN_FOUND = "rerun-found", "Jenkins did not answer when a lost build was started again; the build that it started was found."
@@ -164,6 +171,10 @@ class Reason(StrEnum):
     )
     QUIETING_DOWN = "quieting-down", "Jenkins prepares to shut down and starts no builds."
     RESTART_GRACE = "restart-grace", "Jenkins restarted a moment ago; nothing is scaled in until it has settled."
+    MOST_MARKED = (
+        "most-marked",
+        "Monitors took most agents of the controller offline within minutes: the agents are not to blame. They stay; one an hour is tried.",
+    )
     WINDOW_OPEN = "window-not-full", "Agents seem to be too many, but not yet for long enough."
     SECOND_LOOK = "second-look", "The agent is marked and idle; a second look must confirm it before the agent is terminated."
     STILL_BUSY = "still-busy", "Builds run on the agent; it is terminated once they are done."

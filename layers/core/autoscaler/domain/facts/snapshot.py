@@ -94,7 +94,8 @@ class OfflineCause(StrEnum):
 
     NONE = "none"
     PERSON = "person"  # any user, us included: the mark tells
-    OTHER = "other"  # a monitor, a lost channel, a failed launch
+    LOST = "lost"  # no mark: a lost channel, or a failed launch. Jenkins before 2.482 shows it in place of the mark's own cause
+    OTHER = "other"  # a monitor of Jenkins or of a plugin, or what nobody here knows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -225,9 +225,10 @@ def _highest_usd_per_hour(pool: Pool | None) -> float:
 
 
 def _is_not_to_work_with(situation: Situation, record: Record) -> bool:
-    """Tell whether an agent that runs is kept for inspection or a person's, or was launched to be stopped and is no agent yet."""
+    """Tell whether an agent that runs is kept for inspection, marked by a monitor, a person's, or launched to be stopped and none yet."""
     to_be_stopped = record.boots_to_stop or (record.state is RecordState.STOPPING and record.to_stop)
-    return to_be_stopped or record.instance_id in situation.memory.kept or record.reservation is not None
+    is_out_of_use = record.instance_id in situation.memory.kept or record.instance_id in situation.memory.marks
+    return to_be_stopped or is_out_of_use or record.reservation is not None
 
 
 def _booting(situation: Situation) -> dict[str, int]:
@@ -244,4 +245,5 @@ def _booting(situation: Situation) -> dict[str, int]:
 
 def _may_still_connect(agent: Agent) -> bool:
     seen = agent.record.state is RecordState.REGISTERED and agent.record.reservation is not None  # it registered, and shows no more
-    return agent.record.state in _CONNECT and not agent.instance_ended and not seen
+    # What a monitor has marked was connected, if only for a moment.
+    return agent.record.state in _CONNECT and not agent.instance_ended and not seen and not agent.is_of_monitor

@@ -13,6 +13,9 @@ from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.supply import ExecutorSlot, Supply
 
+# What a person asks for is launched whatever monitors do: it may be the trial.
+_BY_A_PERSON = {Reason.MANUAL, Reason.RESERVED}
+
 
 @dataclass(slots=True)
 class _Order:
@@ -63,7 +66,7 @@ class Purchase:
 
     def buy(self, pool: PoolView, reason: Reason, detail: str) -> bool:
         """Plan one agent, if no limit and no back-off forbids it: one that is stopped, if there is any, or else a new one."""
-        if pool.paused:
+        if pool.paused or self._is_tried(pool, reason):
             return self.buy_new(pool, reason, detail)
         return self._start(pool, reason, detail) or self.buy_new(pool, reason, detail)
 
@@ -87,8 +90,10 @@ class Purchase:
     def buy_new(self, pool: PoolView, reason: Reason, detail: str, *, to_stop: bool = False) -> bool:
         """Plan to launch one agent. ``to_stop``: before it is one, unless it is to show whether what is launched boots."""
         offered, tries = self._offered(pool), self.budget.tries(pool.spec)
-        if pool.paused and self._pauses(pool):
+        if pool.paused and self._pauses(pool, reason):
             return self.hold(pool.name, pool.paused, pool.paused_detail)
+        if self._is_tried(pool, reason):
+            return self.hold(pool.name, Reason.MOST_MARKED, f"monitors took most agents of {self.controller} offline; one is tried")
         if offered is None:
             return self.hold(pool.name, Reason.NO_OFFERING, pool.cooled_detail)
         if not self._has_node(pool):
@@ -134,9 +139,15 @@ class Purchase:
         may_launch = self._has_node(pool) and offered is not None and self.budget.refusal(pool.spec, offered[1]) is None
         return may_launch or (not pool.paused and self._may_start(pool))
 
-    def _pauses(self, pool: PoolView) -> bool:
+    def _pauses(self, pool: PoolView, reason: Reason | None = None) -> bool:
         """Tell whether nothing is launched in a pool now. Boots that keep failing do not keep a new image from being tried."""
+        if pool.paused is Reason.MOST_MARKED and reason in _BY_A_PERSON:
+            return False
         return pool.paused is not None and not (pool.paused is Reason.BREAKER_OPEN and self.budget.tries(pool.spec))
+
+    def _is_tried(self, pool: PoolView, reason: Reason) -> bool:
+        """Tell whether monitors may mark the next agent of a pool, and one that shows whether they do is planned already."""
+        return pool.doubt is not None and reason not in _BY_A_PERSON and any((self._orders, self._starts, self._canaries, self._fillers))
 
     def may_hedge(self, pool: PoolView) -> bool:
         """Tell whether one more agent would leave two thirds of every limit."""

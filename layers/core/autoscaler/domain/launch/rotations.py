@@ -23,7 +23,9 @@ class Rotations:
     _spare: dict[str, list[Agent]] = field(default_factory=dict)
 
     def take(self, pool: PoolView, job: str) -> bool:
-        """Take one idle agent of this pool from another controller; False where there is none to be had."""
+        """Take one idle agent of this pool from another controller; False where there is none to be had, or it would be marked here."""
+        if pool.doubt is not None:
+            return False
         if pool.name not in self._spare:
             found = spare_elsewhere(self.situation, pool)
             self._spare[pool.name] = [agent for agent in found if not self._is_taken(agent)]

@@ -203,7 +203,7 @@ def _repair(situation: Situation, agent: Agent, fact: Observation) -> Iterator[R
             yield cordon(situation, agent, MarkClass.QUARANTINE, *_why_lost(situation, agent, fact))
 
 
-def _give_back_node(situation: Situation, agent: Agent, fact: Observation) -> Iterator[FreeSlot | DeleteNode | Held]:
+def _give_back_node(situation: Situation, agent: Agent, fact: Observation) -> Iterator[FreeSlot | DeleteNode | Cordon | Held]:
     """Give back the node of a machine that is gone.
 
     A build that seems to run there, or waits for that very node, ended with its machine: its controller learns of it only when the

@@ -33,7 +33,7 @@ class InstanceEvent:
 
 # Phases in which demand may count on an agent, or come to.
 _STOPS_OR_STARTS = (RecordState.STOPPING, RecordState.STARTING)
-_USABLE = {Phase.READY, Phase.CONNECTING, Phase.RETIRING, Phase.RESERVED}
+_USABLE = {Phase.READY, Phase.CONNECTING, Phase.RETIRING, Phase.RESERVED, Phase.MARKED}
 
 
 def handle_event(situation: Situation, event: InstanceEvent) -> Iterator[Cordon | DeleteNode | FinishStop | Held]:
@@ -72,6 +72,7 @@ def _cordon(situation: Situation, agent: Agent, node: str) -> Cordon:
         node=node,
         mark=Mark(fleet=situation.fleet.name, kind=MarkClass.INTERRUPTED, pass_id=situation.snapshot.pass_id),
         replaces=agent.mark,
+        over_monitor=agent.phase is Phase.MARKED,
         reason=Reason.INTERRUPTED,
         detail=f"EC2 announced it for {agent.record.instance_id}; {at_risk}",
     )

@@ -7,14 +7,16 @@ have noticed, and after our own mark was taken from it.
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from autoscaler.domain.facts.fleet import Fleet
-from autoscaler.domain.facts.marks import Mark, read_mark
-from autoscaler.domain.facts.plan import FreeSlot, Held
+from autoscaler.domain.facts.marks import Mark, MarkClass, read_mark
+from autoscaler.domain.facts.plan import Cordon, FreeSlot, Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Node, OfflineCause, Record, RecordState, Snapshot
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.steps import cordon
 
 # A connection that nobody closed is noticed by Jenkins' own pings within this; until then a slot brought back online may look
 # connected, and be given a build that no machine runs.
@@ -61,18 +63,28 @@ def slots_left(situation: Situation, controller: str) -> dict[str, int] | None:
 
 def is_slot_left(agent: Agent) -> bool:
     """Tell whether a static node is as it was before its instance took it, as far as that is up to us."""
-    return agent.node is None or (agent.mark is None and agent.idle)
+    return agent.node is None or (agent.mark is None and agent.idle and not _is_of_monitor(agent.node))
 
 
-def leave_slot(situation: Situation, agent: Agent, ended_since: float) -> Iterator[FreeSlot | Held]:
-    """Free the static node of an instance that has ended."""
+def _is_of_monitor(node: Node) -> bool:
+    """Tell whether a monitor marked a slot: for the machine that had it, and no monitor brings a slot without a machine back."""
+    return node.temporarily_offline and node.cause is OfflineCause.OTHER
+
+
+def leave_slot(situation: Situation, agent: Agent, ended_since: float) -> Iterator[FreeSlot | Cordon | Held]:
+    """Free the static node of an instance that has ended. A monitor's mark of it gives way to ours, which the next pass takes back."""
     if agent.node is None:
         return
     name = agent.node.name
     if not agent.idle:
         detail = f"a build waits on slot {name} for a machine that is gone; it waits in vain, abort it"
         yield Held(pool=agent.pool.name, controller=agent.record.controller, reason=Reason.STILL_BUSY, detail=detail)
-    elif agent.machine_gone and situation.now - ended_since >= SLOT_REST_SECONDS:
+    elif not agent.machine_gone or situation.now - ended_since < SLOT_REST_SECONDS:
+        return
+    elif _is_of_monitor(agent.node):
+        detail = f"a monitor marked slot {name} for {agent.record.instance_id}, which has ended"
+        yield replace(cordon(situation, agent, MarkClass.MONITOR, Reason.SLOT_LEFT_OFFLINE, detail), over_monitor=True)
+    else:
         yield FreeSlot(
             controller=agent.record.controller,
             pool=agent.pool.name,

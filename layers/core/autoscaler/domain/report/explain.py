@@ -14,6 +14,7 @@ from autoscaler.domain.report.images import image_of, told_images
 from autoscaler.domain.report.keeping import why_kept
 from autoscaler.domain.report.lending import lending_of, told_lent
 from autoscaler.domain.report.listing import QueueEntry, list_queue
+from autoscaler.domain.report.marks import told_marked
 from autoscaler.domain.report.reruns import told_lost
 from autoscaler.domain.report.reservations import told_reserved
 from autoscaler.domain.report.schedules import told_schedules
@@ -138,8 +139,9 @@ def _out_of_use(situation: Situation, agent: Agent) -> Iterator[str]:
         yield f"it {'is ' * (agent.phase is Phase.RESERVED)}{reserved}"
     if agent.mark:
         yield f"it was marked by pass {agent.mark.pass_id}: {agent.mark.kind}"
-    elif agent.node and agent.node.offline and agent.node.reason:
+    elif agent.node and agent.node.offline and agent.node.reason and not agent.is_of_monitor:
         yield f"it is offline, and not by us: {agent.node.reason}"
+    yield from told_marked(situation, agent)
     if (since := situation.memory.draining_since.get(agent.record.instance_id)) is not None:
         yield f"it takes no new builds, for {duration(situation.now - since)} by now"
     if agent.phase is not Phase.READY and situation.protected(agent):
@@ -160,7 +162,9 @@ def _boot(situation: Situation, agent: Agent) -> str:
     if record.registered_at is None:
         return f"{launched}, and has not registered yet"
     took = f"{launched}, registered {duration(record.registered_at - record.began_at)} after that"
-    return f"{took}, and {'has connected' if record.life_id in situation.memory.connected else 'has not connected yet'}"
+    # A monitor marks only what is connected, if it was for a moment.
+    has_connected = record.life_id in situation.memory.connected or agent.is_of_monitor
+    return f"{took}, and {'has connected' if has_connected else 'has not connected yet'}"
 
 
 def _still_booting(situation: Situation, agent: Agent) -> Iterator[str]:

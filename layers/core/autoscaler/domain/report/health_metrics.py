@@ -53,15 +53,19 @@ class Readings:
 
 
 def health_of_agents(pool: PoolView, readings: Readings, dimensions: Dimensions) -> Iterator[Datum]:
-    """Return the worst figure of each kind among the pool's connected agents.
+    """Return the worst figure of each kind among the pool's connected agents, those that a monitor took offline among them.
 
     An agent that tells nothing has only the disk that Jenkins' monitor sees: its memory there is MemFree, of which a healthy machine has
     none left.
     """
-    told = [readings.of_agent(agent, agent.node.name) for agent in pool.agents if agent.node and not agent.node.offline]
+    told = [readings.of_agent(agent, agent.node.name) for agent in pool.agents if agent.node and _is_connected(agent)]
     for name, unit, figure in _FIGURES:
         if known := [value for report, monitors in told if (value := figure(report, monitors)) is not None]:
             yield one(name, worst_of(name, known), unit, dimensions)
+
+
+def _is_connected(agent: Agent) -> bool:
+    return agent.node is not None and (not agent.node.offline or agent.is_of_monitor)
 
 
 Figure = Callable[[Telemetry | None, Health], float | None]

@@ -98,12 +98,20 @@ def _note(situation: Situation, agent: Agent) -> str:
     if record.trouble and agent.phase in {Phase.REQUESTED, Phase.OVERDUE, Phase.CONNECTING}:
         return record.trouble
     if agent.mark:
-        return "" if agent.phase is Phase.RETIRING else str(agent.mark.kind)
+        return _note_of_mark(situation, agent)
     if node and node.offline and node.reason:
         return node.reason
     if situation.now < record.keep_until:
         return f"kept for another {duration(record.keep_until - situation.now)}"
     return told_lent(situation, agent) or told_host(situation.fleet.hosts, record)
+
+
+def _note_of_mark(situation: Situation, agent: Agent) -> str:
+    """Say what our mark on an agent is for; what took the place of a monitor's mark, in the monitor's words."""
+    if agent.mark is None or agent.phase is Phase.RETIRING:
+        return ""
+    mark = situation.memory.marks.get(agent.record.instance_id)
+    return mark.words if agent.is_of_monitor and mark else str(agent.mark.kind)
 
 
 def list_queue(situation: Situation) -> tuple[QueueEntry, ...]:

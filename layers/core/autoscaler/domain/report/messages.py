@@ -14,6 +14,7 @@ from autoscaler.domain.facts.versions import parts_of
 from autoscaler.domain.report.hosts import hosts_seen
 from autoscaler.domain.report.images import told_failed
 from autoscaler.domain.report.limit_messages import limits_seen
+from autoscaler.domain.report.marks import marks_seen
 from autoscaler.domain.report.problems import Problem
 from autoscaler.domain.report.refusals import refusals_seen
 from autoscaler.domain.report.reruns import lost_seen
@@ -96,6 +97,7 @@ def _seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
             yield f"stops/{pool}", _stops(pool, refused)
     yield from limits_seen(situation)
     yield from hosts_seen(situation)
+    yield from marks_seen(situation)
     yield from lost_seen(situation)
     yield from refusals_seen(situation)
 

@@ -149,7 +149,7 @@ def _agent_data(situation: Situation, pool: PoolView, dimensions: Dimensions) ->
     yield one("ExecutorsBusy", sum(agent.busy_executors for agent in pool.agents), COUNT, dimensions)
     yield one("ExecutorsFree", sum(free_executors(situation, agent) for agent in pool.ready), COUNT, dimensions)
     for metric, phases in _AGENT_METRICS.items():
-        yield one(metric, sum(agent.phase in phases for agent in pool.agents), COUNT, dimensions)
+        yield one(metric, sum(_is_in(agent, phases) for agent in pool.agents), COUNT, dimensions)
     boots = tuple(seconds for life, seconds in _registered_since(situation, pool) if not life)
     yield Datum(name="BootSeconds", values=boots, unit=SECONDS, dimensions=dimensions)
 
@@ -180,9 +180,14 @@ _AGENT_METRICS = {
     "AgentsBooting": {Phase.REQUESTED, Phase.TO_STOP, Phase.CONNECTING},
     "AgentsRequested": {Phase.REQUESTED},
     "AgentsDraining": {Phase.RETIRING, Phase.DRAINING, Phase.STOPPING},
-    "AgentsOffline": {Phase.SET_ASIDE, Phase.LOST},
+    "AgentsOffline": {Phase.SET_ASIDE, Phase.MARKED, Phase.LOST},
     "AgentsReserved": {Phase.RESERVED},
 }
+
+
+def _is_in(agent: Agent, phases: set[Phase]) -> bool:
+    """Tell whether an agent counts. What a monitor took offline is offline for it until it ends, though our own mark is there by then."""
+    return agent.phase in phases or (Phase.MARKED in phases and agent.is_of_monitor)
 
 
 def _build_data(situation: Situation, pool: PoolView, dimensions: Dimensions) -> Iterator[Datum]:

@@ -138,7 +138,7 @@ def _may_go_on(situation: Situation, agent: Agent) -> bool:
     return _is_node_gone(situation, agent) or not situation.no_giving_up(agent.record.controller)
 
 
-def _give_back_node(situation: Situation, agent: Agent) -> Iterator[DeleteNode | FreeSlot | Held]:
+def _give_back_node(situation: Situation, agent: Agent) -> Iterator[DeleteNode | FreeSlot | Cordon | Held]:
     if agent.record.controller in situation.fleet.slot_controllers:
         yield from leave_slot(situation, agent, agent.record.changed_at)
     elif agent.node is not None:

@@ -8,6 +8,10 @@ no replacement.
 An agent on which builds fail, or never end, is quarantined: it takes no more of them; the builds on it go on. Blamed is the machine
 only where it is likelier than the code: other agents of its pool succeed meanwhile, or a build runs many times longer than its job
 ever does. What is cordoned is replaced by demand, and given up when idle, unless its operator wants it kept.
+
+An agent that a monitor of Jenkins took offline is replaced by demand at once. It is ended once it was marked for ten minutes, in the same
+way: our mark takes the place of the monitor's, and then it is looked at twice. If the monitor takes its mark back first, the agent is
+used again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,13 +25,17 @@ from autoscaler.domain.facts.plan import Cordon, Held
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Build
 from autoscaler.domain.forecast.durations import job_key
+from autoscaler.domain.launch.budget import Budget
+from autoscaler.domain.launch.turns import may_be_refused
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.canary import is_canary, why_replaced
+from autoscaler.domain.situation.marks import MARKED_SECONDS
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon, leaving
 from autoscaler.domain.situation.supply import elapsed_seconds
+from autoscaler.domain.wording import duration
 
 # The disruption budget: agents replaced for their machine, template or age, at most this share of a pool an hour.
 TAKEN_SHARE = 0.2
@@ -40,13 +48,18 @@ OVERDUE_FACTOR = 3.0
 OVERDUE_SAMPLES = 5
 FAR_OVERDUE_FACTOR = 10.0
 FAR_OVERDUE_AT_LEAST_SECONDS = 3600.0
-_PACED = (MarkClass.OUTDATED, MarkClass.QUARANTINE, MarkClass.REFUSES)
+_PACED = (MarkClass.OUTDATED, MarkClass.QUARANTINE, MarkClass.REFUSES, MarkClass.MONITOR)
+# These follow from an earlier cordon, or from the end of a machine.
+_NOT_TAKEN = (Reason.LABELS_TAKEN, Reason.SLOT_LEFT_OFFLINE)
 PACE = f"at most {TAKEN_SHARE:.0%} of a pool, or one agent, are taken in an hour"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisruptionBudget:
-    """Why agents are taken: the class of their mark, what is wrong with one (None: nothing), and how many may go now."""
+    """Why agents are taken: the class of their mark, what is wrong with one (None: nothing), and how many may go now.
+
+    ``candidates``: the agents of a pool that may be wrong.
+    """
 
     kind: MarkClass
     adjective: str
@@ -54,12 +67,13 @@ class DisruptionBudget:
     wrong_with: Callable[[Agent], tuple[Reason, str] | None]
     allowed: Callable[[str, list[Agent]], int]  # of a pool, with all its agents
     pace: Callable[[str], str]
+    candidates: Callable[[PoolView], list[Agent]] = lambda pool: pool.ready
 
     def of(self, situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Held]:
         """Cordon agents of one controller, as many as are allowed beside those that this pass takes already."""
         taken = leaving(decided, controller)
         for pool in situation.pools_of(controller).values():
-            staying = [agent for agent in pool.ready if agent.record.node not in taken]
+            staying = [agent for agent in self.candidates(pool) if agent.record.node not in taken]
             wrong = self._wrong(situation, staying)
             if wrong and pool.on_hold:
                 yield self._held(pool, Reason.HELD, f"{len(wrong)} {self.adjective} agents; {pool.paused_detail}")
@@ -94,7 +108,7 @@ def note_taken(known: Mapping[str, tuple[float, ...]], decided: Decided, now: fl
     """Remember when agents were cordoned for replacement, as long as they count in the hour's share."""
     taken = {key: tuple(at for at in instants if now - at < HOUR_SECONDS) for key, instants in known.items()}
     for step in decided:
-        if isinstance(step, Cordon) and step.mark.kind in _PACED and step.reason is not Reason.LABELS_TAKEN:
+        if isinstance(step, Cordon) and step.mark.kind in _PACED and step.reason not in _NOT_TAKEN:
             key = _key(step.mark.kind, step.pool)
             taken[key] = (*taken.get(key, ()), now)
     return {key: instants for key, instants in taken.items() if instants}
@@ -138,6 +152,52 @@ def why_suspect(situation: Situation, agent: Agent) -> tuple[Reason, str] | None
             hours = times * longest / 3600
             return Reason.FAR_OVERDUE, f"{build.job} has run on it for {hours:.1f} h; the longest of its last builds took {longest:.0f} s"
     return None
+
+
+def marked(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Held]:
+    """Take the agents of one controller that monitors took offline out of use for good; hosts are their owners' to see to."""
+    budget = DisruptionBudget(
+        kind=MarkClass.MONITOR,
+        adjective="marked",
+        reason=Reason.MARKED_BY_MONITOR,
+        wrong_with=lambda agent: _why_marked(situation, agent),
+        allowed=lambda pool, mine: _allowed_marked(situation, situation.pools[controller, pool], mine),
+        pace=lambda _pool: PACE,
+        candidates=lambda pool: [agent for agent in pool.marked if not agent.record.is_host],
+    )
+    yield from budget.of(situation, controller, decided)
+
+
+def _why_marked(situation: Situation, agent: Agent) -> tuple[Reason, str] | None:
+    """Say what a monitor has against an agent; None while it may still bring it back, or where the agents are not to blame."""
+    mark, pool = situation.memory.marks[agent.record.instance_id], situation.pools[agent.key]
+    if situation.now - mark.since_at < MARKED_SECONDS or not _may_end(situation, agent, pool):
+        return None
+    return Reason.MARKED_BY_MONITOR, f"a monitor took it offline {duration(situation.now - mark.since_at)} ago: {mark.words}"
+
+
+def _may_end(situation: Situation, agent: Agent, pool: PoolView) -> bool:
+    """Tell whether a marked agent may end though most of its controller are marked.
+
+    A trial that failed may, and after an hour what no job waits for, and what leaves the next trial no room.
+    """
+    if pool.doubt is None:
+        return True
+    if agent.record.began_at > pool.doubt.since_at:
+        return True
+    if situation.now - pool.doubt.since_at < HOUR_SECONDS:
+        return False
+    waits = situation.starved_by_pool(pool.controller).get(pool.name, 0) > 0
+    return not waits or not Budget(situation).has_room_for(1, pool.spec)
+
+
+def _allowed_marked(situation: Situation, pool: PoolView, mine: list[Agent]) -> int:
+    """Return how many marked agents may go now: those of the hour, and as many as jobs wait for that limits have no room for."""
+    left = left_this_hour(situation, MarkClass.MONITOR, pool.name, len(mine))
+    if pool.doubt is not None:
+        return min(left, TAKEN_AT_LEAST)
+    waiting = sum(want.mature for demand in situation.demands.values() for want in demand.wants)
+    return max(left, waiting) if may_be_refused(situation, Budget(situation)) else left
 
 
 def note_kept(situation: Situation, decided: Decided) -> frozenset[str]:

@@ -45,7 +45,8 @@ class Phase(StrEnum):
     RETIRING = "retiring"  # out of use by our retire mark: comes back when needed
     DRAINING = "draining"  # out of use by another mark of ours: demand does not count on it
     RESERVED = "reserved"  # a person has it, or is to have it once it has booted: no demand, not idle, hands off
-    SET_ASIDE = "set-aside"  # offline by a person or a monitor: hands off
+    SET_ASIDE = "set-aside"  # offline by a person: hands off
+    MARKED = "marked"  # offline by a monitor of Jenkins or of a plugin: no supply, and ended unless the monitor brings it back
     LOST = "lost"  # its connection is lost
     NODELESS = "nodeless"  # it was registered, and its node is not there
     STOPPING = "stopping"  # it is to be stopped, or stops
@@ -110,6 +111,11 @@ class Agent:
         return self.record.is_instance and self.pool.share is not Share.COOPERATIVE
 
     @property
+    def is_of_monitor(self) -> bool:
+        """A monitor took it offline, or our mark took the place of a monitor's."""
+        return self.phase is Phase.MARKED or (self.mark is not None and self.mark.kind is MarkClass.MONITOR)
+
+    @property
     def instance_ended(self) -> bool:
         """EC2 said that it is shutting down or gone: it is no supply any more."""
         return self.machine_gone or (self.instance is not None and self.instance.ended)
@@ -127,6 +133,7 @@ _OUT_OF_SERVICE = {
     RecordState.STOPPED: Phase.STOPPED,
 }
 _ASKED_FOR = (RecordState.REQUESTED, RecordState.STARTING)
+_HIDES_WHO_MARKED = (OfflineCause.NONE, OfflineCause.LOST)
 
 
 class _Facts(NamedTuple):
@@ -141,6 +148,7 @@ class _Facts(NamedTuple):
     state: InstanceState | None
     is_seen: bool
     was_connected: bool
+    was_marked: bool  # by a monitor, when it was last seen
     extra_executors: int
 
 
@@ -152,7 +160,7 @@ def join_agents(
     ``forgotten``: instances that EC2 knew once and does not know any more; those ``forgotten_for_a_day`` though a build seems to run there.
     """
     nodes = {(view.name, node.name): node for view in snapshot.controllers.values() for node in view.nodes}
-    views, states, connected = snapshot.controllers, snapshot.states, snapshot.memory.connected
+    views, states, memory = snapshot.controllers, snapshot.states, snapshot.memory
     facts: dict[str, _Facts] = {}
     for record in snapshot.records:
         pool, instance_id = fleet.pools.get(record.pool), record.instance_id
@@ -164,7 +172,8 @@ def join_agents(
             state = _if_forgotten(node, is_forgotten=record.machine in forgotten, for_a_day=record.machine in forgotten_for_a_day)
         is_seen = view is not None and view.complete and record.node not in view.unread
         extra = executors_taken(node, fleet) - len(node.builds) if node and fleet.weights else 0
-        facts[instance_id] = _Facts(record, pool, node, state, is_seen, record.life_id in connected, extra)
+        was_connected, was_marked = record.life_id in memory.connected, instance_id in memory.marks
+        facts[instance_id] = _Facts(record, pool, node, state, is_seen, was_connected, was_marked, extra)
     # Passes that ask EC2 and those that do not take turns: each remembers its own.
     name = "agents", bool(snapshot.instances)
     joined = memo.values(name, facts, snapshot.taken_at, lambda _, of: _join(of, fleet, snapshot.taken_at))
@@ -177,7 +186,7 @@ def _join(of: _Facts, fleet: Fleet, now: float) -> tuple[Agent, float]:
     boots = now < deadline and not of.was_connected  # one that was connected has booted
     mark = _mark_of(of.record, of.node, fleet.name)
     ends_at = of.record.reservation.until_at if of.record.reservation else FOR_EVER
-    phase = _phase(of.record, of.node, mark, is_seen=of.is_seen, boots=boots, is_over=now >= ends_at)
+    phase = _phase(of, mark, boots=boots, is_over=now >= ends_at)
     agent = Agent(
         record=of.record,
         pool=of.pool,
@@ -209,19 +218,20 @@ def _if_forgotten(node: Node | None, *, is_forgotten: bool, for_a_day: bool) -> 
     return InstanceState.NOT_FOUND if is_forgotten and left else None
 
 
-def _phase(record: Record, node: Node | None, mark: Mark | None, *, is_seen: bool, boots: bool, is_over: bool) -> Phase:
+def _phase(of: _Facts, mark: Mark | None, *, boots: bool, is_over: bool) -> Phase:
     """The phase of an agent. ``is_over``: its reservation, where it has one."""
+    record, node = of.record, of.node
     if record.state in _OUT_OF_SERVICE:
         return _OUT_OF_SERVICE[record.state]
     if record.state in _ASKED_FOR:
         return _phase_of_boot(record) if boots else Phase.OVERDUE
-    if not is_seen:
+    if not of.is_seen:
         return Phase.UNSEEN
     if record.reservation and not (is_over and _is_out_of_use(node, mark)):
         return Phase.RESERVED
     if node is None:
         return Phase.NODELESS
-    return _phase_of_mark(record, mark) if mark else _phase_of_node(node, boots=boots)
+    return _phase_of_mark(record, mark) if mark else _phase_of_node(node, boots=boots, was_marked=of.was_marked)
 
 
 def _phase_of_mark(record: Record, mark: Mark) -> Phase:
@@ -239,13 +249,20 @@ def _is_out_of_use(node: Node | None, mark: Mark | None) -> bool:
     return node is None or mark is not None or node.temporarily_offline
 
 
-def _phase_of_node(node: Node, *, boots: bool) -> Phase:
-    """The phase of an agent that carries no mark of ours."""
+def _phase_of_node(node: Node, *, boots: bool, was_marked: bool) -> Phase:
+    """The phase of an agent that carries no mark of ours. ``was_marked``: by a monitor, when it was last seen."""
     if not node.offline:
         return Phase.READY
     if node.temporarily_offline:
-        return Phase.SET_ASIDE
+        return Phase.MARKED if _is_of_monitor(node, was_marked=was_marked) else Phase.SET_ASIDE
     return Phase.CONNECTING if boots else Phase.LOST
+
+
+def _is_of_monitor(node: Node, *, was_marked: bool) -> bool:
+    """Tell whether a monitor marked a node. A lost connection may hide who did; then it is who did when it was last seen."""
+    if node.cause in _HIDES_WHO_MARKED:
+        return was_marked
+    return node.cause is not OfflineCause.PERSON
 
 
 _NOT_ALIVE = (InstanceState.NOT_FOUND, InstanceState.TERMINATED)

@@ -7,7 +7,7 @@ from math import inf
 from statistics import fmean, median
 
 from autoscaler.domain.facts.fleet import Market, Offering, Pool
-from autoscaler.domain.facts.memory import Growth, IdleReturns, Memory, Window
+from autoscaler.domain.facts.memory import Growth, IdleReturns, Memory, MostMarked, Window
 from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
 from autoscaler.domain.facts.overrides import Overrides
 from autoscaler.domain.facts.reasons import Reason
@@ -18,6 +18,7 @@ from autoscaler.domain.forecast.keeping import Costs, Keeping, KeepingStopped
 from autoscaler.domain.forecast.prelaunch import AgentCosts
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.breakers import told_boots
+from autoscaler.domain.situation.marks import TRY_EVERY_SECONDS, is_doubtful
 from autoscaler.domain.wording import duration
 
 # p50 of the boots seen is used once there are this many.
@@ -81,6 +82,17 @@ class PoolView:
     def stopped(self) -> list[Agent]:
         """Its agents whose disks alone are kept."""
         return [agent for agent in self.agents if agent.phase is Phase.STOPPED and not agent.instance_ended]
+
+    @cached_property
+    def marked(self) -> list[Agent]:
+        """Its agents that a monitor took offline."""
+        return [agent for agent in self.agents if agent.phase is Phase.MARKED and not agent.instance_ended]
+
+    @cached_property
+    def doubt(self) -> MostMarked | None:
+        """Monitors took most agents of its controller offline, and may do so with the next one of this pool."""
+        most_marked = self.memory.most_marked.get(self.controller)
+        return most_marked if most_marked and is_doubtful(self.agents) else None
 
     @property
     def lent(self) -> list[Agent]:
@@ -313,7 +325,15 @@ class PoolView:
         if breaker is not None and self.now < breaker.until_at:
             detail = f"{told_boots(breaker)}; one is tried again in {breaker.until_at - self.now:.0f} s"
             return Reason.BREAKER_OPEN, detail
-        return None, ""
+        return self._pause_for_marks()
+
+    def _pause_for_marks(self) -> tuple[Reason | None, str]:
+        """Pause while most agents of its controller are marked, but for one trial now and then."""
+        if self.doubt is None or (left := self.doubt.tried_at + TRY_EVERY_SECONDS - self.now) <= 0:
+            return None, ""
+        marked, of = self.doubt.agents
+        told = f"monitors took {marked} of {of} agents of {self.controller} offline: {self.doubt.words}"
+        return Reason.MOST_MARKED, f"{told}; one agent is tried in {duration(left)}"
 
 
 def to_stop(pool: str) -> str:

@@ -9,7 +9,7 @@ from autoscaler.domain.facts.plan import Adopt, BootFailure, Cordon, DeleteNode,
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.reservation_steps import EndReservation
 from autoscaler.domain.facts.snapshot import InstanceState
-from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
 
 Decided = Iterable[Step | Held]
@@ -60,6 +60,7 @@ def cordon(situation: Situation, agent: Agent, kind: MarkClass, reason: Reason, 
         pool=agent.pool.name,
         node=agent.node.name,
         mark=mark,
+        over_monitor=agent.phase is Phase.MARKED,
         reason=reason,
         detail=detail,
     )
