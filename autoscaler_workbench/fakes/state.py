@@ -123,6 +123,8 @@ class InMemoryState:
         known = self.records.get(record.instance_id)
         if known is None or known.state is not expected:
             raise ConflictError("the record was changed meanwhile")
+        if record.state is not RecordState.GONE and known.interrupted_at > record.interrupted_at:
+            raise ConflictError("its interruption was announced meanwhile")
         if record.state is RecordState.GONE:
             del self.records[record.instance_id]
         else:

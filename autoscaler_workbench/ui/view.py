@@ -16,6 +16,7 @@ _STATES = {
     "connecting": BOOTING,
     "retiring": DRAINING,
     "draining": DRAINING,
+    "interrupted": DRAINING,
     "condemned": DRAINING,
     "stopping": DRAINING,
     "stopped": STOPPED,

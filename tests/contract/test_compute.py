@@ -168,6 +168,15 @@ def test_an_instance_is_tried_on_one_offering_with_the_subnet_where_the_template
     assert here.compute.instances() == ()
 
 
+def test_why_an_instance_has_ended_is_told_by_its_code_and_of_others_nothing(here):
+    [(instance_id, _, _)] = send(here).instances
+    instance = here.world.ec2.instances[instance_id]
+    assert here.compute.end_reasons([instance_id, "i-0123456789abcdef0"]) == {}
+    here.world.ec2.interrupt(instance, is_announced=False)
+    here.world.move_to(here.world.timeline.now + 200)
+    assert here.compute.end_reasons([instance_id]) == {instance_id: "Server.SpotInstanceTermination"}
+
+
 def test_fates_are_asked_by_id_and_an_unknown_id_fails_nothing(here):
     [(instance_id, _, _)] = send(here).instances
     here.compute.terminate(instance_id)

@@ -31,6 +31,7 @@ FULL = a_record(
     to_stop=True,
     devices_for=(a_reservation("bob"),),
     reservation=a_reservation(person="Zoë"),
+    interrupted_at=9.5,
 )
 
 
@@ -69,6 +70,20 @@ def test_only_the_expected_state_is_changed(state):
     with pytest.raises(ConflictError):
         state.change_record(replace(record, state=RecordState.REGISTERED), expected=RecordState.REQUESTED)
     assert state.read().records[0].state is RecordState.CONDEMNED
+
+
+def test_who_does_not_know_of_an_interruption_changes_nothing(state):
+    record = a_record("i-1", state=RecordState.REQUESTED)
+    state.add_record(record)
+    announced = replace(record, interrupted_at=1_800_000_000.25)
+    state.change_record(announced, expected=RecordState.REQUESTED)
+    with pytest.raises(ConflictError):
+        state.change_record(replace(record, state=RecordState.REGISTERED), expected=RecordState.REQUESTED)
+    again = replace(announced, interrupted_at=1_800_000_900.5)
+    state.change_record(again, expected=RecordState.REQUESTED)
+    state.change_record(replace(again, state=RecordState.CONDEMNED), expected=RecordState.REQUESTED)
+    state.change_record(replace(record, state=RecordState.GONE), expected=RecordState.CONDEMNED)
+    assert state.read().records == ()
 
 
 def test_a_record_is_changed_under_the_lease_by_who_holds_it(state):

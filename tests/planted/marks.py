@@ -2,6 +2,7 @@
 
 from planted.bug import Bug
 
+_TAKEN = "tests/scenarios/test_interruptions.py::test_"
 _MARKS = "tests/scenarios/test_monitors_marks.py::test_"
 
 MARKS = (
@@ -39,5 +40,43 @@ MARKS = (
         was="    failures += failed_by_marks(memory.marks, situation.agents, situation.versions)\n",
         becomes="",
         found_by=(f"{_MARKS}an_image_that_a_monitor_minds_is_no_fleet_for_each_job",),
+    ),
+)
+
+INTERRUPTIONS = (
+    Bug(
+        name="what EC2 takes back while it boots is counted on",
+        file="domain/situation/agents.py",
+        was="    if is_interrupted and phase in _TAKEN_BACK:\n",
+        becomes="    if False:\n",
+        found_by=(f"{_TAKEN}another_is_launched_in_the_next_look_and_of_something_else_if_there_is_anything",),
+    ),
+    Bug(
+        name="what EC2 takes back while it boots becomes an agent",
+        file="control/registration.py",
+        was="        if self._is_taken_back(verdict.record):\n",
+        becomes="        if False:\n",
+        found_by=(f"{_TAKEN}it_never_becomes_an_agent_and_powers_off_when_it_asks",),
+    ),
+    Bug(
+        name="what EC2 takes back while it boots is a failed boot",
+        file="domain/decide.py",
+        was="    lost = taken_back(snapshot.records, snapshot.end_reasons)\n",
+        becomes="    lost = {}\n",
+        found_by=(f"{_TAKEN}machines_that_are_all_taken_back_close_no_pool",),
+    ),
+    Bug(
+        name="whatever EC2 ends is no failed boot",
+        file="domain/repair/interruption.py",
+        was=" if code in _BY_EC2_ITSELF}",
+        becomes=" if code}",
+        found_by=(f"{_TAKEN}what_ended_for_another_reason_is_a_failed_boot_still",),
+    ),
+    Bug(
+        name="an announcement is overwritten by a registration",
+        file="adapters/dynamodb.py",
+        was='    return replace(state, text=f"{state.text} AND {known}", values=values)\n',
+        becomes="    return state\n",
+        found_by=("tests/contract/test_state_records.py::test_who_does_not_know_of_an_interruption_changes_nothing",),
     ),
 )

@@ -75,8 +75,8 @@ RESERVED = (
     Bug(
         name="an agent that a person has keeps a pool from booting others, one at a time",
         file="domain/launch/budget.py",
-        was=" and not seen and not agent.is_of_monitor\n",
-        becomes=" and not agent.is_of_monitor\n",
+        was=" and not seen and not is_lost\n",
+        becomes=" and not is_lost\n",
         found_by=(f"{_UNIT}what_has_registered_for_a_person_does_not_keep_others_of_a_new_version_from_booting",),
     ),
     Bug(

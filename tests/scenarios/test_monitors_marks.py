@@ -137,6 +137,21 @@ def test_what_the_monitor_brings_back_within_ten_minutes_is_used_again():
     assert cordons(day) == []
 
 
+LOST = "hudson.slaves.OfflineCause$ChannelTermination"
+
+
+@pytest.mark.parametrize("shown", [LOST, None])
+@pytest.mark.parametrize(("who", "ends"), [(DISK, True), ("hudson.slaves.OfflineCause$UserCause", False)])
+def test_whose_mark_it_is_is_known_though_a_lost_connection_hides_it(who, ends, shown):
+    """Before 2.482 Jenkins shows the cause of the lost connection, and none once the agent is back (SlaveComputer.setChannel)."""
+    day = busy_day(agents=1, idle_seconds=7200.0)
+    name = mark_one(day, who, brings_back=False)
+    day.minutes(2)
+    day.jenkins.nodes[name].cause, day.jenkins.nodes[name].reason = shown, ""
+    day.minutes(20)
+    assert (name not in day.nodes()) is ends
+
+
 def test_minimum_agents_are_replaced_too():
     day = a_day(min_agents=2).minutes(10)
     mark_one(day)

@@ -120,6 +120,9 @@ class Compute(Protocol):
     def fates(self, ids: Collection[str]) -> Mapping[str, InstanceState]:
         """Ask for instances by id; ids unknown to EC2 are `NOT_FOUND`."""
 
+    def end_reasons(self, ids: Collection[str]) -> Mapping[str, str]:
+        """Ask why instances have ended, in EC2's codes. What EC2 does not know, or gives no reason for, is left out."""
+
     def fate(self, instance_id: str) -> InstanceState:
         """Ask for one instance alone. `NOT_FOUND` only where EC2 says that it does not know this very id."""
 
@@ -148,10 +151,7 @@ class Compute(Protocol):
         """Terminate one instance; a no-op if it is already gone. `StuckError` where EC2 refuses."""
 
     def stop(self, instance_id: str) -> None:
-        """Stop a running instance, whose disk stays; a no-op if it stops or has stopped already.
-
-        `StuckError` where EC2 will never stop it; `TransientError` where it cannot now, as while it is pending.
-        """
+        """Stop a running instance, or one that stops already; its disk stays. `StuckError`: EC2 never will; `TransientError`: not now."""
 
     def start(self, ids: Collection[str]) -> Mapping[str, TransientError]:
         """Start stopped instances, a no-op for those that start or run already; return what went wrong with each that was not started.
@@ -240,7 +240,7 @@ class StateStore(Protocol):
     def change_record(self, record: Record, *, expected: RecordState, holder: str = "") -> None:
         """Replace a record whose state is still ``expected``, unless another instance has its node; one that is gone is removed.
 
-        With ``holder``: only while the lease is still theirs.
+        Not if its interruption was noted since it was read. With ``holder``: only while the lease is still theirs.
         """
 
     def add_intent(self, intent: Intent, *, holder: str) -> None:

@@ -195,11 +195,18 @@ class Ec2:
         if was_on:
             self.on_end(instance)
 
-    def interrupt(self, instance: Instance) -> None:
-        """Take a spot instance back: two minutes' notice, then it ends."""
+    def interrupt(self, instance: Instance, *, is_announced: bool = True, ends: bool = True) -> None:
+        """Take a spot instance back: two minutes' notice, then it ends. The notice may be lost, and the end may not come."""
         instance.interrupted = True
-        self.announce(instance, "interruption")
-        self.timeline.after(_NOTICE_SECONDS, lambda: self.end(instance))
+        if is_announced:
+            self.announce(instance, "interruption")
+        if ends:
+            self.timeline.after(_NOTICE_SECONDS, lambda: self._end_interrupted(instance))
+
+    def _end_interrupted(self, instance: Instance) -> None:
+        if instance.alive():
+            instance.state_reason = "Server.SpotInstanceTermination"
+            self.end(instance)
 
     def stop(self, *ids: str) -> None:
         """Begin to stop instances: all, or none if one of them cannot be stopped."""

@@ -130,12 +130,12 @@ class DynamoState:
 
     def change_record(self, record: Record, *, expected: RecordState, holder: str = "") -> None:
         """Replace a record in the expected state, and its claim of a node. One that is gone leaves no item, so that reads stay small."""
-        item, condition = f"record#{record.instance_id}", _in_state(expected)
+        item, condition = f"record#{record.instance_id}", _known_to(record, expected)
         held = [self._check("lease", _held_by(holder))] if holder else []
         if record.state is RecordState.GONE:
             self._write(self._delete(item, condition), *self._left(record), *held)
         else:
-            self._write(self._put(item, _stated(record.state, _Entry(record=record)), condition), *self._taken(record), *held)
+            self._write(self._put(item, _recorded(record), condition), *self._taken(record), *held)
 
     def add_intent(self, intent: Intent, *, holder: str) -> None:
         """Write an intent under a new id, while the lease is still the holder's."""
@@ -290,6 +290,11 @@ def _stated(state: str, entry: _Entry) -> dict[str, Any]:
     return {"state": {"S": str(state)}, "body": {"S": _ENTRY.dump_json(entry, exclude_defaults=True).decode()}}
 
 
+def _recorded(record: Record) -> dict[str, Any]:
+    stated = _stated(record.state, _Entry(record=record))
+    return stated | ({"interrupted_at": {"N": repr(record.interrupted_at)}} if record.interrupted_at else {})
+
+
 def _all(entries: Iterable[_Entry], kind: str) -> tuple[Any, ...]:
     return tuple(held for entry in entries if (held := getattr(entry, kind)))
 
@@ -300,6 +305,16 @@ def _named(entries: Iterable[_Entry], kind: str) -> dict[str, Any]:
 
 def _in_state(state: str) -> _Condition:
     return _Condition("#state = :expected", {":expected": {"S": str(state)}}, {"#state": "state"})
+
+
+def _known_to(record: Record, expected: RecordState) -> _Condition:
+    """Hold while a record is in the expected state, and was not announced to be interrupted without this writer's knowledge."""
+    state = _in_state(expected)
+    if record.state is RecordState.GONE:
+        return state
+    known = "(attribute_not_exists(interrupted_at) OR interrupted_at <= :interrupted_at)"
+    values = {**state.values, ":interrupted_at": {"N": repr(record.interrupted_at)}}
+    return replace(state, text=f"{state.text} AND {known}", values=values)
 
 
 def _held_by(owner: str) -> _Condition:

@@ -31,6 +31,7 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
         snapshot,
         instances=instances,
         fates=fates,
+        end_reasons=_end_reasons(ports, stored, instances, fates),
         unknown_alone=unknown_alone,
         template_versions=_template_versions(ports, fleet),
         images=_images(ports, fleet),
@@ -124,6 +125,20 @@ def _ended_runs(ports: Ports, controller: Controller, stored: StoredState, view:
             ports.log("run_not_read", controller=controller.name, run=run, error=f"{type(error).__name__}: {error}")
             break
     return frozenset(ended)
+
+
+def _end_reasons(ports: Ports, stored: StoredState, instances: Iterable[Instance], fates: Mapping[str, InstanceState]) -> Mapping[str, str]:
+    """Ask why those instances have ended that never registered: whether EC2 took them back. Where it does not say, nobody knows."""
+    ended = {instance.id: instance.state_reason for instance in instances if instance.state.ended and instance.state_reason}
+    young = {record.machine for record in stored.records if record.state is RecordState.REQUESTED}
+    unknown = [instance_id for instance_id in young if fates.get(instance_id) is InstanceState.TERMINATED]
+    if not unknown:
+        return ended
+    try:
+        return ended | dict(ports.compute.end_reasons(unknown))
+    except TransientError as error:
+        ports.log("end_reasons_not_read", error=str(error))
+        return ended
 
 
 def _template_versions(ports: Ports, fleet: Fleet) -> Mapping[str, str]:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from autoscaler.control import launches
+from autoscaler.control import interruptions, launches
 from autoscaler.control.apply import STEP_RESERVE_SECONDS, apply
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.observe import log_notes, observe, without
@@ -91,6 +91,7 @@ def handle(ports: Ports, fleet: Fleet, invocation: Invocation, event: InstanceEv
     decision = partial(commands.handle, event=event)
     if event.kind is Announced.STATE:  # deleting a node needs the lease; marking one does not
         return [one_pass(ports, fleet, invocation, decision)], ()
+    stored = interruptions.note(ports, stored, event.instance_id)
     snapshot = observe(ports, fleet, stored, invocation)
     log_notes(ports, snapshot)
     report = apply(ports, fleet, snapshot, decision(snapshot, fleet), invocation.ends_at)
@@ -103,7 +104,9 @@ def _without_lost_builds(ports: Ports) -> Ports:
 
 
 def _concerns(event: InstanceEvent, record: Record, identity: Identity) -> bool:
-    """Tell whether an event is worth a pass: of an agent in use, or of one that was to stop or start and has stopped."""
+    """Tell whether an event is worth a pass: of an agent in use or that boots, or of one that was to stop or start and has stopped."""
+    if event.kind is Announced.INTERRUPTION and record.state in {RecordState.REQUESTED, RecordState.STARTING}:
+        return True
     if record.state in {RecordState.STOPPING, RecordState.STARTING}:
         return event.kind is Announced.STATE and identity.state is InstanceState.STOPPED
     return record.state is RecordState.REGISTERED

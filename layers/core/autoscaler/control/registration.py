@@ -30,6 +30,7 @@ from autoscaler.errors import AutoscalerError, TransientError
 from autoscaler.ports import Ports, StoredState
 
 NOTHING_SAID = Asked()
+_ASKED_FOR = (RecordState.REQUESTED, RecordState.STARTING)
 _TOO_OFTEN = f"it asked more than {MAX_REQUESTS_PER_HOUR} times within the hour"
 
 
@@ -172,12 +173,20 @@ class _Request:
         verdict = judge(self.caller, self.trust, identity, record, self.fleet)
         if isinstance(verdict, Refused):
             return (verdict.status is Status.GONE and _at_work(self.ports, stored, self.id)) or verdict
+        if self._is_taken_back(verdict.record):
+            return Refused(status=Status.GONE, reason="EC2 takes the instance back before it was an agent")
         if verdict.record.boots_to_stop:
             return _booted_to_stop(self.ports, verdict.record)
         known = in_the_life_it_says(self.ports, verdict.record, self.asked)
         granted = replace(verdict, record=replace(known, role_id=self.caller.role_id))
         connection = granting.grant(self.ports, with_known_weights(self.fleet, stored.learned), granted, stored.records)
         return connection if isinstance(connection, Refused) else [connection, *self._further(granted.record, stored)]
+
+    def _is_taken_back(self, record: Record) -> bool:
+        """Tell whether EC2 takes an instance back that was told no node yet in this life: it has no build, and is to get none."""
+        has_slot = record.controller in self.fleet.slot_controllers
+        is_young = record.state in _ASKED_FOR or (not has_slot and record.node_life != record.life)
+        return is_young and not self.asked.connected and record.is_interrupted(self.ports.clock())
 
     def _further(self, record: Record, stored: StoredState) -> list[Connection]:
         """Connect an instance to the other controllers that it serves at once, as far as they can be asked."""

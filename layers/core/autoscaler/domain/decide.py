@@ -29,6 +29,7 @@ from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.bring_back import bring_back_pinned, drain_again, let_resume
 from autoscaler.domain.repair.dropped_items import start_dropped
 from autoscaler.domain.repair.heal import keep_beacons, relabels, repairs
+from autoscaler.domain.repair.interruption import cordon_interrupted, taken_back
 from autoscaler.domain.repair.lost_builds import run_again
 from autoscaler.domain.repair.orphans import left_the_fleet_file
 from autoscaler.domain.scale_in.capacity_ends import capacity_ends
@@ -54,6 +55,7 @@ FleetRule = Callable[[Situation, Decided], Decided]
 ControllerRule = Callable[[Situation, str, Decided], Decided]
 
 UP: tuple[ControllerRule, ...] = (
+    cordon_interrupted,  # what EC2 takes back takes no build
     keep_beacons,  # the nodes that make the queue name labels
     bring_back_pinned,  # what a build is bound to and was cordoned for now
     take_back,  # what was lent to jobs of a more general kind
@@ -128,6 +130,8 @@ def scale_down(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Pl
     memory = situation.memory
     failures = failed_boots(memory, snapshot.records, situation.versions, decided)
     failures += failed_by_marks(memory.marks, situation.agents, situation.versions)
+    lost = taken_back(snapshot.records, snapshot.end_reasons)
+    failures = tuple(failure for failure in failures if failure.instance_id not in lost)
     return plan_of(situation, decided, conclude(situation, decided, failures), failures)
 
 

@@ -14,7 +14,7 @@ from autoscaler.domain.facts.metering import HOUR_SECONDS, launches_of, meter, m
 from autoscaler.domain.facts.plan import BootFailure, Forget
 from autoscaler.domain.facts.reruns import Rerun
 from autoscaler.domain.facts.room import with_known_weights
-from autoscaler.domain.facts.snapshot import LOOK_GAP_SECONDS, BuildResult, RunEnd, Snapshot
+from autoscaler.domain.facts.snapshot import INTERRUPTION_SECONDS, LOOK_GAP_SECONDS, BuildResult, RunEnd, Snapshot
 from autoscaler.domain.forecast.capacity import note_had, note_refused
 from autoscaler.domain.forecast.durations import note_duration
 from autoscaler.domain.forecast.forecast import NOTHING, note_growth
@@ -29,13 +29,14 @@ from autoscaler.domain.forecast.idle_returns import (
 )
 from autoscaler.domain.forecast.job_patterns import note_arrivals
 from autoscaler.domain.forecast.stages import learn_stages
-from autoscaler.domain.launch.backoff import Refusal, lacks_capacity, note_refusals, note_stops, still_cooling
+from autoscaler.domain.launch.backoff import Refusal, lacks_capacity, note_refusals, note_stops, note_taken_back, still_cooling
 from autoscaler.domain.launch.lending import note_never_lent
 from autoscaler.domain.memo import FOR_EVER, Memo
 from autoscaler.domain.repair.bring_back import note_owed
 from autoscaler.domain.repair.dropped_items import next_queued
 from autoscaler.domain.repair.followed_builds import next_lost
 from autoscaler.domain.repair.heal import what_is_seen
+from autoscaler.domain.repair.interruption import offerings_of, taken_back
 from autoscaler.domain.repair.lost_builds import still_lost
 from autoscaler.domain.repair.ran_again import answered
 from autoscaler.domain.repair.two_looks import next_observations
@@ -97,7 +98,7 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         breakers=still_open(memory, agents, launched_versions(look.fleet, look.current, proven)),
         proven=proven,
         canaries=still_tried(memory.canaries, look, proven),
-        cool_offs=still_cooling(memory.cool_offs, now),
+        cool_offs=note_taken_back(still_cooling(memory.cool_offs, now), _taken_back(look)),
         draining_since=_since(memory.draining_since, _for_builds(agents, "mark"), now),
         failing=still_failing(memory.failing, views, now),
         never_lent=note_never_lent(memory.never_lent, look),
@@ -120,6 +121,18 @@ def _metered(memory: Memory, look: Look) -> Memory:
         lately=note_spending(memory.lately, spent.by_pool, look.now) if look.fleet.teams else (),
         spot_prices=spot_prices,
     )
+
+
+def _taken_back(look: Look) -> Iterator[tuple[str, float, str]]:
+    """Name the offerings of which EC2 takes machines back now, when it said so, and why."""
+    taken = taken_back(look.snapshot.records, look.snapshot.end_reasons)
+    listed = {instance.id: instance for instance in look.snapshot.instances} if taken else {}
+    for agent in look.agents:
+        record = agent.record
+        at = record.interrupted_at or look.now
+        if record.instance_id in taken and look.now - at < INTERRUPTION_SECONDS:
+            for key in offerings_of(agent, listed.get(record.machine)):
+                yield key, at, taken[record.instance_id]
 
 
 def _with_marks(memory: Memory, look: Look) -> Memory:

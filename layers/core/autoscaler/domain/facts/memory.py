@@ -102,12 +102,16 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoolOff:
-    """A back-off: until when, and how often in a row it failed. ``last_resort_at``: sooner, where nothing else is left."""
+    """A back-off: until when, and how often in a row it failed. ``last_resort_at``: sooner, where nothing else is left.
+
+    ``taken_back``: EC2 did not refuse a launch, but took a machine back.
+    """
 
     until_at: float
     last_resort_at: float
     times: int
     why: str
+    taken_back: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,6 +78,10 @@ class Reason(StrEnum):
     BEACON_LEFT = "beacon-left", "A beacon has labels that no pool gives any more; it is deleted."
     BEACON = "beacon-missing", "The node that makes Jenkins name the labels of waiting jobs is missing; it is made again."
     INTERRUPTED = "spot-interruption", "EC2 announced that it takes this spot instance back; its node takes no new builds."
+    NOT_INTERRUPTED = (
+        "not-interrupted",
+        "EC2 announced that it takes the instance back, and has not within ten minutes: it is used again.",
+    )
     OUTDATED = "outdated", "The agent was launched from an older version of its launch template, or from an older image."
     MAX_AGENT_HOURS = "max-agent-hours", "The agent is older than max_agent_hours."
     MAX_BUILDS = "max-builds", "The agent has had max_builds builds, or one where reuse is never; it takes no more, and is replaced."

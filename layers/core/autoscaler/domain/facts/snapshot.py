@@ -17,6 +17,7 @@ from autoscaler.domain.facts.run_orders import RunOrder
 
 # A look is worth nothing when passes were missing since: what happened in between is unknown.
 LOOK_GAP_SECONDS = 180.0
+INTERRUPTION_SECONDS = 600.0  # EC2 ends what it takes back two minutes after it said so: what is there long after that stays
 # The schedule's interval.
 MINUTE_SECONDS = 60.0
 
@@ -262,6 +263,7 @@ class Record:
     to_stop: bool = False  # it was launched to be stopped, and never was an agent: its disk has seen no build
     reservation: Reservation | None = None  # of a person, over or not: it never serves anybody else after
     devices_for: tuple[Reservation, ...] = ()  # of people who have one device of it each, while builds go on
+    interrupted_at: float = 0.0  # when EC2 last announced that it takes the instance back
 
     @property
     def machine(self) -> str:
@@ -302,6 +304,10 @@ class Record:
     def boots_to_stop(self) -> bool:
         """Tell whether it boots to be stopped then: no job is to wait for it."""
         return self.to_stop and self.state is RecordState.REQUESTED
+
+    def is_interrupted(self, now: float) -> bool:
+        """Tell whether EC2 announced that it takes the instance back, so lately that it may be about to end."""
+        return 0.0 <= now - self.interrupted_at < INTERRUPTION_SECONDS
 
     def is_lent(self, now: float) -> bool:
         """Tell whether jobs of a more general kind may use it."""
@@ -351,6 +357,7 @@ class Snapshot:
     images: Mapping[str, str] = field(default_factory=dict)  # that would be launched now, by pool; where a parameter says so
     overrides: Overrides = field(default_factory=Overrides)
     look_every_seconds: float = MINUTE_SECONDS
+    end_reasons: Mapping[str, str] = field(default_factory=dict)  # EC2's codes, by id, of what ended before it registered
     unknown_alone: frozenset[str] = frozenset()  # long missing instances that EC2 did not know when it was asked for each of them alone
     spot_prices: Mapping[str, float] | None = None  # dollars an hour by `Instance.priced_as`; None: not asked, or not answered
     ended_runs: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by controller: runs asked for after a restart that have ended

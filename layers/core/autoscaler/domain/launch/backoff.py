@@ -172,6 +172,20 @@ def note_stops(
     return left | {to_stop(pool): CoolOff(until_at=until_at, last_resort_at=until_at, times=1, why=why) for pool, why in refused}
 
 
+def note_taken_back(cool_offs_before: Mapping[str, CoolOff], taken: Iterable[tuple[str, float, str]]) -> dict[str, CoolOff]:
+    """Back off from offerings of which EC2 took machines back: key, when, and why. Machines that go while it lasts are of one spell.
+
+    The first time, a pool without another offering may ask at once: its jobs have waited for the machine that was lost.
+    """
+    cool_offs = dict(cool_offs_before)
+    for key, at, why in taken:
+        before = cool_offs.get(key)
+        if before is None or at >= before.until_at:
+            cooled = _cool(before, _SHORT, at, why)
+            cool_offs[key] = replace(cooled, last_resort_at=cooled.last_resort_at if before else at, taken_back=True)
+    return cool_offs
+
+
 def still_cooling(known: Mapping[str, CoolOff], now: float) -> dict[str, CoolOff]:
     """Leave out refusals of long ago: another one would be the first again."""
     return {key: cool_off for key, cool_off in known.items() if now - cool_off.until_at < _REMEMBERED_SECONDS}

@@ -11,7 +11,7 @@ from autoscaler.domain.facts.plan import Launch, Start
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Record, RecordState
 from autoscaler.domain.launch.usage import NOTHING_KEPT, KeptRoom, Usage, month_reserve
-from autoscaler.domain.situation.agents import Agent
+from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import why_one_at_a_time
 from autoscaler.domain.situation.image_canary import to_begin
 from autoscaler.domain.situation.situation import Situation
@@ -246,4 +246,5 @@ def _booting(situation: Situation) -> dict[str, int]:
 def _may_still_connect(agent: Agent) -> bool:
     seen = agent.record.state is RecordState.REGISTERED and agent.record.reservation is not None  # it registered, and shows no more
     # What a monitor has marked was connected, if only for a moment.
-    return agent.record.state in _CONNECT and not agent.instance_ended and not seen and not agent.is_of_monitor
+    is_lost = agent.is_of_monitor or agent.phase is Phase.INTERRUPTED
+    return agent.record.state in _CONNECT and not agent.instance_ended and not seen and not is_lost

@@ -3,17 +3,19 @@
 Its rebalance recommendations are not listened to: they come for most young spot instances, of which few are then interrupted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from autoscaler.domain.facts.marks import Mark, MarkClass
-from autoscaler.domain.facts.plan import Cordon, DeleteNode, FinishStop, Held
+from autoscaler.domain.facts.plan import Cordon, DeleteNode, FinishStop, Held, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.facts.snapshot import RecordState
+from autoscaler.domain.facts.snapshot import Instance, InstanceState, Record, RecordState
 from autoscaler.domain.repair.stops import finish
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.steps import Decided, uncordon
+from autoscaler.domain.wording import duration
 
 
 class Announced(StrEnum):
@@ -31,9 +33,15 @@ class InstanceEvent:
     instance_id: str
 
 
+_ANNOUNCED = "EC2 took a machine of it back"
+# EC2 has no machine. Other codes are about what was launched, such as a key or a disk that cannot be used (`Server.InternalError`):
+# https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StateReason.html
+_BY_EC2_ITSELF = frozenset(
+    {"Server.SpotInstanceTermination", "Server.SpotInstanceShutdown", "Server.InsufficientInstanceCapacity", "Server.ScheduledStop"}
+)
 # Phases in which demand may count on an agent, or come to.
 _STOPS_OR_STARTS = (RecordState.STOPPING, RecordState.STARTING)
-_USABLE = {Phase.READY, Phase.CONNECTING, Phase.RETIRING, Phase.RESERVED, Phase.MARKED}
+_USABLE = {Phase.READY, Phase.CONNECTING, Phase.RETIRING, Phase.RESERVED, Phase.MARKED, Phase.INTERRUPTED}
 
 
 def handle_event(situation: Situation, event: InstanceEvent) -> Iterator[Cordon | DeleteNode | FinishStop | Held]:
@@ -62,6 +70,40 @@ def builds_at_risk(situation: Situation, event: InstanceEvent) -> tuple[str, ...
         if agent.record.machine == event.instance_id and agent.node is not None
         for build in agent.node.builds
     )
+
+
+def cordon_interrupted(situation: Situation, controller: str, _decided: Decided) -> Iterator[Cordon | Uncordon]:
+    """Cordon agents that EC2 takes back and that carry no mark yet; uncordon those that EC2 has not ended in time."""
+    for agent in situation.agents:
+        if agent.record.controller != controller or agent.node is None or agent.instance_ended:
+            continue
+        if agent.phase is Phase.INTERRUPTED:
+            yield _cordon(situation, agent, agent.node.name)
+        elif _was_not_ended(situation, agent):
+            detail = f"EC2 announced {duration(situation.now - agent.record.interrupted_at)} ago that it takes it back, and has not"
+            yield uncordon(agent, Reason.NOT_INTERRUPTED, detail)
+
+
+def _was_not_ended(situation: Situation, agent: Agent) -> bool:
+    """Tell whether an agent is out of use for an interruption that did not come. One that is idle goes as every drained one."""
+    is_marked = agent.phase is Phase.DRAINING and agent.mark is not None and agent.mark.kind is MarkClass.INTERRUPTED
+    was_announced = bool(agent.record.interrupted_at) and not agent.record.is_interrupted(situation.now)
+    return is_marked and was_announced and agent.instance is InstanceState.RUNNING and not agent.idle
+
+
+def taken_back(records: Iterable[Record], end_reasons: Mapping[str, str]) -> dict[str, str]:
+    """Name the instances that EC2 took back, or had no machine for, and why. Nothing is wrong with their image or template."""
+    announced = {record.instance_id: _ANNOUNCED for record in records if record.interrupted_at}
+    codes = {record.instance_id: end_reasons.get(record.machine, "") for record in records}
+    return announced | {instance_id: f"EC2 ended it: {code}" for instance_id, code in codes.items() if code in _BY_EC2_ITSELF}
+
+
+def offerings_of(agent: Agent, instance: Instance | None) -> Iterator[str]:
+    """Name the offerings that an agent may be of, as back-offs are named. Of an instance that has ended EC2 lists no subnet any more."""
+    for offering in agent.pool.offerings:
+        is_its_place = instance is None or (offering.market == instance.market and offering.subnet in {"", instance.subnet})
+        if offering.instance_type == agent.record.instance_type and is_its_place:
+            yield f"{agent.pool.name}/{offering.key}"
 
 
 def _cordon(situation: Situation, agent: Agent, node: str) -> Cordon:

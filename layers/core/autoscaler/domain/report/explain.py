@@ -142,6 +142,9 @@ def _out_of_use(situation: Situation, agent: Agent) -> Iterator[str]:
     elif agent.node and agent.node.offline and agent.node.reason and not agent.is_of_monitor:
         yield f"it is offline, and not by us: {agent.node.reason}"
     yield from told_marked(situation, agent)
+    if agent.record.is_interrupted(situation.now):
+        ago = duration(situation.now - agent.record.interrupted_at)
+        yield f"EC2 announced {ago} ago that it takes it back: no job counts on it, and another one is launched for those that wait"
     if (since := situation.memory.draining_since.get(agent.record.instance_id)) is not None:
         yield f"it takes no new builds, for {duration(situation.now - since)} by now"
     if agent.phase is not Phase.READY and situation.protected(agent):

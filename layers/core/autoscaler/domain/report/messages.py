@@ -4,7 +4,7 @@ A CloudWatch alarm's text is fixed; a message names the pool, the cause and what
 so that each is told once. A limit that is left for some minutes and reached again is the same trouble.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -30,6 +30,7 @@ from autoscaler.domain.wording import LATEST, duration
 
 # A limit that a busy fleet touches again and again is told of once; an agent that connects closes a breaker for good.
 LIMIT_OVER_SECONDS = 900.0
+TAKEN_BACK = 3  # spells; one or two are what spot is
 STARTS_REFUSED = 3  # one may fail by itself
 SUBJECT_CHARACTERS = 100  # SNS takes no more
 
@@ -93,6 +94,8 @@ def _seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
     for pool in situation.fleet.pools:
         if len(refused_starts(situation, pool)) >= STARTS_REFUSED:
             yield f"starts/{pool}", _starts(situation, pool)
+        if spells := _taken_back(situation, pool):
+            yield f"taken-back/{pool}", _taken(pool, spells)
         if refused := situation.memory.cool_offs.get(to_stop(pool)):
             yield f"stops/{pool}", _stops(pool, refused)
     yield from limits_seen(situation)
@@ -123,6 +126,20 @@ def _stops(pool: str, refused: CoolOff) -> Seen:
     then = f"What cannot be stopped is terminated. None is launched to be stopped before {_clock(refused.until_at)}."
     text = f"EC2 refused to stop an agent of {pool}: {refused.why}\n{then}"
     return Seen(f"EC2 does not stop agents of {pool}", text, "operations.md#stops-refused", f"autoscaler why {pool}")
+
+
+def _taken_back(situation: Situation, pool: str) -> dict[str, CoolOff]:
+    """Find the offerings of which EC2 took machines back again and again within hours, and why."""
+    keys = [offering.key for offering in situation.fleet.pools[pool].offerings]
+    cool_offs = {key: cool_off for key in keys if (cool_off := situation.memory.cool_offs.get(f"{pool}/{key}"))}
+    return {key: cool_off for key, cool_off in cool_offs.items() if cool_off.taken_back and cool_off.times >= TAKEN_BACK}
+
+
+def _taken(pool: str, spells: Mapping[str, CoolOff]) -> Seen:
+    offerings = "\n".join(f"{key}: {cool_off.why}, the last time before {_clock(cool_off.until_at)}" for key, cool_off in spells.items())
+    then = "Others are launched at once, from other types and subnets where the pool has any. None counts as a failed boot."
+    text = f"EC2 goes on taking machines of {pool} back, some before they are agents.\n{offerings}\n{then}"
+    return Seen(f"EC2 takes machines of {pool} back", text, "operations.md#machines-taken-back", f"autoscaler why {pool}")
 
 
 def _reservations(situation: Situation) -> Iterator[tuple[str, Seen]]:

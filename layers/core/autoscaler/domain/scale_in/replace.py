@@ -9,9 +9,8 @@ An agent on which builds fail, or never end, is quarantined: it takes no more of
 only where it is likelier than the code: other agents of its pool succeed meanwhile, or a build runs many times longer than its job
 ever does. What is cordoned is replaced by demand, and given up when idle, unless its operator wants it kept.
 
-An agent that a monitor of Jenkins took offline is replaced by demand at once. It is ended once it was marked for ten minutes, in the same
-way: our mark takes the place of the monitor's, and then it is looked at twice. If the monitor takes its mark back first, the agent is
-used again.
+Demand replaces an agent that a monitor of Jenkins took offline at once. After ten minutes our mark takes the place of the monitor's, and
+the agent ends once it was idle in two looks. If the monitor takes its mark back first, the agent is used again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

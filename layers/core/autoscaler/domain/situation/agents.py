@@ -16,7 +16,15 @@ from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet, Pool, Share
 from autoscaler.domain.facts.marks import Mark, MarkClass, read_mark
 from autoscaler.domain.facts.memory import Missing
 from autoscaler.domain.facts.room import executors_taken
-from autoscaler.domain.facts.snapshot import InstanceState, Node, OfflineCause, Record, RecordState, Snapshot
+from autoscaler.domain.facts.snapshot import (
+    INTERRUPTION_SECONDS,
+    InstanceState,
+    Node,
+    OfflineCause,
+    Record,
+    RecordState,
+    Snapshot,
+)
 from autoscaler.domain.memo import FOR_EVER, Memo
 
 # EC2 tells of an instance for an hour after its end, so that what nobody saw for twice as long is no lag and no outage of a list; and it
@@ -39,6 +47,7 @@ class Phase(StrEnum):
 
     REQUESTED = "requested"  # launched or started, not registered yet
     TO_STOP = "to-stop"  # launched to be stopped, and boots
+    INTERRUPTED = "interrupted"  # EC2 takes it back, and it has no mark of ours: no supply
     OVERDUE = "overdue"  # not registered by its boot deadline
     CONNECTING = "connecting"  # has a node, and time left to connect for the first time
     READY = "ready"  # takes builds
@@ -126,6 +135,8 @@ class Agent:
         return self.instance in _GONE
 
 
+# What EC2 takes back is none of these any more.
+_TAKEN_BACK = (Phase.REQUESTED, Phase.TO_STOP, Phase.OVERDUE, Phase.CONNECTING, Phase.READY)
 _GONE = (InstanceState.TERMINATED, InstanceState.NOT_FOUND)
 _OUT_OF_SERVICE = {
     RecordState.CONDEMNED: Phase.CONDEMNED,
@@ -186,7 +197,10 @@ def _join(of: _Facts, fleet: Fleet, now: float) -> tuple[Agent, float]:
     boots = now < deadline and not of.was_connected  # one that was connected has booted
     mark = _mark_of(of.record, of.node, fleet.name)
     ends_at = of.record.reservation.until_at if of.record.reservation else FOR_EVER
+    is_interrupted = of.record.is_interrupted(now)
     phase = _phase(of, mark, boots=boots, is_over=now >= ends_at)
+    if is_interrupted and phase in _TAKEN_BACK:
+        phase = Phase.INTERRUPTED
     agent = Agent(
         record=of.record,
         pool=of.pool,
@@ -197,7 +211,8 @@ def _join(of: _Facts, fleet: Fleet, now: float) -> tuple[Agent, float]:
         extra_executors=of.extra_executors,
         by_weight=bool(fleet.weights and of.record.labels and of.node),
     )
-    return agent, min(deadline if boots else FOR_EVER, ends_at if now < ends_at else FOR_EVER)
+    stays_until = of.record.interrupted_at + INTERRUPTION_SECONDS if is_interrupted else FOR_EVER
+    return agent, min(deadline if boots else FOR_EVER, ends_at if now < ends_at else FOR_EVER, stays_until)
 
 
 def _mark_of(record: Record, node: Node | None, fleet: str) -> Mark | None:

@@ -1,8 +1,8 @@
 """Marks of monitors: which agents Jenkins takes offline by itself, since when, and whether the agents are to blame.
 
-Jenkins' monitors (disk, temporary space, response time, clock) and those of plugins mark a node some seconds after it has connected, and
-once an hour. What one of them marks is taken for broken. Where most agents of a controller are marked within minutes, they share the
-cause: a clock, a plugin, an image. Then their replacements would fare no better, and one is tried now and then.
+Monitors of Jenkins (disk, temporary space, response time, clock) and of plugins mark a node some seconds after it has connected, and
+once an hour. A marked agent is replaced. But if most agents of a controller are marked within minutes, they share a cause: a clock, a
+plugin, an image. Their replacements would be marked, too, so that one is tried now and then.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -21,9 +21,9 @@ MOST_AT_LEAST = 3
 # The first look of all monitors is over by then: hudson.node_monitors.NodeMonitorUpdater, 5 s after a connection.
 PROVEN_SECONDS = 180.0
 TRY_EVERY_SECONDS = HOUR_SECONDS
-# What nobody has seen for so long is over: the next agents show whether it is.
+# If no agent was seen marked for so long, the next agents show whether it is over.
 _FORGOTTEN_SECONDS = 24 * HOUR_SECONDS
-# Of a monitor's words so much is kept.
+# A monitor's words are kept up to this length.
 WORDS_CHARACTERS = 200
 _CONNECTED = (Phase.READY, Phase.MARKED)
 _KEPT = (Phase.UNSEEN, Phase.CONDEMNED)
@@ -32,7 +32,7 @@ _KEPT = (Phase.UNSEEN, Phase.CONDEMNED)
 def next_marked(memory: Memory, agents: Collection[Agent], snapshot: Snapshot) -> tuple[dict[str, MonitorMark], dict[str, MostMarked]]:
     """Carry on which agents are marked by monitors, and of which controllers most are.
 
-    What is marked together with most others is no failed boot of its own, not even once those are brought back.
+    An agent that was marked together with most others never counts as a failed boot, not even once the others are back.
     """
     marks = _next_marks(memory.marks, agents, snapshot.taken_at)
     most_marked = next_most_marked(memory.most_marked, marks, agents, snapshot)
@@ -40,11 +40,11 @@ def next_marked(memory: Memory, agents: Collection[Agent], snapshot: Snapshot) -
     return {name: replace(mark, at_once=mark.at_once and name not in together) for name, mark in marks.items()}, most_marked
 
 
-def _next_marks(known: Mapping[str, MonitorMark], agents: Iterable[Agent], now: float) -> dict[str, MonitorMark]:
+def _next_marks(marks_before: Mapping[str, MonitorMark], agents: Iterable[Agent], now: float) -> dict[str, MonitorMark]:
     """Carry on since when each agent is marked by a monitor, also after our own mark has taken its place."""
     marks: dict[str, MonitorMark] = {}
     for agent in agents:
-        name, before = agent.record.instance_id, known.get(agent.record.instance_id)
+        name, before = agent.record.instance_id, marks_before.get(agent.record.instance_id)
         if agent.phase is Phase.MARKED:
             marks[name] = before or MonitorMark(since_at=now, words=words_of(agent), at_once=_is_at_once(agent, now))
         elif before is not None and (agent.is_of_monitor or agent.phase in _KEPT):
@@ -63,19 +63,19 @@ def _is_at_once(agent: Agent, now: float) -> bool:
 
 
 def next_most_marked(
-    known: Mapping[str, MostMarked], marks: Mapping[str, MonitorMark], agents: Iterable[Agent], snapshot: Snapshot
+    most_marked_before: Mapping[str, MostMarked], marks: Mapping[str, MonitorMark], agents: Iterable[Agent], snapshot: Snapshot
 ) -> dict[str, MostMarked]:
-    """Carry on of which controllers most agents are marked. What is not seen completely stays as it is."""
-    on: dict[str, list[Agent]] = {name: [] for name in snapshot.controllers}
+    """Carry on of which controllers most agents are marked. A controller that could not be read completely stays as it was."""
+    by_controller: dict[str, list[Agent]] = {name: [] for name in snapshot.controllers}
     for agent in agents:
-        on.setdefault(agent.record.controller, []).append(agent)
-    found: dict[str, MostMarked] = {}
+        by_controller.setdefault(agent.record.controller, []).append(agent)
+    most_marked: dict[str, MostMarked] = {}
     for name, view in snapshot.controllers.items():
-        before = known.get(name)
-        after = _next(name, before, marks, on[name], snapshot) if view.complete else before
+        before = most_marked_before.get(name)
+        after = _next(name, before, marks, by_controller[name], snapshot) if view.complete else before
         if after is not None:
-            found[name] = after
-    return found
+            most_marked[name] = after
+    return most_marked
 
 
 def _next(

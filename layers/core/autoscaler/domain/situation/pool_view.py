@@ -282,14 +282,20 @@ class PoolView:
         is_patient = oldest_seconds < self.spec.spot_patience_seconds + self.spec.queue_maturity_seconds
         if spot and (not firm or is_patient):
             return Market.SPOT, spot
-        # Refused spot ends no patience. If no item waits, the agents are wanted anyway: there is nothing to be patient for.
-        if firm and not (oldest_seconds and is_patient and self._prefers_spot):
+        # Refused spot ends no patience; spot that was taken back does, since jobs have waited for it. If no item waits, the agents are
+        # wanted anyway: there is nothing to be patient for.
+        if firm and not (oldest_seconds and is_patient and self._prefers_spot and not self._is_taken_back):
             return Market.ON_DEMAND, firm
         return None
 
     @cached_property
     def _prefers_spot(self) -> bool:
         return any(offering.market is Market.SPOT for offering in self.spec.offerings)
+
+    @cached_property
+    def _is_taken_back(self) -> bool:
+        cool_offs = (self.memory.cool_offs.get(f"{self.name}/{o.key}") for o in self.spec.offerings if o.market is Market.SPOT)
+        return any(cool_off is not None and cool_off.taken_back and self.now < cool_off.until_at for cool_off in cool_offs)
 
     @cached_property
     def _spot(self) -> tuple[Offering, ...]:
