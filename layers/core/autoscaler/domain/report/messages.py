@@ -136,7 +136,9 @@ def _taken_back(situation: Situation, pool: str) -> dict[str, CoolOff]:
 
 
 def _taken(pool: str, spells: Mapping[str, CoolOff]) -> Seen:
-    offerings = "\n".join(f"{key}: {cool_off.why}, the last time before {_clock(cool_off.until_at)}" for key, cool_off in spells.items())
+    offerings = "\n".join(
+        f"{key}: {cool_off.why}; it is asked for last until {_clock(cool_off.until_at)}" for key, cool_off in spells.items()
+    )
     then = "Others are launched at once, from other types and subnets where the pool has any. None counts as a failed boot."
     text = f"EC2 goes on taking machines of {pool} back, some before they are agents.\n{offerings}\n{then}"
     return Seen(f"EC2 takes machines of {pool} back", text, "operations.md#machines-taken-back", f"autoscaler why {pool}")
