@@ -76,8 +76,8 @@ MONEY = (
     Bug(
         name="an agent that a begun pipeline waits for is given up at the month's limit",
         file="domain/situation/demand.py",
-        was="return pins & {name for item in begun if item.run for name in (*item.wait.nodes, item.wait.named)}",
-        becomes="return pins & {name for item in begun if item.run is None for name in (*item.wait.nodes, item.wait.named)}",
+        was="resumes=frozenset(name for item in bound if item.run for",
+        becomes="resumes=frozenset(name for item in bound if not item.run for",
         found_by=("tests/unit/test_month_limit.py::test_a_part_of_a_pipeline_that_runs_gets_the_node_it_waits_for",),
     ),
     Bug(

@@ -2,6 +2,7 @@
 
 from planted.bug import Bug
 
+REFUSING, OTHER_LABELS = "tests/scenarios/test_refusing_executors.py", "tests/scenarios/test_other_labels.py"
 WAITING = (
     Bug(
         name="a login proxy's redirect is taken for success",
@@ -97,10 +98,47 @@ WAITING = (
     ),
     Bug(
         name="an item in a plugin's words has agent after agent launched for it",
-        file="domain/situation/demand.py",
-        was=' and f"{self._view.name}/{item.id}" not in without',
+        file="domain/situation/distrust.py",
+        was="if distrust.now < until_at or passed.get(scope, 0) >= most:",
+        becomes="if passed.get(scope, 0) >= most:",
+        found_by=(f"{REFUSING}::test_a_lock_costs_one_agent_after_another_ever_more_rarely_and_is_told_once",),
+    ),
+    Bug(
+        name="a free executor that refuses a job counts for it for ever",
+        file="domain/situation/promises.py",
+        was="        refused |= {job: now for job, seconds in beside.items() if seconds >= BROKEN_SECONDS}",
+        becomes="        refused |= {}",
+        found_by=(f"{REFUSING}::test_a_throttle_on_each_node_costs_an_agent_for_each_build_and_no_build_waits_for_long",),
+    ),
+    Bug(
+        name="agents are replaced though the controller starts nothing at all",
+        file="domain/scale_in/refusing.py",
+        was=" or distrust.began_at < free_node.since_at",
         becomes="",
-        found_by=("tests/unit/test_unclear_items.py::test_what_stood_beside_a_free_executor_is_not_helped_by_another_one_later",),
+        found_by=(f"{REFUSING}::test_no_agent_is_replaced_if_the_controller_starts_nothing_at_all_and_that_is_told",),
+    ),
+    Bug(
+        name="whatever Jenkins names to an item is taken for bound",
+        file="domain/situation/demand.py",
+        was="return self._is_beside_a_beacon(name) or resumption.may_wait_for(name, item.waiting_seconds)",
+        becomes="return True",
+        found_by=(
+            "tests/unit/test_demand.py::test_a_node_name_in_place_of_a_label_resolves_through_that_node_and_binds_nothing_without_a_restart",
+        ),
+    ),
+    Bug(
+        name="sets of labels have no beacons",
+        file="domain/facts/fleet.py",
+        was="    if pools:\n        beacons.append(",
+        becomes="    del beacons[1:]\n    if not pools:\n        beacons.append(",
+        found_by=(f"{OTHER_LABELS}::test_the_only_agent_of_a_label_is_replaced_like_any_other",),
+    ),
+    Bug(
+        name="an agent counts for the labels of its pool, whatever its node has",
+        file="domain/situation/supply.py",
+        was="        or _has_other_labels(agent, situation.fleet.ownership_label, asked)\n",
+        becomes="",
+        found_by=(f"{OTHER_LABELS}::test_an_agent_that_a_person_gave_other_labels_serves_what_it_has_and_is_not_drained_for_that",),
     ),
     Bug(
         name="items in a plugin's words are neither demand nor named",
@@ -142,24 +180,19 @@ WAITING = (
         found_by=("tests/scenarios/test_unread_state.py::test_orders_that_cannot_be_read_hold_launches_and_say_so",),
     ),
     Bug(
-        name="an outdated agent that an item names stays drained though no other one can be launched",
-        file="domain/decide.py",
-        was="    bring_back_outdated,  # what an item names, where none of these launches replaces it\n",
-        becomes="",
-        found_by=("tests/unit/test_outdated.py::test_an_outdated_agent_that_an_item_names_comes_back_where_none_can_be_launched",),
-    ),
-    Bug(
-        name="an outdated agent comes back though another one boots for the job",
+        name="an outdated agent that an item asks for by name stays drained though no other one can take it",
         file="domain/repair/bring_back.py",
-        was="coming = planned | _on_the_way(situation, controller)",
-        becomes="coming = planned",
-        found_by=("tests/unit/test_outdated.py::test_it_does_not_come_back_while_another_one_boots",),
+        was="elif agent.mark.kind is MarkClass.OUTDATED and not agent.instance_ended:",
+        becomes="elif agent.mark is None:",
+        found_by=(
+            "tests/unit/test_outdated.py::test_an_outdated_agent_that_an_item_asks_for_by_name_comes_back_since_no_other_can_take_it",
+        ),
     ),
     Bug(
         name="whatever was drained for good comes back for an item that names it",
         file="domain/repair/bring_back.py",
-        was="outdated = agent.phase is Phase.DRAINING and agent.mark is not None and agent.mark.kind is MarkClass.OUTDATED",
-        becomes="outdated = agent.phase is Phase.DRAINING and agent.mark is not None",
+        was="elif agent.mark.kind is MarkClass.OUTDATED and not",
+        becomes="elif not",
         found_by=("tests/unit/test_outdated.py::test_an_agent_that_is_drained_for_anything_else_does_not_come_back",),
     ),
     Bug(

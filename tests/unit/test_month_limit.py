@@ -101,7 +101,7 @@ def test_what_retires_goes_though_jobs_wait_for_its_pool():
 
 def waits_for(name, **facts):
     """What Jenkins shows of a job whose label only this node has, and of a part of a pipeline that must run there."""
-    return an_item(1, why=Wait(for_executor=True, nodes=(name,)), **facts)
+    return an_item(1, why=Wait(for_executor=True, named=name, nodes=(name,)), **facts)
 
 
 def test_a_job_that_asks_for_a_label_which_one_node_has_keeps_nothing():

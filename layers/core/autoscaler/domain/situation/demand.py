@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import combinations
 from operator import attrgetter
 
-from autoscaler.domain.facts.fleet import Fleet, Pool, beacon_specs, labels_given
+from autoscaler.domain.facts.fleet import CORDONED_LABEL, FULL_LABEL, Fleet, Pool, beacon_specs, labels_given
 from autoscaler.domain.facts.overrides import Hold, Overrides
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import ControllerView, Node, QueueItem, Record
@@ -196,9 +196,11 @@ class _Resolver:
         return self._is_beside_a_beacon(name) or resumption.may_wait_for(name, item.waiting_seconds)
 
     def _is_beside_a_beacon(self, name: str) -> bool:
-        """Tell whether a beacon carries the same labels as a node."""
+        """Tell whether a beacon carries the same labels as a node. If we took its labels, no job asks for those that are left."""
         node = self._nodes.get(name)
-        return node is not None and (node.labels - {name}) in self._labels_of_beacons
+        labels = node.labels - {name} if node else frozenset()
+        is_emptied = not labels.isdisjoint((CORDONED_LABEL, FULL_LABEL))
+        return node is not None and (is_emptied or labels in self._labels_of_beacons)
 
     @cached_property
     def _labels_of_beacons(self) -> set[frozenset[str]]:
@@ -322,7 +324,7 @@ class _Resolver:
 
     def named_nodes(self, item: QueueItem) -> tuple[str, ...]:
         named = item.wait.named
-        return (*item.wait.nodes, *((named,) if named is not None and named in self._nodes else ()))
+        return tuple(dict.fromkeys((*item.wait.nodes, *((named,) if named is not None and named in self._nodes else ()))))
 
 
 def _read(text: str, known_labels: set[str]) -> LabelExpression:
