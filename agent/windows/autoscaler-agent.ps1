@@ -1,6 +1,7 @@
 # Makes this instance an agent of Jenkins: asks the autoscaler which node it is, connects, and asks again when the connection ends.
 # Powers the instance off, which terminates it, when the autoscaler says that it is not wanted, or when nobody tells it who it is before
-# the boot deadline. Once it was registered, builds may run here: from then on only a 410 of the autoscaler's own ends it.
+# the boot deadline, which waits while the autoscaler answers 503: Jenkins lets nobody register then. Once it was registered, builds may
+# run here: from then on only a 410 of the autoscaler's own ends it.
 # This runs as SYSTEM; builds run as the local user jenkins, who is no administrator.
 #
 # Needs Windows PowerShell 5.1 and the Java of your controller's agents (21 for Jenkins 2.545 and newer).
@@ -25,6 +26,9 @@ $longestPauseSeconds = 30
 $firstAsks = 30
 $laterPauseSeconds = 120
 $lastingSeconds = 60
+# How long a machine lasts after the autoscaler has answered 503, and a day in all.
+$toldToWaitSeconds = 600
+$waitsAtMostSeconds = 86400
 $system = '*S-1-5-18:(OI)(CI)F'
 $administrators = '*S-1-5-32-544:(OI)(CI)F'
 
@@ -252,6 +256,7 @@ while (Test-BuildTaskRunning) { Start-Sleep -Seconds 2 }
 $registered = $false
 $asked = 0
 $pause = 2
+$deadline = $settings.BootTimeoutSeconds
 while ($true) {
     $identity = Get-Identity
     $asked += 1
@@ -262,9 +267,12 @@ while ($true) {
     } elseif ($identity.Ours -and ($identity.Status -eq 410 -or ($identity.Status -eq 403 -and -not $registered))) {
         Stop-Instance "it is not wanted ($($identity.Status))"
     } else {
+        if ($identity.Ours -and $identity.Status -eq 503) {
+            $deadline = [Math]::Max($deadline, [Math]::Min((Get-UptimeSeconds) + $toldToWaitSeconds, $waitsAtMostSeconds))
+        }
         Say "no identity yet ($($identity.Status)); asking again in $pause s"
     }
-    if (-not $registered -and (Get-UptimeSeconds) -ge $settings.BootTimeoutSeconds) {
+    if (-not $registered -and (Get-UptimeSeconds) -ge $deadline) {
         Stop-Instance "not registered within $($settings.BootTimeoutSeconds) s"
     }
     if ((Get-UptimeSeconds) - $connecting -ge $lastingSeconds) {

@@ -68,9 +68,14 @@ class InProcessController(JenkinsController):
         self._last: tuple[tuple[float, int, int], ControllerView] | None = None
         self._healths: tuple[dict[str, tuple[Any, ...]], dict[str, Health]] | None = None
 
+    @property
+    def _may_be_refused(self) -> bool:
+        """Its API says how: it is not up, accounts are checked, or a login page is in front of it."""
+        return self._world.up != "up" or bool(self._api.accounts or self._api.passwords or self._api.login_page)
+
     def look(self) -> ControllerView:
         """See queue, nodes and state."""
-        if self._world.up != "up":
+        if self._may_be_refused:
             return super().look()
         try:
             _reach(self._api.faults, self._world.name, *_CALLS_OF_A_LOOK)
@@ -84,7 +89,7 @@ class InProcessController(JenkinsController):
 
     def node(self, name: str) -> Node | None:
         """Read one node from the world."""
-        if self._world.up != "up":
+        if self._may_be_refused:
             return super().node(name)
         _reach(self._api.faults, f"node {name}", "jenkins computer")
         node = self._world.nodes.get(name)
@@ -92,7 +97,7 @@ class InProcessController(JenkinsController):
 
     def health(self) -> dict[str, Health]:
         """Read the monitors from the world. Where an account may not see them, its API says so."""
-        if self._world.up != "up" or self._api.lacks:
+        if self._may_be_refused or self._api.lacks:
             return super().health()
         _reach(self._api.faults, "health", "jenkins computer")
         machines = {"": self._world.monitors} | {name: node.monitors for name, node in self._world.nodes.items()}
@@ -103,6 +108,8 @@ class InProcessController(JenkinsController):
 
     def result(self, run: str) -> RunEnd | None:
         """Read the run from the world."""
+        if self._may_be_refused:
+            return super().result(run)
         _reach(self._api.faults, run, "jenkins job")
         builds = self._world.runs.get(f"{run}/", [])
         return read_result(run_json(builds)) if builds and is_run(builds[0]) else None

@@ -110,6 +110,13 @@ def test_an_instance_that_nobody_registers_powers_itself_off_at_its_boot_deadlin
     assert "powering off: not registered within 2 s" in said
 
 
+def test_an_instance_that_is_told_503_waits_beyond_its_boot_deadline(around):
+    """Jenkins lets nobody register: the machine is not at fault, and is wanted once that is over."""
+    around.answers = [(503, {"message": "Jenkins refused the credentials (401)"})] * 3 + [around.registered(), GONE]
+    around.run(seconds=20, BOOT_TIMEOUT_SECONDS="0")
+    assert len(around.java_calls()) == 1
+
+
 def test_without_credentials_it_asks_again_and_gives_up_at_the_deadline(around):
     around.answers, around.imds = [around.registered()], False
     said = around.run(BOOT_TIMEOUT_SECONDS="2")

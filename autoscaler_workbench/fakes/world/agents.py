@@ -20,7 +20,9 @@ _CONNECTS_AGAIN_SECONDS = 15.0
 # As agent/ asks: twice as long from one ask to the next, and after the first asks less often, since it is answered 60 times an hour.
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS, _LATER_PAUSE_SECONDS = 2.0, 30.0, 120.0
 _FIRST_ASKS = 30
-_OK, _FORBIDDEN, _GONE = 200, 403, 410
+_OK, _FORBIDDEN, _GONE, _UNAVAILABLE = 200, 403, 410, 503
+# A machine that was told 503 lasts so long, and a day in all.
+_TOLD_TO_WAIT_SECONDS, _WAITS_AT_MOST_SECONDS = 600.0, 86_400.0
 # An operator installs the service on hosts once the functions run.
 _HOSTS_BEGIN_SECONDS = 90.0
 # What the script on an instance waits when the agent's process has ended, before it asks again.
@@ -71,6 +73,7 @@ class Agents:
         self._ask = ask
         self._registered: set[str] = set()  # machines that were told who they are: only a 410 ends them
         self._asked: Counter[str] = Counter()  # by machine, since it was last told who it is
+        self._lasts_until: dict[str, float] = {}  # by machine that was told to wait
         self._held: dict[str, dict[str, Told]] = {}  # by machine: the connections that its processes hold or try to get, by key
         self._connected: dict[tuple[str, str], str] = {}  # the machine that connected last, by controller and node
         self._machines: dict[str, Machine] = {}
@@ -91,8 +94,8 @@ class Agents:
             return
         if isinstance(machine, Instance):
             pool = self._world.fleet.pools[machine.tags["autoscaler:pool"]]
-            late = self._world.timeline.now > machine.started_at + pool.boot_timeout_seconds
-            if late and machine.id not in self._registered:
+            deadline = max(machine.started_at + pool.boot_timeout_seconds, self._lasts_until.get(machine.id, 0.0))
+            if self._world.timeline.now > deadline and machine.id not in self._registered:
                 self._world.ec2.end(machine)  # it powers itself off, which terminates it
                 return
         self.register(machine)
@@ -104,6 +107,10 @@ class Agents:
         held = self._held.setdefault(machine.id, {})
         told = self._ask(machine, tuple(held))
         self._asked[machine.id] += 1
+        if told.status == _UNAVAILABLE:
+            self._lasts_until[machine.id] = min(
+                self._world.timeline.now + _TOLD_TO_WAIT_SECONDS, machine.started_at + _WAITS_AT_MOST_SECONDS
+            )
         if told.status == _OK:
             self._obey(machine, told)
         elif held and not (told.status == _GONE and isinstance(machine, Host)):

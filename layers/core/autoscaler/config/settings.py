@@ -79,7 +79,9 @@ class Tuning(Section):
         None, description="Expected time from the launch of an agent until it takes builds. Used until boots of the pool were measured."
     )
     boot_timeout_seconds: Annotated[float, Field(ge=60, le=86_400)] | None = Field(
-        None, description="An agent that has not connected after this long is replaced. Must exceed boot_seconds."
+        None,
+        description="An agent that has not connected after this long is replaced. Time in which its controller answers nobody, or is in "
+        "quiet mode, does not count. Must exceed boot_seconds.",
     )
     max_idle_seconds: Annotated[float, Field(ge=60, le=31_536_000)] | None = Field(
         None, description="Longest that an idle agent is kept, however soon demand is expected back."

@@ -131,7 +131,7 @@ def scale_down(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Pl
     failures = failed_boots(memory, snapshot.records, situation.versions, decided)
     failures += failed_by_marks(memory.marks, situation.agents, situation.versions)
     lost = taken_back(snapshot.records, snapshot.end_reasons)
-    failures = tuple(failure for failure in failures if failure.instance_id not in lost)
+    failures = tuple(failure for failure in failures if not (failure.instance_id in lost or situation.ended_unseen(failure.instance_id)))
     return plan_of(situation, decided, conclude(situation, decided, failures), failures)
 
 

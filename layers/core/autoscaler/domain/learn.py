@@ -88,7 +88,8 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
     proven = {**memory.proven, **_proven(look)}
     return replace(
         _with_marks(_metered(memory, look), look),
-        sessions=next_sessions(memory.sessions, views, snapshot.ended_runs, now, look.fleet.resume_timeout),
+        looks=look.looks,
+        sessions=next_sessions(memory.sessions, look.looks, views, snapshot.ended_runs, now, look.fleet.resume_timeout),
         idle_since=_since(memory.idle_since, _for_builds(agents, "idle"), now),
         boots=_times(memory.boots, [agent for agent in unnoted if not agent.record.life]),
         starts=_times(memory.starts, [agent for agent in unnoted if agent.record.life]),
@@ -99,7 +100,7 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         proven=proven,
         canaries=still_tried(memory.canaries, look, proven),
         cool_offs=note_taken_back(still_cooling(memory.cool_offs, now), _taken_back(look)),
-        draining_since=_since(memory.draining_since, _for_builds(agents, "mark"), now),
+        draining_since=_draining_since(memory.draining_since, agents, now),
         failing=still_failing(memory.failing, views, now),
         never_lent=note_never_lent(memory.never_lent, look),
         stuck=_still_stuck(memory, agents),
@@ -146,6 +147,12 @@ def _since(before: Mapping[str, float], agents: Iterable[Agent], now: float) -> 
     return {agent.record.instance_id: before.get(agent.record.instance_id, now) for agent in agents}
 
 
+def _draining_since(before: Mapping[str, float], agents: Iterable[Agent], now: float) -> dict[str, float]:
+    """Carry on since when agents drain; that a controller could not be read brings none of them back."""
+    unseen = {agent.record.instance_id for agent in agents if agent.phase is Phase.UNSEEN} & before.keys()
+    return {instance_id: before[instance_id] for instance_id in unseen} | _since(before, _for_builds(agents, "mark"), now)
+
+
 def _for_builds(agents: Iterable[Agent], fact: str) -> Iterator[Agent]:
     """Find the agents of which this is true, without those that people have: these are neither idle nor draining."""
     return (agent for agent in agents if agent.phase is not Phase.RESERVED and getattr(agent, fact))
@@ -176,7 +183,7 @@ def _times(known: Mapping[str, tuple[float, ...]], unnoted: Iterable[Agent]) -> 
 def watch(situation: Situation) -> Situation:
     """Note the condition of every agent, and what each pool needs now; learn from what is needed again."""
     memory, snapshot = situation.memory, situation.snapshot
-    seen = next_observations(memory.observations, what_is_seen(situation), situation.now, snapshot.request_id)
+    seen = next_observations(memory.observations, what_is_seen(situation), situation.now, snapshot.request_id, situation.unread_agents)
     believed = [name for name in snapshot.controllers if not situation.no_giving_up(name)]
     pools = [pool for name in believed for pool in situation.pools_of(name).values()]
     watched = {pool.full_name: _watch_pool(situation, pool) for pool in pools}

@@ -147,6 +147,14 @@ class Stuck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Looks:
+    """When EC2 or a controller was last seen as a whole, and the spans before that in which it was not: from, to."""
+
+    at: float
+    blind: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
     """An instance that EC2 does not show: since when, and when EC2 was first asked for it alone and did not know it."""
 
@@ -232,6 +240,7 @@ class Memory:
     """Everything remembered under the lease. Losing it costs a break-even window and a second look, never a build."""
 
     version: int = 0
+    looks: Mapping[str, Looks] = field(default_factory=dict)  # by controller; "" is EC2
     sessions: Mapping[str, ControllerSession] = field(default_factory=dict)  # by controller
     windows: Mapping[str, Window] = field(default_factory=dict)  # by controller/pool
     idle_returns: Mapping[str, Mapping[str, IdleReturns]] = field(default_factory=dict)  # by controller/pool, then by level

@@ -98,7 +98,7 @@ def _answer(situation: Situation, lost: LostBuild) -> RunAgain | LeaveLost | Hel
 
 def _may_judge(situation: Situation, lost: LostBuild) -> bool:
     """Tell whether what Jenkins shows can be believed now; agents come back within seconds of a restart, some within minutes."""
-    is_early = lost.how == MISSING and situation.now - lost.since_at < DISCONNECT_GRACE_SECONDS
+    is_early = lost.how == MISSING and situation.seen_seconds(lost.controller, lost.since_at) < DISCONNECT_GRACE_SECONDS
     return not is_early and not situation.no_giving_up(lost.controller)
 
 

@@ -87,6 +87,6 @@ def _go_on_starting(situation: Situation, agent: Agent, instance: Instance) -> F
         if why.endswith(f".{_NO_CAPACITY}"):
             return finish_stop(agent, Reason.START_FAILED, detail, _NO_CAPACITY)
         return terminate(agent, Reason.START_FAILED, detail)
-    if situation.now - record.began_at >= agent.pool.boot_timeout_seconds:
+    if situation.ec2_seen_seconds(record.began_at) >= agent.pool.boot_timeout_seconds:
         return terminate(agent, Reason.START_FAILED, f"{instance.id} was to start, and EC2 shows it stopped still")
     return start_again(agent, Reason.START_AGAIN, f"{instance.id} was to start, and EC2 does not show that yet")

@@ -1,6 +1,6 @@
 """Two looks make a fact: conditions seen on agents, and since when without a gap."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -37,9 +37,15 @@ class Seen:
     session: str = ""
 
 
-def next_observations(looks: Mapping[str, Observation], seen: Mapping[str, Seen], now: float, request_id: str) -> dict[str, Observation]:
-    """Carry observations on; a condition not seen this time, or in another session, starts again."""
-    return {subject: _next(looks.get(subject), now_seen, now, request_id) for subject, now_seen in seen.items()}
+def next_observations(
+    looks: Mapping[str, Observation], seen: Mapping[str, Seen], now: float, request_id: str, unread: Collection[str] = ()
+) -> dict[str, Observation]:
+    """Carry observations on; a condition not seen this time, or in another session, starts again.
+
+    ``unread``: subjects whose controller could not be read. A look that did not come ends nothing, unless the gap gets too long.
+    """
+    waiting = {subject: look for subject in unread if (look := looks.get(subject)) and now - look.last_at <= LOOK_GAP_SECONDS}
+    return waiting | {subject: _next(looks.get(subject), now_seen, now, request_id) for subject, now_seen in seen.items()}
 
 
 def is_settled(look: Observation, settle_seconds: float, now: float, request_id: str) -> bool:
@@ -57,8 +63,8 @@ def is_unlabelled_twice(look: Observation, settle_seconds: float, now: float) ->
 
 
 def is_fact(look: Observation, now: float, request_id: str) -> bool:
-    """Tell whether a condition was seen in two invocations, far enough apart."""
-    return look.request_id != request_id and now - look.first_at >= SECOND_LOOK_SECONDS
+    """Tell whether a condition is seen now and was seen in another invocation, long enough ago."""
+    return look.last_at == now and look.request_id != request_id and now - look.first_at >= SECOND_LOOK_SECONDS
 
 
 def _next(look: Observation | None, seen: Seen, now: float, request_id: str) -> Observation:

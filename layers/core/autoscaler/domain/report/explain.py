@@ -178,8 +178,11 @@ def _still_booting(situation: Situation, agent: Agent) -> Iterator[str]:
         yield told_starts(pool) if record.life else _boots(pool)
     if record.boots_to_stop:
         yield "it was launched to be stopped: it is, once it has booted, and takes no build before it is started again"
-    left, what = record.began_at + agent.pool.boot_timeout_seconds - situation.now, "start" if record.life else "boot"
+    seen, what = situation.seen_seconds(record.controller, record.began_at), "start" if record.life else "boot"
+    left, unseen = agent.pool.boot_timeout_seconds - seen, situation.now - record.began_at - seen
     yield f"its {what} may take another {duration(left)} (boot_timeout_seconds)" if left > 0 else f"its {what} has timed out"
+    if unseen:
+        yield f"the {duration(unseen)} of its {what} in which {record.controller} could not be seen do not count"
 
 
 def _of_gone(situation: Situation, plans: Iterable[Plan], subject: str) -> Iterator[str]:

@@ -114,7 +114,7 @@ def _is_wanted_back(situation: Situation, agent: Agent) -> bool:
 def is_drain_overdue(situation: Situation, agent: Agent) -> bool:
     """Tell whether an agent drains for longer than its pool's operator allows. It goes on; a person is told."""
     since, limit = situation.memory.draining_since.get(agent.record.instance_id), agent.pool.drain_timeout_seconds
-    return since is not None and limit is not None and situation.now - since > limit
+    return since is not None and limit is not None and situation.seen_seconds(agent.record.controller, since) > limit
 
 
 Unfinished = Terminate | Stop | FinishStop | Start | DeleteNode | FreeSlot | Cordon | Uncordon | Forget | Held

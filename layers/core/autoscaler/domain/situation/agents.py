@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from autoscaler.domain.facts.fleet import CORDONED_LABEL, Fleet, Pool, Share
 from autoscaler.domain.facts.marks import Mark, MarkClass, read_mark
-from autoscaler.domain.facts.memory import Missing
+from autoscaler.domain.facts.memory import Looks, Missing
 from autoscaler.domain.facts.room import executors_taken
 from autoscaler.domain.facts.snapshot import (
     INTERRUPTION_SECONDS,
@@ -26,6 +26,7 @@ from autoscaler.domain.facts.snapshot import (
     Snapshot,
 )
 from autoscaler.domain.memo import FOR_EVER, Memo
+from autoscaler.domain.situation.looks import blind_seconds
 
 # EC2 tells of an instance for an hour after its end, so that what nobody saw for twice as long is no lag and no outage of a list; and it
 # is asked for alone, twice, so far apart that two answers are not one mistake. Each question is a call of its own.
@@ -150,7 +151,7 @@ _HIDES_WHO_MARKED = (OfflineCause.NONE, OfflineCause.LOST)
 class _Facts(NamedTuple):
     """All that one agent is joined from. ``state``: what EC2 says of its instance; ``is_seen``: its controller was read, and its node.
 
-    ``extra_executors``: those that its builds take beyond one each.
+    ``extra_executors``: those that its builds take beyond one each; ``blind_seconds``: of its life in which nobody could see it boot.
     """
 
     record: Record
@@ -161,10 +162,16 @@ class _Facts(NamedTuple):
     was_connected: bool
     was_marked: bool  # by a monitor, when it was last seen
     extra_executors: int
+    blind_seconds: float
 
 
 def join_agents(
-    snapshot: Snapshot, fleet: Fleet, memo: Memo, forgotten: Collection[str] = (), forgotten_for_a_day: Collection[str] = ()
+    snapshot: Snapshot,
+    fleet: Fleet,
+    memo: Memo,
+    looks: Mapping[str, Looks],
+    forgotten: Collection[str] = (),
+    forgotten_for_a_day: Collection[str] = (),
 ) -> tuple[Agent, ...]:
     """Join every open record with its state in Jenkins and EC2; unknown pools are left out.
 
@@ -184,7 +191,8 @@ def join_agents(
         is_seen = view is not None and view.complete and record.node not in view.unread
         extra = executors_taken(node, fleet) - len(node.builds) if node and fleet.weights else 0
         was_connected, was_marked = record.life_id in memory.connected, instance_id in memory.marks
-        facts[instance_id] = _Facts(record, pool, node, state, is_seen, was_connected, was_marked, extra)
+        blind = blind_seconds(looks.get(record.controller), record.began_at, snapshot.taken_at)
+        facts[instance_id] = _Facts(record, pool, node, state, is_seen, was_connected, was_marked, extra, blind)
     # Passes that ask EC2 and those that do not take turns: each remembers its own.
     name = "agents", bool(snapshot.instances)
     joined = memo.values(name, facts, snapshot.taken_at, lambda _, of: _join(of, fleet, snapshot.taken_at))
@@ -193,12 +201,15 @@ def join_agents(
 
 def _join(of: _Facts, fleet: Fleet, now: float) -> tuple[Agent, float]:
     """Join one agent; it stays so until its boot deadline and the end of its reservation, if those are to come."""
-    deadline = of.record.began_at + of.pool.boot_timeout_seconds
+    deadline = of.record.began_at + of.pool.boot_timeout_seconds + of.blind_seconds
     boots = now < deadline and not of.was_connected  # one that was connected has booted
     mark = _mark_of(of.record, of.node, fleet.name)
     ends_at = of.record.reservation.until_at if of.record.reservation else FOR_EVER
     is_interrupted = of.record.is_interrupted(now)
     phase = _phase(of, mark, boots=boots, is_over=now >= ends_at)
+    if phase is Phase.NODELESS and boots and of.record.node_life != of.record.life and of.blind_seconds:
+        # Its controller refused to make its node while nobody could see it: the machine asks again, within two minutes.
+        phase = Phase.REQUESTED
     if is_interrupted and phase in _TAKEN_BACK:
         phase = Phase.INTERRUPTED
     agent = Agent(

@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from autoscaler.domain.facts.memory import ControllerSession
+from autoscaler.domain.facts.memory import ControllerSession, Looks
 from autoscaler.domain.facts.snapshot import ControllerView, Node
+from autoscaler.domain.situation.looks import blind_seconds
 
 # After a controller restart every agent looks offline and idle for some seconds, and resumed builds are invisible (recorded: f21).
 RESTART_GRACE_SECONDS = 120.0
@@ -25,11 +26,17 @@ _UNKNOWN = ""
 
 
 def next_session(
-    life: ControllerSession | None, view: ControllerView, ended: Collection[str], now: float, timeout_seconds: float
+    life: ControllerSession | None,
+    view: ControllerView,
+    ended: Collection[str],
+    now: float,
+    timeout_seconds: float,
+    looks: Looks | None = None,
 ) -> ControllerSession | None:
     """Carry a controller's session on; an incomplete view changes nothing.
 
-    ``ended``: runs that Jenkins said have ended. ``timeout_seconds``: after a restart no node is a suspect for longer.
+    ``ended``: runs that Jenkins said have ended. ``timeout_seconds``: after a restart no node is a suspect for longer, as long as
+    the controller could be seen.
     """
     if not view.complete:
         return life
@@ -49,7 +56,8 @@ def next_session(
     if life.session != view.session:
         return replace(seen, restarted=True, suspects=_but_empty({name: _may_be_missing(life, name) for name in nodes}))
     still = {name: _still_missing(runs, nodes[name], ended) for name, runs in life.suspects.items() if name in nodes}
-    left = _but_empty({name: _in_time(runs, now - life.since_at, timeout_seconds) for name, runs in still.items()})
+    seen_seconds = now - life.since_at - blind_seconds(looks, life.since_at, now)
+    left = _but_empty({name: _in_time(runs, seen_seconds, timeout_seconds) for name, runs in still.items()})
     return replace(seen, since_at=life.since_at, restarted=life.restarted, suspects=left)
 
 
@@ -68,15 +76,16 @@ def _but_empty(runs: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]
 
 def next_sessions(
     sessions: Mapping[str, ControllerSession],
+    looks: Mapping[str, Looks],
     views: Iterable[ControllerView],
     ended: Mapping[str, Collection[str]],
     now: float,
     timeout_seconds: Callable[[str], float],
 ) -> dict[str, ControllerSession]:
-    """Carry every controller's session on. ``ended``: by controller; ``timeout_seconds``: of one of them."""
+    """Carry every controller's session on. ``looks`` and ``ended``: by controller; ``timeout_seconds``: of one of them."""
     carried = dict(sessions)
     for view in views:
-        life = next_session(sessions.get(view.name), view, ended.get(view.name, ()), now, timeout_seconds(view.name))
+        life = next_session(sessions.get(view.name), view, ended.get(view.name, ()), now, timeout_seconds(view.name), looks.get(view.name))
         if life is not None:
             carried[view.name] = life
     return carried

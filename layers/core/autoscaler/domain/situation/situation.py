@@ -7,7 +7,7 @@ from functools import cached_property
 from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
 from autoscaler.domain.facts.intents import Intent
 from autoscaler.domain.facts.levels import Level, LevelKind
-from autoscaler.domain.facts.memory import Memory, Missing
+from autoscaler.domain.facts.memory import Looks, Memory, Missing
 from autoscaler.domain.facts.metering import levels_out_of_hours, missing_of, spent_levels
 from autoscaler.domain.facts.overrides import Overrides, in_force
 from autoscaler.domain.facts.reasons import Reason
@@ -20,6 +20,7 @@ from autoscaler.domain.situation.controller_restarts import Resumption, in_grace
 from autoscaler.domain.situation.demand import Demand, executors_by_pool, read_demand, starved_by_pool
 from autoscaler.domain.situation.distrust import Distrust, distrust_of
 from autoscaler.domain.situation.launched import current_versions, launched_versions, versions_of_instances, versions_to_try
+from autoscaler.domain.situation.looks import EC2, blind_seconds, next_looks
 from autoscaler.domain.situation.pool_schedules import scheduled
 from autoscaler.domain.situation.pool_view import PoolView, agent_costs, offered, trusted_boots
 from autoscaler.domain.situation.reserved_capacity import closes_at
@@ -32,6 +33,7 @@ class Look:
     snapshot: Snapshot
     fleet: Fleet
     overrides: Overrides  # what operators have ordered and has not ended
+    looks: Mapping[str, Looks]  # when each controller and EC2 were seen as a whole, this look included
     agents: tuple[Agent, ...]
     demands: Mapping[str, Demand]
     versions: Mapping[str, str]  # that instances were launched from, by id
@@ -44,6 +46,20 @@ class Look:
     def now(self) -> float:
         """When the snapshot was taken."""
         return self.snapshot.taken_at
+
+    @cached_property
+    def unread_agents(self) -> frozenset[str]:
+        """Instance ids of the agents whose controller was not read completely."""
+        read = {view.name for view in self.views() if view.complete}
+        return frozenset(agent.record.instance_id for agent in self.agents if agent.record.controller not in read)
+
+    def seen_seconds(self, controller: str, since_at: float) -> float:
+        """Count the seconds since then in which a controller could be seen: those that count towards a deadline."""
+        return self.now - since_at - blind_seconds(self.looks.get(controller), since_at, self.now)
+
+    def ec2_seen_seconds(self, since_at: float) -> float:
+        """The same of EC2."""
+        return self.seen_seconds(EC2, since_at)
 
     def views(self) -> Iterable[ControllerView]:
         """The controllers that were looked at."""
@@ -140,6 +156,14 @@ class Situation(Look):
     def _distrust(self) -> dict[str, Distrust]:
         return {name: distrust_of(self.memory, name, self.now) for name in self.snapshot.controllers}
 
+    def ended_unseen(self, instance_id: str) -> bool:
+        """Tell whether a machine ended by itself after its controller could not be seen for half of the time that a boot may take."""
+        gone = (agent for agent in self.agents if agent.record.instance_id == instance_id and agent.machine_gone)
+        return any(
+            blind_seconds(self.looks.get(agent.record.controller), agent.record.began_at, self.now) * 2 >= agent.pool.boot_timeout_seconds
+            for agent in gone
+        )
+
     def waits_to_resume(self, agent: Agent) -> bool:
         """Tell whether a build that was on this agent before a restart is still missing."""
         return waits_to_resume(self.memory.sessions.get(agent.record.controller), agent.record.node or "")
@@ -222,11 +246,13 @@ def join(snapshot: Snapshot, fleet: Fleet, missing: Mapping[str, Missing], memo:
     fleet = with_known_weights(fleet, snapshot.learned)
     gone = forgotten(missing, snapshot)
     for_a_day = forgotten_for_a_day(missing, gone, snapshot.taken_at)
+    looks = next_looks(snapshot.memory.looks, snapshot)
     return Look(
         snapshot=snapshot,
         fleet=fleet,
         overrides=overrides,
-        agents=join_agents(snapshot, fleet, memo, gone, for_a_day),
+        looks=looks,
+        agents=join_agents(snapshot, fleet, memo, looks, gone, for_a_day),
         demands={view.name: _demand(snapshot, fleet, overrides, view) for view in snapshot.controllers.values()},
         versions=versions_of_instances(snapshot, fleet),
         current=current_versions(snapshot, fleet),
