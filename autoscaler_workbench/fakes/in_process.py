@@ -14,7 +14,7 @@ from autoscaler.adapters.jenkins.controller import JenkinsController
 from autoscaler.adapters.jenkins.health import read_health, read_result
 from autoscaler.adapters.jenkins.parameters import parameters_of
 from autoscaler.adapters.jenkins.parse import job_of, read_node, read_version, run_of, unknown_wait
-from autoscaler.adapters.jenkins.why import read_why
+from autoscaler.adapters.jenkins.why import read_why, waits_for_quiet_mode
 from autoscaler.domain.facts.fleet import Fleet
 from autoscaler.domain.facts.health import Health
 from autoscaler.domain.facts.job_parameters import JobParameters
@@ -122,6 +122,7 @@ class InProcessController(JenkinsController):
             problem=None,
             session=self._world.session,
             quieting_down=self._world.quieting_down,
+            quiet_reason=self._world.quiet_reason or "",
             items=tuple([self._item(build, now, said) for build in self._world.queue]),
             nodes=(self._builtin, *[self._node(node) for node in self._world.nodes.values()]),
             unread=frozenset(),
@@ -149,6 +150,7 @@ class InProcessController(JenkinsController):
             wait=_wait(why) or unknown_wait(why, [*self._world.nodes, self._builtin.name]),
             buildable=kind == BUILDABLE,
             waiting_seconds=max(0.0, now - int(since * 1000) / 1000.0),
+            in_quiet_mode=waits_for_quiet_mode(why),
             signature=build.stage if pipeline else self._told_apart(job, build),
         )
 

@@ -116,3 +116,47 @@ def test_why_says_how_much_of_its_time_a_boot_has_left(outage):
     said = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), instance)
     assert "its boot may take another 13 min (boot_timeout_seconds)" in said
     assert "the 59 min of its boot in which main could not be seen do not count" in said
+
+
+def test_what_is_paid_and_cannot_be_judged_for_an_hour_is_told_each_day_with_the_cause():
+    day = a_day()
+    day.queue(4)
+    day.minutes(10)
+    refuses_everybody(day)
+    day.minutes(58)
+    assert subjects(day) == []
+    day.minutes(5)
+    [told] = day.fleet.notifier.sent
+    assert told.subject == "[f] controller main cannot be read"
+    assert "2027-01-15 08:13 UTC" in told.text
+    assert "Jenkins refused the credentials (401)" in told.text
+    assert "4 agents there cost $12.00 an hour" in told.text
+    day.minutes(24 * 60)
+    assert subjects(day) == ["[f] controller main cannot be read"] * 2
+    answers_again(day)
+    day.minutes(2)
+    assert subjects(day)[2:] == ["[f] over: controller main cannot be read"]
+
+
+def test_a_page_that_answers_in_jenkins_place_is_named():
+    day = a_day()
+    answers_with_a_login_page(day)
+    day.minutes(10)
+    [problem] = {facts["problem"] for name, facts in day.fleet.logged if name == "controller_incomplete"}
+    assert problem == "TransientError: Jenkins' answer is no JSON (100 bytes): a page instead, 'Sign in to Example'"
+
+
+def test_a_controller_without_agents_costs_nothing_and_is_told_to_nobody():
+    day = a_day()
+    refuses_everybody(day)
+    day.minutes(3 * 60)
+    assert subjects(day) == []
+
+
+def test_why_names_the_cause_for_a_job_that_nobody_can_see():
+    day = a_day()
+    day.queue(1)
+    refuses_everybody(day)
+    day.minutes(10)
+    said = operate.why(day.fleet.ports, day.fleet.fleet, day.fleet.invocation(), "job-0")
+    assert said[0].startswith("main could not be read completely since 2027-01-15 08:03 UTC: RefusedCredentialsError: ")

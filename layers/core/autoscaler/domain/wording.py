@@ -1,4 +1,4 @@
-"""Wording: durations, dollars and counts as people read them."""
+"""Wording: times, durations, dollars and counts as people read them."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -6,6 +6,11 @@ from datetime import UTC, datetime
 LATEST = 32_503_680_000.0  # the year 3000: what is stored may be beyond what a calendar has
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _CENTS_BELOW = 1000.0
+
+
+def clock(at: float) -> str:
+    """Write a time by date and clock: "2026-11-26 22:40 UTC"."""
+    return f"{datetime.fromtimestamp(min(at, LATEST), UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def duration(seconds: float) -> str:

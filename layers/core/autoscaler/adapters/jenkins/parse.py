@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from autoscaler.adapters.jenkins.parameters import ACTIONS, parameters_of
-from autoscaler.adapters.jenkins.why import named_nodes, read_why, told_label
+from autoscaler.adapters.jenkins.why import named_nodes, read_why, told_label, waits_for_quiet_mode
 from autoscaler.domain.facts.job_parameters import JobParameters
 from autoscaler.domain.facts.snapshot import Build, Node, OfflineCause, QueueItem, Wait
 from autoscaler.errors import TransientError
@@ -212,6 +212,7 @@ def _queue_item(raw: Any, item: _Item, wait: Wait, date: datetime, tell_apart: J
         wait=wait,
         buildable=item.buildable and not item.pending,
         waiting_seconds=max(0.0, date.timestamp() - since / 1000.0) if since is not None else 0.0,
+        in_quiet_mode=waits_for_quiet_mode(item.why),
         signature=stage_of(task.name) if placeholder else tell_apart.signature(job, parameters_of(item.actions)),
     )
 

@@ -1,6 +1,7 @@
 """python-jenkins, made safe to wait for: every call has a deadline, a size limit, no redirects and our own errors."""
 
 import json
+import re
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ CONNECT_SECONDS, READ_SECONDS = 3.05, 8.0
 CALL_SECONDS = 12.0
 MAX_BYTES = 64 * 1024 * 1024
 _CHUNK = 256 * 1024
+# Of a page that answers in Jenkins' place, such as that of a login service.
+_TITLE, _TITLE_CHARACTERS = re.compile(rb"<title>([^<]+)</title>", re.IGNORECASE), 100
 _GZIP = 47  # zlib's word for "gzip or zlib, as it says itself"
 _NO_CRUMB = "No valid crumb"
 # Jenkins answers a POST to one of these with a way back to what is below it.
@@ -77,7 +80,9 @@ class Answer:
         try:
             return json.loads(self.body)
         except ValueError as error:
-            raise TransientError(f"Jenkins' answer is no JSON ({len(self.body)} bytes)") from error
+            title = _TITLE.search(self.body[:_CHUNK])
+            page = f": a page instead, {title[1].decode('utf-8', 'replace').strip()[:_TITLE_CHARACTERS]!r}" if title else ""
+            raise TransientError(f"Jenkins' answer is no JSON ({len(self.body)} bytes){page}") from error
 
 
 class JenkinsSession(jenkins.Jenkins):  # type: ignore[misc]

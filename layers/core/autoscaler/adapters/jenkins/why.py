@@ -19,6 +19,7 @@ _MISSING = re.compile(rf"{_OPEN}(.+?){_CLOSE} doesn[’']t have label {_OPEN}(.+
 _SEPARATOR = re.compile(r"; (?=\S)")
 _BETWEEN_WORDS = r"\s‘’“”'\";,:(){}\[\]"
 _TIMES = re.compile(r" \(\d+ times\)$")
+_QUIET_MODE = re.compile(r".*is about to shut down")
 _NOT_AN_EXECUTOR = re.compile(
     r"In the quiet period|Finished waiting|Build .*is (already )?in progress|A build is already in progress|Blocked by "
     r"|.*is about to shut down|(Up|Down)stream project |No workspace is available|Awaiting build to get a workspace"
@@ -39,6 +40,11 @@ def read_why(why: str) -> Wait | None:
     if _NOT_AN_EXECUTOR.match(why):
         return Wait(for_executor=False)
     return _read_causes_of_nodes(why)
+
+
+def waits_for_quiet_mode(why: str) -> bool:
+    """Tell whether an item waits until quiet mode ends."""
+    return _QUIET_MODE.match(why) is not None
 
 
 def named_nodes(why: str, node_names: Collection[str]) -> tuple[str, ...]:

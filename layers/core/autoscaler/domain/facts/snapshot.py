@@ -60,6 +60,7 @@ class QueueItem:
     wait: Wait
     buildable: bool
     waiting_seconds: float
+    in_quiet_mode: bool = False  # it waits until its controller leaves quiet mode
     signature: str = ""  # what tells it apart from others of its job: a stage, or parameters; for people's statistics alone
 
     @property
@@ -131,6 +132,7 @@ class ControllerView:
     set_aside: tuple[str, ...]  # what could not be understood, a line each
     response_seconds: float
     version: tuple[int, ...] = ()  # of Jenkins; () where it was not told
+    quiet_reason: str = ""  # why it is in quiet mode, where somebody said so
     shows_jobs: bool = True  # False: not a single one. Without Job/Read the queue looks empty
 
     @property

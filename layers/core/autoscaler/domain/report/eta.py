@@ -7,6 +7,7 @@ from autoscaler.domain.facts.job_stats import Estimate, JobRow, JobTracker, Subj
 from autoscaler.domain.facts.snapshot import ControllerView, QueueItem, Wait
 from autoscaler.domain.forecast.estimates import best_row, duration_of, left_of, start_kinds, start_of, subjects_of, sum_of
 from autoscaler.domain.launch.starts import BareStart, WaitsFor, bare_starts
+from autoscaler.domain.report.controllers import told_quiet
 from autoscaler.domain.report.job_tracking import Rows, ends_of, item_duration
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.wants import Want
@@ -14,6 +15,7 @@ from autoscaler.domain.wording import duration
 
 # Of a job with more builds at once, the first ones tell enough.
 _BUILDS_TOLD = 50
+_NOT_SERVED = "no pool of the fleet serves it, or it waits for something else than an executor (autoscaler queue says for what)"
 _NOBODY = -2  # the id of an item that is not there
 _FOR = {
     WaitsFor.JENKINS: "an executor is free",
@@ -90,9 +92,10 @@ def _waiting(situation: Situation, asked: Asked, tracker: JobTracker, rows: Rows
     for want in wants:
         yield _of_want(asked.controller, want, starts.get(want.item.id), durations[want.item.id], tracker)
     served = {want.item.id for want in situation.demands[asked.controller].wants}
-    for item in situation.snapshot.controllers[asked.controller].items:
+    view = situation.snapshot.controllers[asked.controller]
+    for item in view.items:
         if item.job == asked.job and item.id not in served and asked.item in {None, item.id}:
-            detail = "no pool of the fleet serves it, or it waits for something else than an executor (autoscaler queue says for what)"
+            detail = told_quiet(view) if item.in_quiet_mode else _NOT_SERVED
             yield _entry(asked, item, pool="", starts=None, ends=None, detail=detail)
 
 

@@ -9,6 +9,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Build, Instance, Snapshot
 from autoscaler.domain.learn import assess
 from autoscaler.domain.report.broken import broken_pool
+from autoscaler.domain.report.controllers import told_controller
 from autoscaler.domain.report.devices import told_devices
 from autoscaler.domain.report.images import image_of, told_images
 from autoscaler.domain.report.keeping import why_kept
@@ -47,17 +48,17 @@ def explain(snapshot: Snapshot, fleet: Fleet, subject: str) -> list[str]:
         *_of_job(situation, plans, subject),
     ]
     broken = broken_pool(situation, subject)
-    return found and list(dict.fromkeys([*(broken.lines() if broken else ()), *_of_controllers(situation), *found]))
+    if not found and not all(view.complete for view in situation.views()):
+        found = [f"whether {subject} waits or runs on a controller that cannot be read is not known"]
+    return found and list(dict.fromkeys([*_of_controllers(situation), *(broken.lines() if broken else ()), *found]))
 
 
 def _of_controllers(situation: Situation) -> Iterator[str]:
     for level in situation.spent_levels:
         yield what_holds(situation, level)
     for view in situation.views():
-        if not view.complete:
-            yield f"{view.name} could not be read completely: {view.problem}; nothing is terminated or launched there"
-        elif reason := situation.no_giving_up(view.name):
-            yield f"nothing is terminated on {view.name}: {reason}"
+        if told := told_controller(situation, view):
+            yield told
         if not view.shows_jobs:
             yield f"{view.name} shows not a single job: without Job/Read the queue looks empty"
 

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from autoscaler.domain.facts.snapshot import QueueItem
+from autoscaler.domain.facts.snapshot import ControllerView, QueueItem
 from autoscaler.domain.launch.queue import expected_starts
+from autoscaler.domain.report.controllers import told_quiet
 from autoscaler.domain.report.hosts import told_host
 from autoscaler.domain.report.images import image_of
 from autoscaler.domain.report.lending import told_lent
@@ -140,7 +141,7 @@ def _queue_of(situation: Situation, controller: str) -> Iterator[QueueEntry]:
         yield _entry(controller, item, ("held", f"held by {hold.by}", hold.text(situation.now)))
     for item in situation.snapshot.controllers[controller].items:
         if item.id not in told:
-            yield _entry(controller, item, _of_other(item))
+            yield _entry(controller, item, _of_other(situation.snapshot.controllers[controller], item))
 
 
 def _entry(controller: str, item: QueueItem, told: tuple[str, str, str], pools: tuple[str, ...] = ()) -> QueueEntry:
@@ -199,7 +200,9 @@ def _broken(situation: Situation, pools: Iterable[str]) -> str | None:
     return next((pool for pool in pools if is_tripped(situation.memory.breakers.get(pool))), None)
 
 
-def _of_other(item: QueueItem) -> tuple[str, str, str]:
+def _of_other(view: ControllerView, item: QueueItem) -> tuple[str, str, str]:
+    if item.in_quiet_mode:
+        return "quiet-mode", "for quiet mode to end", told_quiet(view)
     if item.wait.unclear:
         state = "waits-for-something-unknown"
         return state, "for an unknown reason", f"what it waits for is no executor; Jenkins says: {item.wait.unclear}"

@@ -1,16 +1,18 @@
 """Messages to people: one message when a breaker opens, starts fail or a limit keeps jobs waiting, and one when that is over.
 
+Where nothing can be done until a person acts, and money is spent meanwhile, the message comes again each day.
+
 A CloudWatch alarm's text is fixed; a message names the pool, the cause and what to do. What has been told is remembered in the state,
 so that each is told once. A limit that is left for some minutes and reached again is the same trouble.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from autoscaler.domain.facts.memory import Breaker, CoolOff
 from autoscaler.domain.facts.reservations import Reservation
 from autoscaler.domain.facts.versions import parts_of
+from autoscaler.domain.report.controllers import controllers_seen
 from autoscaler.domain.report.hosts import hosts_seen
 from autoscaler.domain.report.images import told_failed
 from autoscaler.domain.report.limit_messages import limits_seen
@@ -26,13 +28,15 @@ from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import is_tripped, told_boots
 from autoscaler.domain.situation.pool_view import to_stop
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.wording import LATEST, duration
+from autoscaler.domain.wording import clock as _clock
+from autoscaler.domain.wording import duration
 
 # A limit that a busy fleet touches again and again is told of once; an agent that connects closes a breaker for good.
 LIMIT_OVER_SECONDS = 900.0
 TAKEN_BACK = 3  # spells; one or two are what spot is
 STARTS_REFUSED = 3  # one may fail by itself
 SUBJECT_CHARACTERS = 100  # SNS takes no more
+DAY_SECONDS = 86_400.0
 
 
 def write_messages(told: Told, situation: Situation, runbooks: str, problems: Sequence[Problem] = ()) -> tuple[Told, list[Message]]:
@@ -40,15 +44,21 @@ def write_messages(told: Told, situation: Situation, runbooks: str, problems: Se
 
     ``problems``: what else people are told of, each unless a message of its own says the same.
     """
-    seen, now = _all_seen(situation, problems), situation.now
-    began = [_began(situation, name, one, runbooks) for name, one in seen.items() if name not in told.troubles]
+    seen, now = _all_seen(situation, problems, told.troubles), situation.now
+    due = {name for name, trouble in seen.items() if _is_due(told.troubles.get(name), trouble, now)}
+    began = [_began(situation, name, one, runbooks) for name, one in seen.items() if name in due]
     over = {n: t for n, t in told.troubles.items() if n not in seen and now - t.seen_at >= _over_after(n)}
     ended = [_ended(situation, name, trouble) for name, trouble in over.items() if not name.startswith(LOST)]
     troubles = {name: trouble for name, trouble in told.troubles.items() if name not in over}
     for name, one in seen.items():
-        since_at = troubles[name].since_at if name in troubles else now
-        troubles[name] = Trouble(title=one.title, since_at=since_at, seen_at=now)
+        before = troubles.get(name, Trouble(title=one.title, since_at=now, seen_at=now))
+        told_at = now if name in due else before.last_told_at
+        troubles[name] = Trouble(title=one.title, since_at=before.since_at, seen_at=now, told_at=told_at)
     return replace(told, troubles=troubles), [*began, *ended]
+
+
+def _is_due(known: Trouble | None, seen: Seen, now: float) -> bool:
+    return known is None or (seen.daily and now - known.last_told_at >= DAY_SECONDS)
 
 
 def untold(before: Told, after: Told, failed: Collection[str]) -> dict[str, Trouble]:
@@ -67,11 +77,15 @@ def is_worth_saving(before: Told, after: Told) -> bool:
     """Tell whether what has been told differs by more than when it was last seen within the last minutes."""
     if before.troubles.keys() != after.troubles.keys() or before.spans != after.spans or before.month != after.month:
         return True
-    return any(after.troubles[name].seen_at - known.seen_at >= LIMIT_OVER_SECONDS / 3 for name, known in before.troubles.items())
+    return any(_is_news(known, after.troubles[name]) for name, known in before.troubles.items())
 
 
-def _all_seen(situation: Situation, problems: Sequence[Problem]) -> dict[str, Seen]:
-    seen = dict(_seen(situation))
+def _is_news(before: Trouble, after: Trouble) -> bool:
+    return after.told_at != before.told_at or after.seen_at - before.seen_at >= LIMIT_OVER_SECONDS / 3
+
+
+def _all_seen(situation: Situation, problems: Sequence[Problem], told: Collection[str]) -> dict[str, Seen]:
+    seen = dict(_seen(situation, told))
     return seen | {one.breach.name: one.seen for one in problems if not _is_told_otherwise(one, seen)}
 
 
@@ -83,7 +97,7 @@ def _over_after(name: str) -> float:
     return LIMIT_OVER_SECONDS if name.startswith(("limit/", "refused/")) else 0.0
 
 
-def _seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
+def _seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
     for pool, breaker in situation.memory.breakers.items():
         if is_tripped(breaker):
             yield f"breaker/{pool}", _breaker(situation, pool)
@@ -99,6 +113,7 @@ def _seen(situation: Situation) -> Iterator[tuple[str, Seen]]:
         if refused := situation.memory.cool_offs.get(to_stop(pool)):
             yield f"stops/{pool}", _stops(pool, refused)
     yield from limits_seen(situation)
+    yield from controllers_seen(situation, told)
     yield from hosts_seen(situation)
     yield from marks_seen(situation)
     yield from lost_seen(situation)
@@ -194,7 +209,3 @@ def _ended(situation: Situation, name: str, trouble: Trouble) -> Message:
 
 def _subject(situation: Situation, title: str) -> str:
     return f"[{situation.fleet.name}] {title}".encode("ascii", "replace").decode()[:SUBJECT_CHARACTERS]
-
-
-def _clock(at: float) -> str:
-    return f"{datetime.fromtimestamp(min(at, LATEST), UTC):%Y-%m-%d %H:%M} UTC"

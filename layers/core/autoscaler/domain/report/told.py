@@ -6,11 +6,17 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """Something that people were told of, and that is not over. ``title``: of the message that told them."""
+    """Something that people were told of, and that is not over. ``title``: of the message that told them; ``told_at``: the last time."""
 
     title: str
     since_at: float
     seen_at: float
+    told_at: float = 0.0  # 0: written by an earlier version, when it began
+
+    @property
+    def last_told_at(self) -> float:
+        """When people were last told of it."""
+        return self.told_at or self.since_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +55,10 @@ LOST = "lost/"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A trouble that is there now. ``runbook``: page and heading; ``try_it``: a command that says more."""
+    """A trouble that is there now. ``runbook``: page and heading; ``try_it``: a command that says more; ``daily``: told again each day."""
 
     title: str
     text: str
     runbook: str
     try_it: str
+    daily: bool = False

@@ -1,0 +1,86 @@
+"""Controllers that take no builds, or show nothing, for long: what people are told, and what `why` says."""
+
+from collections.abc import Collection, Iterator
+
+from autoscaler.domain.facts.snapshot import ControllerView
+from autoscaler.domain.report.stopped import usd_per_hour_of
+from autoscaler.domain.report.told import Seen
+from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.wording import clock, counted, dollars, duration
+
+# What is paid and cannot be judged for so long is told, once a day.
+UNREAD_SECONDS = 3600.0
+UNREAD, QUIET = "unread/", "quiet/"
+
+
+def controllers_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
+    """Name the controllers that nobody can read while agents run there, and those in quiet mode while jobs wait.
+
+    ``told``: names of what people were told. Quiet mode is over when a look sees no quiet mode: not when a job has gone, nor when
+    the controller cannot be read.
+    """
+    for view in situation.views():
+        unread, quiet = f"{UNREAD}{view.name}", f"{QUIET}{view.name}"
+        if not view.complete and _cost_of_unseen(situation, view.name):
+            yield unread, _unread(situation, view)
+        if quiet in told if not view.complete else view.quieting_down and (quiet in told or _waits_too_long(situation, view)):
+            yield quiet, _quiet(situation, view)
+
+
+def told_controller(situation: Situation, view: ControllerView) -> str:
+    """Say why a controller neither takes builds nor can be judged, since when, and what follows; "" if all is well."""
+    at = _seen_at(situation, view.name)
+    since = f" since {clock(at)}" if at < situation.now else ""
+    if not view.complete:
+        return f"{view.name} could not be read completely{since}: {view.problem}; nothing is terminated or launched there"
+    if view.quieting_down:
+        return f"{view.name} is in quiet mode{since}{_because(view)}: it begins no build, and nothing is terminated there"
+    reason = situation.no_giving_up(view.name)
+    return f"nothing is terminated on {view.name}: {reason}" if reason else ""
+
+
+def told_quiet(view: ControllerView) -> str:
+    """Say what an item waits for while its controller is in quiet mode."""
+    return f"it waits until {view.name} leaves quiet mode{_because(view)}"
+
+
+def _because(view: ControllerView) -> str:
+    return f" ({view.quiet_reason})" if view.quiet_reason else ""
+
+
+def _seen_at(situation: Situation, controller: str) -> float:
+    """When the controller was last read and took builds."""
+    looks = situation.looks.get(controller)
+    return looks.at if looks else situation.now
+
+
+def _cost_of_unseen(situation: Situation, controller: str) -> float:
+    """What agents that nobody can judge cost an hour, once that lasts for too long."""
+    if situation.now - _seen_at(situation, controller) < UNREAD_SECONDS:
+        return 0.0
+    return sum(usd_per_hour_of(situation, record) for record in situation.snapshot.living if record.controller == controller)
+
+
+def _unread(situation: Situation, view: ControllerView) -> Seen:
+    agents = sum(record.controller == view.name for record in situation.snapshot.living)
+    cost = dollars(_cost_of_unseen(situation, view.name))
+    since = _seen_at(situation, view.name)
+    text = f"It was last read at {clock(since)}, {duration(situation.now - since)} ago: {view.problem}.\n"
+    then = f"{counted(agents, 'agent')} there cost {cost} an hour. Nobody can tell whether they are needed: none is launched or terminated."
+    return Seen(f"controller {view.name} cannot be read", text + then, "operations.md#controller-unread", "autoscaler status", daily=True)
+
+
+def _waits_too_long(situation: Situation, view: ControllerView) -> bool:
+    """Tell whether a job waits for the end of quiet mode for longer than any pool there lets it."""
+    limits = [pool.spec.max_wait_seconds for pool in situation.pools_of(view.name).values()]
+    return bool(limits) and any(item.in_quiet_mode and item.waiting_seconds >= min(limits) for item in view.items)
+
+
+def _quiet(situation: Situation, view: ControllerView) -> Seen:
+    waiting = [item for item in view.items if item.in_quiet_mode]
+    longest = max(waiting, key=lambda item: item.waiting_seconds, default=None)
+    jobs = f"{counted(len(waiting), 'job')} wait, {longest.job} for {duration(longest.waiting_seconds)}.\n" if longest else ""
+    reason = f"Jenkins' reason: {view.quiet_reason}" if view.quiet_reason else "Jenkins names no reason"
+    then = "It begins no build until somebody cancels that, under Manage Jenkins. Nothing is launched or terminated there meanwhile."
+    text = f"{view.name} has been in quiet mode since {clock(_seen_at(situation, view.name))}. {reason}.\n{jobs}{then}"
+    return Seen(f"{view.name} is in quiet mode, and jobs wait", text, "operations.md#quiet-mode", "autoscaler queue", daily=True)
