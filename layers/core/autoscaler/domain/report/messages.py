@@ -45,16 +45,18 @@ def write_messages(told: Told, situation: Situation, runbooks: str, problems: Se
     ``problems``: what else people are told of, each unless a message of its own says the same.
     """
     seen, now = _all_seen(situation, problems, told.troubles), situation.now
-    due = {name for name, trouble in seen.items() if _is_due(told.troubles.get(name), trouble, now)}
-    began = [_began(situation, name, one, runbooks) for name, one in seen.items() if name in due]
+    due = {name: one for name, one in seen.items() if _is_due(told.troubles.get(name), one, now)}
+    began = [_began(situation, name, one, runbooks) for name, one in due.items()]
     over = {n: t for n, t in told.troubles.items() if n not in seen and now - t.seen_at >= _over_after(n)}
     ended = [_ended(situation, name, trouble) for name, trouble in over.items() if not name.startswith(LOST)]
     troubles = {name: trouble for name, trouble in told.troubles.items() if name not in over}
-    for name, one in seen.items():
-        before = troubles.get(name, Trouble(title=one.title, since_at=now, seen_at=now))
-        told_at = now if name in due else before.last_told_at
-        troubles[name] = Trouble(title=one.title, since_at=before.since_at, seen_at=now, told_at=told_at)
+    troubles |= {name: _seen_again(told.troubles.get(name), one, now, is_told=name in due) for name, one in seen.items()}
     return replace(told, troubles=troubles), [*began, *ended]
+
+
+def _seen_again(known: Trouble | None, seen: Seen, now: float, *, is_told: bool) -> Trouble:
+    before = known or Trouble(title=seen.title, since_at=now, seen_at=now)
+    return Trouble(title=seen.title, since_at=before.since_at, seen_at=now, told_at=now if is_told else before.last_told_at)
 
 
 def _is_due(known: Trouble | None, seen: Seen, now: float) -> bool:
