@@ -6,6 +6,7 @@ import pytest
 
 from autoscaler.domain.facts.fleet import agent_spec, beacon_specs
 from autoscaler.domain.facts.health import Health
+from autoscaler.domain.facts.run_answers import RunAnswer
 from autoscaler.domain.facts.snapshot import BuildResult, OfflineCause
 from autoscaler.errors import ConflictError, TransientError
 from autoscaler_workbench.fakes.world.jenkins.builds import Kind
@@ -211,12 +212,15 @@ def test_how_a_run_ended_is_told_once_it_has(here):
     assert build.job == job
     assert here.controller.result(build.run) is None
     assert not here.controller.has_ended(build.run)
+    assert here.controller.whether_ended(build.run) is RunAnswer.RUNS
     here.until(lambda: here.controller.node(agent).idle, "it has ended")
     here.until(lambda: here.controller.result(build.run), "its end is told")
     end = here.controller.result(build.run)
     assert end.result is BuildResult.SUCCEEDED
     assert end.seconds == pytest.approx(3.0, abs=2.0)
     assert here.controller.has_ended(build.run)
+    assert here.controller.whether_ended(build.run) is RunAnswer.ENDED
+    assert here.controller.whether_ended(f"{build.run}99") is RunAnswer.NOT_TOLD
     assert here.controller.result(f"{build.run}99") is None
     assert not here.controller.has_ended(f"{build.run}99"), "what is not shown may go on all the same"
 

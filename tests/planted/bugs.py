@@ -62,15 +62,15 @@ BUGS = (
     Bug(
         name="repairs act on one look",
         file="domain/repair/two_looks.py",
-        was="return look.request_id != request_id and now - look.first_at >= SECOND_LOOK_SECONDS",
+        was="return look.last_at == now and look.request_id != request_id and now - look.first_at >= SECOND_LOOK_SECONDS",
         becomes="return True",
         found_by=("tests/unit/test_scale_down.py::test_settles_for_as_long_as_the_pool_says",),
     ),
     Bug(
         name="a build that slipped in before the last read does not count",
         file="control/nodes.py",
-        was='    if not node.idle or node.builds:\n        return "a build slipped in"\n',
-        becomes="",
+        was="    return _why_at_work(controller, node, ended)\n",
+        becomes="    return None\n",
         found_by=("tests/scenarios/test_last_read.py::test_a_build_that_slipped_in_before_the_mark_keeps_it",),
     ),
     Bug(

@@ -54,8 +54,8 @@ NO_BUILD_IS_KILLED = (
         "a_node_that_a_person_or_another_fleet_marked_is_never_touched",
         "a node that a person marked is relabelled",
         file="repair/heal.py",
-        was="if node is None or node.temporarily_offline or not",
-        becomes="if node is None or not",
+        was="not (node.temporarily_offline or node.ended)",
+        becomes="not node.ended",
     ),
     breaks(_IDLE_TEST, "a drain does not look whether the agent is idle", file="situation/agents.py", was=_IDLE, becomes="return True"),
     breaks(

@@ -13,16 +13,8 @@ from autoscaler.domain.facts.job_stats import JobRow, JobTracker, Subject
 from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides
 from autoscaler.domain.facts.plan import Launch
-from autoscaler.domain.facts.snapshot import (
-    MINUTE_SECONDS,
-    ControllerView,
-    Instance,
-    InstanceState,
-    Node,
-    Record,
-    RecordState,
-    RunEnd,
-)
+from autoscaler.domain.facts.run_answers import RunAnswer
+from autoscaler.domain.facts.snapshot import MINUTE_SECONDS, ControllerView, Instance, InstanceState, Node, Record, RecordState, RunEnd
 from autoscaler.domain.facts.telemetry import Telemetry
 from autoscaler.domain.report.datum import Datum
 from autoscaler.domain.report.event import Event
@@ -80,6 +72,9 @@ class Controller(Protocol):
 
     def has_ended(self, run: str) -> bool:
         """Tell whether a run has ended, however; False while it runs, and where Jenkins does not show it."""
+
+    def whether_ended(self, run: str) -> RunAnswer:
+        """Ask a run whether it has ended, though an executor shows it."""
 
     def health(self) -> Mapping[str, Health]:
         """Return the readings of the node monitors by node ("" is the built-in one), as far as the account may see them."""
@@ -393,6 +388,7 @@ class Ports:
     look_every_seconds: float = MINUTE_SECONDS
     slots: LookSlots | None = None  # None: one look a minute
     side_by_side: SideBySide = one_by_one
+    asks_overdue_runs: bool = True  # False: what they say would not be remembered
     builds: Mapping[str, Builds] = field(default_factory=dict)  # by controller
     reruns: RerunStore | None = None  # None: nothing is run again
     run_orders: RunOrderStore | None = None  # None: nobody orders runs

@@ -202,7 +202,10 @@ class Jobs:
         """The JSON of one run; None: there is none. ``place``: ``job/a/job/b/7``, decoded."""
         of_job, configuration = (place[:-2], f"{place[-2]}/") if is_configuration(place) else (place[:-1], "")
         builds = self.run_at(full_name_of(of_job), f"{configuration}{place[-1]}")
-        return {**run_json(builds), "url": self.base + builds[0].run_path} if builds else None
+        if not builds:
+            return None
+        shown = {**run_json(builds), "url": self.base + builds[0].run_path}
+        return shown | ({"inProgress": shown["building"]} if self.controller.tells_in_progress else {})
 
     def run_at(self, full_name: str, number: str) -> list[Build]:
         """The stages of a run; none where Jenkins has no such run (yet)."""
@@ -267,8 +270,18 @@ def run_json(run: list[Build]) -> Mapping[str, Any]:
     duration = int(1000 * ended_at) - shown["timestamp"] if result is not None else 0
     stopped = [_INTERRUPTED[by] for by in dict.fromkeys(build.stopped_by for build in run if build.stopped_by)]
     interrupted = [{"_class": "jenkins.model.InterruptedBuildAction", "causes": stopped}] if stopped else []
-    about = {"queueId": first.run_item or first.id, "actions": [*actions_of(first.started_with), *interrupted], "duration": duration}
+    actions = [*actions_of(first.started_with), *interrupted, *_flow_graph(run)]
+    about = {"queueId": first.run_item or first.id, "actions": actions, "duration": duration}
     return {**shown, **about, "building": result is None, "result": result}
+
+
+def _flow_graph(run: list[Build]) -> list[dict[str, Any]]:
+    """The steps of a pipeline that are under way, as its FlowGraphAction shows them."""
+    if run[0].kind is not Kind.PIPELINE or all(build.ended for build in run):
+        return []
+    steps = ["Wait for interactive input" if build.waits_for_input else "Shell Script" for build in run if build.ended is None]
+    nodes = [{"displayName": step, "running": True} for step in ("Allocate node : Start", *steps)]
+    return [{"_class": "org.jenkinsci.plugins.workflow.job.views.FlowGraphAction", "nodes": nodes}]
 
 
 def _build_json(build: Build) -> Mapping[str, Any]:

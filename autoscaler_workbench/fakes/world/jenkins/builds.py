@@ -75,6 +75,8 @@ class Build:
     takes_card: bool = False  # by a lease, before its work begins
     leased_at: float | None = None
     is_pending: bool = False  # it was handed to an executor that has not begun
+    waits_for_input: bool = False  # of a person, in the middle of a pipeline
+    stays_on_executor: bool = False  # Jenkins goes on showing it there after its end
     is_dropped: bool = False  # Jenkins forgot it before it began
 
     def __post_init__(self) -> None:

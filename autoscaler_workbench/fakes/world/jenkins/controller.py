@@ -53,6 +53,7 @@ class Controller:
         self.handing_seconds = 0.0  # from the choice of an executor until it begins
         self._resuming: list[Build] = []  # pipelines that a restart has taken from their executors and not yet put into the queue
         self._lost: set[str] = set()  # nodes whose agent went away, and has not come back
+        self.tells_in_progress = True  # of a run; an old Jenkins does not
         self.heavy: dict[str, int] = {}  # weights of jobs, by the Heavy Job plugin
         self.veto: Veto | None = None  # of a plugin, node by node: why this one does not take that build
         self.ids = count(1)  # of queue items
@@ -283,7 +284,7 @@ class Controller:
         connected = [node.name for node in self.nodes.values() if node.connected]
         take_back(self)
         for node in self.nodes.values():
-            for build in list(node.builds.values()):
+            for build in [build for build in node.builds.values() if build.ended is None]:
                 if build.kind is Kind.FREESTYLE:
                     self._end(build, Ended.RESTARTED)
                 else:
@@ -386,10 +387,12 @@ class Controller:
             self._end(build, Ended.KILLED)
 
     def _end(self, build: Build, how: Ended) -> None:
+        if build.ended is not None:
+            return  # its executor shows it still
         build.ended, build.ended_at = how, self.timeline.now
         node = self.nodes.get(build.node or "")
         build.succeeded = how is Ended.FINISHED and not (node is not None and node.fails_builds)
-        if node is not None and node.builds.get(build.executor) is build:
+        if node is not None and node.builds.get(build.executor) is build and not build.stays_on_executor:
             del node.builds[build.executor]
             leave(build, node)
             node.idle_since = self.timeline.now

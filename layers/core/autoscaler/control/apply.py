@@ -330,8 +330,9 @@ class _Actuator:
         """Say why the instance must be kept after all. Nothing was sent yet, so its record is restored, and it may reconnect."""
         if step.node is None:
             return None
+        ended = step.ended if isinstance(step, Terminate) else ()
         try:
-            keep = nodes.may_terminate(self._controllers[step.controller], step.node, step.mark)
+            keep = nodes.may_terminate(self._controllers[step.controller], step.node, step.mark, ended)
             keep = keep or sides.used_elsewhere(self._controllers, self._fleet, self._records.values(), before)
         except AutoscalerError:
             self._take_back(before)

@@ -4,9 +4,12 @@ Marks overwrite each other without trace in Jenkins, and its toggle turns both w
 mark a person's, and a build alive.
 """
 
+from collections.abc import Collection
+
 from autoscaler.control.report import Outcome, Result
 from autoscaler.domain.facts.marks import Mark, read_mark
 from autoscaler.domain.facts.plan import CancelItem, Cordon, CreateBeacon, DeleteNode, FreeSlot, RemoveBeacon, Uncordon
+from autoscaler.domain.facts.run_answers import RunAnswer
 from autoscaler.domain.facts.snapshot import InstanceState, Node, OfflineCause
 from autoscaler.errors import ConflictError
 from autoscaler.ports import Controller
@@ -72,8 +75,11 @@ def uncordon(controller: Controller, step: Uncordon) -> Result:
     return Result(step=step, outcome=Outcome.DONE)
 
 
-def may_terminate(controller: Controller, node_name: str, mark: Mark | None) -> str | None:
-    """Say why the agent behind this node must be kept; None when it may go: still marked by us, offline, idle."""
+def may_terminate(controller: Controller, node_name: str, mark: Mark | None, ended: Collection[str] = ()) -> str | None:
+    """Say why the agent behind this node must be kept; None when it may go: still marked by us, offline, idle.
+
+    ``ended``: keys of builds that have ended though their executors show them; their runs are asked once more.
+    """
     node = controller.node(node_name)
     if node is None:
         return None
@@ -83,9 +89,17 @@ def may_terminate(controller: Controller, node_name: str, mark: Mark | None) -> 
         return f"its node does not carry our mark any more: {node.reason!r}"
     if mark is None and node.temporarily_offline:
         return f"somebody marked its node offline: {node.reason!r}"
-    if not node.idle or node.builds:
+    return _why_at_work(controller, node, ended)
+
+
+def _why_at_work(controller: Controller, node: Node, ended: Collection[str]) -> str | None:
+    if any(build.key not in ended for build in node.builds) or not (node.idle or node.builds):
         return "a build slipped in"
-    return None
+    runs = (run for run in {build.run for build in node.builds} if controller.whether_ended(run) not in _HAS_ENDED)
+    return next((f"Jenkins does not say any more that {run} has ended" for run in runs), None)
+
+
+_HAS_ENDED = (RunAnswer.ENDED, RunAnswer.MAY_HAVE_ENDED)
 
 
 def may_delete(controller: Controller, step: DeleteNode) -> str | None:

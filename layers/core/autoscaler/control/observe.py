@@ -8,6 +8,7 @@ from typing import Any
 from autoscaler.control.dropped_items import look_up_items
 from autoscaler.control.invocation import Invocation
 from autoscaler.control.lost_builds import look_up
+from autoscaler.control.overdue_runs import ask_overdue
 from autoscaler.domain.facts.fleet import HOST, Fleet, Market, described_instance
 from autoscaler.domain.facts.memory import Learned
 from autoscaler.domain.facts.metering import SPOT_PRICES_SECONDS
@@ -39,6 +40,7 @@ def observe(ports: Ports, fleet: Fleet, stored: StoredState, invocation: Invocat
         lost=look_up(ports, stored.memory.lost, views.values()) if stored.memory.lost else {},
         queued=look_up_items(ports, fleet, stored, views.values()),
         run_orders=_run_orders(ports, fleet),
+        run_answers=ask_overdue(ports, fleet, stored, views.values()),
         ended_runs={controller.name: _ended_runs(ports, controller, stored, views[controller.name]) for controller in ports.controllers},
     )
 

@@ -100,7 +100,7 @@ def handle(ports: Ports, fleet: Fleet, invocation: Invocation, event: InstanceEv
 
 def _without_lost_builds(ports: Ports) -> Ports:
     """Ask nothing about builds whose agents have gone: `scale_down` answers for those that are lost."""
-    return replace(ports, reruns=None)
+    return replace(ports, reruns=None, asks_overdue_runs=False)
 
 
 def _concerns(event: InstanceEvent, record: Record, identity: Identity) -> bool:

@@ -33,6 +33,7 @@ from autoscaler.domain.repair.interruption import cordon_interrupted, taken_back
 from autoscaler.domain.repair.lost_builds import run_again
 from autoscaler.domain.repair.orphans import left_the_fleet_file
 from autoscaler.domain.scale_in.capacity_ends import capacity_ends
+from autoscaler.domain.scale_in.ended_builds import free_from_ended
 from autoscaler.domain.scale_in.hand_over import hand_over
 from autoscaler.domain.scale_in.make_room import make_room
 from autoscaler.domain.scale_in.max_builds import used_up
@@ -70,6 +71,7 @@ CORDONING: tuple[ControllerRule, ...] = (
     keep_reserved,  # what a person has takes no builds
     surplus,  # not needed at any time inside the break-even window
     drain_again,  # came back only for a pipeline that has resumed
+    free_from_ended,  # its executors show builds that have ended
     quarantine,  # builds fail on it, or never end
     refusing,  # stood free beside jobs that wait, and took none
     marked,  # a monitor of Jenkins took it offline

@@ -46,6 +46,7 @@ from autoscaler.domain.situation.agents import Agent, Phase, next_missing
 from autoscaler.domain.situation.breakers import note_connected, note_consoles, note_failed, note_tried, still_failing, still_open
 from autoscaler.domain.situation.builds import arrivals_of, begun_builds, builds_had, job_waits, running_builds, runs_present
 from autoscaler.domain.situation.controller_restarts import next_sessions
+from autoscaler.domain.situation.ended_builds import next_asked, said_to_have_ended, without_ended
 from autoscaler.domain.situation.hosts import next_hosts_off
 from autoscaler.domain.situation.image_canary import is_of_canary, note_failed_canaries, note_refused_canaries, retried, still_tried
 from autoscaler.domain.situation.launched import launched_versions
@@ -65,6 +66,7 @@ _STAGES_KEPT = 500
 def assess(snapshot: Snapshot, fleet: Fleet, memo: Memo | None = None) -> Situation:
     """Join what a snapshot shows, and carry the memory on to it. ``memo``: of earlier passes of the same invocation or run."""
     memo = Memo() if memo is None else memo
+    snapshot = without_ended(snapshot)
     # Passes of one look see the same but for their names. Of what was learned, only these facts enter a situation; the rest may change.
     seen = replace(snapshot, pass_id="", request_id="", learned={})
     weights = with_known_weights(fleet, snapshot.learned).weights
@@ -87,8 +89,7 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
     unnoted = [agent for agent in registered if agent.record.life_id not in memory.booted]
     proven = {**memory.proven, **_proven(look)}
     return replace(
-        _with_marks(_metered(memory, look), look),
-        looks=look.looks,
+        _looked(_with_marks(_metered(memory, look), look), look),
         sessions=next_sessions(memory.sessions, look.looks, views, snapshot.ended_runs, now, look.fleet.resume_timeout),
         idle_since=_since(memory.idle_since, _for_builds(agents, "idle"), now),
         boots=_times(memory.boots, [agent for agent in unnoted if not agent.record.life]),
@@ -109,6 +110,11 @@ def _carry_on(memory: Memory, look: Look, missing: Mapping[str, Missing]) -> Mem
         lost=next_lost(memory.lost, look),
         queued=next_queued(memory.queued, look),
     )
+
+
+def _looked(memory: Memory, look: Look) -> Memory:
+    """Note what could be seen, and what runs said that were asked."""
+    return replace(memory, looks=look.looks, asked=next_asked(memory.asked, look.snapshot))
 
 
 def _metered(memory: Memory, look: Look) -> Memory:
@@ -350,7 +356,8 @@ def learn_from_builds(situation: Situation, controller: str, results: Mapping[st
     if not view.complete:
         return Lesson(learned=before)
     fresh, running = running_builds(situation, controller, before)
-    samples = _durations(before, running, now)
+    unseen = said_to_have_ended({**situation.snapshot.memory.asked, **situation.memory.asked}, controller)
+    samples = _durations(before, running.keys() | unseen, now)
     runs, stages = learn_stages(before, runs_present(situation, controller), now)
     waiting = {f"{want.item.id}\n{want.item.job}": want.item.waiting_seconds for want in situation.demands[controller].wants}
     begun = begun_builds(fresh.values(), before, waiting)

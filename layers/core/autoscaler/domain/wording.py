@@ -8,7 +8,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _CENTS_BELOW = 1000.0
 
 
-def clock(at: float) -> str:
+def moment(at: float) -> str:
     """Write a time by date and clock: "2026-11-26 22:40 UTC"."""
     return f"{datetime.fromtimestamp(min(at, LATEST), UTC):%Y-%m-%d %H:%M} UTC"
 

@@ -11,7 +11,15 @@ from pydantic import ValidationError
 
 from autoscaler.adapters.jenkins.config_xml import relabelled, with_executors
 from autoscaler.adapters.jenkins.connection import Connection
-from autoscaler.adapters.jenkins.health import HEALTH_TREE, RESULT_TREE, read_has_ended, read_health, read_result
+from autoscaler.adapters.jenkins.health import (
+    HEALTH_TREE,
+    RESULT_TREE,
+    WHETHER_ENDED_TREE,
+    read_has_ended,
+    read_health,
+    read_result,
+    read_whether_ended,
+)
 from autoscaler.adapters.jenkins.parse import (
     COMPUTER_TREE,
     COMPUTER_TREE_WITH_PARAMETERS,
@@ -29,6 +37,7 @@ from autoscaler.adapters.jenkins.session import Answer, JenkinsSession, NotThere
 from autoscaler.domain.facts.fleet import NodeSpec
 from autoscaler.domain.facts.health import Health
 from autoscaler.domain.facts.job_parameters import JobParameters
+from autoscaler.domain.facts.run_answers import RunAnswer
 from autoscaler.domain.facts.snapshot import ControllerView, Node, RunEnd
 from autoscaler.errors import AutoscalerError, ConflictError, TransientError
 
@@ -183,6 +192,13 @@ class JenkinsController:
             return read_has_ended(self._get(f"{run}/{jenkins.INFO}", RESULT_TREE).json())
         except NotThereError:
             return False
+
+    def whether_ended(self, run: str) -> RunAnswer:
+        """Ask the run itself."""
+        try:
+            return read_whether_ended(self._get(f"{run}/{jenkins.INFO}", WHETHER_ENDED_TREE).json())
+        except NotThereError:
+            return RunAnswer.NOT_TOLD
 
     def health(self) -> dict[str, Health]:
         """Read all nodes in one GET. Without Agent/Connect the monitors are empty."""

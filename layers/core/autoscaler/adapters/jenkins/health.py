@@ -6,10 +6,15 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from autoscaler.domain.facts.health import Health
+from autoscaler.domain.facts.run_answers import RunAnswer
 from autoscaler.domain.facts.snapshot import BuildResult, RunEnd
 from autoscaler.errors import TransientError
 
 RESULT_TREE = "building,result,duration"
+# Of a pipeline its flow graph: which steps are under way.
+WHETHER_ENDED_TREE = "building,inProgress,actions[nodes[displayName,running]]"
+# As InputStep names itself in a flow graph.
+_INPUT = "Wait for interactive input"
 HEALTH_TREE = "computer[_class,displayName,monitorData[size,availablePhysicalMemory,average]]"
 _RESULTS = {"SUCCESS": BuildResult.SUCCEEDED, "UNSTABLE": BuildResult.FAILED, "FAILURE": BuildResult.FAILED}
 _MONITORS = "hudson.node_monitors."
@@ -22,6 +27,8 @@ _Reading = Annotated[float | None, AfterValidator(lambda read: read if read is n
 class _Run(BaseModel):
     model_config = ConfigDict(extra="ignore")
     building: bool
+    inProgress: bool | None = None  # noqa: N815 - Jenkins' spelling; a Jenkins that is too old does not tell
+    actions: Any = None
     result: str | None = None
     duration: float | None = None  # milliseconds
 
@@ -31,7 +38,7 @@ class _Monitor(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
     size: _Reading = None  # bytes
-    availablePhysicalMemory: _Reading = None  # noqa: N815 - Jenkins' spelling; bytes
+    availablePhysicalMemory: _Reading = None  # noqa: N815 - bytes
     average: _Reading = None  # milliseconds
 
 
@@ -46,6 +53,20 @@ def read_result(body: object) -> RunEnd | None:
 def read_has_ended(body: object) -> bool:
     """Read whether a run has ended, aborted ones too."""
     return not _read_run(body).building
+
+
+def read_whether_ended(body: object) -> RunAnswer:
+    """Read whether a run has ended, and how sure that is."""
+    run = _read_run(body)
+    if run.building or run.inProgress:
+        return RunAnswer.WAITS_FOR_INPUT if _waits_for_input(run.actions) else RunAnswer.RUNS
+    return RunAnswer.MAY_HAVE_ENDED if run.inProgress is None else RunAnswer.ENDED
+
+
+def _waits_for_input(actions: Any) -> bool:
+    graphs = [action.get("nodes") for action in actions if isinstance(action, dict)] if isinstance(actions, list) else []
+    steps = [step for graph in graphs if isinstance(graph, list) for step in graph if isinstance(step, dict)]
+    return any(step.get("running") is True and step.get("displayName") == _INPUT for step in steps)
 
 
 def read_health(body: object) -> dict[str, Health]:

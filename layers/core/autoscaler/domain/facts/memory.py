@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, replace
 
 from autoscaler.domain.facts.costs import MonthParts
 from autoscaler.domain.facts.job_weights import PluginWeight
+from autoscaler.domain.facts.looks import Looks
 from autoscaler.domain.facts.queued_items import QueuedItem
 from autoscaler.domain.facts.reruns import LeftBuild, LostBuild, RanAgain
+from autoscaler.domain.facts.run_answers import AskedRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,14 +149,6 @@ class Stuck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looks:
-    """When EC2 or a controller was last seen as a whole, and the spans before that in which it was not: from, to."""
-
-    at: float
-    blind: tuple[tuple[float, float], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
     """An instance that EC2 does not show: since when, and when EC2 was first asked for it alone and did not know it."""
 
@@ -260,6 +254,7 @@ class Memory:
     failing: Mapping[str, Failing] = field(default_factory=dict)  # steps in Jenkins, by what they do to which node
     free_nodes: Mapping[str, FreeNode] = field(default_factory=dict)  # nodes free beside waiting items, by controller/node
     rations: Mapping[str, Ration] = field(default_factory=dict)  # launches for jobs that free executors refuse, by controller/label
+    asked: Mapping[str, AskedRun] = field(default_factory=dict)  # runs that were asked whether they have ended, by controller/executor
     owed: Mapping[str, str] = field(default_factory=dict)  # class of the mark that is to be set again, by instance id
     proven: Mapping[str, str] = field(default_factory=dict)  # version that was seen to boot, by pool
     canaries: Mapping[str, Breaker] = field(default_factory=dict)  # of an image that did not boot when it was tried, by pool

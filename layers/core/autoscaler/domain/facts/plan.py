@@ -126,7 +126,10 @@ class TakeBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminate:
-    """Terminate an agent. With ``mark``: only while its node still carries that mark and is idle; without: it has no node."""
+    """Terminate an agent. With ``mark``: only while its node still carries that mark and is idle; without: it has no node.
+
+    ``ended``: keys of builds that have ended, and that executors of the node go on showing.
+    """
 
     controller: str
     pool: str
@@ -135,6 +138,7 @@ class Terminate:
     mark: Mark | None
     reason: Reason
     detail: str
+    ended: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,6 +94,7 @@ class Reason(StrEnum):
         "A node monitor of Jenkins or of a plugin took the agent offline and has not brought it back; it is replaced, and ends once idle.",
     )
     FAR_OVERDUE = "far-overdue", "A build has run many times longer on this agent than its job ever did."
+    BUILD_HAS_ENDED = "build-has-ended", "An executor of the agent shows a build that has ended, and takes no other; the agent is replaced."
     # Repairs.
     BOOT_TIMEOUT = "boot-timeout", "The instance did not register, or its node did not connect, within boot_timeout_seconds."
     DISCONNECTED = "disconnected", "The node has been disconnected for so long that it is not expected back."

@@ -13,6 +13,7 @@ from autoscaler.domain.facts.memory import Learned, Memory
 from autoscaler.domain.facts.overrides import Overrides
 from autoscaler.domain.facts.reruns import ItemFacts, LostFacts
 from autoscaler.domain.facts.reservations import Reservation
+from autoscaler.domain.facts.run_answers import RunAnswer
 from autoscaler.domain.facts.run_orders import RunOrder
 
 # A look is worth nothing when passes were missing since: what happened in between is unknown.
@@ -115,6 +116,7 @@ class Node:
     idle: bool
     builds: tuple[Build, ...]
     agent: bool  # False: the controller's built-in node
+    ended: tuple[Build, ...] = ()  # builds that have ended, and that executors go on showing: no work
     lost_at: float | None = None  # when its agent's connection was lost, by the controller's clock; a mark hides that
 
 
@@ -363,6 +365,7 @@ class Snapshot:
     unknown_alone: frozenset[str] = frozenset()  # long missing instances that EC2 did not know when it was asked for each of them alone
     spot_prices: Mapping[str, float] | None = None  # dollars an hour by `Instance.priced_as`; None: not asked, or not answered
     ended_runs: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by controller: runs asked for after a restart that have ended
+    run_answers: Mapping[str, Mapping[str, RunAnswer]] = field(default_factory=dict)  # of overdue runs, by controller and run
     lost: Mapping[str, LostFacts] = field(default_factory=dict)  # facts about the builds in `Memory.lost`
     queued: Mapping[str, ItemFacts] = field(default_factory=dict)  # facts about items that Jenkins may drop, by controller#item
     run_orders: tuple[RunOrder, ...] | None = ()  # that are open; None: they could not be read

@@ -23,7 +23,7 @@ from autoscaler.domain.facts.plan import (
 )
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.room import Room, room_on
-from autoscaler.domain.facts.snapshot import InstanceState, Node, RecordState
+from autoscaler.domain.facts.snapshot import InstanceState, Node, Record, RecordState
 from autoscaler.domain.repair.orphans import node_named_after, take_in, unrecorded_seen
 from autoscaler.domain.repair.static_nodes import leave_slot
 from autoscaler.domain.repair.stops import finish_stop, is_unused, start_again
@@ -78,7 +78,7 @@ def relabels(situation: Situation, decided: Decided) -> Iterator[Relabel]:
     changed = {(step.controller, step.node) for step in decided if isinstance(step, Cordon)}
     for agent in situation.agents:
         node, controller = agent.node, agent.record.controller
-        if node is None or node.temporarily_offline or not agent.record.labels or (controller, node.name) in changed:
+        if node is None or not _may_be_relabelled(agent.record, node) or (controller, node.name) in changed:
             continue
         heaviest = _heaviest(situation, agent)
         room = room_on(agent.record, node, fleet, heaviest.weight if heaviest else 1)
@@ -94,6 +94,11 @@ def relabels(situation: Situation, decided: Decided) -> Iterator[Relabel]:
             detail=detail,
             weight=heaviest.weight if heaviest else 1,
         )
+
+
+def _may_be_relabelled(record: Record, node: Node) -> bool:
+    """Tell whether a node's labels and executors are ours to change; beside builds that have ended its executors cannot be counted."""
+    return bool(record.labels) and not (node.temporarily_offline or node.ended)
 
 
 def _heaviest(situation: Situation, agent: Agent) -> Want | None:

@@ -44,7 +44,7 @@ def next_observations(
 
     ``unread``: subjects whose controller could not be read. A look that did not come ends nothing, unless the gap gets too long.
     """
-    waiting = {subject: look for subject in unread if (look := looks.get(subject)) and now - look.last_at <= LOOK_GAP_SECONDS}
+    waiting = {subject: looks[subject] for subject in unread if subject in looks and looks[subject].last_at >= now - LOOK_GAP_SECONDS}
     return waiting | {subject: _next(looks.get(subject), now_seen, now, request_id) for subject, now_seen in seen.items()}
 
 

@@ -6,15 +6,16 @@ from autoscaler.domain.facts.snapshot import ControllerView
 from autoscaler.domain.report.stopped import usd_per_hour_of
 from autoscaler.domain.report.told import Seen
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.wording import clock, counted, dollars, duration
+from autoscaler.domain.wording import counted, dollars, duration, moment
 
 # What is paid and cannot be judged for so long is told, once a day.
 UNREAD_SECONDS = 3600.0
-UNREAD, QUIET = "unread/", "quiet/"
+UNREAD, QUIET, ENDED = "unread/", "quiet/", "ended/"
+_NAMES = 10
 
 
 def controllers_seen(situation: Situation, told: Collection[str]) -> Iterator[tuple[str, Seen]]:
-    """Name the controllers that nobody can read while agents run there, and those in quiet mode while jobs wait.
+    """Name the controllers that nobody can read while agents run there, those in quiet mode while jobs wait, and those with zombies.
 
     ``told``: names of what people were told. Quiet mode is over when a look sees no quiet mode: not when a job has gone, nor when
     the controller cannot be read.
@@ -23,6 +24,8 @@ def controllers_seen(situation: Situation, told: Collection[str]) -> Iterator[tu
         unread, quiet = f"{UNREAD}{view.name}", f"{QUIET}{view.name}"
         if not view.complete and _cost_of_unseen(situation, view.name):
             yield unread, _unread(situation, view)
+        if ended := [name for name, one in situation.memory.asked.items() if one.over_at and name.startswith(f"{view.name}/")]:
+            yield f"{ENDED}{view.name}", _ended(view, ended)
         if quiet in told if not view.complete else view.quieting_down and (quiet in told or _waits_too_long(situation, view)):
             yield quiet, _quiet(situation, view)
 
@@ -30,7 +33,7 @@ def controllers_seen(situation: Situation, told: Collection[str]) -> Iterator[tu
 def told_controller(situation: Situation, view: ControllerView) -> str:
     """Say why a controller neither takes builds nor can be judged, since when, and what follows; "" if all is well."""
     at = _seen_at(situation, view.name)
-    since = f" since {clock(at)}" if at < situation.now else ""
+    since = f" since {moment(at)}" if at < situation.now else ""
     if not view.complete:
         return f"{view.name} could not be read completely{since}: {view.problem}; nothing is terminated or launched there"
     if view.quieting_down:
@@ -65,9 +68,19 @@ def _unread(situation: Situation, view: ControllerView) -> Seen:
     agents = sum(record.controller == view.name for record in situation.snapshot.living)
     cost = dollars(_cost_of_unseen(situation, view.name))
     since = _seen_at(situation, view.name)
-    text = f"It was last read at {clock(since)}, {duration(situation.now - since)} ago: {view.problem}.\n"
+    text = f"It was last read at {moment(since)}, {duration(situation.now - since)} ago: {view.problem}.\n"
     then = f"{counted(agents, 'agent')} there cost {cost} an hour. Nobody can tell whether they are needed: none is launched or terminated."
     return Seen(f"controller {view.name} cannot be read", text + then, "operations.md#controller-unread", "autoscaler status", daily=True)
+
+
+def _ended(view: ControllerView, names: list[str]) -> Seen:
+    """Tell of builds that have ended. ``names``: the controller, the node, the executor and the run of each."""
+    lines = [f"{run} on {node}" for node, _, run in (name.split("/", 3)[1:] for name in names[:_NAMES])]
+    more = [f"and {len(names) - _NAMES} more"] if len(names) > _NAMES else []
+    says = "Executors show builds whose own pages say that they have ended. They take no other build until their node is deleted."
+    then = "Agents are drained, terminated and replaced by demand. On a host, or a static node, only a restart of Jenkins helps."
+    text = "\n".join([says, *lines, *more, then])
+    return Seen(f"executors of {view.name} show builds that have ended", text, "operations.md#builds-that-have-ended", "autoscaler plan")
 
 
 def _waits_too_long(situation: Situation, view: ControllerView) -> bool:
@@ -82,5 +95,5 @@ def _quiet(situation: Situation, view: ControllerView) -> Seen:
     jobs = f"{counted(len(waiting), 'job')} wait, {longest.job} for {duration(longest.waiting_seconds)}.\n" if longest else ""
     reason = f"Jenkins' reason: {view.quiet_reason}" if view.quiet_reason else "Jenkins names no reason"
     then = "It begins no build until somebody cancels that, under Manage Jenkins. Nothing is launched or terminated there meanwhile."
-    text = f"{view.name} has been in quiet mode since {clock(_seen_at(situation, view.name))}. {reason}.\n{jobs}{then}"
+    text = f"{view.name} has been in quiet mode since {moment(_seen_at(situation, view.name))}. {reason}.\n{jobs}{then}"
     return Seen(f"{view.name} is in quiet mode, and jobs wait", text, "operations.md#quiet-mode", "autoscaler queue", daily=True)

@@ -21,6 +21,7 @@ from autoscaler.domain.report.reservations import told_reserved
 from autoscaler.domain.report.schedules import told_schedules
 from autoscaler.domain.report.stopped import of_stopped, stops_of, told_starts, usd_per_hour_of, why_never_stopped
 from autoscaler.domain.report.weights import told_weights
+from autoscaler.domain.scale_in.ended_builds import told_ended
 from autoscaler.domain.scale_in.month_limit import told_hours, what_holds
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.pool_view import PoolView
@@ -122,8 +123,7 @@ def _of_agent(situation: Situation, agent: Agent) -> Iterator[str]:
     yield _boot(situation, agent)
     if agent.phase in _BOOTING:
         yield from _still_booting(situation, agent)
-    if agent.node and agent.node.builds:
-        yield f"it runs {', '.join(sorted(_run(situation, agent, build) for build in agent.node.builds))}"
+    yield from _at_work(situation, agent)
     yield from told_devices(situation, agent)
     if weighs := told_weights(situation, agent):
         yield weighs
@@ -132,6 +132,13 @@ def _of_agent(situation: Situation, agent: Agent) -> Iterator[str]:
     yield from _out_of_use(situation, agent)
     if why := why_never_stopped(situation, agent):
         yield f"once it is not needed any more it is terminated, and not stopped: {why}"
+
+
+def _at_work(situation: Situation, agent: Agent) -> Iterator[str]:
+    if agent.node and agent.node.builds:
+        yield f"it runs {', '.join(sorted(_run(situation, agent, build) for build in agent.node.builds))}"
+    if agent.node and agent.node.ended:
+        yield f"{told_ended(agent)}: that is no work, and its executor takes no other build"
 
 
 def _out_of_use(situation: Situation, agent: Agent) -> Iterator[str]:

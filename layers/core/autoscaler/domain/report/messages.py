@@ -28,8 +28,7 @@ from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.breakers import is_tripped, told_boots
 from autoscaler.domain.situation.pool_view import to_stop
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.wording import clock as _clock
-from autoscaler.domain.wording import duration
+from autoscaler.domain.wording import duration, moment
 
 # A limit that a busy fleet touches again and again is told of once; an agent that connects closes a breaker for good.
 LIMIT_OVER_SECONDS = 900.0
@@ -126,7 +125,7 @@ def _breaker(situation: Situation, pool: str) -> Seen:
     breaker = situation.memory.breakers[pool]
     last = f"The last one: {breaker.failed[-1]}" if breaker.failed else "Which ones is not known"
     said = f", whose console ends with: {breaker.said}" if breaker.said else "; its console says nothing"
-    then = f"Nothing is launched there; from {_clock(breaker.until_at)} one agent is tried until one connects."
+    then = f"Nothing is launched there; from {moment(breaker.until_at)} one agent is tried until one connects."
     text = f"{told_boots(breaker)}. {last}{said}.\n{then}"
     return Seen(f"agents of {pool} do not boot", text, "operations.md#breakers-open", f"autoscaler why {pool}")
 
@@ -134,13 +133,13 @@ def _breaker(situation: Situation, pool: str) -> Seen:
 def _image(pool: str, canary: Breaker) -> Seen:
     image = parts_of(canary.version)[1]
     last = f"\nThe last one: {canary.failed[-1]}." if canary.failed else ""
-    then = f"Agents are launched from the image that booted before; {image} is tried again from {_clock(canary.until_at)} on."
+    then = f"Agents are launched from the image that booted before; {image} is tried again from {moment(canary.until_at)} on."
     text = f"{image} is new in {pool}: {told_failed(canary)}.{last}\n{then}"
     return Seen(f"the new image of {pool} does not boot", text, "operations.md#new-images", f"autoscaler why {pool}")
 
 
 def _stops(pool: str, refused: CoolOff) -> Seen:
-    then = f"What cannot be stopped is terminated. None is launched to be stopped before {_clock(refused.until_at)}."
+    then = f"What cannot be stopped is terminated. None is launched to be stopped before {moment(refused.until_at)}."
     text = f"EC2 refused to stop an agent of {pool}: {refused.why}\n{then}"
     return Seen(f"EC2 does not stop agents of {pool}", text, "operations.md#stops-refused", f"autoscaler why {pool}")
 
@@ -171,7 +170,7 @@ def _reservations(situation: Situation) -> Iterator[tuple[str, Seen]]:
 
 
 def _reservation(agent: Agent, reservation: Reservation) -> Seen:
-    name, ends = agent.record.node or agent.record.instance_id, _clock(reservation.until_at)
+    name, ends = agent.record.node or agent.record.instance_id, moment(reservation.until_at)
     if is_taken_away(agent):
         text = f"EC2 takes the spot instance of {name} back two minutes after it said so. Save what is on it now."
         return Seen(f"EC2 takes {name} from {reservation.person}", text, "reservations.md#the-end", "autoscaler reservations")
@@ -184,7 +183,7 @@ def _reservation(agent: Agent, reservation: Reservation) -> Seen:
 
 
 def _device(agent: Agent, reservation: Reservation) -> Seen:
-    name, ends = agent.record.node or agent.record.machine, _clock(reservation.until_at)
+    name, ends = agent.record.node or agent.record.machine, moment(reservation.until_at)
     then = "Others get it then; whatever still uses it keeps them waiting. To keep it for longer, reserve it again."
     text = f"{reservation.person} has a device of {name} until {ends}: {reservation.reason}.\n{then}"
     title = f"{reservation.person} has a device of {name} until {ends}"
@@ -205,7 +204,7 @@ def _began(situation: Situation, name: str, seen: Seen, runbooks: str) -> Messag
 
 def _ended(situation: Situation, name: str, trouble: Trouble) -> Message:
     minutes = (situation.now - trouble.since_at) / 60
-    text = f"It began at {_clock(trouble.since_at)} and is over after {minutes:.0f} minutes.\n"
+    text = f"It began at {moment(trouble.since_at)} and is over after {minutes:.0f} minutes.\n"
     return Message(about=name, subject=_subject(situation, f"over: {trouble.title}"), text=text)
 
 

@@ -23,6 +23,7 @@ from autoscaler.domain.facts.snapshot import RecordState
 from autoscaler.domain.repair.static_nodes import is_slot_left, leave_slot
 from autoscaler.domain.repair.stops import finish, is_off
 from autoscaler.domain.repair.two_looks import is_settled, is_unlabelled_twice
+from autoscaler.domain.scale_in.ended_builds import told_ended
 from autoscaler.domain.scale_in.replace import is_kept
 from autoscaler.domain.scale_in.rotate import rotate, unwanted_elsewhere
 from autoscaler.domain.scale_in.sides import why_not_wanted
@@ -70,7 +71,9 @@ def _drained(situation: Situation, agent: Agent, node: str, room: WarmRoom) -> T
 
 
 def _settled(situation: Situation, agent: Agent, seen: str, room: WarmRoom) -> Terminate | Stop | Rotate | Held:
-    """Send a drained agent to another controller, stop it, or let it go."""
+    """Send a drained agent to another controller, stop it, or let it go. Builds that have ended, and are shown there, go with its node."""
+    if agent.node and agent.node.ended and agent.record.is_instance:
+        return terminate(agent, Reason.BUILD_HAS_ENDED, f"{seen}; {told_ended(agent)}")
     if is_leaving(agent, agent.pool.name):
         return rotate(situation, agent, seen)
     if not agent.record.is_instance:

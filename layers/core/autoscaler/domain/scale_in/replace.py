@@ -29,6 +29,7 @@ from autoscaler.domain.launch.turns import may_be_refused
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent
 from autoscaler.domain.situation.canary import is_canary, why_replaced
+from autoscaler.domain.situation.ended_builds import is_no_fault_of_its_machine
 from autoscaler.domain.situation.marks import MARKED_SECONDS
 from autoscaler.domain.situation.pool_view import PoolView
 from autoscaler.domain.situation.situation import Situation
@@ -145,12 +146,36 @@ def why_suspect(situation: Situation, agent: Agent) -> tuple[Reason, str] | None
         of_jobs = f"of {jobs} jobs " if jobs > 1 else f"of {streak.jobs[0]} "
         detail = f"{streak.failures} builds {of_jobs}failed in a row on it within {minutes:.0f} min, while others of its pool succeeded"
         return Reason.FAILURE_STREAK, detail
-    for build in agent.node.builds:
-        times, longest = times_over(build, agent.pool.name, learned, situation.now)
-        if times > FAR_OVERDUE_FACTOR and times * longest > FAR_OVERDUE_AT_LEAST_SECONDS:
-            hours = times * longest / 3600
-            return Reason.FAR_OVERDUE, f"{build.job} has run on it for {hours:.1f} h; the longest of its last builds took {longest:.0f} s"
-    return None
+    return next(_far_overdue(situation, agent, agent.node.builds, learned), None)
+
+
+def _far_overdue(situation: Situation, agent: Agent, builds: Iterable[Build], learned: Learned) -> Iterator[tuple[Reason, str]]:
+    """Say which builds of an agent run for so long that its machine is suspect.
+
+    None is that waits for a person, or has ended; nor one whose job is overdue on another agent, too: then it waits for a lock or a
+    service, or the code hangs. Time in which nobody could see does not count.
+    """
+    controller, now = agent.record.controller, situation.now
+    for build in builds:
+        times, longest = times_over(build, agent.pool.name, learned, now)
+        seconds = situation.seen_seconds(controller, now - times * longest)
+        if seconds <= max(FAR_OVERDUE_FACTOR * longest, FAR_OVERDUE_AT_LEAST_SECONDS) or not times:
+            continue
+        if is_no_fault_of_its_machine(situation.memory.asked, controller, build) or _is_overdue_elsewhere(situation, agent, build):
+            continue
+        hours = times * longest / 3600
+        yield Reason.FAR_OVERDUE, f"{build.job} has run on it for {hours:.1f} h; the longest of its last builds took {longest:.0f} s"
+
+
+def _is_overdue_elsewhere(situation: Situation, agent: Agent, build: Build) -> bool:
+    """Tell whether a build of the same job is overdue on another agent, too."""
+    learned = situation.snapshot.learned[agent.record.controller]
+    return any(
+        other.job == build.job and times_over(other, one.pool.name, learned, situation.now)[0] > OVERDUE_FACTOR
+        for one in situation.agents
+        if one is not agent and one.node is not None and one.record.controller == agent.record.controller
+        for other in one.node.builds
+    )
 
 
 def marked(situation: Situation, controller: str, decided: Decided) -> Iterator[Cordon | Held]:

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from autoscaler.domain.facts.memory import ControllerSession, Looks
+from autoscaler.domain.facts.looks import Looks
+from autoscaler.domain.facts.memory import ControllerSession
 from autoscaler.domain.facts.snapshot import ControllerView, Node
 from autoscaler.domain.situation.looks import blind_seconds
 

@@ -7,6 +7,7 @@ from math import inf
 from statistics import fmean, median
 
 from autoscaler.domain.facts.fleet import Market, Offering, Pool
+from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Growth, IdleReturns, Memory, MostMarked, Window
 from autoscaler.domain.facts.metering import MINIMUM_BILLED_SECONDS
 from autoscaler.domain.facts.overrides import Overrides
@@ -110,8 +111,11 @@ class PoolView:
 
     @cached_property
     def busy_executors(self) -> int:
-        """Executors at work, whatever becomes of their agents; without the jobs of a more general kind, to which they are lent."""
-        return sum(agent.taken_executors - agent.borrowed_executors(self.now) for agent in self.agents)
+        """Executors at work, whatever becomes of their agents; without the jobs of a more general kind, to which they are lent.
+
+        What still runs on an agent that is suspect, or that a person drains, may run for very long: no other agent is kept for it.
+        """
+        return sum(agent.taken_executors - agent.borrowed_executors(self.now) for agent in self.agents if not _is_given_up(agent))
 
     def prospects(self, starved: int) -> Prospects:
         """What forecasts may know of it."""
@@ -340,6 +344,10 @@ class PoolView:
         marked, of = self.doubt.agents
         told = f"monitors took {marked} of {of} agents of {self.controller} offline: {self.doubt.words}"
         return Reason.MOST_MARKED, f"{told}; one agent is tried in {duration(left)}"
+
+
+def _is_given_up(agent: Agent) -> bool:
+    return agent.mark is not None and agent.mark.kind in (MarkClass.QUARANTINE, MarkClass.OPERATOR)
 
 
 def to_stop(pool: str) -> str:

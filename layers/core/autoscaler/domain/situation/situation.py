@@ -7,7 +7,8 @@ from functools import cached_property
 from autoscaler.domain.facts.fleet import AtMonthLimit, Fleet
 from autoscaler.domain.facts.intents import Intent
 from autoscaler.domain.facts.levels import Level, LevelKind
-from autoscaler.domain.facts.memory import Looks, Memory, Missing
+from autoscaler.domain.facts.looks import Looks
+from autoscaler.domain.facts.memory import Memory, Missing
 from autoscaler.domain.facts.metering import levels_out_of_hours, missing_of, spent_levels
 from autoscaler.domain.facts.overrides import Overrides, in_force
 from autoscaler.domain.facts.reasons import Reason

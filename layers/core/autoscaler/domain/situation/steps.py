@@ -104,6 +104,7 @@ def terminate(agent: Agent, reason: Reason, detail: str) -> Terminate:
         mark=agent.mark,
         reason=reason,
         detail=detail,
+        ended=tuple(build.key for build in agent.node.ended) if agent.node else (),
     )
 
 

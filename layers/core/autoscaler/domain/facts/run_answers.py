@@ -1,0 +1,30 @@
+"""What a run says when it is asked whether it has ended."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class RunAnswer(StrEnum):
+    """What a run says when it is asked whether it has ended."""
+
+    RUNS = "runs"
+    WAITS_FOR_INPUT = "waits-for-input"  # of a person, in the middle of a pipeline
+    ENDED = "ended"
+    MAY_HAVE_ENDED = "may-have-ended"  # it is not building, and Jenkins does not say whether it is in progress
+    NOT_TOLD = "not-told"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedRun:
+    """A run that was asked whether it has ended, since its executor shows it for far too long.
+
+    ``ended_at``: when it first said so; ``over_at``: when it was believed; ``seen_at``: when its executor last showed it;
+    ``waits_for_input``: it runs, and a person is to answer it.
+    """
+
+    asked_at: float
+    seen_at: float
+    session: str
+    ended_at: float | None = None
+    over_at: float | None = None
+    waits_for_input: bool = False

@@ -1,0 +1,51 @@
+"""Planted bugs in what nobody could see, and in builds that have ended."""
+
+from planted.bug import Bug
+
+_OUTAGES, _QUIET = "tests/scenarios/test_unseen_controllers.py", "tests/scenarios/test_quiet_mode.py"
+_ENDED, _OVERDUE = "tests/scenarios/test_ended_builds.py", "tests/scenarios/test_overdue_elsewhere.py"
+
+UNSEEN = (
+    Bug(
+        name="an outage of the controller counts against boots",
+        file="domain/situation/agents.py",
+        was="of.pool.boot_timeout_seconds + of.blind_seconds",
+        becomes="of.pool.boot_timeout_seconds",
+        found_by=(f"{_OUTAGES}::test_an_image_that_does_not_boot_is_still_found_out_after_an_outage",),
+    ),
+    Bug(
+        name="a controller that is seen only now and then reaches no deadline",
+        file="domain/situation/looks.py",
+        was="if now - looks.at > LOOK_GAP_SECONDS:",
+        becomes="if now - looks.at > MINUTE_SECONDS:",
+        found_by=("tests/unit/test_unseen_time.py::test_seconds_between_whole_looks_count",),
+    ),
+    Bug(
+        name="quiet mode is over when a job has gone",
+        file="domain/report/controllers.py",
+        was="view.quieting_down and (quiet in told or _waits_too_long(situation, view))",
+        becomes="view.quieting_down and _waits_too_long(situation, view)",
+        found_by=(f"{_QUIET}::test_neither_an_unread_controller_nor_jobs_that_go_end_it",),
+    ),
+    Bug(
+        name="a run is believed at its first word that it has ended",
+        file="domain/situation/ended_builds.py",
+        was="ENDED_SECONDS, MAY_HAVE_ENDED_SECONDS = 600.0, 3600.0",
+        becomes="ENDED_SECONDS, MAY_HAVE_ENDED_SECONDS = 0.0, 0.0",
+        found_by=(f"{_ENDED}::test_a_jenkins_that_does_not_tell_whether_a_run_is_in_progress_must_say_so_for_an_hour",),
+    ),
+    Bug(
+        name="one lock makes many machines suspect",
+        file="domain/scale_in/replace.py",
+        was="> OVERDUE_FACTOR\n        for one in situation.agents",
+        becomes="> 1e9\n        for one in situation.agents",
+        found_by=(f"{_OVERDUE}::test_builds_that_wait_for_one_lock_make_no_machine_suspect",),
+    ),
+    Bug(
+        name="a build that waits for a person makes its machine suspect",
+        file="domain/situation/ended_builds.py",
+        was="(known.ended_at is not None or known.waits_for_input)",
+        becomes="known.ended_at is not None",
+        found_by=(f"{_OVERDUE}::test_a_build_that_waits_for_input_makes_no_machine_suspect_and_costs_no_second_one",),
+    ),
+)
