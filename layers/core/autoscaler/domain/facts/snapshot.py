@@ -130,8 +130,8 @@ class ControllerView:
     quieting_down: bool
     items: tuple[QueueItem, ...]  # in the order in which Jenkins will take them
     nodes: tuple[Node, ...]
-    unread: frozenset[str]  # names of nodes that are there and were not understood
-    set_aside: tuple[str, ...]  # what could not be understood, a line each
+    unread: frozenset[str] = frozenset()  # names of nodes that are there and were not understood
+    set_aside: tuple[str, ...] = ()  # what could not be understood, a line each
     response_seconds: float
     version: tuple[int, ...] = ()  # of Jenkins; () where it was not told
     quiet_reason: str = ""  # why it is in quiet mode, where somebody said so
@@ -145,17 +145,7 @@ class ControllerView:
     @classmethod
     def of_nothing(cls, name: str, problem: str, response_seconds: float) -> Self:
         """Make a view of a controller that could not be read, and say why."""
-        return cls(
-            name=name,
-            problem=problem,
-            session="",
-            quieting_down=False,
-            items=(),
-            nodes=(),
-            unread=frozenset(),
-            set_aside=(),
-            response_seconds=response_seconds,
-        )
+        return cls(name=name, problem=problem, session="", quieting_down=False, items=(), nodes=(), response_seconds=response_seconds)
 
 
 class InstanceState(StrEnum):

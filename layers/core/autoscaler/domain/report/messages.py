@@ -153,7 +153,7 @@ def _taken_back(situation: Situation, pool: str) -> dict[str, CoolOff]:
 
 def _taken(pool: str, spells: Mapping[str, CoolOff]) -> Seen:
     offerings = "\n".join(
-        f"{key}: {cool_off.why}; it is asked for last until {_clock(cool_off.until_at)}" for key, cool_off in spells.items()
+        f"{key}: {cool_off.why}; it is asked for last until {moment(cool_off.until_at)}" for key, cool_off in spells.items()
     )
     then = "Others are launched at once, from other types and subnets where the pool has any. None counts as a failed boot."
     text = f"EC2 goes on taking machines of {pool} back, some before they are agents.\n{offerings}\n{then}"
