@@ -9,7 +9,7 @@ _PRIORITY = "where_a_limit_keeps_jobs_waiting_no_pool_of_a_lower_priority_gets_i
 _SHARES = "where_a_limit_keeps_several_teams_waiting_none_gets_more_than_brings_it_level_with_the_others"
 _TEAMS = "pools=team.pools, ceilings=team.ceilings)"
 _POOLS = "ceilings = replace(pool.ceilings, max_agents=pool.max_agents)"
-_TURN = "key=lambda line: (line[0], self._spent[line[1]])"
+_TURN = "key=lambda line: (line[0], self._order.key(line[1]))"
 
 
 def breaks(test: str, name: str, *, file: str, was: str, becomes: str, always: str = "") -> Bug:
@@ -66,7 +66,7 @@ TEAMS = (
         "whoever has spent the least goes first, whatever the priority",
         file="launch/turns.py",
         was=_TURN,
-        becomes="key=lambda line: self._spent[line[1]]",
+        becomes="key=lambda line: self._order.key(line[1])",
     ),
     breaks(
         _SHARES,
@@ -98,16 +98,16 @@ TEAMS = (
     breaks(
         _SHARES,
         "a team's weight counts for nothing",
-        file="launch/turns.py",
+        file="launch/left_out.py",
         was="return spent_lately(situation.memory.lately, team.pools) / team.weight",
         becomes="return spent_lately(situation.memory.lately, team.pools)",
     ),
     breaks(
         _SHARES,
         "what a team gets in one pass counts for nothing",
-        file="launch/turns.py",
-        was="self._spent[team.name] += usd_per_hour / team.weight",
-        becomes="self._spent[team.name] += 0.0",
+        file="launch/left_out.py",
+        was="self.spent[team.name] += usd_per_hour / team.weight",
+        becomes="self.spent[team.name] += 0.0",
     ),
     breaks(
         "where_no_limit_keeps_anybody_waiting_teams_and_priorities_change_nothing",
@@ -134,8 +134,8 @@ TEAMS = (
         "who_hands_over_comes_after_a_pool_that_then_gets_more",
         "a team that has spent less hands over",
         file="scale_in/hand_over.py",
-        was="self._spent[team.name] >= self._spent[other.name]:",
-        becomes="self._spent[team.name] < self._spent[other.name]:",
+        was="self._order.key(team.name) >= self._order.key(other.name):",
+        becomes="self._order.key(team.name) < self._order.key(other.name):",
     ),
     Bug(
         name="an agent hands over that does not count under the limit",
@@ -150,7 +150,7 @@ TEAMS = (
         file="scale_in/hand_over.py",
         was="and staying > agent.pool.min_agents",
         becomes="and staying > 0",
-        always="what_a_person_keeps_or_holds_what_an_item_waits_for_and_a_minimum_stay",
+        always="what_a_person_keeps_or_holds_what_a_run_that_has_begun_waits_for_and_a_minimum_stay",
     ),
     breaks(
         "whose_limit_it_was_is_said",

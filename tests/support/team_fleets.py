@@ -41,4 +41,4 @@ WEB = team("web", "web")
 
 
 def spending(**by_pool):
-    return {"lately": (Spending(since_at=NOW - 3600, by_pool=by_pool),)}
+    return {"lately": (Spending(since_at=NOW - 600, by_pool=by_pool),)}

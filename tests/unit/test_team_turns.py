@@ -6,7 +6,7 @@ from autoscaler.domain.facts.fleet import Ceilings
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import Window
 from autoscaler.domain.facts.overrides import Hold, Overrides, Scope
-from autoscaler.domain.facts.plan import Cordon, Launch
+from autoscaler.domain.facts.plan import Cordon, Launch, Uncordon
 from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.facts.snapshot import Wait
 from support.builders import LONG_AGO, NOW, a_build, a_mark, a_pool, a_snapshot, a_view, an_agent, an_item, an_offering, cordoned
@@ -130,8 +130,8 @@ def hands_over(*agents, items=WEB_JOB, pools=WEB_FIRST, **facts):
     return {step.node: step.mark.kind for step in steps_of(Cordon, plan) if step.reason is Reason.HANDS_OVER}
 
 
-def busy(number, seconds=600.0, **facts):
-    return an_agent(number, builds=(a_build(f"b{number}", elapsed_seconds=1.0, estimate_seconds=seconds),), **facts)
+def busy(number, seconds=600.0, run="job/b/1", **facts):
+    return an_agent(number, builds=(a_build(f"b{number}", elapsed_seconds=1.0, estimate_seconds=seconds, run=run),), **facts)
 
 
 def test_the_agent_whose_builds_end_soonest_takes_no_new_ones_and_as_many_as_jobs_need():
@@ -154,15 +154,30 @@ def test_nobody_hands_over_to_a_lower_or_the_same_priority():
     assert hands_over(busy(1), pools=(a_pool("cpu", priority=10), a_pool("web", priority=10))) == {}
 
 
-def test_what_a_person_keeps_or_holds_what_an_item_waits_for_and_a_minimum_stay():
+def test_what_a_person_keeps_or_holds_what_a_run_that_has_begun_waits_for_and_a_minimum_stay():
     record, node = busy(1)
     kept = replace(record, keep_until=NOW + 60.0), node
-    pinned = (*jobs("web"), an_item(9, why=Wait(for_executor=False, nodes=("cpu-1",)), buildable=False))
+    begun = (*jobs("web"), an_item(9, run="job/p/1", why=Wait(for_executor=True, nodes=("cpu-1",))))
     hold = Hold(scope=Scope.POOL, name="cpu", since_at=LONG_AGO, until_at=None, by="ada", reason="r")
     assert hands_over(kept) == {}
-    assert hands_over(busy(1), items=pinned) == {}
+    assert hands_over(busy(1), busy(2, run="job/p/1"), items=begun) == {"cpu-2": MarkClass.HANDS_OVER}
     assert hands_over(busy(1), overrides=Overrides(holds=(hold,))) == {}
     assert hands_over(busy(1), pools=(a_pool("cpu", min_agents=1), a_pool("web", priority=10))) == {}
+
+
+def test_an_agent_that_jenkins_names_to_jobs_which_wait_hands_over_since_it_may_be_the_last_of_its_label_only():
+    named = (*jobs("web"), an_item(9, label="cpu", why=Wait(for_executor=True, nodes=("cpu-1",)), waiting_seconds=60.0))
+    assert hands_over(busy(1), items=named) == {"cpu-1": MarkClass.HANDS_OVER}
+
+
+def test_and_who_waits_for_it_by_name_gets_it_before_it_goes():
+    record, node = an_agent(1)
+    handed_over = record, cordoned(node, a_mark(MarkClass.HANDS_OVER))
+    named = an_item(9, why=Wait(for_executor=True, nodes=("cpu-1",)))
+    plan = decide.scale_down(seen(handed_over, items=(*jobs("web"), named)), fleet_of(pools=WEB_FIRST, max_agents=1))
+    assert [(step.node, step.reason) for step in steps_of(Uncordon, plan)] == [("cpu-1", Reason.PINNED)]
+    plan = decide.scale_down(seen(handed_over, items=jobs("web")), fleet_of(pools=WEB_FIRST, max_agents=1))
+    assert steps_of(Uncordon, plan) == []
 
 
 def test_under_a_teams_limit_only_that_team_hands_over():

@@ -34,7 +34,7 @@ from autoscaler.domain.repair.lost_builds import run_again
 from autoscaler.domain.repair.orphans import left_the_fleet_file
 from autoscaler.domain.scale_in.capacity_ends import capacity_ends
 from autoscaler.domain.scale_in.ended_builds import free_from_ended
-from autoscaler.domain.scale_in.hand_over import hand_over
+from autoscaler.domain.scale_in.hand_over import hand_over, let_bound_start
 from autoscaler.domain.scale_in.make_room import make_room
 from autoscaler.domain.scale_in.max_builds import used_up
 from autoscaler.domain.scale_in.month_limit import stop_for_month_limit
@@ -65,6 +65,7 @@ UP: tuple[ControllerRule, ...] = (
 RESUMING: tuple[ControllerRule, ...] = (
     bring_back_pinned,
     let_resume,  # what was drained for good and a resuming pipeline waits for
+    let_bound_start,  # what has handed over and an item waits for by name
 )
 # Only where what is seen of a controller can be believed.
 CORDONING: tuple[ControllerRule, ...] = (

@@ -191,6 +191,11 @@ def spent_lately(lately: Iterable[Spending], pools: Collection[str]) -> float:
     return sum(usd for one in lately for pool, usd in one.by_pool.items() if pool in pools)
 
 
+def last_spent_at(lately: Iterable[Spending], pools: Collection[str]) -> float:
+    """Say since when the last dollars were counted together that these pools have spent; 0 where they have spent none lately."""
+    return max((one.since_at for one in lately if any(one.by_pool.get(pool, 0.0) > 0.0 for pool in pools)), default=0.0)
+
+
 def spent_in_month(month: Month, level: Level) -> float:
     """Return the dollars that were spent this month; the fleet's include those of pools that left the fleet file."""
     if level.kind is LevelKind.FLEET:

@@ -1,25 +1,30 @@
 """Turns: who goes first where a limit keeps jobs of several teams or priorities waiting, and the room that is kept for them.
 
-Pools of a higher priority go first, then the team that spent the fewest dollars for its weight in the last hours; an agent that is
-launched counts as an hour of its price at once. What all would launch, had the limits that they share room, is handed out in this order,
-agent by agent. Where all of it fits, nothing is kept, and Jenkins' order stands.
+Pools of a higher priority go first, then teams that are left out, then the team that spent the fewest dollars for its weight in the last
+hours; an agent that is launched counts as an hour of its price at once. What all would launch, had the limits that they share room, is
+handed out in this order, agent by agent. Where all of it fits, nothing is kept, and Jenkins' order stands.
 """
 
 from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 from autoscaler.domain.facts.fleet import Fleet, Team
 from autoscaler.domain.facts.levels import Level, LevelKind, team_of_each
-from autoscaler.domain.facts.metering import HOUR_SECONDS, SHARE_SECONDS, spent_lately
+from autoscaler.domain.facts.metering import HOUR_SECONDS, SHARE_SECONDS
 from autoscaler.domain.facts.reasons import Reason
+from autoscaler.domain.facts.snapshot import Record
 from autoscaler.domain.launch.budget import Budget
+from autoscaler.domain.launch.left_out import TURN_SECONDS, order_of
 from autoscaler.domain.launch.placement import QueuePlacement
+from autoscaler.domain.launch.staying import fits_beside, staying
 from autoscaler.domain.launch.top_ups import for_minima
 from autoscaler.domain.launch.usage import NOTHING_KEPT, KeptRoom
 from autoscaler.domain.memo import FOR_EVER
 from autoscaler.domain.situation.situation import Situation
+from autoscaler.domain.situation.supposed import without_agents
 
 _OF_ITS_OWN = (LevelKind.POOL,)
 _SEVERAL = 2
@@ -79,6 +84,11 @@ def wishes_in_turn(situation: Situation, leaving: Collection[str]) -> list[Wish]
     return _wishes(situation, leaving)
 
 
+def wishes_without(situation: Situation, leaving: Collection[str]) -> list[Wish]:
+    """List what would be launched, likewise, if these instances took no more builds."""
+    return _wishes(without_agents(situation, leaving), leaving)
+
+
 def hand_out(situation: Situation, leaving: Collection[str], wishes: list[Wish]) -> HandedOut:
     """Hand out the room that these instances leave, an agent at a time, until all have theirs or nothing fits."""
     return _HandingOut(situation, Budget(situation, leaving), wishes).all()
@@ -110,11 +120,6 @@ def _wishes(situation: Situation, leaving: Collection[str]) -> list[Wish]:
     return budget.taken
 
 
-def spent_for_weight(situation: Situation, team: Team) -> float:
-    """Return the dollars that a team has spent in the last hours, for its weight: the lowest goes first."""
-    return spent_lately(situation.memory.lately, team.pools) / team.weight
-
-
 class _HandingOut:
     def __init__(self, situation: Situation, room: Budget, wishes: list[Wish]) -> None:
         """Let each team and priority stand in a line of its own; within it the order of the queues stands."""
@@ -123,12 +128,13 @@ class _HandingOut:
         self._lines: dict[_Line, deque[Wish]] = {}
         for pool, usd_per_hour in wishes:
             self._lines.setdefault(self._line(pool), deque()).append((pool, usd_per_hour))
-        self._spent = {team.name: spent_for_weight(situation, team) for team in self._team.values()}
+        self._order = order_of(situation, self._team.values())
         self._refused: dict[str, Refusal] = {}
         self._granted: dict[str, list[float]] = {}
         self._saved: dict[str, float] = {}
         self._first: dict[str, str] = {}
         self._is_contested = False
+        self._situation = situation
 
     def _line(self, pool: str) -> _Line:
         return -self._pools[pool].priority, self._team[pool].name
@@ -137,7 +143,7 @@ class _HandingOut:
         """Hand out all that fits; nothing needs to be kept where nobody goes without for another one."""
         while lines := [line for line, wishes in self._lines.items() if wishes]:
             # Of those that spent the same the one goes first that waits in the first queue.
-            line = min(lines, key=lambda line: (line[0], self._spent[line[1]]))
+            line = min(lines, key=lambda line: (line[0], self._order.key(line[1])))
             self._give(*self._lines[line].popleft())
         kept = self._kept() if self._is_contested else NOTHING_KEPT
         granted = {pool: len(prices) for pool, prices in self._granted.items()}
@@ -156,23 +162,34 @@ class _HandingOut:
             return
         self._room.reserve(spec, usd_per_hour)
         self._granted.setdefault(pool, []).append(usd_per_hour)
-        self._spent[team.name] += usd_per_hour / team.weight
+        self._order.launch(team, usd_per_hour)
 
     def _note_refused(self, pool: str, usd_per_hour: float, reason: Reason, _detail: str, limit_of: str) -> Refusal:
-        """Note whether others want the same room, and save what is left of it for an agent that would fit if there were more."""
+        """Note whether others want the same room, and save what is left of it for an agent that fits once others have left."""
         use = next(use for use in self._room.levels if use.level.text == limit_of)
         if len({self._line(pool) for pool in self._team if use.level.has(pool)}) >= _SEVERAL:
             self._is_contested = True
             limit = use.level.ceilings.max_usd_per_hour
-            if reason is Reason.USD_PER_HOUR and usd_per_hour <= limit and (left := limit - use.usd_per_hour) > 0:
+            left = limit - use.usd_per_hour
+            if reason is Reason.USD_PER_HOUR and left > 0 and self._may_ever_fit(pool, usd_per_hour):
                 self._saved[limit_of] = use.kept_usd_per_hour = left
         return Refusal(pool=pool, usd_per_hour=usd_per_hour, reason=reason, level=use.level)
+
+    def _may_ever_fit(self, pool: str, usd_per_hour: float) -> bool:
+        """Tell whether an agent fits within all limits once everything has left that may leave."""
+        return all(fits_beside(self._situation, self._staying, usd_per_hour, use.level) for use in self._room.levels_of(pool))
+
+    @cached_property
+    def _staying(self) -> list[Record]:
+        return staying(self._situation)
 
     def _goes_first(self, pool: str, level: Level) -> str:
         """Say who goes first where a limit keeps several waiting, and why."""
         priority, hours = self._pools[pool].priority, SHARE_SECONDS / HOUR_SECONDS
         if any(self._pools[other].priority != priority for other in self._team if level.has(other)):
             return f"pool {pool} goes first (priority {priority})"
+        if self._team[pool].name in self._order.left_out:
+            return f"{self._team[pool].text} goes first: no agent of it has run for {TURN_SECONDS / 60:.0f} minutes"
         return f"{self._team[pool].text} goes first, having spent the fewest dollars for its weight in the last {hours:.0f} hours"
 
     def _kept(self) -> KeptRoom:

@@ -14,7 +14,7 @@ MONTH_RESERVE_SECONDS = 3600.0
 DAY_RESERVE_HOURS = 1.0
 _AGENTS = {LevelKind.POOL: Reason.MAX_AGENTS, LevelKind.TEAM: Reason.TEAM_MAX_AGENTS, LevelKind.FLEET: Reason.FLEET_MAX_AGENTS}
 _FILLS = (Reason.USD_PER_MONTH, Reason.HOURS_PER_DAY)
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +85,9 @@ class Usage:
         """Name the limit that forbids one more agent at this price. ``kept_...``: the price at which room is kept for it, if it is."""
         mine = (0, 0.0) if kept_usd_per_hour is None else (1, kept_usd_per_hour)
         for one in self._with_more(1, usd_per_hour, *mine):
-            if one.used > one.limit + _ROUNDING:
+            if one.used > one.limit + ROUNDING:
                 return one.reason, f"one more would make {one.used:g} {one.unit} in {self.level.text}, the limit is {one.limit:g}"
-            if one.used + one.kept > one.limit + _ROUNDING:
+            if one.used + one.kept > one.limit + ROUNDING:
                 return Reason.NOT_ITS_TURN, f"{self.first}; the limit is {one.limit:g} {one.unit} in {self.level.text}"
         return None
 

@@ -8,7 +8,7 @@ from autoscaler.domain.facts.fleet import NO_CEILINGS, Fleet, Team
 from autoscaler.domain.facts.levels import Level, LevelKind, teams
 from autoscaler.domain.facts.metering import SHARE_SECONDS, spent_in_month, spent_lately
 from autoscaler.domain.launch.budget import Budget
-from autoscaler.domain.launch.turns import spent_for_weight
+from autoscaler.domain.launch.left_out import order_of, spent_for_weight
 from autoscaler.domain.launch.usage import Usage
 from autoscaler.domain.report.datum import COUNT, NONE, PERCENT, Datum, one
 from autoscaler.domain.report.stopped import usd_per_hour_of
@@ -84,7 +84,8 @@ def _share(situation: Situation, team: Team) -> str:
 def in_turn(situation: Situation) -> list[Team]:
     """Order the teams as they go first where a limit keeps several waiting."""
     several = [team for team in teams(situation.fleet) if team.pools] if situation.fleet.teams else []
-    return sorted(several, key=lambda team: spent_for_weight(situation, team))
+    order = order_of(situation, several)
+    return sorted(several, key=lambda team: order.key(team.name))
 
 
 def held_back(situation: Situation) -> list[Usage]:

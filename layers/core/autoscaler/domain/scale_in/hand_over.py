@@ -1,25 +1,40 @@
 """Hand over: where a limit keeps jobs waiting whose turn it is, agents of those that come after take no new builds.
 
 An agent whose queue never ends is never idle, so it would never make room. It is cordoned, its builds end, and it goes; no build is cut
-short. By priority as many are handed over as jobs need; between teams only until each has its share of the dollars an hour.
+short. By priority as many are handed over as jobs need; between teams only until each has its share of the dollars an hour. Where shares
+are smaller than an agent, teams take turns of half an hour or longer.
 """
 
 from collections.abc import Collection, Iterator
 
 from autoscaler.domain.facts.levels import team_of_each, teams
 from autoscaler.domain.facts.marks import MarkClass
-from autoscaler.domain.facts.plan import Cordon
+from autoscaler.domain.facts.metering import HOUR_SECONDS
+from autoscaler.domain.facts.plan import Cordon, Uncordon
 from autoscaler.domain.facts.reasons import Reason
-from autoscaler.domain.launch.turns import HandedOut, Refusal, Wish, hand_out, spent_for_weight, wishes_in_turn
+from autoscaler.domain.launch.left_out import TURN_SECONDS, has_waited, order_of, turn_seconds
+from autoscaler.domain.launch.turns import HandedOut, Refusal, Wish, hand_out, wishes_in_turn, wishes_without
 from autoscaler.domain.scale_in.surplus import least_missed
 from autoscaler.domain.situation.agents import Agent, Phase
+from autoscaler.domain.situation.demand import pins_of_begun
 from autoscaler.domain.situation.situation import Situation
-from autoscaler.domain.situation.steps import Decided, cordon
+from autoscaler.domain.situation.steps import Decided, cordon, uncordon
 
 _HELPED_BY_ROOM = {Reason.TEAM_MAX_AGENTS, Reason.FLEET_MAX_AGENTS, Reason.USD_PER_HOUR, Reason.NOT_ITS_TURN}
 _LEAVING = (Phase.RETIRING, Phase.DRAINING, Phase.CONDEMNED, Phase.STOPPING)
+_SERVES = (Phase.REQUESTED, Phase.CONNECTING, Phase.READY)
 # Each costs a look at all limits; where more are due, the next pass goes on.
 _AT_ONCE = 20
+
+
+def let_bound_start(situation: Situation, controller: str, _decided: Decided) -> Iterator[Uncordon]:
+    """Uncordon an agent that has handed over and that an item waits for by name: that item has no other agent to start on."""
+    for agent in situation.agents if situation.snapshot.controllers[controller].complete else ():
+        if agent.record.controller != controller or agent.phase is not Phase.DRAINING or agent.instance_ended:
+            continue
+        is_over = agent.mark is not None and agent.mark.kind is MarkClass.HANDS_OVER and agent.idle
+        if is_over and agent.record.node in situation.demands[controller].pins:
+            yield uncordon(agent, Reason.PINNED, f"its builds have ended, and a queue item waits for {agent.record.node} by name")
 
 
 def hand_over(situation: Situation, decided: Decided) -> Iterator[Cordon]:
@@ -40,9 +55,10 @@ class _Handover:
     def __init__(self, situation: Situation, leaving: frozenset[str], wishes: list[Wish]) -> None:
         """Begin with the agents that leave already."""
         self._situation, self._leaving, self._wishes = situation, leaving, wishes
-        self._team = team_of_each(situation.fleet)
-        self._spent = {team.name: spent_for_weight(situation, team) for team in teams(situation.fleet)}
-        self._ready = sorted(least_missed(situation, [a for a in situation.agents if _may_go(situation, a)]), key=self._last_in_turn)
+        self._team, self._order = team_of_each(situation.fleet), order_of(situation, teams(situation.fleet))
+        self._begun = {name: _begun(situation, name) for name in situation.demands}
+        self._ready = sorted(least_missed(situation, [a for a in situation.agents if self._may_go(a)]), key=self._last_in_turn)
+        self._served = {agent.pool.name for agent in situation.agents if agent.phase in _SERVES}
 
     def cordons(self) -> Iterator[Cordon]:
         """Go through those that are refused, in turn."""
@@ -52,15 +68,23 @@ class _Handover:
             if first is None:
                 return
             chosen = self._for(first, handed_out)
-            if not chosen:
+            wishes = wishes_without(self._situation, self._gone(chosen)) if chosen else []
+            # Jobs that the chosen agents would have taken want their room, too. Room that only goes back to these is worth no change.
+            if not chosen or self._granted(first, chosen, wishes) <= handed_out.granted.get(first.pool, 0):
                 hopeless.add(first.pool)
                 continue
             for agent in chosen:
                 detail = f"jobs for {first.pool} wait under the limit of {first.level.text}, and go before those for {agent.pool.name}"
                 yield cordon(self._situation, agent, MarkClass.HANDS_OVER, Reason.HANDS_OVER, detail)
             count += len(chosen)
-            self._leaving |= {agent.record.instance_id for agent in chosen}
+            self._leaving, self._wishes = self._gone(chosen), wishes
             handed_out = self._hand_out(())
+
+    def _gone(self, chosen: Collection[Agent]) -> frozenset[str]:
+        return self._leaving.union(agent.record.instance_id for agent in chosen)
+
+    def _granted(self, first: Refusal, chosen: Collection[Agent], wishes: list[Wish]) -> int:
+        return hand_out(self._situation, self._gone(chosen), wishes).granted.get(first.pool, 0)
 
     def _for(self, first: Refusal, before: HandedOut) -> list[Agent]:
         """Choose agents until one more of this pool fits; none where all that come after it would not be enough."""
@@ -74,33 +98,60 @@ class _Handover:
         return chosen
 
     def _hand_out(self, chosen: Collection[Agent]) -> HandedOut:
-        return hand_out(self._situation, self._leaving.union(agent.record.instance_id for agent in chosen), self._wishes)
+        return hand_out(self._situation, self._gone(chosen), self._wishes)
 
     def _hands_over(self, agent: Agent, first: Refusal, chosen: list[Agent], handed_out: HandedOut) -> bool:
         """Tell whether an agent counts under the limit, may go, and is of those that come after."""
         priority = self._situation.fleet.pools[first.pool].priority
         if priority < agent.pool.priority or not first.level.has(agent.pool.name):
             return False
-        if priority == agent.pool.priority and not self._is_fair(agent, first, handed_out):
+        if priority == agent.pool.priority and not (self._is_fair(agent, first, handed_out) or self._has_had_its_turn(agent, first)):
             return False
-        gone = self._leaving.union(one.record.instance_id for one in chosen)
+        gone = self._gone(chosen)
         staying = sum(one.pool.name == agent.pool.name and one.record.instance_id not in gone for one in self._ready)
         return agent.record.instance_id not in gone and staying > agent.pool.min_agents
 
     def _is_fair(self, agent: Agent, first: Refusal, handed_out: HandedOut) -> bool:
         """Tell whether the waiting team has spent less, and would still have no more an hour for its weight than the other one."""
         team, other = self._team[first.pool], self._team[agent.pool.name]
-        if team.name == other.name or self._spent[team.name] >= self._spent[other.name]:
+        if team.name == other.name or self._order.key(team.name) >= self._order.key(other.name):
             return False
         after = handed_out.usd_per_hour(team) + first.usd_per_hour, handed_out.usd_per_hour(other) - agent.record.reserved_usd_per_hour
         return after[0] / team.weight <= after[1] / other.weight
 
+    def _has_had_its_turn(self, agent: Agent, first: Refusal) -> bool:
+        """Tell whether the waiting team is left out, and the other one has kept its agent for a turn.
+
+        A team that has agents of other pools is left out of this one while it would have spent less even after its turn.
+        """
+        team, other = self._team[first.pool], self._team[agent.pool.name]
+        boot_seconds = self._situation.pools[agent.key].boot_seconds
+        has_served = self._situation.now - agent.record.began_at >= turn_seconds(other, team) + boot_seconds
+        if team.name == other.name or not has_served or first.pool in self._served or not has_waited(self._situation, first.pool):
+            return False
+        if team.name in self._order.left_out or other.name in self._order.left_out:
+            return self._order.key(team.name) < self._order.key(other.name)
+        turn_usd = first.usd_per_hour * TURN_SECONDS / HOUR_SECONDS / team.weight
+        return self._order.spent[team.name] + turn_usd < self._order.spent[other.name]
+
     def _last_in_turn(self, agent: Agent) -> tuple[int, float]:
-        return agent.pool.priority, -self._spent[self._team[agent.pool.name].name]
+        return agent.pool.priority, -self._order.spent[self._team[agent.pool.name].name]
+
+    def _may_go(self, agent: Agent) -> bool:
+        """Tell whether an agent takes builds, what is seen of it can be believed, and nobody wants it kept."""
+        situation, controller = self._situation, agent.record.controller
+        if agent.phase is not Phase.READY or agent.instance_ended or not agent.makes_room or situation.no_giving_up(controller):
+            return False
+        if situation.waits_to_resume(agent) or agent.record.node in self._begun[controller]:
+            return False
+        return not (situation.now < agent.record.keep_until or situation.pools[agent.key].on_hold)
 
 
-def _may_go(situation: Situation, agent: Agent) -> bool:
-    """Tell whether an agent takes builds, what is seen of it can be believed, and nobody wants it kept."""
-    if agent.phase is not Phase.READY or agent.instance_ended or not agent.makes_room or situation.no_giving_up(agent.record.controller):
-        return False
-    return not (situation.protected(agent) or situation.now < agent.record.keep_until or situation.pools[agent.key].on_hold)
+def _begun(situation: Situation, controller: str) -> frozenset[str]:
+    """Name the nodes that a run which has begun may need. To any other item that waits Jenkins names a node only as the last of its label.
+
+    A cordon ends no build, and what waits for such a node by its name gets it before the node goes (`let_bound_start`).
+    """
+    life, demand = situation.memory.sessions.get(controller), situation.demands[controller]
+    since_at = life.since_at if life else situation.now
+    return pins_of_begun(situation.snapshot.controllers[controller], demand.pins, since_at, situation.now)
