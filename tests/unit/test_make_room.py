@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from autoscaler.domain.facts.fleet import Lending
 from autoscaler.domain.facts.marks import MarkClass
 from autoscaler.domain.facts.memory import ControllerSession, Stuck, Window
 from autoscaler.domain.facts.plan import Cordon, Launch
@@ -184,3 +185,63 @@ def test_the_controller_whose_job_has_waited_longest_launches_first(first):
     )
     plan = scale_up(a_snapshot(*views), a_fleet(pool))
     assert [step.controller for step in plan.steps if isinstance(step, Launch)] == [first]
+
+
+# Agents that no job which waits can take, whatever their pool counts on.
+
+
+DOCKER = (a_pool("cpu", labels=frozenset({"cpu", "docker"}), min_agents=1),)
+DOCKER_JOB = (an_item(1, label="docker"),)
+
+
+def labelled(number, *labels, **facts):
+    """An idle agent of pool cpu whose node has these labels."""
+    record, node = an_agent(number, **facts)
+    return record, replace(node, labels=frozenset((node.name, "autoscaler-fleet-f", *labels)))
+
+
+def marks_of(*agents, **facts):
+    steps = plan_of(*agents, **facts).steps
+    return {step.node: step.mark.kind for step in steps if isinstance(step, Cordon) and step.reason is Reason.GIVES_WAY}
+
+
+def test_an_agent_without_the_label_that_its_pool_has_now_gives_way_for_good_though_the_pool_needs_one():
+    agents = labelled(1, "cpu"), labelled(2, "cpu", "docker", builds=(a_build(),))
+    assert marks_of(*agents, items=DOCKER_JOB, pools=DOCKER, max_agents=2) == {"cpu-1": MarkClass.HANDS_OVER}
+
+
+def test_it_goes_before_one_that_is_idle_for_longer_and_may_be_needed_again():
+    pools = (*DOCKER, a_pool("gpu"))
+    memory = {"idle_since": {"i-1": NOW - 60, "i-2": NOW - 600}}
+    idle_gpu = an_agent(2, pool="gpu")
+    assert set(marks_of(labelled(1, "cpu"), idle_gpu, items=DOCKER_JOB, pools=pools, memory=memory, max_agents=2)) == {"cpu-1"}
+
+
+def test_it_stays_if_it_is_its_pools_minimum_and_the_jobs_that_wait_are_for_others():
+    pools = (*DOCKER, a_pool("gpu"))
+    assert marks_of(labelled(1, "cpu"), items=GPU_JOB, pools=pools, max_agents=1) == {}
+    assert set(marks_of(labelled(1, "cpu"), labelled(2, "cpu"), items=GPU_JOB, pools=pools, max_agents=2)) <= {"cpu-1", "cpu-2"}
+
+
+@pytest.mark.parametrize(
+    "items",
+    [(an_item(1, label="cpu"),), (an_item(1, why=Wait(for_executor=True)),), (an_item(1, why=Wait(for_executor=True, named="cpu-1")),)],
+)
+def test_an_agent_that_may_take_what_waits_stays(items):
+    """By a label that it has, without any label, or by its name."""
+    pools = (a_pool("cpu", labels=frozenset({"cpu", "docker"}), exclusive=False),)
+    assert marks_of(labelled(1, "cpu"), items=(*items, *DOCKER_JOB), pools=pools, max_agents=1) == {}
+
+
+def test_an_agent_whose_labels_are_away_for_a_while_or_that_may_be_lent_stays():
+    full = labelled(1, "autoscaler-full")
+    assert marks_of(full, items=DOCKER_JOB, pools=DOCKER, max_agents=1) == {}
+    rare = a_pool("gpu", lend=Lending.IDLE, lent_labels=frozenset({"cpu"}))
+    record, node = an_agent(1, pool="gpu")
+    agent = replace(record, labels=("gpu",)), node
+    assert marks_of(agent, items=(an_item(1, label="cpu"),), pools=(a_pool("cpu"), rare), max_agents=1) == {}
+
+
+def test_it_does_not_go_for_a_job_that_no_launch_would_help():
+    assert marks_of(labelled(1, "cpu"), items=DOCKER_JOB, pools=DOCKER, max_agents=1, max_launches_per_hour=0) == {}
+    assert marks_of(labelled(1, "cpu"), items=DOCKER_JOB, pools=DOCKER, max_agents=2) == {}

@@ -1,7 +1,8 @@
 """Make room: where a limit keeps jobs waiting, idle agents leave that count against it.
 
 Demand that is there comes before demand that was. What a walk over the queues would launch without those agents, and does not with
-them, is what they stand in the way of; as few of them leave as that takes.
+them, is what they stand in the way of; as few of them leave as that takes. An agent that no waiting job can take is needed by nobody,
+whatever its pool counts on.
 """
 
 from bisect import bisect_left
@@ -18,6 +19,7 @@ from autoscaler.domain.scale_in.surplus import idle_beyond_need
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.situation import Situation
 from autoscaler.domain.situation.steps import Decided, cordon
+from autoscaler.domain.situation.supposed import without_agents
 
 _HELPED_BY_ROOM = {
     *(Reason.MAX_AGENTS, Reason.TEAM_MAX_AGENTS, Reason.FLEET_MAX_AGENTS),
@@ -27,12 +29,17 @@ _NARROW_FIRST = tuple(LevelKind)
 
 
 def make_room(situation: Situation, decided: Decided) -> Iterator[Cordon]:
-    """Cordon idle agents that nothing needs, idle longest first, where jobs need their room."""
-    if not may_be_refused(situation, Budget(situation)) or not (idle := idle_beyond_need(situation)):
+    """Cordon idle agents that nothing needs, where jobs need their room: those first that no job can take, then idle longest."""
+    if not may_be_refused(situation, Budget(situation)):
+        return
+    beyond, stranded = idle_beyond_need(situation)
+    if not (idle := [*stranded, *beyond]):
         return
     leaving = _leaving(situation, decided)
+    useless = frozenset(agent.record.instance_id for agent in stranded)
+    situation = without_agents(situation, useless)  # no job counts on them
     with_them, refused = _launches(situation, leaving)
-    in_the_way = _in_the_way(situation, idle, leaving, refused)
+    in_the_way = _in_the_way(situation, idle, useless, leaving, refused)
 
     def launches_without(first: int) -> int:
         return _launches(situation, leaving | {agent.record.instance_id for agent in in_the_way[:first]})[0]
@@ -42,8 +49,17 @@ def make_room(situation: Situation, decided: Decided) -> Iterator[Cordon]:
         return
     fewest = bisect_left(range(len(in_the_way)), most, key=launches_without)
     for agent in in_the_way[:fewest]:
-        detail = f"it is idle, and takes the room of an agent that jobs wait for: {_against(agent, refused, situation).detail}"
-        yield cordon(situation, agent, MarkClass.RETIRE, Reason.GIVES_WAY, detail)
+        against = _against(agent, refused, situation).detail
+        yield _gives_way(situation, agent, against, is_useless=agent.record.instance_id in useless)
+
+
+def _gives_way(situation: Situation, agent: Agent, against: str, *, is_useless: bool) -> Cordon:
+    """Cordon an agent. Demand does not bring a useless one back: it would, for the very jobs that cannot take it."""
+    if is_useless:
+        detail = f"it is idle, no job that waits can take it, and it takes the room of an agent that jobs wait for: {against}"
+        return cordon(situation, agent, MarkClass.HANDS_OVER, Reason.GIVES_WAY, detail)
+    detail = f"it is idle, and takes the room of an agent that jobs wait for: {against}"
+    return cordon(situation, agent, MarkClass.RETIRE, Reason.GIVES_WAY, detail)
 
 
 def _launches(situation: Situation, leaving: frozenset[str]) -> tuple[int, list[Held]]:
@@ -59,17 +75,20 @@ def _launches(situation: Situation, leaving: frozenset[str]) -> tuple[int, list[
     return count, refused
 
 
-def _in_the_way(situation: Situation, idle: list[Agent], leaving: Collection[str], refused: list[Held]) -> list[Agent]:
-    """Order the agents that count against the refused launches: those of the narrowest limit first, then idle longest.
+def _in_the_way(
+    situation: Situation, idle: list[Agent], useless: Collection[str], leaving: Collection[str], refused: list[Held]
+) -> list[Agent]:
+    """Order the agents that count against the refused launches: those of the narrowest limit first, then useless ones, then idle longest.
 
     An agent of another team has no room under this team's limit, nor one of another pool under this pool's.
     """
     full = [level for level in levels(situation.fleet) if level.text in {held.limit_of for held in refused}]
     since = situation.memory.idle_since
 
-    def place(agent: Agent) -> tuple[int, float]:
+    def place(agent: Agent) -> tuple[int, bool, float]:
         narrowest = next(level for level in full if level.has(agent.pool.name))
-        return _NARROW_FIRST.index(narrowest.kind), since.get(agent.record.instance_id, situation.now)
+        instance_id = agent.record.instance_id
+        return _NARROW_FIRST.index(narrowest.kind), instance_id not in useless, since.get(instance_id, situation.now)
 
     mine = [agent for agent in idle if any(level.has(agent.pool.name) for level in full)]
     return sorted((agent for agent in mine if agent.record.instance_id not in leaving), key=place)

@@ -1,6 +1,6 @@
 """Cordon surplus agents: those not needed at any time inside the break-even window. Reversible, and free."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import ceil
 
 from autoscaler.domain.facts.fleet import Share
@@ -10,6 +10,7 @@ from autoscaler.domain.facts.reasons import Reason
 from autoscaler.domain.forecast.forecast import NOTHING
 from autoscaler.domain.forecast.keeping import needed_lately
 from autoscaler.domain.scale_in.device_reservations import devices_reserved
+from autoscaler.domain.scale_in.stranded import has_jobs, stranded_of
 from autoscaler.domain.situation.agents import Agent, Phase
 from autoscaler.domain.situation.canary import why_replaced
 from autoscaler.domain.situation.pool_view import PoolView
@@ -86,17 +87,31 @@ def _held(pool: PoolView, reason: Reason, detail: str) -> Held:
     return Held(pool=pool.name, controller=pool.controller, reason=reason, detail=detail)
 
 
-def idle_beyond_need(situation: Situation) -> list[Agent]:
-    """Choose the idle agents that are kept only for returning demand: not needed now, nor soon."""
+def idle_beyond_need(situation: Situation) -> tuple[list[Agent], list[Agent]]:
+    """Choose the idle agents that are kept only for returning demand, not needed now, nor soon; and those that are stranded."""
     believed = [view.name for view in situation.views() if not situation.no_giving_up(view.name)]
     pools = [pool for name in believed for pool in situation.pools_of(name).values() if not pool.on_hold]
-    return [agent for pool in pools if not situation.stopped_by(pool.name) for agent in _idle_beyond_need(situation, pool)]
+    beyond, stranded = list[Agent](), list[Agent]()
+    for pool in pools:
+        if not situation.stopped_by(pool.name):
+            useless = _stranded(situation, pool)
+            stranded += useless
+            beyond += _idle_beyond_need(situation, pool, useless)
+    return beyond, stranded
 
 
-def _idle_beyond_need(situation: Situation, pool: PoolView) -> list[Agent]:
-    ready = pool.ready
+def _idle_beyond_need(situation: Situation, pool: PoolView, stranded: Collection[Agent]) -> list[Agent]:
+    ready = [agent for agent in pool.ready if agent not in stranded] if stranded else pool.ready
     idle = [agent for agent in _free_to_go(situation, ready) if agent.idle and agent.makes_room]
     return least_missed(situation, idle)[: max(0, len(ready) - _least(situation, pool))] if idle else []
+
+
+def _stranded(situation: Situation, pool: PoolView) -> list[Agent]:
+    """Choose the stranded agents that may go: the pool's minimum stays, unless jobs of its own wait that these cannot take."""
+    useless = _free_to_go(situation, stranded_of(situation, pool))
+    if not useless or has_jobs(situation, pool):
+        return useless
+    return least_missed(situation, useless)[: max(0, len(pool.ready) - _floor(situation, pool))]
 
 
 def _least(situation: Situation, pool: PoolView) -> int:
